@@ -1,0 +1,1 @@
+"""Loop Inspector: the debugger for agent turns, over `loop_core`."""

@@ -1,0 +1,41 @@
+"""The errors of the engine: one base, and leaves that say whose fault it was.
+
+Nothing else may leave `loop_core` for bad input: a provider that sends rubbish, a recording that is damaged and a
+caller that asks for the impossible are three different things to the person who has to mend them.
+"""
+
+
+class LoopError(Exception):
+    """Base of every error that this package raises on purpose."""
+
+
+class DecodeError(LoopError):
+    """The provider's bytes are not what the wire format allows.
+
+    `offset` counts bytes of the body from 0; `expected` says what would have been accepted there.
+    """
+
+    def __init__(self, message: str, *, api: str = "", offset: int = 0, expected: str = "") -> None:
+        self.message, self.api, self.offset, self.expected = message, api, offset, expected
+        where = f"{api}: byte {offset}" if api else f"byte {offset}"
+        super().__init__(f"{where}: {message}" + (f"; expected {expected}" if expected else ""))
+
+
+class EncodeError(LoopError):
+    """The response holds something that the wire format cannot carry; `what` names it."""
+
+    def __init__(self, message: str, *, api: str = "", what: str = "") -> None:
+        self.message, self.api, self.what = message, api, what
+        super().__init__(f"{api}: {message}" if api else message)
+
+
+class CallerError(LoopError):
+    """The caller asked for something that does not exist or is out of range."""
+
+
+class TransitionError(CallerError):
+    """No row of the transition table joins this state and this signal."""
+
+
+class RecordingError(LoopError):
+    """A recording contradicts itself or lacks what a replay needs."""

@@ -1,0 +1,337 @@
+"""The nouns, in the field's words: what a provider said and what an agent sends.
+
+Every value here is frozen and holds no behaviour beyond looking at itself. Nothing in this module knows a wire format,
+a policy or a state. Text is `str`, offsets are bytes of the decoded body, token counts are whole tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class Stop(StrEnum):
+    """Why a response stopped, in one vocabulary (seed 000's seven words, and four that the field needs)."""
+
+    END_TURN = "end_turn"
+    TOOL_CALL = "tool_call"
+    MAX_TOKENS = "max_tokens"
+    CONTEXT_WINDOW_EXCEEDED = "context_window_exceeded"
+    SAFETY_BLOCKED = "safety_blocked"
+    CANCELLED = "cancelled"
+    UNKNOWN = "unknown"
+    PAUSED = "paused"
+    """The provider waits for us; `StopReason.detail` says how to resume: echo, token, poll or server."""
+    INTERRUPTED = "interrupted"
+    """The stream ended without a terminal."""
+    MALFORMED_TOOL_CALL = "malformed_tool_call"
+    ERROR = "error"
+    """`StopReason.detail` begins with retryable or fatal."""
+
+
+class Part(StrEnum):
+    """Which part of an exchange a fact was read from."""
+
+    BODY = "body"
+    HEADERS = "headers"
+    REQUEST = "request"
+
+
+@dataclass(frozen=True, slots=True)
+class At:
+    """A place in an exchange: bytes `start` to `end` of the decoded body, and a JSON pointer inside them."""
+
+    part: Part = Part.BODY
+    start: int | None = None
+    end: int | None = None
+    pointer: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One reading: the rule that read it, and where."""
+
+    rule: str
+    at: At | None = None
+    note: str = ""
+    """What was seen there, for people; never needed to understand `rule`."""
+
+
+@dataclass(frozen=True, slots=True)
+class StopReason:
+    """A normalized word beside the provider's own, with the readings that led to it, in order."""
+
+    normalized: Stop
+    raw: str | None = None
+    """The provider's word, verbatim; None where it sent none."""
+    detail: str | None = None
+    evidence: tuple[Evidence, ...] = ()
+
+
+class Severity(StrEnum):
+    """How much a finding matters."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    INFO = "info"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something worth telling: a lie, a quirk, a loss. `rule` is a stable dotted name."""
+
+    rule: str
+    severity: Severity
+    message: str
+    at: At | None = None
+
+
+class CallKind(StrEnum):
+    """Who runs a tool call, and what its payload is."""
+
+    FUNCTION = "function"
+    CUSTOM = "custom"
+    """Free-form text instead of JSON arguments (Responses custom tools)."""
+    SERVER = "server"
+    """Run by the provider itself; neither promoted nor gated."""
+
+
+class ArgsForm(StrEnum):
+    """How arguments were sent: as a string, or as a JSON object in which a cut cannot be seen."""
+
+    STRING = "string"
+    OBJECT = "object"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A tool call exactly as received."""
+
+    id: str | None
+    """The provider's id; None where the format or the server has none (never invented here)."""
+    name: str
+    arguments: str | None
+    """The exact characters received (for `ArgsForm.OBJECT` the JSON slice); None only when absent. Never repaired."""
+    closed: bool = False
+    """The provider said that this call is finished (its block was closed, or a stop reason followed it)."""
+    kind: CallKind = CallKind.FUNCTION
+    form: ArgsForm = ArgsForm.STRING
+    status: str | None = None
+    """The provider's own word for this call (Responses `item.status`)."""
+    item_id: str | None = None
+    """A second id that some formats give (Responses `id` beside `call_id`)."""
+    signature: str | None = None
+    """A token that must go back with the call (Gemini `thoughtSignature`)."""
+    at: At | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TextPart:
+    """Visible text."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningPart:
+    """Thinking, with what must go back with it."""
+
+    text: str
+    signature: str | None = None
+    data: str | None = None
+    """Encrypted or redacted thinking, opaque."""
+    item_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OpaquePart:
+    """A block that we do not interpret, kept as its verbatim JSON so that it can be echoed."""
+
+    type: str
+    json: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResultPart:
+    """What a tool answered; only in requests."""
+
+    call_id: str | None
+    name: str | None
+    text: str
+    is_error: bool = False
+
+
+ResponsePart = TextPart | ReasoningPart | ToolCall | OpaquePart
+MessagePart = TextPart | ReasoningPart | ToolCall | OpaquePart | ToolResultPart
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Token counts as the provider reported them; None where it reported none."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    """Everything generated, reasoning included, whichever way the provider counts."""
+    reasoning_tokens: int | None = None
+    cached_tokens: int | None = None
+
+    @property
+    def visible_tokens(self) -> int | None:
+        """Output that was not reasoning: what was left for the answer and its calls (seed 001)."""
+        if self.output_tokens is None:
+            return None
+        return self.output_tokens - (self.reasoning_tokens or 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """What the rate-limit headers said (seed 000 `quota_metadata`); raw header values by lower-case name."""
+
+    limit_requests: int | None = None
+    remaining_requests: int | None = None
+    limit_tokens: int | None = None
+    remaining_tokens: int | None = None
+    reset: str | None = None
+    retry_after: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+class TransportEnd(StrEnum):
+    """How the bytes ended: one of three facts beside `saw_stop_reason` and `saw_done`."""
+
+    EOF = "eof"
+    RESET = "reset"
+    TIMEOUT = "timeout"
+    ABORTED = "aborted"
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderError:
+    """An error that the provider reported, in a body or in the middle of a stream."""
+
+    message: str
+    type: str | None = None
+    code: str | None = None
+    retryable: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ChatResponse:
+    """One response, decoded. `stop_reason` is the **mapped** reason: what the wire format's table says and no more."""
+
+    api: str
+    parts: tuple[ResponsePart, ...] = ()
+    stop_reason: StopReason = StopReason(Stop.INTERRUPTED)
+    usage: Usage | None = None
+    quota_metadata: Quota | None = None
+    id: str | None = None
+    model: str | None = None
+    streaming: bool = False
+    http_status: int | None = None
+    refusal: str | None = None
+    error: ProviderError | None = None
+    native: Mapping[str, str] = field(default_factory=dict)
+    """Other words the provider sent about the end, verbatim: native_finish_reason, stop_sequence, blockReason, …"""
+    continuation_token: str | None = None
+    saw_stop_reason: bool = False
+    saw_done: bool = False
+    transport_end: TransportEnd = TransportEnd.EOF
+    findings: tuple[Finding, ...] = ()
+    """Quirks of the bytes: a missing index, a repeated id, a broken frame."""
+    other_choices: int = 0
+    """How many further choices (n > 1) the body held; only the first is read."""
+    size: int = 0
+    """Bytes of the decoded body."""
+
+    @property
+    def raw_stop_reason(self) -> str | None:
+        """The provider's own word (seed 000)."""
+        return self.stop_reason.raw
+
+    @property
+    def text(self) -> str | None:
+        """All visible text in order; None where there was none."""
+        found = [part.text for part in self.parts if type(part) is TextPart]
+        return "".join(found) if found else None
+
+    @property
+    def reasoning_content(self) -> str | None:
+        """All readable thinking in order; None where there was none."""
+        found = [part.text for part in self.parts if type(part) is ReasoningPart and part.text]
+        return "".join(found) if found else None
+
+    @property
+    def tool_calls(self) -> tuple[ToolCall, ...]:
+        """The calls that we would have to run, in order."""
+        return tuple(p for p in self.parts if type(p) is ToolCall and p.kind is not CallKind.SERVER)
+
+    @property
+    def server_calls(self) -> tuple[ToolCall, ...]:
+        """The calls that the provider ran itself."""
+        return tuple(p for p in self.parts if type(p) is ToolCall and p.kind is CallKind.SERVER)
+
+
+class Role(StrEnum):
+    """Who speaks in a request."""
+
+    SYSTEM = "system"
+    USER = "user"
+    ASSISTANT = "assistant"
+    TOOL = "tool"
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of a request's history."""
+
+    role: Role
+    parts: tuple[MessagePart, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The visible text of the message, joined."""
+        return "".join(part.text for part in self.parts if type(part) is TextPart)
+
+    @property
+    def tool_calls(self) -> tuple[ToolCall, ...]:
+        """The calls that the message carries, those of the provider left out."""
+        return tuple(p for p in self.parts if type(p) is ToolCall and p.kind is not CallKind.SERVER)
+
+    @property
+    def results(self) -> tuple[ToolResultPart, ...]:
+        """The tool results that the message carries."""
+        return tuple(p for p in self.parts if type(p) is ToolResultPart)
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A tool as declared in a request."""
+
+    name: str
+    schema: Mapping[str, Any] | None = None
+    """JSON Schema of the arguments as sent, in the provider's dialect; None where unknown."""
+    description: str = ""
+    kind: CallKind = CallKind.FUNCTION
+    dialect: str = "json_schema"
+    """json_schema, or openapi (Gemini's upper-case types and `nullable`)."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Request:
+    """What was, or will be, asked of a provider."""
+
+    api: str
+    messages: tuple[Message, ...] = ()
+    model: str | None = None
+    tools: tuple[Tool, ...] = ()
+    tool_choice: str | None = None
+    """auto, any, none, or tool:NAME."""
+    max_tokens: int | None = None
+    """The output cap in tokens; None where the request set none."""
+    stream: bool = False
+    n: int = 1
+    previous_id: str | None = None
+    """The response that this one continues on the provider's side (Responses `previous_response_id`)."""
+    background: bool = False

@@ -1,0 +1,81 @@
+"""The wire formats: what each provider's bytes mean, and the bytes each would send.
+
+One package a format, one line here. A format gives: `Decoder`, `encode`, `read_request`, `recognises`, `STOP_REASONS`,
+`LOSES`, `PATHS`. They are imported when first used, so that reading one format does not pay for six.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from importlib import import_module
+from typing import Any, Protocol, cast
+
+from loop_core.errors import CallerError
+from loop_core.values import ChatResponse, Request, TransportEnd
+from loop_core.wire.base import Decoder, Mapped
+
+FORMATS: Mapping[str, str] = {
+    "openai_chat": "loop_core.wire.openai_chat",
+    "openai_responses": "loop_core.wire.openai_responses",
+    "anthropic_messages": "loop_core.wire.anthropic_messages",
+    "gemini_generate": "loop_core.wire.gemini_generate",
+    "bedrock_converse": "loop_core.wire.bedrock_converse",
+    "ollama_chat": "loop_core.wire.ollama_chat",
+}
+
+
+class WireFormat(Protocol):
+    """What a format's package offers; the conformance suite runs over every entry of `FORMATS`."""
+
+    Decoder: type[Decoder]
+    STOP_REASONS: Mapping[str, Mapped]
+    """Native word -> mapped reason."""
+    LOSES: Mapping[str, str]
+    """What the format cannot carry -> why; `encode` refuses the first kind and `essence` leaves out the second."""
+    PATHS: Sequence[re.Pattern[str]]
+    """URL paths that this format is served under."""
+
+    def encode(self, response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> Iterator[bytes]:
+        """The bytes that this provider would send; `chunk` is the text characters in one delta."""
+
+    def read_request(self, body: Mapping[str, Any], url: str = "") -> Request:
+        """What a recorded request body asks for."""
+
+    def recognises(self, value: Mapping[str, Any], event: str | None = None) -> bool:
+        """Whether a JSON value (a whole body, or one event of a stream) is of this format."""
+
+
+@cache
+def wire(api: str) -> WireFormat:
+    """The format with this id.
+
+    Raises:
+        CallerError: there is none.
+    """
+    if api not in FORMATS:
+        raise CallerError(f"unknown API {api!r}; expected one of {', '.join(FORMATS)}")
+    return cast(WireFormat, import_module(FORMATS[api]))
+
+
+def decode(
+    api: str,
+    chunks: Iterable[bytes] | bytes,
+    *,
+    http_status: int | None = None,
+    headers: Sequence[tuple[str, str]] = (),
+    n: int = 1,
+    background: bool = False,
+    end: TransportEnd = TransportEnd.EOF,
+) -> ChatResponse:
+    """Reads one response, whole or in chunks of any size.
+
+    Raises:
+        CallerError: there is no such API.
+        DecodeError: the bytes are no body of it.
+    """
+    decoder = wire(api).Decoder(http_status=http_status, headers=headers, n=n, background=background)
+    for data in (chunks,) if isinstance(chunks, bytes) else chunks:
+        decoder.feed(data)
+    return decoder.close(end)

@@ -1,0 +1,340 @@
+"""The incremental decoder that every wire format builds on.
+
+Owns: choosing the framing from the first bytes, parsing each frame's JSON, byte offsets, transport facts, quota, and
+errors in any shape. Does not know any format's fields: a format subclasses `Decoder`, implements `on_event`, `on_body`
+and `build`, and keeps its stop words in a table.
+
+    bytes -> framing -> (payload, name, start, end) -> from_json -> on_event / on_body -> build -> ChatResponse
+
+`close` always answers with a `ChatResponse` once a JSON, SSE or frame body has begun; a body that is none of these is a
+`DecodeError`. A broken frame in the middle is a finding, and whatever is cut stays unfinished.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, NamedTuple, Protocol
+
+from pydantic_core import from_json
+
+from loop_core.errors import DecodeError
+from loop_core.values import (
+    At,
+    ChatResponse,
+    Evidence,
+    Finding,
+    Part,
+    ProviderError,
+    Severity,
+    Stop,
+    StopReason,
+    TransportEnd,
+)
+from loop_core.wire.failures import classify, read_error
+from loop_core.wire.json_array import JSONArray
+from loop_core.wire.jsonslice import byte_span, path_of
+from loop_core.wire.ndjson import NDJSON
+from loop_core.wire.quota import read_quota
+from loop_core.wire.sse import SSE, Frame
+
+
+class Mapped(NamedTuple):
+    """One row of a stop-reason table: what a native word means, and where that is written."""
+
+    stop: Stop
+    detail: str | None = None
+    source: str = ""
+
+
+class Framing(Protocol):
+    """Bytes in, complete frames out."""
+
+    def feed(self, data: bytes) -> list[Frame]: ...
+
+    def flush(self) -> list[Frame]: ...
+
+
+class Whole:
+    """The framing of a body that is one JSON value: one frame, at the end."""
+
+    __slots__ = ("_chunks",)
+
+    def __init__(self) -> None:
+        self._chunks: list[bytes] = []
+
+    def feed(self, data: bytes) -> list[Frame]:
+        """Keeps the bytes; a JSON value is complete only at the end."""
+        self._chunks.append(data)
+        return []
+
+    def flush(self) -> list[Frame]:
+        """The whole body."""
+        body = b"".join(self._chunks)
+        return [(body, None, 0, len(body))]
+
+
+_SSE_STARTS = (b"data", b"event", b"id:", b"retry", b":")
+
+
+class Decoder:
+    """One response being read: `feed` bytes as they come, `close` when they end."""
+
+    api: ClassVar[str] = ""
+    stop_reasons: ClassVar[Mapping[str, Mapped]] = {}
+    object_framing: ClassVar[type[Framing]] = Whole
+    """How a body that begins with `{` is framed."""
+    array_framing: ClassVar[type[Framing]] = Whole
+    """How a body that begins with `[` is framed."""
+    binary_framing: ClassVar[type[Framing] | None] = None
+    """How a body that is no text is framed, if the format has such."""
+
+    def __init__(
+        self,
+        *,
+        http_status: int | None = None,
+        headers: Sequence[tuple[str, str]] = (),
+        n: int = 1,
+        background: bool = False,
+    ) -> None:
+        self.http_status = http_status
+        self.headers = headers
+        self.n = n
+        self.background = background
+        self.findings: list[Finding] = []
+        self.error: ProviderError | None = None
+        self.error_at: At | None = None
+        self.raw: str | None = None
+        self.raw_at: At | None = None
+        self.saw_done = False
+        self.streaming = False
+        self.transport_end = TransportEnd.EOF
+        self.size = 0
+        self.cut = False
+        """The body ended inside a frame or a JSON value."""
+        self._framing: Framing | None = None
+        self._head = b""
+        self._whole: bytes | None = None
+
+    # -- what a format implements --------------------------------------------------------------------------------
+
+    def on_event(self, event: Any, name: str | None, start: int, end: int) -> None:
+        """One JSON value of a stream (an SSE payload, a line, an array element), with its place in the body."""
+        raise NotImplementedError
+
+    def on_body(self, body: Any) -> None:
+        """A whole JSON body. `self.slice_bytes` gives the bytes it was parsed from."""
+        raise NotImplementedError
+
+    def build(self) -> ChatResponse:
+        """The response from what was read; `stop_reason` as the format's table maps it."""
+        raise NotImplementedError
+
+    # -- what callers use ----------------------------------------------------------------------------------------
+
+    def feed(self, data: bytes) -> None:
+        """Takes the next bytes of the body, any number of them.
+
+        Raises:
+            DecodeError: the body is neither JSON, nor SSE, nor a framing of this format.
+        """
+        self.size += len(data)
+        framing = self._framing
+        if framing is None:
+            self._head += data
+            framing = self._choose()
+            if framing is None:
+                return
+            self._framing, data, self._head = framing, self._head, b""
+        self._frames(framing.feed(data))
+
+    def close(self, end: TransportEnd = TransportEnd.EOF) -> ChatResponse:
+        """The response, as far as the bytes went.
+
+        Raises:
+            DecodeError: what was fed is no body of this format.
+        """
+        self.transport_end = end
+        if self._framing is None and self._head.strip():
+            self._framing = self._choose(final=True)
+            if self._framing is None:
+                raise DecodeError("the body begins with neither JSON nor an event stream", api=self.api,
+                                  expected="`{`, `[` or `data:`")
+            self._frames(self._framing.feed(self._head))
+        if self._framing is not None:
+            self._frames(self._framing.flush(), last=True)
+        self._read_failure()
+        return self._with_transport(self.build())
+
+    # -- what formats call ---------------------------------------------------------------------------------------
+
+    def find(self, rule: str, message: str, at: At | None = None, severity: Severity = Severity.WARNING) -> None:
+        """Notes a quirk of the bytes, once per rule and message."""
+        finding = Finding(rule, severity, message, at)
+        if all((f.rule, f.message) != (rule, message) for f in self.findings):
+            self.findings.append(finding)
+
+    def mapped(self, raw: str | None, at: At | None, *, rule: str | None = None) -> StopReason:
+        """What the table says of a native word; an absent or empty one is `interrupted`, an unknown one `unknown`."""
+        if not raw:
+            where = At(Part.BODY, self.size, self.size)
+            return StopReason(Stop.INTERRUPTED, raw, None, (Evidence("absent", at or where),))
+        row = self.stop_reasons.get(raw)
+        if row is None:
+            return StopReason(Stop.UNKNOWN, raw, None, (Evidence("unknown_word", at, raw),))
+        return StopReason(row.stop, raw, row.detail, (Evidence(rule or f"{self.api}.stop_reasons", at, raw),))
+
+    def slice_bytes(self) -> bytes:
+        """The bytes of a whole JSON body (not of a stream)."""
+        return self._whole or b""
+
+    def body_at(self, pointer: str) -> At:
+        """The place of a value of a whole JSON body."""
+        span = byte_span(self.slice_bytes(), 0, *path_of(pointer))
+        return At(Part.BODY, span[0], span[1], pointer) if span else At(Part.BODY, None, None, pointer)
+
+    def fail(self, error: ProviderError, at: At | None) -> None:
+        """Notes an error that the provider reported; the first one stays."""
+        if self.error is None:
+            self.error, self.error_at = error, at
+
+    # -- inside --------------------------------------------------------------------------------------------------
+
+    def _choose(self, final: bool = False) -> Framing | None:
+        head = self._head
+        text = head[3:] if head.startswith(b"\xef\xbb\xbf") else head
+        text = text.lstrip()
+        if not text:
+            return None
+        first = text[:1]
+        if first == b"{":
+            self.streaming = self.object_framing is not Whole
+            return self.object_framing()
+        if first == b"[":
+            self.streaming = self.array_framing is not Whole
+            return self.array_framing()
+        if any(text.startswith(mark) for mark in _SSE_STARTS):
+            self.streaming = True
+            return SSE()
+        if not final and any(mark.startswith(text) for mark in _SSE_STARTS):
+            return None  # too few bytes to tell
+        if self.binary_framing is not None:
+            self.streaming = True
+            return self.binary_framing()
+        if self.http_status is not None and self.http_status >= 400:
+            return Whole()  # a proxy's HTML page: kept as the error's text
+        if final and self._begins_sse(text):
+            self.streaming = True
+            return SSE()
+        raise DecodeError("the body begins with neither JSON nor an event stream", api=self.api,
+                          expected="`{`, `[` or `data:`")
+
+    @staticmethod
+    def _begins_sse(text: bytes) -> bool:
+        return any(mark.startswith(text[: len(mark)]) for mark in _SSE_STARTS)
+
+    def _frames(self, frames: Iterable[Frame], last: bool = False) -> None:
+        if type(self._framing) is Whole:
+            for payload, _, start, end in frames:
+                self._body(payload, start, end)
+            return
+        on_event = self.on_event
+        for payload, name, start, end in frames:
+            try:
+                event = from_json(payload)
+            except ValueError:
+                event = self._unparsed(payload, start, end, last)
+                if event is None:
+                    continue
+            if type(event) is dict and not self.saw_done:
+                try:
+                    on_event(event, name, start, end)
+                except (TypeError, AttributeError, KeyError, IndexError, ValueError) as why:
+                    # A frame of the wrong shape is the provider's fault and never ours to crash on.
+                    self.find("frame.shape", f"a frame has an unexpected shape ({type(why).__name__})",
+                              At(Part.BODY, start, end))
+            elif type(event) is not dict:
+                self._odd(event, start, end)
+
+    def _odd(self, event: Any, start: int, end: int) -> None:
+        error = read_error(event, self.http_status)
+        if error is not None:
+            self.fail(error, At(Part.BODY, start, end))
+        else:
+            self.find("frame.no_object", "a frame is no JSON object", At(Part.BODY, start, end))
+
+    def _unparsed(self, payload: bytes, start: int, end: int, last: bool) -> Any:
+        stripped = payload.strip()
+        if stripped == b"[DONE]":
+            self.saw_done = True
+            return None
+        if not stripped:
+            return None
+        at = At(Part.BODY, start, end)
+        try:
+            event = json.loads(payload.decode("utf-8", "replace"), strict=False)
+        except (ValueError, RecursionError):
+            self.cut = self.cut or last
+            rule = "frame.cut" if last else "frame.invalid"
+            self.find(rule, "the last frame is cut" if last else "a frame is no valid JSON", at)
+            return None
+        self.find("frame.lenient", "a frame holds invalid UTF-8 or control characters", at)
+        return event
+
+    def _body(self, payload: bytes, start: int, end: int) -> None:
+        self._whole = payload
+        failed = self.http_status is not None and self.http_status >= 400
+        try:
+            body = from_json(payload.lstrip(b"\xef\xbb\xbf"))
+        except ValueError as why:
+            try:
+                body = json.loads(payload.decode("utf-8", "replace").lstrip("\ufeff"), strict=False)
+                self.find("body.lenient", "the body holds invalid UTF-8 or control characters", At(Part.BODY, start, end))
+            except (ValueError, RecursionError):
+                if failed:
+                    text = payload.decode("utf-8", "replace").strip()
+                    self.fail(ProviderError(text[:2000]), At(Part.BODY, start, end))
+                    return
+                self.cut = True
+                self.find("body.cut", f"the body is no complete JSON value ({str(why)[:120]})", At(Part.BODY, start, end))
+                return
+        error = read_error(body, self.http_status)
+        if error is not None:
+            self.fail(error, At(Part.BODY, start, end, "/error" if isinstance(body, dict) and "error" in body else ""))
+        if isinstance(body, dict):
+            try:
+                self.on_body(body)
+            except (TypeError, AttributeError, KeyError, IndexError, ValueError) as why:
+                self.find("body.shape", f"the body has an unexpected shape ({type(why).__name__})", At(Part.BODY, start, end))
+        elif error is None:
+            self.find("body.no_object", "the body is no JSON object", At(Part.BODY, start, end))
+
+    def _read_failure(self) -> None:
+        if self.error is None and self.http_status is not None and self.http_status >= 400:
+            error = read_error({}, self.http_status)
+            self.fail(error or ProviderError(""), At(Part.HEADERS, pointer="status"))
+
+    def _with_transport(self, response: ChatResponse) -> ChatResponse:
+        stop = response.stop_reason
+        failed = self.http_status is not None and self.http_status >= 400
+        if self.error is not None and (failed or stop.normalized is not Stop.SAFETY_BLOCKED):
+            # An error outranks a reason that came beside it: `length` plus an error is still an error.
+            word, detail, rule = classify(self.error)
+            seen = Evidence(rule, self.error_at, self.error.message[:200])
+            kept = stop.evidence if stop.raw else ()
+            stop = StopReason(word, stop.raw, detail, (*kept, seen))
+        elif self.cut and stop.raw is None:
+            stop = replace(stop, evidence=(*stop.evidence, Evidence("cut", At(Part.BODY, self.size, self.size))))
+        return replace(
+            response,
+            stop_reason=stop,
+            streaming=self.streaming,
+            http_status=self.http_status,
+            error=self.error,
+            quota_metadata=read_quota(self.headers),
+            saw_done=self.saw_done,
+            transport_end=self.transport_end,
+            findings=tuple(self.findings),
+            size=self.size,
+        )

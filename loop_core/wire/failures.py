@@ -1,0 +1,123 @@
+"""Errors as providers report them: any error body -> ProviderError -> mapped reason.
+
+The shapes and the marks are tables. An error is `error` unless its words name a content filter or the context length;
+retryable is read from the HTTP status and from the error's own type.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from loop_core.values import ProviderError, Stop
+
+
+class Mark(NamedTuple):
+    """One row: where the pattern is found in code, type or message, the error is this."""
+
+    rule: str
+    pattern: re.Pattern[str]
+    stop: Stop
+    detail: str
+    source: str
+
+
+def _mark(rule: str, pattern: str, stop: Stop, detail: str, source: str) -> Mark:
+    return Mark(rule, re.compile(pattern, re.IGNORECASE), stop, detail, source)
+
+
+MARKS: tuple[Mark, ...] = (
+    _mark("error.content_filter", r"content_filter|content filter|content management policy|ResponsibleAIPolicy",
+          Stop.SAFETY_BLOCKED, "prompt", "Azure OpenAI; openai-python#1677"),
+    _mark("error.policy", r"\b(bio_policy|misalignment_policy_violation|image_content_policy_violation|content_policy_violation)\b",
+          Stop.SAFETY_BLOCKED, "policy", "OpenAI Responses error codes"),
+    _mark("error.guardrail", r"guardrail(s)? (intervened|blocked)|blocked by .{0,20}guardrail",
+          Stop.SAFETY_BLOCKED, "guardrail", "Bedrock; Groq"),
+    _mark("error.context_code", r"context_length_exceeded|context_window_exceeded|model_context_window_exceeded|exceed_context_size",
+          Stop.CONTEXT_WINDOW_EXCEEDED, "input", "OpenAI error code; llama.cpp exceed_context_size_error"),
+    _mark("error.context_maximum", r"maximum context length|context (window|length|size) (is |was )?(exceeded|full)|"
+          r"exceeds? the (model'?s? )?(available |maximum )?context (window|length|size)|longer than the model'?s context",
+          Stop.CONTEXT_WINDOW_EXCEEDED, "input", "OpenAI, vLLM and LM Studio messages"),
+    _mark("error.prompt_too_long", r"(prompt|input|request) is too long|input token count .{0,40}exceeds|"
+          r"exceeds? the maximum number of tokens|too many (input )?tokens in (the )?(prompt|request)",
+          Stop.CONTEXT_WINDOW_EXCEEDED, "input", "Anthropic, Bedrock and Gemini messages"),
+)
+
+RETRYABLE_STATUS: frozenset[int] = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529})
+RETRYABLE_WORDS: frozenset[str] = frozenset({
+    "server_error", "rate_limit_exceeded", "rate_limit_error", "vector_store_timeout", "overloaded_error", "api_error",
+    "timeout_error", "internal_server_error", "internalserverexception", "modelstreamerrorexception",
+    "throttlingexception", "serviceunavailableexception", "modeltimeoutexception", "modelnotreadyexception",
+    "unavailable", "resource_exhausted", "deadline_exceeded", "internal", "too_many_requests", "service_unavailable",
+    "internalservererror", "overloaded",
+})
+
+
+def read_error(body: Any, status: int | None = None) -> ProviderError | None:
+    """The error that `body` reports, in any of the known shapes; None where it reports none.
+
+    With an HTTP error `status` every body is one: its text, if nothing better is found, is the message.
+    """
+    failed = status is not None and status >= 400
+    if isinstance(body, list) and body:
+        body = body[0]  # Gemini streams an error as an array of one
+    found = _find(body, failed)
+    if found is None:
+        return None
+    message, kind, code = found
+    words = {str(word).lower() for word in (kind, code) if word}
+    numeric = {int(word) for word in words if word.isdigit()}
+    known = status if failed else next(iter(numeric), None)
+    retryable = bool(words & RETRYABLE_WORDS) or known in RETRYABLE_STATUS
+    return ProviderError(message, kind, code, retryable)
+
+
+def classify(error: ProviderError) -> tuple[Stop, str, str]:
+    """The mapped reason of an error, its detail, and the rule that read it."""
+    words = " ".join(word for word in (error.code, error.type, error.message) if word)
+    for mark in MARKS:
+        if mark.pattern.search(words):
+            return mark.stop, mark.detail, mark.rule
+    return Stop.ERROR, "retryable" if error.retryable else "fatal", "error.reported"
+
+
+def _find(body: Any, failed: bool) -> tuple[str, str | None, str | None] | None:
+    if not isinstance(body, Mapping):
+        return (_text(body), None, None) if failed else None
+    inner = body.get("error")
+    if isinstance(inner, Mapping):
+        nested = inner.get("metadata")
+        raw = nested.get("raw") if isinstance(nested, Mapping) else None
+        message = _text(inner.get("message") or raw or inner)
+        return message, _word(inner.get("type") or inner.get("status")), _word(_inner_code(inner))
+    if inner:
+        return _text(inner), _word(body.get("type")), _word(body.get("code") or body.get("status_code"))
+    if body.get("object") == "error" or (failed and ("message" in body or "Message" in body)):
+        kind = body.get("type") or body.get("__type") or body.get("code")
+        return _text(body.get("message") or body.get("Message")), _word(kind), _word(body.get("code"))
+    errors = body.get("errors") or body.get("detail")
+    if failed:
+        return _text(errors if errors else body), None, None
+    return None
+
+
+def _inner_code(inner: Mapping[str, Any]) -> Any:
+    deeper = inner.get("innererror")
+    if isinstance(deeper, Mapping) and deeper.get("code"):
+        return f"{inner.get('code')} {deeper['code']}"
+    return inner.get("code")
+
+
+def _word(value: Any) -> str | None:
+    return None if value is None or isinstance(value, (Mapping, list)) else str(value)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if value is None:
+        return ""
+    import json
+
+    return json.dumps(value, ensure_ascii=False)[:2000]

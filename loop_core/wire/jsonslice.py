@@ -1,0 +1,81 @@
+"""Where a value stands inside a JSON text: pointer -> character or byte range.
+
+Used where the exact characters matter (arguments sent as an object, byte provenance), never in the hot path. Skips
+values with the standard library's C scanner, so a look-up costs one pass over what precedes the value.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from json.decoder import scanstring
+
+_SPACE = re.compile(r"[ \t\r\n]*")
+_SKIP = json.JSONDecoder(strict=False).raw_decode
+
+
+def char_span(text: str, *path: str | int) -> tuple[int, int] | None:
+    """First character and end of the value at `path` in `text`; None where there is no such value."""
+    try:
+        position = _SPACE.match(text, 0).end()  # type: ignore[union-attr]
+        for key in path:
+            found = _member(text, position, key)
+            if found is None:
+                return None
+            position = found
+        return position, _SKIP(text, position)[1]
+    except (ValueError, RecursionError, IndexError):
+        return None
+
+
+def slice_of(text: str, *path: str | int) -> str | None:
+    """The verbatim JSON of the value at `path`; None where there is none."""
+    span = char_span(text, *path)
+    return None if span is None else text[span[0] : span[1]]
+
+
+def byte_span(body: bytes, base: int, *path: str | int) -> tuple[int, int] | None:
+    """The same in bytes: `body` is one JSON text that begins at byte `base` of the whole body."""
+    try:
+        text = body.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+    span = char_span(text, *path)
+    if span is None:
+        return None
+    start = base + len(text[: span[0]].encode())
+    return start, start + len(text[span[0] : span[1]].encode())
+
+
+def pointer(*path: str | int) -> str:
+    """The JSON pointer (RFC 6901) of a path."""
+    return "".join("/" + str(key).replace("~", "~0").replace("/", "~1") for key in path)
+
+
+def path_of(text: str) -> tuple[str | int, ...]:
+    """The path of a JSON pointer; array indices become numbers."""
+    keys = [key.replace("~1", "/").replace("~0", "~") for key in text.split("/")[1:]]
+    return tuple(int(key) if key.isdigit() else key for key in keys)
+
+
+def _member(text: str, position: int, key: str | int) -> int | None:
+    opening = text[position]
+    if opening not in "{[" or (opening == "[") != isinstance(key, int):
+        return None
+    position = _SPACE.match(text, position + 1).end()  # type: ignore[union-attr]
+    index, last = 0, None
+    while text[position] not in "}]":
+        name: str | int = index
+        if opening == "{":
+            name, position = scanstring(text, position + 1, False)
+            position = _SPACE.match(text, position).end() + 1  # type: ignore[union-attr]
+            position = _SPACE.match(text, position).end()  # type: ignore[union-attr]
+        if name == key:
+            last = position  # the last of several equal keys wins, as in every parser
+            if opening == "[":
+                return position
+        position = _SPACE.match(text, _SKIP(text, position)[1]).end()  # type: ignore[union-attr]
+        if text[position] == ",":
+            position = _SPACE.match(text, position + 1).end()  # type: ignore[union-attr]
+        index += 1
+    return last
