@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from json.decoder import scanstring
+from json.decoder import scanstring  # type: ignore[attr-defined]
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 _SKIP = json.JSONDecoder(strict=False).raw_decode
