@@ -67,15 +67,16 @@ def decode(
     headers: Sequence[tuple[str, str]] = (),
     n: int = 1,
     background: bool = False,
+    words: Mapping[str, Mapped] | None = None,
     end: TransportEnd = TransportEnd.EOF,
 ) -> ChatResponse:
-    """Reads one response, whole or in chunks of any size.
+    """Reads one response, whole or in chunks of any size; `words` are a profile's own stop words.
 
     Raises:
         CallerError: there is no such API.
         DecodeError: the bytes are no body of it.
     """
-    decoder = wire(api).Decoder(http_status=http_status, headers=headers, n=n, background=background)
+    decoder = wire(api).Decoder(http_status=http_status, headers=headers, n=n, background=background, words=words)
     for data in (chunks,) if isinstance(chunks, bytes) else chunks:
         decoder.feed(data)
     return decoder.close(end)

@@ -83,6 +83,8 @@ class Decoder:
 
     api: ClassVar[str] = ""
     stop_reasons: ClassVar[Mapping[str, Mapped]] = {}
+    fold_case: ClassVar[bool] = False
+    """Whether stop words compare without case (compatible servers send `STOP` and `Length`)."""
     object_framing: ClassVar[type[Framing]] = Whole
     """How a body that begins with `{` is framed."""
     array_framing: ClassVar[type[Framing]] = Whole
@@ -97,7 +99,10 @@ class Decoder:
         headers: Sequence[tuple[str, str]] = (),
         n: int = 1,
         background: bool = False,
+        words: Mapping[str, Mapped] | None = None,
     ) -> None:
+        self.words = words or {}
+        """The stop words of the profile that was chosen; they go before the format's own."""
         self.http_status = http_status
         self.headers = headers
         self.n = n
@@ -180,7 +185,10 @@ class Decoder:
         if not raw:
             where = At(Part.BODY, self.size, self.size)
             return StopReason(Stop.INTERRUPTED, raw, None, (Evidence("absent", at or where),))
-        row = self.stop_reasons.get(raw)
+        row = self.words.get(raw) or self.stop_reasons.get(raw)
+        if row is None and self.fold_case:
+            folded = raw.casefold()
+            row = self.words.get(folded) or self.stop_reasons.get(folded)
         if row is None:
             return StopReason(Stop.UNKNOWN, raw, None, (Evidence("unknown_word", at, raw),))
         return StopReason(row.stop, raw, row.detail, (Evidence(rule or f"{self.api}.stop_reasons", at, raw),))
