@@ -118,6 +118,8 @@ class Decoder:
         self.size = 0
         self.cut = False
         """The body ended inside a frame or a JSON value."""
+        self.payload = b""
+        """The bytes of the frame that `on_event` is looking at, for blocks that are kept verbatim."""
         self._framing: Framing | None = None
         self._head = b""
         self._whole: bytes | None = None
@@ -256,6 +258,7 @@ class Decoder:
                 if event is None:
                     continue
             if type(event) is dict and not self.saw_done:
+                self.payload = payload
                 try:
                     on_event(event, name, start, end)
                 except (TypeError, AttributeError, KeyError, IndexError, ValueError) as why:

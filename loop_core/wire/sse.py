@@ -12,70 +12,95 @@ import re
 Frame = tuple[bytes, str | None, int, int]
 """Payload, event name (None where unnamed), first byte and end of the frame in the body."""
 
-_BLANK = re.compile(rb"(?>\r\n|\n|\r)(?:\r\n|\n|\r)")
+_BLANK = re.compile(rb"\r\n(?:\r\n?|\n)|\n(?:\r\n?|\n)|\r\r\n?")
+_BREAKS = b"\r\n"
 _BOM = b"\xef\xbb\xbf"
 
 
 class SSE:
-    """An incremental splitter; `feed` returns the frames that are complete, `flush` what is left at the end."""
+    """An incremental splitter; `feed` returns the frames that are complete, `flush` what is left at the end.
 
-    __slots__ = ("_buffer", "_offset", "_scanned", "_names")
+    A frame reaches from the first byte of its first line to the end of its last one, line break excluded.
+    """
+
+    __slots__ = ("_name", "_names", "_offset", "_pending", "_prefix", "_scanned")
 
     def __init__(self) -> None:
-        self._buffer = b""
-        self._offset = 0  # of the buffer's first byte in the body
-        self._scanned = 0  # the buffer holds no separator that begins before this
+        self._pending = bytearray()
+        self._offset = 0  # of the first pending byte in the body
+        self._scanned = 0  # no blank line begins in the pending bytes before this
+        self._prefix = b"data: "  # what the last event wrote before its payload: most events repeat it
+        self._name: str | None = None  # the event name in that prefix
         self._names: dict[bytes, str] = {}
 
     def feed(self, data: bytes) -> list[Frame]:
         """Takes bytes; returns the events that they completed."""
-        buffer = self._buffer + data if self._buffer else data
+        pending = self._pending
+        if pending:
+            pending += data
+            if (b"\n" not in data and b"\r" not in data) or _BLANK.search(pending, self._scanned) is None:
+                self._scanned = max(0, len(pending) - 3)
+                return []
+            data = bytes(pending)
         frames: list[Frame] = []
-        position = 0
-        if b"\r" not in buffer:
-            find = buffer.find
-            base = self._offset
-            end = find(b"\n\n", self._scanned)
-            while end >= 0:
-                block = buffer[position:end]
-                # Nearly every event of every provider is one `data:` line: no line splitting for those.
-                if block[:6] == b"data: " and b"\n" not in block:
-                    frames.append((block[6:], None, base + position, base + end))
-                else:
-                    self._event(block, base + position, frames)
-                position = end + 2
-                end = find(b"\n\n", position)
-        else:
-            match = _BLANK.search(buffer, self._scanned)
-            while match:
-                self._event(buffer[position : match.start()], self._offset + position, frames)
-                position = match.end()
-                match = _BLANK.search(buffer, position)
-        self._buffer = buffer[position:]
-        self._offset += position
-        self._scanned = max(0, len(self._buffer) - 3)
+        used = self._split(data, frames)
+        self._pending = bytearray(data[used:])
+        self._offset += used
+        self._scanned = max(0, len(self._pending) - 3)
         return frames
 
     def flush(self) -> list[Frame]:
         """The event that was pending when the bytes ended, if any."""
         frames: list[Frame] = []
-        if self._buffer.strip():
-            self._event(self._buffer, self._offset, frames)
-        self._offset += len(self._buffer)
-        self._buffer, self._scanned = b"", 0
+        self._event(bytes(self._pending), self._offset, frames)
+        self._offset += len(self._pending)
+        self._pending, self._scanned = bytearray(), 0
         return frames
 
+    def _split(self, data: bytes, frames: list[Frame]) -> int:
+        """Appends the complete events; returns how many bytes they took."""
+        # A whole body is split by one C call, and an event that looks like the one before costs one comparison:
+        # decoding may cost twice the JSON parser at most, and a search for any blank line costs more than it.
+        mixed = b"\r" in data
+        separator = b"\r\n\r\n" if mixed else b"\n\n"
+        blocks = data.split(separator)
+        rest = blocks.pop()
+        append, gap, position = frames.append, len(separator), self._offset
+        prefix, name, width = self._prefix, self._name, len(self._prefix)
+        for block in blocks:
+            end = position + len(block)
+            if block.startswith(prefix):
+                payload = block[width:]
+                if b"\n" not in payload and not (mixed and b"\r" in payload):
+                    append((payload, name, position, end))
+                    position = end + gap
+                    continue
+            used = self._loose(block, position, frames)
+            self._event(block[used:], position + used, frames)
+            prefix, name, width = self._prefix, self._name, len(self._prefix)
+            position = end + gap
+        used = self._loose(rest, position, frames) if mixed else 0
+        return position + used - self._offset
+
+    def _loose(self, data: bytes, start: int, frames: list[Frame]) -> int:
+        """Appends the events that end in a blank line of any kind; returns how many bytes they took."""
+        used = 0
+        for blank in _BLANK.finditer(data):
+            self._event(data[used : blank.start()], start + used, frames)
+            used = blank.end()
+        return used
+
     def _event(self, block: bytes, start: int, frames: list[Frame]) -> None:
-        end = start + len(block)
-        while block[:1] in (b"\n", b"\r"):
-            block, start = block[1:], start + 1
         if start == 0 and block.startswith(_BOM):
             block, start = block[3:], 3
+        # A chunk may end inside a line break, and a body inside a blank line: what is left of it stands at either end.
+        stripped = block.lstrip(_BREAKS)
+        start += len(block) - len(stripped)
+        block = stripped.rstrip(_BREAKS)
+        end = start + len(block)
         name: str | None = None
         data: list[bytes] = []
-        if b"\r" in block:
-            block = block.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-        for line in block.split(b"\n"):
+        for line in block.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n"):
             if line[:6] == b"data: ":
                 data.append(line[6:])
             elif line[:5] == b"data:":
@@ -83,9 +108,16 @@ class SSE:
             elif line == b"data":
                 data.append(b"")
             elif line[:6] == b"event:":
-                key = line[6:].strip()
-                name = self._names.get(key)
-                if name is None:
-                    name = self._names[key] = key.decode("utf-8", "replace")
-        if data:
-            frames.append((data[0] if len(data) == 1 else b"\n".join(data), name, start, end))
+                name = self._named(line[6:].strip())
+        if len(data) == 1:
+            frames.append((data[0], name, start, end))
+            if line[:6] == b"data: " and start >= 0:
+                self._prefix, self._name = block[: len(block) - len(data[0])], name
+        elif data:
+            frames.append((b"\n".join(data), name, start, end))
+
+    def _named(self, key: bytes) -> str | None:
+        name = self._names.get(key)
+        if name is None and key:
+            name = self._names[key] = key.decode("utf-8", "replace")
+        return name

@@ -1,0 +1,162 @@
+"""HAR 1.2, as browsers, mitmproxy, Proxyman and cassette converters write it.
+
+Owns the file's structure, base64 and compressed bodies, bodies that the recorder left out, and the rescue of a file that
+was cut in the middle. It keeps every entry: which of them are LLM traffic is decided elsewhere.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic_core import from_json
+
+from inspector.sessions import redact
+from inspector.sessions.raw import Headers, Options, Raw, Reading, Unreadable
+from inspector.sessions.unpack import unpack
+from inspector.sessions.values import Skipped
+from loop_core.values import TransportEnd
+
+_BEGINS = re.compile(rb'\s*(?:\xef\xbb\xbf)?\s*\{\s*"log"\s*:\s*\{')
+_ENTRIES = re.compile(r'"entries"\s*:\s*\[')
+_SPACE = re.compile(r"[\s,]*")
+_SCAN = json.JSONDecoder(strict=False).raw_decode
+
+
+class HARImporter:
+    """HTTP Archive files."""
+
+    name = "har"
+
+    def sniff(self, head: bytes, path: str) -> int:
+        """A JSON object that holds `log`."""
+        if _BEGINS.match(head):
+            return 100
+        return 60 if path.lower().endswith(".har") and head.lstrip()[:1] == b"{" else 0
+
+    def read(self, data: bytes, path: str, options: Options) -> Reading:
+        """All entries, in the file's order."""
+        reading = Reading()
+        try:
+            document = from_json(data, cache_strings="keys")
+        except ValueError as why:
+            entries = _rescue(data, str(why), reading)
+        else:
+            log = document.get("log") if isinstance(document, dict) else None
+            found = log.get("entries") if isinstance(log, dict) else None
+            if not isinstance(found, list):
+                raise Unreadable("a HAR without entries: expected a list at /log/entries")
+            entries = found
+        clean = not redact.suspicious(data)
+        for number, entry in enumerate(entries):
+            raw = _raw(number, entry, clean)
+            if isinstance(raw, str):
+                reading.skipped.append(Skipped(number, raw))
+            else:
+                reading.raws.append(raw)
+        return reading
+
+
+def _raw(number: int, entry: Any, clean: bool) -> Raw | str:
+    """An entry, or why it is none."""
+    try:
+        request, response = entry["request"], entry["response"]
+        content = response.get("content") or {}
+        url = request["url"]
+        if not isinstance(url, str):
+            return "no HAR entry: its URL is no text"
+        posted = request.get("postData")
+        asked = posted.get("text") if isinstance(posted, dict) else None
+        headers = _headers(response.get("headers"))
+        status = response.get("status")
+        raw = Raw(
+            number,
+            url,
+            str(request.get("method") or "POST").upper(),
+            _headers(request.get("headers")),
+            asked if isinstance(asked, str) and asked else None,
+            status if isinstance(status, int) and status > 0 else None,
+            headers,
+            started=_text(entry.get("startedDateTime")),
+            duration_ms=_number(entry.get("time")),
+            clean=clean and "encoding" not in content,
+        )
+        return _with_body(raw, content, _text(response.get("_error")) or _text(entry.get("_error")))
+    except (AttributeError, KeyError, TypeError):
+        return "no HAR entry: expected an object with request.url and response"
+
+
+def _with_body(raw: Raw, content: Mapping[str, Any], failure: str | None) -> Raw | str:
+    text = content.get("text")
+    if not isinstance(text, str) or not text:
+        # An error's status says enough; a length of 0 says that there was nothing to record.
+        raw.recorded = (raw.status or 0) >= 400 or _header(raw.headers, "content-length") == "0"
+        if failure or raw.status is None:
+            raw.recorded, raw.end = True, TransportEnd.ABORTED
+        return raw
+    if content.get("encoding") == "base64":
+        try:
+            raw.body = base64.b64decode(text)
+        except (binascii.Error, ValueError):
+            return "its body is no valid base64"
+        unpacked = unpack(raw.body, _header(raw.headers, "content-encoding"))
+        if isinstance(unpacked, str):
+            return unpacked
+        raw.body = unpacked
+    else:
+        raw.body = text.encode("utf-8", "replace")
+    if failure:
+        raw.end = TransportEnd.ABORTED
+    return raw
+
+
+def _headers(found: Any) -> Headers:
+    if not isinstance(found, list):
+        return []
+    try:
+        return [(header["name"], header["value"]) for header in found]
+    except (KeyError, TypeError):
+        return [(str(header.get("name")), str(header.get("value", ""))) for header in found if isinstance(header, dict)]
+
+
+def _header(headers: Headers, name: str) -> str:
+    return next((str(value).strip().lower() for key, value in headers if str(key).lower() == name), "")
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if isinstance(value, (int, float)) and value > 0 else None
+
+
+def _rescue(data: bytes, why: str, reading: Reading) -> list[Any]:
+    """The complete entries of a HAR that is no valid JSON as a whole; the reading's error says where it broke."""
+    text = data.decode("utf-8", "replace")
+    opening = _ENTRIES.search(text)
+    if opening is None:
+        raise Unreadable(f"a HAR that is no valid JSON, broken before its entries ({why})")
+    entries: list[Any] = []
+    position = opening.end()
+    while True:
+        position = _SPACE.match(text, position).end()  # type: ignore[union-attr]
+        if text.startswith("]", position):
+            break
+        try:
+            entry, position = _SCAN(text, position)
+        except (ValueError, RecursionError):
+            break
+        entries.append(entry)
+    begins = len(text[:position].encode("utf-8", "replace"))
+    read = f"the {len(entries)} complete entries before it were read" if entries else "no entry before it is complete"
+    if text.startswith("]", position):
+        reading.error = f"broken after its last entry (byte {begins}): expected the end of the HAR; {read}"
+    else:
+        reading.error = (f"cut or broken inside entry {len(entries)}, which begins at byte {begins} of {len(data)}: "
+                         f"expected one more complete entry; {read}")
+    return entries

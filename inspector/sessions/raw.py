@@ -1,0 +1,82 @@
+"""What an importer gives: exchanges as bytes and text, before anything is decoded, and the interface itself.
+
+An importer knows one file format and no wire format. What it cannot read is a `Skipped`, a notice, or the one `error`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from inspector.sessions.values import About, Act, Chunk, Skipped, ToolAnswer
+from loop_core.values import TransportEnd
+
+Headers = list[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the caller said about the inputs."""
+
+    api: str | None = None
+    profile: str | None = None
+
+
+@dataclass(slots=True)
+class Raw:
+    """One exchange as a file holds it, credentials and all."""
+
+    entry: int
+    url: str = ""
+    method: str = "POST"
+    request_headers: Headers = field(default_factory=list)
+    request_text: str | None = None
+    """The request body; None where it was not recorded."""
+    status: int | None = None
+    headers: Headers = field(default_factory=list)
+    body: bytes = b""
+    recorded: bool = True
+    """Whether the response body is in the file."""
+    started: str | None = None
+    duration_ms: float | None = None
+    api: str | None = None
+    """Where the file itself says it."""
+    profile: str | None = None
+    end: TransportEnd = TransportEnd.EOF
+    chunks: tuple[Chunk, ...] = ()
+    clean: bool = False
+    """The importer has made sure that the texts hold no key that `redact` would mask."""
+
+
+@dataclass(slots=True)
+class Reading:
+    """What one importer made of one file."""
+
+    raws: list[Raw] = field(default_factory=list)
+    skipped: list[Skipped] = field(default_factory=list)
+    notices: list[str] = field(default_factory=list)
+    error: str | None = None
+    """Without the file's name: where, and what was expected."""
+    about: About | None = None
+    acts: list[Act] = field(default_factory=list)
+    answers: list[ToolAnswer] = field(default_factory=list)
+
+
+class Unreadable(Exception):
+    """A file that an importer cannot read at all; the text is the one clear line, without the file's name."""
+
+
+class Importer(Protocol):
+    """One file format."""
+
+    name: str
+
+    def sniff(self, head: bytes, path: str) -> int:
+        """How sure it is, from the first 64 KB, that it can read this: 0 not at all, 100 beyond doubt."""
+
+    def read(self, data: bytes, path: str, options: Options) -> Reading:
+        """The exchanges of a whole file.
+
+        Raises:
+            Unreadable: it is not of this format after all, or damaged from the start.
+        """

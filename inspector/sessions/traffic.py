@@ -1,0 +1,168 @@
+"""Which API an exchange speaks: by its URL path, then by its content.
+
+Owns the table of LLM traffic that is not read (so that it is named, not dropped in silence). Knows no file format and
+no field of any wire format: it asks `PATHS` and `recognises` of the formats themselves.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from pydantic_core import from_json
+
+from loop_core.wire import FORMATS, wire
+from loop_core.wire.sse import SSE
+
+_HINTS: tuple[tuple[str, str], ...] = (
+    ("/chat/completions", "openai_chat"),
+    ("/responses", "openai_responses"),
+    ("/messages", "anthropic_messages"),
+    ("GenerateContent", "gemini_generate"),
+    (":generateContent", "gemini_generate"),
+    ("/converse", "bedrock_converse"),
+    ("/api/chat", "ollama_chat"),
+)
+"""Which format to ask first, so that reading one file does not import six; `PATHS` decides."""
+
+
+class Unread(NamedTuple):
+    """LLM traffic that is recognised and not read."""
+
+    name: str
+    path: re.Pattern[str]
+
+
+def _unread(name: str, pattern: str) -> Unread:
+    return Unread(name, re.compile(pattern))
+
+
+UNREAD: tuple[Unread, ...] = (
+    _unread("token counting", r"/messages/count_tokens$|:countTokens$|/responses/input_tokens$|/tokenize$|/count-tokens$"),
+    _unread("a batch", r"/batches(/|$)|/batchPredictionJobs|:batchGenerateContent$"),
+    _unread("OpenAI Responses, a stored item", r"/responses/[^/]+/(cancel|input_items|compact)$"),
+    _unread("embeddings", r"/embeddings$|/embed$|:embedContents?$|:batchEmbedContents$|/api/embed(dings)?$"),
+    _unread("reranking", r"/rerank$"),
+    _unread("moderation", r"/moderations$"),
+    _unread("images", r"/images/(generations|edits|variations)$|:predict(LongRunning)?$"),
+    _unread("audio", r"/audio/(speech|transcriptions|translations)$"),
+    _unread("a realtime session", r"/realtime(/|$)|BidiGenerateContent"),
+    _unread("OpenAI Assistants", r"/threads(/|$)|/assistants(/|$)"),
+    _unread("a list of models", r"/models(/[^/:]+)?$|/api/tags$"),
+    _unread("files", r"/files(/|$)"),
+    _unread("Gemini Interactions", r"/interactions(/|$)"),
+    _unread("Bedrock InvokeModel", r"/model/[^/]+/invoke(-with-response-stream)?$"),
+    _unread("Bedrock agents", r"/agents/[^/]+/agentAliases/|/retrieveAndGenerate"),
+    _unread("Ollama generate", r"/api/generate$"),
+    _unread("Anthropic text completions", r"/v1/complete$"),
+    _unread("fill-in-the-middle completions", r"/fim/completions$"),
+    _unread("legacy completions", r"(?<!/chat)(?<!/agents)/completions$"),
+    _unread("Cohere generate", r"cohere.*/generate$|/v1/generate$"),
+    _unread("Cohere chat", r"cohere.*/chat$|/v[12]/chat$"),
+    _unread("xAI gRPC", r"^grpc:.*xai|/xai_api\."),
+)
+"""First match wins, and only where no format's `PATHS` knows the path."""
+
+_CONTENT_MARKS = (b'"choices"', b'"candidates"', b'"stop_reason"', b'"stopReason"', b'"done"', b'"output"', b'"response.',
+                  b'"content_block', b'"message_start"', b'"promptFeedback"', b'"usageMetadata"', b'"response":')
+_FRAMES_ASKED = 24
+
+
+@lru_cache(maxsize=1024)
+def by_path(url: str) -> str | None:
+    """The API that is served under this URL's path; None where no format knows it."""
+    path = path_of(url)
+    hinted = [api for mark, api in _HINTS if mark in path]
+    for api in (*hinted, *(api for api in FORMATS if api not in hinted)):
+        if any(pattern.search(path) for pattern in wire(api).PATHS):
+            return api
+    return None
+
+
+@lru_cache(maxsize=1024)
+def unread(url: str) -> str | None:
+    """The name of LLM traffic that is served under this URL and not read; None where it is none that we know."""
+    path = path_of(url).rstrip("/")
+    whole = url.split("?", 1)[0].split("#", 1)[0].rstrip("/")
+    for row in UNREAD:
+        if row.path.search(path) or row.path.search(whole):
+            return row.name
+    return None
+
+
+def path_of(url: str) -> str:
+    """The path of a URL, without scheme, host, query and fragment."""
+    rest = url.split("?", 1)[0].split("#", 1)[0]
+    _, found, after = rest.partition("://")
+    if not found:
+        return rest
+    slash = after.find("/")
+    return after[slash:] if slash >= 0 else "/"
+
+
+def host_of(url: str) -> str:
+    """The host of a URL, without port; empty where there is none."""
+    _, found, after = url.partition("://")
+    return after.split("/", 1)[0].split("?", 1)[0].rsplit("@", 1)[-1].split(":", 1)[0].lower() if found else ""
+
+
+def by_content(body: bytes) -> str | None:
+    """The API whose response these bytes are, whole or cut; None where no format recognises them."""
+    if is_event_stream(body):
+        return None if b"\x0b:event-type\x07\x00\x05chunk" in body[:4096] else "bedrock_converse"
+    if not any(mark in body for mark in _CONTENT_MARKS):
+        return None
+    for value, event in samples(body):
+        for api in FORMATS:
+            if wire(api).recognises(value, event):
+                return api
+    return None
+
+
+def is_event_stream(body: bytes) -> bool:
+    """Whether the bytes begin with a frame of Amazon's binary event stream."""
+    if len(body) < 16 or body[0] != 0:
+        return False
+    total, headers = int.from_bytes(body[:4], "big"), int.from_bytes(body[4:8], "big")
+    return headers < total <= 1 << 25 and b":" in body[12:16] and b"-type\x07" in body[12:300]
+
+
+def samples(body: bytes) -> Iterator[tuple[dict[str, Any], str | None]]:
+    """The first JSON objects of a body of any text framing, with their event names."""
+    text = body[3:] if body.startswith(b"\xef\xbb\xbf") else body
+    text = text.lstrip()
+    if text[:1] == b"{":
+        line_end = text.find(b"\n")
+        whole = _object(text)
+        if whole is not None:
+            yield whole, None
+        elif line_end > 0:
+            for line in text[: 1 << 20].split(b"\n")[:_FRAMES_ASKED]:
+                value = _object(line)
+                if value is not None:
+                    yield value, None
+    elif text[:1] == b"[":
+        values = _partial(text)
+        for value in values[:_FRAMES_ASKED] if isinstance(values, list) else ():
+            if isinstance(value, dict):
+                yield value, None
+    else:
+        splitter = SSE()
+        for payload, name, _, _ in [*splitter.feed(text[: 1 << 18]), *splitter.flush()][:_FRAMES_ASKED]:
+            value = _object(payload)
+            if value is not None:
+                yield value, name
+
+
+def _object(text: bytes) -> dict[str, Any] | None:
+    value = _partial(text)
+    return value if isinstance(value, dict) and value else None
+
+
+def _partial(text: bytes) -> Any:
+    try:
+        return from_json(text, allow_partial="trailing-strings")
+    except ValueError:
+        return None

@@ -1,0 +1,168 @@
+"""What was read: exchanges, the conversations and turns that they form, and what could not be read.
+
+These values say nothing about what our machine would decide: a `Place` is what the recorded agent did next. Nothing
+here opens a file or knows an importer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from loop_core.values import ChatResponse, Evidence, Request, ToolResultPart
+from loop_core.wire.profiles import Profile
+
+
+class Place(StrEnum):
+    """Where an exchange stands in its turn."""
+
+    REQUEST = "request"
+    """The first request of a turn: a new user message."""
+    CONTINUATION = "continuation"
+    """The cut text is sent back to be continued."""
+    REPAIR = "repair"
+    """A cut or malformed tool call is asked for again."""
+    TOOL_RESULT = "tool_result"
+    """The results of tool calls are sent back."""
+    RESUME = "resume"
+    """A paused response is taken up again: echoed, polled, or by its token."""
+    RETRY = "retry"
+    """The same request again, after an error or an interruption."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A piece of a response as it arrived: the body up to byte `end` was there after `ms` milliseconds."""
+
+    end: int
+    ms: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Exchange:
+    """One request and its response, decoded, without credentials."""
+
+    path: str
+    entry: int
+    """Counts from 0 over all entries of the file, skipped ones included."""
+    api: str
+    url: str
+    profile: Profile
+    profile_evidence: tuple[Evidence, ...]
+    request: Request | None
+    """None where the recording holds the response alone."""
+    request_json: Any | None
+    response: ChatResponse
+    body: bytes
+    """The decoded response body; credentials in it are masked, byte for byte."""
+    headers: tuple[tuple[str, str], ...] = ()
+    request_headers: tuple[tuple[str, str], ...] = ()
+    recorded: bool = True
+    """False where the body was not recorded: the response then says so (`detail` not_recorded)."""
+    started: str | None = None
+    duration_ms: float | None = None
+    chunks: tuple[Chunk, ...] = ()
+    """When the pieces of the body arrived; empty where that is not recorded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """An entry that is not among the exchanges, and why."""
+
+    entry: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What a native session file says of itself."""
+
+    title: str = ""
+    story: str = ""
+    provenance: str = ""
+    end_state: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """Something that the operator did while the session was recorded: limits set, a policy chosen, a note."""
+
+    kind: str
+    value: Any
+    entry: int | None = None
+    """The exchange it belongs to; None where it belongs to the session."""
+    at: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolAnswer:
+    """A tool result as it was recorded, beside the request that carried it."""
+
+    entry: int | None
+    result: ToolResultPart
+    at: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """One file (or folder, or standard input) that was asked for, and how reading it went."""
+
+    path: str
+    format: str
+    responses: int
+    skipped: tuple[Skipped, ...] = ()
+    notices: tuple[str, ...] = ()
+    error: str | None = None
+    """One clear line where the input is unreadable or damaged; what was read before the damage is kept."""
+    about: About | None = None
+    acts: tuple[Act, ...] = ()
+    answers: tuple[ToolAnswer, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """An exchange's place in its turn, and what showed it."""
+
+    index: int
+    """Of the exchange in `Loaded.exchanges`."""
+    place: Place
+    ordinal: int
+    """The how-manieth of its place in the turn, from 1."""
+    why: str
+    ambiguous: tuple[int, ...] = ()
+    """Exchanges that could each be its parent; it then opens a turn of its own, and nothing was guessed."""
+    parent: int | None = None
+    """The exchange that it follows; None where it follows none that was recorded."""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnRecord:
+    """What the recorded agent did about one user message."""
+
+    id: str
+    conversation: str
+    links: tuple[Link, ...]
+    user_text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """Turns that share a history."""
+
+    id: str
+    turns: tuple[TurnRecord, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """Everything that was read in one call."""
+
+    inputs: tuple[Input, ...]
+    exchanges: tuple[Exchange, ...]
+    conversations: tuple[Conversation, ...]
+
+    @property
+    def turns(self) -> tuple[TurnRecord, ...]:
+        """The turns of all conversations, in order."""
+        return tuple(turn for conversation in self.conversations for turn in conversation.turns)

@@ -1,0 +1,191 @@
+"""The hard limits of a turn, what was spent against them, and the guards that compare the two.
+
+`Limits` are values that an operator may set; their four first names are seed 000's, as they stand under `[agent]` in a
+configuration. `Spent` only grows. A guard is a row: where it looks, when it stops the turn, and the terminal reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, NamedTuple
+
+from loop_core.errors import CallerError
+
+DEFAULT_TOKEN_FACTOR = 4
+"""Seed 000: `max_total_completion_tokens_per_turn = 4 * initial_max_tokens`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one turn may use. Counts are whole numbers; characters are Unicode code points."""
+
+    continuation_max_attempts: int = 3
+    """Continuations after truncated text, per `attempts_scope` (seed 000)."""
+    continuation_max_total_completion_tokens: int | None = None
+    """Output tokens of truncated responses and their continuations; None: 4 x the initial max_tokens."""
+    continuation_max_output_chars: int = 120_000
+    """Visible characters of truncated responses and their continuations (seed 000's safety cap)."""
+    continuation_tool_repair_attempts: int = 1
+    """Re-emissions asked for a held call; a budget of its own (seed 000)."""
+    max_tool_steps: int = 10
+    """Rounds of tool runs in a turn (seed 002, `maxSteps`)."""
+    max_follow_ups: int = 10
+    """Follow-up messages taken up after a turn has ended (seed 002)."""
+    max_resumes: int = 10
+    """Resumptions of a paused response (anthropic `pause_turn`, Gemini `CONTINUATION`, background polling)."""
+    max_identical_calls: int = 3
+    """The same batch of calls with the same arguments, in a row."""
+    max_thinking_only: int = 1
+    """Truncated responses that hold no visible output: each is retried with a larger cap."""
+    min_progress_chars: int = 1
+    """Characters that a continuation must add; fewer end the turn (`no_progress`)."""
+    max_tool_result_chars: int = 100_000
+    """Characters of one tool result that are sent back; the rest is cut and said so (seed 002)."""
+    context_guard_chars: int = 400_000
+    """Characters of all tool results in a turn; further ones are replaced by a note (seed 002)."""
+    attempts_scope: str = "turn"
+    """turn: attempts never reset; response: a response that is not truncated resets them."""
+
+    def __post_init__(self) -> None:
+        for name, (low, high) in RANGES.items():
+            value = getattr(self, name)
+            if value is None and name in OPTIONAL:
+                continue
+            if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+                raise CallerError(f"{name}: {value!r} is not a whole number from {low:,} to {high:,}")
+        if self.attempts_scope not in SCOPES:
+            raise CallerError(f"attempts_scope: {self.attempts_scope!r} is none of {', '.join(SCOPES)}")
+
+    def token_cap(self, initial_max_tokens: int | None) -> int | None:
+        """The bound on output tokens that is in force; None where there is none."""
+        if self.continuation_max_total_completion_tokens is not None:
+            return self.continuation_max_total_completion_tokens
+        return None if initial_max_tokens is None else DEFAULT_TOKEN_FACTOR * initial_max_tokens
+
+    def with_set(self, assignments: Mapping[str, str | int | None]) -> Limits:
+        """These limits with some set, from text as an operator types it (`1_000`, `1,000`, `none`).
+
+        Raises:
+            CallerError: an unknown name, or a value out of range.
+        """
+        known = {field.name for field in fields(self)}
+        values: dict[str, Any] = {}
+        for name, value in assignments.items():
+            if name not in known:
+                raise CallerError(f"unknown limit {name!r}; expected one of {', '.join(sorted(known))}")
+            values[name] = _number(name, value)
+        return replace(self, **values)
+
+
+MOST = 1_000_000_000
+RANGES: Mapping[str, tuple[int, int]] = {
+    "continuation_max_attempts": (0, 1_000),
+    "continuation_max_total_completion_tokens": (1, MOST),
+    "continuation_max_output_chars": (1, MOST),
+    "continuation_tool_repair_attempts": (0, 100),
+    "max_tool_steps": (0, 100_000),
+    "max_follow_ups": (0, 100_000),
+    "max_resumes": (0, 100_000),
+    "max_identical_calls": (1, 100_000),
+    "max_thinking_only": (0, 100),
+    "min_progress_chars": (0, 100_000),
+    "max_tool_result_chars": (100, MOST),
+    "context_guard_chars": (100, MOST),
+}
+OPTIONAL = frozenset({"continuation_max_total_completion_tokens"})
+SCOPES = ("turn", "response")
+CONTINUATION_LIMITS = (
+    "continuation_max_attempts",
+    "continuation_max_total_completion_tokens",
+    "continuation_max_output_chars",
+    "continuation_tool_repair_attempts",
+)
+"""Seed 000's four, in the order in which every screen shows them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What a turn has used so far; every count only grows, but `attempts` under the scope `response`."""
+
+    requests: int = 0
+    attempts: int = 0
+    continuations: int = 0
+    """All continuations of the turn, whatever the scope of `attempts`."""
+    tokens: int = 0
+    """Output tokens of truncated responses and their continuations."""
+    tokens_assumed: int = 0
+    """How many of `tokens` were not reported and are taken from the cap that was sent."""
+    chars: int = 0
+    repairs: int = 0
+    tool_steps: int = 0
+    resumes: int = 0
+    thinking_only: int = 0
+    stalled: int = 0
+    """Continuations that added less than `min_progress_chars`."""
+    identical: int = 0
+    """How often the latest batch of calls has come in a row."""
+    result_chars: int = 0
+
+
+class Guard(NamedTuple):
+    """One row: `exceeded` compares what was spent with a limit; `limit` names the field of `Limits`."""
+
+    name: str
+    place: str
+    limit: str
+    exceeded: Callable[[Limits, Spent, int | None], bool]
+    terminal: str
+    source: str
+
+
+GUARDS: tuple[Guard, ...] = (
+    Guard("attempts", "continuation", "continuation_max_attempts",
+          lambda limits, spent, cap: spent.attempts >= limits.continuation_max_attempts,
+          "retry_limit", "seed 000: max_continuations_per_turn"),
+    Guard("tokens", "continuation", "continuation_max_total_completion_tokens",
+          lambda limits, spent, cap: cap is not None and spent.tokens >= cap,
+          "budget_exhausted", "seed 000: max_total_completion_tokens_per_turn"),
+    Guard("chars", "continuation", "continuation_max_output_chars",
+          lambda limits, spent, cap: spent.chars >= limits.continuation_max_output_chars,
+          "budget_exhausted", "seed 000: max_total_output_chars_per_turn"),
+    Guard("thinking", "continuation", "max_thinking_only",
+          lambda limits, spent, cap: spent.thinking_only > limits.max_thinking_only,
+          "no_progress", "hermes-agent #83915, #96973: one boosted retry, then stop"),
+    Guard("progress", "continuation", "min_progress_chars",
+          lambda limits, spent, cap: spent.stalled > 0,
+          "no_progress", "a continuation that adds nothing will not end"),
+    Guard("repairs", "repair", "continuation_tool_repair_attempts",
+          lambda limits, spent, cap: spent.repairs >= limits.continuation_tool_repair_attempts,
+          "repair_failed", "seed 000: max_tool_repair_attempts"),
+    Guard("tool_steps", "tools", "max_tool_steps",
+          lambda limits, spent, cap: spent.tool_steps >= limits.max_tool_steps,
+          "step_limit", "seed 002: maxSteps"),
+    Guard("identical", "tools", "max_identical_calls",
+          lambda limits, spent, cap: spent.identical > limits.max_identical_calls,
+          "no_progress", "the same calls again and again"),
+    Guard("resumes", "resume", "max_resumes",
+          lambda limits, spent, cap: spent.resumes >= limits.max_resumes,
+          "no_progress", "pydantic-ai: a ceiling on resumptions"),
+)
+
+
+def tripped(place: str, limits: Limits, spent: Spent, cap: int | None) -> Guard | None:
+    """The first guard of `place` that stops the turn; None where all hold."""
+    for guard in GUARDS:
+        if guard.place == place and guard.exceeded(limits, spent, cap):
+            return guard
+    return None
+
+
+def _number(name: str, value: str | int | None) -> int | str | None:
+    if not isinstance(value, str):
+        return value
+    text = value.strip().replace(",", "").replace("_", "")
+    if name == "attempts_scope":
+        return value.strip()
+    if text.lower() in ("none", "default", "") and name in OPTIONAL:
+        return None
+    if not text.lstrip("-").isdigit():
+        raise CallerError(f"{name}: {value!r} is not a whole number")
+    return int(text)

@@ -1,0 +1,105 @@
+"""`run` and `arun`: thin drivers that carry out the effects of `step` through a source, and return the trace.
+
+The two differ only in `await`. They have no policy of their own: whatever decides is in the machine, and whatever
+answers is in the source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, field, replace
+
+from loop_core import moves
+from loop_core.history import Ability
+from loop_core.limits import Limits
+from loop_core.machine import begin
+from loop_core.policy import STRICT, Policy
+from loop_core.sources import AsyncSource, Source
+from loop_core.trace import Fidelity, Step, Trace, advance, first
+from loop_core.turn import RunTools, Send, Tick, Turn
+from loop_core.values import Message, Request
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How a turn is run."""
+
+    limits: Limits = field(default_factory=Limits)
+    policy: Policy = STRICT
+    ability: Ability = field(default_factory=Ability)
+    provider: str = ""
+    fidelity: Fidelity = Fidelity.LIVE
+    run: int = 0
+
+
+def run(turn_id: str, request: Request, source: Source, plan: Plan | None = None) -> Trace:
+    """Runs a turn to its end, follow-up messages included."""
+    return Trace(tuple(steps(turn_id, request, source, plan or Plan())))
+
+
+def steps(turn_id: str, request: Request, source: Source, plan: Plan) -> Iterator[Step]:
+    """The steps of a run, each as soon as it is made; the next answer is asked for only when the next is wanted."""
+    asked = request
+    for follow in range(plan.limits.max_follow_ups + 1):
+        last: Step | None = None
+        for last in _turn(_name(turn_id, follow), asked, source, plan):
+            yield last
+        said = source.follow_up(last.turn) if last is not None and last.turn.terminal == "completed" else ()
+        if not said or last is None:
+            return
+        asked = _following(request, last.turn, said)
+
+
+async def arun(turn_id: str, request: Request, source: AsyncSource, plan: Plan | None = None) -> Trace:
+    """Runs a turn to its end on an event loop, follow-up messages included."""
+    return Trace(tuple([step_ async for step_ in asteps(turn_id, request, source, plan or Plan())]))
+
+
+async def asteps(turn_id: str, request: Request, source: AsyncSource, plan: Plan) -> AsyncIterator[Step]:
+    """The steps of a run on an event loop."""
+    asked = request
+    for follow in range(plan.limits.max_follow_ups + 1):
+        step_ = _first(_name(turn_id, follow), asked, plan)
+        yield step_
+        while not step_.turn.ended:
+            effect = step_.effects[0] if step_.effects else None
+            if isinstance(effect, Send):
+                event = await source.respond(effect, step_.turn)
+            elif isinstance(effect, RunTools):
+                event = await source.run_tools(effect, step_.turn)
+            else:
+                event = Tick()
+            step_ = advance(step_, event)
+            yield step_
+        said = await source.follow_up(step_.turn) if step_.turn.terminal == "completed" else ()
+        if not said:
+            return
+        asked = _following(request, step_.turn, said)
+
+
+def _turn(turn_id: str, request: Request, source: Source, plan: Plan) -> Iterator[Step]:
+    step_ = _first(turn_id, request, plan)
+    yield step_
+    while not step_.turn.ended:
+        effect = step_.effects[0] if step_.effects else None
+        if isinstance(effect, Send):
+            event = source.respond(effect, step_.turn)
+        elif isinstance(effect, RunTools):
+            event = source.run_tools(effect, step_.turn)
+        else:
+            event = Tick()
+        step_ = advance(step_, event)
+        yield step_
+
+
+def _first(turn_id: str, request: Request, plan: Plan) -> Step:
+    turn, effects = begin(turn_id, request, plan.limits, plan.policy, plan.ability, plan.provider)
+    return first(turn, effects, plan.fidelity, plan.run)
+
+
+def _name(turn_id: str, follow: int) -> str:
+    return f"{turn_id}+{follow}" if follow else turn_id
+
+
+def _following(request: Request, turn: Turn, said: tuple[Message, ...]) -> Request:
+    return replace(request, messages=(*moves.concluded(turn), *said))

@@ -1,0 +1,167 @@
+"""The continuation state machine: `step(turn, event) -> (turn, effects)`.
+
+Everything that moves a turn lives here, and every move is a row of `TRANSITIONS`; a missing row is an illegal move. One
+call of `step` makes one transition, so a debugger can stop at each. The machine has no clock, no randomness and no I/O:
+responses arrive on events already judged, effects are returned and carried out by a driver. It does not know a wire
+format; it meets them in `ChatResponse`.
+
+    Request ─▶ EvaluateStop ─▶ ExecuteTools ─▶ Request …
+                   ├─▶ ContinuePending ─▶ RequestContinuation ─▶ EvaluateStop …
+                   ├─▶ RepairPending ─▶ RequestToolRepair ─▶ EvaluateStop …
+                   ├─▶ Resume ─▶ EvaluateStop …
+                   └─▶ Complete | Abort | AbortPartial ─▶ Complete
+
+Not pretty, and known: `AbortPartial` passes into `Complete` as seed 000 draws it, so a finished turn is told by
+`Turn.outcome` (where it was decided) and `Turn.terminal` (why), not by its last state alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+from loop_core import moves
+from loop_core.errors import TransitionError
+from loop_core.gate import Admission, Verdict
+from loop_core.history import Ability
+from loop_core.limits import Limits, Spent
+from loop_core.policy import STRICT, Dispatch, Policy, Signal
+from loop_core.seam import Method
+from loop_core.turn import Cancel, Effect, Event, NotRecorded, Place, Responded, Send, State, Tick, ToolsRun, Turn
+from loop_core.values import Request, Stop
+
+
+class Row(NamedTuple):
+    """Where a signal leads; `terminal` is the reason it gives to the turn, None while the turn goes on."""
+
+    to: State
+    terminal: str | None = None
+
+
+_R, _E, _X = State.REQUEST, State.EVALUATE_STOP, State.EXECUTE_TOOLS
+_CP, _RC, _RP, _RR = State.CONTINUE_PENDING, State.REQUEST_CONTINUATION, State.REPAIR_PENDING, State.REQUEST_TOOL_REPAIR
+_RS, _AP, _A, _C, _U = State.RESUME, State.ABORT_PARTIAL, State.ABORT, State.COMPLETE, State.UNRECORDED
+
+TRANSITIONS: Mapping[tuple[State, Signal], Row] = {
+    (_R, Signal.PROVIDER_RESPONSE): Row(_E),
+    (_R, Signal.CANCELLED): Row(_A, "cancelled"),
+    (_R, Signal.NOT_RECORDED): Row(_U, "unrecorded"),
+    (_E, Signal.END_TURN): Row(_C, "completed"),
+    (_E, Signal.TOOL_CALL): Row(_X),
+    (_E, Signal.MAX_TOKENS): Row(_CP),
+    (_E, Signal.PARTIAL_CALL): Row(_RP),
+    (_E, Signal.PAUSED): Row(_RS),
+    (_E, Signal.SAFETY_BLOCKED): Row(_A, "safety_blocked"),
+    (_E, Signal.CONTEXT_WINDOW_EXCEEDED): Row(_A, "context_window_exceeded"),
+    (_E, Signal.CANCELLED): Row(_A, "cancelled"),
+    (_E, Signal.INTERRUPTED): Row(_AP, "interrupted"),
+    (_E, Signal.UNKNOWN): Row(_AP, "error"),
+    (_E, Signal.ERROR): Row(_AP, "error"),
+    (_X, Signal.TOOL_RESULTS): Row(_R),
+    (_X, Signal.STEP_LIMIT): Row(_AP, "step_limit"),
+    (_X, Signal.NO_PROGRESS): Row(_AP, "no_progress"),
+    (_X, Signal.CANCELLED): Row(_A, "cancelled"),
+    (_X, Signal.NOT_RECORDED): Row(_U, "unrecorded"),
+    (_CP, Signal.UNDER_LIMITS): Row(_RC),
+    (_CP, Signal.RETRY_LIMIT): Row(_AP, "retry_limit"),
+    (_CP, Signal.BUDGET_EXHAUSTED): Row(_AP, "budget_exhausted"),
+    (_CP, Signal.NO_PROGRESS): Row(_AP, "no_progress"),
+    (_RC, Signal.PROVIDER_RESPONSE): Row(_E),
+    (_RC, Signal.CANCELLED): Row(_A, "cancelled"),
+    (_RC, Signal.NOT_RECORDED): Row(_U, "unrecorded"),
+    (_RP, Signal.UNDER_LIMITS): Row(_RR),
+    (_RP, Signal.REPAIR_FAILED): Row(_AP, "repair_failed"),
+    (_RR, Signal.PROVIDER_RESPONSE): Row(_E),
+    (_RR, Signal.CANCELLED): Row(_A, "cancelled"),
+    (_RR, Signal.NOT_RECORDED): Row(_U, "unrecorded"),
+    (_RS, Signal.PROVIDER_RESPONSE): Row(_E),
+    (_RS, Signal.NO_PROGRESS): Row(_AP, "no_progress"),
+    (_RS, Signal.CANCELLED): Row(_A, "cancelled"),
+    (_RS, Signal.NOT_RECORDED): Row(_U, "unrecorded"),
+    (_AP, Signal.RETURN_PARTIAL): Row(_C),
+}
+"""State and signal -> where they lead. The three last states (Abort, Complete, Unrecorded) have no rows: they end."""
+
+
+def begin(
+    turn_id: str,
+    request: Request,
+    limits: Limits | None = None,
+    policy: Policy = STRICT,
+    ability: Ability | None = None,
+    provider: str = "",
+) -> tuple[Turn, tuple[Effect, ...]]:
+    """A turn in state Request, and its first effect."""
+    send = Send(Place.REQUEST, 0, Method.FIRST, (), request.max_tokens, request.tool_choice)
+    turn = Turn(
+        turn_id, request, provider, limits=limits or Limits(), policy=policy, ability=ability or Ability(),
+        history=request.messages, sent=send, spent=Spent(requests=1),
+    )
+    return turn, (send,)
+
+
+def step(turn: Turn, event: Event) -> tuple[Turn, tuple[Effect, ...]]:
+    """Makes one transition.
+
+    Raises:
+        TransitionError: the event cannot happen in this state.
+    """
+    if isinstance(event, Responded):
+        turn = moves.received(turn, event)
+    signal = _signal(turn, event)
+    row = TRANSITIONS.get((turn.state, signal))
+    if row is None:
+        raise TransitionError(f"no transition from {turn.state} on {signal}")
+    turn = moves.account(turn, event, signal)
+    moved = replace(turn, state=row.to, signal=signal)
+    if row.terminal is not None:
+        moved = replace(moved, outcome=row.to, terminal=row.terminal, notice=moves.notice(turn, signal, row.terminal))
+    return moves.entered(moved)
+
+
+# -- signals ---------------------------------------------------------------------------------------------------------
+
+_EVENT_SIGNALS: Mapping[type, Signal] = {
+    Responded: Signal.PROVIDER_RESPONSE,
+    ToolsRun: Signal.TOOL_RESULTS,
+    Cancel: Signal.CANCELLED,
+    NotRecorded: Signal.NOT_RECORDED,
+}
+
+def _signal(turn: Turn, event: Event) -> Signal:
+    if not isinstance(event, Tick):
+        return _EVENT_SIGNALS[type(event)]
+    if turn.state is State.EVALUATE_STOP:
+        return _read(turn)
+    if turn.state is State.ABORT_PARTIAL:
+        return Signal.RETURN_PARTIAL
+    return moves.guard_signal(turn) or Signal.UNDER_LIMITS
+
+
+def _read(turn: Turn) -> Signal:
+    """What the policy makes of the response at hand."""
+    seen = turn.evaluated
+    if seen is None:
+        raise TransitionError("EvaluateStop without a response")
+    plain, with_calls = turn.policy.signals[seen.word]
+    if seen.word is Stop.INTERRUPTED and seen.judged.cap_reached and turn.policy.cap_evidence:
+        plain, with_calls = turn.policy.signals[Stop.MAX_TOKENS]
+    signal = with_calls if _counted(turn) else plain
+    if signal is Signal.TOOL_CALL and turn.policy.dispatch is Dispatch.READY and not _runnable(seen.verdicts):
+        signal = Signal.PARTIAL_CALL  # the reason authorises a call, and the gate released none
+    if turn.repairing and signal in (Signal.END_TURN, Signal.MAX_TOKENS):
+        return Signal.PARTIAL_CALL  # the call that was asked for again has not come
+    return signal
+
+
+def _counted(turn: Turn) -> bool:
+    """Whether the response holds calls, phantoms left out."""
+    seen = turn.evaluated
+    return seen is not None and any(v.rule != "gate.phantom" for v in seen.verdicts)
+
+
+def _runnable(verdicts: tuple[Verdict, ...]) -> bool:
+    """Whether at least one call may run or be answered; one that is held (no phantom) stops them all."""
+    real = [v for v in verdicts if v.rule != "gate.phantom"]
+    return bool(real) and all(v.admission is not Admission.HELD for v in real)

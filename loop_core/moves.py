@@ -1,0 +1,287 @@
+"""What a move of the machine costs, does and says: `received`, `account`, `entered`, `notice`.
+
+Pure functions from a turn to a turn; which move is made is decided in `machine`, by its table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from loop_core import history
+from loop_core.errors import TransitionError
+from loop_core.gate import admit_all
+from loop_core.limits import tripped
+from loop_core.policy import Dispatch, Reads, Signal
+from loop_core.seam import Method, Segment, join
+from loop_core.turn import (
+    ENDED,
+    Effect,
+    Evaluated,
+    Event,
+    Finish,
+    Place,
+    Responded,
+    RunTools,
+    Send,
+    State,
+    ToolsRun,
+    Turn,
+)
+from loop_core.values import Message, Role, TextPart
+
+_TERMINAL_SIGNALS: Mapping[str, Signal] = {
+    "retry_limit": Signal.RETRY_LIMIT,
+    "budget_exhausted": Signal.BUDGET_EXHAUSTED,
+    "no_progress": Signal.NO_PROGRESS,
+    "repair_failed": Signal.REPAIR_FAILED,
+    "step_limit": Signal.STEP_LIMIT,
+}
+
+_GUARDED: Mapping[State, str] = {
+    State.CONTINUE_PENDING: "continuation",
+    State.REPAIR_PENDING: "repair",
+    State.EXECUTE_TOOLS: "tools",
+    State.RESUME: "resume",
+}
+
+
+def guard_signal(turn: Turn) -> Signal | None:
+    """The signal of the first guard that stops this state; None where the limits hold or none applies."""
+    place = _GUARDED.get(turn.state)
+    if place is None:
+        return None
+    guard = tripped(place, turn.limits, turn.spent, turn.token_cap)
+    return None if guard is None else _TERMINAL_SIGNALS[guard.terminal]
+
+
+# -- what events and signals change ----------------------------------------------------------------------------------
+
+
+def received(turn: Turn, event: Responded) -> Turn:
+    """The turn with an answer taken in: gated, read as the policy reads it, and added to the segments."""
+    response, judged = event.response, event.judged
+    verdicts = admit_all(response.tool_calls, judged, turn.request.tools)
+    read = judged.stop if turn.policy.reads is Reads.EFFECTIVE else judged.mapped
+    word = turn.policy.reason_map.get(read.normalized, read.normalized)
+    sent = turn.sent
+    method = event.method or (sent.method if sent else Method.FIRST)
+    recorded = event.method is not None
+    segment = Segment(
+        response.text or "",
+        method,
+        anchor="" if recorded or sent is None else sent.anchor,
+        stripped=event.stripped if recorded or sent is None else sent.stripped,
+        echoes=event.echoes if recorded else turn.ability.echoes,
+        response=event.index,
+    )
+    answers = (*turn.answers[:-1], (*turn.answers[-1], segment))
+    told = turn.history
+    if sent is not None and sent.place in (Place.CONTINUATION, Place.REPAIR) and method is not Method.PREFILL:
+        told = (*told, *sent.added)  # what was sent stays sent: the history only grows
+    seen = Evaluated(response, judged, verdicts, event.index, word)
+    return replace(turn, evaluated=seen, answers=answers, history=told)
+
+
+def account(turn: Turn, event: Event, signal: Signal) -> Turn:
+    """Spends what this move costs."""
+    if turn.state is State.EVALUATE_STOP:
+        return _account_response(turn, signal)
+    if isinstance(event, ToolsRun):
+        return _account_tools(turn, event)
+    return turn
+
+
+def _account_response(turn: Turn, signal: Signal) -> Turn:
+    seen = turn.evaluated
+    if seen is None:
+        return turn
+    spent, sent = turn.spent, turn.sent
+    truncated = signal in (Signal.MAX_TOKENS, Signal.PARTIAL_CALL)
+    continuing = sent is not None and sent.place is Place.CONTINUATION
+    if truncated or continuing:
+        tokens, assumed = _tokens(turn, truncated)
+        spent = replace(
+            spent,
+            tokens=spent.tokens + tokens,
+            tokens_assumed=spent.tokens_assumed + assumed,
+            chars=spent.chars + len(seen.response.text or ""),
+        )
+    if signal is Signal.MAX_TOKENS:
+        empty = not seen.response.text
+        stalled = continuing and not empty and _added(turn) < turn.limits.min_progress_chars
+        spent = replace(spent, thinking_only=spent.thinking_only + empty, stalled=spent.stalled + stalled)
+    elif turn.limits.attempts_scope == "response" and not truncated:
+        spent = replace(spent, attempts=0)
+    if signal is Signal.TOOL_CALL:
+        calls = tuple((v.call.name, v.call.arguments) for v in seen.verdicts)
+        repeated = spent.identical + 1 if calls == turn.last_calls else 1
+        return replace(turn, spent=replace(spent, identical=repeated), last_calls=calls)
+    return replace(turn, spent=spent)
+
+
+def _added(turn: Turn) -> int:
+    """Characters that the last segment added to the answer, repetitions left out."""
+    segments = turn.answers[-1]
+    return len(join(segments, turn.policy.seam).text) - len(join(segments[:-1], turn.policy.seam).text)
+
+
+def _tokens(turn: Turn, truncated: bool) -> tuple[int, int]:
+    """Output tokens of the response, and how many of them are assumed: a cut answer used the cap that was sent."""
+    usage = turn.evaluated.response.usage if turn.evaluated else None
+    if usage is not None and usage.output_tokens is not None:
+        return usage.output_tokens, 0
+    cap = turn.sent.max_tokens if turn.sent else None
+    return (cap, cap) if truncated and cap is not None else (0, 0)
+
+
+def _account_tools(turn: Turn, event: ToolsRun) -> Turn:
+    seen = turn.evaluated
+    if seen is None:
+        raise TransitionError("tool results without a response")
+    if turn.policy.dispatch is Dispatch.PRESENT:
+        said: Message | None = Message(Role.ASSISTANT, seen.response.parts)
+    else:
+        said = history.assistant(seen.response, seen.verdicts, turn.tail)
+    messages = (said,) if said is not None else ()
+    spent = replace(
+        turn.spent,
+        tool_steps=turn.spent.tool_steps + 1,
+        result_chars=turn.spent.result_chars + sum(len(r.text) for r in event.results),
+    )
+    appended = (*turn.history, *messages, history.tool_message(event.results), *event.steering)
+    return replace(turn, history=appended, spent=spent)
+
+
+# -- what a state does when it is entered ----------------------------------------------------------------------------
+
+
+def entered(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
+    """What a state does when it is entered: the effects, and the turn that they are noted in."""
+    if turn.state is State.EXECUTE_TOOLS:
+        return _enter_tools(turn)
+    if turn.state is State.REQUEST:
+        spent = replace(turn.spent, requests=turn.spent.requests + 1)
+        asked = turn.request
+        send = Send(Place.REQUEST, spent.tool_steps, Method.FIRST, (), asked.max_tokens, asked.tool_choice)
+        return replace(turn, spent=spent, sent=send, answers=(*turn.answers, ())), (send,)
+    if turn.state is State.REQUEST_CONTINUATION:
+        return _enter_continuation(turn)
+    if turn.state is State.REQUEST_TOOL_REPAIR:
+        return _enter_repair(turn)
+    if turn.state is State.RESUME:
+        return _enter_resume(turn)
+    if turn.state in ENDED:
+        said = turn.merged().text.strip()
+        silent = said if turn.terminal == "completed" and said in turn.policy.silent_endings else None
+        return turn, (Finish(turn.terminal or "completed", turn.notice, silent),)
+    return turn, ()
+
+
+def _enter_tools(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
+    if guard_signal(turn) is not None or turn.evaluated is None:
+        return turn, ()  # the next tick leaves by the guard
+    return replace(turn, repairing=False, broken=()), (RunTools(turn.evaluated.verdicts),)
+
+
+def _enter_continuation(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
+    spent = replace(
+        turn.spent,
+        requests=turn.spent.requests + 1,
+        attempts=turn.spent.attempts + 1,
+        continuations=turn.spent.continuations + 1,
+    )
+    text = turn.tail
+    cap = turn.sent.max_tokens if turn.sent else None
+    ordinal = spent.continuations
+    method = history.method_for(turn.policy.methods, text, turn.ability)
+    if not text.strip() or method is None:
+        # Nothing visible came: the same request with a larger cap; an empty assistant message would be refused.
+        send = Send(Place.CONTINUATION, ordinal, Method.BOOST, (), None if cap is None else 2 * cap)
+    elif method is Method.PREFILL:
+        message, stripped = history.prefill(text)
+        send = Send(Place.CONTINUATION, ordinal, method, (message,), cap, stripped=stripped)
+    else:
+        anchor = history.anchor_of(text) if method is Method.ANCHOR else ""
+        said = Message(Role.ASSISTANT, (TextPart(text),))
+        asked = history.hint(anchor, turn.ability.system_hint)
+        send = Send(Place.CONTINUATION, ordinal, method, (said, asked), cap, anchor=anchor)
+    return replace(turn, spent=spent, sent=send), (send,)
+
+
+def _enter_repair(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
+    seen = turn.evaluated
+    verdicts = seen.verdicts if seen and seen.verdicts else turn.broken
+    spent = replace(turn.spent, requests=turn.spent.requests + 1, repairs=turn.spent.repairs + 1)
+    said = history.assistant(seen.response, seen.verdicts, turn.tail) if seen else None
+    added = (*((said,) if said else ()), history.repair(verdicts, turn.ability.system_hint))
+    names = {v.call.name for v in verdicts if v.call.name}
+    choice = f"tool:{names.pop()}" if len(names) == 1 else "any"
+    cap = turn.sent.max_tokens if turn.sent else None
+    send = Send(Place.REPAIR, spent.repairs, Method.REPAIR, added, cap, tool_choice=choice)
+    return replace(turn, spent=spent, sent=send, repairing=True, broken=verdicts), (send,)
+
+
+def _enter_resume(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
+    seen = turn.evaluated
+    if guard_signal(turn) is not None or seen is None:
+        return turn, ()
+    methods = {"token": Method.TOKEN, "poll": Method.POLL, "server": Method.POLL}
+    method = methods.get(seen.judged.stop.detail or "", Method.ECHO)
+    added = (history.echo(seen.response),) if method is Method.ECHO else ()
+    spent = replace(turn.spent, requests=turn.spent.requests + 1, resumes=turn.spent.resumes + 1)
+    send = Send(Place.RESUME, spent.resumes, method, added, turn.request.max_tokens)
+    kept = turn.history if method is not Method.ECHO else (*turn.history, *added)
+    return replace(turn, spent=spent, sent=send, history=kept), (send,)
+
+
+def concluded(turn: Turn) -> tuple[Message, ...]:
+    """The history after the turn: its last answer without held calls, and a note to the model where one was held."""
+    seen = turn.evaluated
+    if seen is None:
+        return turn.history
+    said = history.assistant(seen.response, seen.verdicts, turn.tail)
+    note = history.not_run(turn.broken or seen.verdicts, turn.ability.system_hint)
+    return (*turn.history, *((said,) if said else ()), *((note,) if note else ()))
+
+
+# -- notices ---------------------------------------------------------------------------------------------------------
+
+NOTICES: Mapping[str, str] = {
+    "retry_limit": "The answer is incomplete: it was cut {continuations} times more and "
+    "continuation_max_attempts ({continuation_max_attempts}) is reached.",
+    "budget_exhausted": "The answer is incomplete: the budget for continuations is spent "
+    "({tokens:,} tokens, {chars:,} characters).",
+    "no_progress": "The turn was ended: the last request brought nothing new.",
+    "repair_failed": "{repair}",
+    "step_limit": "The turn was ended after {tool_steps} rounds of tools (max_tool_steps).",
+    "interrupted": "The answer is incomplete: the stream ended without a stop reason.",
+    "error": "The answer may be incomplete: {problem}.",
+    "safety_blocked": "The answer was blocked by a filter.",
+    "context_window_exceeded": "The answer is incomplete: the context window is full; a continuation cannot succeed.",
+    "cancelled": "The turn was cancelled.",
+    "unrecorded": "The recording ends here: what this loop asks for next was never recorded.",
+}
+"""Terminal reason -> what the operator is told. Notices are events, never assistant text."""
+
+
+def notice(turn: Turn, signal: Signal, terminal: str) -> str | None:
+    """What the operator is told about an end; None where all is well."""
+    text = NOTICES.get(terminal)
+    if text is None:
+        return None
+    seen = turn.evaluated
+    problem = "the provider reported an error"
+    if seen is not None and seen.response.error is not None and seen.response.error.message:
+        problem = f"the provider reported: {seen.response.error.message[:200]}"
+    elif signal is Signal.UNKNOWN and seen is not None:
+        problem = f"the stop reason {seen.response.stop_reason.raw!r} is unknown"
+    return text.format(
+        continuations=turn.spent.continuations,
+        continuation_max_attempts=turn.limits.continuation_max_attempts,
+        tokens=turn.spent.tokens,
+        chars=turn.spent.chars,
+        tool_steps=turn.spent.tool_steps,
+        repair=history.repair_failed(turn.broken or (seen.verdicts if seen else ())),
+        problem=problem,
+    )

@@ -1,0 +1,103 @@
+"""A tool's schema: is it usable, and does a value satisfy it?
+
+OpenAPI dialects (Gemini's `parameters`) are normalised first. A schema that cannot be compiled, or that refers to
+another document, is unusable: nothing is fetched. jsonschema-rs is imported when a complete call first meets a schema.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from loop_core.values import Tool
+
+_KEPT_AS_IS = frozenset({"enum", "const", "default", "example", "examples", "required"})
+
+
+def problems(tool: Tool | None, value: Mapping[str, Any]) -> tuple[str, ...]:
+    """What is wrong with `value` under the tool's schema, a line each with its place; empty where nothing is.
+
+    A tool without a schema, or with an unusable one, finds nothing wrong: `usable` tells the cases apart.
+    """
+    if tool is None or tool.schema is None:
+        return ()
+    validator = _validator(_text(tool))
+    if validator is None:
+        return ()
+    return tuple(
+        f"{'/'.join(str(key) for key in error.instance_path) or 'arguments'}: {error.message}"
+        for error in validator.iter_errors(value)
+    )
+
+
+def usable(tool: Tool | None) -> bool:
+    """Whether the tool's schema is known and can be checked against."""
+    return tool is not None and tool.schema is not None and _validator(_text(tool)) is not None
+
+
+def requires_nothing(tool: Tool | None) -> bool:
+    """Whether `{}` is known to satisfy the tool: its schema is usable and accepts the empty object."""
+    return usable(tool) and not problems(tool, {})
+
+
+def coerced(tool: Tool, value: Mapping[str, Any]) -> dict[str, Any]:
+    """`value` with strings turned into the number or boolean that a property's schema wants, where they spell one."""
+    plain = normalised(tool.schema) if tool.dialect == "openapi" else tool.schema or {}
+    wanted = plain.get("properties", {})
+    return {name: _spelled(item, wanted.get(name)) for name, item in value.items()}
+
+
+def _spelled(item: Any, wanted: Any) -> Any:
+    kind = wanted.get("type") if isinstance(wanted, Mapping) else None
+    if not isinstance(item, str) or kind not in ("integer", "number", "boolean"):
+        return item
+    try:
+        read = json.loads(item)
+    except ValueError:
+        return item
+    boolean = isinstance(read, bool)
+    fits = boolean if kind == "boolean" else isinstance(read, (int, float)) and not boolean
+    return read if fits else item
+
+
+def normalised(schema: Any) -> Any:
+    """An OpenAPI-dialect schema as JSON Schema: lower-case types, `nullable` as a union with null."""
+    if isinstance(schema, list):
+        return [normalised(item) for item in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    nullable = schema.get("nullable") is True
+    found: dict[str, Any] = {}
+    for key, value in schema.items():
+        if key in ("nullable", "format", "propertyOrdering"):
+            continue
+        if key == "type" and isinstance(value, str):
+            found[key] = [value.lower(), "null"] if nullable else value.lower()
+        elif key == "properties" and isinstance(value, Mapping):
+            found[key] = {name: normalised(inner) for name, inner in value.items()}
+        else:
+            found[key] = value if key in _KEPT_AS_IS else normalised(value)
+    if found.get("type") == "type_unspecified":
+        del found["type"]
+    return found
+
+
+def _text(tool: Tool) -> str:
+    schema = normalised(tool.schema) if tool.dialect == "openapi" else tool.schema
+    return json.dumps(schema, sort_keys=True, default=str)
+
+
+@lru_cache(maxsize=512)
+def _validator(text: str) -> Any:
+    import jsonschema_rs
+
+    try:
+        return jsonschema_rs.validator_for(json.loads(text), retriever=_refuse)
+    except (ValueError, TypeError, jsonschema_rs.ReferencingError):  # its ValidationError is a ValueError
+        return None
+
+
+def _refuse(uri: str) -> Any:
+    raise ValueError(f"{uri}: a schema outside the request is not fetched")

@@ -1,0 +1,191 @@
+"""Joining the segments of one answer without corrupting its text.
+
+An overlap is never dropped merely because two ends match: `10` + `000` is `10000`, `book` + `keeper` has both
+its k's. What is cut is a quoted anchor that was asked for, a prefill that the server echoed, or an
+overlap too long to be chance. Segments and decisions are kept; the text is derived, so another rule can be tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Method(StrEnum):
+    """How a segment was asked for."""
+
+    FIRST = "first"
+    PREFILL = "prefill"
+    """The text so far was sent as the beginning of the answer."""
+    HINT = "hint"
+    """A message asked to go on."""
+    ANCHOR = "anchor"
+    """The same, and to quote the last words first."""
+    ECHO = "echo"
+    """A paused response, sent back as it was."""
+    TOKEN = "token"  # noqa: S105 - a method, not a secret
+    """A continuation token."""
+    POLL = "poll"
+    """A background response, fetched again."""
+    BOOST = "boost"
+    """The same request with a larger cap (nothing visible had come)."""
+    REPAIR = "repair"
+    """A held call, asked for again."""
+
+
+class SeamRule(StrEnum):
+    """How a seam is decided."""
+
+    CAREFUL = "careful"
+    CONCAT = "concat"
+    """As sent, nothing cut."""
+
+
+class Decision(StrEnum):
+    """What was done at one seam."""
+
+    AS_SENT = "as_sent"
+    ANCHOR = "anchor"
+    ECHO = "echo"
+    WHITESPACE = "whitespace"
+    OVERLAP = "overlap"
+    RESTART = "restart"
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """The visible text of one response of an answer."""
+
+    text: str
+    method: Method = Method.FIRST
+    anchor: str = ""
+    """The words that were to be quoted (method anchor)."""
+    stripped: str = ""
+    """White space taken from the end of the prefill, since the provider refuses it there."""
+    echoes: bool | None = None
+    """Whether the server repeats a prefill in its answer; None where that is not known."""
+    response: int | None = None
+    """The response that it came from, by its index in the recording or run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seam:
+    """One join: `at` is where segment `index` begins in the text, `cut` what was left out of it."""
+
+    index: int
+    at: int
+    decision: Decision
+    cut: str = ""
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """The merged text and its seams, one for every segment but the first."""
+
+    text: str
+    seams: tuple[Seam, ...]
+
+
+ANCHOR_CHARS = 40
+"""How many of the last characters are asked back as an anchor."""
+OVERLAP_CHARS = 24
+"""A shorter overlap may be chance and is kept."""
+OVERLAP_WORDS = 3
+RESTART_CHARS = 64
+"""A segment that begins with the answer's first characters, this many, has started anew."""
+ECHO_CHARS = 24
+"""Where it is not known whether a server echoes, a shorter repetition of the prefill may be text."""
+
+
+def join(segments: Sequence[Segment], rule: SeamRule = SeamRule.CAREFUL) -> Joined:
+    """The text of an answer from its segments, and what was decided at every seam."""
+    if not segments:
+        return Joined("", ())
+    text = segments[0].text
+    seams: list[Seam] = []
+    for index, segment in enumerate(segments[1:], start=1):
+        if rule is SeamRule.CONCAT:
+            decision, keep, cut, why = Decision.AS_SENT, len(text), 0, "joined as sent"
+        else:
+            decision, keep, cut, why = _decide(text, segment)
+        text = text[:keep]
+        seams.append(Seam(index, len(text), decision, segment.text[:cut], why))
+        text += segment.text[cut:]
+    return Joined(text, tuple(seams))
+
+
+_Cut = tuple[Decision, int, int, str]
+"""The decision, how much of the text so far stays, how much of the next segment is left out, and why."""
+
+
+def _decide(text: str, segment: Segment) -> _Cut:
+    if segment.method is Method.PREFILL:
+        return _prefill(text, segment)
+    if segment.method in (Method.ECHO, Method.TOKEN):
+        return Decision.AS_SENT, len(text), 0, "the provider goes on by itself"
+    if segment.anchor and segment.text.startswith(segment.anchor):
+        return Decision.ANCHOR, len(text), len(segment.anchor), f"quoted anchor, {len(segment.anchor)} characters cut"
+    if segment.anchor:
+        indented = segment.text.lstrip()
+        if len(segment.anchor.strip()) >= OVERLAP_CHARS and indented.startswith(segment.anchor.strip()):
+            return _loose_anchor(text, segment, indented)
+    restarted = _restart(text, segment.text)
+    if restarted is not None:
+        return restarted
+    overlap = _overlap(text, segment.text)
+    if overlap:
+        return Decision.OVERLAP, len(text), overlap, f"overlap, {overlap} characters cut"
+    return Decision.AS_SENT, len(text), 0, "no overlap, joined as sent"
+
+
+def _prefill(text: str, segment: Segment) -> _Cut:
+    sent = text[: len(text) - len(segment.stripped)]
+    echoed = bool(sent) and segment.text.startswith(sent)
+    if echoed and (segment.echoes or (segment.echoes is None and len(sent) >= ECHO_CHARS)):
+        # What follows the echo goes on from the stripped prefill, so the white space comes from there if at all.
+        rest = segment.text[len(sent) :]
+        keep = len(sent) if rest.startswith(segment.stripped) else len(text)
+        return Decision.ECHO, keep, len(sent), f"echoed prefill, {len(sent)} characters cut"
+    if not segment.stripped:
+        return Decision.AS_SENT, len(text), 0, "prefill, joined byte for byte"
+    if segment.text.startswith(segment.stripped):
+        return Decision.WHITESPACE, len(sent), 0, "the model repeated the white space that was stripped"
+    return Decision.WHITESPACE, len(text), 0, "stripped white space restored"
+
+
+def _loose_anchor(text: str, segment: Segment, indented: str) -> _Cut:
+    quoted = segment.anchor.strip()
+    cut = len(segment.text) - len(indented) + len(quoted)
+    trailing = segment.anchor[len(segment.anchor.rstrip()) :]
+    if trailing and segment.text.startswith(trailing, cut):
+        cut += len(trailing)
+    return Decision.ANCHOR, len(text), cut, f"quoted anchor, {cut} characters cut"
+
+
+def _restart(text: str, following: str) -> _Cut | None:
+    if len(text) < RESTART_CHARS or not following.startswith(text[:RESTART_CHARS]):
+        return None
+    if following.startswith(text):
+        return Decision.RESTART, len(text), len(text), f"the answer was begun anew; {len(text)} repeated characters cut"
+    if text.startswith(following):
+        return Decision.RESTART, len(text), len(following), "the answer was begun anew and cut earlier"
+    return Decision.RESTART, 0, 0, "the answer was begun anew and went another way; the newer text stands"
+
+
+def _overlap(text: str, following: str) -> int:
+    """The longest overlap that is too long to be chance; 0 where there is none."""
+    longest = min(len(text), len(following))
+    for size in range(longest, OVERLAP_CHARS - 1, -1):
+        if text.endswith(following[:size]):
+            return size if _meaningful(text, following[:size]) else 0
+    return 0
+
+
+def _meaningful(text: str, overlap: str) -> bool:
+    if len(overlap.split()) >= OVERLAP_WORDS and len(set(overlap)) >= OVERLAP_WORDS * 2:
+        return True
+    before = text[: len(text) - len(overlap)]
+    full_line = overlap.endswith("\n") and (not before or before.endswith("\n"))
+    return full_line and len(set(overlap.strip())) >= OVERLAP_WORDS

@@ -1,0 +1,92 @@
+"""Where answers come from: a recording, or a list made by hand. Pure; the live source is in `transport`.
+
+`Recorded` answers by place in the turn (first request, k-th continuation, repair, tool result, resumption), never by
+comparing texts: our hint is never the recorded agent's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from loop_core.turn import Event, NotRecorded, Place, Responded, RunTools, Send, ToolsRun, Turn
+from loop_core.values import Message, ToolResultPart
+
+
+class Source(Protocol):
+    """Answers the effects of a turn."""
+
+    def respond(self, send: Send, turn: Turn) -> Event:
+        """The provider's answer to a request, or `NotRecorded`, or `Cancel`."""
+
+    def run_tools(self, effect: RunTools, turn: Turn) -> Event:
+        """The results of the calls, or `NotRecorded`, or `Cancel`."""
+
+    def follow_up(self, turn: Turn) -> tuple[Message, ...]:
+        """What the user said while the turn ran; empty ends the conversation."""
+
+
+class AsyncSource(Protocol):
+    """The same for an event loop."""
+
+    async def respond(self, send: Send, turn: Turn) -> Event:
+        """The provider's answer."""
+
+    async def run_tools(self, effect: RunTools, turn: Turn) -> Event:
+        """The results of the calls."""
+
+    async def follow_up(self, turn: Turn) -> tuple[Message, ...]:
+        """What the user said while the turn ran."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A recorded turn: its answers and its tool results, by place."""
+
+    answers: Mapping[tuple[Place, int], Responded]
+    results: Mapping[int, tuple[ToolResultPart, ...]] = field(default_factory=dict)
+    """Tool results by the round of tools that they answer, from 0."""
+
+    def respond(self, send: Send, turn: Turn) -> Event:
+        """The answer recorded at this place."""
+        return self.answers.get((send.place, send.ordinal)) or NotRecorded()
+
+    def run_tools(self, effect: RunTools, turn: Turn) -> Event:
+        """The results recorded for this round; without them the recording ends here."""
+        results = self.results.get(turn.spent.tool_steps)
+        return NotRecorded() if results is None else ToolsRun(results)
+
+    def follow_up(self, turn: Turn) -> tuple[Message, ...]:
+        """Nothing: the next recorded turn is a turn of its own."""
+        return ()
+
+
+class Scripted:
+    """Answers in order from lists; a fake for tests and demonstrations."""
+
+    def __init__(
+        self,
+        responses: Iterable[Event],
+        results: Iterable[Event] = (),
+        follow_ups: Sequence[Sequence[Message]] = (),
+    ) -> None:
+        self._responses, self._results = iter(responses), iter(results)
+        self._follow_ups = iter(follow_ups)
+        self.sent: list[Send] = []
+        self.ran: list[RunTools] = []
+
+    def respond(self, send: Send, turn: Turn) -> Event:
+        """The next response of the list."""
+        self.sent.append(send)
+        return next(self._responses, NotRecorded())
+
+    def run_tools(self, effect: RunTools, turn: Turn) -> Event:
+        """The next results of the list; without one, `ok` for every call."""
+        self.ran.append(effect)
+        made = ToolsRun(tuple(ToolResultPart(v.call.id, v.call.name, "ok") for v in effect.calls))
+        return next(self._results, made)
+
+    def follow_up(self, turn: Turn) -> tuple[Message, ...]:
+        """The next list of messages."""
+        return tuple(next(self._follow_ups, ()))

@@ -1,0 +1,99 @@
+"""The immutable record of a run: one `Step` for every move of the machine.
+
+Logs, reports and screens all render a `Trace`; going back in time is an index. A step keeps the turn as it was after
+the move, and turns share what did not change, so a trace costs little more than its moves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from loop_core.events import Record, emitted
+from loop_core.machine import step
+from loop_core.policy import Signal
+from loop_core.turn import Effect, Event, Finish, NotRecorded, RunTools, Send, State, Turn
+
+
+class Fidelity(StrEnum):
+    """How far a step can be trusted."""
+
+    RECORDED = "RECORDED"
+    SIMULATED = "SIMULATED"
+    LIVE = "LIVE"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Step:
+    """One move: the state that was entered, what led there, and the turn after it."""
+
+    turn: Turn
+    effects: tuple[Effect, ...] = ()
+    came_from: State | None = None
+    fidelity: Fidelity = Fidelity.RECORDED
+    records: tuple[Record, ...] = ()
+    run: int = 0
+    """Counts the runs of one turn: after our machine has ended where the recorded agent went on, a next one begins."""
+
+    @property
+    def state(self) -> State:
+        """The state that this step entered."""
+        return self.turn.state
+
+    @property
+    def signal(self) -> Signal | None:
+        """What led into it; None for the first step of a turn."""
+        return self.turn.signal if self.came_from is not None else None
+
+    @property
+    def response(self) -> int | None:
+        """The response at hand, by its index; None before the first."""
+        return self.turn.evaluated.index if self.turn.evaluated else None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trace:
+    """All steps of one or more turns, in order."""
+
+    steps: tuple[Step, ...] = ()
+
+    @property
+    def records(self) -> Iterator[Record]:
+        """Every structured event, in order."""
+        return (record for step_ in self.steps for record in step_.records)
+
+
+def first(turn: Turn, effects: Iterable[Effect], fidelity: Fidelity = Fidelity.RECORDED, run: int = 0) -> Step:
+    """The step that begins a turn."""
+    return Step(turn, tuple(effects), None, fidelity, (), run)
+
+
+def advance(previous: Step, event: Event, fidelity: Fidelity | None = None) -> Step:
+    """The next step: one move of the machine, with its records."""
+    turn, effects = step(previous.turn, event)
+    records = emitted(previous.turn, event, turn, effects)
+    if isinstance(event, NotRecorded):
+        fidelity = previous.fidelity
+    return Step(turn, effects, previous.turn.state, fidelity or previous.fidelity, records, previous.run)
+
+
+def key(step_: Step) -> tuple[Any, ...]:
+    """What makes two steps of two runs the same: state, signal, response, spent and effects, not identity."""
+    turn = step_.turn
+    sends = tuple((e.place, e.ordinal, e.method, e.max_tokens) for e in step_.effects if isinstance(e, Send))
+    runs = tuple(tuple((v.call.name, v.call.arguments, v.admission) for v in e.calls)
+                 for e in step_.effects if isinstance(e, RunTools))
+    ends = tuple(e.terminal for e in step_.effects if isinstance(e, Finish))
+    return (turn.id, step_.run, turn.state, turn.signal, step_.response, turn.spent, turn.terminal, sends, runs, ends)
+
+
+def first_difference(left: Trace, right: Trace) -> int | None:
+    """The index of the first step at which two runs differ; None where they are the same to the end."""
+    for index, (one, other) in enumerate(zip(left.steps, right.steps, strict=False)):
+        if key(one) != key(other):
+            return index
+    if len(left.steps) == len(right.steps):
+        return None
+    return min(len(left.steps), len(right.steps))

@@ -1,0 +1,195 @@
+"""The nouns of the machine: its states, the events that come in, the effects that go out, and the turn itself.
+
+Values only. `machine` moves them, `moves` says what a move costs and does; drivers and screens read them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from loop_core.classify import Judged
+from loop_core.gate import Admission, Verdict
+from loop_core.history import Ability
+from loop_core.limits import Limits, Spent
+from loop_core.policy import STRICT, Policy, Signal
+from loop_core.seam import Joined, Method, Segment, join
+from loop_core.values import ChatResponse, Message, Request, Stop, ToolCall, ToolResultPart
+
+
+class State(StrEnum):
+    """Seed 000's states by name, and four that the field needs."""
+
+    REQUEST = "Request"
+    EVALUATE_STOP = "EvaluateStop"
+    EXECUTE_TOOLS = "ExecuteTools"
+    CONTINUE_PENDING = "ContinuePending"
+    REQUEST_CONTINUATION = "RequestContinuation"
+    REPAIR_PENDING = "RepairPending"
+    REQUEST_TOOL_REPAIR = "RequestToolRepair"
+    RESUME = "Resume"
+    ABORT_PARTIAL = "AbortPartial"
+    ABORT = "Abort"
+    COMPLETE = "Complete"
+    UNRECORDED = "Unrecorded"
+
+
+ENDED = frozenset({State.ABORT, State.COMPLETE, State.UNRECORDED})
+"""States that nothing follows."""
+
+
+class Place(StrEnum):
+    """Which place in a turn a request has: a recording answers by place, not by text."""
+
+    REQUEST = "request"
+    CONTINUATION = "continuation"
+    REPAIR = "repair"
+    RESUME = "resume"
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Effect: ask the provider. `added` is what this request appends to the history that it sends."""
+
+    place: Place
+    ordinal: int
+    """0 for the first request of the turn; then counted within its place, from 1."""
+    method: Method
+    added: tuple[Message, ...] = ()
+    max_tokens: int | None = None
+    tool_choice: str | None = None
+    anchor: str = ""
+    stripped: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RunTools:
+    """Effect: run these calls, in order."""
+
+    calls: tuple[Verdict, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """Effect: the turn is over; `notice` is for the operator and never assistant text."""
+
+    terminal: str
+    notice: str | None = None
+    silent: str | None = None
+    """The word by which the model asked that nothing be shown (seed 002: `__SILENT__`, `HEARTBEAT_OK`)."""
+
+
+Effect = Send | RunTools | Finish
+
+
+@dataclass(frozen=True, slots=True)
+class Responded:
+    """Event: the provider answered. The three last fields tell how a recorded answer was really asked for."""
+
+    response: ChatResponse
+    judged: Judged
+    index: int | None = None
+    """The response's index in the recording or run."""
+    method: Method | None = None
+    stripped: str = ""
+    echoes: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolsRun:
+    """Event: the tools ran; one result for every call, and what the user said meanwhile (steering)."""
+
+    results: tuple[ToolResultPart, ...]
+    steering: tuple[Message, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """Event: go on; for states that wait for nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """Event: the operator or the client ended the turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotRecorded:
+    """Event: the recording has no answer for the place that was asked."""
+
+
+Event = Responded | ToolsRun | Tick | Cancel | NotRecorded
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluated:
+    """The response that is being, or was last, looked at."""
+
+    response: ChatResponse
+    judged: Judged
+    verdicts: tuple[Verdict, ...]
+    index: int | None
+    word: Stop
+    """The word that the policy goes by."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Turn:
+    """One turn, as a value: where it is, what it has, what it spent."""
+
+    id: str
+    request: Request
+    provider: str = ""
+    """Who answers, for events and metrics: a profile's name or a host."""
+    state: State = State.REQUEST
+    limits: Limits = field(default_factory=Limits)
+    policy: Policy = STRICT
+    ability: Ability = field(default_factory=Ability)
+    history: tuple[Message, ...] = ()
+    """What the next request sends, before `Send.added`."""
+    answers: tuple[tuple[Segment, ...], ...] = ((),)
+    """The segments of every answer: one answer before each run of tools, and the last."""
+    spent: Spent = field(default_factory=Spent)
+    evaluated: Evaluated | None = None
+    sent: Send | None = None
+    """The request that is, or was last, under way."""
+    repairing: bool = False
+    """A held call was asked for again and has not come yet."""
+    broken: tuple[Verdict, ...] = ()
+    """The held calls that are being repaired."""
+    last_calls: tuple[tuple[str, str | None], ...] = ()
+    signal: Signal | None = None
+    """What led into `state`."""
+    outcome: State | None = None
+    """Where the turn was decided: Complete, Abort, AbortPartial or Unrecorded; None while it goes on."""
+    terminal: str | None = None
+    notice: str | None = None
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing can follow."""
+        return self.state in ENDED
+
+    @property
+    def token_cap(self) -> int | None:
+        """The bound on output tokens that is in force."""
+        return self.limits.token_cap(self.request.max_tokens)
+
+    def merged(self, answer: int = -1) -> Joined:
+        """The merged text of one answer, the last by default, with its seams."""
+        return join(self.answers[answer], self.policy.seam)
+
+    @property
+    def tail(self) -> str:
+        """The text that the history does not hold yet: the last segment, with the prefills that it goes on from."""
+        segments = self.answers[-1]
+        first = len(segments) - 1
+        while first > 0 and segments[first].method is Method.PREFILL:
+            first -= 1
+        return join(segments[max(first, 0) :], self.policy.seam).text
+
+    @property
+    def ready_calls(self) -> tuple[ToolCall, ...]:
+        """The calls that the gate released in the response at hand."""
+        seen = self.evaluated
+        return tuple(v.call for v in seen.verdicts if v.admission is Admission.READY) if seen else ()

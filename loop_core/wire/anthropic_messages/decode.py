@@ -1,0 +1,250 @@
+"""Anthropic Messages bytes -> ChatResponse: the event stream and the whole body.
+
+Owns the order of events (`message_start`, blocks, `message_delta`, `message_stop`) and the running totals of usage;
+what becomes of a block is in `blocks`. Does not decide whether a call may run: a closed block stays closed under any
+reason.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from loop_core.values import (
+    At,
+    CallKind,
+    ChatResponse,
+    Part,
+    ProviderError,
+    ResponsePart,
+    Severity,
+    ToolCall,
+    Usage,
+)
+from loop_core.wire import base
+from loop_core.wire.anthropic_messages.blocks import Block, read_block
+from loop_core.wire.anthropic_messages.native import flatten
+from loop_core.wire.anthropic_messages.table import API, KINDS, STOP_REASONS, completes
+from loop_core.wire.failures import read_error
+from loop_core.wire.jsonslice import slice_of
+
+_COUNTS = ("input_tokens", "output_tokens", "cache_read_input_tokens")
+_MESSAGE_NATIVE = ("stop_sequence", "stop_details", "container", "context_management")
+
+
+class Decoder(base.Decoder):
+    """One Messages response being read."""
+
+    api = API
+    stop_reasons = STOP_REASONS
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._order: list[Block] = []
+        self._open: dict[Any, Block] = {}
+        self._counts: dict[str, int] = {}
+        self._has_usage = False
+        self._native: dict[str, str] = {}
+        self._refusal: str | None = None
+        self._id: str | None = None
+        self._model: str | None = None
+        self._tail: int | None = None  # where the first message_delta begins: no block reaches beyond it
+        self._parts: list[ResponsePart] = []  # of a whole body
+
+    def on_event(self, event: Any, name: str | None, start: int, end: int) -> None:
+        """One SSE event; the name says nothing that `type` does not."""
+        kind = event.get("type")
+        if kind == "content_block_delta":
+            delta = event["delta"]
+            block = self._open.get(event.get("index"))
+            if block is not None and delta["type"] == block.delta:
+                piece = delta[block.field]
+                if type(piece) is str:
+                    block.append(piece)
+                    return
+            self._other_delta(event, block, delta, start, end)
+        elif kind == "content_block_start":
+            self._start_block(event, start, end)
+        elif kind == "content_block_stop":
+            self._stop_block(event, start, end)
+        elif kind == "message_delta":
+            self._message_delta(event, start, end)
+        elif kind == "message_start":
+            self._message_start(event["message"], start, end)
+        elif kind == "message_stop":
+            self.saw_done = True
+        elif kind == "error" or name == "error" or "error" in event:
+            error = read_error(event, self.http_status) or ProviderError(str(event.get("message") or ""))
+            self.fail(error, At(Part.BODY, start, end, "/error"))
+        elif kind != "ping":
+            self._quirk("unknown_event", f"an event of type {kind!r} is not known", start, end)
+
+    def on_body(self, body: Any) -> None:
+        """The whole message, or an error (which the base has read)."""
+        self._read_message(body)
+        if isinstance(body.get("request_id"), str):
+            self._native["request_id"] = body["request_id"]
+        if body.get("stop_reason") is not None:
+            self.raw, self.raw_at = str(body["stop_reason"]), self.body_at("/stop_reason")
+        content = body.get("content")
+        if isinstance(content, list):
+            self._read_content(content)
+        elif self.error is None:
+            self.find(f"{API}.no_message", "the body is no message of this API", At(Part.BODY, 0, self.size),
+                      Severity.ERROR)
+
+    def build(self) -> ChatResponse:
+        """The response as far as it came."""
+        limit = self.size if self._tail is None else self._tail
+        parts = self._parts + [part for block in self._order for part in block.parts(limit)]
+        calls = [part for part in parts if type(part) is ToolCall and part.kind is CallKind.FUNCTION]
+        if self.raw == "tool_use" and not calls:
+            self.find(f"{API}.tool_use_without_call", "stop_reason is tool_use, but there is no call", self.raw_at)
+        self._look_back()
+        return ChatResponse(
+            api=API,
+            parts=tuple(parts),
+            stop_reason=self.mapped(self.raw, self.raw_at),
+            usage=self._usage(),
+            id=self._id,
+            model=self._model,
+            refusal=self._refusal,
+            native=self._native,
+            saw_stop_reason=self.raw is not None,
+        )
+
+    def _read_content(self, content: list[Any]) -> None:
+        text = self.slice_bytes().decode("utf-8", "replace").lstrip("\ufeff")
+        complete = completes(self.mapped(self.raw, None))
+        calls = [i for i, block in enumerate(content) if isinstance(block, dict) and block.get("type") == "tool_use"]
+        for i, block in enumerate(content):
+            if not isinstance(block, dict):
+                self.find(f"{API}.odd_block", "a content block is no object", self.body_at(f"/content/{i}"))
+                continue
+            closed = self.raw is not None and (complete or i != calls[-1] if calls else True)
+            at = self.body_at(f"/content/{i}") if block.get("type") in KINDS else At()
+            self._parts += read_block(block, closed, at, partial(slice_of, text, "content", i))
+
+    # -- events --------------------------------------------------------------------------------------------------
+
+    def _message_start(self, message: Any, start: int, end: int) -> None:
+        self._read_message(message)
+        if message.get("stop_reason") is not None:
+            # Believing it would make every cut of this stream look finished.
+            self._quirk("early_stop_reason", "message_start already names a stop reason; ignored", start, end)
+        content = message.get("content")
+        for index, block in enumerate(content if isinstance(content, list) else ()):
+            if isinstance(block, dict):
+                self._quirk("early_content", "message_start already holds content", start, end)
+                self._add(index, block, slice_of(self._payload_text(), "message", "content", index), start)
+
+    def _start_block(self, event: Any, start: int, end: int) -> None:
+        block, index = event["content_block"], event.get("index")
+        if index is None:
+            self._quirk("missing_index", "a block has no index", start, end)
+        elif index in self._open:
+            self._quirk("repeated_index", f"block {index!r} began twice", start, end)
+        self._add(index, block, slice_of(self._payload_text(), "content_block"), start)
+
+    def _add(
+        self, index: Any, fields: dict[str, Any], source: str | None, start: int, *, orphan: bool = False
+    ) -> Block:
+        added = Block(fields, source, start, orphan=orphan)
+        self._order.append(added)
+        self._open[index] = added
+        return added
+
+    def _stop_block(self, event: Any, start: int, end: int) -> None:
+        block = self._open.get(event.get("index"))
+        if block is None:
+            self._quirk("stop_without_start", "a block ended that never began", start, end)
+        else:
+            block.close(end)
+
+    def _other_delta(self, event: Any, block: Block | None, delta: Any, start: int, end: int) -> None:
+        kind = delta["type"]
+        if block is None:
+            self._quirk("delta_without_start", "a delta belongs to a block that never began", start, end)
+            implied = next((name for name, row in KINDS.items() if row.delta == kind), None)
+            if implied is None:
+                return
+            # The first kind in the table with this delta: text stays readable, arguments stay nameless and unrunnable.
+            block = self._add(event.get("index"), {"type": implied}, None, start, orphan=True)
+            piece = delta.get(block.field)
+            if type(piece) is str:
+                block.append(piece)
+        elif not block.extend(delta):
+            self._quirk("unknown_delta", f"a {kind!r} delta does not belong in a {block.type!r} block", start, end)
+
+    def _message_delta(self, event: Any, start: int, end: int) -> None:
+        if self._tail is None:
+            self._tail = start
+        delta = event.get("delta")
+        if isinstance(delta, dict):
+            reason = delta.get("stop_reason")
+            if reason is not None:
+                self.raw, self.raw_at = str(reason), At(Part.BODY, start, end, "/delta/stop_reason")
+            self._read_native(delta)
+        self._read_native(event)
+        self._read_usage(event.get("usage"), start, end)
+
+    # -- fields --------------------------------------------------------------------------------------------------
+
+    def _read_message(self, message: Any) -> None:
+        self._id = message["id"] if isinstance(message.get("id"), str) else self._id
+        self._model = message["model"] if isinstance(message.get("model"), str) else self._model
+        self._read_native(message)
+        self._read_usage(message.get("usage"), None, None)
+
+    def _read_native(self, holder: Any) -> None:
+        for name in _MESSAGE_NATIVE:
+            value = holder.get(name)
+            if value is not None:
+                self._native.update(flatten(name, value))
+        self._refusal = self._native.pop("stop_details.explanation", self._refusal)
+        if self._native.get("stop_details.type") == "refusal":
+            del self._native["stop_details.type"]
+
+    def _read_usage(self, usage: Any, start: int | None, end: int | None) -> None:
+        if not isinstance(usage, dict):
+            return
+        self._has_usage = True
+        counts = self._counts
+        for name in _COUNTS:
+            count = usage.get(name)
+            if type(count) is not int:
+                continue
+            before = counts.get(name)
+            if before and not count and name != "output_tokens":
+                # Totals run upwards: a gateway that repeats the field with 0 knows nothing.
+                self._quirk("usage_dropped", f"{name} fell from {before} to 0; kept", start, end, Severity.INFO)
+                continue
+            if before == 0 and count and name == "input_tokens":
+                self._quirk("late_input_tokens", "input_tokens was 0 at first and came later", start, end, Severity.INFO)
+            counts[name] = count
+        details = usage.get("output_tokens_details")
+        thinking = details.get("thinking_tokens") if isinstance(details, dict) else None
+        if type(thinking) is int:
+            counts["thinking_tokens"] = thinking
+
+    def _usage(self) -> Usage | None:
+        if not self._has_usage:
+            return None
+        get = self._counts.get
+        return Usage(get("input_tokens"), get("output_tokens"), get("thinking_tokens"), get("cache_read_input_tokens"))
+
+    # -- findings ------------------------------------------------------------------------------------------------
+
+    def _look_back(self) -> None:
+        if self.raw is None:
+            return
+        for block in self._order:
+            if not block.closed:
+                self._quirk("block_not_closed", "a stop reason came, but a block was never closed", block.start, None)
+
+    def _quirk(self, rule: str, message: str, start: int | None, end: int | None,
+               severity: Severity = Severity.WARNING) -> None:
+        self.find(f"{API}.{rule}", message, At(Part.BODY, start, end), severity)
+
+    def _payload_text(self) -> str:
+        return self.payload.decode("utf-8", "replace")

@@ -1,0 +1,107 @@
+"""Anthropic Messages as data: stop words, block kinds, paths, what is lost, and how its JSON is told from others'.
+
+Knows no bytes. Sources: the anthropic SDK 2.12.0 (types/stop_reason.py, types/content_block.py and their beta twins),
+the API documentation, and the rows of the project's stop-reason facts that name this API.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from loop_core.values import CallKind, Stop, StopReason
+from loop_core.wire.base import Mapped
+
+API = "anthropic_messages"
+_SDK = "anthropic 2.12.0 types/stop_reason.py"
+
+STOP_REASONS: Mapping[str, Mapped] = {
+    "end_turn": Mapped(Stop.END_TURN, None, _SDK),
+    "max_tokens": Mapped(Stop.MAX_TOKENS, None, _SDK),
+    "stop_sequence": Mapped(Stop.END_TURN, None, _SDK),
+    "tool_use": Mapped(Stop.TOOL_CALL, None, _SDK),
+    "pause_turn": Mapped(Stop.PAUSED, "echo", _SDK),
+    "refusal": Mapped(Stop.SAFETY_BLOCKED, "refusal", _SDK),
+    "model_context_window_exceeded": Mapped(Stop.CONTEXT_WINDOW_EXCEEDED, None, _SDK),
+    "compaction": Mapped(Stop.PAUSED, "echo", "anthropic 2.12.0 types/beta/beta_stop_reason.py"),
+    "sensitive": Mapped(Stop.SAFETY_BLOCKED, "sensitive", "undocumented; pi-ai 1.5.2 api/anthropic-messages.js"),
+}
+
+LOSES: Mapping[str, str] = {
+    "call.form": "a stream sends every input as text and a whole body as an object, whatever it was before",
+    "call.status": "a tool_use block has no status",
+    "call.item_id": "a tool_use block has one id",
+    "call.signature": "signatures belong to thinking blocks here",
+    "server.form": "as call.form",
+    "server.status": "as call.status",
+    "server.item_id": "as call.item_id",
+    "server.signature": "as call.signature",
+    "reasoning.item_id": "a thinking block has no id",
+}
+
+PATHS: tuple[re.Pattern[str], ...] = (
+    re.compile(r"/v1/messages/?(?=$|[?#])"),
+    re.compile(r"/publishers/anthropic/models/(?P<model>[^/:]+):(?:streamR|r)awPredict(?=$|[?#])"),
+)
+
+
+class Kind(NamedTuple):
+    """How one type of content block streams: the delta that carries its characters, and where."""
+
+    delta: str
+    field: str
+    call: CallKind | None = None
+
+
+KINDS: Mapping[str, Kind] = {
+    "text": Kind("text_delta", "text"),
+    "thinking": Kind("thinking_delta", "thinking"),
+    "tool_use": Kind("input_json_delta", "partial_json", CallKind.FUNCTION),
+    "server_tool_use": Kind("input_json_delta", "partial_json", CallKind.SERVER),
+    "mcp_tool_use": Kind("input_json_delta", "partial_json", CallKind.SERVER),
+}
+"""Blocks that are read; any other block is kept verbatim."""
+
+KNOWN: Mapping[str, frozenset[str]] = {
+    "text": frozenset({"type", "text"}),
+    "thinking": frozenset({"type", "thinking", "signature"}),
+    "redacted_thinking": frozenset({"type", "data"}),
+    "tool_use": frozenset({"type", "id", "name", "input"}),
+    "server_tool_use": frozenset({"type", "id", "name", "input"}),
+    "mcp_tool_use": frozenset({"type", "id", "name", "input"}),
+}
+"""The fields that a part has a place for. Others (citations, server_name, caller) follow in a part of their own."""
+
+FIELDS = ".fields"
+"""Ends the type of the opaque part that extends the block before it: `text.fields` holds `{"citations": [...]}`."""
+
+_MESSAGE_EVENTS = frozenset({
+    "message_start", "content_block_start", "content_block_delta", "content_block_stop", "message_delta",
+    "message_stop", "ping",
+})
+
+
+def worth_keeping(field: str, value: Any) -> bool:
+    """Whether a field without a place of its own says anything; a `direct` caller is the API's default."""
+    return value not in (None, [], {}) and not (field == "caller" and value == {"type": "direct"})
+
+
+def completes(stop: StopReason) -> bool:
+    """Whether the last call of a whole body is complete under this reason.
+
+    A cut tool_use arrives there as a parsed object (cynative PR#283 citing the documentation), so that only the reason
+    can tell; a stop sequence may cut in the middle as well.
+    """
+    return stop.normalized in (Stop.TOOL_CALL, Stop.END_TURN) and stop.raw != "stop_sequence"
+
+
+def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
+    """Whether a JSON value is a Messages body, one event of its stream, or its error."""
+    kind = value.get("type")
+    if kind == "message":
+        return isinstance(value.get("content"), list) and "status" not in value
+    if kind == "error":
+        # Responses sends `error` events too, flat and numbered.
+        return isinstance(value.get("error"), dict) and "sequence_number" not in value
+    return kind in _MESSAGE_EVENTS

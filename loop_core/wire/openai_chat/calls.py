@@ -1,0 +1,249 @@
+"""Which call a tool delta belongs to, and the calls that come of it.
+
+Owns the assembly of streamed calls over the servers' ways of counting them; does not know framing, choices or reasons.
+A delta that names its call by a known index and nothing else goes straight there. Everything else is looked at:
+
+    index    id              name        the delta
+    new      any or none     any         opens a call (`id` or name given)
+    new      known           none        goes on with the call of that id (the server renumbers)
+    new      none            none        goes on with the only call; with several it is an orphan of its own
+    known    none or same    none/same   goes on; a repetition of the whole call changes nothing
+    known    none or same    other       opens a call if the one there has arguments, else a piece of the name
+    known    other           none        goes on (OCI, LM Studio: a fresh id on every delta)
+    known    other           same        opens a call if the one there is complete, else goes on (LM Studio)
+    known    other           other       opens a call (Ollama: index 0 for all)
+    none     new             any         opens a call (Gemini's compatible endpoint, SGLang)
+    none     known           none/same   goes on
+    none     none            other       opens a call
+    none     none            none/same   goes on with the last one; a name opens a call if that one is complete
+
+Two complete JSON texts in a row are never one, so opening a call there loses nothing; everywhere else a wrong guess
+leaves arguments that do not parse, and such a call is not run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from pydantic_core import from_json
+
+from loop_core.values import ArgsForm, At, CallKind, ToolCall
+from loop_core.wire.openai_chat.table import API
+
+
+class Note(Protocol):
+    """How a quirk is reported."""
+
+    def __call__(self, rule: str, message: str, at: At | None = None) -> None: ...
+
+
+class Call:
+    """One call being received."""
+
+    __slots__ = ("id", "name", "pieces", "kind", "form", "signature", "at", "late", "wanders")
+
+    def __init__(self, kind: CallKind, at: At | None) -> None:
+        self.id: str | None = None
+        self.name = ""
+        self.pieces: list[str] | None = None
+        self.kind = kind
+        self.form = ArgsForm.STRING
+        self.signature: str | None = None
+        self.at = at
+        self.late = False
+        """Something of it came after the stop reason."""
+        self.wanders = False
+        """Its id changes from delta to delta, so that a new id alone means nothing."""
+
+    @property
+    def arguments(self) -> str | None:
+        """The characters received; None where no arguments were sent at all."""
+        return None if self.pieces is None else "".join(self.pieces)
+
+    @property
+    def complete(self) -> bool:
+        """Whether the arguments so far are a whole JSON object, so that nothing can follow."""
+        text = self.arguments
+        if not text or not text.rstrip().endswith("}"):
+            return False
+        try:
+            return isinstance(from_json(text), dict)
+        except ValueError:
+            return False
+
+    def freeze(self, closed: bool) -> ToolCall:
+        """The call as received."""
+        return ToolCall(self.id, self.name, self.arguments, closed and not self.late, self.kind, self.form,
+                        signature=self.signature, at=self.at)
+
+
+Slice = Callable[[], str | None]
+"""Gives the verbatim JSON of the arguments of the delta at hand; called only where they are no string."""
+
+
+class Calls:
+    """The calls of one choice, in the order in which they were opened."""
+
+    __slots__ = ("opened", "_by_index", "_last", "_note", "_sealed")
+
+    def __init__(self, note: Note) -> None:
+        self.opened: list[Call] = []
+        self._by_index: dict[Any, Call] = {}
+        self._last: Call | None = None
+        self._note = note
+        self._sealed = False
+
+    def seal(self) -> None:
+        """A stop reason has come: the calls so far are ended, and whatever is taken from now on comes late."""
+        self._sealed = True
+        for call in self.opened:
+            call.late = False
+
+    def append(self, delta: Mapping[str, Any]) -> bool:
+        """The hot path: a delta of a known index with a piece of arguments and nothing else; False where it is not that."""
+        function, index = delta.get("function"), delta.get("index")
+        if type(function) is not dict or type(index) is not int or delta.get("id") or function.get("name"):
+            return False
+        call, text = self._by_index.get(index), function.get("arguments")
+        if call is None or type(text) is not str or call.pieces is None or call.form is ArgsForm.OBJECT:
+            return False
+        if text:
+            call.pieces.append(text)
+            if self._sealed:
+                call.late = True
+        return True
+
+    def add(self, value: Any, at: At | None, verbatim: Slice) -> None:
+        """One whole call of a message, which never goes on with another one."""
+        kind, payload, key = _payload(value)
+        self._fill(self._open(None, kind, at), value, _word(payload.get("name")), payload.get(key), verbatim)
+
+    def take(self, delta: Mapping[str, Any], at: At | None, verbatim: Slice) -> None:
+        """Any element of `tool_calls` of a chunk."""
+        kind, payload, key = _payload(delta)
+        index, given = delta.get("index"), payload.get(key)
+        ident, name = _word(delta.get("id")), _word(payload.get("name"))
+        if index is None or isinstance(index, (list, dict)):
+            self._note(f"{API}.index_missing", "a tool call delta has no index", at)
+            index, call = None, self._without_index(ident, name, given)
+        elif index in self._by_index:
+            call = self._at_known(self._by_index[index], ident, name, given, at)
+        else:
+            call = self._at_new(index, ident, name, given, at)
+        if call is None:
+            call = self._open(index, kind, at)
+        elif name and name == call.name and given and given == call.arguments and call.complete:
+            self._note(f"{API}.call_repeated", "a complete call was sent again", at)
+            return
+        self._last = call
+        self._fill(call, delta, name, given, verbatim)
+
+    # -- inside --------------------------------------------------------------------------------------------------
+
+    def _without_index(self, ident: str | None, name: str | None, given: Any) -> Call | None:
+        if ident:
+            call = next((c for c in self.opened if c.id == ident), None)
+            return None if call is not None and name and (name != call.name or _restarts(call, given)) else call
+        last = self._last
+        if last is None or not name or not last.name:
+            return last
+        return None if name != last.name or _restarts(last, given) else last
+
+    def _at_known(self, call: Call, ident: str | None, name: str | None, given: Any, at: At | None) -> Call | None:
+        if not ident or not call.id or ident == call.id:
+            if name and call.name and ((name != call.name and call.arguments) or _restarts(call, given)):
+                self._note(f"{API}.index_shared", "several calls share one index", at)
+                return None
+            return call
+        if name and (name != call.name or call.complete) and (given or not call.wanders):
+            self._note(f"{API}.index_shared", "several calls share one index", at)
+            return None
+        self._note(f"{API}.id_changes", "the id of a call changes between its deltas; the first one is kept", at)
+        call.wanders = True
+        return call
+
+    def _at_new(self, index: Any, ident: str | None, name: str | None, given: Any, at: At | None) -> Call | None:
+        if ident and not name:
+            known = next((c for c in self.opened if c.id == ident), None)
+            if known is not None:
+                self._note(f"{API}.index_changes", "the index of a call changes between its deltas", at)
+                return known
+        if ident or name:
+            return None
+        if len(self.opened) == 1:
+            if given:
+                self._note(f"{API}.index_changes", "the index of a call changes between its deltas", at)
+                self._by_index[index] = self.opened[0]
+            return self.opened[0]
+        self._note(f"{API}.orphan_delta", f"a tool call delta of index {index!r} belongs to no call", at)
+        return None
+
+    def _open(self, index: Any, kind: CallKind, at: At | None) -> Call:
+        call = Call(kind, at)
+        call.late = self._sealed
+        self.opened.append(call)
+        self._last = call
+        if index is not None:
+            self._by_index[index] = call
+        return call
+
+    def _fill(self, call: Call, value: Mapping[str, Any], name: str | None, given: Any, verbatim: Slice) -> None:
+        call.id = call.id or _word(value.get("id"))
+        if name and name != call.name:
+            call.name += name
+        signature = _signature(value)
+        if signature:
+            call.signature = signature
+        if given is None:
+            return
+        changed = self._arguments(call, given, verbatim)
+        if changed and self._sealed:
+            call.late = True
+
+    def _arguments(self, call: Call, given: Any, verbatim: Slice) -> bool:
+        if type(given) is str:
+            if call.form is ArgsForm.OBJECT and given and call.arguments == "{}":
+                call.form, call.pieces = ArgsForm.STRING, []  # an empty object stood for "nothing yet"
+            if call.pieces is None:
+                call.pieces = []
+            if given:
+                call.pieces.append(given)
+            return bool(given)
+        text = verbatim()
+        if text is None:
+            return False
+        self._note(f"{API}.arguments_object", "arguments were sent as JSON instead of a string; a cut would not show",
+                   call.at)
+        call.pieces = [*(call.pieces or ()), text]
+        call.form = ArgsForm.OBJECT
+        return True
+
+
+def _restarts(call: Call, given: Any) -> bool:
+    """Whether arguments beside a repeated name begin another call: only where the call so far can hold no more."""
+    return bool(given) and given != call.arguments and call.complete
+
+
+def _payload(value: Mapping[str, Any]) -> tuple[CallKind, Mapping[str, Any], str]:
+    """The kind of a call, the object that holds its name, and the key of its arguments there."""
+    custom = value.get("custom")
+    if isinstance(custom, Mapping) and (value.get("type") == "custom" or not isinstance(value.get("function"), Mapping)):
+        return CallKind.CUSTOM, custom, "input"
+    function = value.get("function")
+    return CallKind.FUNCTION, function if isinstance(function, Mapping) else {}, "arguments"
+
+
+def _word(value: Any) -> str | None:
+    """An id or a name as text; None where there is none or an empty one."""
+    if not value or isinstance(value, (list, dict)):
+        return None
+    return value if type(value) is str else str(value)
+
+
+def _signature(value: Mapping[str, Any]) -> str | None:
+    """Gemini's thought signature, as its compatible endpoint carries it."""
+    found: Any = value.get("extra_content")
+    for key in ("google", "thought_signature"):
+        found = found.get(key) if isinstance(found, Mapping) else None
+    return found if type(found) is str and found else None

@@ -1,0 +1,101 @@
+"""Chat Completions as data: stop words, where other words about the end stand, paths, what the format cannot carry.
+
+Owns no reading of bytes. Words of single servers (vLLM's `abort`, Mistral's `model_length`, …) are profiles and not here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from loop_core.values import Stop
+from loop_core.wire.base import Mapped
+
+API = "openai_chat"
+
+_SDK = "openai 3.54.0 types/chat/chat_completion.py"
+_ALIAS = "aliases seen in the wild: pi-ai openai-completions.js:1197; ironclaw PR#5665; agentao PR#125"
+
+REFUSAL = "message.refusal"
+FILTERED = "content_filter_results.filtered"
+
+STOP_REASONS: Mapping[str, Mapped] = {
+    "stop": Mapped(Stop.END_TURN, None, _SDK),
+    "length": Mapped(Stop.MAX_TOKENS, None, _SDK),
+    "tool_calls": Mapped(Stop.TOOL_CALL, None, _SDK),
+    "function_call": Mapped(Stop.TOOL_CALL, None, f"{_SDK} (deprecated)"),
+    "content_filter": Mapped(Stop.SAFETY_BLOCKED, None, _SDK),
+    "end": Mapped(Stop.END_TURN, None, _ALIAS),
+    "max_tokens": Mapped(Stop.MAX_TOKENS, None, _ALIAS),
+    "max_output_tokens": Mapped(Stop.MAX_TOKENS, None, _ALIAS),
+    REFUSAL: Mapped(Stop.SAFETY_BLOCKED, "refusal", "openai types/chat/chat_completion_message.py: finish_reason is stop"),
+    FILTERED: Mapped(Stop.SAFETY_BLOCKED, "content_filter_results", "Azure: choices[].content_filter_results.*.filtered"),
+}
+"""Native word -> mapped reason; the last two are fields that outrank a clean word."""
+
+FINISHED = frozenset({Stop.END_TURN, Stop.TOOL_CALL})
+"""The words that say nothing was lost; what else the body says may only tighten them."""
+
+CHOICE_WORDS: tuple[str, ...] = ("native_finish_reason", "stop_reason", "matched_stop")
+"""Fields of a choice that say more about the end: OpenRouter and routers; vLLM; SGLang."""
+
+BODY_WORDS: tuple[str, ...] = ("truncated", "stop_type", "stopping_word")
+"""The same beside the choices (llama.cpp: `truncated` says that the context was full)."""
+
+ERROR_WORDS: tuple[str, ...] = ("failed_generation",)
+"""The same inside an error (Groq: the model's raw text that was no valid call)."""
+
+EARLIER = "earlier_finish_reason"
+"""Our name, in `native`, for a finish reason that a later one replaced."""
+
+FILTERS = "content_filter_results"
+PROMPT_FILTERS = "prompt_filter_results"
+
+REASONING_FIELDS: tuple[str, ...] = ("reasoning_content", "reasoning", "reasoning_text")
+"""Where compatible servers put thinking; some fill two with the same text, so the first that is not empty counts."""
+
+MESSAGE_BLOCKS: tuple[str, ...] = ("annotations", "audio", "images", "executed_tools")
+"""Fields of a message that are kept verbatim (citations, sound, pictures, Groq's own tools)."""
+
+LEAKS: tuple[tuple[str, str], ...] = (
+    ("<tool_call>", "</tool_call>"),
+    ("<invoke ", "</invoke>"),
+    ("<function=", "</function>"),
+    ("[TOOL_CALLS]", "]"),
+    ("<|tool\u2581calls\u2581begin|>", "<|tool\u2581calls\u2581end|>"),
+    ("<\uff5ctool\u2581calls\u2581begin\uff5c>", "<\uff5ctool\u2581calls\u2581end\uff5c>"),
+    ("<\uff5cDSML\uff5c", "</\uff5cDSML\uff5c"),
+    ("<|channel|>commentary to=", "<|call|>"),
+)
+"""Opening and closing marks of calls that a server's parser left in the text. Never read as calls, only pointed at."""
+
+LOSES: Mapping[str, str] = {
+    "server": "Chat Completions does not show the calls that a provider runs itself",
+    "call.status": "a call has no status of its own",
+    "call.item_id": "a call has one id",
+}
+
+PATHS: tuple[re.Pattern[str], ...] = (
+    re.compile(r"/chat/completions/?(?:$|[?#])"),
+    re.compile(r"/v1/agents/completions/?(?:$|[?#])"),  # Mistral's agents
+)
+
+
+def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
+    """Whether a JSON object is a chat completion or one chunk of it.
+
+    A bare error body is nobody's: several formats share its shape.
+    """
+    choices = value.get("choices")
+    if not isinstance(choices, list):
+        return False
+    if not choices:
+        kind = value.get("object")
+        return (isinstance(kind, str) and kind.startswith("chat.completion")) or PROMPT_FILTERS in value
+    first = choices[0]
+    if not isinstance(first, Mapping):
+        return False
+    if isinstance(first.get("delta"), Mapping) or isinstance(first.get("message"), Mapping):
+        return True
+    return "content_filter_offsets" in first or (FILTERS in first and "text" not in first)

@@ -1,0 +1,142 @@
+"""The Responses format as data: stop words, which items the client must answer, paths, and what it cannot carry.
+
+Owns no reading of bytes. The native word is the status, with its reason where it has one: `incomplete:max_output_tokens`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from loop_core.values import Stop
+from loop_core.wire.base import Mapped
+
+API = "openai_responses"
+
+_STATUS = "openai 3.54.0 types/responses/response_status.py"
+_REASON = "openai 3.54.0 types/responses/response.py IncompleteDetails"
+
+STOP_REASONS: Mapping[str, Mapped] = {
+    "completed": Mapped(Stop.END_TURN, None, _STATUS),
+    "incomplete": Mapped(Stop.INTERRUPTED, None, f"{_STATUS}; the reason is null: a cut of unknown kind (hermes #91770)"),
+    "incomplete:max_output_tokens": Mapped(Stop.MAX_TOKENS, None, _REASON),
+    "incomplete:max_messages": Mapped(Stop.MAX_TOKENS, "max_messages", _REASON),
+    "incomplete:content_filter": Mapped(Stop.SAFETY_BLOCKED, "content_filter", _REASON),
+    "incomplete:steered": Mapped(Stop.PAUSED, "server", f"{_REASON}: the server makes the successor itself"),
+    "failed": Mapped(Stop.ERROR, "fatal", _STATUS),
+    "cancelled": Mapped(Stop.CANCELLED, None, _STATUS),
+    "queued": Mapped(Stop.PAUSED, "poll", f"{_STATUS}: only background responses wait"),
+    "in_progress": Mapped(Stop.INTERRUPTED, None, f"{_STATUS}: in the foreground the stream ended early"),
+}
+"""Native word -> mapped reason."""
+
+BACKGROUND: Mapping[str, Mapped] = {
+    "in_progress": Mapped(Stop.PAUSED, "poll", f"{_STATUS}: a background response is still being made"),
+}
+"""Words that mean something else when the response was asked for in the background."""
+
+PENDING = frozenset({"queued", "in_progress"})
+"""Statuses that a response has before its end; no event but the last may say another."""
+
+TERMINAL_EVENTS: Mapping[str, str] = {
+    "response.completed": "completed",
+    "response.incomplete": "incomplete",
+    "response.failed": "failed",
+    "response.cancelled": "cancelled",
+}
+"""Events that end a response -> the status that each stands for."""
+
+CLIENT_ITEMS: Mapping[str, str] = {
+    "computer_call": "computer",
+    "local_shell_call": "local_shell",
+    "shell_call": "shell",
+    "apply_patch_call": "apply_patch",
+    "tool_search_call": "tool_search",
+    "mcp_approval_request": "mcp_approval_request",
+}
+"""Items that wait for the client -> the tool's name (openai types/responses/response_output_item.py).
+
+Their whole JSON is the payload. `shell_call` and `tool_search_call` can also be run by the provider: see `runs_itself`.
+"""
+
+SERVER_ITEMS: Mapping[str, str] = {
+    "web_search_call": "web_search",
+    "file_search_call": "file_search",
+    "code_interpreter_call": "code_interpreter",
+    "image_generation_call": "image_generation",
+    "mcp_call": "mcp",
+    "program": "program",
+    "x_search_call": "x_search",
+}
+"""Items that the provider runs itself -> the tool's name; `x_search_call` is xAI's."""
+
+KNOWN_RESULTS = frozenset({
+    "compaction", "mcp_list_tools", "tool_search_output", "program_output", "shell_call_output",
+    "local_shell_call_output", "computer_call_output", "apply_patch_call_output", "function_call_output",
+    "custom_tool_call_output", "additional_tools", "mcp_approval_response",
+})
+"""Items that are no calls and are only kept."""
+
+DELTAS: Mapping[str, tuple[str, str]] = {
+    "response.output_text.delta": ("text", "content_index"),
+    "response.refusal.delta": ("refusal", "content_index"),
+    "response.function_call_arguments.delta": ("arguments", ""),
+    "response.custom_tool_call_input.delta": ("input", ""),
+    "response.reasoning_summary_text.delta": ("summary", "summary_index"),
+    "response.reasoning_text.delta": ("reasoning", "content_index"),
+}
+"""Event that carries a piece -> the field that it adds to, and which index says to which part of it."""
+
+DONES: Mapping[str, tuple[str, str, str]] = {
+    "response.output_text.done": ("text", "content_index", "text"),
+    "response.refusal.done": ("refusal", "content_index", "refusal"),
+    "response.function_call_arguments.done": ("arguments", "", "arguments"),
+    "response.custom_tool_call_input.done": ("input", "", "input"),
+    "response.reasoning_summary_text.done": ("summary", "summary_index", "text"),
+    "response.reasoning_text.done": ("reasoning", "content_index", "text"),
+}
+"""Event that repeats a whole field -> the field, its index, and the key that holds it."""
+
+ITEM_OF_FIELD: Mapping[str, str] = {
+    "text": "message", "refusal": "message", "arguments": "function_call", "input": "custom_tool_call",
+    "summary": "reasoning", "reasoning": "reasoning",
+}
+"""The item that a field belongs to, for servers that send pieces of an item that they never announced."""
+
+LOSES: Mapping[str, str] = {
+    "reasoning.signature": "reasoning is given back by its id and encrypted content",
+    "call.signature": "a call is given back by its id",
+    "continuation_token": "a response is continued by its id",
+}
+"""What the format has no place for."""
+
+PATHS: tuple[re.Pattern[str], ...] = (
+    re.compile(r"/responses/?(?:$|[?#])"),
+    re.compile(r"/responses/resp_[^/?#]+(?:/cancel)?/?(?:$|[?#])"),  # a background response that is polled or cancelled
+)
+
+
+def runs_itself(item: Mapping[str, Any], answered: frozenset[str]) -> bool:
+    """Whether the provider ran an item that could also be the client's; `answered` are the call ids with an output."""
+    if item.get("call_id") in answered and item.get("call_id"):
+        return True
+    if item.get("execution") == "server":
+        return True
+    environment = item.get("environment")
+    return isinstance(environment, Mapping) and environment.get("type") == "container_reference"
+
+
+def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
+    """Whether a JSON object is a response of this format or one event of its stream.
+
+    A bare error body is nobody's: several formats share its shape.
+    """
+    if value.get("object") == "response":
+        return "status" in value or "output" in value
+    kind = value.get("type")
+    if not isinstance(kind, str):
+        return False
+    if kind.startswith("response."):
+        return isinstance(value.get("response"), Mapping) or "output_index" in value or "item_id" in value
+    return kind == "error" and "sequence_number" in value
