@@ -145,7 +145,7 @@ def _read(turn: Turn) -> Signal:
     if seen is None:
         raise TransitionError("EvaluateStop without a response")
     plain, with_calls = turn.policy.signals[seen.word]
-    if seen.word is Stop.INTERRUPTED and seen.judged.cap_reached and turn.policy.cap_evidence:
+    if moves.is_cut(turn):
         plain, with_calls = turn.policy.signals[Stop.MAX_TOKENS]
     signal = with_calls if _counted(turn) else plain
     if signal is Signal.TOOL_CALL and turn.policy.dispatch is Dispatch.READY and not _runnable(seen.verdicts):

@@ -28,7 +28,7 @@ from loop_core.turn import (
     ToolsRun,
     Turn,
 )
-from loop_core.values import Message, Role, TextPart
+from loop_core.values import Message, Role, Stop, TextPart
 
 _TERMINAL_SIGNALS: Mapping[str, Signal] = {
     "retry_limit": Signal.RETRY_LIMIT,
@@ -97,7 +97,7 @@ def _account_response(turn: Turn, signal: Signal) -> Turn:
     if seen is None:
         return turn
     spent, sent = turn.spent, turn.sent
-    truncated = signal in (Signal.MAX_TOKENS, Signal.PARTIAL_CALL)
+    truncated = is_cut(turn)
     continuing = sent is not None and sent.place is Place.CONTINUATION
     if truncated or continuing:
         tokens, assumed = _tokens(turn, truncated)
@@ -118,6 +118,15 @@ def _account_response(turn: Turn, signal: Signal) -> Turn:
         repeated = spent.identical + 1 if calls == turn.last_calls else 1
         return replace(turn, spent=replace(spent, identical=repeated), last_calls=calls)
     return replace(turn, spent=spent)
+
+
+def is_cut(turn: Turn) -> bool:
+    """Whether the response at hand was cut by a budget, as the policy reads it."""
+    seen = turn.evaluated
+    if seen is None:
+        return False
+    at_cap = seen.word is Stop.INTERRUPTED and seen.judged.cap_reached and turn.policy.cap_evidence
+    return at_cap or seen.word is Stop.MAX_TOKENS
 
 
 def _added(turn: Turn) -> int:

@@ -96,7 +96,7 @@ class Policy:
     reads: Reads = Reads.EFFECTIVE
     reason_map: Mapping[Stop, Stop] = field(default_factory=dict)
     """Normalized word -> what this loop takes it for; a word that is not here stays."""
-    signals: Signals = STRICT_SIGNALS
+    signals: Signals = field(default_factory=lambda: STRICT_SIGNALS)
     cap_evidence: bool = True
     """Whether a stream without a reason, whose usage equals the cap, is taken for a budget cut."""
     dispatch: Dispatch = Dispatch.READY

@@ -51,6 +51,8 @@ class Decision(StrEnum):
     WHITESPACE = "whitespace"
     OVERLAP = "overlap"
     RESTART = "restart"
+    APART = "apart"
+    """The text beside a repaired call goes on from nothing: a blank line stands between."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,16 +113,25 @@ def join(segments: Sequence[Segment], rule: SeamRule = SeamRule.CAREFUL) -> Join
         else:
             decision, keep, cut, why = _decide(text, segment)
         text = text[:keep]
+        if decision is Decision.APART:
+            text += APART
         seams.append(Seam(index, len(text), decision, segment.text[:cut], why))
         text += segment.text[cut:]
     return Joined(text, tuple(seams))
 
+
+APART = "\n\n"
+"""What stands between an answer and text that does not go on from it."""
 
 _Cut = tuple[Decision, int, int, str]
 """The decision, how much of the text so far stays, how much of the next segment is left out, and why."""
 
 
 def _decide(text: str, segment: Segment) -> _Cut:
+    if segment.method is Method.REPAIR:
+        if text and segment.text:
+            return Decision.APART, len(text), 0, "text beside a repaired call, set apart"
+        return Decision.AS_SENT, len(text), 0, "joined as sent"
     if segment.method is Method.PREFILL:
         return _prefill(text, segment)
     if segment.method in (Method.ECHO, Method.TOKEN):

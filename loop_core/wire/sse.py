@@ -111,7 +111,7 @@ class SSE:
                 name = self._named(line[6:].strip())
         if len(data) == 1:
             frames.append((data[0], name, start, end))
-            if line[:6] == b"data: " and start >= 0:
+            if line[:6] == b"data: ":
                 self._prefix, self._name = block[: len(block) - len(data[0])], name
         elif data:
             frames.append((b"\n".join(data), name, start, end))
