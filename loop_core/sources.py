@@ -42,15 +42,20 @@ class AsyncSource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """A recorded turn: its answers and its tool results, by place."""
+    """A recorded turn: its answers in order, each with the place that it was recorded at, and its tool results."""
 
-    answers: Mapping[tuple[Place, int], Responded]
+    answers: tuple[tuple[Place, int, Responded], ...]
     results: Mapping[int, tuple[ToolResultPart, ...]] = field(default_factory=dict)
     """Tool results by the round of tools that they answer, from 0."""
 
     def respond(self, send: Send, turn: Turn) -> Event:
-        """The answer recorded at this place."""
-        return self.answers.get((send.place, send.ordinal)) or NotRecorded()
+        """The next answer, if it was recorded at the place that is asked for."""
+        position = turn.spent.requests - 1
+        if position < len(self.answers):
+            place, ordinal, answer = self.answers[position]
+            if (place, ordinal) == (send.place, send.ordinal):
+                return answer
+        return NotRecorded()
 
     def run_tools(self, effect: RunTools, turn: Turn) -> Event:
         """The results recorded for this round; without them the recording ends here."""

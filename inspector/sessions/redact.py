@@ -65,12 +65,14 @@ def secret_name(name: str) -> bool:
     return lowered in HEADERS or (_SECRET.search(lowered) is not None and _HARMLESS.search(lowered) is None)
 
 
-def headers(pairs: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
-    """The same headers, without credentials."""
-    return tuple((name, REDACTED if secret_name(name) else value if len(value) < 20 else text(value))
-                 for name, value in pairs)
+def headers(pairs: Iterable[tuple[str, str]], shapes: bool = True) -> tuple[tuple[str, str], ...]:
+    """The same headers, without credentials; `shapes` is false where the values are known to hold no key's shape."""
+    if not shapes:
+        return tuple([(name, REDACTED if secret_name(name) else value) for name, value in pairs])
+    return tuple([(name, REDACTED if secret_name(name) else text(value)) for name, value in pairs])
 
 
+@lru_cache(maxsize=1024)
 def url(address: str) -> str:
     """The same URL, without credentials in its query, fragment or user part."""
     if "@" in address:
@@ -125,4 +127,13 @@ def values(value: Any) -> Any:
         }
     if isinstance(value, list):
         return [values(inner) for inner in value]
+    return text(value) if isinstance(value, str) else value
+
+
+def texts(value: Any) -> Any:
+    """The same JSON value with well-known keys masked."""
+    if isinstance(value, dict):
+        return {name: texts(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [texts(inner) for inner in value]
     return text(value) if isinstance(value, str) else value

@@ -1,7 +1,7 @@
 """Newline-delimited JSON: bytes in any chunks -> one frame a line. Framing only; blank lines are skipped.
 
-A body whose first line is no whole value was printed over several lines, as a server or a person does with one answer:
-it is read value by value instead.
+A body whose first line is no whole value was printed over several lines, as one answer often is for a person: it is
+read value by value instead.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class NDJSON:
     def __init__(self) -> None:
         self._pending = bytearray()
         self._offset = 0  # of the first pending byte in the body
-        self._begun = False  # a line was met that is a value
+        self._begun = False  # the first line was a whole value
         self._values: JSONSequence | None = None
 
     def feed(self, data: bytes) -> list[Frame]:
@@ -34,9 +34,15 @@ class NDJSON:
             if b"\n" not in data:
                 return []
             data = bytes(self._pending)
-        if not self._begun and self._spread(data):
-            self._values = JSONSequence()
-            return self._values.feed(data)
+        if not self._begun:
+            first, newline, _ = data.removeprefix(_BOM).lstrip().partition(b"\n")
+            if newline and not _is_value(first):
+                self._values = JSONSequence()
+                return self._values.feed(data)
+            self._begun = bool(newline)
+        if not self._begun:
+            self._pending = bytearray(data)
+            return []
         lines = data.split(b"\n")
         self._pending = bytearray(lines.pop())
         return self._frames(lines)
@@ -45,5 +51,28 @@ class NDJSON:
         """The last line, if it had no newline."""
         if self._values is not None:
             return self._values.flush()
-        rest, self._pending = bytes(self._pending), bytearray()
-        return self._frames([rest])
+        lines, self._pending = bytes(self._pending).split(b"\n"), bytearray()
+        return self._frames(lines)
+
+    def _frames(self, lines: list[bytes]) -> list[Frame]:
+        frames: list[Frame] = []
+        start = self._offset
+        if start == 0 and lines[0].startswith(_BOM):
+            lines[0], start = lines[0][3:], 3
+        for line in lines:
+            end = start + len(line)
+            if line[-1:] == b"\r":
+                frames.append((line[:-1], None, start, end - 1))
+            else:
+                frames.append((line, None, start, end))
+            start = end + 1
+        self._offset = start
+        return [frame for frame in frames if frame[0].strip()]
+
+
+def _is_value(line: bytes) -> bool:
+    try:
+        from_json(line)
+    except ValueError:
+        return False
+    return True

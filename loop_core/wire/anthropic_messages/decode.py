@@ -215,12 +215,8 @@ class Decoder(base.Decoder):
             if type(count) is not int:
                 continue
             before = counts.get(name)
-            if before and not count and name != "output_tokens":
-                # Totals run upwards: a gateway that repeats the field with 0 knows nothing.
-                self._quirk("usage_dropped", f"{name} fell from {before} to 0; kept", start, end, Severity.INFO)
-                continue
             if before == 0 and count and name == "input_tokens":
-                self._quirk("late_input_tokens", "input_tokens was 0 at first and came later", start, end, Severity.INFO)
+                self._quirk("late_input_tokens", "input_tokens was 0 at first, then known", start, end, Severity.INFO)
             counts[name] = count
         details = usage.get("output_tokens_details")
         thinking = details.get("thinking_tokens") if isinstance(details, dict) else None

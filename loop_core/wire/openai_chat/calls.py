@@ -78,8 +78,8 @@ class Call:
                         signature=self.signature, at=self.at)
 
 
-Slice = Callable[[], str | None]
-"""Gives the verbatim JSON of the arguments of the delta at hand; called only where they are no string."""
+Slice = Callable[[str, str], str | None]
+"""Gives the verbatim JSON of a delta's arguments by holder and key; called only where they are no string."""
 
 
 class Calls:
@@ -116,12 +116,13 @@ class Calls:
 
     def add(self, value: Any, at: At | None, verbatim: Slice) -> None:
         """One whole call of a message, which never goes on with another one."""
-        kind, payload, key = _payload(value)
-        self._fill(self._open(None, kind, at), value, _word(payload.get("name")), payload.get(key), verbatim)
+        kind, payload, holder, key = _payload(value)
+        call = self._open(None, kind, at)
+        self._fill(call, value, _word(payload.get("name")), payload.get(key), lambda: verbatim(holder, key))
 
     def take(self, delta: Mapping[str, Any], at: At | None, verbatim: Slice) -> None:
         """Any element of `tool_calls` of a chunk."""
-        kind, payload, key = _payload(delta)
+        kind, payload, holder, key = _payload(delta)
         index, given = delta.get("index"), payload.get(key)
         ident, name = _word(delta.get("id")), _word(payload.get("name"))
         if index is None or isinstance(index, (list, dict)):
@@ -137,7 +138,7 @@ class Calls:
             self._note(f"{API}.call_repeated", "a complete call was sent again", at)
             return
         self._last = call
-        self._fill(call, delta, name, given, verbatim)
+        self._fill(call, delta, name, given, lambda: verbatim(holder, key))
 
     # -- inside --------------------------------------------------------------------------------------------------
 
@@ -188,7 +189,7 @@ class Calls:
             self._by_index[index] = call
         return call
 
-    def _fill(self, call: Call, value: Mapping[str, Any], name: str | None, given: Any, verbatim: Slice) -> None:
+    def _fill(self, call: Call, value: Mapping[str, Any], name: str | None, given: Any, text: Callable[[], str | None]) -> None:
         call.id = call.id or _word(value.get("id"))
         if name and name != call.name:
             call.name += name
@@ -197,11 +198,11 @@ class Calls:
             call.signature = signature
         if given is None:
             return
-        changed = self._arguments(call, given, verbatim)
+        changed = self._arguments(call, given, text)
         if changed and self._sealed:
             call.late = True
 
-    def _arguments(self, call: Call, given: Any, verbatim: Slice) -> bool:
+    def _arguments(self, call: Call, given: Any, verbatim: Callable[[], str | None]) -> bool:
         if type(given) is str:
             if call.form is ArgsForm.OBJECT and given and call.arguments == "{}":
                 call.form, call.pieces = ArgsForm.STRING, []  # an empty object stood for "nothing yet"
@@ -225,13 +226,13 @@ def _restarts(call: Call, given: Any) -> bool:
     return bool(given) and given != call.arguments and call.complete
 
 
-def _payload(value: Mapping[str, Any]) -> tuple[CallKind, Mapping[str, Any], str]:
-    """The kind of a call, the object that holds its name, and the key of its arguments there."""
+def _payload(value: Mapping[str, Any]) -> tuple[CallKind, Mapping[str, Any], str, str]:
+    """The kind of a call, the object that holds its name, that object's key, and the key of the arguments there."""
     custom = value.get("custom")
     if isinstance(custom, Mapping) and (value.get("type") == "custom" or not isinstance(value.get("function"), Mapping)):
-        return CallKind.CUSTOM, custom, "input"
+        return CallKind.CUSTOM, custom, "custom", "input"
     function = value.get("function")
-    return CallKind.FUNCTION, function if isinstance(function, Mapping) else {}, "arguments"
+    return CallKind.FUNCTION, function if isinstance(function, Mapping) else {}, "function", "arguments"
 
 
 def _word(value: Any) -> str | None:

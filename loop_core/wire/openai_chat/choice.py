@@ -7,10 +7,10 @@ places and verbatim JSON come from the decoder.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from loop_core.values import At, OpaquePart, ReasoningPart, ResponsePart, TextPart
-from loop_core.wire.jsonslice import pointer
 from loop_core.wire.openai_chat.calls import Calls, Note
 from loop_core.wire.openai_chat.table import API, MESSAGE_BLOCKS, REASONING_FIELDS
 
@@ -35,7 +35,7 @@ class Choice:
     """What one choice has said so far."""
 
     __slots__ = ("index", "text", "reasoning", "refusal", "blocks", "opaque", "calls", "raw", "raw_at", "earlier",
-                 "words", "filtered", "note", "_length")
+                 "words", "filtered", "filtered_at", "refusal_at", "note", "_length")
 
     def __init__(self, index: Any, note: Note) -> None:
         self.index = index
@@ -51,6 +51,8 @@ class Choice:
         """Other reasons that came before the last one."""
         self.words: dict[str, str] = {}
         self.filtered: set[str] = set()
+        self.filtered_at: At | None = None
+        self.refusal_at: At | None = None
         self.note = note
         self._length = 0
 
@@ -76,7 +78,7 @@ class Choice:
         found = {"text": self.text or self.refusal, "reasoning": self.reasoning or self.blocks, "calls": self.calls.opened}
         return frozenset(name for name, value in found.items() if value)
 
-    def parts(self) -> list[ResponsePart]:
+    def parts(self, finished: bool) -> list[ResponsePart]:
         """Thinking, text, blocks kept verbatim, calls: a message has one of each, whatever order the pieces came in."""
         parts: list[ResponsePart] = []
         plain = joined(self.reasoning)
@@ -88,7 +90,7 @@ class Choice:
         if text:
             parts.append(TextPart(text))
         parts.extend(self.opaque)
-        parts.extend(call.freeze(bool(self.raw)) for call in self.calls.opened)
+        parts.extend(call.freeze(finished) for call in self.calls.opened)
         return parts
 
     # -- what a message or a delta holds -------------------------------------------------------------------------
@@ -107,9 +109,10 @@ class Choice:
             elif key == "refusal":
                 if type(value) is str:
                     self.refusal.append(value)
+                    self.refusal_at = self.refusal_at or place(*base, key)
             elif key in MESSAGE_BLOCKS:
                 self._verbatim(key, value, (*base, key), verbatim)
-        self._reasoning(message)
+        self._reasoning(message, whole)
 
     def content(self, value: Any, path: Path, verbatim: Verbatim) -> None:
         """Text, or a list of parts (Mistral, Albert)."""
@@ -139,12 +142,8 @@ class Choice:
             if type(call) is not dict or not (whole or not self.calls.append(call)):
                 continue
             here = (*path, j) if many else path
-            self._call(call, here, ("custom", "input") if "custom" in call else ("function", "arguments"),
-                       place, verbatim, whole)
-
-    def _call(self, call: Any, here: Path, inner: Path, place: Place, verbatim: Verbatim, whole: bool) -> None:
-        put = self.calls.add if whole else self.calls.take
-        put(call, place(*here), lambda: verbatim(*here, *inner))
+            put = self.calls.add if whole else self.calls.take
+            put(call, place(*here), partial(verbatim, *here))
 
     def _function_call(self, value: Any, path: Path, place: Place, verbatim: Verbatim, whole: bool) -> None:
         """The deprecated single call; a server that fills every field sends an empty one that means nothing."""
@@ -152,25 +151,28 @@ class Choice:
             if value:
                 self.note(f"{API}.phantom_call", "an empty function_call was sent and left out", place(*path))
             return
-        shape = {"function": value} if whole else {"index": "function_call", "function": value}
-        if whole or not self.calls.append(shape):
-            self._call(shape, path, ("arguments",), place, verbatim, whole)
+        put = self.calls.add if whole else self.calls.take
+        put({"index": "function_call", "function": value}, place(*path), lambda _, key: verbatim(*path, key))
 
-    def _reasoning(self, message: Mapping[str, Any]) -> None:
+    def _reasoning(self, message: Mapping[str, Any], whole: bool) -> None:
         details = message.get("reasoning_details")
-        told = self._details(details) if isinstance(details, list) and details else False
+        told = self._details(details, whole) if isinstance(details, list) and details else False
         seen = [value for key in REASONING_FIELDS if (value := message.get(key)) and type(value) is str]
         if len(seen) > 1:
             self.note(f"{API}.reasoning_twice", "thinking was sent in two fields; the first one counts")
         if seen and not told:
             self.reasoning.append(seen[0])
 
-    def _details(self, details: list[Any]) -> bool:
+    def _details(self, details: list[Any], whole: bool) -> bool:
         told = False
-        for detail in details:
+        for i, detail in enumerate(details):
             if type(detail) is not dict:
                 continue
-            block = self.blocks.setdefault(str(detail.get("index")), Block())
+            index = detail.get("index")
+            key = f"#{i}" if whole and index is None else str(index)
+            block = self.blocks.get(key)
+            if block is None:
+                block = self.blocks[key] = Block()
             text = detail.get("text") or detail.get("summary")
             if type(text) is str and text:
                 block.text.append(text)
@@ -199,11 +201,6 @@ def joined(pieces: list[str]) -> str:
     except UnicodeEncodeError:
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return text
-
-
-def where(start: int, end: int, *path: str | int) -> str:
-    """The JSON pointer of a path; `start` and `end` are not part of it."""
-    return pointer(*path)
 
 
 def _texts(value: Any) -> list[str]:

@@ -28,8 +28,10 @@ STOP_REASONS: Mapping[str, Mapped] = {
     "cancelled": Mapped(Stop.CANCELLED, None, _STATUS),
     "queued": Mapped(Stop.PAUSED, "poll", f"{_STATUS}: only background responses wait"),
     "in_progress": Mapped(Stop.INTERRUPTED, None, f"{_STATUS}: in the foreground the stream ended early"),
+    "refusal": Mapped(Stop.SAFETY_BLOCKED, "refusal", "openai types/responses/response_output_refusal.py"),
+    "content_filters.blocked": Mapped(Stop.SAFETY_BLOCKED, "content_filters", "Azure: content_filters[].blocked"),
 }
-"""Native word -> mapped reason."""
+"""Native word -> mapped reason; the last two are contents that outrank `completed`."""
 
 BACKGROUND: Mapping[str, Mapped] = {
     "in_progress": Mapped(Stop.PAUSED, "poll", f"{_STATUS}: a background response is still being made"),

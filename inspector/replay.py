@@ -1,0 +1,195 @@
+"""A recording under our machine: exchanges and turns -> judged responses -> one `Trace`.
+
+Judging depends on the bytes alone and is done once; replaying depends on limits and policy, costs far less, and is done
+again for every what-if. Where our machine ends and the recorded agent went on, a further run of the same turn begins at
+the exchange that it had not reached, so that every response is looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from inspector.sessions.values import Exchange, Link, Loaded, TurnRecord
+from inspector.sessions.values import Place as Recorded_Place
+from loop_core.classify import Judged, judge
+from loop_core.history import Ability
+from loop_core.limits import Limits
+from loop_core.loop import Plan, steps
+from loop_core.policy import STRICT, Policy
+from loop_core.seam import Method
+from loop_core.sources import Recorded
+from loop_core.trace import Fidelity, Step, Trace
+from loop_core.turn import Place, Responded
+from loop_core.values import Request, Role, StopReason, ToolResultPart
+from loop_core.wire import profiles
+
+PLACES: Mapping[Recorded_Place, Place] = {
+    Recorded_Place.CONTINUATION: Place.CONTINUATION,
+    Recorded_Place.REPAIR: Place.REPAIR,
+    Recorded_Place.RESUME: Place.RESUME,
+    Recorded_Place.TOOL_RESULT: Place.REQUEST,
+}
+"""What the recorded agent did -> the place in the turn. A request or a retry is no place: it begins a run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a replay may change."""
+
+    limits: Limits = field(default_factory=Limits)
+    policy: Policy = STRICT
+    max_tokens: int | None = None
+    """Another initial max_tokens: over a recording only the token cap derived from it changes."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Case:
+    """What was read, and each response judged; the same for every replay of it."""
+
+    loaded: Loaded
+    judged: tuple[Judged, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TurnRun:
+    """One recorded turn under our machine: its steps are `Replay.trace.steps[first:end]`."""
+
+    record: TurnRecord
+    first: int
+    end: int
+    runs: int
+    """How many runs it took to look at every response; more than one means that the recorded agent went another way."""
+    decided: int
+    """The step that ends the first run: what our machine decided about this turn."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Replay:
+    """A case under one setting."""
+
+    case: Case
+    settings: Settings
+    trace: Trace
+    turns: tuple[TurnRun, ...]
+
+    def turn_at(self, step: int) -> int:
+        """The index of the turn that a step belongs to."""
+        low, high = 0, len(self.turns) - 1
+        while low < high:
+            middle = (low + high) // 2
+            if self.turns[middle].end <= step:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+
+def open_case(loaded: Loaded) -> Case:
+    """Judges every response once."""
+    return Case(loaded, tuple(judge_exchange(exchange) for exchange in loaded.exchanges))
+
+
+def judge_exchange(exchange: Exchange) -> Judged:
+    """The effective reason of one exchange, its router's native word read through all tables."""
+    return judge(exchange.response, exchange.request, exchange.profile, native_reading(exchange))
+
+
+def native_reading(exchange: Exchange) -> StopReason | None:
+    """What the word that a router passed on means; None where there is none, or no table knows it."""
+    for name in exchange.profile.native_fields:
+        word = exchange.response.native.get(name)
+        if not word:
+            continue
+        row = profiles.native_word(word)
+        if row is not None:
+            return StopReason(row.stop, word, row.detail)
+    return None
+
+
+def replay(case: Case, settings: Settings | None = None) -> Replay:
+    """Runs every recorded turn under the settings."""
+    settings = settings or Settings()
+    made: list[Step] = []
+    turns: list[TurnRun] = []
+    for record in case.loaded.turns:
+        first = len(made)
+        runs, decided = 0, first
+        links: Sequence[Link] = record.links
+        while links:
+            ran = _run(case, record, links, settings, runs)
+            made.extend(ran)
+            if runs == 0:
+                decided = len(made) - 1
+            runs += 1
+            links = links[max(1, _used(ran)) :]
+        turns.append(TurnRun(record, first, len(made), runs, decided))
+    return Replay(case, settings, Trace(tuple(made)), tuple(turns))
+
+
+def _used(ran: Sequence[Step]) -> int:
+    """How many recorded answers a run consumed."""
+    return sum(1 for step in ran if step.turn.signal is not None and step.turn.signal.value == "provider_response"
+               and step.came_from is not None)
+
+
+def _run(case: Case, record: TurnRecord, links: Sequence[Link], settings: Settings, number: int) -> list[Step]:
+    opening = case.loaded.exchanges[links[0].index]
+    request = opening.request or Request(opening.api, model=opening.response.model)
+    if settings.max_tokens is not None:
+        request = replace(request, max_tokens=settings.max_tokens)
+    ability = Ability(prefill=opening.profile.prefill != "none")
+    provider = opening.profile.name
+    plan = Plan(settings.limits, settings.policy, ability, provider, Fidelity.RECORDED, number)
+    return list(steps(record.id, request, _source(case, links), plan))
+
+
+def _source(case: Case, links: Sequence[Link]) -> Recorded:
+    answers: list[tuple[Place, int, Responded]] = []
+    results: dict[int, tuple[ToolResultPart, ...]] = {}
+    counts = dict.fromkeys(Place, 0)
+    for position, link in enumerate(links):
+        place = PLACES.get(link.place) if position else Place.REQUEST
+        if place is None:
+            break  # a retry or a request of its own: the next run begins here
+        if position:
+            counts[place] += 1
+        if link.place is Recorded_Place.TOOL_RESULT and position:
+            results[counts[Place.REQUEST] - 1] = results_in(case.loaded.exchanges[link.index])
+        answers.append((place, counts[place], _answer(case, link, position)))
+    return Recorded(tuple(answers), results)
+
+
+def _answer(case: Case, link: Link, position: int) -> Responded:
+    exchange = case.loaded.exchanges[link.index]
+    judged = case.judged[link.index]
+    if position == 0 or link.place not in (Recorded_Place.CONTINUATION, Recorded_Place.REPAIR, Recorded_Place.RESUME):
+        return Responded(exchange.response, judged, link.index, Method.FIRST)
+    method, stripped = asked_by(case, link)
+    return Responded(exchange.response, judged, link.index, method, stripped)
+
+
+def asked_by(case: Case, link: Link) -> tuple[Method, str]:
+    """How the recorded agent asked for a continuation, and the white space it stripped from a prefill."""
+    if link.place is Recorded_Place.REPAIR:
+        return Method.REPAIR, ""
+    exchange = case.loaded.exchanges[link.index]
+    if link.place is Recorded_Place.RESUME:
+        return Method.ECHO, ""
+    messages = exchange.request.messages if exchange.request else ()
+    if not messages or messages[-1].role is not Role.ASSISTANT or link.parent is None:
+        return Method.HINT, ""
+    before = case.loaded.exchanges[link.parent].response.text or ""
+    sent = messages[-1].text
+    kept = before[len(before.rstrip()) :]
+    return Method.PREFILL, kept if kept and sent == sent.rstrip() else ""
+
+
+def results_in(exchange: Exchange) -> tuple[ToolResultPart, ...]:
+    """The tool results at the end of a request: those after its last assistant message."""
+    found: list[ToolResultPart] = []
+    for message in reversed(exchange.request.messages if exchange.request else ()):
+        if message.role is Role.ASSISTANT:
+            break
+        found[:0] = message.results
+    return tuple(found)

@@ -1,0 +1,117 @@
+"""`explain --json`: one JSON document that others rely on, schema `loop-inspector/explain/1`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from inspector.report.facts import ResponseFacts, TurnFacts, View
+from inspector.report.findings import Noted
+from loop_core.gate import Verdict
+from loop_core.values import At, Evidence
+
+SCHEMA = "loop-inspector/explain/1"
+
+
+def document(view: View) -> dict[str, Any]:
+    """The whole view as plain values, ready for `json.dumps`."""
+    return {
+        "schema": SCHEMA,
+        "inputs": [
+            {
+                "path": given.path,
+                "format": given.format,
+                "responses": given.responses,
+                "skipped": [{"entry": skipped.entry, "why": skipped.why} for skipped in given.skipped],
+                **({"notices": list(given.notices)} if given.notices else {}),
+                **({"error": given.error} if given.error else {}),
+            }
+            for given in view.inputs
+        ],
+        "responses": [_response(facts) for facts in view.responses],
+        "turns": [_turn(turn) for turn in view.turns],
+        "findings": [_finding(noted) for noted in view.findings],
+    }
+
+
+def _response(facts: ResponseFacts) -> dict[str, Any]:
+    exchange, response, stop = facts.exchange, facts.exchange.response, facts.judged.stop
+    usage = response.usage
+    return {
+        "path": exchange.path,
+        "entry": exchange.entry,
+        "api": exchange.api,
+        "provider": provider(facts),
+        "profile": exchange.profile.name,
+        "model": response.model or (exchange.request.model if exchange.request else None),
+        "streaming": response.streaming,
+        "http_status": response.http_status,
+        "raw_stop_reason": response.raw_stop_reason,
+        "mapped_stop_reason": facts.judged.mapped.normalized.value,
+        "stop_reason": stop.normalized.value,
+        "stop_detail": stop.detail,
+        "evidence": [_evidence(seen) for seen in (*exchange.profile_evidence, *stop.evidence)],
+        "text": response.text,
+        "reasoning": response.reasoning_content,
+        "tool_calls": [_call(verdict) for verdict in facts.verdicts],
+        "usage": {
+            "input_tokens": usage.input_tokens if usage else None,
+            "output_tokens": usage.output_tokens if usage else None,
+            "reasoning_tokens": usage.reasoning_tokens if usage else None,
+        },
+        "turn": facts.turn,
+        "segment": facts.segment,
+        "state": facts.state.value if facts.state else None,
+    }
+
+
+def provider(facts: ResponseFacts) -> str | None:
+    """Who answered: the host of the request, or None where no URL was recorded."""
+    from urllib.parse import urlsplit
+
+    try:
+        return urlsplit(facts.exchange.url).netloc or None
+    except ValueError:
+        return None
+
+
+def _call(verdict: Verdict) -> dict[str, Any]:
+    call = verdict.call
+    return {
+        "id": call.id,
+        "name": call.name,
+        "arguments_raw": call.arguments,
+        "verdict": verdict.admission.value,
+        "why": verdict.why,
+    }
+
+
+def _turn(turn: TurnFacts) -> dict[str, Any]:
+    return {
+        "id": turn.id,
+        "conversation": turn.conversation,
+        "responses": list(turn.responses),
+        "final_state": turn.final_state.value,
+        "terminal_reason": turn.terminal,
+        "merged_text": turn.merged.text,
+        "continuations": turn.ended.spent.continuations,
+        "notice": turn.ended.notice,
+    }
+
+
+def _finding(noted: Noted) -> dict[str, Any]:
+    return {
+        "rule": noted.finding.rule,
+        "severity": noted.finding.severity.value,
+        "response": noted.response,
+        "turn": noted.turn,
+        "message": noted.finding.message,
+        "at": _at(noted.finding.at),
+    }
+
+
+def _evidence(seen: Evidence) -> dict[str, Any]:
+    return {"rule": seen.rule, "at": _at(seen.at)}
+
+
+def _at(at: At | None) -> dict[str, Any] | None:
+    return None if at is None else {"part": at.part.value, "start": at.start, "end": at.end, "pointer": at.pointer}

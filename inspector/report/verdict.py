@@ -1,0 +1,228 @@
+"""The verdict: which word a turn deserves, worst first, and one sentence that says what to change.
+
+A table of rows, tried in order; the first whose test holds names the turn. A word and a glyph, never a colour alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from inspector.replay import Replay, TurnRun
+from inspector.report.findings import CUT_WORDS, Noted, held, verdicts_of
+from inspector.sessions.values import Exchange
+from loop_core.arguments import parse
+from loop_core.classify import Judged
+from loop_core.gate import Verdict
+from loop_core.values import Severity, Stop
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a row of the table looks at: one turn."""
+
+    replay: Replay
+    turn: TurnRun
+    rules: frozenset[str]
+    held: tuple[tuple[int, Verdict], ...]
+    """Every held call of the turn with its response."""
+    worst: int
+    """The response that decides: the last whose effective reason is no clean end, else the last."""
+
+    @property
+    def exchange(self) -> Exchange:
+        """The deciding exchange."""
+        return self.replay.case.loaded.exchanges[self.worst]
+
+    @property
+    def judged(self) -> Judged:
+        """The deciding response's reason."""
+        return self.replay.case.judged[self.worst]
+
+    @property
+    def word(self) -> Stop:
+        """The deciding effective reason."""
+        return self.judged.stop.normalized
+
+    @property
+    def last_word(self) -> Stop:
+        """The effective reason of the turn's last response."""
+        return self.replay.case.judged[self.turn.record.links[-1].index].stop.normalized
+
+    @property
+    def repaired(self) -> bool:
+        """Whether our machine ended the turn in peace."""
+        return self.replay.trace.steps[self.turn.decided].turn.terminal == "completed"
+
+
+class Row(NamedTuple):
+    """One verdict: its word, its glyphs (and in ASCII), how bad it is (0 is worst), and when it holds."""
+
+    word: str
+    glyph: str
+    ascii: str
+    severity: Severity
+    holds: Callable[[Look], bool]
+    say: Callable[[Look], str]
+    advise: Callable[[Look], str]
+
+
+@dataclass(frozen=True, slots=True)
+class TurnVerdict:
+    """The verdict on one turn."""
+
+    turn: str
+    rank: int
+    word: str
+    glyph: str
+    ascii: str
+    severity: Severity
+    sentence: str
+    advice: str
+
+    @property
+    def clean(self) -> bool:
+        """Whether nothing needs attention."""
+        return self.severity is Severity.INFO
+
+
+def _who(look: Look) -> str:
+    exchange = look.exchange
+    same = exchange.profile.name in (exchange.api, "generic") or exchange.profile.name.startswith("generic")
+    return exchange.api if same else f"{exchange.api} ({exchange.profile.name})"
+
+
+def _budget(look: Look) -> str:
+    exchange = look.exchange
+    used = exchange.response.usage.output_tokens if exchange.response.usage else None
+    cap = exchange.request.max_tokens if exchange.request else None
+    raw = exchange.response.raw_stop_reason
+    word = "no stop reason" if raw is None else f'"{raw}"'
+    if used is not None and cap is not None:
+        return f"{word}, {used:,} of {cap:,} tokens"
+    if used is not None:
+        return f"{word}, {used:,} tokens"
+    return f"{word}, cap {cap:,}" if cap is not None else word
+
+
+def _cut_call(look: Look) -> str:
+    index, verdict = look.held[-1]
+    size = len((verdict.call.arguments or "").encode())
+    name = verdict.call.name or "a call"
+    exchange = look.replay.case.loaded.exchanges[index]
+    shape = parse(verdict.call.arguments).shape.value
+    end = f"at byte {size:,} of its arguments" if shape == "cut" else f"with {shape} arguments"
+    verb = "cut" if shape in ("cut", "empty", "absent") else "sent"
+    return f"{exchange.api} {verb} {name} {end} ({_budget(look)})"
+
+
+def _raise(look: Look) -> str:
+    exchange = look.exchange
+    cap = exchange.request.max_tokens if exchange.request else None
+    usage = exchange.response.usage
+    used = usage.output_tokens if usage else None
+    base = cap or used
+    eaten = usage.reasoning_tokens if usage and usage.reasoning_tokens else 0
+    if base is None:
+        return "raise max_tokens"
+    return f"raise max_tokens to ≥ {max(2 * base, base + eaten):,}"
+
+
+def _ended(look: Look) -> str:
+    return f"{_who(look)} ended with {_budget(look)}"
+
+
+ROWS: tuple[Row, ...] = (
+    Row("CUT CALL RUN", "✖", "x", Severity.ERROR,
+        lambda look: "agent.ran_held_call" in look.rules,
+        lambda look: f"{_cut_call(look)}; the agent ran it",
+        lambda look: f"{_raise(look)}; run nothing under this reason"),
+    Row("TRUNCATED, ANSWER LOST", "✂", "%", Severity.ERROR,
+        lambda look: "agent.took_cut_answer" in look.rules,
+        lambda look: f"{_cut_call(look) if look.held else _ended(look)}; the agent went on without the rest",
+        _raise),
+    Row("CALL HELD", "▣", "#", Severity.ERROR,
+        lambda look: bool(look.held) and not look.repaired and look.word in (*CUT_WORDS, Stop.MALFORMED_TOOL_CALL),
+        _cut_call, _raise),
+    Row("MALFORMED CALL", "▣", "#", Severity.ERROR,
+        lambda look: look.word is Stop.MALFORMED_TOOL_CALL and not look.repaired,
+        _ended, lambda look: "ask for the call again, with a simpler schema"),
+    Row("TRUNCATED", "✂", "%", Severity.ERROR,
+        lambda look: look.word is Stop.MAX_TOKENS and not look.repaired,
+        _ended, _raise),
+    Row("CONTEXT FULL", "▤", "=", Severity.ERROR,
+        lambda look: look.word is Stop.CONTEXT_WINDOW_EXCEEDED,
+        _ended, lambda look: "shorten the history; another continuation cannot succeed"),
+    Row("INTERRUPTED", "╳", "!", Severity.ERROR,
+        lambda look: look.word is Stop.INTERRUPTED and not look.repaired,
+        lambda look: f"{_who(look)} ended without a stop reason ({look.exchange.response.size:,} bytes)",
+        lambda look: _raise(look) if look.judged.cap_reached else "send it again; this was no budget cut"),
+    Row("ERROR", "╳", "!", Severity.ERROR,
+        lambda look: look.word is Stop.ERROR,
+        lambda look: f"{_who(look)} failed: {_error(look)}",
+        lambda look: "try again later" if "retryable" in (look.judged.stop.detail or "") else "change the request"),
+    Row("BLOCKED", "⊘", "0", Severity.WARNING,
+        lambda look: look.word is Stop.SAFETY_BLOCKED,
+        lambda look: f"{_who(look)} filtered the answer ({_detail(look)})",
+        lambda look: "change the prompt or the filter; a continuation will not help"),
+    Row("UNKNOWN REASON", "?", "?", Severity.WARNING,
+        lambda look: look.word is Stop.UNKNOWN and look.exchange.recorded,
+        _ended, lambda look: "name the server with --profile, or report the word"),
+    Row("NOT RECORDED", "∅", "-", Severity.WARNING,
+        lambda look: not look.exchange.recorded,
+        lambda look: f"the body of a {look.exchange.api} response was not recorded",
+        lambda look: "record with a proxy; a browser leaves streams out of its HAR"),
+    Row("PAUSED", "‖", "|", Severity.WARNING,
+        lambda look: look.last_word is Stop.PAUSED,
+        lambda look: f"{_who(look)} paused and waits to be resumed ({_detail(look)})",
+        lambda look: "send the response back as it is"),
+    Row("CANCELLED", "╳", "!", Severity.WARNING,
+        lambda look: look.word is Stop.CANCELLED,
+        lambda look: f"{_who(look)} was cancelled",
+        lambda look: "nothing to change"),
+    Row("CUT, COMPLETED", "✓", "+", Severity.INFO,
+        lambda look: look.repaired and any(
+            look.replay.case.judged[link.index].stop.normalized is Stop.MAX_TOKENS for link in look.turn.record.links),
+        lambda look: f"{_who(look)} was cut and completed ({_budget(look)})",
+        lambda look: ""),
+    Row("COMPLETE", "✓", "+", Severity.INFO,
+        lambda look: True,
+        _ended, lambda look: ""),
+)
+"""Worst first; the last row always holds."""
+
+
+def _error(look: Look) -> str:
+    error = look.exchange.response.error
+    message = error.message if error else look.judged.stop.detail or "error"
+    status = look.exchange.response.http_status
+    shown = message if len(message) <= 100 else f"{message[:97]}…"
+    return f"HTTP {status}, {shown}" if status and status >= 400 else shown
+
+
+def _detail(look: Look) -> str:
+    stop = look.judged.stop
+    words = [word for word in (stop.raw, stop.detail) if word]
+    return ", ".join(words) if words else "no word sent"
+
+
+def judge_turn(replay: Replay, turn: TurnRun, noted: Sequence[Noted]) -> TurnVerdict:
+    """The verdict on a turn; `noted` are the findings of that turn."""
+    case = replay.case
+    rules = frozenset(note.finding.rule for note in noted)
+    calls = tuple((link.index, v) for link in turn.record.links for v in held(verdicts_of(case, link.index)))
+    look = Look(replay, turn, rules, calls, _deciding(replay, turn, rules, calls))
+    rank, row = next((rank, row) for rank, row in enumerate(ROWS) if row.holds(look))
+    return TurnVerdict(turn.record.id, rank, row.word, row.glyph, row.ascii, row.severity, row.say(look), row.advise(look))
+
+
+def _deciding(replay: Replay, turn: TurnRun, rules: frozenset[str], calls: Sequence[tuple[int, Verdict]]) -> int:
+    if "agent.ran_held_call" in rules and calls:
+        return calls[-1][0]
+    judged = replay.case.judged
+    clean = (Stop.END_TURN, Stop.TOOL_CALL)
+    indices = [link.index for link in turn.record.links]
+    if judged[indices[-1]].stop.normalized not in clean:
+        return indices[-1]
+    return next((i for i in reversed(indices) if judged[i].stop.normalized not in clean), indices[-1])

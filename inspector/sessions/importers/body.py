@@ -1,0 +1,65 @@
+"""One response body in a file of its own: JSON, server-sent events, NDJSON, a streamed JSON array, a binary event stream.
+
+Which API it is comes from its content, or from the caller. Owns the explanations of what such a file is when it is none.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from inspector.sessions import traffic
+from inspector.sessions.importers.peek import look, partial
+from inspector.sessions.raw import Options, Raw, Reading, Unreadable
+
+_EVENT_STARTS = (b"data:", b"event:", b"id:", b"retry:", b":")
+_ANY = "JSON, server-sent events, NDJSON, an Amazon event stream, a HAR, request/response pairs or a session file"
+
+
+class BodyImporter:
+    """A single body as it came over the wire."""
+
+    name = "body"
+
+    def sniff(self, head: bytes, path: str) -> int:
+        """Recognised content is likely ours; other text is taken only to say what it is not."""
+        text = look(head).text
+        if not text[:1] in (b"{", b"[") and not text.startswith(_EVENT_STARTS) and not traffic.is_event_stream(head):
+            return 0
+        return 50 if traffic.by_content(head) is not None else 5
+
+    def read(self, data: bytes, path: str, options: Options) -> Reading:
+        """The one response of the file."""
+        found = traffic.by_content(data)
+        if options.api is not None and found is not None and found != options.api:
+            raise Unreadable(f"by its content this is {found}, not {options.api}: expected `--api {found}`, or none")
+        api = options.api or found
+        if api is None:
+            raise Unreadable(_explain(data))
+        return Reading(raws=[Raw(0, api=api, body=data)])
+
+
+def _explain(data: bytes) -> str:
+    if traffic.is_event_stream(data):
+        return "a Bedrock InvokeModel event stream: not read yet (expected ConverseStream)"
+    text = look(data[: 1 << 16]).text
+    if text[:1] not in (b"{", b"["):
+        return "server-sent events of no API that is known: expected one of the known APIs, or `--api ID`"
+    value = partial(text)
+    if value is None:
+        return f"no valid JSON from its first bytes on: expected {_ANY}"
+    return _explain_json(value)
+
+
+def _explain_json(value: Any) -> str:
+    if isinstance(value, dict):
+        if "error" in value or value.get("type") == "error":
+            return "an error body, which several APIs share: expected `--api ID` to say whose it is"
+        if any(key in value for key in ("messages", "contents", "input", "prompt")) and not _answers(value):
+            return "a request without its response: expected a response, or both as {\"request\": …, \"response\": …}"
+    elif isinstance(value, list) and value and isinstance(value[0], dict) and "role" in value[0]:
+        return "a list of messages, without any response as a provider sent it: expected response bodies"
+    return "JSON of no API and no session format that is known: expected a known one, or `--api ID`"
+
+
+def _answers(value: dict[str, Any]) -> bool:
+    return any(key in value for key in ("choices", "candidates", "output", "stop_reason", "stopReason", "done"))

@@ -1,0 +1,149 @@
+"""Transcripts and traces that are known and not read yet, so that each is named as what it is.
+
+A table: a name and a test of the file's first values. Adding the reader of one later removes its row.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple, NoReturn
+
+from inspector.sessions.importers.peek import Look, look
+from inspector.sessions.raw import Options, Reading, Unreadable
+
+
+class Known(NamedTuple):
+    """One format; `test` is asked with each of the first JSON values (an object, or the first of a list)."""
+
+    name: str
+    test: Callable[[dict[str, Any]], bool]
+
+
+def _has(*keys: str) -> Callable[[dict[str, Any]], bool]:
+    return lambda value: all(key in value for key in keys)
+
+
+def _typed(*types: str, keys: tuple[str, ...] = ()) -> Callable[[dict[str, Any]], bool]:
+    return lambda value: value.get("type") in types and all(key in value for key in keys)
+
+
+def _message(value: dict[str, Any]) -> dict[str, Any]:
+    message = value.get("message")
+    return message if isinstance(message, dict) else {}
+
+
+def _is_qwen(value: dict[str, Any]) -> bool:
+    return "uuid" in value and "sessionId" in value and "parts" in _message(value)
+
+
+def _is_claude_code(value: dict[str, Any]) -> bool:
+    if value.get("type") in ("file-history-snapshot", "queue-operation") or ("leafUuid" in value and "summary" in value):
+        return True
+    return "sessionId" in value and "uuid" in value and ("isSidechain" in value or "parentUuid" in value)
+
+
+def _is_gemini_cli(value: dict[str, Any]) -> bool:
+    if "projectHash" in value and "sessionId" in value:
+        return True
+    history = value.get("history")
+    return isinstance(history, list) and any(isinstance(h, dict) and h.get("role") == "gemini" for h in history)
+
+
+def _is_inspect(value: dict[str, Any]) -> bool:
+    run = value.get("eval")
+    return isinstance(run, dict) and ("run_id" in run or "task" in run) and "status" in value
+
+
+def _is_mini_swe(value: dict[str, Any]) -> bool:
+    info = value.get("info")
+    return "messages" in value and isinstance(info, dict) and ("exit_status" in info or "mini_version" in info)
+
+
+JSON: tuple[Known, ...] = (
+    Known("Qwen Code transcript", _is_qwen),
+    Known("Claude Code transcript", _is_claude_code),
+    Known("Codex rollout", _typed("session_meta", "turn_context", "response_item", "event_msg", "compacted", keys=("payload",))),
+    Known("Gemini CLI chat", _is_gemini_cli),
+    Known("pi or OpenClaw session", _typed("session", keys=("id", "cwd"))),
+    Known("pi or OpenClaw session", _typed("session", keys=("id", "version"))),
+    Known("Copilot CLI session", _typed("session.start", keys=("data",))),
+    Known("Droid session", _typed("session_start", keys=("id",))),
+    Known("Kimi Code session", _typed("metadata", keys=("protocol_version",))),
+    Known("Kimi Code session", _has("agents", "workDir", "createdAt")),
+    Known("Hermes session", _has("session_id", "platform", "messages")),
+    Known("opencode storage", lambda value: ("sessionID" in value or "messageID" in value) and "id" in value),
+    Known("opencode storage", _has("projectID", "directory", "id")),
+    Known("inspect_ai log", _is_inspect),
+    Known("SWE-agent trajectory", _has("environment", "trajectory")),
+    Known("SWE-agent trajectory", _has("trajectory", "history")),
+    Known("mini-swe-agent trajectory", _is_mini_swe),
+    Known("ATIF trajectory", lambda value: str(value.get("schema_version", "")).startswith("ATIF")),
+    Known("OpenHands trajectory", _has("source", "action", "args")),
+    Known("Langfuse export", _has("trace", "observations")),
+    Known("Langfuse export", _has("traceId", "observations")),
+    Known("LangSmith runs", _has("run_type", "inputs")),
+    Known("OpenTelemetry traces (OTLP)", _has("resourceSpans")),
+    Known("OpenTelemetry traces (OTLP)", _has("resource_spans")),
+    Known("OpenTelemetry logs (OTLP)", _has("resourceLogs")),
+    Known("LiteLLM log", _has("litellm_call_id", "response")),
+    Known("LiteLLM log", _has("call_type", "model_parameters")),
+)
+
+_CASSETTE = re.compile(rb"(?:\A|\n)(?:http_)?interactions:[ \t]*\r?\n")
+_FLOWS = re.compile(rb"\d{2,}:\d{1,3}:(?:websocket|response|request|version|type|id|error|intercepted|is_replay|"
+                    rb"marked|metadata|comment|backup|timestamp_created|client_conn|server_conn)[;,]")
+
+
+class KnownImporter:
+    """Every format of the table."""
+
+    name = "known"
+
+    def sniff(self, head: bytes, path: str) -> int:
+        """Whether a row of the table knows the file."""
+        return 95 if name_of(head, path) is not None else 0
+
+    def read(self, data: bytes, path: str, options: Options) -> Reading:
+        """Never reads.
+
+        Raises:
+            Unreadable: always; the line names the format.
+        """
+        _refuse(name_of(data[: 1 << 16], path) or "known format")
+
+
+def _refuse(name: str) -> NoReturn:
+    raise Unreadable(f"{name}: not read yet")
+
+
+def name_of(head: bytes, path: str) -> str | None:
+    """The name of the transcript format that a file is in; None where the table does not know it."""
+    seen = look(head)
+    return _by_value(seen) or _by_bytes(head, path)
+
+
+def _by_value(seen: Look) -> str | None:
+    values = [*(seen.first[:4] if isinstance(seen.first, list) else [seen.first]), *seen.lines]
+    for row in JSON:
+        if any(isinstance(value, dict) and row.test(value) for value in values):
+            return row.name
+    return None
+
+
+def _by_bytes(head: bytes, path: str) -> str | None:
+    lowered = path.lower()
+    if head.startswith(b"PK\x03\x04"):
+        inside = b"_journal/" in head[:4096] or b"header.json" in head[:4096] or lowered.endswith(".eval")
+        return "inspect_ai log (.eval)" if inside else "ZIP archive"
+    if head.startswith(b"SQLite format 3\0"):
+        return "SQLite database"
+    if head.startswith(b"\x28\xb5\x2f\xfd"):
+        return "zstd-compressed file"
+    if _FLOWS.match(head):
+        return "mitmproxy flows (save them with its `hardump` option)"
+    if lowered.endswith(".traj.json"):
+        return "mini-swe-agent trajectory"
+    if _CASSETTE.search(head[:8192]) and head[:1] not in (b"{", b"["):
+        return "VCR cassette (YAML)"
+    return None

@@ -1,0 +1,309 @@
+"""Requests beside their responses in JSON or JSON Lines, in the spellings that loggers, proxies and batch files use.
+
+The response may be the provider's object, a string of its stream, a list of its events, or an HTTP answer with status,
+headers and body. Objects are taken as the file's own bytes, so that arguments stay exactly as they were written.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from pydantic_core import from_json
+
+from inspector.sessions import traffic
+from inspector.sessions.importers.peek import look
+from inspector.sessions.raw import Headers, Options, Raw, Reading, Unreadable
+from inspector.sessions.unpack import unpack
+from inspector.sessions.values import Skipped
+from loop_core.wire import FORMATS
+from loop_core.wire.jsonslice import char_span
+
+REQUESTS = ("request", "req", "request_body", "requestBody", "input", "kwargs")
+RESPONSES = ("response", "resp", "res", "response_body", "responseBody", "raw_response", "output", "result", "completion")
+BODIES = ("body_raw", "body", "json", "content", "text", "data")
+LISTS = ("interactions", "exchanges", "entries", "calls", "pairs", "records", "items", "logs", "requests")
+"""Keys of an object that holds the list of pairs (`interactions`: JSON cassettes)."""
+
+_DECODER = json.JSONDecoder(strict=False)
+Path = tuple[str | int, ...]
+
+
+class PairsImporter:
+    """JSON and JSON Lines of request/response pairs."""
+
+    name = "pairs"
+
+    def sniff(self, head: bytes, path: str) -> int:
+        """Whether the first value, or the first of its list, holds a response beside a request."""
+        first = look(head).first
+        if isinstance(first, dict):
+            held = next((first[key] for key in LISTS if isinstance(first.get(key), list)), None)
+            return _score(first) or (80 if isinstance(held, list) and held and _score(held[0]) else 0)
+        if isinstance(first, list) and first:
+            return _score(first[0])
+        return 0
+
+    def read(self, data: bytes, path: str, options: Options) -> Reading:
+        """All pairs, one entry each."""
+        reading = Reading()
+        text = data.decode("utf-8", "replace").lstrip("\ufeff")
+        if "\ufffd" in text:
+            reading.error = _utf8_error(data)
+        for entry, (piece, where) in enumerate(_pieces(text)):
+            try:
+                value = from_json(piece)
+            except ValueError:
+                try:
+                    value = json.loads(piece, strict=False)
+                except (ValueError, RecursionError):
+                    _broken(reading, entry, where, last=where.endswith("last"))
+                    continue
+            raw = _pair(entry, value, piece, options, reading)
+            if isinstance(raw, str):
+                reading.skipped.append(Skipped(entry, raw))
+            else:
+                reading.raws.append(raw)
+        if not reading.raws and not reading.skipped:
+            raise Unreadable(reading.error or "no request/response pair in it: expected {\"request\": …, \"response\": …}")
+        return reading
+
+
+def _utf8_error(data: bytes) -> str | None:
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError as why:
+        return f"invalid UTF-8 at byte {why.start}: expected UTF-8; the rest was read"
+    return None  # the file itself holds the replacement character
+
+
+def _broken(reading: Reading, entry: int, where: str, last: bool) -> None:
+    place = where.removesuffix(", the last")
+    if last:
+        reading.notices.append(f"{place} is cut: expected a complete JSON object; what stands before it was read")
+    reading.skipped.append(Skipped(entry, f"no valid JSON ({place})"))
+
+
+def _score(value: Any) -> int:
+    if not isinstance(value, dict):
+        return 0
+    answer = _pick(value, RESPONSES)
+    if answer is None or not isinstance(value[answer], (dict, str, list)):
+        return 0
+    if _pick(value, REQUESTS) is not None or "custom_id" in value:
+        return 90
+    return 70 if set(value) <= {answer, "method", "url", "status", "headers", "timestamp", "api", "id", "model"} else 0
+
+
+def _pieces(text: str) -> Iterator[tuple[str, str]]:
+    """The JSON texts of the single pairs, and where each stands."""
+    stripped = text.lstrip()
+    start = len(text) - len(stripped)
+    if stripped[:1] == "{":
+        first_line = stripped.split("\n", 1)[0]
+        if _whole(first_line) and "\n" in stripped.strip():
+            yield from _lines(text)
+            return
+        for key in LISTS:
+            span = char_span(text, key)
+            if span is not None and text[span[0]] == "[":
+                yield from _elements(text, span[0])
+                return
+        yield text, f"byte {start}"
+    else:
+        yield from _elements(text, start)
+
+
+def _lines(text: str) -> Iterator[tuple[str, str]]:
+    lines = text.split("\n")
+    last = max((n for n, line in enumerate(lines) if line.strip()), default=0)
+    for number, line in enumerate(lines):
+        if line.strip():
+            yield line, f"line {number + 1}" + (", the last" if number == last else "")
+
+
+def _elements(text: str, opening: int) -> Iterator[tuple[str, str]]:
+    position = opening + 1
+    while True:
+        while position < len(text) and text[position] in " \t\r\n,":
+            position += 1
+        if position >= len(text) or text[position] == "]":
+            return
+        try:
+            end = _DECODER.raw_decode(text, position)[1]
+        except (ValueError, RecursionError):
+            yield text[position:], f"the element at byte {len(text[:position].encode('utf-8', 'replace'))}, the last"
+            return
+        yield text[position:end], f"the element at character {position}"
+        position = end
+
+
+def _whole(text: str) -> bool:
+    try:
+        from_json(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _pick(value: dict[str, Any], names: tuple[str, ...]) -> str | None:
+    return next((name for name in names if value.get(name) is not None), None)
+
+
+def _pair(entry: int, value: Any, piece: str, options: Options, reading: Reading) -> Raw | str:
+    if not isinstance(value, dict):
+        return "no request/response pair: expected an object"
+    asked, answered = _pick(value, REQUESTS), _pick(value, RESPONSES)
+    if answered is None:
+        return f"failed before any answer: {str(value['error'])[:120]}" if value.get("error") else "no response in it"
+    raw = Raw(entry)
+    raw.started = _moment(value)
+    raw.duration_ms = _number(value, ("duration_ms", "elapsed_ms", "latency_ms", "time_ms"))
+    raw.api = value["api"] if value.get("api") in FORMATS else None
+    _about(raw, value)
+    if asked is not None:
+        _request(raw, value[asked], piece, (asked,))
+    return _response(raw, value[answered], piece, (answered,), options, reading)
+
+
+def _about(raw: Raw, value: dict[str, Any]) -> None:
+    """What either side says of the HTTP exchange."""
+    url = value.get("url") or value.get("uri")
+    if isinstance(url, str):
+        raw.url = url
+    method = value.get("method")
+    if isinstance(method, str) and method.isupper():
+        raw.method = method
+    raw.started = raw.started or _moment(value)
+
+
+def _request(raw: Raw, value: Any, piece: str, path: Path) -> None:
+    if isinstance(value, dict) and _is_http(value):
+        _about(raw, value)
+        raw.request_headers = _headers(value.get("headers"))
+        key = _pick(value, BODIES)
+        if key is None:
+            return
+        value, path = value[key], (*path, key)
+    value, path = _cassette(value, path)
+    if isinstance(value, str):
+        raw.request_text = value or None
+    elif isinstance(value, (dict, list)):
+        span = char_span(piece, *path)
+        raw.request_text = piece[span[0] : span[1]] if span else None
+
+
+def _response(raw: Raw, value: Any, piece: str, path: Path, options: Options, reading: Reading) -> Raw | str:
+    if isinstance(value, dict) and value.get("type") in ("succeeded", "errored") and ("message" in value or "error" in value):
+        key = "message" if "message" in value else "error"  # a line of an Anthropic batch's results
+        value, path = value[key], (*path, key)
+    if isinstance(value, dict) and _is_http(value):
+        raw.status = _status(value)
+        raw.headers = _headers(value.get("headers"))
+        key = _pick(value, BODIES)
+        if key is None:
+            raw.recorded = (raw.status or 0) >= 400
+            return raw
+        value, path = value[key], (*path, key)
+    packed = isinstance(value, dict) and "base64_string" in value
+    value, path = _cassette(value, path)
+    if isinstance(value, str):
+        return _string_body(raw, value, packed)
+    if isinstance(value, list):
+        return _list_body(raw, value, piece, path, options, reading)
+    if not isinstance(value, dict):
+        return "no response in it"
+    span = char_span(piece, *path)
+    raw.body = piece[span[0] : span[1]].encode("utf-8", "replace") if span else b""
+    return raw
+
+
+def _string_body(raw: Raw, value: str, packed: bool) -> Raw | str:
+    if not value:
+        raw.recorded = (raw.status or 0) >= 400
+        return raw
+    if not packed:
+        raw.body = value.encode("utf-8", "replace")
+        return raw
+    try:
+        unpacked = unpack(base64.b64decode(value))
+    except (binascii.Error, ValueError):
+        return "its body is no valid base64"
+    if isinstance(unpacked, str):
+        return unpacked
+    raw.body = unpacked
+    return raw
+
+
+def _list_body(raw: Raw, value: list[Any], piece: str, path: Path, options: Options, reading: Reading) -> Raw | str:
+    if all(isinstance(item, str) for item in value):
+        return _string_body(raw, "".join(value), packed=False)
+    span = char_span(piece, *path)
+    text = piece[span[0] : span[1]] if span else json.dumps(value)
+    api = options.api or raw.api or (traffic.by_path(raw.url) if raw.url else None) or traffic.by_content(text.encode("utf-8", "replace"))
+    if api == "gemini_generate":
+        raw.body = text.encode("utf-8", "replace")
+        return raw
+    frames = [item for item, _ in _elements(text, 0)]
+    if api == "ollama_chat":
+        raw.body = "".join(f"{item}\n" for item in map(_one_line, frames)).encode("utf-8", "replace")
+    else:
+        raw.body = "".join(f"data: {item}\n\n" for item in map(_one_line, frames)).encode("utf-8", "replace")
+    notice = "streams were recorded as lists of events; their framing was added"
+    if notice not in reading.notices:
+        reading.notices.append(notice)
+    return raw
+
+
+def _one_line(item: str) -> str:
+    return item if "\n" not in item and "\r" not in item else json.dumps(json.loads(item), ensure_ascii=False)
+
+
+def _is_http(value: dict[str, Any]) -> bool:
+    return (_status(value) is not None or isinstance(value.get("headers"), (dict, list)) or "body_raw" in value
+            or ("body" in value and isinstance(value["body"], (str, dict))))
+
+
+def _status(value: dict[str, Any]) -> int | None:
+    for name in ("status", "status_code", "statusCode"):
+        status = value.get(name)
+        if isinstance(status, dict):
+            status = status.get("code")
+        if isinstance(status, int) and not isinstance(status, bool) and 100 <= status < 600:
+            return status
+    return None
+
+
+def _cassette(value: Any, path: Path) -> tuple[Any, Path]:
+    """The text inside `{"string": …}`, as cassettes write bodies."""
+    if isinstance(value, dict):
+        for key in ("string", "base64_string"):
+            if isinstance(value.get(key), str) and set(value) <= {"string", "base64_string", "encoding"}:
+                return value[key], (*path, key)
+    return value, path
+
+
+def _headers(value: Any) -> Headers:
+    if isinstance(value, dict):
+        return [(str(name), str(item[0] if isinstance(item, list) and item else item)) for name, item in value.items()]
+    if isinstance(value, list):
+        pairs = [(item.get("name"), item.get("value")) if isinstance(item, dict) else item for item in value]
+        return [(str(pair[0]), str(pair[1])) for pair in pairs if isinstance(pair, (list, tuple)) and len(pair) == 2]
+    return []
+
+
+def _moment(value: dict[str, Any]) -> str | None:
+    for name in ("started", "startedDateTime", "timestamp", "time", "ts", "recorded_at", "created_at"):
+        moment = value.get(name)
+        if isinstance(moment, str) and moment:
+            return moment
+        if isinstance(moment, (int, float)) and not isinstance(moment, bool) and moment > 0:
+            return str(moment)
+    return None
+
+
+def _number(value: dict[str, Any], names: tuple[str, ...]) -> float | None:
+    return next((float(value[name]) for name in names if isinstance(value.get(name), (int, float))), None)

@@ -1,0 +1,299 @@
+"""The native session file: append-only JSON Lines of inputs, from which everything else is derived.
+
+Owns reading and writing. Reading checks by hand and cheaply; the pydantic models (`native_models`) are imported only to
+write, to export the schema, and to say what is wrong with a bad record. The format is described in
+`docs/session-format.md`. A file that was cut at any byte keeps every record before the cut.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from pydantic_core import from_json
+
+from inspector.sessions import redact
+from inspector.sessions.raw import Raw, Reading, Unreadable
+from inspector.sessions.values import About, Act, Chunk, ToolAnswer
+from loop_core.values import ToolResultPart, TransportEnd
+from loop_core.wire import FORMATS
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from pydantic import BaseModel
+
+VERSION = 1
+MARK = "loop_inspector_session"
+NOT_RECORDED = "not_recorded"
+"""The word of an `end` record where the response body was not recorded."""
+
+FIELDS: Mapping[str, Mapping[str, tuple[type, ...]]] = {
+    "about": {},
+    "request": {"id": (str,)},
+    "response": {"request": (str,)},
+    "bytes": {"request": (str,)},
+    "end": {"request": (str,), "end": (str,)},
+    "tool_result": {"text": (str,)},
+    "limits": {"values": (dict,)},
+    "policy": {"name": (str,)},
+    "note": {"text": (str,)},
+}
+"""What a reader needs of each record type; the models say the rest."""
+_ABOUT = ("title", "story", "provenance", "end_state")
+
+
+class SessionWriter:
+    """Appends records to a session file, each flushed before `append` returns; credentials never reach it."""
+
+    def __init__(self, path: str | Path, **about: str) -> None:
+        """Opens the file, and begins it with a header (`title`, `story`, …) where it is new."""
+        self._file: BinaryIO = open(path, "ab")  # noqa: SIM115  # held open until close
+        if self._file.tell() == 0:
+            self.append({MARK: VERSION, **about})
+        elif not _ends_with_newline(path):
+            self._file.write(b"\n")  # what was cut stays as it is, and the next record begins a line of its own
+
+    def append(self, record: BaseModel | Mapping[str, Any]) -> None:
+        """Writes one record.
+
+        Raises:
+            ValueError: it is no record of the format.
+        """
+        from inspector.sessions.native_models import clean
+
+        self._file.write(clean(record).encode() + b"\n")
+        self._file.flush()
+
+    def append_bytes(self, request: str, data: bytes, ms: float | None = None) -> None:
+        """Writes a piece of a response body as it came: as text where it is UTF-8, as base64 elsewhere."""
+        record: dict[str, Any] = {"type": "bytes", "request": request}
+        try:
+            record["text"] = data.decode("utf-8")
+        except UnicodeDecodeError:
+            record["base64"] = base64.b64encode(redact.body(data)).decode("ascii")
+        if ms is not None:
+            record["ms"] = ms
+        self.append(record)
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._file.close()
+
+    def __enter__(self) -> SessionWriter:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, why: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+
+def write_session(path: str | Path, records: Iterable[BaseModel | Mapping[str, Any]], **about: str) -> None:
+    """Writes a whole session; a header goes before the records unless the first of them is one."""
+    from inspector.sessions.native_models import clean
+
+    lines = [clean(record) for record in records]
+    if not lines or MARK not in json.loads(lines[0]):
+        lines.insert(0, clean({MARK: VERSION, **about}))
+    Path(path).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of one line of a session file, exported from the models."""
+    from inspector.sessions.native_models import json_schema
+
+    return json_schema()
+
+
+def read_session(data: bytes) -> Reading:
+    """The exchanges and acts of a session file.
+
+    Raises:
+        Unreadable: it does not begin with the header of a version that this program reads.
+    """
+    lines = data.split(b"\n")
+    header = _parse(lines[0])
+    version = header.get(MARK) if isinstance(header, dict) else None
+    if not isinstance(version, int) or isinstance(version, bool):
+        raise Unreadable(f'line 1: no session header: expected {{"{MARK}": {VERSION}}}')
+    if version > VERSION:
+        raise Unreadable(f"line 1: session format {version}, of a newer program: expected {VERSION} at most")
+    return _Reader(header, redact.suspicious(data)).read(lines)
+
+
+def _parse(line: bytes) -> Any:
+    try:
+        return from_json(line)
+    except ValueError:
+        try:
+            return json.loads(line)  # lone surrogates are JSON, though no UTF-8
+        except (ValueError, RecursionError):
+            return None
+
+
+def _ends_with_newline(path: str | Path) -> bool:
+    with open(path, "rb") as file:
+        file.seek(-1, 2)
+        return file.read(1) == b"\n"
+
+
+class _Reader:
+    """Folds the lines of one file into a `Reading`; one method a record type."""
+
+    def __init__(self, header: Mapping[str, Any], suspicious: bool) -> None:
+        self.reading = Reading()
+        self.suspicious = suspicious
+        self.about = {name: header[name] for name in _ABOUT if isinstance(header.get(name), str)}
+        self.raws: dict[str, Raw] = {}
+        self.bodies: dict[str, list[bytes]] = {}
+        self.times: dict[str, list[Chunk]] = {}
+        self.ended: set[str] = set()
+        self.unknown: Counter[str] = Counter()
+
+    def read(self, lines: list[bytes]) -> Reading:
+        last = max((n for n, line in enumerate(lines) if line.strip()), default=0)
+        for number, line in enumerate(lines[1:], start=1):
+            if line.strip():
+                self._line(number, line, cut=number == last and number == len(lines) - 1)
+        for key, raw in self.raws.items():
+            self._finish(key, raw)
+        if self.unknown:
+            kinds = ", ".join(f"{kind} ({count})" for kind, count in sorted(self.unknown.items()))
+            self.reading.notices.append(f"records of unknown type were passed over: {kinds}")
+        self.reading.about = About(**self.about)
+        return self.reading
+
+    def _line(self, number: int, line: bytes, cut: bool) -> None:
+        record = _parse(line)
+        if record is None and cut:
+            self.reading.notices.append(f"line {number + 1}, the last, is cut after {len(line)} bytes; what stands before it was read")
+            return
+        kind = record.get("type") if isinstance(record, dict) else None
+        if not isinstance(kind, str):
+            self.reading.notices.append(f"line {number + 1} is no record: expected a JSON object with a `type`")
+            return
+        needed = FIELDS.get(kind)
+        if needed is None:
+            self.unknown[kind[:40] if kind.isprintable() else "?"] += 1
+            return
+        if all(isinstance(record.get(name), types) for name, types in needed.items()):
+            try:
+                getattr(self, f"_{kind}")(record, line)
+                return
+            except (KeyError, TypeError, ValueError, binascii.Error):
+                pass
+        from inspector.sessions.native_models import explain
+
+        self.reading.notices.append(f"line {number + 1}: {explain(record)}")
+
+    def _exchange(self, key: str) -> Raw:
+        raw = self.raws.get(key)
+        if raw is None:
+            raw = self.raws[key] = Raw(len(self.raws), recorded=False)
+        return raw
+
+    def _about(self, record: Mapping[str, Any], line: bytes) -> None:
+        self.about.update({name: record[name] for name in _ABOUT if isinstance(record.get(name), str)})
+
+    def _request(self, record: Mapping[str, Any], line: bytes) -> None:
+        raw = self._exchange(record["id"])
+        api = record.get("api")
+        if api is not None and api not in FORMATS:
+            raise ValueError("api")
+        raw.api, raw.profile = api, _optional_text(record, "profile")
+        raw.url = _optional_text(record, "url") or ""
+        raw.method = _optional_text(record, "method") or "POST"
+        raw.request_headers = [(str(name), str(value)) for name, value in record.get("headers") or ()]
+        raw.started = _optional_text(record, "at")
+        if record.get("body") is not None:
+            raw.request_text = json.dumps(record["body"], ensure_ascii=False)
+        else:
+            data = _bytes(record)
+            raw.request_text = data.decode("utf-8", "replace") if data else None
+
+    def _response(self, record: Mapping[str, Any], line: bytes) -> None:
+        raw = self._exchange(record["request"])
+        status = record.get("status")
+        if status is not None and (not isinstance(status, int) or isinstance(status, bool)):
+            raise ValueError("status")
+        raw.status, raw.recorded = status, True
+        raw.headers = [(str(name), str(value)) for name, value in record.get("headers") or ()]
+
+    def _bytes(self, record: Mapping[str, Any], line: bytes) -> None:
+        key = record["request"]
+        data = _bytes(record)
+        self._exchange(key).recorded = True
+        body = self.bodies.setdefault(key, [])
+        body.append(data)
+        ms = record.get("ms")
+        if ms is not None:
+            times = self.times.setdefault(key, [])
+            times.append(Chunk((times[-1].end if times else 0) + len(data), float(ms)))
+
+    def _end(self, record: Mapping[str, Any], line: bytes) -> None:
+        key, word = record["request"], record["end"]
+        raw = self._exchange(key)
+        if word == NOT_RECORDED:
+            raw.recorded = False
+        else:
+            raw.end, raw.recorded = TransportEnd(word), True
+        if record.get("ms") is not None:
+            raw.duration_ms = float(record["ms"])
+        self.ended.add(key)
+
+    def _tool_result(self, record: Mapping[str, Any], line: bytes) -> None:
+        result = ToolResultPart(_optional_text(record, "call_id"), _optional_text(record, "name"), redact.text(record["text"]),
+                                record.get("is_error") is True)
+        self.reading.answers.append(ToolAnswer(self._entry(record), result, _optional_text(record, "at")))
+
+    def _limits(self, record: Mapping[str, Any], line: bytes) -> None:
+        self._act("limits", record["values"], record)
+
+    def _policy(self, record: Mapping[str, Any], line: bytes) -> None:
+        self._act("policy", record["name"], record)
+
+    def _note(self, record: Mapping[str, Any], line: bytes) -> None:
+        self._act("note", redact.text(record["text"]), record)
+
+    def _act(self, kind: str, value: Any, record: Mapping[str, Any]) -> None:
+        self.reading.acts.append(Act(kind, value, self._entry(record), _optional_text(record, "at")))
+
+    def _entry(self, record: Mapping[str, Any]) -> int | None:
+        raw = self.raws.get(record.get("request") or "")
+        return raw.entry if raw else None
+
+    def _finish(self, key: str, raw: Raw) -> None:
+        raw.body = b"".join(self.bodies.get(key, ()))
+        chunks = self.times.get(key, [])
+        if len(chunks) == len(self.bodies.get(key, ())):
+            raw.chunks = tuple(chunks)
+        if raw.duration_ms is None and chunks:
+            raw.duration_ms = chunks[-1].ms
+        raw.clean = not self.suspicious
+        if key not in self.ended and raw.recorded:
+            # The recorder was killed while this response came in: what is there is not the end of it.
+            raw.end = TransportEnd.ABORTED
+            self.reading.notices.append(f"exchange {raw.entry} has no `end`: the recording stopped while it ran")
+        self.reading.raws.append(raw)
+
+
+def _optional_text(record: Mapping[str, Any], name: str) -> str | None:
+    value = record.get(name)
+    if value is not None and not isinstance(value, str):
+        raise TypeError(name)
+    return value
+
+
+def _bytes(record: Mapping[str, Any]) -> bytes:
+    text, packed = record.get("text"), record.get("base64")
+    if isinstance(text, str) and packed is None:
+        return text.encode("utf-8", "replace")
+    if isinstance(packed, str) and text is None:
+        return base64.b64decode(packed, validate=True)
+    if text is None and packed is None:
+        return b""
+    raise ValueError("text or base64")

@@ -1,0 +1,207 @@
+"""The records of a session file as pydantic models: what may be written, and the schema that others rely on.
+
+Imported only when a session is written, its schema is exported or a bad record is explained; reading does without.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+
+from inspector.sessions import redact
+
+Headers = list[tuple[str, str]]
+Api = Literal["openai_chat", "openai_responses", "anthropic_messages", "gemini_generate", "bedrock_converse", "ollama_chat"]
+
+
+class Record(BaseModel):
+    """A line. Readers pass over fields that they do not know; writers may not invent any."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Texts(Record):
+    """What a session says of itself."""
+
+    title: str = Field("", description="One line.")
+    story: str = Field("", description="What happens, for people.")
+    provenance: str = Field("", description="Where the bytes come from: recorded from what, or written by hand after what.")
+    end_state: str = Field("", description="How it ends, in the words of the state machine.")
+
+
+class Header(Texts):
+    """The first line of every session file."""
+
+    loop_inspector_session: Literal[1] = Field(description="The version of the format.")
+    producer: str = Field("", description="The program that wrote the file.")
+
+
+class AboutRecord(Texts):
+    """The header's texts, given later; the last one counts."""
+
+    type: Literal["about"]
+
+
+class Payload(Record):
+    """Bytes, as text where they are UTF-8 and as base64 elsewhere."""
+
+    text: str | None = None
+    base64: str | None = None
+
+
+class RequestRecord(Payload):
+    """A request as it was sent; its body is `body`, or `text` or `base64` where it is no JSON."""
+
+    type: Literal["request"]
+    id: str = Field(description="Names the exchange in the records that follow.")
+    api: Api | None = Field(None, description="The API; found from URL and content where absent.")
+    profile: str | None = Field(None, description="Who speaks the format; found from URL, headers and content where absent.")
+    url: str = ""
+    method: str = "POST"
+    headers: Headers = Field(default_factory=list)
+    body: Any = None
+    at: str | None = Field(None, description="When it was sent (ISO 8601).")
+
+    @model_validator(mode="after")
+    def _one_body(self) -> RequestRecord:
+        if sum(value is not None for value in (self.body, self.text, self.base64)) > 1:
+            raise ValueError("expected one of body, text and base64")
+        return self
+
+
+class ResponseRecord(Record):
+    """Status and headers of a response, as they arrived."""
+
+    type: Literal["response"]
+    request: str = Field(description="The id of the request that it answers.")
+    status: int | None = Field(None, ge=100, lt=600)
+    headers: Headers = Field(default_factory=list)
+    at: str | None = None
+
+
+class BytesRecord(Payload):
+    """A piece of the response body, in the order of arrival."""
+
+    type: Literal["bytes"]
+    request: str
+    ms: float | None = Field(None, ge=0, description="Milliseconds since the request was sent.")
+
+    @model_validator(mode="after")
+    def _some_bytes(self) -> BytesRecord:
+        if (self.text is None) == (self.base64 is None):
+            raise ValueError("expected either text or base64")
+        return self
+
+
+class EndRecord(Record):
+    """How the response's bytes ended; without it the recording stopped while they came."""
+
+    type: Literal["end"]
+    request: str
+    end: Literal["eof", "reset", "timeout", "aborted", "not_recorded"]
+    ms: float | None = Field(None, ge=0, description="Milliseconds since the request was sent.")
+
+
+class ToolResultRecord(Record):
+    """What a tool answered."""
+
+    type: Literal["tool_result"]
+    request: str | None = Field(None, description="The id of the request whose response held the call.")
+    call_id: str | None = None
+    name: str | None = None
+    text: str
+    is_error: bool = False
+    at: str | None = None
+
+
+class LimitsRecord(Record):
+    """Limits that the operator set, by their names in the configuration."""
+
+    type: Literal["limits"]
+    values: dict[str, Any]
+    request: str | None = None
+    at: str | None = None
+
+
+class PolicyRecord(Record):
+    """The policy that the operator chose."""
+
+    type: Literal["policy"]
+    name: str
+    request: str | None = None
+    at: str | None = None
+
+
+class NoteRecord(Record):
+    """A note of the operator."""
+
+    type: Literal["note"]
+    text: str
+    request: str | None = None
+    at: str | None = None
+
+
+Typed = Annotated[
+    AboutRecord | RequestRecord | ResponseRecord | BytesRecord | EndRecord | ToolResultRecord | LimitsRecord | PolicyRecord
+    | NoteRecord,
+    Field(discriminator="type"),
+]
+_TYPED: TypeAdapter[Any] = TypeAdapter(Typed)
+_LINE: TypeAdapter[Any] = TypeAdapter(Header | Typed)
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema of one line."""
+    whole = _LINE.json_schema()
+    whole["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+    whole["title"] = "A line of a Loop Inspector session"
+    return whole
+
+
+def clean(record: BaseModel | Mapping[str, Any]) -> str:
+    """The line that is written for a record: checked, without credentials, absent fields left out.
+
+    Raises:
+        ValueError: it is no record of the format; the text says which field and what was expected.
+    """
+    given = record.model_dump() if isinstance(record, BaseModel) else dict(record)
+    try:
+        model = Header.model_validate(given) if "loop_inspector_session" in given else _TYPED.validate_python(given)
+    except ValidationError as why:
+        raise ValueError(_first(why)) from None
+    written = model.model_dump(mode="json", exclude_defaults=True) | _marks(model)
+    if "headers" in written:
+        written["headers"] = redact.headers([(name, value) for name, value in written["headers"]])
+    if "url" in written:
+        written["url"] = redact.url(written["url"])
+    if written.get("body") is not None:
+        written["body"] = redact.request(redact.texts(written["body"]), json.dumps(written["body"]))
+    if isinstance(written.get("text"), str):
+        written["text"] = redact.text(written["text"])
+    first = [name for name in ("loop_inspector_session", "type", "id", "request") if name in written]
+    ordered = {name: written[name] for name in [*first, *(name for name in written if name not in first)]}
+    return json.dumps(ordered, ensure_ascii=False).encode("utf-8", "replace").decode()
+
+
+def _marks(model: BaseModel) -> dict[str, Any]:
+    """What names the record, though it may equal a default."""
+    return {name: getattr(model, name) for name in ("loop_inspector_session", "type", "end", "values") if hasattr(model, name)}
+
+
+def explain(record: Mapping[str, Any]) -> str:
+    """What is wrong with a record that the reader refused, in one line."""
+    try:
+        _TYPED.validate_python(dict(record))
+    except ValidationError as why:
+        return _first(why)
+    return f"a {record.get('type')} record that cannot be used"
+
+
+def _first(why: ValidationError) -> str:
+    errors = why.errors(include_url=False, include_input=False)
+    error = next((each for each in errors if each["type"] != "extra_forbidden"), errors[0])
+    place = ".".join(str(key) for key in error["loc"]) or "record"
+    return f"{place}: {error['msg']}"

@@ -1,0 +1,171 @@
+"""Amazon's binary event stream (`application/vnd.amazon.eventstream`): bytes in any chunks -> frames, and frames -> bytes.
+
+Owns framing only: lengths, both checksums, headers. A frame is, big-endian:
+
+    u32 total length | u32 headers length | u32 CRC32 of those 8 bytes | headers | payload | u32 CRC32 of all before it
+
+The event's name is `:event-type`. What is no event comes as a frame whose name begins with a colon, so that nobody takes
+it for one: `:exception:TYPE`, `:error:CODE`, and `:broken:RULE` where the bytes cannot be read further (a checksum or a
+length that cannot be, an end inside a frame). No frame follows a broken one: without its length the next has no place.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+from zlib import crc32
+
+from loop_core.wire.sse import Frame
+
+CONTENT_TYPE = "application/vnd.amazon.eventstream"
+MAX_HEADERS = 128 * 1024
+"""Limits of botocore 1.44.5 (eventstream.py)."""
+MAX_PAYLOAD = 24 * 1024 * 1024
+
+_PRELUDE = struct.Struct(">III")
+_PRELUDE_SIZE = _PRELUDE.size
+_CRC = struct.Struct(">I")
+_OVERHEAD = _PRELUDE_SIZE + _CRC.size
+_FIXED = {0: 0, 1: 0, 2: 1, 3: 2, 4: 4, 5: 8, 8: 8, 9: 16}
+"""Bytes of the value by header type: booleans, integers, timestamp, uuid."""
+_LENGTHED = (6, 7)
+_STRING = 7
+
+
+class _Kind(NamedTuple):
+    """What the headers of a frame say it is."""
+
+    name: str
+    message: str | None = None
+    """The text of an error that stands in a header."""
+
+
+class EventStream:
+    """An incremental splitter with the interface of the text framings; `flush` reports an end inside a frame."""
+
+    __slots__ = ("_broken", "_kinds", "_offset", "_pending")
+
+    def __init__(self) -> None:
+        self._pending = b""
+        self._offset = 0  # of the first pending byte in the body
+        self._broken = False
+        self._kinds: dict[bytes, _Kind] = {}  # a stream repeats a handful of header blocks
+
+    def feed(self, data: bytes) -> list[Frame]:
+        """Takes bytes; returns the frames that they completed."""
+        frames: list[Frame] = []
+        if self._broken:
+            return frames
+        buffer = self._pending + data if self._pending else data
+        base, size, kinds, unpack = self._offset, len(buffer), self._kinds, _PRELUDE.unpack_from
+        append, position = frames.append, 0
+        while size - position >= _PRELUDE_SIZE:
+            total, headers, check = unpack(buffer, position)
+            # The second checksum covers the first eight bytes too: it goes on from the first one.
+            checksum = crc32(buffer[position : position + 8])
+            if checksum != check or headers > MAX_HEADERS or not 0 <= total - headers - _OVERHEAD <= MAX_PAYLOAD:
+                rule = "prelude_crc" if checksum != check else "length"
+                frames.append(self._break(rule, base + position, base + size))
+                break
+            end = position + total
+            if end > size:
+                break
+            if int.from_bytes(buffer[end - 4 : end], "big") != crc32(buffer[position + 8 : end - 4], checksum):
+                frames.append(self._break("message_crc", base + position, base + end))
+                break
+            body = position + _PRELUDE_SIZE + headers
+            block = buffer[position + _PRELUDE_SIZE : body]
+            kind = kinds.get(block)
+            if kind is None:
+                kind = kinds[block] = _read_kind(block)
+                if kind.name == _BAD_HEADERS.name:
+                    frames.append(self._break("headers", base + position, base + end))
+                    break
+            payload = buffer[body : end - 4]
+            if kind.message is not None or (not payload and kind.name[:1] == ":"):
+                payload = json.dumps({"message": kind.message or ""}).encode()
+            append((payload, kind.name, base + position, base + end))
+            position = end
+        self._pending = b"" if self._broken else buffer[position:]
+        self._offset += position
+        return frames
+
+    def flush(self) -> list[Frame]:
+        """A broken frame where the bytes ended inside one; nothing where they ended between two."""
+        if not self._pending:
+            return []
+        return [self._break("cut", self._offset, self._offset + len(self._pending))]
+
+    def _break(self, rule: str, start: int, end: int) -> Frame:
+        self._broken, self._pending = True, b""
+        return b"{}", f":broken:{rule}", start, end
+
+
+def read_headers(block: bytes) -> Mapping[str, str | bytes] | None:
+    """The headers of a frame: strings as text, any other value as its bytes; None where they do not fit the block."""
+    headers: dict[str, str | bytes] = {}
+    position, size = 0, len(block)
+    while position < size:
+        name_end = position + 1 + block[position]
+        if name_end >= size:
+            return None
+        kind = block[name_end]
+        start = name_end + 1
+        if kind in _LENGTHED:
+            width = int.from_bytes(block[start : start + 2], "big")
+            start += 2
+        elif kind in _FIXED:
+            width = _FIXED[kind]
+        else:
+            return None
+        value = block[start : start + width]
+        name = block[position + 1 : name_end].decode("utf-8", "replace")
+        if start + width > size or name in headers:
+            return None
+        headers[name] = value.decode("utf-8", "replace") if kind == _STRING else value
+        position = start + width
+    return headers
+
+
+def encode_frame(payload: bytes, headers: Iterable[tuple[str, str]]) -> bytes:
+    """One frame with string headers, both checksums in place."""
+    block = b"".join(
+        bytes((len(name.encode()),)) + name.encode() + b"\x07" + len(value.encode()).to_bytes(2, "big") + value.encode()
+        for name, value in headers
+    )
+    prelude = struct.pack(">II", len(payload) + len(block) + _OVERHEAD, len(block))
+    message = prelude + _CRC.pack(crc32(prelude)) + block + payload
+    return message + _CRC.pack(crc32(message))
+
+
+def event_frame(name: str, payload: bytes) -> bytes:
+    """One event as Bedrock sends it: JSON under its `:event-type`."""
+    return encode_frame(
+        payload, ((":event-type", name), (":content-type", "application/json"), (":message-type", "event"))
+    )
+
+
+def exception_frame(kind: str, payload: bytes) -> bytes:
+    """One modelled exception as Bedrock sends it: JSON under its `:exception-type`."""
+    return encode_frame(
+        payload, ((":exception-type", kind), (":content-type", "application/json"), (":message-type", "exception"))
+    )
+
+
+_BAD_HEADERS = _Kind(":broken:headers")
+
+
+def _read_kind(block: bytes) -> _Kind:
+    headers = read_headers(block)
+    if headers is None:
+        return _BAD_HEADERS
+    words = {name: value for name, value in headers.items() if isinstance(value, str)}
+    message_type = words.get(":message-type", "event")
+    if message_type == "exception":
+        return _Kind(f":exception:{words.get(':exception-type', '')}")
+    if message_type == "error":
+        return _Kind(f":error:{words.get(':error-code', '')}", words.get(":error-message", ""))
+    name = words.get(":event-type", "")
+    return _Kind("" if name.startswith(":") else name)

@@ -1,0 +1,249 @@
+"""Chat Completions, whole or streamed -> `ChatResponse`, for OpenAI and the family that imitates it.
+
+Owns which choice is read, the mapped reason and its place, and what stands beside the choices (usage, errors, words of
+routers and filters). What a message holds is `choice`, how deltas make calls is `calls`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from loop_core.values import At, ChatResponse, Part, Severity
+from loop_core.wire.base import Decoder as Base
+from loop_core.wire.base import Mapped
+from loop_core.wire.failures import read_error
+from loop_core.wire.jsonslice import pointer, slice_of
+from loop_core.wire.openai_chat.answer import pick, remarks, settle, words
+from loop_core.wire.openai_chat.choice import Choice, joined
+from loop_core.wire.openai_chat.table import (
+    API,
+    BODY_WORDS,
+    CHOICE_WORDS,
+    ERROR_WORDS,
+    FILTERS,
+    PROMPT_FILTERS,
+    STOP_REASONS,
+)
+from loop_core.wire.openai_chat.usage import read_usage
+
+_FIRST_DELTA = ("choices", 0, "delta")
+_QUIRKS: Mapping[str, Severity] = {
+    f"{API}.index_missing": Severity.INFO,
+    f"{API}.index_shared": Severity.INFO,
+    f"{API}.call_repeated": Severity.INFO,
+    f"{API}.reasoning_twice": Severity.INFO,
+    f"{API}.tool_calls_object": Severity.INFO,
+    f"{API}.phantom_call": Severity.INFO,
+}
+"""Quirks that lose nothing; all others are warnings."""
+
+
+class Decoder(Base):
+    """One Chat Completions response being read."""
+
+    api: ClassVar[str] = API
+    stop_reasons: ClassVar[Mapping[str, Mapped]] = STOP_REASONS
+    fold_case: ClassVar[bool] = True
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._choices: dict[Any, Choice] = {}
+        self._usage: Mapping[str, Any] | None = None
+        self._id: str | None = None
+        self._model: str | None = None
+        self._words: dict[str, str] = {}
+        self._named = False
+        self._at = (0, 0)
+        self._noted: set[str] = set()
+        self._empty_at: At | None = None
+
+    # -- streams -------------------------------------------------------------------------------------------------
+
+    def on_event(self, event: Any, name: str | None, start: int, end: int) -> None:
+        """One chunk."""
+        choices = event.get("choices")
+        usage = event.get("usage")
+        if usage and type(usage) is dict:
+            self._usage = usage
+        if not self._named:
+            self._identity(event)
+        if not choices or "error" in event or name == "error":
+            self._beside(event, name, start, end)
+            if not choices:
+                return
+        self._at = (start, end)
+        for i, choice in enumerate(choices):
+            index = choice.get("index") or 0
+            state = self._choices.get(index)
+            if state is None:
+                state = self._open(index)
+            delta = choice.get("delta")
+            if delta:
+                text = delta.get("content")
+                if type(text) is str and (len(delta) == 1 or (len(delta) == 2 and "role" in delta)):
+                    if text:
+                        state.text.append(text)
+                else:
+                    base = _FIRST_DELTA if i == 0 else ("choices", i, "delta")
+                    state.take(delta, base, self._place, self._verbatim, whole=False)
+            elif choice.get("message"):
+                self._message(state, choice["message"], ("choices", i, "message"))
+            reason = choice.get("finish_reason")
+            if reason is not None or choice.get("native_finish_reason"):
+                self._ending(state, event, choice, reason, At(Part.BODY, start, end, f"/choices/{i}/finish_reason"))
+            if choice.get(FILTERS):
+                self._filters(state, choice, At(Part.BODY, start, end, f"/choices/{i}/{FILTERS}"))
+
+    def _message(self, state: Choice, message: Any, base: tuple[str | int, ...]) -> None:
+        """A whole message inside a stream: what was already streamed of it is not taken twice."""
+        if type(message) is not dict:
+            return
+        self._note(f"{API}.message_in_stream", "a chunk holds a message instead of a delta")
+        seen, text = joined(state.text), message.get("content")
+        if seen and type(text) is str and text.startswith(seen):
+            message = {**message, "content": text[len(seen) :]}
+        if state.reasoning or state.blocks:
+            message = {key: value for key, value in message.items() if not key.startswith("reasoning")}
+        state.take(message, base, self._place, self._verbatim, whole=False)
+
+    # -- whole bodies --------------------------------------------------------------------------------------------
+
+    def on_body(self, body: Any) -> None:
+        """A whole completion, or an error."""
+        self._identity(body)
+        self._at = (0, len(self.slice_bytes()))
+        usage = body.get("usage")
+        if type(usage) is dict:
+            self._usage = usage
+        self._beside(body, None, *self._at)
+        choices = body.get("choices")
+        for i, choice in enumerate(choices if isinstance(choices, list) else ()):
+            if type(choice) is not dict:
+                continue
+            state = self._open(i)
+            key = "message" if choice.get("message") else "delta"
+            message = choice.get(key)
+            if type(message) is dict:
+                state.take(message, ("choices", i, key), self._place, self._verbatim, whole=True)
+            self._ending(state, body, choice, choice.get("finish_reason"), self.body_at(f"/choices/{i}/finish_reason"))
+            if choice.get(FILTERS):
+                self._filters(state, choice, self.body_at(f"/choices/{i}/{FILTERS}"))
+
+    # -- beside the message --------------------------------------------------------------------------------------
+
+    def _ending(self, state: Choice, event: Any, choice: Any, reason: Any, at: At) -> None:
+        """A finish reason, and what servers put beside it."""
+        if reason is not None:
+            state.stop(reason if type(reason) is str else json.dumps(reason), at)
+        for name in CHOICE_WORDS:
+            if choice.get(name) is not None:
+                state.words[name] = _word(choice[name])
+        for name in BODY_WORDS:
+            if event.get(name) is not None:
+                self._words[name] = _word(event[name])
+        groq = event.get("x_groq")
+        usage = event.get("usage") or choice.get("usage") or (groq.get("usage") if type(groq) is dict else None)
+        if usage and type(usage) is dict:
+            self._usage = usage
+        if choice.get("error"):
+            self._failure(choice, None, at)
+
+    def _filters(self, state: Choice, choice: Any, at: At) -> None:
+        filtered = _filtered(choice[FILTERS])
+        if filtered:
+            state.filtered |= filtered
+            state.filtered_at = at
+
+    def _beside(self, event: Any, name: str | None, start: int, end: int) -> None:
+        """An error in the stream, Azure's prompt annotations, words of the server."""
+        at = At(Part.BODY, start, end)
+        if event.get("error") or event.get("object") == "error" or name == "error":
+            self._failure(event, name, at)
+        filtered = _filtered(event.get(PROMPT_FILTERS))
+        if filtered:
+            self._words[PROMPT_FILTERS] = ",".join(sorted(filtered))
+            self.find(f"{API}.prompt_filtered", f"the prompt was filtered: {', '.join(sorted(filtered))}", at)
+        for word in BODY_WORDS:
+            if event.get(word) is not None:
+                self._words[word] = _word(event[word])
+        self._empty_at = at if event.get("choices") == [] else None
+
+    def _failure(self, event: Mapping[str, Any], name: str | None, at: At) -> None:
+        error = read_error(event) or (read_error(event, 400) if name == "error" else None)
+        if error is not None:
+            self.fail(error, At(at.part, at.start, at.end, "/error" if event.get("error") else at.pointer))
+        inner = event.get("error")
+        for word in ERROR_WORDS:
+            value = inner.get(word) if isinstance(inner, Mapping) else None
+            if value:
+                self._words[word] = _word(value)
+
+    def _identity(self, event: Any) -> None:
+        ident, model = event.get("id"), event.get("model")
+        if self._id is None and ident and type(ident) is str:
+            self._id = ident
+        if self._model is None and model and type(model) is str:
+            self._model = model
+        self._named = self._id is not None and self._model is not None
+
+    def _open(self, index: Any) -> Choice:
+        state = self._choices[index] = Choice(index, self._note)
+        return state
+
+    def _note(self, rule: str, message: str, at: At | None = None) -> None:
+        if message not in self._noted:
+            self._noted.add(message)
+            self.find(rule, message, at or At(Part.BODY, *self._at), _QUIRKS.get(rule, Severity.WARNING))
+
+    def _place(self, *path: str | int) -> At:
+        if self.slice_bytes():
+            return self.body_at(pointer(*path))
+        return At(Part.BODY, *self._at, pointer(*path))
+
+    def _verbatim(self, *path: str | int) -> str | None:
+        data = self.slice_bytes() or self.payload
+        return slice_of(data.decode("utf-8", "replace").lstrip("\ufeff"), *path)
+
+    # -- the response --------------------------------------------------------------------------------------------
+
+    def build(self) -> ChatResponse:
+        """The response of the first choice, or of several that are one answer in pieces."""
+        read = pick(self._choices.values(), self.n)
+        if len(read) > 1:
+            self._note(f"{API}.choices_merged", "one answer came in several choices; they are read as one", read[1].raw_at)
+        stop, earlier = settle(read, self.mapped, self.stop_reasons)
+        finished = bool(stop.raw) and all(choice.raw for choice in read)
+        parts = [part for choice in read for part in choice.parts(finished)]
+        usage = read_usage(self._usage) if self._usage else None
+        empty = self._empty_at if not stop.raw and self._empty_at and (self._empty_at.start or 0) > self._at[0] else None
+        for rule, message, at, severity in remarks(read, parts, usage, empty):
+            self.find(rule, message, at, severity)
+        return ChatResponse(
+            api=API,
+            parts=tuple(parts),
+            stop_reason=stop,
+            usage=usage,
+            id=self._id,
+            model=self._model,
+            refusal=joined([text for choice in read for text in choice.refusal]) or None,
+            native={**self._words, **words(read, earlier)},
+            saw_stop_reason=bool(stop.raw),
+            other_choices=len(self._choices) - len(read),
+        )
+
+
+def _word(value: Any) -> str:
+    return value if type(value) is str else json.dumps(value)
+
+
+def _filtered(value: Any) -> set[str]:
+    """The categories that a filter says it removed, from `content_filter_results` or a list of prompts' results."""
+    found: set[str] = set()
+    for results in value if isinstance(value, list) else [{FILTERS: value}]:
+        inner = results.get(FILTERS) if isinstance(results, Mapping) else None
+        for name, verdict in inner.items() if isinstance(inner, Mapping) else ():
+            if isinstance(verdict, Mapping) and verdict.get("filtered") is True:
+                found.add(name)
+    return found

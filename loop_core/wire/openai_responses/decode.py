@@ -1,0 +1,301 @@
+"""Responses, whole or streamed: bytes -> ChatResponse.
+
+Owns which event says what and how a response ends: the last event's type, its status and its reason must agree, and
+where they do not the stricter one counts. The final `response` object wins over what its events brought; a call that it
+leaves out stays, unfinished. What an item means is `items`'; the words are `table`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from loop_core.values import At, ChatResponse, Evidence, Part, Stop, StopReason, TextPart, Usage
+from loop_core.wire.base import Decoder as BaseDecoder
+from loop_core.wire.failures import read_error
+from loop_core.wire.openai_responses.items import Item, call_id, read, text_of
+from loop_core.wire.openai_responses.table import (
+    API,
+    BACKGROUND,
+    DELTAS,
+    DONES,
+    ITEM_OF_FIELD,
+    PENDING,
+    STOP_REASONS,
+    TERMINAL_EVENTS,
+)
+
+
+class Decoder(BaseDecoder):
+    """One Responses answer being read."""
+
+    api = API
+    stop_reasons = STOP_REASONS
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._order: list[Item] = []
+        self._items: dict[Any, Item] = {}
+        self._pieces: dict[tuple[Any, str, Any], list[str]] = {}
+        self._last: Mapping[str, Any] = {}
+        """The latest `response` object."""
+        self._ended = False
+        """A terminal event came, or the whole body."""
+        self._status: str | None = None
+        self._reason: str | None = None
+        """`incomplete_details.reason` of the end."""
+        self._cut_item = False
+        """An item of a completed response says that it is incomplete."""
+
+    # -- events --------------------------------------------------------------------------------------------------
+
+    def on_event(self, event: Any, name: str | None, start: int, end: int) -> None:
+        """One event; the pieces of a text or a payload are only appended."""
+        kind = event.get("type") or name
+        delta = DELTAS.get(kind)
+        if delta is not None:
+            key = (event.get("output_index"), delta[0], event.get(delta[1]))
+            pieces = self._pieces.get(key)
+            if pieces is None:
+                pieces = self._open(key, event, start, end)
+            text = event["delta"]
+            if type(text) is str:
+                pieces.append(text)
+            return
+        if kind in ("response.output_item.added", "response.output_item.done"):
+            self._item(event, kind, start, end)
+        elif kind in DONES:
+            field, index, value = DONES[kind]
+            text = event.get(value)
+            if type(text) is str:
+                self._find(event, field, start, end).finals[field, _index(event.get(index))] = text
+        elif isinstance(event.get("response"), Mapping):
+            self._response(event["response"], kind, start, end)
+        elif kind == "error" or "error" in event or event.get("object") == "error":
+            self._failure(event, start, end)
+
+    def _open(self, key: tuple[Any, str, Any], event: Mapping[str, Any], start: int, end: int) -> list[str]:
+        item = self._find(event, key[1], start, end)
+        pieces = self._pieces[key] = item.pieces.setdefault((key[1], _index(key[2])), [])
+        return pieces
+
+    def _find(self, event: Mapping[str, Any], field: str, start: int, end: int) -> Item:
+        """The item that an event speaks of; one that was never announced is begun."""
+        where, item_id = event.get("output_index"), event.get("item_id")
+        item = self._items.get(where) or self._items.get(item_id)
+        if item is None:
+            at = At(Part.BODY, start, end)
+            self.find("openai_responses.unannounced_item", "an event speaks of an item that was never announced", at)
+            item = Item({"type": ITEM_OF_FIELD[field], "id": item_id}, b"{}", (), at, False)
+            self._keep(item, where, item_id)
+        return item
+
+    def _keep(self, item: Item, where: Any, item_id: Any) -> None:
+        self._order.append(item)
+        for key in (where, item_id):
+            if key is not None:
+                self._items[key] = item
+
+    def _item(self, event: Mapping[str, Any], kind: str, start: int, end: int) -> None:
+        value = event["item"]
+        where, item_id = event.get("output_index"), value.get("id")
+        at = At(Part.BODY, start, end, "/item")
+        old = self._items.get(where) or self._items.get(item_id)
+        if old is not None and kind.endswith("added") and (old.done or old.value.get("id") != item_id):
+            self.find("openai_responses.index_reused", "two items have the same output_index", at)
+            for key in [key for key in self._pieces if key[0] == where]:
+                del self._pieces[key]
+            old = None
+        if old is None:
+            self._keep(Item(value, self.payload, ("item",), at, kind.endswith("done")), where, item_id)
+        elif kind.endswith("done"):
+            old.replace(value, self.payload, ("item",), at)
+
+    def _response(self, response: Mapping[str, Any], kind: Any, start: int, end: int) -> None:
+        status = _word(response.get("status"))
+        if response.get("background") is True:
+            self.background = True
+        at = At(Part.BODY, start, end, "/response/status")
+        terminal = TERMINAL_EVENTS.get(kind)
+        if terminal is not None:
+            self._finish(response, status, terminal, at)
+        elif not self._ended:
+            self._last = response
+            if status is None or status in PENDING:
+                self.raw, self.raw_at, self._status = status, at, status
+            else:
+                self.find("openai_responses.early_status", f"an event before the last says {status[:40]!r}", at)
+
+    def _finish(self, response: Mapping[str, Any], status: str | None, terminal: str, at: At) -> None:
+        if status is None:
+            status = terminal
+        elif status == "completed" != terminal:
+            self.find("openai_responses.terminal_conflict", f"the last event says {terminal}, its status {status}", at)
+            status = terminal
+        elif terminal == "completed" != status:
+            self.find("openai_responses.terminal_conflict", f"the last event says {terminal}, its status {status[:40]}", at)
+        self._last, self._ended = response, True
+        self._end(status, at, "/response")
+        if isinstance(response.get("error"), Mapping):
+            error = read_error({"error": response["error"]})
+            if error is not None:
+                self.error, self.error_at = error, At(Part.BODY, at.start, at.end, "/response/error")
+        output = response.get("output")
+        if isinstance(output, list) and output:
+            self._order = self._merged(output, self.payload, ("response", "output"), at)
+
+    def _end(self, status: str | None, at: At, prefix: str) -> None:
+        details = self._last.get("incomplete_details")
+        reason = _word(details.get("reason")) if isinstance(details, Mapping) else None
+        self._status, self._reason = status, reason
+        self.raw, self.raw_at = status, at
+        if status == "incomplete" and reason:
+            self.raw = f"{status}:{reason}"
+            self.raw_at = At(at.part, at.start, at.end, f"{prefix}/incomplete_details/reason")
+
+    def _failure(self, event: Mapping[str, Any], start: int, end: int) -> None:
+        error = read_error({"error": event.get("error") or {"message": event.get("message"), "code": event.get("code")}})
+        if error is not None:
+            self.fail(error, At(Part.BODY, start, end))
+
+    # -- whole bodies --------------------------------------------------------------------------------------------
+
+    def on_body(self, body: Any) -> None:
+        """A whole response."""
+        if body.get("background") is True:
+            self.background = True
+        self._last, self._ended = body, True
+        status = _word(body.get("status"))
+        details = body.get("incomplete_details")
+        named = status == "incomplete" and isinstance(details, Mapping) and details.get("reason")
+        at = self.body_at("/incomplete_details/reason" if named else "/status")
+        self._end(status, at, "")
+        output = body.get("output")
+        if isinstance(output, list):
+            self._order = self._merged(output, self.slice_bytes(), ("output",), At(Part.BODY, 0, self.size))
+
+    def _merged(self, output: list[Any], frame: bytes, path: tuple[str, ...], at: At) -> list[Item]:
+        """The items of the final response; each keeps the pieces that were streamed for it."""
+        by_id: dict[Any, Item] = {}
+        for item in self._order:
+            for key in (item.value.get("id"), call_id(item.value)):
+                if key:
+                    by_id.setdefault(key, item)
+        prefix = "".join(f"/{key}" for key in path)
+        merged: list[Item] = []
+        for index, value in enumerate(output):
+            if not isinstance(value, Mapping):
+                self.find("openai_responses.item_shape", "an output item is no object", at)
+                continue
+            place = At(at.part, at.start, at.end, f"{prefix}/{index}")
+            item = Item(value, frame, (*path, index), place, True)
+            before = by_id.get(value.get("id")) or by_id.get(call_id(value))
+            if before is not None:
+                item.pieces, item.finals = before.pieces, before.finals
+            merged.append(item)
+        named = {key for item in merged for key in (item.value.get("id"), call_id(item.value)) if key}
+        for item in self._order:
+            lost = call_id(item.value)
+            if lost and lost not in named and item.value.get("id") not in named:
+                # Calls are known by an id that must be answered, so one that the end forgets is not simply gone.
+                self.find("openai_responses.call_omitted", "the final response leaves out a call that was streamed", item.at)
+                item.done = False
+                merged.append(item)
+        return merged
+
+    # -- the response --------------------------------------------------------------------------------------------
+
+    def build(self) -> ChatResponse:
+        """The response as far as it was read."""
+        completed = self._ended and self._status == "completed"
+        answered = frozenset(
+            key for item in self._order
+            if str(item.value.get("type")).endswith("_output") and (key := call_id(item.value))
+        )
+        parts: list[Any] = []
+        refusals: list[str] = []
+        for item in self._order:
+            said = read(item, completed, answered)
+            parts.extend(said.parts)
+            if said.refusal:
+                refusals.append(said.refusal)
+            if said.quirk is not None:
+                self.find(said.quirk[0], said.quirk[1], item.at, said.quirk[2])
+            if completed and item.value.get("status") == "incomplete":
+                self._cut_item = True
+                self.find("openai_responses.incomplete_item", "an item of a completed response is incomplete", item.at)
+        native = self._native()
+        return ChatResponse(
+            self.api,
+            tuple(parts),
+            self._stop("".join(refusals), parts, native),
+            usage=_usage(self._last.get("usage")),
+            id=text_of(self._last.get("id")),
+            model=text_of(self._last.get("model")),
+            refusal="".join(refusals) or None,
+            native=native,
+            saw_stop_reason=self._ended and bool(self.raw),
+        )
+
+    def _native(self) -> dict[str, str]:
+        native: dict[str, str] = {}
+        if self._status != "incomplete" and self._reason:
+            native["incomplete_details.reason"] = self._reason
+        if self._cut_item:
+            native["output.status"] = "incomplete"
+        filters = self._last.get("content_filters")
+        if any(isinstance(f, Mapping) and f.get("blocked") is True for f in (filters if isinstance(filters, list) else ())):
+            native["content_filters.blocked"] = "true"
+        error = self._last.get("error")
+        steer: Any = error
+        for key in ("misalignment", "steer", "message"):
+            steer = steer.get(key) if isinstance(steer, Mapping) else None
+        if isinstance(steer, str):
+            native["error.misalignment.steer.message"] = steer
+        return native
+
+    def _stop(self, refusal: str, parts: list[Any], native: Mapping[str, str]) -> StopReason:
+        raw = self.raw
+        if self.background and raw in BACKGROUND:
+            row = BACKGROUND[raw]
+            return StopReason(row.stop, raw, row.detail, (Evidence(f"{API}.background", self.raw_at, raw),))
+        stop = self.mapped(raw, self.raw_at)
+        if stop.normalized is not Stop.END_TURN:
+            return stop
+        word = None
+        if "incomplete_details.reason" in native:
+            word = f"incomplete:{native['incomplete_details.reason']}"
+        elif "content_filters.blocked" in native:
+            word = "content_filters.blocked"
+        elif "output.status" in native:
+            word = "incomplete"
+        elif refusal and not any(type(part) is TextPart and part.text for part in parts):
+            word = "refusal"
+        if word is None:
+            return stop
+        row = STOP_REASONS.get(word, STOP_REASONS["incomplete"])
+        seen = Evidence(f"{API}.{word}", self.raw_at, refusal[:200])
+        return StopReason(row.stop, raw, row.detail, (*stop.evidence, seen))
+
+
+def _word(value: Any) -> str | None:
+    return value if value is None or type(value) is str else str(value)
+
+
+def _index(value: Any) -> int:
+    return value if type(value) is int else 0
+
+
+def _count(value: Any) -> int | None:
+    return value if type(value) is int else None
+
+
+def _usage(usage: Any) -> Usage | None:
+    if not isinstance(usage, Mapping):
+        return None
+    given, taken, total = (_count(usage.get(key)) for key in ("input_tokens", "output_tokens", "total_tokens"))
+    out, into = usage.get("output_tokens_details"), usage.get("input_tokens_details")
+    thought = _count(out.get("reasoning_tokens")) if isinstance(out, Mapping) else None
+    if thought and given is not None and taken is not None and total == given + taken + thought:
+        taken += thought  # a server that counts thinking apart
+    return Usage(given, taken, thought, _count(into.get("cached_tokens")) if isinstance(into, Mapping) else None)

@@ -1,0 +1,229 @@
+"""Output items -> parts: one item as far as it was received, and what it means.
+
+Owns the reading of items only: which events bring them, and how a response ends, is `decode`'s. An item that we do not
+interpret keeps its verbatim JSON.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from loop_core.values import (
+    ArgsForm,
+    At,
+    CallKind,
+    OpaquePart,
+    ReasoningPart,
+    ResponsePart,
+    Severity,
+    TextPart,
+    ToolCall,
+)
+from loop_core.wire.jsonslice import slice_of
+from loop_core.wire.openai_responses.table import CLIENT_ITEMS, KNOWN_RESULTS, SERVER_ITEMS, runs_itself
+
+
+_DIFFER = "the pieces of a call are not what its end repeats"
+
+
+class Item:
+    """One output item: its latest JSON, the pieces that its deltas brought, and whether it was ended."""
+
+    __slots__ = ("at", "done", "finals", "frame", "path", "pieces", "value")
+
+    def __init__(self, value: Mapping[str, Any], frame: bytes, path: tuple[str | int, ...], at: At, done: bool) -> None:
+        self.value = value
+        self.frame = frame
+        """The JSON text that holds `value`, at `path`."""
+        self.path = path
+        self.at = at
+        self.done = done
+        """The provider ended the item, or listed it in its final response."""
+        self.pieces: dict[tuple[str, int], list[str]] = {}
+        self.finals: dict[tuple[str, int], str] = {}
+
+    def replace(self, value: Mapping[str, Any], frame: bytes, path: tuple[str | int, ...], at: At) -> None:
+        """Takes the ended item in the place of the announced one."""
+        self.value, self.frame, self.path, self.at, self.done = value, frame, path, at, True
+
+    def streamed(self, *fields: str) -> list[tuple[int, str, str]]:
+        """What the events brought for these fields, as (index, field, text) in order; a repeated whole wins."""
+        keys = sorted({key for key in (*self.pieces, *self.finals) if key[0] in fields}, key=lambda key: key[1])
+        return [(key[1], key[0], self.finals.get(key, "".join(self.pieces.get(key, ())))) for key in keys]
+
+    def verbatim(self, *more: str | int) -> str:
+        """The JSON characters of the item, or of a value inside it, as they came."""
+        text = self.frame.decode("utf-8", "replace").lstrip("\ufeff")
+        found = slice_of(text, *self.path, *more)
+        if found is not None:
+            return found
+        value: Any = self.value
+        for key in more:
+            value = value[key]
+        return json.dumps(value, ensure_ascii=False)
+
+
+class Read(NamedTuple):
+    """What one item said."""
+
+    parts: Sequence[ResponsePart] = ()
+    refusal: str = ""
+    quirk: tuple[str, str, Severity] | None = None
+    """A finding: rule, message, severity."""
+
+
+def closes(value: Mapping[str, Any], ended: bool) -> bool:
+    """Whether the status of an ended item says that a call is whole; `ended`: the response's status is completed.
+
+    An item without a status is whole in a completed response. `in_progress` there means that the item waits for its
+    output: a call that a program makes, and the provider's own tools that the client runs (OpenAI's guide shows a
+    `shell_call` so); for a plain function call it is a contradiction, and the call stays open.
+    """
+    status = value.get("status")
+    if status is None:
+        return ended
+    if status == "completed":
+        return True
+    if status != "in_progress" or not ended:
+        return False
+    caller = value.get("caller")
+    return value.get("type") in CLIENT_ITEMS or (isinstance(caller, Mapping) and caller.get("type") == "program")
+
+
+def read(item: Item, ended: bool, answered: frozenset[str]) -> Read:
+    """The parts of one item."""
+    kind = item.value.get("type")
+    if kind == "message" or (kind is None and "content" in item.value):
+        return _message(item)
+    if kind == "function_call":
+        return _function(item, ended)
+    if kind == "custom_tool_call":
+        return _custom(item, ended)
+    if kind == "reasoning":
+        return Read((_reasoning(item),))
+    if kind in SERVER_ITEMS or (kind in CLIENT_ITEMS and runs_itself(item.value, answered)):
+        name = item.value.get("name")
+        own = name if isinstance(name, str) and name else SERVER_ITEMS.get(kind) or CLIENT_ITEMS[kind]
+        return Read((_whole(item, own, CallKind.SERVER, ended),))
+    if kind in CLIENT_ITEMS:
+        return Read((_whole(item, CLIENT_ITEMS[kind], CallKind.CUSTOM, ended),))
+    quirk = None
+    if kind not in KNOWN_RESULTS:
+        quirk = ("openai_responses.unknown_item", f"an output item is of an unknown type: {str(kind)[:80]}",
+                 Severity.INFO)
+    return Read((OpaquePart(str(kind), item.verbatim()),), quirk=quirk)
+
+
+def call_id(value: Mapping[str, Any]) -> str | None:
+    """The id that a result has to name; an empty one is none (xAI sends such)."""
+    return text_of(value.get("call_id")) or None
+
+
+def text_of(value: Any) -> str | None:
+    """A string as it is; anything else is none."""
+    return value if type(value) is str else None
+
+
+def _message(item: Item) -> Read:
+    content = item.value.get("content")
+    if isinstance(content, str):
+        return Read((TextPart(content),))
+    if not (isinstance(content, list) and content and (item.done or not item.pieces)):
+        found = item.streamed("text", "refusal")
+        return Read([TextPart(text) for _, field, text in found if field == "text"],
+                    "".join(text for _, field, text in found if field == "refusal"))
+    parts: list[ResponsePart] = []
+    refusal = ""
+    for index, part in enumerate(content):
+        kind = part.get("type") if isinstance(part, Mapping) else None
+        if kind == "refusal":
+            refusal += text_of(part.get("refusal")) or ""
+        elif kind in ("output_text", "text") and type(part.get("text")) is str:
+            parts.append(TextPart(part["text"]))
+        elif isinstance(part, Mapping):
+            parts.append(OpaquePart(str(kind), item.verbatim("content", index)))
+    return Read(parts, refusal)
+
+
+def _reasoning(item: Item) -> ReasoningPart:
+    value = item.value
+    found = item.streamed("reasoning") or item.streamed("summary")
+    streamed = "\n\n".join(piece for _, _, piece in found)
+    whole = "\n\n".join(_texts(value.get("content"))) or "\n\n".join(_texts(value.get("summary")))
+    text = (whole or streamed) if item.done else (streamed or whole)
+    # What the announcement of an item says of its encrypted content may be incomplete (openai ResponseReasoningItem).
+    data = text_of(value.get("encrypted_content")) if item.done else None
+    return ReasoningPart(text, None, data, text_of(value.get("id")))
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    for part in value if isinstance(value, list) else ():
+        if isinstance(part, Mapping) and type(part.get("text")) is str:
+            yield part["text"]
+
+
+def _function(item: Item, ended: bool) -> Read:
+    value = item.value
+    arguments = value.get("arguments")
+    form, quirk = ArgsForm.STRING, None
+    closed = item.done and closes(value, ended)
+    if isinstance(arguments, (dict, list)):
+        arguments, form = item.verbatim("arguments"), ArgsForm.OBJECT
+        quirk = ("openai_responses.arguments_object", "arguments were sent as an object, not as a string",
+                 Severity.INFO)
+    else:
+        arguments, agree = _agreed(item, text_of(arguments), "arguments")
+        if not agree:
+            closed = False
+            quirk = ("openai_responses.arguments_differ", _DIFFER, Severity.WARNING)
+    call = ToolCall(call_id(value), text_of(value.get("name")) or "", arguments, closed, CallKind.FUNCTION, form,
+                    text_of(value.get("status")), text_of(value.get("id")), at=item.at)
+    return Read((call,), quirk=quirk)
+
+
+def _custom(item: Item, ended: bool) -> Read:
+    value = item.value
+    payload, agree = _agreed(item, text_of(value.get("input")), "input")
+    quirk = None if agree else ("openai_responses.input_differs", _DIFFER, Severity.WARNING)
+    call = ToolCall(call_id(value), text_of(value.get("name")) or "", payload,
+                    agree and item.done and closes(value, ended), CallKind.CUSTOM, ArgsForm.STRING,
+                    text_of(value.get("status")), text_of(value.get("id")), at=item.at)
+    return Read((call,), quirk=quirk)
+
+
+def _agreed(item: Item, said: str | None, field: str) -> tuple[str | None, bool]:
+    """The payload of a call, and whether its pieces, their repetition and its end all say the same.
+
+    A call that they differ on stays open: no one can tell which of them the model meant.
+    """
+    pieces = "".join(item.pieces.get((field, 0), ()))
+    final = item.finals.get((field, 0))
+    heard = [text for text in (pieces, final, said if item.done else None) if text]
+    agree = all(_same(heard[0], other, field) for other in heard[1:])
+    if pieces and (final == "" or (item.done and not said)):
+        agree = False
+    if item.done:
+        return said or final or pieces or said, agree
+    return (final if final is not None else pieces or said), agree
+
+
+def _same(one: str, other: str, field: str) -> bool:
+    if one == other:
+        return True
+    if field != "arguments":
+        return False
+    try:  # a gateway may write the same JSON in another spacing
+        return json.dumps(json.loads(one)) == json.dumps(json.loads(other))
+    except (ValueError, RecursionError):
+        return False
+
+
+def _whole(item: Item, name: str, kind: CallKind, ended: bool) -> ToolCall:
+    value = item.value
+    return ToolCall(call_id(value) or (text_of(value.get("id")) if value.get("type") == "mcp_approval_request" else None),
+                    name, item.verbatim(), item.done and closes(value, ended), kind, ArgsForm.OBJECT,
+                    text_of(value.get("status")), text_of(value.get("id")), at=item.at)
