@@ -41,6 +41,8 @@ class Settings:
     policy: Policy = STRICT
     max_tokens: int | None = None
     """Another initial max_tokens: over a recording only the token cap derived from it changes."""
+    explicit: frozenset[str] = frozenset()
+    """The limits that the operator set; they go before those that a session file brings."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,6 +51,8 @@ class Case:
 
     loaded: Loaded
     judged: tuple[Judged, ...]
+    brought: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Limits that session files were recorded under, by path."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,7 +91,22 @@ class Replay:
 
 def open_case(loaded: Loaded) -> Case:
     """Judges every response once."""
-    return Case(loaded, tuple(judge_exchange(exchange) for exchange in loaded.exchanges))
+    brought = {
+        given.path: {name: value for act in given.acts if act.kind == "limits" for name, value in act.value.items()}
+        for given in loaded.inputs
+        if any(act.kind == "limits" for act in given.acts)
+    }
+    return Case(loaded, tuple(judge_exchange(exchange) for exchange in loaded.exchanges), brought)
+
+
+def limits_for(case: Case, path: str, settings: Settings) -> Limits:
+    """The limits in force for a file: the operator's, then those the session was recorded under, then the defaults.
+
+    Raises:
+        CallerError: the session file holds a limit that does not exist or is out of range.
+    """
+    brought = {n: v for n, v in case.brought.get(path, {}).items() if n not in settings.explicit}
+    return settings.limits.with_set(brought) if brought else settings.limits
 
 
 def judge_exchange(exchange: Exchange) -> Judged:
@@ -140,7 +159,8 @@ def _run(case: Case, record: TurnRecord, links: Sequence[Link], settings: Settin
         request = replace(request, max_tokens=settings.max_tokens)
     ability = Ability(prefill=opening.profile.prefill != "none")
     provider = opening.profile.name
-    plan = Plan(settings.limits, settings.policy, ability, provider, Fidelity.RECORDED, number)
+    limits = limits_for(case, opening.path, settings)
+    plan = Plan(limits, settings.policy, ability, provider, Fidelity.RECORDED, number)
     return list(steps(record.id, request, _source(case, links), plan))
 
 

@@ -1,13 +1,14 @@
 """Reading a call's raw arguments: strictly for the gate, leniently for display only.
 
-The strict parser accepts exactly one JSON object: no trailing text, no `NaN`, no key twice (two parsers would run two
-different calls). The lenient one shows what an agent with a forgiving parser would have run; `{"n": 12` may have been
-1200, so nothing it returns is ever released.
+The strict parser accepts exactly one JSON object: no trailing text, no `NaN`, no key twice, no number out of range and
+no lone surrogate, since two parsers would run two different calls, or one would fail. The lenient one shows what an
+agent with a forgiving parser would have run; `{"n": 12` may have been 1200, so nothing it returns is ever released.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import re
 from dataclasses import dataclass
 from enum import StrEnum
@@ -47,16 +48,20 @@ def parse(raw: str | None) -> Arguments:
     if not raw.strip():
         return Arguments(Shape.EMPTY, problem="the arguments are empty")
     try:
-        value = json.loads(raw, object_pairs_hook=_unique, parse_constant=_no_constant)
+        value = json.loads(raw, object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite)
+        if _SURROGATE.search(raw):
+            json.dumps(value, ensure_ascii=False).encode()
     except json.JSONDecodeError as why:
         shape = Shape.CUT if _is_beginning(raw, why) else Shape.INVALID
         return Arguments(shape, stopped_at=why.pos, problem=_lower(why.msg))
+    except UnicodeEncodeError:
+        return Arguments(Shape.INVALID, stopped_at=len(raw), problem="a lone surrogate, which is no character")
     except ValueError as why:  # a key twice, NaN, a number too long to read
         return Arguments(Shape.INVALID, stopped_at=len(raw), problem=str(why))
     except RecursionError:
         return Arguments(Shape.INVALID, stopped_at=0, problem="nested too deeply")
     if not isinstance(value, dict):
-        kind = type(value).__name__
+        kind = _KINDS.get(type(value), "number")
         return Arguments(Shape.NOT_OBJECT, stopped_at=0, problem=f"a JSON {kind} where an object is due")
     return Arguments(Shape.COMPLETE, value, len(raw))
 
@@ -71,13 +76,15 @@ def lenient(raw: str | None) -> Any:
         return None
 
 
-_LITERAL_TAIL = re.compile(r"(?:t|tr|tru|f|fa|fal|fals|n|nu|nul|-|\.|(?:\.\d*)?[eE][+-]?)$")
-_ESCAPE_TAIL = re.compile(r"\\?u?[0-9a-fA-F]{0,4}$")
+_KINDS = {str: "string", list: "array", bool: "boolean", type(None): "null"}
+_SURROGATE = re.compile(r"[\ud800-\udfff]|\\u[dD][89a-fA-F]")
+_LITERAL_TAIL = re.compile(r"(?:t|tr|tru|f|fa|fal|fals|n|nu|nul|-|\.|[eE][+-]?)\Z")
+_ESCAPE_TAIL = re.compile(r"\\?u?[0-9a-fA-F]{0,4}\Z")
 
 
 def _is_beginning(raw: str, why: json.JSONDecodeError) -> bool:
     """Whether the parser failed only because the text ended: more characters could make it complete."""
-    if not raw.lstrip().startswith("{"):
+    if not raw.lstrip().startswith("{") or why.msg.startswith("Invalid control character"):
         return False
     rest = raw[why.pos :]
     if not rest.strip() or why.msg.startswith("Unterminated string"):
@@ -93,6 +100,13 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         seen: set[str] = set()
         twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
         raise ValueError(f"the key {twice!r} stands twice")
+    return value
+
+
+def _finite(digits: str) -> float:
+    value = float(digits)
+    if math.isinf(value):
+        raise ValueError(f"the number {digits[:40]} is out of range")
     return value
 
 

@@ -69,7 +69,7 @@ class Case:
         """The declaration of a tool, if the request is known and has it."""
         if self.request is None:
             return None
-        return next((tool for tool in self.request.tools if tool.name == name), None)
+        return next((tool for tool in reversed(self.request.tools) if tool.name == name), None)
 
 
 class Correction(NamedTuple):
@@ -271,6 +271,8 @@ def _promotes(response: ChatResponse, request: Request | None) -> bool:
         if not call.closed or not call.name:
             return False
         if call.kind is CallKind.CUSTOM:
+            if call.arguments is None:
+                return False
             continue
         reading = parse(call.arguments)
         tool = tools.get(call.name)

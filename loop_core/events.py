@@ -27,17 +27,23 @@ def emitted(before: Turn, event: Event, after: Turn, effects: Iterable[Effect]) 
     records: list[Record] = []
     if isinstance(event, Responded):
         records.append(_stop_reason_observed(after, event))
-    if before.state is State.EVALUATE_STOP and before.repairing:
-        records.append(_repair(after, attempted=True, success=after.state is State.EXECUTE_TOOLS))
+    if before.state is State.EVALUATE_STOP and before.repairing and after.state is not State.RESUME:
+        records.append(_repair(before, attempted=True, success=after.state is State.EXECUTE_TOOLS))
     if before.state is State.REPAIR_PENDING and after.signal is Signal.REPAIR_FAILED and before.spent.repairs == 0:
         records.append(_repair(after, attempted=False, success=False))
     for effect in effects:
         if isinstance(effect, Send) and effect.place is Place.CONTINUATION:
             records.append(_continuation_attempt(after))
-        elif isinstance(effect, Finish) and (after.spent.continuations or after.spent.tokens or after.spent.chars):
+        elif isinstance(effect, Finish) and _was_cut(after):
             records.append({**_who(after, "continuation_terminated"), "terminal_reason": effect.terminal,
                             "attempts": after.spent.continuations})
     return tuple(records)
+
+
+def _was_cut(turn: Turn) -> bool:
+    spent = turn.spent
+    used = (spent.continuations, spent.repairs, spent.tokens, spent.chars, spent.thinking_only)
+    return turn.terminal in _CUT_EXITS or any(used)
 
 
 def _who(turn: Turn, name: str) -> Record:
@@ -109,6 +115,9 @@ class Metrics:
     latency_missing: int = 0
     """Continued turns whose time was not recorded."""
 
+
+_CUT_EXITS = frozenset({"retry_limit", "budget_exhausted", "repair_failed", "context_window_exceeded"})
+"""Terminal reasons that only a cut turn has, even where no token and no character of it was counted."""
 
 GUARDED_EXITS = frozenset(
     {"retry_limit", "budget_exhausted", "no_progress", "repair_failed", "context_window_exceeded"}

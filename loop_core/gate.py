@@ -62,13 +62,13 @@ def admit(call: ToolCall, judged: Judged, tool: Tool | None = None) -> Verdict:
     """The verdict on one call, its siblings left out; `admit_all` adds the rule of the batch."""
     if is_phantom(call):
         return Verdict(call, Admission.HELD, "gate.phantom", "the call has neither a name nor arguments")
+    reason = Stop.MAX_TOKENS if judged.cap_reached else judged.stop.normalized  # seed 001: a budget cut without a word
     shape_problem = _incomplete(call, tool)
     if shape_problem is not None:
-        cut = judged.stop.normalized is Stop.MAX_TOKENS
-        why = f"{shape_problem}; {REMEDY}" if cut else shape_problem
+        why = f"{shape_problem}; {REMEDY}" if reason is Stop.MAX_TOKENS else shape_problem
         return Verdict(call, Admission.HELD, "gate.incomplete", why)
-    if judged.stop.normalized is not Stop.TOOL_CALL:
-        return Verdict(call, Admission.HELD, "gate.reason", WHY_REASON[judged.stop.normalized])
+    if reason is not Stop.TOOL_CALL:
+        return Verdict(call, Admission.HELD, "gate.reason", WHY_REASON[reason])
     if call.kind is CallKind.CUSTOM:
         return Verdict(call, Admission.READY, "gate.ready", "closed, and the response ended cleanly",
                        arguments=call.arguments or "")
@@ -100,7 +100,7 @@ def _incomplete(call: ToolCall, tool: Tool | None) -> str | None:
     if not call.name:
         return "the call has no name"
     if call.kind is CallKind.CUSTOM:
-        return None
+        return "no input was sent" if call.arguments is None else None
     reading = parse(call.arguments)
     if reading.shape is Shape.COMPLETE:
         return None

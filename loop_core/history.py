@@ -2,22 +2,26 @@
 
 Append-only, so that a provider's prompt cache stays warm. A held call never enters the history, neither as a call nor
 inside an opaque block; strict backends refuse invalid arguments, calls without results and empty assistant messages,
-so what is left of the response is text and thinking, or nothing at all.
+so what is left of the response is text and thinking, or nothing at all. This is the second guard of seed 003: it asks
+for the reason itself and leans on no other module to have kept a call away.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from loop_core.classify import is_phantom
 from loop_core.gate import REMEDY, Admission, Verdict
 from loop_core.seam import ANCHOR_CHARS, Method
 from loop_core.values import (
+    CallKind,
     ChatResponse,
     Message,
     MessagePart,
     ReasoningPart,
     Role,
+    Stop,
     TextPart,
     ToolCall,
     ToolResultPart,
@@ -44,43 +48,67 @@ class Ability:
     """A system message may stand at the end of the history."""
 
 
-def assistant(response: ChatResponse, verdicts: Sequence[Verdict], text: str | None = None) -> Message | None:
-    """The response as history: its ready and rejected calls stay, held ones go; None where nothing would be left.
+def assistant(
+    response: ChatResponse, ran: Sequence[Verdict] = (), text: str | None = None, word: Stop = Stop.UNKNOWN
+) -> Message | None:
+    """The response as history, or None where nothing would be left.
 
+    `ran` are the calls whose results follow, ready or rejected; every other call goes, and all of them do unless the
+    effective `word` is `tool_call`. Opaque blocks and provider-run calls go back only with a response that ended whole.
     `text` is what the message says where that is more than this response alone (a prefill that it goes on from).
     """
-    kept_calls = {id(v.call) for v in verdicts if v.admission is not Admission.HELD}
-    whole = all(v.admission is not Admission.HELD for v in verdicts)
+    kept = {id(v.call) for v in ran if v.admission is not Admission.HELD} if word is Stop.TOOL_CALL else set()
+    real = [call for call in response.tool_calls if not is_phantom(call)]
+    whole = word in (Stop.END_TURN, Stop.TOOL_CALL) and all(id(call) in kept for call in real)
     parts: list[MessagePart] = []
     for part in response.parts:
-        if type(part) is ToolCall:
-            if id(part) in kept_calls:
-                parts.append(part)
+        if type(part) is ToolCall and part.kind is not CallKind.SERVER:
+            if id(part) in kept:
+                parts.append(_with_arguments(part))
         elif type(part) is TextPart:
             if part.text:
                 parts.append(part)
-        elif whole:
-            parts.append(part)  # opaque blocks and thinking go back only with the response they belong to
-        elif type(part) is ReasoningPart and part.text:
+        elif whole or (type(part) is ReasoningPart and part.text):
             parts.append(part)
-    if text is not None and text != (response.text or ""):
-        others = [part for part in parts if type(part) is not TextPart]
-        place = next((i for i, part in enumerate(others) if type(part) is not ReasoningPart), len(others))
-        parts = [*others[:place], *([TextPart(text)] if text else []), *others[place:]]
+    said = text if text is not None else response.text or ""
+    if said != (response.text or ""):
+        parts = _saying(parts, said)
+    elif not said.strip():
+        parts = [part for part in parts if type(part) is not TextPart]  # strict backends refuse a blank text block
     has_content = any(type(part) is not ReasoningPart for part in parts)
     return Message(Role.ASSISTANT, tuple(parts)) if has_content else None
 
 
-def echo(response: ChatResponse) -> Message:
-    """A paused response, to be sent back as it was."""
-    return Message(Role.ASSISTANT, response.parts)
+def echo(response: ChatResponse, text: str | None = None) -> Message | None:
+    """A paused response, to be sent back as it was; None where there is nothing to send.
+
+    Only calls that we would have to answer are left out: a pause authorises none, and without results they are refused.
+    """
+    parts: list[MessagePart] = [p for p in response.parts if type(p) is not ToolCall or p.kind is CallKind.SERVER]
+    if text is not None and text != (response.text or ""):
+        parts = _saying(parts, text)
+    return Message(Role.ASSISTANT, tuple(parts)) if parts else None
+
+
+def _saying(parts: Sequence[MessagePart], text: str) -> list[MessagePart]:
+    """The parts with `text` for their own, behind the thinking that they begin with."""
+    others = [part for part in parts if type(part) is not TextPart]
+    place = next((i for i, part in enumerate(others) if type(part) is not ReasoningPart), len(others))
+    return [*others[:place], *([TextPart(text)] if text.strip() else []), *others[place:]]
+
+
+def _with_arguments(call: ToolCall) -> ToolCall:
+    """The call with `{}` where it has no arguments: an empty string is no JSON, and is refused for ever."""
+    if call.kind is CallKind.FUNCTION and not (call.arguments or "").strip():
+        return replace(call, arguments="{}")
+    return call
 
 
 def hint(anchor: str = "", system: bool = True) -> Message:
     """The message that asks to go on; with an anchor its last point asks for the quoted words first."""
     points = list(HINT_POINTS)
     if anchor:
-        points[-1] = f"Begin by repeating exactly these last characters, then go on: {anchor!r}"
+        points[-1] = f"Begin by repeating exactly the characters between <last> and </last>: <last>{anchor}</last>"
     return Message(Role.SYSTEM if system else Role.USER, (TextPart("\n".join(points)),))
 
 
@@ -117,18 +145,36 @@ def repair_failed(verdicts: Sequence[Verdict]) -> str:
 
 
 def not_run(verdicts: Sequence[Verdict], system: bool = True) -> Message | None:
-    """What the model is told of calls that were held to the end; None where there are none."""
-    names = list(dict.fromkeys(v.call.name or "unnamed" for v in verdicts if v.admission is Admission.HELD))
-    if not names:
+    """What the model is told of calls that were never run, held or overtaken by the end; None where there are none."""
+    real = [v for v in verdicts if not is_phantom(v.call)]
+    if not real:
         return None
-    called = ", ".join(names)
-    text = f"Not run, since the response ended before it was complete: {called}. If it is still needed, {REMEDY}."
+    called = ", ".join(dict.fromkeys(v.call.name or "unnamed" for v in real))
+    if any(v.admission is Admission.HELD for v in real):
+        text = f"Not run, since the response ended before it was complete: {called}. If it is still needed, {REMEDY}."
+    else:
+        text = f"Not run, since the turn was ended first: {called}."
     return Message(Role.SYSTEM if system else Role.USER, (TextPart(text),))
 
 
 def result(call: ToolCall, text: str, is_error: bool = False) -> ToolResultPart:
     """The result of a call, under the id that the provider gave it."""
     return ToolResultPart(call.id, call.name, text, is_error)
+
+
+def answered(calls: Sequence[ToolCall], results: Sequence[ToolResultPart]) -> tuple[ToolResultPart, ...]:
+    """One result for every call, in their order: its own by id, else the next of its name; an error where none came."""
+    left = list(results)
+    found: list[ToolResultPart] = []
+    for call in calls:
+        fits = next((r for r in left if call.id is not None and r.call_id == call.id), None)
+        fits = fits or next((r for r in left if None in (call.id, r.call_id) and r.name in (call.name, None)), None)
+        if fits is None:
+            fits = result(call, "No result came.", is_error=True)
+        else:
+            left.remove(fits)
+        found.append(fits)
+    return tuple(found)
 
 
 def tool_message(results: Sequence[ToolResultPart]) -> Message:

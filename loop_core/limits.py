@@ -6,6 +6,7 @@ configuration. `Spent` only grows. A guard is a row: where it looks, when it sto
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
@@ -186,6 +187,6 @@ def _number(name: str, value: str | int | None) -> int | str | None:
         return value.strip()
     if text.lower() in ("none", "default", "") and name in OPTIONAL:
         return None
-    if not text.lstrip("-").isdigit():
+    if re.fullmatch(r"-?[0-9]{1,18}", text) is None:
         raise CallerError(f"{name}: {value!r} is not a whole number")
     return int(text)

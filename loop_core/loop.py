@@ -44,8 +44,10 @@ def steps(turn_id: str, request: Request, source: Source, plan: Plan) -> Iterato
         last: Step | None = None
         for last in _turn(_name(turn_id, follow), asked, source, plan):
             yield last
-        said = source.follow_up(last.turn) if last is not None and last.turn.terminal == "completed" else ()
-        if not said or last is None:
+        if last is None or last.turn.terminal != "completed" or follow == plan.limits.max_follow_ups:
+            return
+        said = source.follow_up(last.turn)
+        if not said:
             return
         asked = _following(request, last.turn, said)
 
@@ -71,7 +73,9 @@ async def asteps(turn_id: str, request: Request, source: AsyncSource, plan: Plan
                 event = Tick()
             step_ = advance(step_, event)
             yield step_
-        said = await source.follow_up(step_.turn) if step_.turn.terminal == "completed" else ()
+        if step_.turn.terminal != "completed" or follow == plan.limits.max_follow_ups:
+            return
+        said = await source.follow_up(step_.turn)
         if not said:
             return
         asked = _following(request, step_.turn, said)

@@ -131,12 +131,21 @@ _EVENT_SIGNALS: Mapping[type, Signal] = {
 
 def _signal(turn: Turn, event: Event) -> Signal:
     if not isinstance(event, Tick):
+        if isinstance(event, (Responded, ToolsRun)) and not _waits(turn):
+            raise TransitionError(f"nothing was asked for in {turn.state}")
         return _EVENT_SIGNALS[type(event)]
     if turn.state is State.EVALUATE_STOP:
         return _read(turn)
     if turn.state is State.ABORT_PARTIAL:
         return Signal.RETURN_PARTIAL
     return moves.guard_signal(turn) or Signal.UNDER_LIMITS
+
+
+def _waits(turn: Turn) -> bool:
+    """Whether an effect is under way; where a guard has stopped the state that was entered, none is."""
+    if turn.state is State.EXECUTE_TOOLS:
+        return moves.guard_signal(turn) is None
+    return turn.state is not State.RESUME or turn.sent is not None
 
 
 def _read(turn: Turn) -> Signal:

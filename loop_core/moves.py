@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from loop_core import history
 from loop_core.errors import TransitionError
-from loop_core.gate import admit_all
+from loop_core.gate import Admission, admit_all
 from loop_core.limits import tripped
 from loop_core.policy import Dispatch, Reads, Signal
 from loop_core.seam import Method, Segment, join
@@ -49,10 +49,18 @@ _GUARDED: Mapping[State, str] = {
 def guard_signal(turn: Turn) -> Signal | None:
     """The signal of the first guard that stops this state; None where the limits hold or none applies."""
     place = _GUARDED.get(turn.state)
-    if place is None:
-        return None
+    if place is None or (turn.state is State.RESUME and turn.sent is not None):
+        return None  # a request is under way
     guard = tripped(place, turn.limits, turn.spent, turn.token_cap)
-    return None if guard is None else _TERMINAL_SIGNALS[guard.terminal]
+    if guard is not None:
+        return _TERMINAL_SIGNALS[guard.terminal]
+    return Signal.RETRY_LIMIT if turn.state is State.CONTINUE_PENDING and not continuable(turn) else None
+
+
+def continuable(turn: Turn) -> bool:
+    """Whether the policy continues at all, by a method that the server allows; blank text is simply asked for again."""
+    methods, text = turn.policy.methods, turn.tail
+    return bool(methods) and (not text.strip() or history.method_for(methods, text, turn.ability) is not None)
 
 
 # -- what events and signals change ----------------------------------------------------------------------------------
@@ -77,7 +85,7 @@ def received(turn: Turn, event: Responded) -> Turn:
     )
     answers = (*turn.answers[:-1], (*turn.answers[-1], segment))
     told = turn.history
-    if sent is not None and sent.place in (Place.CONTINUATION, Place.REPAIR) and method is not Method.PREFILL:
+    if sent is not None and method is not Method.PREFILL:
         told = (*told, *sent.added)  # what was sent stays sent: the history only grows
     seen = Evaluated(response, judged, verdicts, event.index, word)
     return replace(turn, evaluated=seen, answers=answers, history=told)
@@ -150,16 +158,17 @@ def _account_tools(turn: Turn, event: ToolsRun) -> Turn:
         raise TransitionError("tool results without a response")
     if turn.policy.dispatch is Dispatch.PRESENT:
         said: Message | None = Message(Role.ASSISTANT, seen.response.parts)
+        results = event.results
     else:
-        said = history.assistant(seen.response, seen.verdicts, turn.tail)
-    messages = (said,) if said is not None else ()
+        said = history.assistant(seen.response, seen.verdicts, turn.tail, seen.judged.stop.normalized)
+        results = history.answered(said.tool_calls, event.results) if said is not None else ()
+    messages = (*((said,) if said else ()), *((history.tool_message(results),) if results else ()))
     spent = replace(
         turn.spent,
         tool_steps=turn.spent.tool_steps + 1,
         result_chars=turn.spent.result_chars + sum(len(r.text) for r in event.results),
     )
-    appended = (*turn.history, *messages, history.tool_message(event.results), *event.steering)
-    return replace(turn, history=appended, spent=spent)
+    return replace(turn, history=(*turn.history, *messages, *event.steering), spent=spent)
 
 
 # -- what a state does when it is entered ----------------------------------------------------------------------------
@@ -190,7 +199,10 @@ def entered(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
 def _enter_tools(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
     if guard_signal(turn) is not None or turn.evaluated is None:
         return turn, ()  # the next tick leaves by the guard
-    return replace(turn, repairing=False, broken=()), (RunTools(turn.evaluated.verdicts),)
+    calls = turn.evaluated.verdicts
+    if turn.policy.dispatch is Dispatch.READY:
+        calls = tuple(v for v in calls if v.admission is not Admission.HELD)  # a phantom gets no result
+    return replace(turn, repairing=False, broken=()), (RunTools(calls),)
 
 
 def _enter_continuation(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
@@ -200,21 +212,24 @@ def _enter_continuation(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
         attempts=turn.spent.attempts + 1,
         continuations=turn.spent.continuations + 1,
     )
-    text = turn.tail
-    cap = turn.sent.max_tokens if turn.sent else None
+    text, sent = turn.tail, turn.sent
+    choice = turn.request.tool_choice
+    cap = sent.max_tokens if sent else None
+    if cap is not None and turn.evaluated is not None and not turn.evaluated.response.text:
+        cap *= 2  # nothing visible came: a retry needs more room (hermes-agent #96973)
     ordinal = spent.continuations
     method = history.method_for(turn.policy.methods, text, turn.ability)
     if not text.strip() or method is None:
-        # Nothing visible came: the same request with a larger cap; an empty assistant message would be refused.
-        send = Send(Place.CONTINUATION, ordinal, Method.BOOST, (), None if cap is None else 2 * cap)
+        # The same request again, its anchor still asked for; an empty assistant message would be refused.
+        send = Send(Place.CONTINUATION, ordinal, Method.BOOST, (), cap, choice, anchor=sent.anchor if sent else "")
     elif method is Method.PREFILL:
         message, stripped = history.prefill(text)
-        send = Send(Place.CONTINUATION, ordinal, method, (message,), cap, stripped=stripped)
+        send = Send(Place.CONTINUATION, ordinal, method, (message,), cap, choice, stripped=stripped)
     else:
         anchor = history.anchor_of(text) if method is Method.ANCHOR else ""
         said = Message(Role.ASSISTANT, (TextPart(text),))
         asked = history.hint(anchor, turn.ability.system_hint)
-        send = Send(Place.CONTINUATION, ordinal, method, (said, asked), cap, anchor=anchor)
+        send = Send(Place.CONTINUATION, ordinal, method, (said, asked), cap, choice, anchor=anchor)
     return replace(turn, spent=spent, sent=send), (send,)
 
 
@@ -222,7 +237,7 @@ def _enter_repair(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
     seen = turn.evaluated
     verdicts = seen.verdicts if seen and seen.verdicts else turn.broken
     spent = replace(turn.spent, requests=turn.spent.requests + 1, repairs=turn.spent.repairs + 1)
-    said = history.assistant(seen.response, seen.verdicts, turn.tail) if seen else None
+    said = history.assistant(seen.response, (), turn.tail) if seen else None
     added = (*((said,) if said else ()), history.repair(verdicts, turn.ability.system_hint))
     names = {v.call.name for v in verdicts if v.call.name}
     choice = f"tool:{names.pop()}" if len(names) == 1 else "any"
@@ -233,23 +248,23 @@ def _enter_repair(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
 
 def _enter_resume(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
     seen = turn.evaluated
-    if guard_signal(turn) is not None or seen is None:
-        return turn, ()
+    if seen is None or tripped("resume", turn.limits, turn.spent, turn.token_cap) is not None:
+        return replace(turn, sent=None), ()  # the next tick leaves by the guard
     methods = {"token": Method.TOKEN, "poll": Method.POLL, "server": Method.POLL}
     method = methods.get(seen.judged.stop.detail or "", Method.ECHO)
-    added = (history.echo(seen.response),) if method is Method.ECHO else ()
+    said = history.echo(seen.response, turn.tail) if method is Method.ECHO else None
     spent = replace(turn.spent, requests=turn.spent.requests + 1, resumes=turn.spent.resumes + 1)
-    send = Send(Place.RESUME, spent.resumes, method, added, turn.request.max_tokens)
-    kept = turn.history if method is not Method.ECHO else (*turn.history, *added)
-    return replace(turn, spent=spent, sent=send, history=kept), (send,)
+    cap, choice = (turn.sent.max_tokens, turn.sent.tool_choice) if turn.sent else (None, None)
+    send = Send(Place.RESUME, spent.resumes, method, (said,) if said else (), cap, choice)
+    return replace(turn, spent=spent, sent=send), (send,)
 
 
 def concluded(turn: Turn) -> tuple[Message, ...]:
-    """The history after the turn: its last answer without held calls, and a note to the model where one was held."""
+    """The history after the turn: its last answer without its calls, and a note to the model where one was not run."""
     seen = turn.evaluated
-    if seen is None:
-        return turn.history
-    said = history.assistant(seen.response, seen.verdicts, turn.tail)
+    if seen is None or not turn.answers[-1]:
+        return turn.history  # the last response is in it, with its results
+    said = history.assistant(seen.response, (), turn.tail, seen.judged.stop.normalized)
     note = history.not_run(turn.broken or seen.verdicts, turn.ability.system_hint)
     return (*turn.history, *((said,) if said else ()), *((note,) if note else ()))
 
@@ -259,6 +274,7 @@ def concluded(turn: Turn) -> tuple[Message, ...]:
 NOTICES: Mapping[str, str] = {
     "retry_limit": "The answer is incomplete: it was cut {continuations} times more and "
     "continuation_max_attempts ({continuation_max_attempts}) is reached.",
+    "not_continued": "The answer is incomplete: it was cut, and this loop has no way to continue it.",
     "budget_exhausted": "The answer is incomplete: the budget for continuations is spent "
     "({tokens:,} tokens, {chars:,} characters).",
     "no_progress": "The turn was ended: the last request brought nothing new.",
@@ -276,7 +292,8 @@ NOTICES: Mapping[str, str] = {
 
 def notice(turn: Turn, signal: Signal, terminal: str) -> str | None:
     """What the operator is told about an end; None where all is well."""
-    text = NOTICES.get(terminal)
+    stopped = signal is Signal.RETRY_LIMIT and tripped("continuation", turn.limits, turn.spent, turn.token_cap) is None
+    text = NOTICES.get("not_continued" if stopped else terminal)
     if text is None:
         return None
     seen = turn.evaluated

@@ -14,6 +14,8 @@ from typing import Any
 from loop_core.values import Tool
 
 _KEPT_AS_IS = frozenset({"enum", "const", "default", "example", "examples", "required"})
+_COUNTS = frozenset({"minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties"})
+"""Whole numbers that a protobuf JSON (Gemini's Schema) spells as strings."""
 
 
 def problems(tool: Tool | None, value: Mapping[str, Any]) -> tuple[str, ...]:
@@ -54,7 +56,7 @@ def _spelled(item: Any, wanted: Any) -> Any:
     if not isinstance(item, str) or kind not in ("integer", "number", "boolean"):
         return item
     try:
-        read = json.loads(item)
+        read = json.loads(item, parse_constant=_refuse)
     except ValueError:
         return item
     boolean = isinstance(read, bool)
@@ -74,19 +76,26 @@ def normalised(schema: Any) -> Any:
         if key in ("nullable", "format", "propertyOrdering"):
             continue
         if key == "type" and isinstance(value, str):
-            found[key] = [value.lower(), "null"] if nullable else value.lower()
+            if value.lower() != "type_unspecified":
+                found[key] = [value.lower(), "null"] if nullable else value.lower()
+        elif key == "enum" and nullable and isinstance(value, list):
+            found[key] = [*value, None]
+        elif key in _COUNTS and isinstance(value, str) and value.isdecimal():
+            found[key] = int(value)
         elif key == "properties" and isinstance(value, Mapping):
             found[key] = {name: normalised(inner) for name, inner in value.items()}
         else:
             found[key] = value if key in _KEPT_AS_IS else normalised(value)
-    if found.get("type") == "type_unspecified":
-        del found["type"]
     return found
 
 
 def _text(tool: Tool) -> str:
     schema = normalised(tool.schema) if tool.dialect == "openapi" else tool.schema
-    return json.dumps(schema, sort_keys=True, default=str)
+    return json.dumps(schema, sort_keys=True, default=_plain)
+
+
+def _plain(value: Any) -> Any:
+    return dict(value) if isinstance(value, Mapping) else str(value)
 
 
 @lru_cache(maxsize=512)

@@ -16,6 +16,7 @@ class Method(StrEnum):
     """How a segment was asked for."""
 
     FIRST = "first"
+    """The request that the answer began with."""
     PREFILL = "prefill"
     """The text so far was sent as the beginning of the answer."""
     HINT = "hint"
@@ -46,11 +47,17 @@ class Decision(StrEnum):
     """What was done at one seam."""
 
     AS_SENT = "as_sent"
+    """Joined byte for byte."""
     ANCHOR = "anchor"
+    """The words that were to be quoted were cut."""
     ECHO = "echo"
+    """The prefill that the server repeated was cut."""
     WHITESPACE = "whitespace"
+    """White space that had to be stripped from the prefill was put back, or came again and was not doubled."""
     OVERLAP = "overlap"
+    """A repetition too long to be chance was cut."""
     RESTART = "restart"
+    """The answer was begun anew, or fetched again."""
     APART = "apart"
     """The text beside a repaired call goes on from nothing: a blank line stands between."""
 
@@ -136,6 +143,8 @@ def _decide(text: str, segment: Segment) -> _Cut:
         return _prefill(text, segment)
     if segment.method in (Method.ECHO, Method.TOKEN):
         return Decision.AS_SENT, len(text), 0, "the provider goes on by itself"
+    if segment.method is Method.POLL:
+        return _polled(text, segment.text)
     if segment.anchor and segment.text.startswith(segment.anchor):
         return Decision.ANCHOR, len(text), len(segment.anchor), f"quoted anchor, {len(segment.anchor)} characters cut"
     if segment.anchor:
@@ -166,6 +175,15 @@ def _prefill(text: str, segment: Segment) -> _Cut:
     return Decision.WHITESPACE, len(text), 0, "stripped white space restored"
 
 
+def _polled(text: str, following: str) -> _Cut:
+    """A response that is fetched again holds all of its text so far."""
+    if following.startswith(text):
+        return Decision.AS_SENT if not text else Decision.RESTART, len(text), len(text), "fetched again, with more"
+    if text.startswith(following):
+        return Decision.RESTART, len(text), len(following), "fetched again, with nothing new"
+    return Decision.RESTART, 0, 0, "fetched again; the newer text stands"
+
+
 def _loose_anchor(text: str, segment: Segment, indented: str) -> _Cut:
     quoted = segment.anchor.strip()
     cut = len(segment.text) - len(indented) + len(quoted)
@@ -187,10 +205,14 @@ def _restart(text: str, following: str) -> _Cut | None:
 
 def _overlap(text: str, following: str) -> int:
     """The longest overlap that is too long to be chance; 0 where there is none."""
-    longest = min(len(text), len(following))
-    for size in range(longest, OVERLAP_CHARS - 1, -1):
-        if text.endswith(following[:size]):
-            return size if _meaningful(text, following[:size]) else 0
+    head = following[:OVERLAP_CHARS]
+    if len(head) < OVERLAP_CHARS:
+        return 0
+    place = text.find(head, max(0, len(text) - len(following)))
+    while place >= 0:
+        if following.startswith(text[place:]):
+            return len(text) - place if _meaningful(text, text[place:]) else 0
+        place = text.find(head, place + 1)
     return 0
 
 

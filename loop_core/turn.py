@@ -133,6 +133,10 @@ class Evaluated:
     """The word that the policy goes by."""
 
 
+_GOES_ON = frozenset({Method.PREFILL, Method.TOKEN, Method.POLL})
+"""Methods that leave the text so far out of the history."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Turn:
     """One turn, as a value: where it is, what it has, what it spent."""
@@ -181,10 +185,10 @@ class Turn:
 
     @property
     def tail(self) -> str:
-        """The text that the history does not hold yet: the last segment, with the prefills that it goes on from."""
+        """The text that the history does not hold yet: the last segment, with those that it goes on from unsaid."""
         segments = self.answers[-1]
         first = len(segments) - 1
-        while first > 0 and segments[first].method is Method.PREFILL:
+        while first > 0 and segments[first].method in _GOES_ON:
             first -= 1
         return join(segments[max(first, 0) :], self.policy.seam).text
 

@@ -229,7 +229,7 @@ class Decoder:
             return SSE()
         if not final and any(mark.startswith(text) for mark in _SSE_STARTS):
             return None  # too few bytes to tell
-        if self.binary_framing is not None:
+        if self.binary_framing is not None and first < b" ":  # a frame begins with its length: no text does
             self.streaming = True
             return self.binary_framing()
         if self.http_status is not None and self.http_status >= 400:
@@ -261,7 +261,7 @@ class Decoder:
                 self.payload = payload
                 try:
                     on_event(event, name, start, end)
-                except (TypeError, AttributeError, KeyError, IndexError, ValueError) as why:
+                except (TypeError, AttributeError, KeyError, IndexError, ValueError, RecursionError) as why:
                     # A frame of the wrong shape is the provider's fault and never ours to crash on.
                     self.find("frame.shape", f"a frame has an unexpected shape ({type(why).__name__})",
                               At(Part.BODY, start, end))
@@ -316,7 +316,7 @@ class Decoder:
         if isinstance(body, dict):
             try:
                 self.on_body(body)
-            except (TypeError, AttributeError, KeyError, IndexError, ValueError) as why:
+            except (TypeError, AttributeError, KeyError, IndexError, ValueError, RecursionError) as why:
                 self.find("body.shape", f"the body has an unexpected shape ({type(why).__name__})", At(Part.BODY, start, end))
         elif error is None:
             self.find("body.no_object", "the body is no JSON object", At(Part.BODY, start, end))

@@ -1,12 +1,13 @@
-"""Amazon's binary event stream (`application/vnd.amazon.eventstream`): bytes in any chunks -> frames, and frames -> bytes.
+"""Amazon's binary event stream (`application/vnd.amazon.eventstream`): bytes in any chunks -> frames, and back.
 
 Owns framing only: lengths, both checksums, headers. A frame is, big-endian:
 
     u32 total length | u32 headers length | u32 CRC32 of those 8 bytes | headers | payload | u32 CRC32 of all before it
 
-The event's name is `:event-type`. What is no event comes as a frame whose name begins with a colon, so that nobody takes
-it for one: `:exception:TYPE`, `:error:CODE`, and `:broken:RULE` where the bytes cannot be read further (a checksum or a
-length that cannot be, an end inside a frame). No frame follows a broken one: without its length the next has no place.
+The event's name is `:event-type`. What is no event comes as a frame whose name begins with a colon, so that nobody
+takes it for one: `:exception:TYPE`, `:error:CODE`, and `:broken:RULE` where the bytes cannot be read further (a
+checksum or a length that cannot be, an end inside a frame). No frame follows a broken one: without its length the next
+has no place.
 """
 
 from __future__ import annotations
@@ -42,64 +43,115 @@ class _Kind(NamedTuple):
     """The text of an error that stands in a header."""
 
 
+class _Head(NamedTuple):
+    """Prelude and headers of a frame, once they were checked."""
+
+    total: int
+    width: int
+    checksum: int
+    """Of everything before the payload; the message's checksum goes on from it."""
+    kind: _Kind
+
+
+_REMEMBERED = 4096
+"""Heads that are kept: a stream repeats a few kinds of event in a few hundred lengths."""
+
+
 class EventStream:
     """An incremental splitter with the interface of the text framings; `flush` reports an end inside a frame."""
 
-    __slots__ = ("_broken", "_kinds", "_offset", "_pending")
+    __slots__ = ("_broken", "_chunks", "_heads", "_held", "_need", "_offset", "_width")
 
     def __init__(self) -> None:
-        self._pending = b""
+        self._chunks: list[bytes] = []  # pending bytes, joined only when a frame can be complete
+        self._held = 0  # how many they are
+        self._need = _PRELUDE_SIZE  # how many are needed to go on
         self._offset = 0  # of the first pending byte in the body
         self._broken = False
-        self._kinds: dict[bytes, _Kind] = {}  # a stream repeats a handful of header blocks
+        self._heads: dict[bytes, _Head] = {}
+        self._width = 0  # of the last head: the next one is likely as long
 
     def feed(self, data: bytes) -> list[Frame]:
         """Takes bytes; returns the frames that they completed."""
         frames: list[Frame] = []
         if self._broken:
             return frames
-        buffer = self._pending + data if self._pending else data
-        base, size, kinds, unpack = self._offset, len(buffer), self._kinds, _PRELUDE.unpack_from
-        append, position = frames.append, 0
-        while size - position >= _PRELUDE_SIZE:
-            total, headers, check = unpack(buffer, position)
-            # The second checksum covers the first eight bytes too: it goes on from the first one.
-            checksum = crc32(buffer[position : position + 8])
-            if checksum != check or headers > MAX_HEADERS or not 0 <= total - headers - _OVERHEAD <= MAX_PAYLOAD:
-                rule = "prelude_crc" if checksum != check else "length"
-                frames.append(self._break(rule, base + position, base + size))
-                break
+        self._chunks.append(data)
+        self._held += len(data)
+        if self._held < self._need:
+            return frames
+        buffer = b"".join(self._chunks)
+        used = self._split(buffer, frames)
+        self._chunks, self._held = [buffer[used:]], len(buffer) - used
+        self._offset += used
+        if self._broken:
+            self._chunks, self._held = [], 0
+        return frames
+
+    def _split(self, buffer: bytes, frames: list[Frame]) -> int:
+        """Appends the complete frames; returns how many bytes they took."""
+        base, size, width, position = self._offset, len(buffer), self._width, 0
+        known, checked, append = self._heads.get, _CRC.unpack_from, frames.append
+        while True:
+            # The same bytes as a head that was checked need no second check: most frames differ in their payload only.
+            head = known(buffer[position : position + width])
+            if head is None:
+                found = self._read_head(buffer, position)
+                if isinstance(found, str):
+                    append(self._break(found, base + position, base + size))
+                if not isinstance(found, _Head):
+                    break
+                head, width = found, found.width
+            total, _, checksum, kind = head
             end = position + total
             if end > size:
+                self._need = total
                 break
-            if int.from_bytes(buffer[end - 4 : end], "big") != crc32(buffer[position + 8 : end - 4], checksum):
-                frames.append(self._break("message_crc", base + position, base + end))
+            payload = buffer[position + width : end - 4]
+            if crc32(payload, checksum) != checked(buffer, end - 4)[0]:
+                append(self._break("message_crc", base + position, base + end))
                 break
-            body = position + _PRELUDE_SIZE + headers
-            block = buffer[position + _PRELUDE_SIZE : body]
-            kind = kinds.get(block)
-            if kind is None:
-                kind = kinds[block] = _read_kind(block)
-                if kind.name == _BAD_HEADERS.name:
-                    frames.append(self._break("headers", base + position, base + end))
+            if kind.name[:1] == ":":
+                if kind == _BAD_HEADERS:
+                    append(self._break("headers", base + position, base + end))
                     break
-            payload = buffer[body : end - 4]
-            if kind.message is not None or (not payload and kind.name[:1] == ":"):
-                payload = json.dumps({"message": kind.message or ""}).encode()
+                if kind.message is not None or not payload:
+                    payload = json.dumps({"message": kind.message or ""}).encode()
             append((payload, kind.name, base + position, base + end))
             position = end
-        self._pending = b"" if self._broken else buffer[position:]
-        self._offset += position
-        return frames
+        self._width = width
+        return position
+
+    def _read_head(self, buffer: bytes, position: int) -> _Head | str | None:
+        """The head of the frame at `position`; the rule that it breaks; None where not all of it is there."""
+        available = len(buffer) - position
+        self._need = _PRELUDE_SIZE
+        if available < _PRELUDE_SIZE:
+            return None
+        total, headers, check = _PRELUDE.unpack_from(buffer, position)
+        if crc32(buffer[position : position + 8]) != check:
+            return "prelude_crc"
+        if headers > MAX_HEADERS or not 0 <= total - headers - _OVERHEAD <= MAX_PAYLOAD:
+            return "length"
+        if available < total:
+            self._need = total
+            return None
+        width = _PRELUDE_SIZE + headers
+        whole = buffer[position : position + width]
+        head = _Head(total, width, crc32(whole), _read_kind(whole[_PRELUDE_SIZE:]))
+        if len(self._heads) >= _REMEMBERED:
+            self._heads.clear()
+        self._heads[whole] = head
+        return head
 
     def flush(self) -> list[Frame]:
         """A broken frame where the bytes ended inside one; nothing where they ended between two."""
-        if not self._pending:
+        if self._broken or not self._held:
             return []
-        return [self._break("cut", self._offset, self._offset + len(self._pending))]
+        return [self._break("cut", self._offset, self._offset + self._held)]
 
     def _break(self, rule: str, start: int, end: int) -> Frame:
-        self._broken, self._pending = True, b""
+        self._broken = True
         return b"{}", f":broken:{rule}", start, end
 
 

@@ -22,7 +22,7 @@ _SHAPES = 64
 class JSONArray:
     """An incremental splitter of the elements of one array."""
 
-    __slots__ = ("_buffer", "_depth", "_in_string", "_offset", "_scan", "_shapes", "_start", "closed")
+    __slots__ = ("_ahead", "_buffer", "_depth", "_in_string", "_lined", "_offset", "_scan", "_shapes", "_start", "closed")
 
     level = 1
     """How deep the values stand: 1 inside an array, 0 on their own."""
@@ -35,11 +35,14 @@ class JSONArray:
         self._in_string = False
         self._start = -1  # of the value that is open, in the buffer
         self._shapes: set[bytes] = set()  # structures of whole values that were met
+        self._lined = True  # every line that begins with a comma parted two values so far
+        self._ahead = True  # such a line may stand in the bytes at hand
         self.closed = False
 
     def feed(self, data: bytes) -> list[Frame]:
         """Takes bytes; returns the values that they completed."""
         self._buffer += data
+        self._ahead = True
         frames: list[Frame] = []
         if not self.closed:
             self._read(frames)
@@ -88,8 +91,9 @@ class JSONArray:
         whole, and nearly all values of a stream share them, so that walk is made once for each.
         """
         buffer, start = self._buffer, self._start
-        end = buffer.find(b"\n,", start)
+        end = buffer.find(b"\n,", start) if self._lined and self._ahead else -1
         if end < 0:
+            self._ahead = False
             return False
         shape = value = bytes(buffer[start:end]).rstrip()
         if b"\\" in value:
@@ -97,6 +101,7 @@ class JSONArray:
         shape = shape.translate(None, _NOT_STRUCTURE)
         if shape not in self._shapes:
             if not _is_whole(shape) or value[-1:] not in b"}]":
+                self._lined = False
                 return False
             if len(self._shapes) < _SHAPES:
                 self._shapes.add(shape)

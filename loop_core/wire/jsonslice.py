@@ -11,7 +11,10 @@ import re
 from json.decoder import scanstring  # type: ignore[attr-defined]
 
 _SPACE = re.compile(r"[ \t\r\n]*")
-_SKIP = json.JSONDecoder(strict=False).raw_decode
+# Numbers are skipped and never read: one of 5,000 digits is still a value.
+_SKIP = json.JSONDecoder(strict=False, parse_int=str, parse_float=str).raw_decode
+_BOM = b"\xef\xbb\xbf"
+_INDEX = re.compile(r"0|[1-9][0-9]*")
 
 
 def char_span(text: str, *path: str | int) -> tuple[int, int] | None:
@@ -36,15 +39,14 @@ def slice_of(text: str, *path: str | int) -> str | None:
 
 def byte_span(body: bytes, base: int, *path: str | int) -> tuple[int, int] | None:
     """The same in bytes: `body` is one JSON text that begins at byte `base` of the whole body."""
-    try:
-        text = body.decode("utf-8")
-    except UnicodeDecodeError:
-        return None
+    if body.startswith(_BOM):
+        body, base = body[len(_BOM) :], base + len(_BOM)
+    text = body.decode("utf-8", "surrogateescape")  # every byte comes back, valid or not: places must not move
     span = char_span(text, *path)
     if span is None:
         return None
-    start = base + len(text[: span[0]].encode())
-    return start, start + len(text[span[0] : span[1]].encode())
+    start = base + len(text[: span[0]].encode("utf-8", "surrogateescape"))
+    return start, start + len(text[span[0] : span[1]].encode("utf-8", "surrogateescape"))
 
 
 def pointer(*path: str | int) -> str:
@@ -53,14 +55,16 @@ def pointer(*path: str | int) -> str:
 
 
 def path_of(text: str) -> tuple[str | int, ...]:
-    """The path of a JSON pointer; array indices become numbers."""
+    """The path of a JSON pointer; array indices become numbers (which find a member of that name in an object, too)."""
     keys = [key.replace("~1", "/").replace("~0", "~") for key in text.split("/")[1:]]
-    return tuple(int(key) if key.isdigit() else key for key in keys)
+    return tuple(int(key) if _INDEX.fullmatch(key) else key for key in keys)
 
 
 def _member(text: str, position: int, key: str | int) -> int | None:
     opening = text[position]
-    if opening not in "{[" or (opening == "[") != isinstance(key, int):
+    if opening == "{":
+        key = str(key)
+    elif opening != "[" or isinstance(key, str):
         return None
     position = _SPACE.match(text, position + 1).end()  # type: ignore[union-attr]
     index, last = 0, None

@@ -155,7 +155,8 @@ class Decoder(base.Decoder):
         return added
 
     def _stop_block(self, event: Any, start: int, end: int) -> None:
-        block = self._open.get(event.get("index"))
+        # What comes for this index later is another block: a closed call must not change.
+        block = self._open.pop(event.get("index"), None)
         if block is None:
             self._quirk("stop_without_start", "a block ended that never began", start, end)
         else:

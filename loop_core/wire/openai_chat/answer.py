@@ -48,11 +48,16 @@ def settle(read: Sequence[Choice], mapped: Read, rows: Mapping[str, Mapped]) -> 
         if before.normalized not in FINISHED:
             return _tighter(stop, before.normalized, before.detail, f"{API}.earlier_reason", at, word), word
     for choice in read:
-        for key, found, at in ((REFUSAL, choice.refusal, choice.refusal_at), (FILTERED, choice.filtered, choice.filtered_at)):
+        for key, found, seen in _signs(choice):
             row = rows.get(key)
             if found and row is not None:
-                return _tighter(stop, row.stop, row.detail, f"{API}.{key}", at, ""), None
+                return _tighter(stop, row.stop, row.detail, f"{API}.{key}", seen, ""), None
     return stop, None
+
+
+def _signs(choice: Choice) -> Iterator[tuple[str, bool, At | None]]:
+    yield REFUSAL, bool(choice.refusal), choice.refusal_at
+    yield FILTERED, bool(choice.filtered), choice.filtered_at
 
 
 def words(read: Sequence[Choice], earlier: str | None) -> dict[str, str]:
@@ -71,7 +76,7 @@ def remarks(
 ) -> Iterator[Remark]:
     """What is strange about the complete response; `empty` is the place of an empty `choices` that ended it."""
     if empty is not None:
-        yield (f"{API}.empty_end", "the stream ends with an empty list of choices and without a finish reason", empty,
+        yield (f"{API}.empty_end", "the answer ends with an empty list of choices and without a finish reason", empty,
                Severity.WARNING)
     if any(choice.late for choice in read):
         yield (f"{API}.after_stop", "text or a piece of a call came after the finish reason", None, Severity.WARNING)
@@ -93,8 +98,8 @@ def _leaks(parts: Iterable[ResponsePart]) -> Iterator[Remark]:
         start = text.find(opening)
         if start >= 0:
             closed = "closed" if closing in text[start + len(opening) :] else "never closed"
-            yield (f"{API}.leaked_call", f"the text holds a tool call as markup ({opening.strip()}, {closed}); it is not run",
-                   None, Severity.WARNING)
+            message = f"the text holds a tool call as markup ({opening.strip()}, {closed}); it is not run"
+            yield f"{API}.leaked_call", message, None, Severity.WARNING
             return
 
 

@@ -1,12 +1,12 @@
 """Which call a tool delta belongs to, and the calls that come of it.
 
 Owns the assembly of streamed calls over the servers' ways of counting them; does not know framing, choices or reasons.
-A delta that names its call by a known index and nothing else goes straight there. Everything else is looked at:
+A delta that names its call by a known index and nothing else goes straight there. All others are looked at:
 
     index    id              name        the delta
     new      any or none     any         opens a call (`id` or name given)
     new      known           none        goes on with the call of that id (the server renumbers)
-    new      none            none        goes on with the only call; with several it is an orphan of its own
+    new      none            none        goes on with the only call; beside a complete one, or several, an orphan of its own
     known    none or same    none/same   goes on; a repetition of the whole call changes nothing
     known    none or same    other       opens a call if the one there has arguments, else a piece of the name
     known    other           none        goes on (OCI, LM Studio: a fresh id on every delta)
@@ -35,13 +35,14 @@ from loop_core.wire.openai_chat.table import API
 class Note(Protocol):
     """How a quirk is reported."""
 
-    def __call__(self, rule: str, message: str, at: At | None = None) -> None: ...
+    def __call__(self, rule: str, message: str, at: At | None = None) -> None:
+        """Notes it, once."""
 
 
 class Call:
     """One call being received."""
 
-    __slots__ = ("id", "name", "pieces", "kind", "form", "signature", "at", "late", "wanders")
+    __slots__ = ("at", "form", "id", "kind", "late", "name", "pieces", "signature", "wanders")
 
     def __init__(self, kind: CallKind, at: At | None) -> None:
         self.id: str | None = None
@@ -72,6 +73,13 @@ class Call:
         except ValueError:
             return False
 
+    def grow(self, piece: str) -> None:
+        """Takes a piece of the arguments; an empty one says that there are some."""
+        if self.pieces is None:
+            self.pieces = []
+        if piece:
+            self.pieces.append(piece)
+
     def freeze(self, closed: bool) -> ToolCall:
         """The call as received."""
         return ToolCall(self.id, self.name, self.arguments, closed and not self.late, self.kind, self.form,
@@ -80,16 +88,19 @@ class Call:
 
 Slice = Callable[[str, str], str | None]
 """Gives the verbatim JSON of a delta's arguments by holder and key; called only where they are no string."""
+Text = Callable[[], str | None]
 
 
 class Calls:
     """The calls of one choice, in the order in which they were opened."""
 
-    __slots__ = ("opened", "_by_index", "_last", "_note", "_sealed")
+    __slots__ = ("_by_index", "_growing", "_last", "_note", "_sealed", "opened")
 
     def __init__(self, note: Note) -> None:
         self.opened: list[Call] = []
         self._by_index: dict[Any, Call] = {}
+        self._growing: dict[Any, list[str]] = {}
+        """By index, the pieces of the calls that a delta with nothing but a piece of arguments may be added to."""
         self._last: Call | None = None
         self._note = note
         self._sealed = False
@@ -97,21 +108,20 @@ class Calls:
     def seal(self) -> None:
         """A stop reason has come: the calls so far are ended, and whatever is taken from now on comes late."""
         self._sealed = True
+        self._growing.clear()
         for call in self.opened:
             call.late = False
 
     def append(self, delta: Mapping[str, Any]) -> bool:
-        """The hot path: a delta of a known index with a piece of arguments and nothing else; False where it is not that."""
-        function, index = delta.get("function"), delta.get("index")
-        if type(function) is not dict or type(index) is not int or delta.get("id") or function.get("name"):
+        """The hot path: a known index with a piece of arguments and nothing else; False for any other delta."""
+        try:
+            function = delta["function"]
+            pieces, text = self._growing[delta["index"]], function["arguments"]
+        except (KeyError, TypeError):
             return False
-        call, text = self._by_index.get(index), function.get("arguments")
-        if call is None or type(text) is not str or call.pieces is None or call.form is ArgsForm.OBJECT:
+        if delta.get("id") or (len(function) > 1 and function.get("name")) or type(text) is not str:
             return False
-        if text:
-            call.pieces.append(text)
-            if self._sealed:
-                call.late = True
+        pieces.append(text)
         return True
 
     def add(self, value: Any, at: At | None, verbatim: Slice) -> None:
@@ -139,6 +149,10 @@ class Calls:
             return
         self._last = call
         self._fill(call, delta, name, given, lambda: verbatim(holder, key))
+        if call.pieces is not None and call.form is ArgsForm.STRING and index is not None and not self._sealed:
+            self._growing[index] = call.pieces
+        else:
+            self._growing.pop(index, None)
 
     # -- inside --------------------------------------------------------------------------------------------------
 
@@ -172,7 +186,7 @@ class Calls:
                 return known
         if ident or name:
             return None
-        if len(self.opened) == 1:
+        if len(self.opened) == 1 and not (given and self.opened[0].complete):
             if given:
                 self._note(f"{API}.index_changes", "the index of a call changes between its deltas", at)
                 self._by_index[index] = self.opened[0]
@@ -189,7 +203,7 @@ class Calls:
             self._by_index[index] = call
         return call
 
-    def _fill(self, call: Call, value: Mapping[str, Any], name: str | None, given: Any, text: Callable[[], str | None]) -> None:
+    def _fill(self, call: Call, value: Mapping[str, Any], name: str | None, given: Any, text: Text) -> None:
         call.id = call.id or _word(value.get("id"))
         if name and name != call.name:
             call.name += name
@@ -202,21 +216,19 @@ class Calls:
         if changed and self._sealed:
             call.late = True
 
-    def _arguments(self, call: Call, given: Any, verbatim: Callable[[], str | None]) -> bool:
+    def _arguments(self, call: Call, given: Any, verbatim: Text) -> bool:
         if type(given) is str:
             if call.form is ArgsForm.OBJECT and given and call.arguments == "{}":
-                call.form, call.pieces = ArgsForm.STRING, []  # an empty object stood for "nothing yet"
-            if call.pieces is None:
-                call.pieces = []
-            if given:
-                call.pieces.append(given)
+                call.form = ArgsForm.STRING
+                call.pieces = None  # an empty object stood for "nothing yet"
+            call.grow(given)
             return bool(given)
         text = verbatim()
         if text is None:
             return False
         self._note(f"{API}.arguments_object", "arguments were sent as JSON instead of a string; a cut would not show",
                    call.at)
-        call.pieces = [*(call.pieces or ()), text]
+        call.grow(text)
         call.form = ArgsForm.OBJECT
         return True
 
@@ -228,10 +240,9 @@ def _restarts(call: Call, given: Any) -> bool:
 
 def _payload(value: Mapping[str, Any]) -> tuple[CallKind, Mapping[str, Any], str, str]:
     """The kind of a call, the object that holds its name, that object's key, and the key of the arguments there."""
-    custom = value.get("custom")
-    if isinstance(custom, Mapping) and (value.get("type") == "custom" or not isinstance(value.get("function"), Mapping)):
+    custom, function = value.get("custom"), value.get("function")
+    if isinstance(custom, Mapping) and (value.get("type") == "custom" or not isinstance(function, Mapping)):
         return CallKind.CUSTOM, custom, "custom", "input"
-    function = value.get("function")
     return CallKind.FUNCTION, function if isinstance(function, Mapping) else {}, "function", "arguments"
 
 

@@ -14,6 +14,8 @@ from loop_core.values import At, OpaquePart, ReasoningPart, ResponsePart, TextPa
 from loop_core.wire.openai_chat.calls import Calls, Note
 from loop_core.wire.openai_chat.table import API, MESSAGE_BLOCKS, REASONING_FIELDS
 
+_THINKING = frozenset({*REASONING_FIELDS, "reasoning_details"})
+_EMPTY = ReasoningPart("")
 Path = tuple[str | int, ...]
 Place = Callable[..., At]
 Verbatim = Callable[..., str | None]
@@ -22,20 +24,25 @@ Verbatim = Callable[..., str | None]
 class Block:
     """One block of `reasoning_details`: pieces of one index belong together."""
 
-    __slots__ = ("text", "signature", "data", "id")
+    __slots__ = ("data", "id", "signature", "text")
 
     def __init__(self) -> None:
         self.text: list[str] = []
-        self.signature: str | None = None
-        self.data: str | None = None
-        self.id: str | None = None
+        self.signature: Any = None
+        self.data: Any = None
+        self.id: Any = None
+
+    def freeze(self) -> ReasoningPart:
+        """The block as received; what is no text counts as absent."""
+        kept = [word if type(word) is str else None for word in (self.signature, self.data, self.id)]
+        return ReasoningPart(joined(self.text), *kept)
 
 
 class Choice:
     """What one choice has said so far."""
 
-    __slots__ = ("index", "text", "reasoning", "refusal", "blocks", "opaque", "calls", "raw", "raw_at", "earlier",
-                 "words", "filtered", "filtered_at", "refusal_at", "note", "_length")
+    __slots__ = ("_length", "blocks", "calls", "earlier", "filtered", "filtered_at", "index", "note", "opaque", "raw",
+                 "raw_at", "reasoning", "refusal", "refusal_at", "text", "whole", "words")
 
     def __init__(self, index: Any, note: Note) -> None:
         self.index = index
@@ -53,6 +60,8 @@ class Choice:
         self.filtered: set[str] = set()
         self.filtered_at: At | None = None
         self.refusal_at: At | None = None
+        self.whole = False
+        """Its message came in one piece, in a stream as well."""
         self.note = note
         self._length = 0
 
@@ -73,19 +82,26 @@ class Choice:
         return bool(self.raw) and (len(self.text) > self._length or any(call.late for call in self.calls.opened))
 
     @property
+    def progress(self) -> int:
+        """How many pieces have come."""
+        grown = sum(len(call.pieces or ()) + 1 for call in self.calls.opened)
+        return len(self.text) + len(self.reasoning) + sum(len(b.text) for b in self.blocks.values()) + grown
+
+    @property
     def fields(self) -> frozenset[str]:
         """The kinds of content that this choice holds."""
-        found = {"text": self.text or self.refusal, "reasoning": self.reasoning or self.blocks, "calls": self.calls.opened}
+        thinking = self.reasoning or self.blocks
+        found = {"text": self.text or self.refusal, "reasoning": thinking, "calls": self.calls.opened}
         return frozenset(name for name, value in found.items() if value)
 
     def parts(self, finished: bool) -> list[ResponsePart]:
         """Thinking, text, blocks kept verbatim, calls: a message has one of each, whatever order the pieces came in."""
         parts: list[ResponsePart] = []
         plain = joined(self.reasoning)
-        blocks = [ReasoningPart(joined(b.text), b.signature, b.data, b.id) for b in self.blocks.values()]
+        blocks = [block.freeze() for block in self.blocks.values()]
         if plain and plain != "".join(block.text for block in blocks):
             parts.append(ReasoningPart(plain))
-        parts.extend(blocks)
+        parts.extend(block for block in blocks if block != _EMPTY)
         text = joined(self.text)
         if text:
             parts.append(TextPart(text))
@@ -95,13 +111,43 @@ class Choice:
 
     # -- what a message or a delta holds -------------------------------------------------------------------------
 
+    def append(self, delta: Mapping[str, Any]) -> bool:
+        """The hot path: a piece of one call's arguments, or of thinking, and nothing else; False for any other."""
+        try:
+            if len(delta) == 4 and "reasoning_details" in delta:
+                return self._thought(delta)
+            if len(delta) > 2 or (len(delta) == 2 and "role" not in delta):
+                return False
+            if "tool_calls" in delta:
+                (call,) = delta["tool_calls"]
+                return self.calls.append(call)
+            thought = delta.get("reasoning_content") or delta["reasoning"]
+        except (KeyError, TypeError, ValueError):
+            return False
+        if type(thought) is not str:
+            return False
+        self.reasoning.append(thought)
+        return True
+
+    def _thought(self, delta: Mapping[str, Any]) -> bool:
+        """OpenRouter's shape of a piece of thinking, which says it twice beside an empty content."""
+        (detail,) = delta["reasoning_details"]
+        text, block = detail["text"], self.blocks[detail["index"]]
+        if delta["content"] or "role" not in delta or "reasoning" not in delta or type(text) is not str:
+            return False
+        if detail.get("signature") or "data" in detail or "id" in detail:
+            return False
+        block.text.append(text)
+        return True
+
     def take(self, message: Mapping[str, Any], base: Path, place: Place, verbatim: Verbatim, *, whole: bool) -> None:
         """Everything but plain text: `base` is the path of `message` inside the frame."""
+        thinking = False
         for key, value in message.items():
             if not value:
                 continue
             if key == "content":
-                self.content(value, (*base, key), verbatim)
+                self._content(value, (*base, key), place, verbatim)
             elif key == "tool_calls":
                 self._tool_calls(value, (*base, key), place, verbatim, whole)
             elif key == "function_call":
@@ -112,9 +158,12 @@ class Choice:
                     self.refusal_at = self.refusal_at or place(*base, key)
             elif key in MESSAGE_BLOCKS:
                 self._verbatim(key, value, (*base, key), verbatim)
-        self._reasoning(message, whole)
+            elif key in _THINKING:
+                thinking = True
+        if thinking:
+            self._reasoning(message, whole)
 
-    def content(self, value: Any, path: Path, verbatim: Verbatim) -> None:
+    def _content(self, value: Any, path: Path, place: Place, verbatim: Verbatim) -> None:
         """Text, or a list of parts (Mistral, Albert)."""
         if type(value) is str:
             self.text.append(value)
@@ -130,6 +179,7 @@ class Choice:
                 self.text.append(block["text"])
             elif kind == "refusal" and isinstance(block, Mapping) and type(block.get("refusal")) is str:
                 self.refusal.append(block["refusal"])
+                self.refusal_at = self.refusal_at or place(*path, i)
             elif isinstance(block, Mapping):
                 kept = verbatim(*path, i) if isinstance(value, list) else verbatim(*path)
                 self.opaque.append(OpaquePart(f"content.{kind}", kept or ""))
@@ -148,7 +198,7 @@ class Choice:
     def _function_call(self, value: Any, path: Path, place: Place, verbatim: Verbatim, whole: bool) -> None:
         """The deprecated single call; a server that fills every field sends an empty one that means nothing."""
         if type(value) is not dict or not any(value.values()):
-            if value:
+            if whole:
                 self.note(f"{API}.phantom_call", "an empty function_call was sent and left out", place(*path))
             return
         put = self.calls.add if whole else self.calls.take
@@ -156,12 +206,17 @@ class Choice:
 
     def _reasoning(self, message: Mapping[str, Any], whole: bool) -> None:
         details = message.get("reasoning_details")
-        told = self._details(details, whole) if isinstance(details, list) and details else False
-        seen = [value for key in REASONING_FIELDS if (value := message.get(key)) and type(value) is str]
-        if len(seen) > 1:
-            self.note(f"{API}.reasoning_twice", "thinking was sent in two fields; the first one counts")
-        if seen and not told:
-            self.reasoning.append(seen[0])
+        told = self._details(details, whole) if type(details) is list else False
+        first = None
+        for key in REASONING_FIELDS:
+            thought = message.get(key)
+            if thought and type(thought) is str:
+                if first is not None:
+                    self.note(f"{API}.reasoning_twice", "thinking was sent in two fields; the first one counts")
+                    break
+                first = thought
+        if first is not None and not told:
+            self.reasoning.append(first)
 
     def _details(self, details: list[Any], whole: bool) -> bool:
         told = False
@@ -169,18 +224,17 @@ class Choice:
             if type(detail) is not dict:
                 continue
             index = detail.get("index")
-            key = f"#{i}" if whole and index is None else str(index)
+            key = index if type(index) is int else f"#{i}" if whole else None
             block = self.blocks.get(key)
             if block is None:
                 block = self.blocks[key] = Block()
             text = detail.get("text") or detail.get("summary")
-            if type(text) is str and text:
+            if text and type(text) is str:
                 block.text.append(text)
                 told = True
-            for name in ("signature", "data", "id"):
-                value = detail.get(name)
-                if type(value) is str and value:
-                    setattr(block, name, value)
+            block.signature = detail.get("signature") or block.signature
+            block.data = detail.get("data") or block.data
+            block.id = detail.get("id") or block.id
         return told
 
     def _verbatim(self, key: str, value: Any, path: Path, verbatim: Verbatim) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from loop_core.values import At, ChatResponse, Part, Severity
@@ -28,7 +29,6 @@ from loop_core.wire.openai_chat.table import (
 )
 from loop_core.wire.openai_chat.usage import read_usage
 
-_FIRST_DELTA = ("choices", 0, "delta")
 _QUIRKS: Mapping[str, Severity] = {
     f"{API}.index_missing": Severity.INFO,
     f"{API}.index_shared": Severity.INFO,
@@ -49,15 +49,17 @@ class Decoder(Base):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self._choices: dict[Any, Choice] = {}
+        self._choices: list[Choice] = []
+        self._states: dict[Any, Choice] = {}
         self._usage: Mapping[str, Any] | None = None
         self._id: str | None = None
         self._model: str | None = None
         self._words: dict[str, str] = {}
         self._named = False
-        self._at = (0, 0)
+        self._start = self._end = 0
         self._noted: set[str] = set()
         self._empty_at: At | None = None
+        self._progress = 0
 
     # -- streams -------------------------------------------------------------------------------------------------
 
@@ -69,43 +71,43 @@ class Decoder(Base):
             self._usage = usage
         if not self._named:
             self._identity(event)
-        if not choices or "error" in event or name == "error":
+        if not choices or name is not None or "error" in event:
             self._beside(event, name, start, end)
             if not choices:
                 return
-        self._at = (start, end)
+        states = self._states
         for i, choice in enumerate(choices):
-            index = choice.get("index") or 0
-            state = self._choices.get(index)
+            state = states.get(choice.get("index"))
             if state is None:
-                state = self._open(index)
+                state = self._open(choice.get("index"))
             delta = choice.get("delta")
             if delta:
                 text = delta.get("content")
                 if type(text) is str and (len(delta) == 1 or (len(delta) == 2 and "role" in delta)):
                     if text:
                         state.text.append(text)
-                else:
-                    base = _FIRST_DELTA if i == 0 else ("choices", i, "delta")
-                    state.take(delta, base, self._place, self._verbatim, whole=False)
+                elif not state.append(delta):
+                    self._start, self._end = start, end
+                    state.take(delta, ("choices", i, "delta"), self._place, self._verbatim, whole=False)
             elif choice.get("message"):
+                self._start, self._end = start, end
                 self._message(state, choice["message"], ("choices", i, "message"))
             reason = choice.get("finish_reason")
-            if reason is not None or choice.get("native_finish_reason"):
+            if reason is not None or not delta or choice.get(FILTERS) or choice.get("native_finish_reason"):
                 self._ending(state, event, choice, reason, At(Part.BODY, start, end, f"/choices/{i}/finish_reason"))
-            if choice.get(FILTERS):
-                self._filters(state, choice, At(Part.BODY, start, end, f"/choices/{i}/{FILTERS}"))
 
     def _message(self, state: Choice, message: Any, base: tuple[str | int, ...]) -> None:
         """A whole message inside a stream: what was already streamed of it is not taken twice."""
         if type(message) is not dict:
             return
         self._note(f"{API}.message_in_stream", "a chunk holds a message instead of a delta")
-        seen, text = joined(state.text), message.get("content")
-        if seen and type(text) is str and text.startswith(seen):
-            message = {**message, "content": text[len(seen) :]}
-        if state.reasoning or state.blocks:
-            message = {key: value for key, value in message.items() if not key.startswith("reasoning")}
+        if state.progress and not state.whole:
+            seen, text = joined(state.text), message.get("content")
+            if type(text) is str and text.startswith(seen):
+                message = {**message, "content": text[len(seen) :]}
+            if state.reasoning or state.blocks:
+                message = {key: value for key, value in message.items() if not key.startswith("reasoning")}
+        state.whole = state.whole or not state.progress
         state.take(message, base, self._place, self._verbatim, whole=False)
 
     # -- whole bodies --------------------------------------------------------------------------------------------
@@ -113,11 +115,11 @@ class Decoder(Base):
     def on_body(self, body: Any) -> None:
         """A whole completion, or an error."""
         self._identity(body)
-        self._at = (0, len(self.slice_bytes()))
+        self._end = len(self.slice_bytes())
         usage = body.get("usage")
         if type(usage) is dict:
             self._usage = usage
-        self._beside(body, None, *self._at)
+        self._beside(body, None, 0, self._end)
         choices = body.get("choices")
         for i, choice in enumerate(choices if isinstance(choices, list) else ()):
             if type(choice) is not dict:
@@ -128,8 +130,6 @@ class Decoder(Base):
             if type(message) is dict:
                 state.take(message, ("choices", i, key), self._place, self._verbatim, whole=True)
             self._ending(state, body, choice, choice.get("finish_reason"), self.body_at(f"/choices/{i}/finish_reason"))
-            if choice.get(FILTERS):
-                self._filters(state, choice, self.body_at(f"/choices/{i}/{FILTERS}"))
 
     # -- beside the message --------------------------------------------------------------------------------------
 
@@ -143,6 +143,8 @@ class Decoder(Base):
         for name in BODY_WORDS:
             if event.get(name) is not None:
                 self._words[name] = _word(event[name])
+        if choice.get(FILTERS):
+            self._filters(state, choice, replace(at, pointer=f"{(at.pointer or '').rpartition('/')[0]}/{FILTERS}"))
         groq = event.get("x_groq")
         usage = event.get("usage") or choice.get("usage") or (groq.get("usage") if type(groq) is dict else None)
         if usage and type(usage) is dict:
@@ -168,7 +170,8 @@ class Decoder(Base):
         for word in BODY_WORDS:
             if event.get(word) is not None:
                 self._words[word] = _word(event[word])
-        self._empty_at = at if event.get("choices") == [] else None
+        if event.get("choices") == []:
+            self._empty_at, self._progress = at, sum(choice.progress for choice in self._choices)
 
     def _failure(self, event: Mapping[str, Any], name: str | None, at: At) -> None:
         error = read_error(event) or (read_error(event, 400) if name == "error" else None)
@@ -189,18 +192,22 @@ class Decoder(Base):
         self._named = self._id is not None and self._model is not None
 
     def _open(self, index: Any) -> Choice:
-        state = self._choices[index] = Choice(index, self._note)
+        state = self._states.get(index or 0)
+        if state is None:
+            state = self._states[index or 0] = Choice(index or 0, self._note)
+            self._choices.append(state)
+        self._states[index] = state  # a choice without an index is the first one
         return state
 
     def _note(self, rule: str, message: str, at: At | None = None) -> None:
         if message not in self._noted:
             self._noted.add(message)
-            self.find(rule, message, at or At(Part.BODY, *self._at), _QUIRKS.get(rule, Severity.WARNING))
+            self.find(rule, message, at or At(Part.BODY, self._start, self._end), _QUIRKS.get(rule, Severity.WARNING))
 
     def _place(self, *path: str | int) -> At:
         if self.slice_bytes():
             return self.body_at(pointer(*path))
-        return At(Part.BODY, *self._at, pointer(*path))
+        return At(Part.BODY, self._start, self._end, pointer(*path))
 
     def _verbatim(self, *path: str | int) -> str | None:
         data = self.slice_bytes() or self.payload
@@ -210,15 +217,15 @@ class Decoder(Base):
 
     def build(self) -> ChatResponse:
         """The response of the first choice, or of several that are one answer in pieces."""
-        read = pick(self._choices.values(), self.n)
+        read = pick(self._choices, self.n)
         if len(read) > 1:
-            self._note(f"{API}.choices_merged", "one answer came in several choices; they are read as one", read[1].raw_at)
+            self._note(f"{API}.choices_merged", "one answer came in several choices and is read as one", read[1].raw_at)
         stop, earlier = settle(read, self.mapped, self.stop_reasons)
         finished = bool(stop.raw) and all(choice.raw for choice in read)
         parts = [part for choice in read for part in choice.parts(finished)]
         usage = read_usage(self._usage) if self._usage else None
-        empty = self._empty_at if not stop.raw and self._empty_at and (self._empty_at.start or 0) > self._at[0] else None
-        for rule, message, at, severity in remarks(read, parts, usage, empty):
+        ended = self._progress == sum(choice.progress for choice in self._choices) and not stop.raw
+        for rule, message, at, severity in remarks(read, parts, usage, self._empty_at if ended else None):
             self.find(rule, message, at, severity)
         return ChatResponse(
             api=API,

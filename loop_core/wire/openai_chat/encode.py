@@ -6,7 +6,6 @@ JSON (object arguments, blocks that are not interpreted) goes out as it came.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -22,6 +21,7 @@ from loop_core.values import (
     TextPart,
     ToolCall,
 )
+from loop_core.wire.openai_chat.jsontext import Raw, dump
 from loop_core.wire.openai_chat.table import (
     API,
     BODY_WORDS,
@@ -38,12 +38,6 @@ _KNOWN = {*CHOICE_WORDS, *BODY_WORDS, *ERROR_WORDS, EARLIER, FILTERS, PROMPT_FIL
 _LISTS = frozenset(MESSAGE_BLOCKS) - {"audio"}
 
 
-class Raw(str):
-    """JSON that is written as it stands."""
-
-    __slots__ = ()
-
-
 def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> Iterator[bytes]:
     """The body: one item when whole, one item an event when streamed, with `chunk` characters of text in each.
 
@@ -55,22 +49,6 @@ def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> 
         yield from _stream(response, max(1, chunk))
     else:
         yield dump(_body(response)).encode()
-
-
-def dump(value: Any) -> str:
-    """JSON text in which `Raw` values stand verbatim."""
-    if type(value) is Raw:
-        return str(value)
-    if isinstance(value, Mapping):
-        return "{" + ",".join(f"{json.dumps(key)}:{dump(item)}" for key, item in value.items()) + "}"
-    if isinstance(value, list):
-        return "[" + ",".join(map(dump, value)) + "]"
-    text = json.dumps(value, ensure_ascii=False)
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return json.dumps(value)  # a lone surrogate can only stand as an escape
-    return text
 
 
 # -- what cannot be carried ------------------------------------------------------------------------------------------
@@ -92,6 +70,8 @@ def _losses(response: ChatResponse, stream: bool) -> Iterator[tuple[str, str]]:
         yield f"native.{EARLIER}", "a whole body has one finish reason"
     if response.error is None and any(name in response.native for name in ERROR_WORDS):
         yield "native.failed_generation", "there is no error to hold it"
+    if not stream and sum(type(part) is OpaquePart and part.type == "message.audio" for part in response.parts) > 1:
+        yield "opaque.message.audio", "a whole message holds one sound"
     for part in response.parts:
         if type(part) is OpaquePart and not _fits(part):
             yield f"opaque.{part.type}", f"a chat completion has no block {part.type!r}"
@@ -275,7 +255,9 @@ def _stream(response: ChatResponse, chunk: int) -> Iterator[bytes]:
 
 
 def _event(value: Mapping[str, Any]) -> bytes:
-    return b"data: " + dump(value).encode() + b"\n\n"
+    # Verbatim JSON may hold line breaks; they come back, because the lines of one event are joined by them.
+    lines = dump(value).replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    return "".join(f"data: {line}\n" for line in lines).encode() + b"\n"
 
 
 def _deltas(response: ChatResponse, chunk: int) -> Iterator[dict[str, Any]]:
@@ -309,7 +291,8 @@ def _reasoning_deltas(response: ChatResponse, chunk: int) -> Iterator[dict[str, 
         key = "summary" if "summary" in detail else "text"
         for piece in _pieces(detail.pop(key, ""), chunk):
             yield {"reasoning_details": [{"type": detail["type"], key: piece, "index": detail["index"]}]}
-        yield {"reasoning_details": [detail]}
+        if len(detail) > 2:
+            yield {"reasoning_details": [detail]}
 
 
 def _call_deltas(call: ToolCall, chunk: int) -> Iterator[dict[str, Any]]:

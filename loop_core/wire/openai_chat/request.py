@@ -46,10 +46,9 @@ def read_request(body: Mapping[str, Any], url: str = "") -> Request:
     model = _word(body.get("model")) or (unquote(deployment.group(1)) if deployment else None)
     messages = body.get("messages")
     read = [_message(item) for item in messages if isinstance(item, Mapping)] if isinstance(messages, list) else []
-    first = [message for message in read if message.role is Role.SYSTEM]
     return Request(
         api=API,
-        messages=(*first, *(message for message in read if message.role is not Role.SYSTEM)),
+        messages=tuple(read),
         model=model,
         tools=tuple(_tools(body)),
         tool_choice=_choice(body.get("tool_choice", body.get("function_call"))),

@@ -1,6 +1,6 @@
 """Chat Completions as data: stop words, where other words about the end stand, paths, what the format cannot carry.
 
-Owns no reading of bytes. Words of single servers (vLLM's `abort`, Mistral's `model_length`, …) are profiles and not here.
+Owns no reading of bytes. Words of single servers (vLLM's `abort`, Mistral's `model_length`) are profiles, not here.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ _SDK = "openai 3.54.0 types/chat/chat_completion.py"
 _ALIAS = "aliases seen in the wild: pi-ai openai-completions.js:1197; ironclaw PR#5665; agentao PR#125"
 
 REFUSAL = "message.refusal"
-FILTERED = "content_filter_results.filtered"
+FILTERS = "content_filter_results"
+PROMPT_FILTERS = "prompt_filter_results"
+FILTERED = f"{FILTERS}.filtered"
 
 STOP_REASONS: Mapping[str, Mapped] = {
     "stop": Mapped(Stop.END_TURN, None, _SDK),
@@ -29,8 +31,8 @@ STOP_REASONS: Mapping[str, Mapped] = {
     "end": Mapped(Stop.END_TURN, None, _ALIAS),
     "max_tokens": Mapped(Stop.MAX_TOKENS, None, _ALIAS),
     "max_output_tokens": Mapped(Stop.MAX_TOKENS, None, _ALIAS),
-    REFUSAL: Mapped(Stop.SAFETY_BLOCKED, "refusal", "openai types/chat/chat_completion_message.py: finish_reason is stop"),
-    FILTERED: Mapped(Stop.SAFETY_BLOCKED, "content_filter_results", "Azure: choices[].content_filter_results.*.filtered"),
+    REFUSAL: Mapped(Stop.SAFETY_BLOCKED, "refusal", "openai 3.54.0 types/chat/chat_completion_message.py"),
+    FILTERED: Mapped(Stop.SAFETY_BLOCKED, FILTERS, "Azure: choices[].content_filter_results.*.filtered"),
 }
 """Native word -> mapped reason; the last two are fields that outrank a clean word."""
 
@@ -48,9 +50,6 @@ ERROR_WORDS: tuple[str, ...] = ("failed_generation",)
 
 EARLIER = "earlier_finish_reason"
 """Our name, in `native`, for a finish reason that a later one replaced."""
-
-FILTERS = "content_filter_results"
-PROMPT_FILTERS = "prompt_filter_results"
 
 REASONING_FIELDS: tuple[str, ...] = ("reasoning_content", "reasoning", "reasoning_text")
 """Where compatible servers put thinking; some fill two with the same text, so the first that is not empty counts."""

@@ -51,7 +51,7 @@ class Decoder(BaseDecoder):
 
     def on_event(self, event: Any, name: str | None, start: int, end: int) -> None:
         """One event; the pieces of a text or a payload are only appended."""
-        kind = event.get("type") or name
+        kind = event.get("type") or name or ""
         delta = DELTAS.get(kind)
         if delta is not None:
             key = (event.get("output_index"), delta[0], event.get(delta[1]))
@@ -112,7 +112,7 @@ class Decoder(BaseDecoder):
             old.replace(value, self.payload, ("item",), at)
 
     def _response(self, response: Mapping[str, Any], kind: Any, start: int, end: int) -> None:
-        status = _word(response.get("status"))
+        status = text_of(response.get("status"))
         if response.get("background") is True:
             self.background = True
         at = At(Part.BODY, start, end, "/response/status")
@@ -133,7 +133,7 @@ class Decoder(BaseDecoder):
             self.find("openai_responses.terminal_conflict", f"the last event says {terminal}, its status {status}", at)
             status = terminal
         elif terminal == "completed" != status:
-            self.find("openai_responses.terminal_conflict", f"the last event says {terminal}, its status {status[:40]}", at)
+            self.find("openai_responses.terminal_conflict", f"the last event says {terminal}, not {status[:40]}", at)
         self._last, self._ended = response, True
         self._end(status, at, "/response")
         if isinstance(response.get("error"), Mapping):
@@ -146,7 +146,7 @@ class Decoder(BaseDecoder):
 
     def _end(self, status: str | None, at: At, prefix: str) -> None:
         details = self._last.get("incomplete_details")
-        reason = _word(details.get("reason")) if isinstance(details, Mapping) else None
+        reason = text_of(details.get("reason")) if isinstance(details, Mapping) else None
         self._status, self._reason = status, reason
         self.raw, self.raw_at = status, at
         if status == "incomplete" and reason:
@@ -154,7 +154,8 @@ class Decoder(BaseDecoder):
             self.raw_at = At(at.part, at.start, at.end, f"{prefix}/incomplete_details/reason")
 
     def _failure(self, event: Mapping[str, Any], start: int, end: int) -> None:
-        error = read_error({"error": event.get("error") or {"message": event.get("message"), "code": event.get("code")}})
+        flat = {"message": event.get("message"), "code": event.get("code")}
+        error = read_error({"error": event.get("error") or flat})
         if error is not None:
             self.fail(error, At(Part.BODY, start, end))
 
@@ -165,7 +166,7 @@ class Decoder(BaseDecoder):
         if body.get("background") is True:
             self.background = True
         self._last, self._ended = body, True
-        status = _word(body.get("status"))
+        status = text_of(body.get("status"))
         details = body.get("incomplete_details")
         named = status == "incomplete" and isinstance(details, Mapping) and details.get("reason")
         at = self.body_at("/incomplete_details/reason" if named else "/status")
@@ -198,7 +199,7 @@ class Decoder(BaseDecoder):
             lost = call_id(item.value)
             if lost and lost not in named and item.value.get("id") not in named:
                 # Calls are known by an id that must be answered, so one that the end forgets is not simply gone.
-                self.find("openai_responses.call_omitted", "the final response leaves out a call that was streamed", item.at)
+                self.find("openai_responses.call_omitted", "the end leaves out a call that was streamed", item.at)
                 item.done = False
                 merged.append(item)
         return merged
@@ -244,7 +245,8 @@ class Decoder(BaseDecoder):
         if self._cut_item:
             native["output.status"] = "incomplete"
         filters = self._last.get("content_filters")
-        if any(isinstance(f, Mapping) and f.get("blocked") is True for f in (filters if isinstance(filters, list) else ())):
+        given = filters if isinstance(filters, list) else []
+        if any(isinstance(found, Mapping) and found.get("blocked") is True for found in given):
             native["content_filters.blocked"] = "true"
         error = self._last.get("error")
         steer: Any = error
@@ -256,7 +258,7 @@ class Decoder(BaseDecoder):
 
     def _stop(self, refusal: str, parts: list[Any], native: Mapping[str, str]) -> StopReason:
         raw = self.raw
-        if self.background and raw in BACKGROUND:
+        if self.background and raw is not None and raw in BACKGROUND:
             row = BACKGROUND[raw]
             return StopReason(row.stop, raw, row.detail, (Evidence(f"{API}.background", self.raw_at, raw),))
         stop = self.mapped(raw, self.raw_at)
@@ -268,7 +270,7 @@ class Decoder(BaseDecoder):
         elif "content_filters.blocked" in native:
             word = "content_filters.blocked"
         elif "output.status" in native:
-            word = "incomplete"
+            word = f"output.status:{native['output.status']}"
         elif refusal and not any(type(part) is TextPart and part.text for part in parts):
             word = "refusal"
         if word is None:
@@ -276,10 +278,6 @@ class Decoder(BaseDecoder):
         row = STOP_REASONS.get(word, STOP_REASONS["incomplete"])
         seen = Evidence(f"{API}.{word}", self.raw_at, refusal[:200])
         return StopReason(row.stop, raw, row.detail, (*stop.evidence, seen))
-
-
-def _word(value: Any) -> str | None:
-    return value if value is None or type(value) is str else str(value)
 
 
 def _index(value: Any) -> int:

@@ -24,7 +24,6 @@ from loop_core.values import (
 from loop_core.wire.jsonslice import slice_of
 from loop_core.wire.openai_responses.table import CLIENT_ITEMS, KNOWN_RESULTS, SERVER_ITEMS, runs_itself
 
-
 _DIFFER = "the pieces of a call are not what its end repeats"
 
 
@@ -94,8 +93,8 @@ def closes(value: Mapping[str, Any], ended: bool) -> bool:
 
 def read(item: Item, ended: bool, answered: frozenset[str]) -> Read:
     """The parts of one item."""
-    kind = item.value.get("type")
-    if kind == "message" or (kind is None and "content" in item.value):
+    kind = str(item.value.get("type"))
+    if kind == "message" or (kind == "None" and "content" in item.value):
         return _message(item)
     if kind == "function_call":
         return _function(item, ended)
@@ -111,9 +110,9 @@ def read(item: Item, ended: bool, answered: frozenset[str]) -> Read:
         return Read((_whole(item, CLIENT_ITEMS[kind], CallKind.CUSTOM, ended),))
     quirk = None
     if kind not in KNOWN_RESULTS:
-        quirk = ("openai_responses.unknown_item", f"an output item is of an unknown type: {str(kind)[:80]}",
+        quirk = ("openai_responses.unknown_item", f"an output item is of an unknown type: {kind[:80]}",
                  Severity.INFO)
-    return Read((OpaquePart(str(kind), item.verbatim()),), quirk=quirk)
+    return Read((OpaquePart(kind, item.verbatim()),), quirk=quirk)
 
 
 def call_id(value: Mapping[str, Any]) -> str | None:
@@ -224,6 +223,7 @@ def _same(one: str, other: str, field: str) -> bool:
 
 def _whole(item: Item, name: str, kind: CallKind, ended: bool) -> ToolCall:
     value = item.value
-    return ToolCall(call_id(value) or (text_of(value.get("id")) if value.get("type") == "mcp_approval_request" else None),
-                    name, item.verbatim(), item.done and closes(value, ended), kind, ArgsForm.OBJECT,
-                    text_of(value.get("status")), text_of(value.get("id")), at=item.at)
+    own = text_of(value.get("id"))
+    answer = call_id(value) or (own if value.get("type") == "mcp_approval_request" else None)
+    return ToolCall(answer, name, item.verbatim(), item.done and closes(value, ended), kind, ArgsForm.OBJECT,
+                    text_of(value.get("status")), own, at=item.at)

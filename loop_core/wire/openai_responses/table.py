@@ -1,6 +1,6 @@
 """The Responses format as data: stop words, which items the client must answer, paths, and what it cannot carry.
 
-Owns no reading of bytes. The native word is the status, with its reason where it has one: `incomplete:max_output_tokens`.
+Owns no reading of bytes. The native word is the status, with its reason if it has one: `incomplete:max_output_tokens`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _REASON = "openai 3.54.0 types/responses/response.py IncompleteDetails"
 
 STOP_REASONS: Mapping[str, Mapped] = {
     "completed": Mapped(Stop.END_TURN, None, _STATUS),
-    "incomplete": Mapped(Stop.INTERRUPTED, None, f"{_STATUS}; the reason is null: a cut of unknown kind (hermes #91770)"),
+    "incomplete": Mapped(Stop.INTERRUPTED, None, f"{_STATUS}; the reason is null: a cut of any kind (hermes #91770)"),
     "incomplete:max_output_tokens": Mapped(Stop.MAX_TOKENS, None, _REASON),
     "incomplete:max_messages": Mapped(Stop.MAX_TOKENS, "max_messages", _REASON),
     "incomplete:content_filter": Mapped(Stop.SAFETY_BLOCKED, "content_filter", _REASON),
@@ -28,10 +28,11 @@ STOP_REASONS: Mapping[str, Mapped] = {
     "cancelled": Mapped(Stop.CANCELLED, None, _STATUS),
     "queued": Mapped(Stop.PAUSED, "poll", f"{_STATUS}: only background responses wait"),
     "in_progress": Mapped(Stop.INTERRUPTED, None, f"{_STATUS}: in the foreground the stream ended early"),
+    "output.status:incomplete": Mapped(Stop.MAX_TOKENS, "item", "openai response_function_tool_call.py"),
     "refusal": Mapped(Stop.SAFETY_BLOCKED, "refusal", "openai types/responses/response_output_refusal.py"),
     "content_filters.blocked": Mapped(Stop.SAFETY_BLOCKED, "content_filters", "Azure: content_filters[].blocked"),
 }
-"""Native word -> mapped reason; the last two are contents that outrank `completed`."""
+"""Native word -> mapped reason; the last three are contents that outrank `completed`."""
 
 BACKGROUND: Mapping[str, Mapped] = {
     "in_progress": Mapped(Stop.PAUSED, "poll", f"{_STATUS}: a background response is still being made"),

@@ -1,0 +1,264 @@
+"""The generated parts of the documents: each function renders one table or diagram of the engine as Markdown.
+
+Nothing is told here that the engine does not hold: rows come from its tables, words from its docstrings, and what the
+gate and the events do is shown by running them.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
+from enum import StrEnum
+from typing import Any
+
+from examples import GATE_CASES, WORDS_TRIED, Tried, records, try_call
+
+from loop_core import classify, moves
+from loop_core import events as engine_events
+from loop_core import gate as engine_gate
+from loop_core.limits import DEFAULT_TOKEN_FACTOR, GUARDS, OPTIONAL, RANGES, SCOPES, Limits
+from loop_core.machine import TRANSITIONS
+from loop_core.policy import POLICIES, STRICT, Policy, Signal
+from loop_core.seam import Decision, Method
+from loop_core.turn import ENDED, State
+from loop_core.values import Stop
+from loop_core.wire import FORMATS, profiles as speakers, wire
+from loop_core.wire.base import Mapped
+from loop_core.wire.failures import MARKS, RETRYABLE_STATUS
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A Markdown table."""
+    lines = [_row(head), _row(["---"] * len(head)), *(_row([str(cell) for cell in row]) for row in rows)]
+    return "\n".join(lines)
+
+
+def _row(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
+
+
+def code(text: object) -> str:
+    """Text in the type of code; nothing for nothing."""
+    return f"`{text}`" if text not in (None, "") else ""
+
+
+def docs_of(owner: type) -> dict[str, str]:
+    """The docstrings that stand below the fields or members of a class."""
+    body = ast.parse(textwrap.dedent(inspect.getsource(owner))).body[0]
+    assert isinstance(body, ast.ClassDef)
+    found: dict[str, str] = {}
+    for before, after in zip(body.body, body.body[1:], strict=False):
+        target = before.target if isinstance(before, ast.AnnAssign) else None
+        if isinstance(before, ast.Assign):
+            target = before.targets[0]
+        said = after.value if isinstance(after, ast.Expr) else None
+        if isinstance(target, ast.Name) and isinstance(said, ast.Constant) and isinstance(said.value, str):
+            found[target.id] = " ".join(said.value.split())
+    return found
+
+
+def _members(kind: type[StrEnum]) -> list[tuple[str, str]]:
+    said = docs_of(kind)
+    return [(code(member.value), said.get(member.name, "")) for member in kind]
+
+
+def _first_line(function: object) -> str:
+    return (inspect.getdoc(function) or "").split("\n", 1)[0]
+
+
+# -- stop reasons ----------------------------------------------------------------------------------------------------
+
+
+def words() -> str:
+    """The normalized words, and where each leads under `strict`."""
+    def way(signal: Signal) -> str:
+        row = TRANSITIONS[State.EVALUATE_STOP, signal]
+        return f"{row.to.value}, {code(row.terminal)}" if row.terminal else row.to.value
+
+    said = docs_of(Stop)
+    rows = []
+    for word in Stop:
+        plain, with_calls = STRICT.signals[word]
+        rows.append((code(word.value), said.get(word.name, ""), way(plain), way(with_calls)))
+    return table(("word", "meaning", "without calls leads to", "with calls leads to"), rows)
+
+
+def _mapped(rows: Mapping[str, Mapped]) -> str:
+    return table(("native word", "mapped to", "detail", "source"), (
+        (code(word), code(row.stop.value), code(row.detail), row.source) for word, row in rows.items()
+    ))
+
+
+def formats() -> str:
+    """The stop-reason table of every wire format."""
+    return "\n\n".join(f"### {api}\n\n{_mapped(wire(api).STOP_REASONS)}" for api in FORMATS)
+
+
+def judge_rules() -> str:
+    """The corrections, in order."""
+    return table(("order", "rule", "what it sees"), (
+        (number, code(f"judge.{name}"), _first_line(rule)) for number, (name, rule) in enumerate(classify.RULES, start=1)
+    ))
+
+
+def error_marks() -> str:
+    """What an error body's words say, and which statuses are worth a retry."""
+    rows = table(("rule", "mapped to", "detail", "seen at"), (
+        (code(mark.rule), code(mark.stop.value), code(mark.detail), mark.source) for mark in MARKS
+    ))
+    statuses = ", ".join(str(status) for status in sorted(RETRYABLE_STATUS))
+    return f"{rows}\n\nEvery other error is `error`; HTTP statuses that make it retryable: {statuses}."
+
+
+# -- the machine -----------------------------------------------------------------------------------------------------
+
+
+def machine() -> str:
+    """The state diagram, drawn from the transition table."""
+    arrows: dict[tuple[State, State], list[str]] = {}
+    for (state, signal), row in TRANSITIONS.items():
+        arrows.setdefault((state, row.to), []).append(signal.value)
+    lines = ["```mermaid", "stateDiagram-v2", f"    [*] --> {State.REQUEST.value}"]
+    lines += [f"    {one.value} --> {other.value}: {' / '.join(signals)}" for (one, other), signals in arrows.items()]
+    lines += [f"    {state.value} --> [*]" for state in State if state in ENDED]
+    return "\n".join([*lines, "```"])
+
+
+def transitions() -> str:
+    """Every row of the transition table."""
+    return table(("state", "signal", "next state", "terminal reason"), (
+        (state.value, code(signal.value), row.to.value, code(row.terminal))
+        for (state, signal), row in TRANSITIONS.items()
+    ))
+
+
+def limits() -> str:
+    """Every limit with its default, its range and what it bounds."""
+    said = docs_of(Limits)
+    rows = []
+    for field in fields(Limits):
+        default = getattr(Limits(), field.name)
+        shown = f"{default:,}" if isinstance(default, int) else str(default)
+        if default is None and field.name in OPTIONAL:
+            shown = f"{DEFAULT_TOKEN_FACTOR} × initial max_tokens"
+        allowed = ", ".join(SCOPES)
+        if field.name in RANGES:
+            allowed = "{:,} to {:,}".format(*RANGES[field.name])
+        rows.append((code(field.name), shown, allowed, said.get(field.name, "")))
+    return table(("limit", "default", "allowed", "what it bounds"), rows)
+
+
+def guards() -> str:
+    """Every guard: where it looks, which limit it compares, and how the turn then ends."""
+    return table(("guard", "asked in", "limit", "terminal reason", "source"), (
+        (guard.name, _place(guard.place), code(guard.limit), code(guard.terminal), guard.source) for guard in GUARDS
+    ))
+
+
+def _place(name: str) -> str:
+    return next(state.value for state, place in moves._GUARDED.items() if place == name)
+
+
+def terminals() -> str:
+    """Every terminal reason, where it ends and what the operator is told."""
+    ends: dict[str, list[str]] = {}
+    for row in TRANSITIONS.values():
+        if row.terminal is not None and row.to.value not in ends.setdefault(row.terminal, []):
+            ends[row.terminal].append(row.to.value)
+    return table(("terminal reason", "decided in", "notice"), (
+        (code(terminal), ", ".join(states), moves.NOTICES.get(terminal, "none")) for terminal, states in ends.items()
+    ))
+
+
+def methods() -> str:
+    """How a segment can be asked for."""
+    return table(("method", "meaning"), _members(Method))
+
+
+def seams() -> str:
+    """What can be decided at a seam."""
+    return table(("decision", "meaning"), _members(Decision))
+
+
+def policies() -> str:
+    """What each preset believes."""
+    return "\n\n".join(_policy(policy) for policy in POLICIES.values())
+
+
+def _policy(policy: Policy) -> str:
+    told = [f"{word.value} → {taken.value}" for word, taken in policy.reason_map.items()]
+    changed = [
+        f"{word.value} → {plain.value} / {with_calls.value}"
+        for word, (plain, with_calls) in policy.signals.items() if (plain, with_calls) != STRICT.signals[word]
+    ]
+    rows = [
+        ("reads the reason", policy.reads.value),
+        ("takes a word for another", "; ".join(told) or "no"),
+        ("signals other than strict's (without / with calls)", "; ".join(changed) or "none"),
+        ("runs calls that are", policy.dispatch.value),
+        ("continues by", ", ".join(method.value for method in policy.methods) or "never"),
+        ("takes a missing reason at the cap for a cut", "yes" if policy.cap_evidence else "no"),
+        ("seams", policy.seam.value),
+        ("follows", "; ".join(policy.cites)),
+    ]
+    return f"### {policy.name}\n\n{policy.title}.\n\n{table(('belief', 'value'), rows)}"
+
+
+# -- events ----------------------------------------------------------------------------------------------------------
+
+
+def events() -> str:
+    """The fields of every structured event, as a run of the machine emits them."""
+    made: dict[str, dict[str, Any]] = {}
+    for record in records():
+        made.setdefault(record["event"], record)
+    return table(("event", "fields, with the values of an example"), (
+        (code(name), ", ".join(f"{field} {code(repr(value))}" for field, value in record.items() if field != "event"))
+        for name, record in sorted(made.items())
+    ))
+
+
+def metrics() -> str:
+    """What is folded from the events."""
+    said = docs_of(engine_events.Metrics)
+    return table(("metric", "meaning"), (
+        (code(field.name), said.get(field.name, "")) for field in fields(engine_events.Metrics)
+    ))
+
+
+# -- the gate --------------------------------------------------------------------------------------------------------
+
+
+def gate() -> str:
+    """What the gate says of each kind of call under each word, found by asking it."""
+    return table(("the call", *(code(word) for word in WORDS_TRIED)), (
+        (name, *(_verdict(try_call(case, word)) for word in WORDS_TRIED)) for name, case in GATE_CASES.items()
+    ))
+
+
+def _verdict(tried: Tried) -> str:
+    tightened = f", read as {code(tried.effective)}" if tried.effective != tried.mapped else ""
+    return f"**{tried.verdict.admission.value}** {code(tried.verdict.rule)}{tightened}"
+
+
+def held() -> str:
+    """Why a word does not authorise a call."""
+    return table(("effective reason", "why its calls are held"), (
+        (code(word.value), why) for word, why in engine_gate.WHY_REASON.items()
+    ))
+
+
+# -- profiles --------------------------------------------------------------------------------------------------------
+
+
+def profiles() -> str:
+    """Who speaks a format, and what is known of them."""
+    raise NotImplementedError
+
+
+def profile_words() -> str:
+    """The stop words that single servers have of their own."""
+    raise NotImplementedError

@@ -1,0 +1,201 @@
+"""The command line: argument parsing and exit codes, nothing else.
+
+    inspector [PATH…]            opens the app; without a path, a picker with the embedded samples
+    inspector explain PATH…      the same facts as linear text, or as one JSON document
+    inspector replay PATH…       a re-run over the recording with other limits or another policy
+    inspector samples            lists the embedded sample sessions
+
+Exit codes: 0 read, whatever was found; 2 bad usage or an input that is unreadable.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from inspector import __version__
+from loop_core.errors import LoopError
+
+if TYPE_CHECKING:
+    from inspector.replay import Settings
+    from inspector.report.facts import View
+    from inspector.sessions.values import Loaded
+
+READ, UNREADABLE = 0, 2
+
+
+class Inspector(click.Group):
+    """Takes `inspector PATH…` for `inspector view PATH…`: a first word that is no command is a path."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Puts `view` before arguments that begin with a path, or with nothing at all."""
+        own = {name for param in self.params for name in param.opts} | {"--help", "-h", "--version"}
+        first = next((arg for arg in args if not arg.startswith("-") or arg == "-"), None)
+        if not any(arg in own for arg in args[:1]) and (first is None or first not in self.commands):
+            args = ["view", *args]
+        return super().parse_args(ctx, args)
+
+
+CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 80}
+
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def _paths(required: bool) -> Callable[[Command], Command]:
+    return click.argument("paths", nargs=-1, required=required, metavar="PATH…" if required else "[PATH…]")
+
+
+def _reading(command: Command) -> Command:
+    for option in (
+        click.option("--profile", metavar="NAME", help="Who speaks, if the host does not tell (vllm, openrouter…)."),
+        click.option("--api", metavar="ID", help="The wire format, if the content does not tell."),
+    ):
+        command = option(command)
+    return command
+
+
+_POLICY = click.option("--policy", default="strict", metavar="NAME", help="What the loop believes: strict, pi-presence.")
+
+
+@click.group(cls=Inspector, context_settings=CONTEXT, invoke_without_command=True)
+@click.version_option(__version__, prog_name="loop-inspector")
+def main() -> None:
+    """The debugger for agent turns: why a response stopped, and what the loop did.
+
+    \b
+    inspector                      pick an embedded sample session
+    inspector some.har             open recorded traffic
+    inspector explain some.har     the same as text (--json for programs)
+    inspector replay some.har --set continuation_max_attempts=5
+    """
+
+
+@main.command(name="view", context_settings=CONTEXT)
+@_paths(required=False)
+@_reading
+@_POLICY
+@click.option("--ascii", "plain", is_flag=True, help="Draw with ASCII characters only.")
+def view_command(paths: Sequence[str], api: str | None, profile: str | None, policy: str, plain: bool) -> None:
+    """Opens the app on recorded sessions; without a path, on a picker."""
+    import os
+
+    os.environ.setdefault("TEXTUAL_FPS", "120")  # read when Textual is imported: smoother keys for no more CPU
+    _named_policy(policy)
+    if paths and not _terminal():
+        raise click.UsageError("the app needs a terminal; `inspector explain` gives the same as text")
+    from inspector.tui.app import run
+
+    sys.exit(run(list(paths), api=api, profile=profile, ascii=plain, policy=policy))
+
+
+@main.command(context_settings=CONTEXT)
+@_paths(required=True)
+@_reading
+@_POLICY
+@click.option("--json", "as_json", is_flag=True, help="One JSON document (loop-inspector/explain/1).")
+def explain(paths: Sequence[str], api: str | None, profile: str | None, policy: str, as_json: bool) -> None:
+    """Explains recorded sessions as linear text, the verdict first."""
+    from inspector.replay import Settings
+
+    loaded, shown = _open(paths, api, profile, Settings(policy=_named_policy(policy)))
+    if as_json:
+        from inspector.report.document import document
+
+        _write_json(document(shown))
+    else:
+        from inspector.report.text import text
+
+        _write(text(shown))
+    sys.exit(_complain(loaded))
+
+
+@main.command(context_settings=CONTEXT)
+@_paths(required=True)
+@_reading
+@_POLICY
+@click.option("--set", "assignments", multiple=True, metavar="NAME=VALUE",
+              help="A limit, such as continuation_max_attempts=5, or max_tokens; may be repeated.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document (loop-inspector/replay/1).")
+def replay(  # noqa: PLR0913 - one parameter an option
+    paths: Sequence[str], api: str | None, profile: str | None, policy: str, assignments: Sequence[str], as_json: bool
+) -> None:
+    """Runs recorded turns again under other limits or another policy, beside the original."""
+    from inspector.branch import branch, parse_assignments, settings_of
+    from inspector.replay import Settings
+    from inspector.report import comparison
+
+    settings = settings_of(parse_assignments(assignments), Settings(policy=_named_policy(policy)))
+    loaded, original = _open(paths, api, profile, Settings())
+    made = branch(original, settings)
+    if as_json:
+        _write_json(comparison.values(made))
+    else:
+        _write(comparison.text(made))
+    sys.exit(_complain(loaded))
+
+
+@main.command(context_settings=CONTEXT)
+def samples() -> None:
+    """Lists the embedded sample sessions with their paths."""
+    from inspector.report.inert import one_line
+    from inspector.sessions.samples import samples as embedded
+
+    for sample in embedded():
+        _write(f"{sample.path}  {one_line(sample.title)}\n")
+
+
+def _named_policy(name: str) -> Any:
+    from loop_core.policy import named
+
+    return named(name)
+
+
+def _open(paths: Sequence[str], api: str | None, profile: str | None, settings: Settings) -> tuple[Loaded, View]:
+    from inspector.replay import open_case, replay
+    from inspector.report.facts import view
+    from inspector.sessions import open_paths
+
+    stdin = sys.stdin.buffer.read() if "-" in paths else None
+    loaded = open_paths(list(paths), api=api, profile=profile, stdin=stdin)
+    return loaded, view(replay(open_case(loaded), settings))
+
+
+def _complain(loaded: Loaded) -> int:
+    """Says on standard error what could not be read; the exit code."""
+    from inspector.report.inert import one_line
+
+    errors = [given.error for given in loaded.inputs if given.error]
+    for error in errors:
+        click.echo(f"inspector: {one_line(error)}", err=True)
+    return UNREADABLE if errors else READ
+
+
+def _terminal() -> bool:
+    return sys.stdout.isatty()
+
+
+def _write(text: str) -> None:
+    sys.stdout.write(text)
+
+
+def _write_json(value: Any) -> None:
+    import json
+
+    # Escaped to ASCII: whatever a transcript holds, no terminal and no pipe takes it for a command.
+    sys.stdout.write(json.dumps(value, ensure_ascii=True, indent=1) + "\n")
+
+
+def run() -> None:
+    """The entry point: every expected failure is one line and exit code 2."""
+    try:
+        main(standalone_mode=True)
+    except LoopError as why:
+        click.echo(f"inspector: {why}", err=True)
+        sys.exit(UNREADABLE)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(READ)

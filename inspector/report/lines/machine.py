@@ -1,0 +1,132 @@
+"""The machine, drawn from its transition table: every state, which were passed and how often, and where the cursor is.
+
+The drawing is a tree that spans `TRANSITIONS` from Request; a transition that leads back to a state already drawn is
+written beside the state it leaves. A new row of the table appears here by itself.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import cache
+
+from inspector.report.lines.spans import Line, Role, Span
+from loop_core.machine import TRANSITIONS
+from loop_core.policy import Signal
+from loop_core.trace import Step
+from loop_core.turn import State
+
+VISITED, UNVISITED, NOW = "●", "○", "▶"
+
+Edges = Mapping[State, Mapping[State, tuple[Signal, ...]]]
+
+
+@cache
+def edges() -> Edges:
+    """State -> the states it leads to, each with its signals, in the order of the table."""
+    found: dict[State, dict[State, list[Signal]]] = {state: {} for state in State}
+    for (state, signal), row in TRANSITIONS.items():
+        found[state].setdefault(row.to, []).append(signal)
+    return {state: {to: tuple(signals) for to, signals in leads.items()} for state, leads in found.items()}
+
+
+@cache
+def tree() -> tuple[tuple[str, State, tuple[State, ...]], ...]:
+    """The drawing: for each row its branches, the state, and the states that it leads back to.
+
+    A state hangs under the first state that leads to it, nearest to Request first.
+    """
+    under: dict[State, list[State]] = {state: [] for state in State}
+    drawn = {State.REQUEST}
+    queue = [State.REQUEST]
+    while queue:
+        state = queue.pop(0)
+        for to in edges()[state]:
+            if to not in drawn:
+                drawn.add(to)
+                under[state].append(to)
+                queue.append(to)
+    rows: list[tuple[str, State, tuple[State, ...]]] = []
+    _branch(State.REQUEST, "", "", under, rows)
+    return tuple(rows)
+
+
+def _branch(state: State, prefix: str, below: str, under: Mapping[State, Sequence[State]],
+            rows: list[tuple[str, State, tuple[State, ...]]]) -> None:
+    children = under[state]
+    back = tuple(to for to in edges()[state] if to not in children)
+    rows.append((prefix, state, back))
+    for order, child in enumerate(children):
+        last = order == len(children) - 1
+        _branch(child, below + ("└" if last else "├"), below + (" " if last else "│"), under, rows)
+
+
+def visits(steps: Sequence[Step], first: int, here: int) -> Counter[State]:
+    """How often each state was entered from step `first` to `here`."""
+    return Counter(step.turn.state for step in steps[first : here + 1])
+
+
+QUIET = frozenset({State.ABORT, State.UNRECORDED})
+"""Ways out that nearly every state has: not written beside each of them."""
+
+
+def panel(step: Step, visited: Mapping[State, int]) -> list[Line]:
+    """The drawing for a narrow column."""
+    lines: list[Line] = []
+    for prefix, state, back in tree():
+        mark, role = _mark(state, step.state, visited)
+        spans = [Span(f"{prefix}", Role.RULE), Span(f"{mark} ", role), Span(state.value, role)]
+        if visited.get(state, 0) > 1:
+            spans.append(Span(f" ×{visited[state]}", Role.DIM))
+        shown = [to for to in back if to not in QUIET]
+        if shown:
+            spans.append(Span(f" ↺ {shown[0].value}" if shown[0] is not State.COMPLETE else f" → {shown[0].value}", Role.RULE))
+        lines.append(tuple(spans))
+    return lines
+
+
+def _mark(state: State, now: State, visited: Mapping[State, int]) -> tuple[str, Role]:
+    if state is now:
+        return NOW, Role.HERE
+    return (VISITED, Role.PLAIN) if visited.get(state) else (UNVISITED, Role.AHEAD)
+
+
+def moves(step: Step, following: Step | None) -> list[Line]:
+    """What led into this state, and what leads out of it; the way that was taken is marked."""
+    came = [Span("by   ", Role.KEY), Span(step.signal.value if step.signal else "the first request", Role.STRONG)]
+    lines: list[Line] = [tuple(came)]
+    taken = following.signal if following is not None and following.came_from is not None else None
+    for to, signals in edges()[step.state].items():
+        for signal in signals:
+            here = signal is taken
+            lines.append((
+                Span("next " if here else "  or ", Role.KEY if here else Role.AHEAD),
+                Span(signal.value, Role.STRONG if here else Role.AHEAD),
+                Span(f" → {to.value}", Role.PLAIN if here else Role.AHEAD),
+            ))
+    if len(lines) == 1:
+        lines.append((Span("     nothing follows", Role.AHEAD),))
+    return lines
+
+
+def path(steps: Sequence[Step], first: int, here: int, end: int) -> list[Line]:
+    """The path of a run as one paragraph: what was passed, where the cursor is, what lies ahead."""
+    spans: list[Span] = []
+    for index in range(first, end):
+        role = Role.HERE if index == here else Role.PLAIN if index < here else Role.AHEAD
+        if spans:
+            signal = steps[index].signal
+            spans.append(Span(f" ─{signal.value if signal else ''}→ ", Role.DIM if index <= here else Role.AHEAD))
+        spans.append(Span(f"▶{steps[index].state.value}" if index == here else steps[index].state.value, role))
+    return [tuple(spans)]
+
+
+def sheet_lines(steps: Sequence[Step], first: int, here: int, end: int) -> list[Line]:
+    """The whole view: the drawing, the moves, and the path."""
+    step = steps[here]
+    following = steps[here + 1] if here + 1 < end else None
+    visited = visits(steps, first, here)
+    return [
+        *panel(step, visited), (), (Span("OUT OF HERE", Role.TITLE),), *moves(step, following), (),
+        (Span("PATH", Role.TITLE),), *path(steps, first, here, end),
+    ]

@@ -1,0 +1,267 @@
+"""Lines of styled text as plain values: what every screen and linear report lays out.
+
+A `Line` is a tuple of spans, a span is text and a role. Roles say what a text is, never how it looks: a screen gives
+each a colour, a headless report drops them. Knows no terminal, no Textual and no Rich. Text that comes from a
+transcript is made inert before it becomes a span; `said` does both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from enum import StrEnum
+from typing import NamedTuple
+from unicodedata import combining, east_asian_width
+
+from inspector.report.inert import inert, one_line
+
+
+class Role(StrEnum):
+    """What a piece of text is."""
+
+    PLAIN = "plain"
+    DIM = "dim"
+    STRONG = "strong"
+    TITLE = "title"
+    KEY = "key"
+    """The name of a field."""
+    RULE = "rule"
+    """A line or frame that is drawn, and the gutter beside text."""
+    OK = "ok"
+    WARN = "warn"
+    ERROR = "error"
+    RAW = "raw"
+    """The provider's own word."""
+    NORMALIZED = "normalized"
+    """Our word for it."""
+    SEAM = "seam"
+    HELD = "held"
+    HERE = "here"
+    """Where the cursor stands."""
+    PAST = "past"
+    AHEAD = "ahead"
+    """Not yet reached."""
+    ADDED = "added"
+    REMOVED = "removed"
+    MARK = "mark"
+    """The bytes or characters that a fact was read from."""
+    MATCH = "match"
+    """Found by a search."""
+
+
+class Span(NamedTuple):
+    """A piece of text and what it is."""
+
+    text: str
+    role: Role = Role.PLAIN
+
+
+Line = tuple[Span, ...]
+EMPTY: Line = ()
+
+
+def said(text: str, role: Role = Role.PLAIN, width: int | None = None) -> Span:
+    """A span of transcript text: inert, on one line, cut to `width` characters."""
+    return Span(one_line(text, width), role)
+
+
+def quoted(text: str, role: Role = Role.RAW, width: int | None = None) -> Span:
+    """The same in quotation marks."""
+    return Span(f'"{one_line(text, width)}"', role)
+
+
+def text_of(line: Line) -> str:
+    """The characters of a line."""
+    return "".join(span.text for span in line)
+
+
+LONGEST = 4_000
+"""Characters of one line; a longer paragraph is broken at a space, so that wrapping it stays cheap."""
+
+
+def paragraphs(text: str, role: Role = Role.PLAIN) -> list[Line]:
+    """Transcript text as lines, inert, tabs widened."""
+    found: list[Line] = []
+    for line in inert(text).split("\n"):
+        line = line.expandtabs(4)
+        while len(line) > LONGEST:
+            cut = line.rfind(" ", LONGEST // 2, LONGEST) + 1 or LONGEST
+            found.append((Span(line[:cut], role),))
+            line = line[cut:]
+        found.append((Span(line, role),))
+    return found
+
+
+# -- fields ----------------------------------------------------------------------------------------------------------
+
+LABEL = 15
+"""Columns of a field's name."""
+
+
+def field(name: str, *spans: Span) -> Line:
+    """One named value."""
+    return (Span(f"{name:<{LABEL}}", Role.KEY), *spans)
+
+
+def more(*spans: Span) -> Line:
+    """A further line of the field above."""
+    return (Span(" " * LABEL), *spans)
+
+
+def joined(parts: Iterable[Iterable[Span]], separator: str = " · ") -> Line:
+    """Groups of spans with a separator between them."""
+    found: list[Span] = []
+    for group in parts:
+        if found:
+            found.append(Span(separator, Role.DIM))
+        found.extend(group)
+    return tuple(found)
+
+
+# -- cells -----------------------------------------------------------------------------------------------------------
+
+Measure = Callable[[str], int]
+"""How many cells a text takes; a screen gives its own, so that both agree."""
+
+
+def cells(text: str) -> int:
+    """How many cells a terminal needs for a text."""
+    if text.isascii():
+        return len(text)
+    return sum(0 if combining(char) else 2 if east_asian_width(char) in "WF" else 1 for char in text)
+
+
+def width_of(line: Line, measure: Measure = cells) -> int:
+    """How many cells a line takes."""
+    return sum(measure(span.text) for span in line)
+
+
+def fit(text: str, width: int, measure: Measure = cells) -> int:
+    """How many characters of `text` fit into `width` cells; at least one."""
+    if text.isascii() or width <= 0:
+        return max(1, width)
+    used = 0
+    for index, char in enumerate(text):
+        used += measure(char)
+        if used > width:
+            return max(1, index)
+    return max(1, len(text))
+
+
+def clip(line: Line, width: int, measure: Measure = cells, mark: str = "…") -> Line:
+    """The line cut to `width` cells, with a mark where something is left out."""
+    if width_of(line, measure) <= width:
+        return line
+    kept: list[Span] = []
+    room = width - measure(mark)
+    for span in line:
+        size = measure(span.text)
+        if size > room:
+            if room > 0:
+                kept.append(Span(span.text[: fit(span.text, room, measure)], span.role))
+            break
+        kept.append(span)
+        room -= size
+    return (*kept, Span(mark, Role.DIM))
+
+
+def spread(left: Line, right: Line, width: int, measure: Measure = cells) -> Line:
+    """Two parts at the ends of one line; the left one is cut where both do not fit."""
+    end = width_of(right, measure)
+    room = max(0, width - end - 1)
+    shown = clip(left, room, measure)
+    gap = " " * max(1, width - end - width_of(shown, measure))
+    return (*shown, Span(gap), *right)
+
+
+def highlighted(line: Line, start: int, end: int, role: Role) -> Line:
+    """The line with the characters `start` to `end` in another role."""
+    found: list[Span] = []
+    position = 0
+    for text, own in line:
+        stop = position + len(text)
+        low, high = max(start, position), min(end, stop)
+        if low >= high:
+            found.append(Span(text, own))
+        else:
+            pieces = ((text[: low - position], own), (text[low - position : high - position], role),
+                      (text[high - position :], own))
+            found.extend(Span(*piece) for piece in pieces if piece[0])
+        position = stop
+    return tuple(found)
+
+
+def matched(line: Line, needle: str) -> Line:
+    """The line with every occurrence of `needle` marked, whatever its case."""
+    if not needle:
+        return line
+    plain_text = text_of(line)
+    text, wanted = plain_text.lower(), needle.lower()
+    if len(text) != len(plain_text):  # some capitals become two letters
+        text, wanted = plain_text, needle
+    position = text.find(wanted)
+    while position >= 0:
+        line = highlighted(line, position, position + len(wanted), Role.MATCH)
+        position = text.find(wanted, position + len(wanted))
+    return line
+
+
+# -- wrapping --------------------------------------------------------------------------------------------------------
+
+
+def wrapped(line: Line, width: int, measure: Measure = cells) -> list[Line]:
+    """The line as rows of at most `width` cells, broken at spaces; what follows hangs under its field or gutter."""
+    if width_of(line, measure) <= width:
+        return [line]
+    hang = _hang(line, width, measure)
+    rows: list[Line] = []
+    rest = line
+    while True:
+        room = width if not rows else width - width_of(hang, measure)
+        if width_of(rest, measure) <= room:
+            rows.append((*hang, *rest) if rows else rest)
+            return rows
+        at = _break(text_of(rest), room, measure)
+        head, rest = split(rest, at)
+        rows.append((*hang, *head) if rows else head)
+
+
+def _hang(line: Line, width: int, measure: Measure) -> Line:
+    """What stands before the following rows: the gutter again, or blanks under a field's name."""
+    first = line[0]
+    if first.role is Role.RULE and len(line) > 1:
+        return (first,)
+    size = measure(first.text)
+    if first.role is Role.KEY and len(line) > 1 and size * 2 < width:
+        return (Span(" " * size),)
+    blanks = len(first.text) - len(first.text.lstrip(" "))
+    return (Span(" " * blanks),) if 0 < blanks * 2 < width and blanks < len(first.text) else EMPTY
+
+
+def _break(text: str, room: int, measure: Measure) -> int:
+    most = fit(text, room, measure)
+    space = text.rfind(" ", 0, most + 1)
+    if space > most // 3 and text[:space].strip():
+        return space + 1
+    return most
+
+
+def split(line: Line, at: int) -> tuple[Line, Line]:
+    """The line in two, at a character."""
+    head: list[Span] = []
+    position = 0
+    for index, span in enumerate(line):
+        stop = position + len(span.text)
+        if stop <= at:
+            head.append(span)
+            position = stop
+            continue
+        cut = at - position
+        if cut > 0:
+            head.append(Span(span.text[:cut], span.role))
+        return tuple(head), (Span(span.text[cut:], span.role), *line[index + 1 :])
+    return tuple(head), EMPTY
+
+
+def plain(lines: Sequence[Line]) -> str:
+    """Lines as text, for a headless report."""
+    return "\n".join(text_of(line).rstrip() for line in lines)

@@ -1,0 +1,56 @@
+"""What a turn has spent against each of the four continuation limits, as gauges and as one short line."""
+
+from __future__ import annotations
+
+from inspector.report.lines.spans import Line, Role, Span
+from loop_core.events import remaining
+from loop_core.turn import Turn
+
+FULL, EMPTY = "▰", "▱"
+GAUGE = 4
+SHORT = {"attempts": "att", "tokens": "tok", "chars": "chr", "repairs": "rep"}
+
+
+def gauges(turn: Turn) -> list[Line]:
+    """One line a limit: name, gauge, and the numbers."""
+    lines: list[Line] = []
+    for _, name, used, limit in remaining(turn):
+        role = _role(used, limit)
+        filled, blank = _filled(used, limit)
+        numbers = f" {used:,} of {limit:,}" if limit is not None else f" {used:,}, no limit"
+        lines.append((
+            Span(f"{name:<9}", Role.KEY), Span(FULL * filled, role), Span(EMPTY * blank, Role.RULE),
+            Span(" " * (GAUGE - filled - blank)), Span(numbers, role),
+        ))
+    if turn.spent.tokens_assumed:
+        lines.append((Span(f"{turn.spent.tokens_assumed:,} tokens assumed", Role.DIM),))
+    return lines
+
+
+def _filled(used: int, limit: int | None) -> tuple[int, int]:
+    """Full and empty cells; a small limit is drawn cell by cell."""
+    if limit is None or limit == 0:
+        return 0, GAUGE if limit is None else 0
+    size = min(limit, GAUGE)
+    filled = min(size, -(-used * size // limit))
+    return filled, size - filled
+
+
+def _role(used: int, limit: int | None) -> Role:
+    if limit is None or used == 0:
+        return Role.PLAIN
+    return Role.ERROR if used >= limit else Role.WARN if used * 4 >= limit * 3 else Role.PLAIN
+
+
+def short(turn: Turn) -> Line:
+    """All four on one line: `att 2/3 tok 60% chr 3% rep 0/1`."""
+    spans: list[Span] = []
+    for _, name, used, limit in remaining(turn):
+        if limit is None:
+            shown = f"{used:,}"
+        elif name in ("attempts", "repairs"):
+            shown = f"{used}/{limit}"
+        else:
+            shown = f"{min(999, used * 100 // limit)}%"
+        spans += [Span(f"{' ' if spans else ''}{SHORT[name]} ", Role.DIM), Span(shown, _role(used, limit))]
+    return tuple(spans)

@@ -1,0 +1,46 @@
+"""The status line: where the cursor is, in which state, how far it can be trusted, and what was spent."""
+
+from __future__ import annotations
+
+from inspector.report.lines import spent
+from inspector.report.lines.merged import reason
+from inspector.report.lines.outline import Outline
+from inspector.report.lines.spans import Line, Role, Span, joined, width_of
+from loop_core.trace import Fidelity, Step
+from loop_core.turn import State
+
+FIDELITY = {Fidelity.RECORDED: Role.OK, Fidelity.SIMULATED: Role.WARN, Fidelity.LIVE: Role.WARN}
+
+
+def status(outline: Outline, index: int, width: int) -> Line:
+    """The line for step `index`; what does not fit is left out, the least needed first."""
+    view = outline.view
+    if not view.steps:
+        return (Span("no steps", Role.DIM),)
+    step = view.steps[index]
+    turn = outline.block_of(index).turn + 1
+    always: list[Line] = [
+        (Span("step ", Role.DIM), Span(f"{index + 1}/{len(view.steps)}", Role.STRONG)),
+        (Span("turn ", Role.DIM), Span(f"{turn}/{len(view.turns)}", Role.STRONG)),
+        (Span(step.state.value, Role.HERE),),
+        (fidelity(step),),
+    ]
+    gauge = spent.short(step.turn)
+    word = _word(step)
+    for parts in ([*always, word, gauge] if word else [*always, gauge], [*always, gauge]):
+        line = joined(parts)
+        if width_of(line) <= width:
+            return line
+    return joined([*always, gauge], " ")
+
+
+def fidelity(step: Step) -> Span:
+    """How far the step can be trusted."""
+    return Span(step.fidelity.value, FIDELITY[step.fidelity])
+
+
+def _word(step: Step) -> Line:
+    seen = step.turn.evaluated
+    if seen is None or step.state is not State.EVALUATE_STOP:
+        return ()
+    return reason(seen.response.raw_stop_reason, seen.judged.stop.normalized.value)

@@ -1,0 +1,158 @@
+"""The step list: a heading for each turn with its verdict, and a line for each step.
+
+A line says by its gutter whether the step is past, here or still ahead, by a glyph what it is, in words which state was
+entered, and in a short detail what decided it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from inspector.report.facts import View
+from inspector.report.lines import glyphs
+from inspector.report.lines.outline import Block, Outline
+from inspector.report.lines.spans import Line, Role, Span, said
+from loop_core.gate import Admission, Verdict
+from loop_core.trace import Step
+from loop_core.turn import RunTools, Send, State
+from loop_core.values import Severity
+
+SEVERITY: Mapping[Severity, Role] = {Severity.ERROR: Role.ERROR, Severity.WARNING: Role.WARN, Severity.INFO: Role.OK}
+STATE_COLUMNS = max(len(state.value) for state in State)
+
+
+def row(outline: Outline, index: int, here: int) -> Line:
+    """One row of the list, the cursor standing on step `here`."""
+    block, step = outline.at(index)
+    return heading(outline, block) if step is None else step_line(outline.view, step, here)
+
+
+def heading(outline: Outline, block: Block) -> Line:
+    """The line above a run: the turn with its verdict, or where the recorded agent went on by itself."""
+    if block.run:
+        return (Span("   ", Role.RULE), Span("the recorded agent went on", Role.WARN))
+    view = outline.view
+    turn = view.turns[block.turn]
+    verdict, role = turn.verdict, SEVERITY[turn.verdict.severity]
+    spans = [Span(f" turn {block.turn + 1}", Role.TITLE), Span(f"  {verdict.glyph} {verdict.word}", role)]
+    previous = view.turns[block.turn - 1] if block.turn else None
+    if previous is not None and previous.conversation != turn.conversation:
+        spans.append(said(f"  {turn.conversation}", Role.DIM))
+    return tuple(spans)
+
+
+def step_line(view: View, index: int, here: int) -> Line:
+    """The line of one step."""
+    step = view.steps[index]
+    digits = len(str(len(view.steps)))
+    gutter, role = _gutter(index, here)
+    glyph, tone = glyph_of(step)
+    name = f"{step.state.value:<{STATE_COLUMNS}}"
+    words = Role.STRONG if index == here else Role.AHEAD if index > here else Role.PLAIN
+    return (
+        Span(f" {gutter} ", role), Span(f"{index + 1:>{digits}} ", Role.DIM), Span(f"{glyph} ", tone),
+        Span(f"{name} ", words), *detail(step),
+    )
+
+
+def _gutter(index: int, here: int) -> tuple[str, Role]:
+    if index == here:
+        return glyphs.HERE, Role.HERE
+    return (glyphs.PAST, Role.PAST) if index < here else (glyphs.AHEAD, Role.AHEAD)
+
+
+def glyph_of(step: Step) -> tuple[str, Role]:
+    """The glyph of a step: that of the reason where one was evaluated, else that of the state."""
+    seen = step.turn.evaluated
+    if step.state is State.EVALUATE_STOP and seen is not None:
+        return glyphs.STOP[seen.judged.stop.normalized]
+    if step.state is State.COMPLETE and step.turn.terminal != "completed":
+        return glyphs.STATE[State.ABORT_PARTIAL]
+    return glyphs.STATE[step.state]
+
+
+def detail(step: Step) -> Line:
+    """What decided this step, in a few words."""
+    return _DETAILS[step.state](step)
+
+
+def names(verdicts: tuple[Verdict, ...]) -> str:
+    """The calls of a batch: the one name, or how many."""
+    return (verdicts[0].call.name or "unnamed") if len(verdicts) == 1 else f"{len(verdicts)} calls"
+
+
+def _request(step: Step) -> Line:
+    send = _send(step)
+    if step.came_from is not None:
+        return (Span("with tool results", Role.DIM),)
+    return (Span(f"cap {send.max_tokens:,}", Role.DIM),) if send is not None and send.max_tokens is not None else ()
+
+
+def _evaluated(step: Step) -> Line:
+    seen = step.turn.evaluated
+    if seen is None:
+        return ()
+    stop = seen.judged.stop
+    found = [Span(stop.normalized.value, Role.NORMALIZED)]
+    if seen.judged.mapped.normalized is not stop.normalized:
+        found.append(Span(f" said {seen.judged.mapped.normalized.value}", Role.RAW))
+    for admission in (Admission.HELD, Admission.REJECTED):
+        stopped = tuple(v for v in seen.verdicts if v.admission is admission)
+        if stopped:
+            glyph, role = glyphs.ADMISSION[admission]
+            found += [Span(f" {glyph} ", role), said(f"{names(stopped)} {admission.value}", role)]
+    return tuple(found)
+
+
+def _tools(step: Step) -> Line:
+    runs = next((effect for effect in step.effects if isinstance(effect, RunTools)), None)
+    return (said(names(runs.calls)),) if runs is not None and runs.calls else ()
+
+
+def _attempts(step: Step) -> Line:
+    used, most = step.turn.spent.attempts, step.turn.limits.continuation_max_attempts
+    return (Span(f"{used} of {most} used", Role.WARN if used >= most else Role.DIM),)
+
+
+def _repairs(step: Step) -> Line:
+    used, most = step.turn.spent.repairs, step.turn.limits.continuation_tool_repair_attempts
+    return (Span(f"{used} of {most} used", Role.WARN if used >= most else Role.DIM),)
+
+
+def _asked(step: Step) -> Line:
+    send = _send(step)
+    return () if send is None else (Span(f"{send.ordinal}, by {send.method.value}", Role.DIM),)
+
+
+def _repair(step: Step) -> Line:
+    held = tuple(v for v in step.turn.broken if v.admission is Admission.HELD)
+    return (said(names(held)),) if held else ()
+
+
+def _ended(step: Step) -> Line:
+    terminal = step.turn.terminal or ""
+    return (Span(terminal, Role.OK if terminal == "completed" else Role.ERROR),)
+
+
+def _unrecorded(step: Step) -> Line:
+    return (Span("the recording ends", Role.WARN),)
+
+
+def _send(step: Step) -> Send | None:
+    return next((effect for effect in step.effects if isinstance(effect, Send)), None)
+
+
+_DETAILS: Mapping[State, Callable[[Step], Line]] = {
+    State.REQUEST: _request,
+    State.EVALUATE_STOP: _evaluated,
+    State.EXECUTE_TOOLS: _tools,
+    State.CONTINUE_PENDING: _attempts,
+    State.REQUEST_CONTINUATION: _asked,
+    State.REPAIR_PENDING: _repairs,
+    State.REQUEST_TOOL_REPAIR: _repair,
+    State.RESUME: _asked,
+    State.ABORT_PARTIAL: _ended,
+    State.ABORT: _ended,
+    State.COMPLETE: _ended,
+    State.UNRECORDED: _unrecorded,
+}

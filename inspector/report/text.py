@@ -1,0 +1,111 @@
+"""`explain` as linear text: the accessible twin of the screens. Verdict first, then turns, then responses, then findings.
+
+No colour, no box, no cursor movement; every line can be read aloud. Transcript text is inert.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from inspector.report.facts import ResponseFacts, TurnFacts, View
+from inspector.report.inert import inert, one_line
+from inspector.sessions.values import Input
+from loop_core.gate import Admission
+from loop_core.values import At, Severity
+
+_WORDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
+
+
+def text(view: View) -> str:
+    """The whole report."""
+    return "\n".join(_lines(view)) + "\n"
+
+
+def _lines(view: View) -> Iterator[str]:
+    yield one_line(view.headline())
+    if len(view.turns) > 1:
+        yield "turns: " + ", ".join(f"{count} {word.lower()}" for word, count in view.counts())
+    for given in view.inputs:
+        yield from _input(given)
+    findings: dict[int | None, list[str]] = {}
+    for noted in view.findings:
+        line = f"{_WORDS[noted.finding.severity]}: {one_line(noted.finding.message)} [{noted.finding.rule}]"
+        findings.setdefault(noted.response, []).append(line)
+    for number, turn in enumerate(view.turns, start=1):
+        yield ""
+        yield from _turn(view, number, turn, findings)
+
+
+def _input(given: Input) -> Iterator[str]:
+    skipped = f", {len(given.skipped)} entries skipped" if given.skipped else ""
+    yield f"read {one_line(given.path)}: {given.format or 'nothing'}, {given.responses} responses{skipped}"
+    for why, count in _counted(entry.why for entry in given.skipped):
+        yield f"  skipped {count}: {one_line(why)}"
+    for notice in given.notices:
+        yield f"  notice: {one_line(notice)}"
+    if given.error:
+        yield f"  error: {one_line(given.error)}"
+
+
+def _counted(words: Iterable[str]) -> list[tuple[str, int]]:
+    counts: dict[str, int] = {}
+    for word in words:
+        counts[word] = counts.get(word, 0) + 1
+    return sorted(counts.items(), key=lambda pair: -pair[1])
+
+
+def _turn(view: View, number: int, turn: TurnFacts, findings: dict[int | None, list[str]]) -> Iterator[str]:
+    verdict = turn.verdict
+    yield f"turn {number} of {len(view.turns)} ({turn.id}): {verdict.word} · {one_line(verdict.sentence)}"
+    if verdict.advice:
+        yield f"  what to change: {verdict.advice}"
+    yield f"  our machine: {' > '.join(_path(view, turn))}"
+    yield f"  ends in {turn.final_state.value}, {turn.terminal}; continuations {turn.ended.spent.continuations}"
+    if turn.ended.notice:
+        yield f"  notice: {one_line(turn.ended.notice)}"
+    for index in turn.responses:
+        yield from _response(view.responses[index], findings.get(index, []))
+    for seam in turn.merged.seams:
+        cut = f", left out {one_line(seam.cut, 60)!r}" if seam.cut else ""
+        yield f"  seam before segment {seam.index + 1} at character {seam.at}: {seam.why}{cut}"
+    if turn.merged.text:
+        yield "  merged text:"
+        yield from (f"    {line}" for line in inert(turn.merged.text).split("\n"))
+
+
+def _path(view: View, turn: TurnFacts) -> list[str]:
+    steps = view.steps[turn.run.first : turn.run.decided + 1]
+    return [step.state.value for step in steps]
+
+
+def _response(facts: ResponseFacts, findings: list[str]) -> Iterator[str]:
+    exchange, stop = facts.exchange, facts.judged.stop
+    raw = "absent" if stop.raw is None else f'"{one_line(stop.raw)}"'
+    detail = f" ({one_line(stop.detail)})" if stop.detail else ""
+    mapped = facts.judged.mapped.normalized.value
+    way = stop.normalized.value if mapped == stop.normalized.value else f"{mapped} > {stop.normalized.value}"
+    where = f"{one_line(exchange.path)} entry {exchange.entry}"
+    yield f"  response {facts.index} ({where}): {exchange.api}, raw {raw} > {way}{detail}"
+    yield f"    evidence: {'; '.join(f'{seen.rule} at {place(seen.at)}' for seen in stop.evidence) or 'none'}"
+    usage = exchange.response.usage
+    if usage is not None and usage.output_tokens is not None:
+        reasoning = f", of which reasoning {usage.reasoning_tokens:,}" if usage.reasoning_tokens else ""
+        cap = exchange.request.max_tokens if exchange.request else None
+        yield f"    tokens: {usage.output_tokens:,} out{reasoning}" + (f", cap {cap:,}" if cap is not None else "")
+    for verdict in facts.verdicts:
+        call = verdict.call
+        received = "absent" if call.arguments is None else one_line(call.arguments, 200)
+        yield f"    call {one_line(call.name) or '(no name)'}: {verdict.admission.value.upper()}, {one_line(verdict.why)}"
+        if verdict.admission is not Admission.READY:
+            yield f"      received: {received}"
+    state = facts.state.value if facts.state else "not reached"
+    yield f"    our machine then: {state}; the recorded agent: {facts.recorded_next}"
+    yield from (f"    {line}" for line in findings)
+
+
+def place(at: At | None) -> str:
+    """A place in an exchange, in words."""
+    if at is None:
+        return "the whole response"
+    span = f" bytes {at.start:,} to {at.end:,}" if at.start is not None and at.end is not None else ""
+    return f"{at.part.value}{span}{f' {at.pointer}' if at.pointer else ''}"

@@ -1,0 +1,125 @@
+"""Raw exchanges -> decoded exchanges: the API found, credentials taken out, the request read, the response decoded, each once.
+
+Knows no file format and nothing of threading. What is no LLM traffic, or traffic that is not read, is told by name.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic_core import from_json
+
+from inspector.sessions import redact, traffic
+from inspector.sessions.raw import Options, Raw
+from inspector.sessions.values import Exchange
+from loop_core.errors import DecodeError
+from loop_core.values import At, ChatResponse, Evidence, Part, Request, Stop, StopReason
+from loop_core.wire import decode, wire
+from loop_core.wire.profiles import Chosen, choose, named
+from loop_core.wire.quota import read_quota
+
+NOT_RECORDED = "not_recorded"
+_NO_BODY = frozenset({"OPTIONS", "HEAD", "CONNECT", "TRACE"})
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Why a raw exchange is not among the exchanges; `other` is the API that it speaks where `--api` said another."""
+
+    why: str
+    other: str | None = None
+    undecodable: bool = False
+    """The bytes are no body of the API."""
+
+
+def build(raw: Raw, path: str, options: Options) -> Exchange | Refused:
+    """One exchange, decoded, or why it is none."""
+    url = redact.url(raw.url)
+    api = _api(raw, url, options)
+    if isinstance(api, Refused):
+        return api
+    request_json, request = _request(raw, api, url)
+    headers = redact.headers(raw.headers, shapes=not raw.clean)
+    body = raw.body if raw.clean else redact.body(raw.body)
+    chosen = _profile(raw, api, url, headers, body, request, options)
+    if not raw.recorded:
+        response = _not_recorded(raw, api, headers, request)
+    else:
+        try:
+            response = decode(
+                api, body, http_status=raw.status, headers=headers, n=request.n if request else 1,
+                background=request.background if request else False, words=chosen.profile.words, end=raw.end,
+            )
+        except DecodeError as why:
+            return Refused(f"no {api} response: {why}", undecodable=True)
+        if raw.api is None and options.api is None and _says_nothing(response, request):
+            return Refused(f"no LLM traffic: {raw.method} {traffic.path_of(url)} answers nothing that {api} knows")
+    return Exchange(
+        path, raw.entry, api, url, chosen.profile, tuple(chosen.evidence), request, request_json, response, body, headers,
+        redact.headers(raw.request_headers, shapes=not raw.clean), raw.recorded, raw.started, raw.duration_ms, raw.chunks,
+    )
+
+
+def _api(raw: Raw, url: str, options: Options) -> str | Refused:
+    if raw.method in _NO_BODY:
+        return Refused(f"no LLM traffic: {raw.method} {traffic.path_of(url)}")
+    found = raw.api or (traffic.by_path(url) if url else None)
+    if found is None and url and (name := traffic.unread(url)) is not None:
+        return Refused(f"{name}: not read yet")
+    if found is None:
+        found = traffic.by_content(raw.body)
+    if options.api is not None and found is not None and found != options.api:
+        return Refused(f"{found}, where --api {options.api} was given", found)
+    if found is not None:
+        return found
+    if options.api is not None and raw.body and (not url or _asks(raw)):
+        return options.api
+    return Refused(f"no LLM traffic: {raw.method} {traffic.host_of(url)}{traffic.path_of(url)}" if url else "a response of no known API")
+
+
+def _asks(raw: Raw) -> bool:
+    """Whether the request looks like one to a model, whatever its path."""
+    text = raw.request_text
+    return raw.method == "POST" and text is not None and any(f'"{name}"' in text for name in ("messages", "contents", "input"))
+
+
+def _request(raw: Raw, api: str, url: str) -> tuple[Any, Request | None]:
+    text = raw.request_text
+    if text is None:
+        return None, None
+    if not raw.clean:
+        text = redact.text(text)
+    try:
+        value = from_json(text)
+    except ValueError:
+        try:
+            value = json.loads(text, strict=False)
+        except (ValueError, RecursionError):
+            return None, None
+    value = redact.request(value, text)
+    return value, wire(api).read_request(value, url) if isinstance(value, dict) else None
+
+
+def _profile(raw: Raw, api: str, url: str, headers: tuple[tuple[str, str], ...], body: bytes, request: Request | None,
+             options: Options) -> Chosen:
+    name = options.profile or raw.profile
+    if name is not None:
+        return named(name, api)
+    return choose(api, url, headers, body, request.model if request else None)
+
+
+def _not_recorded(raw: Raw, api: str, headers: tuple[tuple[str, str], ...], request: Request | None) -> ChatResponse:
+    evidence = (Evidence(NOT_RECORDED, At(Part.BODY, 0, 0), "the recording holds no body of this response"),)
+    return ChatResponse(
+        api, stop_reason=StopReason(Stop.UNKNOWN, None, NOT_RECORDED, evidence), http_status=raw.status,
+        streaming=request.stream if request else False, quota_metadata=read_quota(headers),
+    )
+
+
+def _says_nothing(response: ChatResponse, request: Request | None) -> bool:
+    """Whether neither side of an exchange holds anything of the API that its path suggested (a chat application's own)."""
+    if response.parts or response.stop_reason.raw or response.error or response.usage or response.id:
+        return False
+    return request is None or not request.messages

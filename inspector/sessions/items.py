@@ -1,0 +1,183 @@
+"""Request histories as comparable items: harmless differences folded away, each distinct item a small number.
+
+Folded: white space, text as a string or as parts, cache marks, reasoning, how several assistant messages or results are
+grouped, the order of keys in arguments. A history is then a path in a tree (`Tree`), and two histories share a prefix
+exactly where their paths do; no digest is needed, and nothing can collide.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+from enum import Enum
+
+from pydantic_core import from_json
+
+from loop_core.values import CallKind, Message, OpaquePart, Request, Role, TextPart, ToolCall, ToolResultPart
+
+
+class Kind(Enum):
+    """What an item of a history is."""
+
+    ASSISTANT = "assistant"
+    USER = "user"
+    RESULTS = "results"
+    SYSTEM = "system"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Item:
+    """One item: a user message, or a run of assistant messages or of tool results."""
+
+    kind: Kind
+    key: int
+    messages: tuple[Message, ...]
+
+    @property
+    def text(self) -> str:
+        """Its visible text."""
+        return "".join(message.text for message in self.messages)
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        """The calls that it holds, those of the provider left out."""
+        return tuple(call for message in self.messages for call in message.tool_calls)
+
+    @property
+    def results(self) -> tuple[ToolResultPart, ...]:
+        """The tool results that it holds."""
+        return tuple(result for message in self.messages for result in message.results)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class History:
+    """A request's history: the items after its leading system messages, and the tree node before each and after the last."""
+
+    items: tuple[Item, ...]
+    nodes: tuple[int, ...]
+    system: int
+
+    @property
+    def node(self) -> int:
+        """The node of the whole history."""
+        return self.nodes[-1]
+
+
+_CACHE_MARK = re.compile(r',?\s*"cache_?(?:control|point)"\s*:\s*\{[^{}]*\}', re.IGNORECASE)
+
+
+class Tree:
+    """Numbers for items and for prefixes of histories, given out as they are first met."""
+
+    __slots__ = ("_edges", "_keys", "_parsed", "_seen")
+
+    def __init__(self) -> None:
+        self._keys: dict[Hashable, int] = {}
+        self._seen: dict[tuple[Message, ...], int] = {}
+        self._edges: dict[tuple[int, int], int] = {}
+        self._parsed: dict[str, str] = {}
+
+    def history(self, request: Request, start: int = 0) -> History:
+        """The history of a request, as a path that begins at node `start`."""
+        messages = request.messages
+        first = 0
+        while first < len(messages) and messages[first].role is Role.SYSTEM:
+            first += 1
+        items = self._items(messages[first:])
+        nodes = [start]
+        for item in items:
+            nodes.append(self.step(nodes[-1], item.key))
+        return History(tuple(items), tuple(nodes), self._number(messages[:first], Kind.SYSTEM))
+
+    def step(self, node: int, key: int) -> int:
+        """The node that an item leads to."""
+        edge = (node, key)
+        found = self._edges.get(edge)
+        if found is None:
+            found = self._edges[edge] = len(self._edges) + 1
+        return found
+
+    def key(self, value: Hashable) -> int:
+        """The number of a value."""
+        found = self._keys.get(value)
+        if found is None:
+            found = self._keys[value] = len(self._keys)
+        return found
+
+    def said(self, text: str, calls: Iterable[ToolCall]) -> int:
+        """The number of an assistant's text and calls, as an item of a history has it."""
+        return self.key((Kind.ASSISTANT, squeeze(text), tuple((call.id, call.name, self.arguments(call)) for call in calls)))
+
+    def said_loosely(self, text: str, calls: Iterable[ToolCall]) -> int:
+        """The same without the ids of calls, which some clients drop or rename."""
+        return self.key(("loose", squeeze(text), tuple((call.name, self.arguments(call)) for call in calls)))
+
+    def arguments(self, call: ToolCall) -> str:
+        """A call's arguments with keys sorted and white space folded; as they are where they are no JSON."""
+        raw = call.arguments or ""
+        found = self._parsed.get(raw)
+        if found is None:
+            try:
+                found = json.dumps(from_json(raw), sort_keys=True) if raw.strip() else "{}"
+            except ValueError:
+                found = raw.strip()
+            self._parsed[raw] = found
+        return found
+
+    def _items(self, messages: tuple[Message, ...]) -> list[Item]:
+        items: list[Item] = []
+        run: list[Message] = []
+        kind: Kind | None = None
+        for message in messages:
+            now = _kind(message)
+            if kind is not None and (now is not kind or now not in (Kind.ASSISTANT, Kind.RESULTS)):
+                items.append(self._item(kind, tuple(run)))
+                run = []
+            kind = now
+            run.append(message)
+        if kind is not None:
+            items.append(self._item(kind, tuple(run)))
+        return items
+
+    def _item(self, kind: Kind, messages: tuple[Message, ...]) -> Item:
+        return Item(kind, self._number(messages, kind), messages)
+
+    def _number(self, messages: tuple[Message, ...], kind: Kind) -> int:
+        found = self._seen.get(messages)
+        if found is None:
+            found = self._seen[messages] = self._fold(messages, kind)
+        return found
+
+    def _fold(self, messages: tuple[Message, ...], kind: Kind) -> int:
+        text = "".join(message.text for message in messages)
+        if kind is Kind.ASSISTANT:
+            return self.said(text, [call for message in messages for call in message.tool_calls])
+        results = tuple((part.call_id, squeeze(part.text)) for message in messages for part in message.results)
+        others = tuple((part.type, _CACHE_MARK.sub("", part.json)) for message in messages for part in message.parts
+                       if type(part) is OpaquePart)
+        return self.key((kind, squeeze(text), results, others))
+
+
+def _kind(message: Message) -> Kind:
+    if message.role is Role.ASSISTANT:
+        return Kind.ASSISTANT
+    if message.role is Role.TOOL or any(type(part) is ToolResultPart for part in message.parts):
+        return Kind.RESULTS
+    return Kind.SYSTEM if message.role is Role.SYSTEM else Kind.USER
+
+
+def squeeze(text: str) -> str:
+    """Text without any white space, for comparing."""
+    return "".join(text.split())
+
+
+def response_calls(parts: Iterable[object]) -> tuple[ToolCall, ...]:
+    """The calls among a response's parts that the client has to answer."""
+    return tuple(part for part in parts if type(part) is ToolCall and part.kind is not CallKind.SERVER)
+
+
+def response_text(parts: Iterable[object]) -> str:
+    """The visible text among a response's parts."""
+    return "".join(part.text for part in parts if type(part) is TextPart)

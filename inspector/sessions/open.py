@@ -1,0 +1,215 @@
+"""Paths -> everything that can be read in them: the one entry to recorded sessions.
+
+Owns files, folders, standard input, and the rule that one bad input never hides the others. Which importer reads a file
+is asked of the registry; decoding and threading are elsewhere.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import stat
+from collections.abc import Iterator, Sequence
+
+from inspector.sessions.build import Refused, build
+from inspector.sessions.importers import HEAD, choose
+from inspector.sessions.raw import Options, Raw, Reading, Unreadable
+from inspector.sessions.thread import thread
+from inspector.sessions.unpack import unpack
+from inspector.sessions.values import Exchange, Input, Loaded, Skipped
+from loop_core.wire import wire
+from loop_core.wire.profiles import named
+
+STDIN = "-"
+_EXPECTED = "expected a HAR, a session file, response bodies or request/response pairs"
+_PASSED = frozenset({".git", ".hg", ".svn", "__pycache__", "node_modules", ".venv"})
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+
+
+def open_paths(
+    paths: Sequence[str], *, api: str | None = None, profile: str | None = None, stdin: bytes | None = None
+) -> Loaded:
+    """Reads files and folders; `-` is standard input, whose bytes are given.
+
+    Raises:
+        CallerError: there is no such API or profile.
+    """
+    if api is not None:
+        wire(api)
+    if profile is not None:
+        named(profile, api)
+    collecting = gc.isenabled()
+    gc.disable()  # all that is read stays; walking it again and again for cycles costs an eighth of the time
+    try:
+        return _load(paths, Options(api, profile), stdin)
+    finally:
+        if collecting:
+            gc.enable()
+
+
+def _load(paths: Sequence[str], options: Options, stdin: bytes | None) -> Loaded:
+    inputs: list[Input] = []
+    exchanges: list[Exchange] = []
+    groups: dict[str, list[int]] = {}
+    for path in paths:
+        for source, found in _open(path, options, stdin):
+            start = len(exchanges)
+            exchanges.extend(found)
+            inputs.append(source)
+            if found:
+                # A logger that writes one pair a file spreads a conversation over the folder.
+                alone = source.format == "pairs" and len(found) == 1
+                group = f"folder {os.path.dirname(path)}" if alone else f"file {len(inputs)}"
+                groups.setdefault(group, []).extend(range(start, len(exchanges)))
+    return Loaded(tuple(inputs), tuple(exchanges), thread(exchanges, list(groups.values())))
+
+
+def _open(path: str, options: Options, stdin: bytes | None) -> Iterator[tuple[Input, list[Exchange]]]:
+    if path != STDIN and os.path.isdir(path):
+        yield from _folder(path, options)
+        return
+    try:
+        data = (stdin or b"") if path == STDIN else _bytes(path)
+    except OSError as why:
+        yield _failed(path, f"cannot be read: {why.strerror or why}"), []
+        return
+    yield _read(path, data, options)
+
+
+def _bytes(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def _failed(path: str, why: str, format_name: str = "unknown", skipped: tuple[Skipped, ...] = ()) -> Input:
+    name = "standard input" if path == STDIN else path
+    return Input(path, format_name, 0, skipped, error=f"{name}: {why}")
+
+
+def _folder(path: str, options: Options) -> Iterator[tuple[Input, list[Exchange]]]:
+    """One input for each session in the folder, and one for the folder itself, which counts the other files."""
+    skipped: list[Skipped] = []
+    sessions: list[tuple[Input, list[Exchange]]] = []
+    for number, name in enumerate(_files(path, skipped)):
+        try:
+            if not stat.S_ISREG(os.stat(name).st_mode):
+                skipped.append(Skipped(number, f"{name}: no regular file"))
+                continue
+            with open(name, "rb") as file:
+                head = file.read(HEAD)
+                importer = choose(_plain(head), name) if head else None
+                data = head + file.read() if importer is not None else b""
+        except OSError as why:
+            skipped.append(Skipped(number, f"{name}: cannot be read: {why.strerror or why}"))
+            continue
+        if importer is None:
+            skipped.append(Skipped(number, f"{name}: no session"))
+            continue
+        source, found = _read(name, data, options)
+        if source.error is not None and not found:
+            skipped.append(Skipped(number, source.error))
+        else:
+            sessions.append((source, found))
+    looked = len(skipped) + len(sessions)
+    if sessions:
+        yield Input(path, "folder", 0, tuple(skipped)), []
+        yield from sessions
+    else:
+        yield _failed(path, f"no session in this folder ({looked} files looked at): {_EXPECTED}", "folder", tuple(skipped)), []
+
+
+def _files(path: str, skipped: list[Skipped]) -> Iterator[str]:
+    def failed(why: OSError) -> None:
+        skipped.append(Skipped(len(skipped), f"{why.filename}: cannot be read: {why.strerror}"))
+
+    for folder, folders, files in os.walk(path, onerror=failed):
+        folders[:] = sorted(name for name in folders if name not in _PASSED)
+        for name in sorted(files):
+            yield os.path.join(folder, name)
+
+
+def _plain(head: bytes) -> bytes:
+    if head[:2] != b"\x1f\x8b":
+        return head
+    import zlib
+
+    try:
+        return zlib.decompressobj(31).decompress(head, HEAD)
+    except zlib.error:
+        return head
+
+
+def _read(path: str, data: bytes, options: Options) -> tuple[Input, list[Exchange]]:
+    if not data.strip():
+        return _failed(path, f"empty: {_EXPECTED}"), []
+    plain = unpack(data) if data[:2] == b"\x1f\x8b" else data
+    if isinstance(plain, str):
+        return _failed(path, f"a gzip file that is damaged or too large: {_EXPECTED}"), []
+    head = plain[:HEAD]
+    importer = choose(head, path)
+    if importer is None:
+        return _failed(path, _unknown(plain)), []
+    try:
+        reading = importer.read(plain, path, options)
+    except Unreadable as why:
+        return _failed(path, str(why), importer.name), []
+    return _decoded(path, importer.name, reading, options)
+
+
+def _unknown(data: bytes) -> str:
+    """What is wrong with a file that no importer knows."""
+    if data.startswith(_UTF16):
+        return "UTF-16 text: expected UTF-8 (byte 0 begins a UTF-16 mark)"
+    head = data[:HEAD]
+    try:
+        head.decode("utf-8")
+    except UnicodeDecodeError as why:
+        if why.start < len(head) - 4 or len(data) > len(head):
+            kind = "binary data" if b"\0" in head or _rare(head) else "invalid UTF-8"
+            return f"{kind} at byte {why.start}: {_EXPECTED}"
+    if b"\0" in head:
+        return f"binary data at byte {head.index(0)}: {_EXPECTED}"
+    line = head.split(b"\n", 1)[0]
+    if len(line) == len(head) and len(data) > HEAD:
+        return f"text of no session format (its first line is longer than {HEAD:,} bytes): {_EXPECTED}"
+    return f"text of no session format (line 1): {_EXPECTED}"
+
+
+def _rare(head: bytes) -> bool:
+    """Whether much of it is control characters or no ASCII, as in no text."""
+    odd = sum(1 for byte in head[:1024] if byte < 9 or 13 < byte < 32 or byte > 126)
+    return odd * 4 > len(head[:1024])
+
+
+def _decoded(path: str, format_name: str, reading: Reading, options: Options) -> tuple[Input, list[Exchange]]:
+    exchanges: list[Exchange] = []
+    refused: list[tuple[Raw, Refused]] = []
+    for raw in reading.raws:
+        built = build(raw, path, options)
+        if isinstance(built, Exchange):
+            exchanges.append(built)
+        else:
+            refused.append((raw, built))
+    skipped = sorted([*reading.skipped, *(Skipped(raw.entry, why.why) for raw, why in refused)], key=lambda each: each.entry)
+    error, notices = reading.error, list(reading.notices)
+    if not exchanges and error is None:
+        error, notice = _nothing(format_name, refused, skipped, options)
+        notices.extend(notice)
+    name = "standard input" if path == STDIN else path
+    source = Input(
+        path, format_name, len(exchanges), tuple(skipped), tuple(f"{name}: {notice}" for notice in notices),
+        f"{name}: {error}" if error else None, reading.about, tuple(reading.acts), tuple(reading.answers),
+    )
+    return source, exchanges
+
+
+def _nothing(format_name: str, refused: list[tuple[Raw, Refused]], skipped: list[Skipped], options: Options
+             ) -> tuple[str | None, list[str]]:
+    """The error of a file that gave no exchange, or the notice where it was readable and simply holds none."""
+    for raw, why in refused:
+        if why.other is not None:
+            return f"entry {raw.entry} is {why.other}, not {options.api}: expected `--api {why.other}`, or none", []
+    if refused and (format_name == "body" or all(why.undecodable for _, why in refused)):
+        return refused[0][1].why, []
+    first = f" (entry {skipped[0].entry}: {skipped[0].why})" if skipped else ""
+    return None, [f"no exchange of an API that is read among its {len(skipped)} entries{first}"]

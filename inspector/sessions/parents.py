@@ -1,0 +1,220 @@
+"""Which recorded exchange another one follows: an index of requests and answers, asked with a later history.
+
+An answer is looked for where its own request ended: the same history up to there, then what was answered. Evidence is
+taken strongest first (the answer word for word, without the ids of calls, its calls alone, its text alone, the same text
+continued). Nothing here decides between several that fit.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from inspector.sessions.items import History, Item, Kind, Tree, response_calls, response_text, squeeze
+from inspector.sessions.traffic import host_of
+from inspector.sessions.values import Exchange
+from loop_core.values import ArgsForm, CallKind, Stop, ToolCall
+
+_FINISHED = frozenset({Stop.END_TURN, Stop.TOOL_CALL, Stop.SAFETY_BLOCKED, Stop.PAUSED})
+_FAILED = frozenset({Stop.ERROR, Stop.INTERRUPTED, Stop.CANCELLED})
+_TELLING_ID = re.compile(r"(?=[A-Za-z]*[0-9])[A-Za-z0-9]{8,}|(?:[a-z]+[A-Z]+){3}")
+"""An id without such a run (`0`, `call_1`, `functions.read:0`) does not name a call among several conversations."""
+_TELLING_TEXT = 16
+
+
+@dataclass(slots=True, eq=False)
+class Seen:
+    """An exchange on its way through threading."""
+
+    index: int
+    exchange: Exchange
+    history: History
+    when: float
+    text: str
+    calls: tuple[ToolCall, ...]
+    cut: bool
+    """It did not end cleanly, or a call in it is no complete JSON."""
+    failed: bool
+    joined: str = ""
+    """The text of the chain of continuations that it ends."""
+    base: int = 0
+    """The node before that chain."""
+    turn: int = -1
+    followed: int | None = None
+    """The exchange that goes on from this one in the same turn."""
+    identity: tuple[object, ...] = field(default=())
+    """What must be equal in a request that is sent again, beside its history."""
+
+    @property
+    def paused(self) -> bool:
+        """Whether the provider waits for the client."""
+        return self.exchange.response.stop_reason.normalized is Stop.PAUSED
+
+    @property
+    def cut_calls(self) -> tuple[ToolCall, ...]:
+        """The calls of a batch that was cut: all of them, since a cut batch is unfinished as a whole."""
+        return self.calls if self.cut else ()
+
+
+class Found(NamedTuple):
+    """Exchanges that fit as the parent, the item of the later history that shows it, and how."""
+
+    candidates: Sequence[Seen]
+    item: int
+    why: str
+
+
+def seen(index: int, exchange: Exchange, history: History, when: float) -> Seen:
+    """An exchange, with what threading asks of it."""
+    response, request = exchange.response, exchange.request
+    calls, text = response_calls(response.parts), response_text(response.parts)
+    word = response.stop_reason.normalized
+    cut = word not in _FINISHED or any(map(_unparsed, calls))
+    model = request.model if request is not None else None
+    identity = (exchange.api, host_of(exchange.url), model, history.system)
+    return Seen(index, exchange, history, when, text, calls, cut, word in _FAILED, text, history.node, identity=identity)
+
+
+def _unparsed(call: ToolCall) -> bool:
+    if call.kind is not CallKind.FUNCTION or call.form is not ArgsForm.STRING or not call.arguments:
+        return False
+    return call.arguments.rstrip()[-1:] != "}"
+
+
+class Index:
+    """The exchanges met so far, by their requests and by their answers."""
+
+    def __init__(self, tree: Tree) -> None:
+        self.tree = tree
+        self.requests: defaultdict[int, list[Seen]] = defaultdict(list)
+        self.ids: defaultdict[str, list[Seen]] = defaultdict(list)
+        self._chains: defaultdict[int, list[Seen]] = defaultdict(list)
+        self._answers: defaultdict[int, defaultdict[int, list[Seen]]] = defaultdict(lambda: defaultdict(list))
+        self._calls: defaultdict[tuple[str | None, ...], list[Seen]] = defaultdict(list)
+
+    def add(self, one: Seen) -> None:
+        """Makes an exchange findable."""
+        history, response = one.history, one.exchange.response
+        self.requests[history.node].append(one)
+        if response.id:
+            self.ids[response.id].append(one)
+        if one.text.strip() or one.calls or one.paused:
+            self._answer(history.node, one.text, one)
+            if history.items and history.items[-1].kind is Kind.ASSISTANT:
+                self._answer(history.nodes[-2], history.items[-1].text + one.text, one)
+            if one.joined != one.text:
+                self._answer(one.base, one.joined, one)
+                self._chains[one.base].append(one)
+        names = tuple(call.id for call in one.calls)
+        if _telling(names):
+            self._calls[names].append(one)
+
+    def _answer(self, node: int, text: str, one: Seen) -> None:
+        answers = self._answers[node]
+        for key in dict.fromkeys(self._keys(text, one.calls)):
+            answers[key].append(one)
+
+    def _keys(self, text: str, calls: tuple[ToolCall, ...]) -> list[int]:
+        return [self.tree.said(text, calls), self.tree.said_loosely(text, calls), self._calls_key(calls), self._text_key(text)]
+
+    def _calls_key(self, calls: tuple[ToolCall, ...]) -> int:
+        """The calls alone: by ids that tell, else by names and arguments."""
+        named = tuple((call.id, call.name) for call in calls)
+        if _telling(tuple(call.id for call in calls)):
+            return self.tree.key(("ids", named))
+        return self.tree.said_loosely("", calls)
+
+    def _text_key(self, text: str) -> int:
+        return self.tree.key(("text", squeeze(text)))
+
+    def find(self, history: History) -> Found | None:
+        """The nearest exchange that a history contains, request and answer; None where it contains none."""
+        last = True
+        for number in range(len(history.items) - 1, -1, -1):
+            item = history.items[number]
+            if item.kind is not Kind.ASSISTANT:
+                continue
+            node = history.nodes[number]
+            found = self._exact(item, node) if node in self._answers else None
+            if found is None and last:
+                found = self._by_ids(item) or self._related(item, node)
+            if found is not None:
+                return Found(found[0], number, found[1])
+            last = False
+        return None
+
+    def _exact(self, item: Item, node: int) -> tuple[list[Seen], str] | None:
+        answers = self._answers[node]
+        found = answers.get(item.key)
+        if found:
+            return found, "the history repeats its request and its answer"
+        calls, text = item.calls, item.text
+        found = [one for one in answers.get(self.tree.said_loosely(text, calls), ()) if _same_ids(one.calls, calls)]
+        if found:
+            return found, "the history repeats its request and its answer, but for the ids of calls"
+        if calls and (not text.strip() or _telling(tuple(call.id for call in calls))):
+            found = [one for one in answers.get(self._calls_key(calls), ()) if _same_ids(one.calls, calls)]
+            if found:
+                return found, "the history repeats its request and its calls"
+        if text.strip() and not calls:
+            found = answers.get(self._text_key(text))
+            if found:
+                return found, "the history repeats its request and its text, without its calls"
+        return None
+
+    def _by_ids(self, item: Item) -> tuple[list[Seen], str] | None:
+        names = tuple(call.id for call in item.calls)
+        if not _telling(names):
+            return None
+        said = self.tree.said_loosely("", item.calls)
+        found = [one for one in self._calls.get(names, ()) if self.tree.said_loosely("", one.calls) == said]
+        return (found, f"the id {names[0]} of its call names it, though the history before was edited") if found else None
+
+    def _related(self, item: Item, node: int) -> tuple[list[Seen], str] | None:
+        """Exchanges that asked the same, where the history's answer is theirs continued, shortened, or not recorded."""
+        asked = self.requests.get(node)
+        if not asked:
+            return None
+        unrecorded = [one for one in asked if not one.exchange.recorded]
+        if unrecorded:
+            return unrecorded, "the history continues its request; what it answered was not recorded"
+        said = squeeze(item.text)
+        if len(said) >= _TELLING_TEXT:
+            for one in reversed(self._chains.get(node, [])):  # joined by the client, its overlaps removed
+                if said.startswith(squeeze(one.joined)[:_TELLING_TEXT]) and said.endswith(squeeze(one.text)[-_TELLING_TEXT:]):
+                    return [one], "the history repeats its request, and the answers up to its own as one text"
+            for one in asked:
+                text = squeeze(one.text)
+                if len(text) >= _TELLING_TEXT and (said.startswith(text) if one.cut else text.startswith(said)):
+                    return [one], "the history repeats its request and part of its answer"
+        return None
+
+
+def _same_ids(answered: tuple[ToolCall, ...], repeated: tuple[ToolCall, ...]) -> bool:
+    """Whether the ids of equal calls may be the same ones, dropped or wrapped by the client: two that tell must agree."""
+    return all(
+        not _telling((one.id,)) or not _telling((other.id,)) or str(one.id) in str(other.id) or str(other.id) in str(one.id)
+        for one, other in zip(answered, repeated, strict=True)
+    )
+
+
+def _telling(names: tuple[str | None, ...]) -> bool:
+    return bool(names) and all(name is not None and _TELLING_ID.search(name) is not None for name in names)
+
+
+def narrow(candidates: Sequence[Seen], child: Seen, ordered: bool) -> list[Seen]:
+    """The candidates that fit best: the same server, the same model and system text, and asked before the child was."""
+    left = list(candidates)
+    tests: list[Callable[[Seen], bool]] = [
+        lambda one: one.identity[:2] == child.identity[:2],
+        lambda one: one.identity[2] == child.identity[2],
+        lambda one: one.identity[3] == child.identity[3],
+    ]
+    if ordered:
+        tests.append(lambda one: one.when < child.when)
+    for test in tests:
+        left = [one for one in left if test(one)] or left
+    return left

@@ -1,0 +1,270 @@
+"""Exchanges -> conversations and turns, by comparing histories alone, so that interleaving changes nothing.
+
+Owns the order of evidence and the rule that nothing is guessed: where several exchanges could be the parent, the link
+says which, and the exchange opens a turn of its own. Near linear in the size of the histories: each is walked once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from inspector.sessions.items import History, Kind, Tree
+from inspector.sessions.parents import Index, Seen, narrow, seen
+from inspector.sessions.places import Placed, last_answer, new_message, opening, place, tail_of
+from inspector.sessions.values import Conversation, Exchange, Link, Place, TurnRecord
+
+
+def thread(exchanges: Sequence[Exchange], groups: Sequence[Sequence[int]]) -> tuple[Conversation, ...]:
+    """The conversations of each group of exchanges (the exchanges of one file); ids are unique over all groups."""
+    turns: list[_Turn] = []
+    for group in groups:
+        turns.extend(_Threader(exchanges, group).run())
+    by_conversation: dict[int, list[_Turn]] = defaultdict(list)
+    for turn in turns:
+        by_conversation[id(turn.conversation)].append(turn)
+    ordered = sorted(by_conversation.values(), key=lambda held: min(link.index for turn in held for link in turn.links))
+    conversations: list[Conversation] = []
+    number = 0
+    for each in ordered:
+        name = f"c{len(conversations) + 1}"
+        records = []
+        for turn in each:
+            number += 1
+            records.append(TurnRecord(f"t{number}", name, tuple(turn.links), turn.user_text))
+        conversations.append(Conversation(name, tuple(records)))
+    return tuple(conversations)
+
+
+@dataclass(slots=True, eq=False)
+class _Turn:
+    conversation: object
+    user_text: str
+    links: list[Link] = field(default_factory=list)
+    counts: Counter[Place] = field(default_factory=Counter)
+
+
+@dataclass(slots=True)
+class _Step:
+    """Where an exchange goes: its place, the exchange that it follows, or those that it might follow."""
+
+    placed: Placed
+    parent: Seen | None = None
+    direct: bool = True
+    """False where exchanges between the two were not recorded."""
+    ambiguous: tuple[int, ...] = ()
+
+
+class _Threader:
+    """One group; exchanges are taken shortest history first, so that parents come before children."""
+
+    def __init__(self, exchanges: Sequence[Exchange], group: Sequence[int]) -> None:
+        self.tree = Tree()
+        self.index = Index(self.tree)
+        self.turns: list[_Turn] = []
+        self.by_opening: dict[tuple[int, int], int] = {}
+        self.group = [(index, exchanges[index]) for index in group]
+        self.when, self.ordered = _times(self.group)
+
+    def run(self) -> list[_Turn]:
+        """Seats every exchange; those that name their parent by id come after it, those without a request last."""
+        waiting: list[tuple[int, Exchange]] = []
+        free: list[Seen] = []
+        answers = {exchange.response.id for _, exchange in self.group if exchange.response.id}
+        for index, exchange in self.group:
+            request = exchange.request
+            if request is not None and request.previous_id is not None and request.previous_id in answers:
+                waiting.append((index, exchange))
+            elif request is not None:
+                free.append(seen(index, exchange, self.tree.history(request), self.when[index]))
+        free.sort(key=lambda one: (len(one.history.items), one.when, one.index))
+        for one in free:
+            self._seat(one, self._step(one))
+        self._by_previous_id(waiting)
+        for index, exchange in sorted(self.group, key=lambda each: (self.when[each[0]], each[0])):
+            if exchange.request is None:
+                self._alone(index, exchange)
+        return self.turns
+
+    # -- finding -------------------------------------------------------------------------------------------------
+
+    def _step(self, one: Seen) -> _Step:
+        again = self._again(one)
+        if again is not None:
+            return again
+        found = self.index.find(one.history)
+        if found is None:
+            return self._after_failure(one) or _Step(place(tail_of(one.history), None))
+        direct = found.item == last_answer(one.history)
+        left = narrow(found.candidates, one, self.ordered)
+        tail = tail_of(one.history)
+        if len(left) > 1:
+            why = f"{len(left)} exchanges could be its parent: {found.why}"
+            return _Step(Placed(place(tail, None).place, why), ambiguous=tuple(sorted(each.index for each in left)))
+        parent = left[0]
+        placed = place(tail, parent if direct else None)
+        gap = "" if direct else "; exchanges between the two were not recorded"
+        return _Step(Placed(placed.place, f"{placed.why}; {found.why}{gap}"), parent, direct)
+
+    def _again(self, one: Seen) -> _Step | None:
+        """The same request once more: a retry, a repair with a larger cap, a resumption; None where it is none of them."""
+        asked = [each for each in self.index.requests.get(one.history.node, ()) if each.identity == one.identity]
+        if not asked:
+            return None
+        token = _token(one.exchange)
+        owners = [each for each in asked if token is not None and each.exchange.response.continuation_token == token]
+        if len(owners) == 1:
+            return _Step(Placed(Place.RESUME, "the same request with the continuation token of the answer"), owners[0])
+        last = asked[-1]
+        if last.failed:
+            return _Step(Placed(Place.RETRY, "the same request again after an error or an interruption"), last)
+        before, now = _cap(last), _cap(one)
+        if self.ordered and last.cut and before is not None and now is not None and now > before:
+            place_again = Place.REPAIR if last.cut_calls else Place.RETRY
+            return _Step(Placed(place_again, f"the same request again with a larger output limit ({before} to {now})"), last)
+        return None
+
+    def _after_failure(self, one: Seen) -> _Step | None:
+        """A history that leaves the cut answer out and adds a hint to its request."""
+        items, nodes = one.history.items, one.history.nodes
+        start = len(items)
+        while start > 0 and items[start - 1].kind in (Kind.USER, Kind.SYSTEM):
+            start -= 1
+            asked = [each for each in self.index.requests.get(nodes[start], ()) if each.cut and each.identity == one.identity]
+            placed = place(items[start:], asked[0]) if asked else None
+            if placed is not None and placed.place is not Place.REQUEST and start > 0:
+                if len(asked) == 1:
+                    return _Step(Placed(placed.place, f"{placed.why}; the cut answer was left out"), asked[0])
+                return _Step(Placed(Place.REQUEST, f"{len(asked)} cut exchanges could be its parent"),
+                             ambiguous=tuple(sorted(each.index for each in asked)))
+        return None
+
+    # -- seating -------------------------------------------------------------------------------------------------
+
+    def _seat(self, one: Seen, step: _Step) -> None:
+        parent, placed = step.parent, step.placed
+        why = placed.why
+        new = placed.place is Place.REQUEST
+        if parent is None:
+            turn = self._open(one, object(), new)
+        elif not step.direct:
+            turn = self._beyond_gap(one, parent, new)
+        elif new:
+            turn = self._open(one, self.turns[parent.turn].conversation, new)
+        elif parent.followed is not None and placed.place is not Place.RETRY:
+            turn = self._open(one, self.turns[parent.turn].conversation, new)
+            why += f"; a branch, because another exchange already goes on from there"
+        else:
+            turn = parent.turn
+            parent.followed = one.index
+        if placed.place is Place.CONTINUATION and parent is not None:
+            one.base, one.joined = parent.base, parent.joined + one.text
+        one.turn = turn
+        self.index.add(one)
+        self._link(turn, one.index, placed.place, why, step.ambiguous, parent)
+
+    def _open(self, one: Seen, conversation: object, new: bool) -> int:
+        number = new_message(one.history) if new else opening(one.history)
+        text = one.history.items[number].text if number >= 0 else ""
+        self.turns.append(_Turn(conversation, text))
+        turn = len(self.turns) - 1
+        if number >= 0:
+            self.by_opening.setdefault((id(conversation), one.history.nodes[number + 1]), turn)
+        return turn
+
+    def _beyond_gap(self, one: Seen, ancestor: Seen, new: bool) -> int:
+        """The turn of an exchange whose parent is missing: the ancestor's, another one's with the same opening, or a new one."""
+        number = new_message(one.history) if new else opening(one.history)
+        if number < len(ancestor.history.items):
+            return ancestor.turn
+        conversation = self.turns[ancestor.turn].conversation
+        known = self.by_opening.get((id(conversation), one.history.nodes[number + 1]))
+        return self._open(one, conversation, new) if known is None or new else known
+
+    def _link(self, turn: int, index: int, where: Place, why: str, ambiguous: tuple[int, ...], parent: Seen | None) -> None:
+        held = self.turns[turn]
+        held.counts[where] += 1
+        held.links.append(Link(index, where, held.counts[where], why, ambiguous, parent.index if parent else None))
+
+    def _by_previous_id(self, waiting: list[tuple[int, Exchange]]) -> None:
+        """Requests that name the response they go on from, each after the exchange that gave it."""
+        while waiting:
+            later: list[tuple[int, Exchange]] = []
+            for index, exchange in waiting:
+                request = exchange.request
+                parents = self.index.ids.get(request.previous_id or "", []) if request is not None else []
+                if parents and request is not None:
+                    self._seat_by_id(index, exchange, parents)
+                else:
+                    later.append((index, exchange))
+            if len(later) == len(waiting):  # they name one another: no order can be found
+                for index, exchange in later:
+                    self._alone(index, exchange)
+                return
+            waiting = later
+
+    def _seat_by_id(self, index: int, exchange: Exchange, parents: list[Seen]) -> None:
+        request = exchange.request
+        assert request is not None  # noqa: S101  # narrowed by the caller
+        parent = parents[0]
+        start = self.tree.step(parent.history.node, self.tree.said(parent.text, parent.calls))
+        history = self.tree.history(request, start)
+        one = seen(index, exchange, history, self.when[index])
+        if len(parents) > 1:
+            why = f"{len(parents)} exchanges answered with the id that it goes on from"
+            self._seat(one, _Step(Placed(place(history.items, None).place, why), ambiguous=tuple(each.index for each in parents)))
+            return
+        again = self._again(one)
+        if again is None:
+            placed = place(history.items, parent)
+            again = _Step(Placed(placed.place, f"{placed.why}; it names the response that it goes on from"), parent)
+        self._seat(one, again)
+
+    def _alone(self, index: int, exchange: Exchange) -> None:
+        """An exchange without a request: a poll of a response that is known, or a turn of its own."""
+        history = History((), (self.tree.step(0, self.tree.key(("alone", index))),), 0)
+        one = seen(index, exchange, history, self.when[index])
+        name = exchange.response.id
+        parents = [each for each in self.index.ids.get(name, ()) if each.paused] if name else []
+        if parents:
+            step = _Step(Placed(Place.RESUME, "the same response is fetched again"), parents[-1])
+        else:
+            step = _Step(Placed(Place.REQUEST, "its request was not recorded"))
+        self._seat(one, step)
+
+
+def _cap(one: Seen) -> int | None:
+    return one.exchange.request.max_tokens if one.exchange.request is not None else None
+
+
+def _token(exchange: Exchange) -> str | None:
+    body = exchange.request_json
+    token = body.get("continuationToken") if isinstance(body, dict) else None
+    return token if isinstance(token, str) else None
+
+
+def _times(group: Sequence[tuple[int, Exchange]]) -> tuple[dict[int, float], bool]:
+    """When each exchange began, and whether that can be relied on.
+
+    Without any times a file is taken to be in order; times that are all the same say nothing (a converter's default).
+    """
+    stated = {exchange.started for _, exchange in group}
+    if stated == {None}:
+        return {index: float(index) for index, _ in group}, True
+    if len(stated) == 1:
+        return {index: 0.0 for index, _ in group}, False
+    moments = {index: _moment(exchange.started) for index, exchange in group}
+    known = all(moment is not None for moment in moments.values())
+    return {index: moment or 0.0 for index, moment in moments.items()}, known
+
+
+def _moment(started: str | None) -> float | None:
+    try:
+        return float(started) if started is not None else None
+    except ValueError:
+        try:
+            return datetime.fromisoformat(started or "").timestamp()
+        except ValueError:
+            return None

@@ -1,0 +1,246 @@
+"""Bedrock Converse bytes -> ChatResponse: the binary event stream, JSON lines of its events, and the whole body.
+
+Owns the order of events: usage comes after the stop reason, and exceptions are frames. Checksums and lengths belong to
+`eventstream`, blocks to `blocks`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from loop_core.values import (
+    At,
+    CallKind,
+    ChatResponse,
+    Part,
+    ProviderError,
+    ResponsePart,
+    Severity,
+    ToolCall,
+    Usage,
+)
+from loop_core.wire import base
+from loop_core.wire.bedrock_converse.blocks import Block, compact, read_block
+from loop_core.wire.bedrock_converse.table import API, EVENTS, STOP_REASONS, completes, unwrapped
+from loop_core.wire.eventstream import EventStream
+from loop_core.wire.failures import read_error
+from loop_core.wire.jsonslice import slice_of
+from loop_core.wire.ndjson import NDJSON
+
+_LINES = re.compile(rb'\{\s*"(?:' + "|".join(sorted(EVENTS)).encode() + rb'|[A-Za-z]+Exception)"\s*:')
+_ENOUGH = 64  # bytes in which the first key of a line, blanks included, is known
+_BROKEN = {
+    "cut": "the last frame is cut",
+    "prelude_crc": "a frame's prelude fails its checksum; nothing after it can be read",
+    "message_crc": "a frame fails its checksum; nothing after it can be read",
+    "length": "a frame has an impossible length; nothing after it can be read",
+    "headers": "a frame's headers do not fit their length; nothing after it can be read",
+}
+
+
+class Decoder(base.Decoder):
+    """One Converse response being read."""
+
+    api = API
+    stop_reasons = STOP_REASONS
+    binary_framing = EventStream
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._order: list[Block] = []
+        self._open: dict[Any, Block] = {}
+        self._parts: list[ResponsePart] = []  # of a whole body
+        self._usage: Usage | None = None
+        self._native: dict[str, str] = {}
+        self._model: str | None = None
+        self._tail: int | None = None  # where messageStop begins: no block reaches beyond it
+        self._stopped = False
+
+    def on_event(self, event: Any, name: str | None, start: int, end: int) -> None:
+        """One frame, its name the `:event-type`; or one JSON line, its name the only key."""
+        if name is None:
+            name, event = unwrapped(event)
+        if name == "contentBlockDelta":
+            delta = event["delta"]
+            block = self._open.get(event.get("contentBlockIndex"))
+            if block is not None:
+                piece = delta.get(block.kind)
+                if block.inner is not None and type(piece) is dict and len(piece) == 1:
+                    piece = piece.get(block.inner)
+                if type(piece) is str and len(delta) == 1:
+                    block.append(piece)
+                    return
+            self._other_delta(event, block, delta, start, end)
+        elif name == "contentBlockStart":
+            self._start_block(event, start, end)
+        elif name == "contentBlockStop":
+            self._stop_block(event, start, end)
+        elif name == "messageStop":
+            self._message_stop(event, start, end)
+        elif name == "metadata":
+            self._metadata(event)
+        elif name != "messageStart":
+            self._no_event(event, name or "", start, end)
+
+    def on_body(self, body: Any) -> None:
+        """The whole response, or an error (which the base has read; its type stands in a header)."""
+        if self.error is not None:
+            if self.error.type is None:
+                self._type_from_headers(self.error)
+            return
+        self._metadata(body)
+        self._read_fields(body)
+        if body.get("stopReason") is not None:
+            self.raw, self.raw_at = str(body["stopReason"]), self.body_at("/stopReason")
+        output = body.get("output")
+        message = output.get("message") if isinstance(output, dict) else None
+        content = message.get("content") if isinstance(message, dict) else None
+        if isinstance(content, list):
+            self._read_content(content)
+        else:
+            self.find(f"{API}.no_message", "the body holds no output.message.content", At(Part.BODY, 0, self.size),
+                      Severity.ERROR)
+
+    def build(self) -> ChatResponse:
+        """The response as far as it came."""
+        limit = self.size if self._tail is None else self._tail
+        parts = self._parts + [part for block in self._order for part in block.parts(limit)]
+        calls = [part for part in parts if type(part) is ToolCall and part.kind is CallKind.FUNCTION]
+        if self.raw == "tool_use" and not calls:
+            self.find(f"{API}.tool_use_without_call", "stopReason is tool_use, but there is no call", self.raw_at)
+        if self.raw is not None:
+            for block in self._order:
+                if not block.closed:
+                    self._quirk("block_not_closed", "a stop reason came, but a block was never closed", block.start)
+        self.saw_done = self._stopped
+        return ChatResponse(
+            api=API,
+            parts=tuple(parts),
+            stop_reason=self.mapped(self.raw, self.raw_at),
+            usage=self._usage,
+            model=self._model,
+            native=self._native,
+            saw_stop_reason=self.raw is not None,
+        )
+
+    def _choose(self, final: bool = False) -> base.Framing | None:
+        head = self._head.lstrip()
+        if head.startswith(b"{"):
+            if len(head) < _ENOUGH and not final:
+                return None
+            if _LINES.match(head):
+                self.streaming = True
+                return NDJSON()
+        return super()._choose(final)
+
+    # -- events --------------------------------------------------------------------------------------------------
+
+    def _start_block(self, event: Any, start: int, end: int) -> None:
+        index, begun = event.get("contentBlockIndex"), event.get("start")
+        if index in self._open:
+            self._quirk("repeated_index", f"block {index!r} began twice", start, end)
+            del self._open[index]
+        if not isinstance(begun, dict) or not begun:
+            return  # a text block may begin with nothing; its first delta says what it is
+        kind, fields = next(iter(begun.items()))
+        self._open[index] = Block(kind, fields if isinstance(fields, dict) else {}, start)
+        self._order.append(self._open[index])
+
+    def _stop_block(self, event: Any, start: int, end: int) -> None:
+        # What comes for this index later is another block: a closed call must not change.
+        block = self._open.pop(event.get("contentBlockIndex"), None)
+        if block is not None:
+            block.close(end)
+
+    def _other_delta(self, event: Any, block: Block | None, delta: Any, start: int, end: int) -> None:
+        for kind, value in delta.items():
+            if block is None:
+                orphan = kind in ("toolUse", "toolResult")
+                if orphan:
+                    self._quirk("delta_without_start", f"a {kind} delta came before its block began", start, end)
+                block = Block("text" if kind == "citation" else kind, {}, start, orphan=orphan)
+                self._order.append(block)
+                self._open[event.get("contentBlockIndex")] = block
+            if not block.extend(kind, value):
+                self._quirk("unknown_delta", f"a {kind!r} delta does not belong in a {block.kind!r} block", start, end)
+
+    def _message_stop(self, event: Any, start: int, end: int) -> None:
+        self._stopped = True
+        if self._tail is None:
+            self._tail = start
+        if event.get("stopReason") is not None:
+            pointer = "/messageStop/stopReason" if b'"messageStop"' in self.payload else "/stopReason"
+            self.raw, self.raw_at = str(event["stopReason"]), At(Part.BODY, start, end, pointer)
+        self._read_fields(event)
+
+    def _no_event(self, event: Any, name: str, start: int, end: int) -> None:
+        at = At(Part.BODY, start, end)
+        tag, _, word = name[1:].partition(":") if name.startswith(":") else ("", "", "")
+        if tag == "broken":
+            self.cut = True
+            rule = "frame.cut" if word == "cut" else f"eventstream.{word}"
+            self.find(rule, _BROKEN.get(word, word), at, Severity.WARNING if word == "cut" else Severity.ERROR)
+        elif tag in ("exception", "error") or name.endswith("Exception"):
+            self.fail(_error(event, word or name.lstrip(":")), at)
+        elif (error := read_error(event, self.http_status)) is not None:
+            self.fail(error, at)
+        else:
+            self._quirk("unknown_event", f"an event of type {name!r} is not known", start, end)
+
+    # -- fields --------------------------------------------------------------------------------------------------
+
+    def _metadata(self, event: Any) -> None:
+        usage = event.get("usage")
+        if isinstance(usage, dict):
+            self._usage = Usage(
+                input_tokens=_count(usage.get("inputTokens")),
+                output_tokens=_count(usage.get("outputTokens")),
+                cached_tokens=_count(usage.get("cacheReadInputTokens")),
+            )
+        trace = event.get("trace")
+        if isinstance(trace, dict):
+            guardrail, router = trace.get("guardrail"), trace.get("promptRouter")
+            if isinstance(guardrail, dict) and isinstance(guardrail.get("actionReason"), str):
+                self._native["trace.guardrail.actionReason"] = guardrail["actionReason"]
+            if isinstance(router, dict) and isinstance(router.get("invokedModelId"), str):
+                self._model = router["invokedModelId"]
+
+    def _read_fields(self, holder: Any) -> None:
+        if holder.get("additionalModelResponseFields") is not None:
+            self._native["additionalModelResponseFields"] = compact(holder["additionalModelResponseFields"])
+
+    def _read_content(self, content: list[Any]) -> None:
+        text = self.slice_bytes().decode("utf-8", "replace").lstrip("\ufeff")
+        complete = completes(self.mapped(self.raw, None))
+        calls = [i for i, block in enumerate(content) if isinstance(block, dict) and "toolUse" in block]
+        for i, block in enumerate(content):
+            if not isinstance(block, dict):
+                self.find(f"{API}.odd_block", "a content block is no object", None)
+                continue
+            closed = self.raw is not None and (complete or i != calls[-1] if calls else True)
+            at = self.body_at(f"/output/message/content/{i}") if "toolUse" in block else At()
+            self._parts += read_block(block, closed, at, partial(slice_of, text, "output", "message", "content", i))
+
+    def _type_from_headers(self, error: ProviderError) -> None:
+        for name, value in self.headers:
+            if name.lower() == "x-amzn-errortype":
+                kind = value.split(":")[0].strip()
+                typed = _error({"message": error.message}, kind)
+                self.error = replace(error, type=kind, retryable=error.retryable or typed.retryable)
+
+    def _quirk(self, rule: str, message: str, start: int, end: int | None = None) -> None:
+        self.find(f"{API}.{rule}", message, At(Part.BODY, start, end))
+
+
+def _error(content: Any, kind: str) -> ProviderError:
+    message = content.get("message") or content.get("originalMessage") or content.get("Message") or ""
+    message = message if isinstance(message, str) else compact(message)
+    read = read_error({"error": {"message": message, "type": kind}})
+    return ProviderError(message, kind or None, None, read.retryable if read is not None else False)
+
+
+def _count(value: Any) -> int | None:
+    return value if type(value) is int else None

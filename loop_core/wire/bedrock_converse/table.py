@@ -1,0 +1,83 @@
+"""Bedrock Converse as data: stop words, event names, paths, what is lost, and how its JSON is told from others'.
+
+Knows no bytes. Sources: botocore 1.44.5 (bedrock-runtime/2023-09-30/service-2.json: StopReason, ConverseStreamOutput,
+ContentBlock), recorded traffic, and the rows of the project's stop-reason facts that name this API.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from loop_core.values import Stop, StopReason
+from loop_core.wire.base import Mapped
+
+API = "bedrock_converse"
+_MODEL = "botocore 1.44.5 bedrock-runtime service-2.json StopReason"
+
+STOP_REASONS: Mapping[str, Mapped] = {
+    "end_turn": Mapped(Stop.END_TURN, None, _MODEL),
+    "stop_sequence": Mapped(Stop.END_TURN, None, _MODEL),
+    "tool_use": Mapped(Stop.TOOL_CALL, None, _MODEL),
+    "max_tokens": Mapped(Stop.MAX_TOKENS, None, _MODEL),
+    "model_context_window_exceeded": Mapped(Stop.CONTEXT_WINDOW_EXCEEDED, None, _MODEL),
+    "guardrail_intervened": Mapped(Stop.SAFETY_BLOCKED, "guardrail", _MODEL),
+    "content_filtered": Mapped(Stop.SAFETY_BLOCKED, "content_filter", _MODEL),
+    "malformed_tool_use": Mapped(Stop.MALFORMED_TOOL_CALL, None, _MODEL),
+    "malformed_model_output": Mapped(Stop.ERROR, "retryable: model output malformed", _MODEL),
+}
+
+LOSES: Mapping[str, str] = {
+    "id": "the request id is an HTTP header",
+    "model": "the model stands in the URL; only a prompt router names it in the body",
+    "refusal": "there is no text of refusal beside the content",
+    "usage.reasoning_tokens": "TokenUsage does not count reasoning apart",
+    "call.form": "a stream sends every input as text and a whole body as an object, whatever it was before",
+    "call.status": "a toolUse block has no status",
+    "call.item_id": "a toolUse block has one id",
+    "call.signature": "signatures belong to reasoning blocks here",
+    "server.form": "as call.form",
+    "server.status": "as call.status",
+    "server.item_id": "as call.item_id",
+    "server.signature": "as call.signature",
+    "reasoning.item_id": "a reasoning block has no id",
+}
+
+PATHS: tuple[re.Pattern[str], ...] = (
+    re.compile(r"/model/(?P<model>[^/?#]+)/converse(?P<stream>-stream)?/?(?=$|[?#])"),
+)
+
+EVENTS = frozenset({
+    "messageStart", "contentBlockStart", "contentBlockDelta", "contentBlockStop", "messageStop", "metadata",
+})
+
+FIELDS = ".fields"
+"""Ends the type of the opaque part that extends the block before it: `citationsContent.fields`."""
+
+SERVER_TOOL = "server_tool_use"
+"""`toolUse.type` of a call that the provider runs (botocore 1.44.5 ToolUseType)."""
+
+
+def completes(stop: StopReason) -> bool:
+    """Whether the last call of a whole body is complete under this reason: a cut one arrives there as an object too."""
+    return stop.normalized in (Stop.TOOL_CALL, Stop.END_TURN) and stop.raw != "stop_sequence"
+
+
+def unwrapped(event: Mapping[str, Any]) -> tuple[str | None, Any]:
+    """Name and content of an event written as one object, `{"messageStart": {...}}`; (None, event) of any other."""
+    if len(event) == 1:
+        ((name, content),) = event.items()
+        if isinstance(content, dict) and (name in EVENTS or name.endswith("Exception")):
+            return name, content
+    return None, event
+
+
+def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
+    """Whether a JSON value is a Converse body or one event of its stream; `event` is the `:event-type`."""
+    if event in EVENTS or "contentBlockIndex" in value:
+        return True
+    output = value.get("output")
+    if isinstance(output, dict):
+        return isinstance(output.get("message"), dict)
+    return unwrapped(value)[0] in EVENTS

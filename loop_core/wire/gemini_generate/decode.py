@@ -1,0 +1,214 @@
+"""Gemini generateContent bytes -> ChatResponse: server-sent events, the streamed array, one JSON body.
+
+Owns the order of chunks and what a reason, a token and a blocked prompt make of the response; what becomes of a part is in
+`parts`. Does not decide whether a call may run: under any reason a call that arrived whole is closed.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+from loop_core.values import At, ChatResponse, Evidence, Part, Severity, Stop, StopReason, Usage
+from loop_core.wire import base
+from loop_core.wire.failures import read_error
+from loop_core.wire.gemini_generate.parts import Parts
+from loop_core.wire.gemini_generate.table import API, BLOCK_REASONS, NUMBERS, SNAKE, STOP_REASONS, get, key_of, recognises
+from loop_core.wire.json_array import JSONArray
+from loop_core.wire.jsonslice import pointer
+
+_PLAIN_EVENT = frozenset({"candidates", "usageMetadata", "modelVersion", "responseId", "createTime"})
+_PLAIN_CANDIDATE = frozenset({"content", "index"})
+_PLAIN_PART = frozenset({"text"})
+
+
+class Decoder(base.Decoder):
+    """One generateContent response being read."""
+
+    api = API
+    stop_reasons = STOP_REASONS
+    array_framing = JSONArray
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._parts = Parts(self)
+        self._usage: dict[str, Any] | None = None
+        self._id: str | None = None
+        self._model: str | None = None
+        self._index: int | None = None  # of the candidate that is read
+        self._others: set[int] = set()
+        self._native: dict[str, str] = {}
+        self._token: str | None = None
+        self._blocked: tuple[str, At] | None = None
+        self._known_body = False  # a whole body that is one of ours, candidates or not
+        self._token_at: At | None = None
+        self._span: tuple[int, int] | None = None  # of the event that is read; None for a whole body
+
+    def on_event(self, event: Any, name: str | None, start: int, end: int) -> None:
+        """One chunk. Nearly all of them carry one piece of text and nothing new besides."""
+        append = self._parts.append
+        if append is not None and event.keys() <= _PLAIN_EVENT:
+            try:
+                (candidate,) = event["candidates"]
+                (part,) = candidate["content"]["parts"]
+                usage, text = event["usageMetadata"], part["text"]
+            except (KeyError, TypeError, ValueError):
+                pass
+            else:
+                if (
+                    part.keys() == _PLAIN_PART
+                    and candidate.keys() <= _PLAIN_CANDIDATE
+                    and candidate.get("index", self._index) == self._index
+                    and type(text) is str
+                ):
+                    append(text)
+                    self._usage = usage
+                    return
+        self._span = start, end
+        self._read(event)
+
+    def on_body(self, body: Any) -> None:
+        """One whole answer."""
+        self._span = None
+        self._known_body = "error" not in body and recognises(body)
+        self._read(body)
+
+    def build(self) -> ChatResponse:
+        """The response from what was read."""
+        if isinstance(self._framing, JSONArray):
+            # The closing bracket is this framing's end mark; without it and without a reason the body was cut.
+            self.saw_done = self._framing.closed
+            self.cut = self.cut or not (self._framing.closed or self.raw)
+        stop, parts = self._stop(), self._parts.build()
+        if stop.normalized is Stop.END_TURN and not parts:
+            stop = replace(stop, detail="empty")
+        return ChatResponse(
+            api=API,
+            parts=parts,
+            stop_reason=stop,
+            usage=_usage(self._usage),
+            id=self._id,
+            model=self._model,
+            native=self._native,
+            continuation_token=self._token,
+            saw_stop_reason=bool(self.raw),
+            other_choices=len(self._others),
+        )
+
+    # -- what `Parts` asks ---------------------------------------------------------------------------------------
+
+    def text(self) -> str:
+        """The JSON that is being read."""
+        source = self.slice_bytes() if self._span is None else self.payload
+        return source.decode("utf-8", "replace").lstrip("\ufeff")
+
+    def place(self, *path: str | int) -> At:
+        """Where a value of it stands."""
+        if self._span is None:
+            return self.body_at(pointer(*path))
+        return At(Part.BODY, *self._span, pointer(*path))
+
+    # -- inside --------------------------------------------------------------------------------------------------
+
+    def _read(self, event: dict[str, Any]) -> None:
+        if "error" in event:
+            error = read_error(event, self.http_status)
+            if error is not None:
+                self.fail(error, self.place("error"))
+        usage = get(event, "usageMetadata")
+        if isinstance(usage, dict) and (self._usage is None or _usage(usage) is not None):
+            self._usage = usage
+        self._id = _word(get(event, "responseId")) or self._id
+        self._model = _word(get(event, "modelVersion")) or self._model
+        if any(SNAKE[name] in event for name in ("usageMetadata", "modelVersion", "responseId")):
+            self.find("gemini_generate.snake_case", "the fields are spelled as in protocol buffers", self.place(),
+                      Severity.INFO)
+        feedback = get(event, "promptFeedback")
+        if isinstance(feedback, dict):
+            self._feedback(feedback, key_of(event, "promptFeedback"))
+        candidates = event.get("candidates")
+        for position, candidate in enumerate(candidates if isinstance(candidates, list) else ()):
+            if isinstance(candidate, dict):
+                self._candidate(candidate, position)
+
+    def _feedback(self, feedback: dict[str, Any], key: str) -> None:
+        reason = get(feedback, "blockReason")
+        if reason is not None:
+            self._blocked = str(reason), self.place(key, key_of(feedback, "blockReason"))
+            self._note("blockReason", str(reason))
+            self._note("blockReasonMessage", get(feedback, "blockReasonMessage"))
+
+    def _candidate(self, candidate: dict[str, Any], position: int) -> None:
+        index = candidate.get("index")
+        index = index if isinstance(index, int) else position
+        if self._index is None:
+            self._index = index
+        if index != self._index:
+            self._others.add(index)
+            return
+        path = ("candidates", position)
+        content = candidate.get("content")
+        parts = content.get("parts") if isinstance(content, dict) else None
+        for number, part in enumerate(parts if isinstance(parts, list) else ()):
+            if isinstance(part, dict):
+                self._parts.read(part, (*path, "content", "parts", number))
+        self._note("finishMessage", get(candidate, "finishMessage"))
+        reason = get(candidate, "finishReason")
+        if reason is not None:
+            self._reason(reason, self.place(*path, key_of(candidate, "finishReason")))
+        token = get(candidate, "continuationToken")
+        if isinstance(token, str) and token:
+            self._token, self._token_at = token, self.place(*path, key_of(candidate, "continuationToken"))
+        elif self.raw and self.mapped(self.raw, None).normalized is not Stop.PAUSED:
+            self._token = None  # a checkpoint on the way to an end that needs none
+
+    def _reason(self, reason: Any, at: At) -> None:
+        raw = reason if isinstance(reason, str) else json.dumps(reason)
+        if isinstance(reason, int) and reason in NUMBERS:
+            self.find("gemini_generate.integer_reason", f"the finish reason is the number {raw}: {NUMBERS[reason]} in "
+                      "the numbering of Vertex AI", at, Severity.INFO)
+        if self.raw is not None and self.raw != raw:
+            self.find("gemini_generate.second_reason", f"finish reason {raw} after {self.raw}; the last one counts", at)
+        elif self.raw is not None:
+            self.find("gemini_generate.repeated_reason", f"finish reason {raw} came more than once", at, Severity.INFO)
+        self.raw, self.raw_at = raw, at
+        if raw:
+            self._parts.end_calls()
+
+    def _note(self, name: str, value: Any) -> None:
+        if isinstance(value, str) and value:
+            self._native[name] = value
+
+    def _stop(self) -> StopReason:
+        stop = self.mapped(self.raw, self.raw_at)
+        before = stop.evidence if self.raw else ()
+        if self._blocked is not None:
+            word, at = self._blocked
+            row = BLOCK_REASONS.get(word, base.Mapped(Stop.SAFETY_BLOCKED, "prompt"))
+            rule = f"{API}.block_reasons" if word in BLOCK_REASONS else "unknown_word"
+            return StopReason(row.stop, self.raw, row.detail, (*before, Evidence(rule, at, word)))
+        if self._token is not None and not self.raw:
+            # The generator's own client resumes such a stream, dropped connections included (_extra_utils.py:806).
+            return StopReason(Stop.PAUSED, self.raw, "token", (Evidence(f"{API}.continuation_token", self._token_at),))
+        if self.raw is None and self._index is None and self._known_body:
+            return StopReason(Stop.END_TURN, None, None, (Evidence(f"{API}.no_candidates", self.place()),))
+        return stop
+
+
+def _word(value: Any) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def _usage(counts: dict[str, Any] | None) -> Usage | None:
+    """Tokens as counted here: thoughts stand beside the candidates' tokens, and both spend the limit."""
+    if counts is None:
+        return None
+    prompt, visible, thoughts, cached = (
+        count if isinstance(count := get(counts, name), int) else None
+        for name in ("promptTokenCount", "candidatesTokenCount", "thoughtsTokenCount", "cachedContentTokenCount")
+    )
+    if prompt is visible is thoughts is cached is None:
+        return None
+    output = None if visible is None and thoughts is None else (visible or 0) + (thoughts or 0)
+    return Usage(prompt, output, thoughts, cached)

@@ -1,0 +1,147 @@
+"""Gemini generateContent as data: stop words, their numbers, block reasons, spellings, paths, and what is lost.
+
+Knows no bytes. Sources: google-genai 3.4.0 (types.py: FinishReason, BlockedReason, Part), the proto files of
+google.cloud.aiplatform.v1 and google.ai.generativelanguage.v1beta, and the rows of the project's stop-reason facts
+that name this API.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from loop_core.values import Stop
+from loop_core.wire.base import Mapped
+
+API = "gemini_generate"
+_SDK = "google-genai 3.4.0 types.py FinishReason"
+_VERTEX = "google.cloud.aiplatform.v1 content.proto Candidate.FinishReason"
+_BLOCKED = "google-genai 3.4.0 types.py BlockedReason"
+
+_WORDS: Mapping[str, Mapped] = {
+    "FINISH_REASON_UNSPECIFIED": Mapped(Stop.UNKNOWN, None, _SDK),
+    "STOP": Mapped(Stop.END_TURN, None, _SDK),
+    "MAX_TOKENS": Mapped(Stop.MAX_TOKENS, None, _SDK),
+    "SAFETY": Mapped(Stop.SAFETY_BLOCKED, None, _SDK),
+    "RECITATION": Mapped(Stop.SAFETY_BLOCKED, "recitation", _SDK),
+    "LANGUAGE": Mapped(Stop.ERROR, "fatal: unsupported language", _SDK),
+    "OTHER": Mapped(Stop.UNKNOWN, None, _SDK),
+    "BLOCKLIST": Mapped(Stop.SAFETY_BLOCKED, None, _SDK),
+    "PROHIBITED_CONTENT": Mapped(Stop.SAFETY_BLOCKED, None, _SDK),
+    "SPII": Mapped(Stop.SAFETY_BLOCKED, None, _SDK),
+    "MALFORMED_FUNCTION_CALL": Mapped(Stop.MALFORMED_TOOL_CALL, None, _SDK),
+    "UNEXPECTED_TOOL_CALL": Mapped(Stop.MALFORMED_TOOL_CALL, "undeclared tool", _SDK),
+    "TOO_MANY_TOOL_CALLS": Mapped(Stop.ERROR, "fatal: tool loop limit of the provider", _SDK),
+    "MISSING_THOUGHT_SIGNATURE": Mapped(Stop.ERROR, "fatal: the history lacks a thought signature", _SDK),
+    "MALFORMED_RESPONSE": Mapped(Stop.ERROR, "retryable: malformed response", _SDK),
+    "CONTINUATION": Mapped(Stop.PAUSED, "token", _SDK),
+    "ESCALATION": Mapped(Stop.SAFETY_BLOCKED, "escalation", _SDK),
+    "PUP_LIMITED_DISABLED": Mapped(Stop.SAFETY_BLOCKED, "account", _SDK),
+    "MODEL_ARMOR": Mapped(Stop.SAFETY_BLOCKED, None, _SDK),
+    "IMAGE_SAFETY": Mapped(Stop.SAFETY_BLOCKED, None, _SDK),
+    "IMAGE_PROHIBITED_CONTENT": Mapped(Stop.SAFETY_BLOCKED, None, _SDK),
+    "IMAGE_RECITATION": Mapped(Stop.SAFETY_BLOCKED, None, _SDK),
+    "IMAGE_OTHER": Mapped(Stop.ERROR, "fatal: no image", _SDK),
+    "NO_IMAGE": Mapped(Stop.ERROR, "fatal: no image", _SDK),
+}
+
+NUMBERS: Mapping[int, str] = {
+    0: "FINISH_REASON_UNSPECIFIED",
+    1: "STOP",
+    2: "MAX_TOKENS",
+    3: "SAFETY",
+    4: "RECITATION",
+    5: "OTHER",
+    6: "BLOCKLIST",
+    7: "PROHIBITED_CONTENT",
+    8: "SPII",
+    9: "MALFORMED_FUNCTION_CALL",
+    10: "MODEL_ARMOR",
+    11: "IMAGE_SAFETY",
+    12: "IMAGE_PROHIBITED_CONTENT",
+    13: "IMAGE_RECITATION",
+    14: "IMAGE_OTHER",
+    15: "UNEXPECTED_TOOL_CALL",
+    16: "NO_IMAGE",
+}
+"""Vertex AI's numbering of the words, which REST clients see with `enum-encoding=int`.
+
+The Gemini API numbers some of them otherwise (6 is LANGUAGE there, 10 MALFORMED_FUNCTION_CALL); 0 to 5 are the same, and
+no number beyond 2 ends a turn or lets one continue in either.
+"""
+
+STOP_REASONS: Mapping[str, Mapped] = {
+    **_WORDS,
+    **{str(number): _WORDS[word]._replace(source=_VERTEX) for number, word in NUMBERS.items()},
+}
+
+BLOCK_REASONS: Mapping[str, Mapped] = {
+    "BLOCKED_REASON_UNSPECIFIED": Mapped(Stop.SAFETY_BLOCKED, "prompt", _BLOCKED),
+    "SAFETY": Mapped(Stop.SAFETY_BLOCKED, "prompt", _BLOCKED),
+    "OTHER": Mapped(Stop.SAFETY_BLOCKED, "prompt", _BLOCKED),
+    "BLOCKLIST": Mapped(Stop.SAFETY_BLOCKED, "prompt", _BLOCKED),
+    "PROHIBITED_CONTENT": Mapped(Stop.SAFETY_BLOCKED, "prompt", _BLOCKED),
+    "IMAGE_SAFETY": Mapped(Stop.SAFETY_BLOCKED, "prompt", _BLOCKED),
+    "MODEL_ARMOR": Mapped(Stop.SAFETY_BLOCKED, "prompt", _BLOCKED),
+    "JAILBREAK": Mapped(Stop.SAFETY_BLOCKED, "prompt", _BLOCKED),
+}
+"""`promptFeedback.blockReason`: the prompt was refused and there is no candidate. A word that is not here is no less a
+refusal, but its evidence says that it is unknown."""
+
+NATIVE: Mapping[str, tuple[str, str]] = {
+    "finishMessage": ("candidates", "finishMessage"),
+    "blockReason": ("promptFeedback", "blockReason"),
+    "blockReasonMessage": ("promptFeedback", "blockReasonMessage"),
+}
+"""Words about the end that are kept, and where they stand."""
+
+SNAKE: Mapping[str, str] = {
+    name: re.sub(r"[A-Z]", lambda capital: "_" + capital.group().lower(), name)
+    for name in (
+        "allowedFunctionNames", "blockReason", "blockReasonMessage", "boolValue", "cachedContentTokenCount",
+        "candidateCount", "candidatesTokenCount", "codeExecutionResult", "continuationToken", "executableCode",
+        "fileData", "finishMessage", "finishReason", "functionCall", "functionCallingConfig", "functionDeclarations",
+        "functionResponse", "generationConfig", "inlineData", "jsonPath", "maxOutputTokens", "modelVersion", "nullValue",
+        "numberValue", "parametersJsonSchema", "partialArgs", "promptFeedback", "promptTokenCount", "responseId",
+        "stringValue", "systemInstruction", "thoughtSignature", "thoughtsTokenCount", "toolCall", "toolConfig",
+        "toolResponse", "usageMetadata", "willContinue",
+    )
+}
+"""The spelling of the protocol buffers, which SDK recordings and proxies send."""
+
+LOSES: Mapping[str, str] = {
+    "call.form": "arguments are sent as an object, also those that were put together from partialArgs",
+    "call.status": "a functionCall has no status",
+    "call.item_id": "a functionCall has one id",
+    "reasoning.item_id": "a part has no id",
+    "native.other": "only finishMessage, blockReason and blockReasonMessage have a place",
+}
+
+PATHS: tuple[re.Pattern[str], ...] = (
+    re.compile(r"/(?P<model>[^/:?#]+):(?:generateContent|streamGenerateContent)(?=$|[?#])"),
+)
+
+
+def get(value: Mapping[str, Any], name: str) -> Any:
+    """A field in either spelling; None where it is absent."""
+    found = value.get(name)
+    return value.get(SNAKE[name]) if found is None else found
+
+
+def key_of(value: Mapping[str, Any], name: str) -> str:
+    """How a field is spelled here."""
+    return name if name in value else SNAKE[name]
+
+
+def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
+    """Whether a JSON value is a generateContent body, one element of its stream, or Google's error."""
+    if event:
+        return False
+    candidates = value.get("candidates")
+    if isinstance(candidates, list):
+        return all(isinstance(candidate, dict) for candidate in candidates)
+    if isinstance(get(value, "usageMetadata"), dict) or isinstance(get(value, "promptFeedback"), dict):
+        return True
+    error = value.get("error")
+    return isinstance(error, dict) and isinstance(error.get("status"), str) and isinstance(error.get("code"), int)

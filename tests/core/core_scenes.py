@@ -1,0 +1,240 @@
+"""What the engine's tests share: responses in a few words, a driver, and a reader as strict as the strictest backend."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from loop_core.classify import Judged, judge
+from loop_core.history import Ability
+from loop_core.limits import Limits
+from loop_core.loop import Plan, run
+from loop_core.moves import concluded
+from loop_core.policy import STRICT, Policy
+from loop_core.seam import Method
+from loop_core.sources import Scripted
+from loop_core.trace import Step, Trace
+from loop_core.turn import Event, Finish, Responded, RunTools, Send, State, Turn
+from loop_core.values import (
+    CallKind,
+    ChatResponse,
+    Message,
+    OpaquePart,
+    ProviderError,
+    ReasoningPart,
+    Request,
+    Role,
+    Stop,
+    StopReason,
+    TextPart,
+    Tool,
+    ToolCall,
+    Usage,
+)
+
+WRITE = Tool("write", {
+    "type": "object",
+    "properties": {"path": {"type": "string"}, "lines": {"type": "integer"}},
+    "required": ["path"],
+})
+NOW = Tool("now", {"type": "object", "properties": {"zone": {"type": "string"}}})
+ASKED = Message(Role.USER, (TextPart("do it"),))
+REQUEST = Request("openai_chat", (ASKED,), model="m-1", tools=(WRITE, NOW), max_tokens=100)
+
+RAW = {
+    Stop.END_TURN: "stop",
+    Stop.TOOL_CALL: "tool_calls",
+    Stop.MAX_TOKENS: "length",
+    Stop.SAFETY_BLOCKED: "content_filter",
+    Stop.CONTEXT_WINDOW_EXCEEDED: "model_context_window_exceeded",
+    Stop.PAUSED: "pause_turn",
+    Stop.UNKNOWN: "entropy",
+    Stop.MALFORMED_TOOL_CALL: "MALFORMED_FUNCTION_CALL",
+    Stop.CANCELLED: "cancelled",
+    Stop.ERROR: "error",
+}
+
+GOOD = '{"path": "a.txt"}'
+BAD = '{"path": 5}'
+CUT = '{"path": "a.tx'
+
+
+def call(
+    arguments: str | None = GOOD, name: str = "write", id: str | None = "c1", closed: bool = True, **more: Any
+) -> ToolCall:
+    return ToolCall(id, name, arguments, closed, **more)
+
+
+def reply(
+    stop: Stop,
+    *parts: str | ToolCall | OpaquePart | ReasoningPart,
+    detail: str | None = None,
+    tokens: int | None = None,
+    raw: str | None = "",
+    **more: Any,
+) -> ChatResponse:
+    """A response of these parts; strings are visible text."""
+    made = tuple(TextPart(p) if isinstance(p, str) else p for p in parts)
+    usage = None if tokens is None else Usage(10, tokens)
+    word = RAW.get(stop) if raw == "" else raw
+    return ChatResponse("openai_chat", made, StopReason(stop, word, detail), usage=usage, model="m-1", **more)
+
+
+def responded(response: ChatResponse, request: Request = REQUEST, **more: Any) -> Responded:
+    return Responded(response, judge(response, request), **more)
+
+
+def answer(stop: Stop, *parts: Any, **more: Any) -> Responded:
+    return responded(reply(stop, *parts, **more))
+
+
+def judged(stop: Stop, **more: Any) -> Judged:
+    reason = StopReason(stop, RAW.get(stop))
+    return Judged(reason, reason, **more)
+
+
+def drive(
+    events: Iterable[Event],
+    limits: Limits | None = None,
+    *,
+    policy: Policy = STRICT,
+    ability: Ability | None = None,
+    request: Request = REQUEST,
+    source: Scripted | None = None,
+    provider: str = "somebody",
+) -> Trace:
+    """A turn over a script, through the driver that everybody uses."""
+    plan = Plan(limits or Limits(), policy, ability or Ability(), provider)
+    return run("t1", request, source or Scripted(events), plan)
+
+
+def last(trace: Trace) -> Turn:
+    return trace.steps[-1].turn
+
+
+def path(trace: Trace) -> list[State]:
+    return [step.state for step in trace.steps]
+
+
+def sends(trace: Trace) -> list[Send]:
+    return [effect for step in trace.steps for effect in step.effects if isinstance(effect, Send)]
+
+
+def dispatched(trace: Trace) -> list[RunTools]:
+    return [effect for step in trace.steps for effect in step.effects if isinstance(effect, RunTools)]
+
+
+def finish(trace: Trace) -> Finish:
+    return next(effect for effect in trace.steps[-1].effects if isinstance(effect, Finish))
+
+
+# -- the strict reader -----------------------------------------------------------------------------------------------
+
+
+def asked(step: Step) -> tuple[Message, ...] | None:
+    """What the request that leaves at this step holds; None where none leaves."""
+    send = next((effect for effect in step.effects if isinstance(effect, Send)), None)
+    return None if send is None else (*step.turn.history, *send.added)
+
+
+def check_requests(steps: Sequence[Step]) -> None:
+    """Every request of a run is one that the strictest backend takes, and begins with the one before it."""
+    before: tuple[Message, ...] = ()
+    for step in steps:
+        messages = asked(step)
+        if messages is None:
+            continue
+        send = next(effect for effect in step.effects if isinstance(effect, Send))
+        check_history(messages)
+        ends = messages[-1]
+        if send.method is Method.PREFILL:
+            assert ends.role is Role.ASSISTANT
+            assert ends.text == ends.text.rstrip(), "a prefill may not end with white space"
+        else:
+            assert ends.role is not Role.ASSISTANT or ends in send.added, "the request must end with another's word"
+            assert ends.role is not Role.ASSISTANT or send.method is Method.ECHO
+        assert messages[: len(before)] == before, "the history only grows"
+        before = messages[:-1] if send.method is Method.PREFILL else messages
+    turn = steps[-1].turn
+    if turn.ended:
+        after = concluded(turn)
+        check_history(after)
+        assert after[: len(before)] == before or not reached(steps), "the history only grows"
+
+
+def reached(steps: Sequence[Step]) -> bool:
+    """Whether the last request of the run was answered: only then is it part of the history."""
+    turn = steps[-1].turn
+    return turn.came_from_answer if hasattr(turn, "came_from_answer") else _answered(steps)
+
+
+def _answered(steps: Sequence[Step]) -> bool:
+    for step in reversed(steps):
+        if any(isinstance(effect, Send) for effect in step.effects):
+            return False
+        if step.state is State.EVALUATE_STOP:
+            return True
+    return False
+
+
+def check_history(messages: Sequence[Message]) -> None:
+    """No empty assistant message, no call without its result, no result without its call, arguments that are JSON."""
+    open_calls: tuple[ToolCall, ...] = ()
+    for message in messages:
+        if message.role is Role.TOOL:
+            assert [r.call_id for r in message.results] == [c.id for c in open_calls], "each call has its one result"
+            open_calls = ()
+            continue
+        assert not open_calls, f"no result for {[c.name for c in open_calls]}"
+        assert not message.results
+        if message.role is Role.ASSISTANT:
+            _check_assistant(message)
+            open_calls = message.tool_calls
+    assert not open_calls, f"no result for {[c.name for c in open_calls]}"
+
+
+def _check_assistant(message: Message) -> None:
+    kinds = [type(part) for part in message.parts]
+    assert any(kind is not ReasoningPart for kind in kinds), "an assistant message without content"
+    assert not any(isinstance(p, TextPart) and not p.text.strip() for p in message.parts), "a blank text block"
+    for made in message.tool_calls:
+        assert made.name
+        if made.kind is CallKind.FUNCTION:
+            assert isinstance(json.loads(made.arguments or ""), dict), "arguments that are no JSON object"
+
+
+# -- an alphabet of responses ----------------------------------------------------------------------------------------
+
+
+def error(message: str = "overloaded") -> Responded:
+    return answer(Stop.ERROR, detail="retryable", error=ProviderError(message, retryable=True))
+
+
+def alphabet() -> dict[str, Event]:
+    """One response of every kind that a turn can meet; `cap` is the MiMo stream of seed 001."""
+    from loop_core.turn import Cancel
+
+    return {
+        "end": answer(Stop.END_TURN, "done."),
+        "call": answer(Stop.TOOL_CALL, "I will.", call(), call('{"zone": "UTC"}', "now", "c2")),
+        "rejected": answer(Stop.TOOL_CALL, call(BAD), call("", "now", "c2")),
+        "text": answer(Stop.MAX_TOKENS, "the first part ", tokens=100),
+        "empty": answer(Stop.MAX_TOKENS, ReasoningPart("hm"), tokens=100),
+        "cut": answer(Stop.MAX_TOKENS, "I will.", call(), call(CUT, id="c2", closed=False), tokens=100),
+        "malformed": answer(Stop.MALFORMED_TOOL_CALL),
+        "paused": answer(Stop.PAUSED, "wait", OpaquePart("server_tool", "{}"), detail="echo"),
+        "safety": answer(Stop.SAFETY_BLOCKED, "so"),
+        "context": answer(Stop.CONTEXT_WINDOW_EXCEEDED, "so"),
+        "interrupted": answer(Stop.INTERRUPTED, "so", call(CUT, closed=False)),
+        "cap": answer(Stop.INTERRUPTED, "so far ", tokens=100),
+        "unknown": answer(Stop.UNKNOWN, "so"),
+        "error": error(),
+        "cancelled": answer(Stop.CANCELLED, "so"),
+        "operator": Cancel(),
+    }
+
+
+def capped(request: Request, cap: int | None) -> Request:
+    return replace(request, max_tokens=cap)

@@ -1,0 +1,116 @@
+"""Strict reading of arguments: what is complete, what is cut, what is wrong; and the lenient reading for display."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from loop_core.arguments import Shape, lenient, parse
+
+texts = st.text(st.sampled_from('ab:,{}[]"\\\n\t\x00/ é\u2028\U0001f600'), max_size=8)
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=8,
+)
+objects = st.dictionaries(texts, values, max_size=4)
+
+
+@pytest.mark.parametrize("raw", [
+    '{}', ' {"a": 1} ', '{"a": {"a": [1, 2.5, -3e2, true, null, "\\u00e9\\ud83d\\ude00"]}}', '{"n": 12345678901234567890123}',
+])
+def test_one_json_object_is_complete(raw: str) -> None:
+    read = parse(raw)
+    assert read.shape is Shape.COMPLETE
+    assert read.value == json.loads(raw)
+
+
+@given(objects, st.booleans(), st.data())
+def test_every_beginning_of_an_object_is_cut_and_nothing_else(value: dict, ascii_only: bool, data: st.DataObject) -> None:
+    raw = json.dumps(value, ensure_ascii=ascii_only)
+    assert parse(raw).value == value
+    size = data.draw(st.integers(1, len(raw) - 1))
+    read = parse(raw[:size])
+    assert read.shape is Shape.CUT, (raw[:size], read)
+    assert read.value is None
+
+
+@pytest.mark.parametrize(("raw", "shape"), [
+    (None, Shape.ABSENT),
+    ("", Shape.EMPTY),
+    (" \n\t", Shape.EMPTY),
+    ("[1, 2]", Shape.NOT_OBJECT),
+    ('"{\\"a\\": 1}"', Shape.NOT_OBJECT),
+    ("null", Shape.NOT_OBJECT),
+    ("5", Shape.NOT_OBJECT),
+    ("true", Shape.NOT_OBJECT),
+    ("[1, 2", Shape.INVALID),
+    ("I will", Shape.INVALID),
+    ('{"a": 1}{"a": 1}', Shape.INVALID),
+    ('{"a": 1}}', Shape.INVALID),
+    ('{"a": 1} and', Shape.INVALID),
+    ("{'a': 1}", Shape.INVALID),
+    ('{"a": 1,}', Shape.INVALID),
+    ('{"a": tru\n', Shape.INVALID),
+    ('{"a": 1.e', Shape.INVALID),
+    ('{"a": "two\nlines"}', Shape.INVALID),
+    ('{"a": "two\n', Shape.INVALID),
+    ('{"a": "\\q', Shape.INVALID),
+    ('{"a": "\\u12x', Shape.INVALID),
+    ('{"a": NaN}', Shape.INVALID),
+    ('{"a": -Infinity}', Shape.INVALID),
+    ("{" * 100_000, Shape.INVALID),
+    ('{"a":' + "[" * 100_000, Shape.INVALID),
+    ('{"a": 1' + "0" * 5000 + "}", Shape.INVALID),
+    ('{"a": 1e999}', Shape.INVALID),
+    ('{"a": "\\ud83d"}', Shape.INVALID),
+    ('{"a": "\ud83d"}', Shape.INVALID),
+    ('{"a": "\\ud83d', Shape.CUT),
+    ('{"a": "\\ud83d\\ude', Shape.CUT),
+    ('{"a": "b', Shape.CUT),
+    ('{"n": 12', Shape.CUT),
+])
+def test_what_is_no_complete_object_is_named(raw: str | None, shape: Shape) -> None:
+    read = parse(raw)
+    assert read.shape is shape
+    assert read.value is None
+    assert read.problem
+
+
+def test_a_key_that_stands_twice_is_refused_at_any_depth() -> None:
+    """Two parsers would run two different calls: the first of the two, or the last."""
+    assert "'path' stands twice" in parse('{"path": "/tmp", "path": "/"}').problem
+    assert parse('{"a": [{"b": 1, "b": 2}]}').shape is Shape.INVALID
+
+
+@pytest.mark.parametrize(("raw", "said"), [
+    ("[1]", "a JSON array where an object is due"),
+    ("null", "a JSON null where an object is due"),
+    ("1.5", "a JSON number where an object is due"),
+    ("true", "a JSON boolean where an object is due"),
+    ('"x"', "a JSON string where an object is due"),
+])
+def test_another_kind_of_json_is_named_in_its_own_words(raw: str, said: str) -> None:
+    assert parse(raw).problem == said
+
+
+def test_the_place_where_the_parser_stopped_is_kept() -> None:
+    assert parse('{"n": 12').stopped_at == 8
+    assert parse('{"a": 1}}').stopped_at == 8
+    assert parse('{"path": "a.tx').stopped_at == 9  # where the open string begins
+
+
+@pytest.mark.parametrize(("raw", "shown"), [
+    ('{"n": 12', {"n": 12}), ('{"path": "a.tx', {"path": "a.tx"}), ("", {}), (None, {}), ("I will", None),
+])
+def test_the_lenient_reading_shows_what_a_forgiving_agent_would_have_run(raw: str | None, shown: object) -> None:
+    assert lenient(raw) == shown
+
+
+@given(st.text(st.sampled_from("{}[]\":,\\u0deftrnul-.e1 \n\ud83d\x00"), max_size=40))
+def test_no_text_makes_either_reading_fail(raw: str) -> None:
+    assert (parse(raw).value is not None) == (parse(raw).shape is Shape.COMPLETE)
+    lenient(raw)

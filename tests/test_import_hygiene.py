@@ -1,0 +1,141 @@
+"""What each entry imports, seen in a process of its own, and what import-linter cannot see inside a module.
+
+The arrows between modules are contracts in pyproject.toml; start-up cost and purity are decided by what is imported.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+ENGINE = sorted((ROOT / "loop_core").rglob("*.py"))
+
+NETWORK = {"httpx", "httpx2", "aiohttp", "requests", "socket", "ssl"}
+SDKS = {"openai", "anthropic", "google.genai", "botocore", "boto3", "ollama"}
+SCREENS = {"textual", "rich"}
+SLOW = {"yaml", "pydantic", "asyncio"} | NETWORK | SDKS | SCREENS
+"""`pydantic_core` is allowed: its JSON parser costs a few milliseconds, the models of pydantic forty."""
+
+ASK_WEATHER = {
+    "model": "m",
+    "messages": [{"role": "user", "content": "the weather in Oslo?"}],
+    "tools": [{"type": "function", "function": {"name": "weather", "parameters": {
+        "type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}}}],
+}
+
+
+def answer(arguments: str, reason: str) -> dict[str, object]:
+    call = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": arguments}}
+    message = {"role": "assistant", "content": None, "tool_calls": [call]}
+    return {"id": "r1", "object": "chat.completion", "model": "m",
+            "choices": [{"index": 0, "message": message, "finish_reason": reason}]}
+
+
+def modules_after(code: str, *arguments: str) -> set[str]:
+    """The names in `sys.modules` after `code` has run in a fresh interpreter."""
+    report = f"import sys\n{code}\nimport json\nsys.stderr.write('MODULES' + json.dumps(sorted(sys.modules)))\n"
+    done = subprocess.run([sys.executable, "-c", report, *arguments], capture_output=True, text=True, cwd=ROOT,
+                          timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "MODULES" in done.stderr, done.stderr
+    return set(json.loads(done.stderr.rpartition("MODULES")[2]))
+
+
+EXPLAIN = """
+from inspector.cli import main
+try:
+    main(["explain", *sys.argv[1:]], standalone_mode=False)
+except SystemExit as end:
+    assert not end.code, end.code
+"""
+
+
+def explained(path: Path, *options: str) -> set[str]:
+    return modules_after(EXPLAIN, str(path), *options)
+
+
+@pytest.fixture
+def whole_body(tmp_path: Path) -> Path:
+    path = tmp_path / "body.json"
+    path.write_text(json.dumps(answer('{"city": "Oslo"}', "tool_calls")))
+    return path
+
+
+def pair(tmp_path: Path, arguments: str, reason: str) -> Path:
+    path = tmp_path / "pair.json"
+    path.write_text(json.dumps({"request": ASK_WEATHER, "response": answer(arguments, reason)}))
+    return path
+
+
+@pytest.mark.parametrize("code", ["import loop_core", "import loop_core.loop, loop_core.tools", "import inspector.cli"])
+def test_an_import_alone_loads_nothing_slow(code: str) -> None:
+    assert modules_after(code) & (SLOW | {"jsonschema_rs"}) == set()
+
+
+def test_the_engine_does_not_load_the_app() -> None:
+    loaded = modules_after("import loop_core, loop_core.loop, loop_core.tools")
+    assert {name for name in loaded if name.split(".")[0] in ("inspector", "click", "platformdirs")} == set()
+
+
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_explaining_loads_no_screen_no_network_and_no_sdk(whole_body: Path, options: tuple[str, ...]) -> None:
+    loaded = explained(whole_body, *options)
+    assert "loop_core.wire.openai_chat" in loaded, "the sample was not read"
+    assert loaded & SLOW == set()
+
+
+def test_the_schema_validator_is_loaded_when_a_complete_call_meets_a_schema(tmp_path: Path) -> None:
+    loaded = explained(pair(tmp_path, '{"city": "Oslo"}', "tool_calls"))
+    assert "jsonschema_rs" in loaded
+
+
+def test_a_cut_call_does_not_load_the_schema_validator(tmp_path: Path) -> None:
+    loaded = explained(pair(tmp_path, '{"city": "Os', "length"))
+    assert "jsonschema_rs" not in loaded
+
+
+def test_a_call_without_a_schema_does_not_load_the_schema_validator(whole_body: Path) -> None:
+    assert "jsonschema_rs" not in explained(whole_body)
+
+
+# -- inside a module --------------------------------------------------------------------------------------------------
+
+
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text("utf-8"))
+
+
+@pytest.mark.parametrize("path", ENGINE, ids=lambda path: str(path.relative_to(ROOT)))
+def test_the_engine_opens_no_file_and_catches_nothing_broadly(path: Path) -> None:
+    forbidden = {"open", "print", "input", "exec", "eval", "compile", "__import__", "breakpoint"}
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            assert node.func.id not in forbidden, f"line {node.lineno}: {node.func.id}()"
+        if isinstance(node, ast.ExceptHandler):
+            caught = {name.id for name in ast.walk(node.type) if isinstance(name, ast.Name)} if node.type else {"all"}
+            assert caught.isdisjoint({"all", "Exception", "BaseException"}), f"line {node.lineno}: a broad except"
+
+
+@pytest.mark.parametrize("path", ENGINE, ids=lambda path: str(path.relative_to(ROOT)))
+def test_the_engine_takes_only_pure_parts_of_urllib_and_importlib(path: Path) -> None:
+    """import-linter sees `urllib` and `importlib` as wholes."""
+    for node in ast.walk(tree_of(path)):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names = [node.module]
+        for name in names:
+            assert not name.startswith("urllib") or name == "urllib.parse", f"line {node.lineno}: {name}"
+            if name.startswith("importlib"):
+                assert path == ROOT / "loop_core" / "wire" / "__init__.py", f"line {node.lineno}: a hidden import"
+
+
+@pytest.mark.parametrize("path", ENGINE + sorted((ROOT / "inspector").rglob("*.py")),
+                         ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_module_says_what_it_owns(path: Path) -> None:
+    assert ast.get_docstring(tree_of(path)), "no docstring"
