@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import ast
 import inspect
-import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from enum import StrEnum
+from itertools import pairwise
 from typing import Any
 
 from examples import GATE_CASES, WORDS_TRIED, Tried, records, try_call
@@ -25,7 +25,8 @@ from loop_core.policy import POLICIES, STRICT, Policy, Signal
 from loop_core.seam import Decision, Method
 from loop_core.turn import ENDED, State
 from loop_core.values import Stop
-from loop_core.wire import FORMATS, profiles as speakers, wire
+from loop_core.wire import FORMATS, wire
+from loop_core.wire import profiles as speakers
 from loop_core.wire.base import Mapped
 from loop_core.wire.failures import MARKS, RETRYABLE_STATUS
 
@@ -47,10 +48,9 @@ def code(text: object) -> str:
 
 def docs_of(owner: type) -> dict[str, str]:
     """The docstrings that stand below the fields or members of a class."""
-    body = ast.parse(textwrap.dedent(inspect.getsource(owner))).body[0]
-    assert isinstance(body, ast.ClassDef)
+    body = [line for node in ast.parse(inspect.getsource(owner)).body for line in getattr(node, "body", [])]
     found: dict[str, str] = {}
-    for before, after in zip(body.body, body.body[1:], strict=False):
+    for before, after in pairwise(body):
         target = before.target if isinstance(before, ast.AnnAssign) else None
         if isinstance(before, ast.Assign):
             target = before.targets[0]
@@ -99,8 +99,9 @@ def formats() -> str:
 
 def judge_rules() -> str:
     """The corrections, in order."""
+    rows = enumerate(classify.RULES, start=1)
     return table(("order", "rule", "what it sees"), (
-        (number, code(f"judge.{name}"), _first_line(rule)) for number, (name, rule) in enumerate(classify.RULES, start=1)
+        (number, code(f"judge.{name}"), _first_line(rule)) for number, (name, rule) in rows
     ))
 
 

@@ -71,7 +71,7 @@ def lenient(raw: str | None) -> Any:
     if not raw or not raw.strip():
         return {}
     try:
-        return from_json(raw, allow_partial="trailing-strings")
+        return from_json(raw.encode("utf-8", "replace"), allow_partial="trailing-strings")
     except ValueError:
         return None
 

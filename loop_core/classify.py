@@ -14,6 +14,7 @@ from typing import NamedTuple, Protocol
 from loop_core import schema
 from loop_core.arguments import Shape, parse
 from loop_core.values import (
+    ArgsForm,
     At,
     CallKind,
     ChatResponse,
@@ -147,7 +148,7 @@ def empty_arguments(case: Case) -> Correction | None:
         return None
     for call in json_calls(case.response):
         shape = parse(call.arguments).shape
-        if shape in (Shape.EMPTY, Shape.ABSENT) and not schema.requires_nothing(case.tool(call.name)):
+        if shape in (Shape.EMPTY, Shape.ABSENT) and not means_nothing(call, case.tool(call.name)):
             return Correction(Stop.MALFORMED_TOOL_CALL, None, call.at,
                               f"the arguments of {call.name} are {shape.value}, and the tool is not known to need none",
                               Severity.WARNING)
@@ -256,6 +257,17 @@ def json_calls(response: ChatResponse) -> list[ToolCall]:
     return [call for call in response.tool_calls if call.kind is CallKind.FUNCTION and not is_phantom(call)]
 
 
+def means_nothing(call: ToolCall, tool: Tool | None) -> bool:
+    """Whether no arguments mean `{}`: the tool is known to need none, and the format may leave them out.
+
+    A string of arguments is always sent, if only as `""`; where it is absent, something was lost. An object may be
+    left out when it is empty (Gemini `functionCall` without `args`).
+    """
+    shape = parse(call.arguments).shape
+    left_out = shape is Shape.ABSENT and call.form is ArgsForm.OBJECT
+    return (shape is Shape.EMPTY or left_out) and schema.requires_nothing(tool)
+
+
 def is_phantom(call: ToolCall) -> bool:
     """A call without a name and without arguments: some servers append one (pydantic-ai's recordings)."""
     return not call.name and not (call.arguments or "").strip()
@@ -276,7 +288,7 @@ def _promotes(response: ChatResponse, request: Request | None) -> bool:
             continue
         reading = parse(call.arguments)
         tool = tools.get(call.name)
-        if reading.shape in (Shape.EMPTY, Shape.ABSENT) and schema.requires_nothing(tool):
+        if means_nothing(call, tool):
             continue
         if reading.value is None or schema.problems(tool, reading.value):
             return False

@@ -14,7 +14,7 @@ from typing import Any
 
 from loop_core import schema
 from loop_core.arguments import Shape, parse
-from loop_core.classify import Judged, is_phantom
+from loop_core.classify import Judged, is_phantom, means_nothing
 from loop_core.values import CallKind, Stop, Tool, ToolCall
 
 REMEDY = "raise the output limit, split the work into smaller parts, or simplify the request"
@@ -105,7 +105,7 @@ def _incomplete(call: ToolCall, tool: Tool | None) -> str | None:
     if reading.shape is Shape.COMPLETE:
         return None
     if reading.shape in (Shape.EMPTY, Shape.ABSENT):
-        if schema.requires_nothing(tool):
+        if means_nothing(call, tool):
             return None
         return f"{reading.problem}, and the tool is not known to need none"
     return _stopped(call)

@@ -5,13 +5,10 @@ Knows no file format and nothing of threading. What is no LLM traffic, or traffi
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic_core import from_json
-
-from inspector.sessions import redact, traffic
+from inspector.sessions import lenient, redact, traffic
 from inspector.sessions.raw import Options, Raw
 from inspector.sessions.values import Exchange
 from loop_core.errors import DecodeError
@@ -49,16 +46,36 @@ def build(raw: Raw, path: str, options: Options) -> Exchange | Refused:
     else:
         try:
             response = decode(
-                api, body, http_status=raw.status, headers=headers, n=request.n if request else 1,
-                background=request.background if request else False, words=chosen.profile.words, end=raw.end,
+                api,
+                body,
+                http_status=raw.status,
+                headers=headers,
+                n=request.n if request else 1,
+                background=request.background if request else False,
+                words=chosen.profile.words,
+                end=raw.end,
             )
         except DecodeError as why:
             return Refused(f"no {api} response: {why}", undecodable=True)
         if raw.api is None and options.api is None and _says_nothing(response, request):
             return Refused(f"no LLM traffic: {raw.method} {traffic.path_of(url)} answers nothing that {api} knows")
     return Exchange(
-        path, raw.entry, api, url, chosen.profile, tuple(chosen.evidence), request, request_json, response, body, headers,
-        redact.headers(raw.request_headers, shapes=not raw.clean), raw.recorded, raw.started, raw.duration_ms, raw.chunks,
+        path,
+        raw.entry,
+        api,
+        url,
+        chosen.profile,
+        tuple(chosen.evidence),
+        request,
+        request_json,
+        response,
+        body,
+        headers,
+        redact.headers(raw.request_headers, shapes=not raw.clean),
+        raw.recorded,
+        raw.started,
+        raw.duration_ms,
+        raw.chunks,
     )
 
 
@@ -76,13 +93,21 @@ def _api(raw: Raw, url: str, options: Options) -> str | Refused:
         return found
     if options.api is not None and raw.body and (not url or _asks(raw)):
         return options.api
-    return Refused(f"no LLM traffic: {raw.method} {traffic.host_of(url)}{traffic.path_of(url)}" if url else "a response of no known API")
+    return Refused(
+        f"no LLM traffic: {raw.method} {traffic.host_of(url)}{traffic.path_of(url)}"
+        if url
+        else "a response of no known API"
+    )
 
 
 def _asks(raw: Raw) -> bool:
     """Whether the request looks like one to a model, whatever its path."""
     text = raw.request_text
-    return raw.method == "POST" and text is not None and any(f'"{name}"' in text for name in ("messages", "contents", "input"))
+    return (
+        raw.method == "POST"
+        and text is not None
+        and any(f'"{name}"' in text for name in ("messages", "contents", "input"))
+    )
 
 
 def _request(raw: Raw, api: str, url: str) -> tuple[Any, Request | None]:
@@ -92,29 +117,39 @@ def _request(raw: Raw, api: str, url: str) -> tuple[Any, Request | None]:
     if not raw.clean:
         text = redact.text(text)
     try:
-        value = from_json(text)
+        value = lenient.loads(text)
     except ValueError:
-        try:
-            value = json.loads(text, strict=False)
-        except (ValueError, RecursionError):
-            return None, None
+        return None, None
     value = redact.request(value, text)
     return value, wire(api).read_request(value, url) if isinstance(value, dict) else None
 
 
-def _profile(raw: Raw, api: str, url: str, headers: tuple[tuple[str, str], ...], body: bytes, request: Request | None,
-             options: Options) -> Chosen:
+def _profile(
+    raw: Raw,
+    api: str,
+    url: str,
+    headers: tuple[tuple[str, str], ...],
+    body: bytes,
+    request: Request | None,
+    options: Options,
+) -> Chosen:
     name = options.profile or raw.profile
     if name is not None:
-        return named(name, api)
+        profile = named(name)
+        if not profile.apis or api in profile.apis:
+            rule = "profile.option" if options.profile else "profile.recorded"
+            return Chosen(profile, (Evidence(rule, note=name),))
     return choose(api, url, headers, body, request.model if request else None)
 
 
 def _not_recorded(raw: Raw, api: str, headers: tuple[tuple[str, str], ...], request: Request | None) -> ChatResponse:
     evidence = (Evidence(NOT_RECORDED, At(Part.BODY, 0, 0), "the recording holds no body of this response"),)
     return ChatResponse(
-        api, stop_reason=StopReason(Stop.UNKNOWN, None, NOT_RECORDED, evidence), http_status=raw.status,
-        streaming=request.stream if request else False, quota_metadata=read_quota(headers),
+        api,
+        stop_reason=StopReason(Stop.UNKNOWN, None, NOT_RECORDED, evidence),
+        http_status=raw.status,
+        streaming=request.stream if request else False,
+        quota_metadata=read_quota(headers),
     )
 
 

@@ -108,7 +108,9 @@ class Tree:
 
     def said(self, text: str, calls: Iterable[ToolCall]) -> int:
         """The number of an assistant's text and calls, as an item of a history has it."""
-        return self.key((Kind.ASSISTANT, squeeze(text), tuple((call.id, call.name, self.arguments(call)) for call in calls)))
+        return self.key(
+            (Kind.ASSISTANT, squeeze(text), tuple((call.id, call.name, self.arguments(call)) for call in calls))
+        )
 
     def said_loosely(self, text: str, calls: Iterable[ToolCall]) -> int:
         """The same without the ids of calls, which some clients drop or rename."""
@@ -155,8 +157,12 @@ class Tree:
         if kind is Kind.ASSISTANT:
             return self.said(text, [call for message in messages for call in message.tool_calls])
         results = tuple((part.call_id, squeeze(part.text)) for message in messages for part in message.results)
-        others = tuple((part.type, _CACHE_MARK.sub("", part.json)) for message in messages for part in message.parts
-                       if type(part) is OpaquePart)
+        others = tuple(
+            (part.type, _CACHE_MARK.sub("", part.json))
+            for message in messages
+            for part in message.parts
+            if type(part) is OpaquePart
+        )
         return self.key((kind, squeeze(text), results, others))
 
 

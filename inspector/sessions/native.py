@@ -15,9 +15,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from pydantic_core import from_json
-
-from inspector.sessions import redact
+from inspector.sessions import lenient, redact
 from inspector.sessions.raw import Raw, Reading, Unreadable
 from inspector.sessions.values import About, Act, Chunk, ToolAnswer
 from loop_core.values import ToolResultPart, TransportEnd
@@ -88,7 +86,9 @@ class SessionWriter:
     def __enter__(self) -> SessionWriter:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, why: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, why: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
 
@@ -127,12 +127,9 @@ def read_session(data: bytes) -> Reading:
 
 def _parse(line: bytes) -> Any:
     try:
-        return from_json(line)
+        return lenient.loads(line)
     except ValueError:
-        try:
-            return json.loads(line)  # lone surrogates are JSON, though no UTF-8
-        except (ValueError, RecursionError):
-            return None
+        return None
 
 
 def _ends_with_newline(path: str | Path) -> bool:
@@ -170,7 +167,9 @@ class _Reader:
     def _line(self, number: int, line: bytes, cut: bool) -> None:
         record = _parse(line)
         if record is None and cut:
-            self.reading.notices.append(f"line {number + 1}, the last, is cut after {len(line)} bytes; what stands before it was read")
+            self.reading.notices.append(
+                f"line {number + 1}, the last, is cut after {len(line)} bytes; what stands before it was read"
+            )
             return
         kind = record.get("type") if isinstance(record, dict) else None
         if not isinstance(kind, str):
@@ -246,8 +245,12 @@ class _Reader:
         self.ended.add(key)
 
     def _tool_result(self, record: Mapping[str, Any], line: bytes) -> None:
-        result = ToolResultPart(_optional_text(record, "call_id"), _optional_text(record, "name"), redact.text(record["text"]),
-                                record.get("is_error") is True)
+        result = ToolResultPart(
+            _optional_text(record, "call_id"),
+            _optional_text(record, "name"),
+            redact.text(record["text"]),
+            record.get("is_error") is True,
+        )
         self.reading.answers.append(ToolAnswer(self._entry(record), result, _optional_text(record, "at")))
 
     def _limits(self, record: Mapping[str, Any], line: bytes) -> None:

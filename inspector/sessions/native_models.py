@@ -14,7 +14,9 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 from inspector.sessions import redact
 
 Headers = list[tuple[str, str]]
-Api = Literal["openai_chat", "openai_responses", "anthropic_messages", "gemini_generate", "bedrock_converse", "ollama_chat"]
+Api = Literal[
+    "openai_chat", "openai_responses", "anthropic_messages", "gemini_generate", "bedrock_converse", "ollama_chat"
+]
 
 
 class Record(BaseModel):
@@ -28,7 +30,9 @@ class Texts(Record):
 
     title: str = Field("", description="One line.")
     story: str = Field("", description="What happens, for people.")
-    provenance: str = Field("", description="Where the bytes come from: recorded from what, or written by hand after what.")
+    provenance: str = Field(
+        "", description="Where the bytes come from: recorded from what, or written by hand after what."
+    )
     end_state: str = Field("", description="How it ends, in the words of the state machine.")
 
 
@@ -58,7 +62,9 @@ class RequestRecord(Payload):
     type: Literal["request"]
     id: str = Field(description="Names the exchange in the records that follow.")
     api: Api | None = Field(None, description="The API; found from URL and content where absent.")
-    profile: str | None = Field(None, description="Who speaks the format; found from URL, headers and content where absent.")
+    profile: str | None = Field(
+        None, description="Who speaks the format; found from URL, headers and content where absent."
+    )
     url: str = ""
     method: str = "POST"
     headers: Headers = Field(default_factory=list)
@@ -145,7 +151,14 @@ class NoteRecord(Record):
 
 
 Typed = Annotated[
-    AboutRecord | RequestRecord | ResponseRecord | BytesRecord | EndRecord | ToolResultRecord | LimitsRecord | PolicyRecord
+    AboutRecord
+    | RequestRecord
+    | ResponseRecord
+    | BytesRecord
+    | EndRecord
+    | ToolResultRecord
+    | LimitsRecord
+    | PolicyRecord
     | NoteRecord,
     Field(discriminator="type"),
 ]
@@ -188,7 +201,11 @@ def clean(record: BaseModel | Mapping[str, Any]) -> str:
 
 def _marks(model: BaseModel) -> dict[str, Any]:
     """What names the record, though it may equal a default."""
-    return {name: getattr(model, name) for name in ("loop_inspector_session", "type", "end", "values") if hasattr(model, name)}
+    return {
+        name: getattr(model, name)
+        for name in ("loop_inspector_session", "type", "end", "values")
+        if hasattr(model, name)
+    }
 
 
 def explain(record: Mapping[str, Any]) -> str:

@@ -37,7 +37,7 @@ def open_paths(
     if api is not None:
         wire(api)
     if profile is not None:
-        named(profile, api)
+        named(profile)
     collecting = gc.isenabled()
     gc.disable()  # all that is read stays; walking it again and again for cycles costs an eighth of the time
     try:
@@ -115,7 +115,12 @@ def _folder(path: str, options: Options) -> Iterator[tuple[Input, list[Exchange]
         yield Input(path, "folder", 0, tuple(skipped)), []
         yield from sessions
     else:
-        yield _failed(path, f"no session in this folder ({looked} files looked at): {_EXPECTED}", "folder", tuple(skipped)), []
+        yield (
+            _failed(
+                path, f"no session in this folder ({looked} files looked at): {_EXPECTED}", "folder", tuple(skipped)
+            ),
+            [],
+        )
 
 
 def _files(path: str, skipped: list[Skipped]) -> Iterator[str]:
@@ -190,21 +195,31 @@ def _decoded(path: str, format_name: str, reading: Reading, options: Options) ->
             exchanges.append(built)
         else:
             refused.append((raw, built))
-    skipped = sorted([*reading.skipped, *(Skipped(raw.entry, why.why) for raw, why in refused)], key=lambda each: each.entry)
+    skipped = sorted(
+        [*reading.skipped, *(Skipped(raw.entry, why.why) for raw, why in refused)], key=lambda each: each.entry
+    )
     error, notices = reading.error, list(reading.notices)
     if not exchanges and error is None:
         error, notice = _nothing(format_name, refused, skipped, options)
         notices.extend(notice)
     name = "standard input" if path == STDIN else path
     source = Input(
-        path, format_name, len(exchanges), tuple(skipped), tuple(f"{name}: {notice}" for notice in notices),
-        f"{name}: {error}" if error else None, reading.about, tuple(reading.acts), tuple(reading.answers),
+        path,
+        format_name,
+        len(exchanges),
+        tuple(skipped),
+        tuple(f"{name}: {notice}" for notice in notices),
+        f"{name}: {error}" if error else None,
+        reading.about,
+        tuple(reading.acts),
+        tuple(reading.answers),
     )
     return source, exchanges
 
 
-def _nothing(format_name: str, refused: list[tuple[Raw, Refused]], skipped: list[Skipped], options: Options
-             ) -> tuple[str | None, list[str]]:
+def _nothing(
+    format_name: str, refused: list[tuple[Raw, Refused]], skipped: list[Skipped], options: Options
+) -> tuple[str | None, list[str]]:
     """The error of a file that gave no exchange, or the notice where it was readable and simply holds none."""
     for raw, why in refused:
         if why.other is not None:

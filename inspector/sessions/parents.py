@@ -75,7 +75,9 @@ def seen(index: int, exchange: Exchange, history: History, when: float) -> Seen:
     cut = word not in _FINISHED or any(map(_unparsed, calls))
     model = request.model if request is not None else None
     identity = (exchange.api, host_of(exchange.url), model, history.system)
-    return Seen(index, exchange, history, when, text, calls, cut, word in _FAILED, text, history.node, identity=identity)
+    return Seen(
+        index, exchange, history, when, text, calls, cut, word in _FAILED, text, history.node, identity=identity
+    )
 
 
 def _unparsed(call: ToolCall) -> bool:
@@ -118,7 +120,12 @@ class Index:
             answers[key].append(one)
 
     def _keys(self, text: str, calls: tuple[ToolCall, ...]) -> list[int]:
-        return [self.tree.said(text, calls), self.tree.said_loosely(text, calls), self._calls_key(calls), self._text_key(text)]
+        return [
+            self.tree.said(text, calls),
+            self.tree.said_loosely(text, calls),
+            self._calls_key(calls),
+            self._text_key(text),
+        ]
 
     def _calls_key(self, calls: tuple[ToolCall, ...]) -> int:
         """The calls alone: by ids that tell, else by names and arguments."""
@@ -171,7 +178,9 @@ class Index:
             return None
         said = self.tree.said_loosely("", item.calls)
         found = [one for one in self._calls.get(names, ()) if self.tree.said_loosely("", one.calls) == said]
-        return (found, f"the id {names[0]} of its call names it, though the history before was edited") if found else None
+        return (
+            (found, f"the id {names[0]} of its call names it, though the history before was edited") if found else None
+        )
 
     def _related(self, item: Item, node: int) -> tuple[list[Seen], str] | None:
         """Exchanges that asked the same, where the history's answer is theirs continued, shortened, or not recorded."""
@@ -184,7 +193,9 @@ class Index:
         said = squeeze(item.text)
         if len(said) >= _TELLING_TEXT:
             for one in reversed(self._chains.get(node, [])):  # joined by the client, its overlaps removed
-                if said.startswith(squeeze(one.joined)[:_TELLING_TEXT]) and said.endswith(squeeze(one.text)[-_TELLING_TEXT:]):
+                if said.startswith(squeeze(one.joined)[:_TELLING_TEXT]) and said.endswith(
+                    squeeze(one.text)[-_TELLING_TEXT:]
+                ):
                     return [one], "the history repeats its request, and the answers up to its own as one text"
             for one in asked:
                 text = squeeze(one.text)
@@ -196,7 +207,10 @@ class Index:
 def _same_ids(answered: tuple[ToolCall, ...], repeated: tuple[ToolCall, ...]) -> bool:
     """Whether the ids of equal calls may be the same ones, dropped or wrapped by the client: two that tell must agree."""
     return all(
-        not _telling((one.id,)) or not _telling((other.id,)) or str(one.id) in str(other.id) or str(other.id) in str(one.id)
+        not _telling((one.id,))
+        or not _telling((other.id,))
+        or str(one.id) in str(other.id)
+        or str(other.id) in str(one.id)
         for one, other in zip(answered, repeated, strict=True)
     )
 

@@ -70,7 +70,9 @@ def place(tail: Sequence[Item], parent: Seen | None) -> Placed:
             hint = "a system message alone"
         if hint is not None:
             return _after_cut(parent, hint)
-    return Placed(Place.REQUEST, "a new user message" if any(item.kind is Kind.USER for item in tail) else "a new request")
+    return Placed(
+        Place.REQUEST, "a new user message" if any(item.kind is Kind.USER for item in tail) else "a new request"
+    )
 
 
 def _prefill(parent: Seen | None) -> Placed:

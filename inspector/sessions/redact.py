@@ -14,32 +14,98 @@ from typing import Any
 
 REDACTED = "REDACTED"
 
-HEADERS: frozenset[str] = frozenset({
-    "authorization", "proxy-authorization", "www-authenticate", "authentication", "cookie", "set-cookie", "cookie2",
-    "x-api-key", "api-key", "apikey", "x-goog-api-key", "x-goog-iam-authorization-token", "x-amz-security-token",
-    "x-amz-signature", "x-amz-credential", "x-functions-key", "ocp-apim-subscription-key", "x-auth", "x-csrf", "x-xsrf",
-    "cf-access-jwt-assertion", "x-forwarded-client-cert", "x-session", "session", "jwt",
-})
+HEADERS: frozenset[str] = frozenset(
+    {
+        "authorization",
+        "proxy-authorization",
+        "www-authenticate",
+        "authentication",
+        "cookie",
+        "set-cookie",
+        "cookie2",
+        "x-api-key",
+        "api-key",
+        "apikey",
+        "x-goog-api-key",
+        "x-goog-iam-authorization-token",
+        "x-amz-security-token",
+        "x-amz-signature",
+        "x-amz-credential",
+        "x-functions-key",
+        "ocp-apim-subscription-key",
+        "x-auth",
+        "x-csrf",
+        "x-xsrf",
+        "cf-access-jwt-assertion",
+        "x-forwarded-client-cert",
+        "x-session",
+        "session",
+        "jwt",
+    }
+)
 """Header names that always carry a credential."""
 
-_SECRET = re.compile(r"auth(?!or(?:s|ity)?$)|token|secret|(?:^|[-_.])(?:api)?keys?(?:$|[-_.])|apikey|passw|credential|cookie|signature|"
-                     r"(?:^|[-_.])(?:jwt|sig|sso|pat)(?:$|[-_.])")
+_SECRET = re.compile(
+    r"auth(?!or(?:s|ity)?$)|token|secret|(?:^|[-_.])(?:api)?keys?(?:$|[-_.])|apikey|passw|credential|cookie|signature|"
+    r"(?:^|[-_.])(?:jwt|sig|sso|pat)(?:$|[-_.])"
+)
 _HARMLESS = re.compile(r"rate-?limit|tokens(?:$|[-_.])|token-count|idempotency|expose-headers|allow-headers")
 """Counts of tokens, and lists of header names: needed, and no secret."""
 
-QUERY: frozenset[str] = frozenset({
-    "key", "api_key", "api-key", "apikey", "token", "access_token", "refresh_token", "id_token", "auth", "authorization",
-    "sig", "signature", "client_secret", "secret", "password", "passwd", "pwd", "code", "jwt", "subscription-key",
-    "x-amz-signature", "x-amz-credential", "x-amz-security-token", "x-goog-signature", "x-goog-credential",
-    "awsaccesskeyid", "credential", "session", "session_token",
-})
+QUERY: frozenset[str] = frozenset(
+    {
+        "key",
+        "api_key",
+        "api-key",
+        "apikey",
+        "token",
+        "access_token",
+        "refresh_token",
+        "id_token",
+        "auth",
+        "authorization",
+        "sig",
+        "signature",
+        "client_secret",
+        "secret",
+        "password",
+        "passwd",
+        "pwd",
+        "code",
+        "jwt",
+        "subscription-key",
+        "x-amz-signature",
+        "x-amz-credential",
+        "x-amz-security-token",
+        "x-goog-signature",
+        "x-goog-credential",
+        "awsaccesskeyid",
+        "credential",
+        "session",
+        "session_token",
+    }
+)
 
 NAMES = re.compile(
     r"(?:[\w-]*_)?authorization(?:[_-]?token)?|(?:[\w-]*[_-])?api[_-]?key|(?:access|refresh|auth|bearer|session|security)[_-]?token|"
     r"(?:client[_-]?)?secret(?:[_-]?(?:key|access[_-]?key))?|(?:aws[_-])?access[_-]?key[_-]?id|x-[\w-]*-key|cookie|password",
-    re.IGNORECASE)
+    re.IGNORECASE,
+)
 """Names in a request's own JSON (never in its messages) whose text is a credential: an MCP server's token, a header."""
-_NAME_MARKS = ("uthorization", "pi_key", "pi-key", "piKey", "pikey", "_token\"", "Token\"", "-token\"", "ecret", "ssword", "ookie", "-key\"")
+_NAME_MARKS = (
+    "uthorization",
+    "pi_key",
+    "pi-key",
+    "piKey",
+    "pikey",
+    '_token"',
+    'Token"',
+    '-token"',
+    "ecret",
+    "ssword",
+    "ookie",
+    '-key"',
+)
 _HISTORY = frozenset({"messages", "contents", "input", "system", "instructions", "systemInstruction", "prompt"})
 
 MARKS: tuple[str, ...] = ("sk-", "Bearer ", "AIza", "AKIA", "ghp_", "xox")

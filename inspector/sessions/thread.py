@@ -123,7 +123,9 @@ class _Threader:
         before, now = _cap(last), _cap(one)
         if self.ordered and last.cut and before is not None and now is not None and now > before:
             place_again = Place.REPAIR if last.cut_calls else Place.RETRY
-            return _Step(Placed(place_again, f"the same request again with a larger output limit ({before} to {now})"), last)
+            return _Step(
+                Placed(place_again, f"the same request again with a larger output limit ({before} to {now})"), last
+            )
         return None
 
     def _after_failure(self, one: Seen) -> _Step | None:
@@ -132,13 +134,17 @@ class _Threader:
         start = len(items)
         while start > 0 and items[start - 1].kind in (Kind.USER, Kind.SYSTEM):
             start -= 1
-            asked = [each for each in self.index.requests.get(nodes[start], ()) if each.cut and each.identity == one.identity]
+            asked = [
+                each for each in self.index.requests.get(nodes[start], ()) if each.cut and each.identity == one.identity
+            ]
             placed = place(items[start:], asked[0]) if asked else None
             if placed is not None and placed.place is not Place.REQUEST and start > 0:
                 if len(asked) == 1:
                     return _Step(Placed(placed.place, f"{placed.why}; the cut answer was left out"), asked[0])
-                return _Step(Placed(Place.REQUEST, f"{len(asked)} cut exchanges could be its parent"),
-                             ambiguous=tuple(sorted(each.index for each in asked)))
+                return _Step(
+                    Placed(Place.REQUEST, f"{len(asked)} cut exchanges could be its parent"),
+                    ambiguous=tuple(sorted(each.index for each in asked)),
+                )
         return None
 
     # -- seating -------------------------------------------------------------------------------------------------
@@ -183,7 +189,9 @@ class _Threader:
         known = self.by_opening.get((id(conversation), one.history.nodes[number + 1]))
         return self._open(one, conversation, new) if known is None or new else known
 
-    def _link(self, turn: int, index: int, where: Place, why: str, ambiguous: tuple[int, ...], parent: Seen | None) -> None:
+    def _link(
+        self, turn: int, index: int, where: Place, why: str, ambiguous: tuple[int, ...], parent: Seen | None
+    ) -> None:
         held = self.turns[turn]
         held.counts[where] += 1
         held.links.append(Link(index, where, held.counts[where], why, ambiguous, parent.index if parent else None))
@@ -214,7 +222,10 @@ class _Threader:
         one = seen(index, exchange, history, self.when[index])
         if len(parents) > 1:
             why = f"{len(parents)} exchanges answered with the id that it goes on from"
-            self._seat(one, _Step(Placed(place(history.items, None).place, why), ambiguous=tuple(each.index for each in parents)))
+            self._seat(
+                one,
+                _Step(Placed(place(history.items, None).place, why), ambiguous=tuple(each.index for each in parents)),
+            )
             return
         again = self._again(one)
         if again is None:

@@ -40,7 +40,9 @@ def _unread(name: str, pattern: str) -> Unread:
 
 
 UNREAD: tuple[Unread, ...] = (
-    _unread("token counting", r"/messages/count_tokens$|:countTokens$|/responses/input_tokens$|/tokenize$|/count-tokens$"),
+    _unread(
+        "token counting", r"/messages/count_tokens$|:countTokens$|/responses/input_tokens$|/tokenize$|/count-tokens$"
+    ),
     _unread("a batch", r"/batches(/|$)|/batchPredictionJobs|:batchGenerateContent$"),
     _unread("OpenAI Responses, a stored item", r"/responses/[^/]+/(cancel|input_items|compact)$"),
     _unread("embeddings", r"/embeddings$|/embed$|:embedContents?$|:batchEmbedContents$|/api/embed(dings)?$"),
@@ -65,8 +67,20 @@ UNREAD: tuple[Unread, ...] = (
 )
 """First match wins, and only where no format's `PATHS` knows the path."""
 
-_CONTENT_MARKS = (b'"choices"', b'"candidates"', b'"stop_reason"', b'"stopReason"', b'"done"', b'"output"', b'"response.',
-                  b'"content_block', b'"message_start"', b'"promptFeedback"', b'"usageMetadata"', b'"response":')
+_CONTENT_MARKS = (
+    b'"choices"',
+    b'"candidates"',
+    b'"stop_reason"',
+    b'"stopReason"',
+    b'"done"',
+    b'"output"',
+    b'"response.',
+    b'"content_block',
+    b'"message_start"',
+    b'"promptFeedback"',
+    b'"usageMetadata"',
+    b'"response":',
+)
 _FRAMES_ASKED = 24
 
 

@@ -2,7 +2,8 @@
 
 Owns framing only: it does not know JSON, `[DONE]` or any provider. Lines may end in LF, CR LF or CR, mixed; several
 `data:` lines join with LF; comment lines and unknown fields are skipped; an event that is pending at the end of the
-bytes is delivered although its blank line never came (openai-node#2725: the stop reason was lost with it).
+bytes is delivered although its blank line never came (openai-node#2725: the stop reason was lost with it). A bare JSON
+object between events is delivered like one: servers write errors that way (google-genai 3.4.0 `_iter_response_stream`).
 """
 
 from __future__ import annotations
@@ -115,6 +116,8 @@ class SSE:
                 self._prefix, self._name = block[: len(block) - len(data[0])], name
         elif data:
             frames.append((b"\n".join(data), name, start, end))
+        elif block[:1] == b"{":
+            frames.append((block, name, start, end))
 
     def _named(self, key: bytes) -> str | None:
         name = self._names.get(key)

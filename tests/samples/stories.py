@@ -103,7 +103,7 @@ def _first() -> Story:
         "The gateway ends every response at 40 tokens, whatever it is asked for. Turn 1 needs five continuations, two "
         "more than the default allows: raise continuation_max_attempts to 5 and it completes. In turn 2 the call of "
         "write_file is cut in the middle of its JSON, and the agent runs what it has.",
-        "AbortPartial, retry_limit", tuple(exchanges), url="https://gateway.example/v1/chat/completions",
+        "AbortPartial, retry_limit; Unrecorded, unrecorded", tuple(exchanges), url="https://gateway.example/v1/chat/completions",
     )
 
 

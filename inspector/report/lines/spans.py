@@ -208,8 +208,8 @@ def matched(line: Line, needle: str) -> Line:
 # -- wrapping --------------------------------------------------------------------------------------------------------
 
 
-def wrapped(line: Line, width: int, measure: Measure = cells) -> list[Line]:
-    """The line as rows of at most `width` cells, broken at spaces; what follows hangs under its field or gutter."""
+def wrapped(line: Line, width: int, measure: Measure = cells, at_spaces: bool = True) -> list[Line]:
+    """The line as rows of at most `width` cells; what follows hangs under its field or gutter."""
     if width_of(line, measure) <= width:
         return [line]
     hang = _hang(line, width, measure)
@@ -220,7 +220,8 @@ def wrapped(line: Line, width: int, measure: Measure = cells) -> list[Line]:
         if width_of(rest, measure) <= room:
             rows.append((*hang, *rest) if rows else rest)
             return rows
-        at = _break(text_of(rest), room, measure)
+        text = text_of(rest)
+        at = _break(text, room, measure) if at_spaces else fit(text, room, measure)
         head, rest = split(rest, at)
         rows.append((*hang, *head) if rows else head)
 
@@ -228,11 +229,12 @@ def wrapped(line: Line, width: int, measure: Measure = cells) -> list[Line]:
 def _hang(line: Line, width: int, measure: Measure) -> Line:
     """What stands before the following rows: the gutter again, or blanks under a field's name."""
     first = line[0]
-    if first.role is Role.RULE and len(line) > 1:
-        return (first,)
     size = measure(first.text)
-    if first.role is Role.KEY and len(line) > 1 and size * 2 < width:
-        return (Span(" " * size),)
+    if len(line) > 1 and size * 2 < width:
+        if first.role is Role.RULE:
+            return (first,)
+        if first.role in (Role.KEY, Role.DIM):
+            return (Span(" " * size),)
     blanks = len(first.text) - len(first.text.lstrip(" "))
     return (Span(" " * blanks),) if 0 < blanks * 2 < width and blanks < len(first.text) else EMPTY
 

@@ -13,25 +13,25 @@ FIDELITY = {Fidelity.RECORDED: Role.OK, Fidelity.SIMULATED: Role.WARN, Fidelity.
 
 
 def status(outline: Outline, index: int, width: int) -> Line:
-    """The line for step `index`; what does not fit is left out, the least needed first."""
+    """The line for step `index`; what does not fit is left out, the least needed first (the tabs show the fidelity too)."""
     view = outline.view
     if not view.steps:
         return (Span("no steps", Role.DIM),)
     step = view.steps[index]
     turn = outline.block_of(index).turn + 1
-    always: list[Line] = [
+    place: list[Line] = [
         (Span("step ", Role.DIM), Span(f"{index + 1}/{len(view.steps)}", Role.STRONG)),
         (Span("turn ", Role.DIM), Span(f"{turn}/{len(view.turns)}", Role.STRONG)),
         (Span(step.state.value, Role.HERE),),
-        (fidelity(step),),
     ]
+    trust: Line = (fidelity(step),)
     gauge = spent.short(step.turn)
     word = _word(step)
-    for parts in ([*always, word, gauge] if word else [*always, gauge], [*always, gauge]):
+    for parts in ([*place, trust, *([word] if word else []), gauge], [*place, trust, gauge], [*place, gauge]):
         line = joined(parts)
         if width_of(line) <= width:
             return line
-    return joined([*always, gauge], " ")
+    return joined([*place, gauge], " ")
 
 
 def fidelity(step: Step) -> Span:

@@ -55,7 +55,7 @@ def _explain_json(value: Any) -> str:
         if "error" in value or value.get("type") == "error":
             return "an error body, which several APIs share: expected `--api ID` to say whose it is"
         if any(key in value for key in ("messages", "contents", "input", "prompt")) and not _answers(value):
-            return "a request without its response: expected a response, or both as {\"request\": …, \"response\": …}"
+            return 'a request without its response: expected a response, or both as {"request": …, "response": …}'
     elif isinstance(value, list) and value and isinstance(value[0], dict) and "role" in value[0]:
         return "a list of messages, without any response as a provider sent it: expected response bodies"
     return "JSON of no API and no session format that is known: expected a known one, or `--api ID`"

@@ -15,7 +15,7 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from inspector.sessions import redact
+from inspector.sessions import lenient, redact
 from inspector.sessions.raw import Headers, Options, Raw, Reading, Unreadable
 from inspector.sessions.unpack import unpack
 from inspector.sessions.values import Skipped
@@ -41,16 +41,7 @@ class HARImporter:
     def read(self, data: bytes, path: str, options: Options) -> Reading:
         """All entries, in the file's order."""
         reading = Reading()
-        try:
-            document = from_json(data, cache_strings="keys")
-        except ValueError as why:
-            entries = _rescue(data, str(why), reading)
-        else:
-            log = document.get("log") if isinstance(document, dict) else None
-            found = log.get("entries") if isinstance(log, dict) else None
-            if not isinstance(found, list):
-                raise Unreadable("a HAR without entries: expected a list at /log/entries")
-            entries = found
+        entries = _entries(data, reading)
         clean = not redact.suspicious(data)
         for number, entry in enumerate(entries):
             raw = _raw(number, entry, clean)
@@ -59,6 +50,22 @@ class HARImporter:
             else:
                 reading.raws.append(raw)
         return reading
+
+
+def _entries(data: bytes, reading: Reading) -> list[Any]:
+    try:
+        document = from_json(data, cache_strings="keys")
+    except ValueError as why:
+        try:
+            document = lenient.reparse(data)
+        except ValueError:
+            return _rescue(data, str(why), reading)
+        reading.error = lenient.utf8_error(data)
+    log = document.get("log") if isinstance(document, dict) else None
+    entries = log.get("entries") if isinstance(log, dict) else None
+    if not isinstance(entries, list):
+        raise Unreadable("a HAR without entries: expected a list at /log/entries")
+    return entries
 
 
 def _raw(number: int, entry: Any, clean: bool) -> Raw | str:
@@ -137,7 +144,7 @@ def _number(value: Any) -> float | None:
 
 def _rescue(data: bytes, why: str, reading: Reading) -> list[Any]:
     """The complete entries of a HAR that is no valid JSON as a whole; the reading's error says where it broke."""
-    text = data.decode("utf-8", "replace")
+    text = lenient.mend(data.decode("utf-8", "replace"))
     opening = _ENTRIES.search(text)
     if opening is None:
         raise Unreadable(f"a HAR that is no valid JSON, broken before its entries ({why})")
@@ -157,6 +164,8 @@ def _rescue(data: bytes, why: str, reading: Reading) -> list[Any]:
     if text.startswith("]", position):
         reading.error = f"broken after its last entry (byte {begins}): expected the end of the HAR; {read}"
     else:
-        reading.error = (f"cut or broken inside entry {len(entries)}, which begins at byte {begins} of {len(data)}: "
-                         f"expected one more complete entry; {read}")
+        reading.error = (
+            f"cut or broken inside entry {len(entries)}, which begins at byte {begins} of {len(data)}: "
+            f"expected one more complete entry; {read}"
+        )
     return entries

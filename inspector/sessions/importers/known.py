@@ -38,7 +38,9 @@ def _is_qwen(value: dict[str, Any]) -> bool:
 
 
 def _is_claude_code(value: dict[str, Any]) -> bool:
-    if value.get("type") in ("file-history-snapshot", "queue-operation") or ("leafUuid" in value and "summary" in value):
+    if value.get("type") in ("file-history-snapshot", "queue-operation") or (
+        "leafUuid" in value and "summary" in value
+    ):
         return True
     return "sessionId" in value and "uuid" in value and ("isSidechain" in value or "parentUuid" in value)
 
@@ -63,7 +65,10 @@ def _is_mini_swe(value: dict[str, Any]) -> bool:
 JSON: tuple[Known, ...] = (
     Known("Qwen Code transcript", _is_qwen),
     Known("Claude Code transcript", _is_claude_code),
-    Known("Codex rollout", _typed("session_meta", "turn_context", "response_item", "event_msg", "compacted", keys=("payload",))),
+    Known(
+        "Codex rollout",
+        _typed("session_meta", "turn_context", "response_item", "event_msg", "compacted", keys=("payload",)),
+    ),
     Known("Gemini CLI chat", _is_gemini_cli),
     Known("pi or OpenClaw session", _typed("session", keys=("id", "cwd"))),
     Known("pi or OpenClaw session", _typed("session", keys=("id", "version"))),
@@ -91,8 +96,10 @@ JSON: tuple[Known, ...] = (
 )
 
 _CASSETTE = re.compile(rb"(?:\A|\n)(?:http_)?interactions:[ \t]*\r?\n")
-_FLOWS = re.compile(rb"\d{2,}:\d{1,3}:(?:websocket|response|request|version|type|id|error|intercepted|is_replay|"
-                    rb"marked|metadata|comment|backup|timestamp_created|client_conn|server_conn)[;,]")
+_FLOWS = re.compile(
+    rb"\d{2,}:\d{1,3}:(?:websocket|response|request|version|type|id|error|intercepted|is_replay|"
+    rb"marked|metadata|comment|backup|timestamp_created|client_conn|server_conn)[;,]"
+)
 
 
 class KnownImporter:

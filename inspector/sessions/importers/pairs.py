@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from inspector.sessions import traffic
+from inspector.sessions import lenient, traffic
 from inspector.sessions.importers.peek import look
 from inspector.sessions.raw import Headers, Options, Raw, Reading, Unreadable
 from inspector.sessions.unpack import unpack
@@ -23,7 +23,17 @@ from loop_core.wire import FORMATS
 from loop_core.wire.jsonslice import char_span
 
 REQUESTS = ("request", "req", "request_body", "requestBody", "input", "kwargs")
-RESPONSES = ("response", "resp", "res", "response_body", "responseBody", "raw_response", "output", "result", "completion")
+RESPONSES = (
+    "response",
+    "resp",
+    "res",
+    "response_body",
+    "responseBody",
+    "raw_response",
+    "output",
+    "result",
+    "completion",
+)
 BODIES = ("body_raw", "body", "json", "content", "text", "data")
 LISTS = ("interactions", "exchanges", "entries", "calls", "pairs", "records", "items", "logs", "requests")
 """Keys of an object that holds the list of pairs (`interactions`: JSON cassettes)."""
@@ -50,34 +60,23 @@ class PairsImporter:
     def read(self, data: bytes, path: str, options: Options) -> Reading:
         """All pairs, one entry each."""
         reading = Reading()
-        text = data.decode("utf-8", "replace").lstrip("\ufeff")
+        text = lenient.mend(data.decode("utf-8", "replace").lstrip("\ufeff"))
         if "\ufffd" in text:
-            reading.error = _utf8_error(data)
+            reading.error = lenient.utf8_error(data)
         for entry, (piece, where) in enumerate(_pieces(text)):
             try:
-                value = from_json(piece)
+                value = lenient.loads(piece)
             except ValueError:
-                try:
-                    value = json.loads(piece, strict=False)
-                except (ValueError, RecursionError):
-                    _broken(reading, entry, where, last=where.endswith("last"))
-                    continue
+                _broken(reading, entry, where, last=where.endswith("last"))
+                continue
             raw = _pair(entry, value, piece, options, reading)
             if isinstance(raw, str):
                 reading.skipped.append(Skipped(entry, raw))
             else:
                 reading.raws.append(raw)
         if not reading.raws and not reading.skipped:
-            raise Unreadable(reading.error or "no request/response pair in it: expected {\"request\": …, \"response\": …}")
+            raise Unreadable(reading.error or 'no request/response pair in it: expected {"request": …, "response": …}')
         return reading
-
-
-def _utf8_error(data: bytes) -> str | None:
-    try:
-        data.decode("utf-8")
-    except UnicodeDecodeError as why:
-        return f"invalid UTF-8 at byte {why.start}: expected UTF-8; the rest was read"
-    return None  # the file itself holds the replacement character
 
 
 def _broken(reading: Reading, entry: int, where: str, last: bool) -> None:
@@ -197,7 +196,11 @@ def _request(raw: Raw, value: Any, piece: str, path: Path) -> None:
 
 
 def _response(raw: Raw, value: Any, piece: str, path: Path, options: Options, reading: Reading) -> Raw | str:
-    if isinstance(value, dict) and value.get("type") in ("succeeded", "errored") and ("message" in value or "error" in value):
+    if (
+        isinstance(value, dict)
+        and value.get("type") in ("succeeded", "errored")
+        and ("message" in value or "error" in value)
+    ):
         key = "message" if "message" in value else "error"  # a line of an Anthropic batch's results
         value, path = value[key], (*path, key)
     if isinstance(value, dict) and _is_http(value):
@@ -243,7 +246,12 @@ def _list_body(raw: Raw, value: list[Any], piece: str, path: Path, options: Opti
         return _string_body(raw, "".join(value), packed=False)
     span = char_span(piece, *path)
     text = piece[span[0] : span[1]] if span else json.dumps(value)
-    api = options.api or raw.api or (traffic.by_path(raw.url) if raw.url else None) or traffic.by_content(text.encode("utf-8", "replace"))
+    api = (
+        options.api
+        or raw.api
+        or (traffic.by_path(raw.url) if raw.url else None)
+        or traffic.by_content(text.encode("utf-8", "replace"))
+    )
     if api == "gemini_generate":
         raw.body = text.encode("utf-8", "replace")
         return raw
@@ -263,8 +271,12 @@ def _one_line(item: str) -> str:
 
 
 def _is_http(value: dict[str, Any]) -> bool:
-    return (_status(value) is not None or isinstance(value.get("headers"), (dict, list)) or "body_raw" in value
-            or ("body" in value and isinstance(value["body"], (str, dict))))
+    return (
+        _status(value) is not None
+        or isinstance(value.get("headers"), (dict, list))
+        or "body_raw" in value
+        or ("body" in value and isinstance(value["body"], (str, dict)))
+    )
 
 
 def _status(value: dict[str, Any]) -> int | None:

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from loop_core.values import ArgsForm, At, OpaquePart, ReasoningPart, ResponsePart, Severity, TextPart, ToolCall
 from loop_core.wire.gemini_generate.partial_args import PartialArgs
-from loop_core.wire.gemini_generate.table import get
+from loop_core.wire.gemini_generate.table import get, key_of
 from loop_core.wire.jsonslice import slice_of
 
 _BESIDE = frozenset({"text", "thought", "thoughtSignature", "thought_signature"})
@@ -93,7 +93,7 @@ class Parts:
         call = get(part, "functionCall")
         if isinstance(call, dict):
             self.append = None
-            self._call(call, signature, path)
+            self._call(call, signature, (*path, key_of(part, "functionCall")))
         elif part.keys() <= _BESIDE:
             text = part.get("text")
             self._run(text if isinstance(text, str) else "", part.get("thought") is True, signature)
@@ -116,36 +116,65 @@ class Parts:
 
     def _run(self, text: str, thought: bool, signature: str | None) -> None:
         last = self._items[-1] if self._items else None
+        run = last if isinstance(last, _Run) and last.thought is thought and not last.signature else None
         if text or (thought and signature):
-            if not isinstance(last, _Run) or last.thought is not thought or last.signature:
-                last = _Run(thought)
-                self._items.append(last)
-            last.chunks.append(text)
-        if signature is not None and not thought:
-            # A signed text: the signature follows in a part of its own, as Gemini 3 streams it.
-            last = _Run(True)
-            self._items.append(last)
-        if isinstance(last, _Run):
-            last.signature = signature or last.signature
-            self.append = None if last.thought else last.chunks.append
+            run = run or self._begin_run(thought)
+            run.chunks.append(text)
+        if signature:
+            # What signs an answer comes in a part of its own, as Gemini 3 streams it: empty text and the signature.
+            run = run if run and thought else self._begin_run(True)
+            run.signature = signature
 
-    def _call(self, call: Mapping[str, Any], signature: str | None, path: tuple[str | int, ...]) -> None:
-        current = self._known(call)
-        if current is None:
-            at = self._source.place(*path)
-            if not call.keys() - {"willContinue", "will_continue"}:
-                self._source.find("gemini_generate.stray_call", "a part continues a call that was never begun", at)
-                return
-            current = self._begin(call, at)
-        name, identity = call.get("id"), call.get("name")
-        values = get(call, "partialArgs")
-        if "args" in call:
-            self._whole(current, call["args"], path)
+    def _begin_run(self, thought: bool) -> _Run:
+        run = _Run(thought)
+        self._items.append(run)
+        self.append = None if thought else run.chunks.append
+        return run
+
+    def _call(self, sent: Mapping[str, Any], signature: str | None, path: tuple[str | int, ...]) -> None:
+        call = self._continued(sent) or self._begin_call(sent, path)
+        if call is None:
+            return
+        if "args" in sent:
+            self._take_arguments(call, sent["args"], path)
+        values = get(sent, "partialArgs")
         if isinstance(values, list):
-            current.values = current.values or PartialArgs()
+            call.values = call.values or PartialArgs()
             for value in values:
                 if isinstance(value, dict):
-                    current.values.add(value)
-        current.signature = current.signature or signature
-        current.more = get(call, "willContinue") is True
-        self._open = current if current.more else None
+                    call.values.add(value)
+            if call.values.broken:
+                self._source.find("gemini_generate.partial_args", call.values.broken, call.at)
+        call.signature = call.signature or signature
+        call.more = get(sent, "willContinue") is True
+        self._open = call if call.more else None
+
+    def _continued(self, sent: Mapping[str, Any]) -> _Call | None:
+        """The call that this part goes on with: an unnamed part, or one with the same id."""
+        same = self._open is not None and sent.get("id") is not None and sent["id"] == self._open.id
+        return self._open if same or not sent.get("name") else None
+
+    def _begin_call(self, sent: Mapping[str, Any], path: tuple[str | int, ...]) -> _Call | None:
+        at = self._source.place(*path)
+        name, identity = sent.get("name"), sent.get("id")
+        if not sent:
+            self._source.find("gemini_generate.stray_call", "a part ends a call that was never begun", at)
+            return None
+        if not name:
+            self._source.find("gemini_generate.nameless_call", "a function call has no name", at)
+        if self._open is not None:
+            self._source.find("gemini_generate.unfinished_call", f"the call of {self._open.name} was never finished", at)
+        call = _Call(name if isinstance(name, str) else "", at)
+        call.id = identity if isinstance(identity, str) and identity else None
+        self._items.append(call)
+        self._calls.append(call)
+        return call
+
+    def _take_arguments(self, call: _Call, value: Any, path: tuple[str | int, ...]) -> None:
+        call.empty = call.empty and value in ({}, None)
+        if isinstance(value, str):
+            call.arguments, call.form = value, ArgsForm.STRING
+            self._source.find("gemini_generate.string_arguments", "arguments are a string", call.at, Severity.INFO)
+            return
+        text = slice_of(self._source.text(), *path, "args")
+        call.arguments = json.dumps(value, ensure_ascii=False) if text is None else text

@@ -89,10 +89,10 @@ BLOCK_REASONS: Mapping[str, Mapped] = {
 """`promptFeedback.blockReason`: the prompt was refused and there is no candidate. A word that is not here is no less a
 refusal, but its evidence says that it is unknown."""
 
-NATIVE: Mapping[str, tuple[str, str]] = {
-    "finishMessage": ("candidates", "finishMessage"),
-    "blockReason": ("promptFeedback", "blockReason"),
-    "blockReasonMessage": ("promptFeedback", "blockReasonMessage"),
+NATIVE: Mapping[str, str] = {
+    "finishMessage": "candidates",
+    "blockReason": "promptFeedback",
+    "blockReasonMessage": "promptFeedback",
 }
 """Words about the end that are kept, and where they stand."""
 
@@ -115,7 +115,6 @@ LOSES: Mapping[str, str] = {
     "call.status": "a functionCall has no status",
     "call.item_id": "a functionCall has one id",
     "reasoning.item_id": "a part has no id",
-    "native.other": "only finishMessage, blockReason and blockReasonMessage have a place",
 }
 
 PATHS: tuple[re.Pattern[str], ...] = (

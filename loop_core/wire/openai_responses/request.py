@@ -27,8 +27,9 @@ from loop_core.wire.openai_responses.items import call_id, text_of
 from loop_core.wire.openai_responses.table import API, CLIENT_ITEMS, SERVER_ITEMS, runs_itself
 
 ROLES: Mapping[str, Role] = {
-    "user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM, "developer": Role.SYSTEM, "tool": Role.TOOL,
+    "assistant": Role.ASSISTANT, "system": Role.SYSTEM, "developer": Role.SYSTEM, "tool": Role.TOOL,
 }
+"""Role of a message -> ours; any other is the user's."""
 RESULTS: Mapping[str, str] = {
     "function_call_output": "call_id",
     "custom_tool_call_output": "call_id",

@@ -1,0 +1,205 @@
+"""Tool calls as objects in their own right, the held ones above all.
+
+For each call: what was received and where it ends, where the parser stopped, the schema, what a forgiving parser would
+have run, why the gate decided as it did, which policies would have run it, what the recorded agent did, and what to do.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from inspector.report.facts import ResponseFacts, View
+from inspector.report.lines import glyphs
+from inspector.report.lines.outline import Block
+from inspector.report.lines.sheet import Listed
+from inspector.report.lines.spans import Line, Role, Span, field, joined, more, paragraphs, said
+from loop_core import schema
+from loop_core.arguments import Shape, lenient, parse
+from loop_core.gate import REMEDY, Admission, Verdict
+from loop_core.machine import begin, step
+from loop_core.policy import POLICIES, Dispatch, Policy
+from loop_core.turn import Responded, RunTools, Tick
+from loop_core.values import CallKind, Request, Tool
+
+CUT = "▌"
+RECEIVED_SHOWN = 4_000
+
+
+def calls(view: View, block: Block, response: int | None) -> Listed:
+    """The sheet of a run's calls; it opens at those of `response`."""
+    lines: list[Line] = []
+    focus: int | None = None
+    copied: list[str] = []
+    for index in view.turns[block.turn].responses:
+        facts = view.responses[index]
+        if facts.verdicts and index == response:
+            focus = len(lines)
+        for verdict in facts.verdicts:
+            lines += [*call(view, facts, verdict, index == response), ()]
+            if index == response or response is None:
+                copied.append(verdict.call.arguments or "")
+        lines += _server(facts)
+    if not lines:
+        lines = [(Span("no tool calls in this turn", Role.DIM),)]
+    return Listed(lines, focus or 0, lambda: "\n".join(copied))
+
+
+def _server(facts: ResponseFacts) -> list[Line]:
+    return [
+        (said(call.name, Role.STRONG), Span("  run by the provider itself; neither held nor run here", Role.DIM),
+         Span(f"  response {facts.index}", Role.DIM))
+        for call in facts.exchange.response.server_calls
+    ]
+
+
+def call(view: View, facts: ResponseFacts, verdict: Verdict, here: bool = False) -> list[Line]:
+    """Everything that is known of one call."""
+    glyph, role = glyphs.ADMISSION[verdict.admission]
+    made = verdict.call
+    title: Line = (
+        Span(f"{glyph} {verdict.admission.value.upper()} ", role), said(made.name or "unnamed", Role.STRONG),
+        Span(f"  {short_why(verdict)}", role), Span(f"  response {facts.index} · step {facts.step + 1}", Role.DIM),
+        *((Span("  ▶ here", Role.HERE),) if here else ()),
+    )
+    lines = [title, *_received(verdict)]
+    lines.append(field("parser", *_parser(verdict)))
+    lines.append(field("schema", *_schema(facts, verdict)))
+    if verdict.admission is not Admission.READY:
+        lines.append(field("why", said(verdict.why)))
+    if made.kind is not CallKind.CUSTOM and parse(made.arguments).shape is not Shape.COMPLETE:
+        lines.append(field("lenient", *_lenient(verdict)))
+        lines.append(more(Span("what a forgiving parser would have run; shown only, never run", Role.DIM)))
+    lines.append(field("policies", *_policies(facts, verdict)))
+    lines.append(field("agent", *_agent(view, facts, verdict)))
+    lines.append(field("what to do", Span(advice(verdict), Role.KEY)))
+    return lines
+
+
+def short_why(verdict: Verdict) -> str:
+    """Why, in a few words."""
+    return {
+        "gate.ready": "may run",
+        "gate.schema": "refused by its schema",
+        "gate.incomplete": "incomplete",
+        "gate.reason": "not authorised by the stop reason",
+        "gate.batch": "its batch is unfinished",
+        "gate.phantom": "a phantom: neither name nor arguments",
+    }.get(verdict.rule, verdict.rule)
+
+
+def _received(verdict: Verdict) -> list[Line]:
+    raw = verdict.call.arguments
+    if raw is None:
+        return [field("received", Span("no arguments", Role.WARN))]
+    if not raw:
+        return [field("received", Span("empty arguments", Role.WARN))]
+    shown, left = raw[:RECEIVED_SHOWN], len(raw) - RECEIVED_SHOWN
+    body = paragraphs(shown)
+    cut = verdict.admission is Admission.HELD and parse(raw).shape is not Shape.COMPLETE
+    if left > 0:
+        body[-1] = (*body[-1], Span(f" … {left:,} characters more", Role.DIM))
+    elif cut:
+        body[-1] = (*body[-1], Span(CUT, Role.HELD))
+    return [field("received", *body[0]), *(more(*line) for line in body[1:])]
+
+
+def _parser(verdict: Verdict) -> Line:
+    if verdict.call.kind is CallKind.CUSTOM:
+        return (Span("free-form text, not parsed", Role.DIM),)
+    reading = parse(verdict.call.arguments)
+    size = len((verdict.call.arguments or "").encode("utf-8", "surrogatepass"))
+    if reading.shape is Shape.COMPLETE:
+        return (Span(f"one complete JSON object, {size:,} bytes", Role.OK),)
+    if reading.shape in (Shape.EMPTY, Shape.ABSENT):
+        return (Span(reading.problem, Role.WARN),)
+    return (Span(f"stopped at character {reading.stopped_at:,}: ", Role.WARN), said(reading.problem, Role.WARN),
+            Span(f"; {size:,} bytes received, {reading.shape.value}", Role.DIM))
+
+
+def _schema(facts: ResponseFacts, verdict: Verdict) -> Line:
+    tool = tool_of(facts.exchange.request, verdict.call.name)
+    reading = parse(verdict.call.arguments)
+    if verdict.problems:
+        return (said("; ".join(verdict.problems), Role.WARN),)
+    if tool is None or tool.schema is None:
+        return (Span("unknown: the request declares none for this tool", Role.DIM),)
+    if verdict.call.kind is CallKind.CUSTOM or not schema.usable(tool):
+        return (Span("not usable" if verdict.call.kind is not CallKind.CUSTOM else "free-form, none applies", Role.DIM),)
+    if reading.value is None:
+        return (Span(f"not checked: the arguments are {reading.shape.value}", Role.DIM),)
+    problems = schema.problems(tool, reading.value)
+    return (said("; ".join(problems), Role.WARN),) if problems else (Span("accepts the arguments", Role.OK),)
+
+
+def tool_of(request: Request | None, name: str) -> Tool | None:
+    """The declaration of a tool in a request."""
+    return next((tool for tool in request.tools if tool.name == name), None) if request else None
+
+
+def _lenient(verdict: Verdict) -> Line:
+    value = lenient(verdict.call.arguments)
+    name = said(verdict.call.name or "unnamed")
+    if not isinstance(value, dict):
+        return (Span("nothing can be read", Role.DIM),)
+    shown = ", ".join(f"{key}={_literal(item)}" for key, item in value.items())
+    return (name, Span("("), said(shown, Role.REMOVED, 600), Span(")"))
+
+
+def _literal(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def runs_under(policy: Policy, facts: ResponseFacts, verdict: Verdict) -> bool:
+    """Whether a loop with this policy would run the call."""
+    exchange = facts.exchange
+    turn, _ = begin("asked", exchange.request or Request(exchange.api), policy=policy)
+    turn, _ = step(turn, Responded(exchange.response, facts.judged, facts.index))
+    _, effects = step(turn, Tick())
+    if not any(isinstance(effect, RunTools) for effect in effects):
+        return False
+    return policy.dispatch is Dispatch.PRESENT or verdict.admission is Admission.READY
+
+
+def _policies(facts: ResponseFacts, verdict: Verdict) -> Line:
+    would = {name: runs_under(policy, facts, verdict) for name, policy in POLICIES.items()}
+    run = [name for name, runs in would.items() if runs]
+    hold = [name for name, runs in would.items() if not runs]
+    unsafe = Role.ERROR if verdict.admission is not Admission.READY else Role.PLAIN
+    parts: list[Line] = []
+    if run:
+        parts.append((Span("would run it: ", Role.DIM), Span(", ".join(run), unsafe)))
+    if hold:
+        parts.append((Span("would not: ", Role.DIM), Span(", ".join(hold))))
+    return joined(parts)
+
+
+def _agent(view: View, facts: ResponseFacts, verdict: Verdict) -> Line:
+    mine = [
+        noted.finding for noted in view.findings
+        if noted.response == facts.index and noted.finding.rule in ("agent.ran_held_call", "agent.refused_held_call")
+        and f" {verdict.call.name}" in noted.finding.message
+    ]
+    if verdict.admission is Admission.HELD and mine:
+        ran = mine[0].rule == "agent.ran_held_call"
+        return (said(mine[0].message, Role.ERROR if ran else Role.PLAIN),)
+    return (said(facts.recorded_next),)
+
+
+def advice(verdict: Verdict) -> str:
+    """What to do about a call."""
+    if verdict.admission is Admission.READY:
+        return "nothing: it may run"
+    if verdict.admission is Admission.REJECTED:
+        return "send the error back to the model as this call's result"
+    if verdict.rule == "gate.phantom":
+        return "nothing: there is no call to run"
+    if verdict.rule == "gate.batch":
+        return "nothing by itself: it runs once its siblings are whole"
+    return REMEDY
+
+
+def held_names(verdicts: Sequence[Verdict]) -> list[str]:
+    """The names of held calls, for a line."""
+    return [verdict.call.name or "unnamed" for verdict in verdicts if verdict.admission is Admission.HELD]

@@ -1,0 +1,217 @@
+"""The bytes of a response: its events, lines or frames with their offsets, the raw text, the hex dump, the request.
+
+Which bytes gave the stop reason is marked in every one of them. The body is split by the framing of its wire format,
+once, and only when a view of it is opened.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from bisect import bisect_left
+from collections.abc import Sequence
+
+from inspector.report.facts import ResponseFacts
+from inspector.report.lines.sheet import Listed, Sheet
+from inspector.report.lines.slices import Hex, Range, Slice, Slices
+from inspector.report.lines.spans import Line, Role, Span, field, joined, paragraphs, said
+from inspector.sessions.values import Exchange
+from loop_core.values import At, Evidence, Part
+from loop_core.wire import wire as wire_format
+from loop_core.wire.base import Framing, Whole
+from loop_core.wire.jsonslice import byte_span, path_of
+from loop_core.wire.sse import SSE
+
+MODES = ("events", "raw", "hex", "request")
+CHUNK = 4_096
+"""Bytes of a line; a longer one is broken, so that showing a part of it costs what the part costs."""
+PRETTY = 512 * 1024
+"""A larger JSON body is shown as it is, without line breaks of ours."""
+
+
+def wire(facts: ResponseFacts, mode: str) -> Sheet:
+    """The sheet of one response in one of `MODES`."""
+    exchange = facts.exchange
+    if mode == "request":
+        return request_sheet(exchange)
+    if not exchange.recorded:
+        return Listed([*_head(facts, mode, ""), (Span("the body was not recorded", Role.WARN),)])
+    marks = evidence_ranges(exchange, facts.judged.stop.evidence)
+    tail: Line = (Span(f"{'':>9} ", Role.DIM), Span(f"end of body: {len(exchange.body):,} bytes", Role.RULE))
+    if mode == "hex":
+        return Hex(_head(facts, mode, ""), exchange.body, marks, tail)
+    if mode == "raw":
+        return Slices(_head(facts, mode, ""), exchange.body, raw_lines(exchange.body), marks, tail)
+    slices, what = event_slices(exchange)
+    return Slices(_head(facts, mode, what), exchange.body, slices, marks, tail)
+
+
+def _head(facts: ResponseFacts, mode: str, what: str) -> list[Line]:
+    exchange = facts.exchange
+    status = "" if exchange.response.http_status is None else f"HTTP {exchange.response.http_status}"
+    parts = [(Span(f"response {facts.index}", Role.STRONG),), (said(exchange.api),)]
+    parts += [(Span(each),) for each in (status, what) if each]
+    modes: list[Span] = []
+    for each in MODES:
+        modes += [Span(f" {each} ", Role.HERE if each == mode else Role.DIM)]
+    lines: list[Line] = [joined(parts), (Span("shown as ", Role.DIM), *modes, Span(" v changes", Role.DIM))]
+    for seen in facts.judged.stop.evidence:
+        lines.append((Span("read ", Role.DIM), said(seen.rule, Role.KEY), Span(f" at {place(seen.at)}", Role.DIM)))
+    return [*lines, ()]
+
+
+def place(at: At | None) -> str:
+    """A place in words."""
+    if at is None:
+        return "no one place"
+    where = at.part.value
+    if at.start is not None and at.end is not None:
+        where += f" {at.start:,}–{at.end:,}" if at.end > at.start else f" {at.start:,}"
+    return f"{where} {at.pointer}" if at.pointer else where
+
+
+# -- marks -----------------------------------------------------------------------------------------------------------
+
+
+def evidence_ranges(exchange: Exchange, evidence: Sequence[Evidence]) -> list[Range]:
+    """The bytes of the body that the stop reason was read from, the value itself where it can be found."""
+    found: list[Range] = []
+    for seen in evidence:
+        at = seen.at
+        if at is None or at.part is not Part.BODY or at.start is None:
+            continue
+        span = (at.start, at.start if at.end is None else at.end)
+        found.append(_value(exchange.body, span, at.pointer) or span)
+    return found
+
+
+def _value(body: bytes, span: Range, pointer: str | None) -> Range | None:
+    """The value that a pointer names inside a frame."""
+    if not pointer or span[1] - span[0] > CHUNK * 16:
+        return None
+    start = body.find(b"{", span[0], span[1])
+    return byte_span(body[start : span[1]], start, *path_of(pointer)) if start >= 0 else None
+
+
+# -- slices ----------------------------------------------------------------------------------------------------------
+
+
+def raw_lines(body: bytes) -> list[Slice]:
+    """The lines of a body, long ones broken between characters."""
+    found: list[Slice] = []
+    start = 0
+    while start < len(body):
+        newline = body.find(b"\n", start)
+        end = len(body) if newline < 0 else newline
+        found.extend(pieces(body, start, end))
+        start = end + 1
+    return found
+
+
+def pieces(body: bytes, start: int, end: int, indent: int = 0, label: str = "") -> list[Slice]:
+    """A range as slices of at most `CHUNK` bytes that end between two characters."""
+    if end - start <= CHUNK:
+        return [Slice(start, end, indent, label)]
+    found: list[Slice] = []
+    while start < end:
+        stop = min(end, start + CHUNK)
+        while stop < end and stop > start + 1 and body[stop] & 0xC0 == 0x80:
+            stop -= 1
+        found.append(Slice(start, stop, indent, label))
+        start, label = stop, ""
+    return found
+
+
+def event_slices(exchange: Exchange) -> tuple[list[Slice], str]:
+    """The frames of a stream or the lines of a JSON value, and what they are called."""
+    framing = framing_of(exchange)
+    if framing is None:
+        return pretty(exchange.body), "one JSON value" if len(exchange.body) <= PRETTY else "one JSON value, as sent"
+    frames = [*framing.feed(exchange.body), *framing.flush()]
+    found: list[Slice] = []
+    ends = [chunk.end for chunk in exchange.chunks]
+    for payload, name, start, end in frames:
+        at = exchange.body.find(payload, start, end) if payload else -1
+        low, high = (at, at + len(payload)) if at >= 0 else (start, end)
+        when = _when(exchange, ends, end)
+        label = " ".join(word for word in (when, _named(name)) if word)
+        found.extend(pieces(exchange.body, low, high, 0, label))
+    word = {"SSE": "events", "NDJSON": "lines", "EventStream": "frames"}.get(type(framing).__name__, "values")
+    return found, f"{len(frames):,} {word}"
+
+
+def _named(name: str | None) -> str:
+    return said(name).text if name else ""
+
+
+def _when(exchange: Exchange, ends: Sequence[int], end: int) -> str:
+    index = bisect_left(ends, end)
+    return f"+{exchange.chunks[index].ms:,.0f}ms" if index < len(ends) else ""
+
+
+def framing_of(exchange: Exchange) -> Framing | None:
+    """The framing that splits this body; None where it is one JSON value."""
+    decoder = wire_format(exchange.api).Decoder
+    head = exchange.body[:256].removeprefix(b"\xef\xbb\xbf").lstrip()
+    if head[:1] in (b"{", b"["):
+        framing = decoder.object_framing if head[:1] == b"{" else decoder.array_framing
+        return None if framing is Whole else framing()
+    if head.startswith((b"data", b"event", b"id:", b"retry", b":")):
+        return SSE()
+    return decoder.binary_framing() if decoder.binary_framing is not None and exchange.response.streaming else None
+
+
+_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"?|[{}\[\],]|[^"{}\[\],\s]+', re.DOTALL)
+
+
+def pretty(body: bytes) -> list[Slice]:
+    """A JSON text with line breaks of ours between its tokens; no byte of a token is changed, and none is left out."""
+    if len(body) > PRETTY:
+        return raw_lines(body)
+    found: list[Slice] = []
+    depth, start, end = 0, -1, -1
+    for token in _TOKEN.finditer(body):
+        mark = token.group()
+        if mark in (b"}", b"]"):
+            empty = start >= 0 and body[start:end].rstrip()[-1:] in (b"{", b"[")
+            if start >= 0 and not empty:
+                found.extend(pieces(body, start, end, depth * 2))
+                start = -1
+            depth = max(0, depth - 1)
+            start, end = (start if start >= 0 else token.start()), token.end()
+            continue
+        if start >= 0 and body[start:end][-1:] in (b"{", b"["):
+            found.extend(pieces(body, start, end, (depth - 1) * 2))
+            start = -1
+        start, end = (start if start >= 0 else token.start()), token.end()
+        if mark in (b"{", b"["):
+            depth += 1
+        elif mark == b",":
+            found.extend(pieces(body, start, end, depth * 2))
+            start = -1
+    if start >= 0:
+        found.extend(pieces(body, start, end, depth * 2))
+    return found
+
+
+# -- the request -----------------------------------------------------------------------------------------------------
+
+
+def request_sheet(exchange: Exchange) -> Listed:
+    """What was asked: the address, the headers, and the body as recorded."""
+    lines: list[Line] = [
+        (Span("request ", Role.STRONG), said(exchange.url or "no URL was recorded")),
+        (Span("shown as ", Role.DIM), *(Span(f" {m} ", Role.HERE if m == "request" else Role.DIM) for m in MODES),
+         Span(" v changes", Role.DIM)), (),
+    ]
+    for title, headers in (("request headers", exchange.request_headers), ("response headers", exchange.headers)):
+        if headers:
+            lines.append((Span(title, Role.TITLE),))
+            lines += [field(said(name).text + " ", said(value)) for name, value in headers]
+            lines.append(())
+    if exchange.request_json is None:
+        lines.append((Span("the request body was not recorded", Role.WARN),))
+        return Listed(lines)
+    text = json.dumps(exchange.request_json, ensure_ascii=False, indent=2)
+    lines.append((Span("request body", Role.TITLE),))
+    return Listed([*lines, *paragraphs(text)], copied=lambda: text)

@@ -1,0 +1,20 @@
+"""Gemini generateContent: the Gemini API and Vertex AI, whole, as server-sent events or as a streamed array."""
+
+from __future__ import annotations
+
+from loop_core.wire.gemini_generate.decode import Decoder
+from loop_core.wire.gemini_generate.encode import encode
+from loop_core.wire.gemini_generate.request import read_request
+from loop_core.wire.gemini_generate.table import BLOCK_REASONS, LOSES, NUMBERS, PATHS, STOP_REASONS, recognises
+
+__all__ = [
+    "BLOCK_REASONS",
+    "LOSES",
+    "NUMBERS",
+    "PATHS",
+    "STOP_REASONS",
+    "Decoder",
+    "encode",
+    "read_request",
+    "recognises",
+]

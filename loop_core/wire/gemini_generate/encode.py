@@ -1,0 +1,212 @@
+"""`ChatResponse` -> the bytes that Gemini would send for it: one JSON body, or server-sent events.
+
+Owns nothing but the writing: what `decode` reads from these bytes is the response again, `LOSES` left out. Verbatim JSON
+(arguments, parts that are not interpreted) goes out as it came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from pydantic_core import from_json
+
+from loop_core.errors import EncodeError
+from loop_core.values import (
+    CallKind,
+    ChatResponse,
+    OpaquePart,
+    ProviderError,
+    ReasoningPart,
+    ResponsePart,
+    Stop,
+    TextPart,
+    ToolCall,
+    Usage,
+)
+from loop_core.wire.gemini_generate.table import API, NATIVE
+from loop_core.wire.jsontext import Raw, dump, pieces
+
+
+def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> Iterator[bytes]:
+    """The body: one item when whole, one item an event when streamed, with `chunk` characters of text in each.
+
+    Raises:
+        EncodeError: the response holds what generateContent cannot carry; `what` names it.
+    """
+    for what, why in _losses(response, stream):
+        raise EncodeError(why, api=API, what=what)
+    if stream:
+        yield from _stream(response, max(1, chunk))
+    else:
+        yield dump(_body(response)).encode()
+
+
+# -- what cannot be carried ------------------------------------------------------------------------------------------
+
+
+def _losses(response: ChatResponse, stream: bool) -> Iterator[tuple[str, str]]:
+    if response.refusal is not None:
+        yield "refusal", "a refusal is a finish reason here and has no text"
+    if response.stop_reason.raw is None and not _speaks_without_reason(response, stream):
+        yield "stop_reason", f"{response.stop_reason.normalized} has no finish reason of the provider to be told by"
+    for name in response.native:
+        if name not in NATIVE:
+            yield f"native.{name}", f"generateContent has no field {name!r}"
+    usage = response.usage
+    if usage is not None and usage.reasoning_tokens is not None:
+        if usage.output_tokens is None or usage.output_tokens < usage.reasoning_tokens:
+            yield "usage.reasoning_tokens", "thoughts are part of the output tokens"
+    for part in response.parts:
+        yield from _part_losses(part, bool(response.stop_reason.raw), stream)
+
+
+def _speaks_without_reason(response: ChatResponse, stream: bool) -> bool:
+    """Whether the bytes tell the reason although no finish reason stands in them."""
+    stop = response.stop_reason
+    if response.error is not None or stop.normalized is Stop.INTERRUPTED:
+        return True
+    if stop.normalized is Stop.PAUSED:
+        return response.continuation_token is not None
+    if stop.normalized is Stop.SAFETY_BLOCKED:
+        return "blockReason" in response.native
+    return stop.normalized is Stop.END_TURN and stop.detail == "empty" and not response.parts and not stream
+
+
+def _part_losses(part: ResponsePart, stopped: bool, stream: bool) -> Iterator[tuple[str, str]]:
+    verbatim = ""
+    if isinstance(part, ReasoningPart):
+        if part.data is not None:
+            yield "reasoning.data", "thoughts are text and a signature"
+        if not (part.text or part.signature):
+            yield "reasoning.text", "an empty thought cannot be told from none"
+    elif isinstance(part, OpaquePart):
+        verbatim = part.json
+        if part.type not in (_json(part.json) or {}):
+            yield "opaque", f"a part has no field {part.type!r}"
+    elif isinstance(part, ToolCall):
+        verbatim = part.arguments or ""
+        if part.kind is not CallKind.FUNCTION:
+            yield "call.kind", f"a functionCall is a function of the caller, never {part.kind}"
+        if part.arguments is not None and _json(part.arguments) is None:
+            yield "call.arguments", "arguments are sent as an object, which cannot be cut"
+        if part.closed != stopped:
+            yield "call.closed", "a call is closed by the finish reason and by nothing else"
+    if stream and "\r" in verbatim:
+        yield "line_breaks", "a carriage return ends a line of an event"
+
+
+def _json(text: str) -> dict[str, Any] | None:
+    try:
+        value = from_json(text)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+# -- what is sent ----------------------------------------------------------------------------------------------------
+
+
+def _body(response: ChatResponse) -> dict[str, Any]:
+    parts = [wire for part in response.parts for wire in _parts(part, 0)]
+    silent = response.stop_reason.raw is None and not parts
+    candidates: list[dict[str, Any]] = []
+    if not silent or response.stop_reason.normalized in (Stop.INTERRUPTED, Stop.PAUSED):
+        candidates.append(_candidate(parts, _end(response)))
+    if silent and not candidates and response.stop_reason.normalized is not Stop.END_TURN:
+        return {**_feedback(response), **_beside(response), **_error(response.error)}
+    return {"candidates": candidates, **_feedback(response), **_beside(response), **_error(response.error)}
+
+
+def _stream(response: ChatResponse, chunk: int) -> Iterator[bytes]:
+    head = _beside(response, usage=False)
+    for part in response.parts:
+        for wire in _parts(part, chunk):
+            yield _event({"candidates": [_candidate([wire])], **head})
+    end, last = _end(response), {**_feedback(response), **_beside(response)}
+    if end:
+        yield _event({"candidates": [_candidate([{"text": ""}], end)], **last})
+    elif last.keys() - head.keys() or (head and not response.parts and response.error is None):
+        yield _event(last)
+    if response.error is not None:
+        yield _event(_error(response.error))
+
+
+def _event(value: dict[str, Any]) -> bytes:
+    # Verbatim JSON may hold line breaks; they come back, because the lines of one event are joined by them.
+    return "".join(f"data: {line}\r\n" for line in dump(value).split("\n")).encode() + b"\r\n"
+
+
+def _candidate(parts: list[dict[str, Any] | Raw], end: dict[str, Any] | None = None) -> dict[str, Any]:
+    content = {"parts": parts, "role": "model"} if parts else {"role": "model"}
+    return {"content": content, **(end or {}), "index": 0}
+
+
+def _parts(part: ResponsePart, chunk: int) -> Iterator[dict[str, Any] | Raw]:
+    """The parts that carry one of ours; text in pieces of `chunk` characters, or whole where that is 0."""
+    if isinstance(part, OpaquePart):
+        yield Raw(part.json)
+    elif isinstance(part, ToolCall):
+        call = {"id": part.id, "name": part.name, "args": None if part.arguments is None else Raw(part.arguments)}
+        yield {"functionCall": _present(call), **_present({"thoughtSignature": part.signature})}
+    elif isinstance(part, TextPart):
+        for piece in pieces(part.text, chunk or max(1, len(part.text))):
+            yield {"text": piece}
+    elif isinstance(part, ReasoningPart):
+        signature = _present({"thoughtSignature": part.signature})
+        if not part.text:
+            yield {"text": "", **signature}
+            return
+        *first, final = pieces(part.text, chunk or len(part.text))
+        for piece in first:
+            yield {"text": piece, "thought": True}
+        yield {"text": final, "thought": True, **signature}
+
+
+def _end(response: ChatResponse) -> dict[str, Any]:
+    """What a candidate says about its end."""
+    raw = response.stop_reason.raw
+    number = int(raw) if raw and raw.isascii() and raw.isdigit() and str(int(raw)) == raw else None
+    return _present({
+        "finishReason": raw if number is None else number,
+        "finishMessage": response.native.get("finishMessage"),
+        "continuationToken": response.continuation_token,
+    })
+
+
+def _feedback(response: ChatResponse) -> dict[str, Any]:
+    words = {name: response.native.get(name) for name, place in NATIVE.items() if place == "promptFeedback"}
+    found = _present(words)
+    return {"promptFeedback": found} if found else {}
+
+
+def _beside(response: ChatResponse, *, usage: bool = True) -> dict[str, Any]:
+    counts = _usage(response.usage) if usage and response.usage is not None else None
+    return _present({"usageMetadata": counts, "modelVersion": response.model, "responseId": response.id})
+
+
+def _usage(usage: Usage) -> dict[str, Any]:
+    visible = usage.visible_tokens
+    if not visible and usage.reasoning_tokens:
+        visible = None  # as it is sent when thinking ate everything
+    total = (usage.input_tokens or 0) + (usage.output_tokens or 0)
+    return _present({
+        "promptTokenCount": usage.input_tokens,
+        "candidatesTokenCount": visible,
+        "totalTokenCount": total,
+        "cachedContentTokenCount": usage.cached_tokens,
+        "thoughtsTokenCount": usage.reasoning_tokens,
+    })
+
+
+def _error(error: ProviderError | None) -> dict[str, Any]:
+    if error is None:
+        return {}
+    code: Any = error.code
+    if error.code is not None and error.code.isascii() and error.code.isdigit():
+        code = int(error.code)
+    return {"error": _present({"code": code, "message": error.message, "status": error.type})}
+
+
+def _present(fields: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}

@@ -1,0 +1,10 @@
+"""Ollama's own chat endpoint, `/api/chat`: newline-delimited JSON, or one JSON object."""
+
+from __future__ import annotations
+
+from loop_core.wire.ollama_chat.decode import Decoder
+from loop_core.wire.ollama_chat.encode import encode
+from loop_core.wire.ollama_chat.request import read_request
+from loop_core.wire.ollama_chat.table import LOSES, PATHS, STOP_REASONS, recognises
+
+__all__ = ["LOSES", "PATHS", "STOP_REASONS", "Decoder", "encode", "read_request", "recognises"]

@@ -1,0 +1,48 @@
+"""Ollama chat as data: stop words, paths, what is lost, and how its JSON is told from others'.
+
+Knows no bytes. Sources: ollama 0.6.3 (_types.py), the server's llm/server.go (DoneReason) and docs/api.md, and the rows
+of the project's stop-reason facts that name this API.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from loop_core.values import Stop
+from loop_core.wire.base import Mapped
+
+API = "ollama_chat"
+_SERVER = "ollama llm/server.go DoneReason; ollama/ollama#4235"
+
+STOP_REASONS: Mapping[str, Mapped] = {
+    "stop": Mapped(Stop.END_TURN, None, _SERVER),
+    "length": Mapped(Stop.MAX_TOKENS, None, _SERVER),
+    "load": Mapped(Stop.UNKNOWN, "load", _SERVER),
+    "unload": Mapped(Stop.UNKNOWN, "unload", _SERVER),
+}
+"""`length` says num_predict or num_ctx alike; `load` and `unload` answer a request without messages."""
+
+LOSES: Mapping[str, str] = {
+    "id": "a response has no id",
+    "call.form": "arguments are sent as an object",
+    "call.status": "a call has no status",
+    "call.item_id": "a call has one id",
+    "call.signature": "calls are not signed",
+    "reasoning.signature": "thinking is not signed",
+    "reasoning.item_id": "thinking has no id",
+    "usage.reasoning_tokens": "eval_count counts thinking and answer together",
+    "usage.cached_tokens": "the cache is not counted",
+}
+
+PATHS: tuple[re.Pattern[str], ...] = (re.compile(r"/api/chat/?(?=$|[?#])"),)
+
+
+def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
+    """Whether a JSON value is a line of a chat stream, a whole answer, or the server's error."""
+    if event:
+        return False
+    if isinstance(value.get("message"), dict):
+        return isinstance(value.get("done"), bool)
+    return isinstance(value.get("error"), str) and value.keys() <= {"error", "StatusCode", "Status", "signin_url"}

@@ -1,0 +1,34 @@
+"""What one headless command costs from exec to exit."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+from measure import Line, Report, cpu_of, milliseconds
+
+ROOT = Path(__file__).resolve().parents[2]
+ROUNDS = 7
+MOST_MS = 150
+
+BODY = {
+    "id": "r1", "object": "chat.completion", "model": "m", "usage": {"prompt_tokens": 9, "completion_tokens": 64},
+    "choices": [{"index": 0, "finish_reason": "length", "message": {"role": "assistant", "content": None, "tool_calls": [
+        {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Os'}}]}}],
+}
+
+
+def report() -> Report:
+    """`explain --json` of a small file beside an interpreter that does nothing."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "body.json"
+        path.write_text(json.dumps(BODY), "utf-8")
+        explain, nothing = [], []
+        for _ in range(ROUNDS + 1):
+            explain.append(cpu_of([sys.executable, "-m", "inspector", "explain", "--json", str(path)], cwd=str(ROOT)))
+            nothing.append(cpu_of([sys.executable, "-c", "pass"], cwd=str(ROOT)))
+    ours, bare = min(explain), min(nothing)
+    yield Line("explain --json of a small file", ours * 1000, unit=" ms", most=MOST_MS)
+    yield Line("explain --json ÷ python -c pass", ours / bare, note=milliseconds(ours, bare))

@@ -1,0 +1,150 @@
+"""The gate: ready only if closed, authorised, strictly parsed and accepted; a cut batch waits as one; one may be refused."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+from core_scenes import CUT, GOOD, NOW, WRITE, call, judged
+
+from loop_core.gate import REMEDY, Admission, admit, admit_all
+from loop_core.values import CallKind, Stop, Tool, ToolCall
+
+READY, HELD, REJECTED = Admission.READY, Admission.HELD, Admission.REJECTED
+AUTHORISED = judged(Stop.TOOL_CALL)
+TOOLS = (WRITE, NOW)
+PHANTOM = ToolCall(None, "", "")
+
+
+@pytest.mark.parametrize(("stop", "closed", "arguments", "expected"), [
+    (stop, closed, arguments,
+     HELD if stop is not Stop.TOOL_CALL or not closed or arguments not in (GOOD, '{"path": 5}')
+     else READY if arguments == GOOD else REJECTED)
+    for stop, closed, arguments in product(Stop, (True, False), (GOOD, '{"path": 5}', CUT, "", None, "[1]", "nonsense"))
+])
+def test_a_call_is_ready_only_under_every_condition(
+    stop: Stop, closed: bool, arguments: str | None, expected: Admission
+) -> None:
+    verdict = admit(call(arguments, closed=closed), judged(stop), WRITE)
+    assert verdict.admission is expected
+    assert verdict.why
+    assert (verdict.arguments is not None) == (expected is READY), "arguments are handed out only where a call is ready"
+
+
+def test_a_ready_call_carries_exactly_the_arguments_that_were_sent() -> None:
+    verdict = admit(call('{"path": "a", "lines": 12}'), AUTHORISED, WRITE)
+    assert verdict.arguments == {"path": "a", "lines": 12}
+    assert verdict.rule == "gate.ready"
+
+
+def test_a_ready_verdict_says_whether_a_schema_was_checked() -> None:
+    assert "its schema accepts it" in admit(call(), AUTHORISED, WRITE).why
+    assert "no usable schema" in admit(call(), AUTHORISED, Tool("write")).why
+    assert "no usable schema" in admit(call(), AUTHORISED).why
+
+
+@pytest.mark.parametrize("raw", ["", " ", None])
+def test_empty_arguments_mean_the_empty_object_only_where_nothing_is_known_to_be_required(raw: str | None) -> None:
+    assert admit(call(raw, "now"), AUTHORISED, NOW).arguments == {}
+    for tool in (WRITE, None, Tool("now"), Tool("now", {"type": "nonsense"})):
+        assert admit(call(raw, "now"), AUTHORISED, tool).admission is HELD
+    for stop in set(Stop) - {Stop.TOOL_CALL}:
+        assert admit(call(raw, "now"), judged(stop), NOW).admission is HELD
+
+
+def test_a_free_form_call_needs_a_closed_block_a_clean_stop_and_an_input() -> None:
+    custom = call("ls -la", "shell", kind=CallKind.CUSTOM)
+    assert admit(custom, AUTHORISED).arguments == "ls -la"
+    assert admit(call("", "shell", kind=CallKind.CUSTOM), AUTHORISED).arguments == ""
+    assert admit(call("ls", "shell", kind=CallKind.CUSTOM, closed=False), AUTHORISED).admission is HELD
+    assert admit(call(None, "shell", kind=CallKind.CUSTOM), AUTHORISED).admission is HELD
+    assert admit(custom, judged(Stop.MAX_TOKENS)).admission is HELD
+
+
+def test_a_call_without_a_name_is_held() -> None:
+    verdict = admit(call(name=""), AUTHORISED)
+    assert (verdict.admission, verdict.rule) == (HELD, "gate.incomplete")
+    assert "no name" in verdict.why
+
+
+# -- what is said ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("made", [call(CUT, closed=False), call(CUT), call(GOOD), call("")])
+def test_a_call_that_the_budget_cut_says_what_to_do(made: ToolCall) -> None:
+    """Seed 001, fix 3: raise the output limit, split, or simplify."""
+    for reading in (judged(Stop.MAX_TOKENS), judged(Stop.INTERRUPTED, cap_reached=True)):
+        why = admit(made, reading, WRITE).why
+        assert "raise the output limit" in why
+        assert "split" in why
+        assert "simplify" in why
+
+
+def test_a_call_that_the_network_cut_is_not_told_to_raise_a_limit() -> None:
+    for made in (call(CUT, closed=False), call(GOOD)):
+        assert REMEDY not in admit(made, judged(Stop.INTERRUPTED), WRITE).why
+
+
+@pytest.mark.parametrize(("stop", "word"), [
+    (Stop.MAX_TOKENS, "output limit"),
+    (Stop.CONTEXT_WINDOW_EXCEEDED, "context window"),
+    (Stop.SAFETY_BLOCKED, "filter"),
+    (Stop.CANCELLED, "cancelled"),
+    (Stop.UNKNOWN, "unknown"),
+    (Stop.PAUSED, "paused"),
+    (Stop.INTERRUPTED, "without a stop reason"),
+    (Stop.MALFORMED_TOOL_CALL, "malformed"),
+    (Stop.ERROR, "error"),
+    (Stop.END_TURN, "without asking for tools"),
+])
+def test_a_reason_that_authorises_nothing_is_named(stop: Stop, word: str) -> None:
+    verdict = admit(call(), judged(stop), WRITE)
+    assert verdict.rule == "gate.reason"
+    assert word in verdict.why
+
+
+def test_where_the_parser_stopped_is_told() -> None:
+    assert "character 9" in admit(call(CUT), judged(Stop.MAX_TOKENS), WRITE).why
+    assert "never closed" in admit(call(GOOD, closed=False), judged(Stop.MAX_TOKENS), WRITE).why
+
+
+# -- the batch -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("odd", [call(CUT, id="c2"), call(closed=False, id="c2"), call("", id="c2"), call(name="", id="c2")])
+@pytest.mark.parametrize("position", [0, 1])
+def test_one_held_call_holds_its_whole_batch(odd: ToolCall, position: int) -> None:
+    batch = [call(), call('{"path": 5}', id="c3")]
+    batch.insert(position, odd)
+    verdicts = admit_all(batch, AUTHORISED, TOOLS)
+    assert {v.admission for v in verdicts} == {HELD}
+    assert [v.call for v in verdicts] == batch
+    assert {v.rule for v in verdicts if v.call is not odd} == {"gate.batch"}
+    assert all(v.arguments is None for v in verdicts)
+
+
+def test_complete_calls_of_a_cut_response_wait_with_it() -> None:
+    verdicts = admit_all([call(), call(id="c2")], judged(Stop.MAX_TOKENS), TOOLS)
+    assert {v.admission for v in verdicts} == {HELD}
+
+
+def test_a_rejected_call_is_alone_and_its_siblings_are_ready() -> None:
+    """Seed 002: the validation error goes back as that call's result."""
+    verdicts = admit_all([call(), call('{"lines": 1}', id="c2"), call(id="c3")], AUTHORISED, TOOLS)
+    assert [v.admission for v in verdicts] == [READY, REJECTED, READY]
+    assert verdicts[1].rule == "gate.schema"
+    assert "path" in verdicts[1].problems[0]
+    assert verdicts[1].arguments is None
+
+
+def test_each_call_is_checked_against_its_own_tool() -> None:
+    verdicts = admit_all([call("{}", "now"), call("{}", "write"), call("{}", "unheard_of")], AUTHORISED, TOOLS)
+    assert [v.admission for v in verdicts] == [READY, REJECTED, READY]
+
+
+def test_a_phantom_is_held_and_holds_nobody() -> None:
+    """Some servers append a call without a name and without arguments."""
+    verdicts = admit_all([call(), PHANTOM], AUTHORISED, TOOLS)
+    assert [v.admission for v in verdicts] == [READY, HELD]
+    assert verdicts[1].rule == "gate.phantom"
+    assert admit(PHANTOM, AUTHORISED).admission is HELD

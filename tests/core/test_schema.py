@@ -1,0 +1,116 @@
+"""Checking arguments against a tool's schema: dialects, unusable schemas, and what may be coerced when asked."""
+
+from __future__ import annotations
+
+from collections import UserDict
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+from core_scenes import NOW, WRITE
+
+from loop_core.schema import coerced, problems, requires_nothing, usable
+from loop_core.values import Tool
+
+
+def gemini(schema: dict[str, Any]) -> Tool:
+    return Tool("f", schema, dialect="openapi")
+
+
+def test_a_wrong_value_is_named_with_its_place() -> None:
+    (found,) = problems(WRITE, {"path": 5})
+    assert found.startswith("path: ")
+    assert "string" in found
+    (missing,) = problems(WRITE, {})
+    assert missing.startswith("arguments: ")
+    assert "path" in missing
+    assert problems(WRITE, {"path": "a"}) == ()
+
+
+def test_deep_places_are_paths() -> None:
+    inner = {"type": "object", "properties": {"b": {"type": "array", "items": {"type": "integer"}}}}
+    tool = Tool("f", {"type": "object", "properties": {"a": inner}})
+    assert problems(tool, {"a": {"b": [1, "x"]}})[0].startswith("a/b/1: ")
+
+
+@pytest.mark.parametrize("schema", [
+    None,
+    {"type": "nonsense"},
+    {"$ref": "https://example.com/other.json"},
+    {"$ref": "#/definitions/absent"},
+    {"$schema": "https://example.com/dialect"},
+    {"properties": {"a": {"pattern": "(?<=x"}}},
+    {"properties": []},
+])
+def test_an_unusable_schema_is_said_to_be_unusable_and_finds_nothing(schema: dict[str, Any] | None) -> None:
+    tool = Tool("f", schema)
+    assert not usable(tool)
+    assert problems(tool, {"a": 1}) == ()
+    assert not requires_nothing(tool), "nothing is known of it"
+
+
+def test_no_tool_is_no_schema() -> None:
+    assert not usable(None)
+    assert problems(None, {"a": 1}) == ()
+    assert not requires_nothing(None)
+
+
+def test_requires_nothing_only_where_the_schema_accepts_the_empty_object() -> None:
+    assert requires_nothing(NOW)
+    assert not requires_nothing(WRITE)
+
+
+@pytest.mark.parametrize("wrap", [MappingProxyType, UserDict])
+def test_a_schema_that_is_another_kind_of_mapping_is_checked_too(wrap: Any) -> None:
+    tool = Tool("f", wrap({"type": "object", "properties": wrap({"a": wrap({"type": "integer"})})}))
+    assert usable(tool)
+    assert problems(tool, {"a": "x"})
+
+
+@pytest.mark.parametrize(("schema", "good", "bad"), [
+    ({"type": "OBJECT", "properties": {"a": {"type": "STRING"}}, "required": ["a"]}, {"a": "x"}, {"a": 1}),
+    ({"type": "OBJECT", "properties": {"a": {"type": "STRING", "nullable": True}}}, {"a": None}, {"a": 1}),
+    ({"type": "OBJECT", "properties": {"a": {"type": "STRING", "enum": ["x"], "nullable": True}}}, {"a": None}, {"a": "y"}),
+    ({"type": "OBJECT", "properties": {"a": {"type": "ARRAY", "maxItems": "2", "items": {"type": "INTEGER"}}}},
+     {"a": [1, 2]}, {"a": [1, 2, 3]}),
+    ({"type": "OBJECT", "properties": {"a": {"type": "TYPE_UNSPECIFIED", "nullable": True}, "b": {"type": "INTEGER"}}},
+     {"a": [1]}, {"b": "x"}),
+    ({"type": "OBJECT", "properties": {"a": {"anyOf": [{"type": "STRING"}, {"type": "INTEGER", "format": "int64"}]}}},
+     {"a": 1}, {"a": True}),
+    ({"type": "OBJECT", "properties": {"type": {"type": "STRING"}, "format": {"type": "INTEGER"}}, "propertyOrdering": ["type"]},
+     {"type": "x", "format": 1}, {"format": "x"}),
+])
+def test_geminis_dialect_is_read(schema: dict[str, Any], good: dict[str, Any], bad: dict[str, Any]) -> None:
+    """https://ai.google.dev/api/caching#Schema: upper-case types, nullable, counts spelt as strings."""
+    assert usable(gemini(schema))
+    assert problems(gemini(schema), good) == ()
+    assert problems(gemini(schema), bad) != ()
+
+
+def test_the_same_words_mean_nothing_in_plain_json_schema() -> None:
+    assert not usable(Tool("f", {"type": "OBJECT"}))
+    assert problems(Tool("f", {"properties": {"a": {"type": "string", "nullable": True}}}), {"a": None})
+
+
+SPELT = Tool("f", {"type": "object", "properties": {
+    "i": {"type": "integer"}, "n": {"type": "number"}, "b": {"type": "boolean"}, "s": {"type": "string"},
+}})
+
+
+@pytest.mark.parametrize(("given", "made"), [
+    ({"i": "5"}, {"i": 5}),
+    ({"n": "2.5"}, {"n": 2.5}),
+    ({"b": "true"}, {"b": True}),
+    ({"s": "5"}, {"s": "5"}),
+    ({"i": "five"}, {"i": "five"}),
+    ({"i": "true"}, {"i": "true"}),
+    ({"b": "1"}, {"b": "1"}),
+    ({"n": "NaN"}, {"n": "NaN"}),
+    ({"i": 7, "other": "5"}, {"i": 7, "other": "5"}),
+])
+def test_coercion_reads_what_a_string_spells_and_nothing_more(given: dict[str, Any], made: dict[str, Any]) -> None:
+    assert coerced(SPELT, given) == made
+
+
+def test_coercion_reads_geminis_dialect() -> None:
+    assert coerced(gemini({"type": "OBJECT", "properties": {"i": {"type": "INTEGER"}}}), {"i": "5"}) == {"i": 5}

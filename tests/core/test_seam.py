@@ -1,0 +1,269 @@
+"""Seams: chance overlaps stay, what was asked back is cut, and any text that is cut anywhere is put together again."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from loop_core.seam import ANCHOR_CHARS, ECHO_CHARS, RESTART_CHARS, Decision, Method, SeamRule, Segment, join
+
+LINES = (
+    "def read(path):\n    with open(path) as file:\n        return file.read()\n\n\n"
+    "def write(path, text):\n    with open(path, 'w') as file:\n        file.write(text)\n"
+)
+
+
+def joined(*segments: Segment) -> tuple[str, list[Decision]]:
+    made = join(segments)
+    return made.text, [seam.decision for seam in made.seams]
+
+
+@pytest.mark.parametrize("method", [Method.HINT, Method.ANCHOR, Method.BOOST, Method.ECHO, Method.TOKEN, Method.PREFILL])
+@pytest.mark.parametrize(("first", "second"), [
+    ("The population is 10", "000 people."),
+    ("The only English word is book", "keeper."),
+    ("[1, 2", ", 2, 3]"),
+    ('{"a": {"b": 1}}', "}"),
+    ("    }\n  }\n", "}\n"),
+    ("def a():\n    pass\n\n", "\n\ndef b():\n    pass\n"),
+    ("He laughed: ha ha", "ha ha!"),
+    ("ha ha", "ha"),
+])
+def test_two_ends_that_match_by_chance_are_kept(first: str, second: str, method: Method) -> None:
+    """The exact continuations that the overlap merge of zeroclaw#2373 corrupts."""
+    text, decisions = joined(Segment(first), Segment(second, method))
+    assert text == first + second
+    assert decisions == [Decision.AS_SENT]
+
+
+def test_nothing_and_one_segment() -> None:
+    assert join(()).text == ""
+    assert join((Segment("a"),)).text == "a"
+    assert join((Segment("a"),)).seams == ()
+
+
+# -- what the decisions are ------------------------------------------------------------------------------------------
+
+
+def test_a_quoted_anchor_is_cut_exactly() -> None:
+    text, decisions = joined(Segment("one two"), Segment("two three", Method.ANCHOR, anchor="two"))
+    assert (text, decisions) == ("one two three", [Decision.ANCHOR])
+
+
+def test_an_anchor_that_was_not_quoted_cuts_nothing() -> None:
+    text, decisions = joined(Segment("one two"), Segment(" three", Method.ANCHOR, anchor="two"))
+    assert (text, decisions) == ("one two three", [Decision.AS_SENT])
+
+
+@pytest.mark.parametrize(("anchor", "answer", "expected"), [
+    ("    return file.read() # all of it\n", "return file.read() # all of it\nprint()", "print()"),
+    ("    return file.read() # all of it\n", "return file.read() # all of itprint()", "print()"),
+    ("    return file.read() # all of it", "\n  return file.read() # all of it\nprint()", "\nprint()"),
+])
+def test_a_long_anchor_may_lose_its_outer_white_space(anchor: str, answer: str, expected: str) -> None:
+    first = "x = 1\n" + anchor
+    text, decisions = joined(Segment(first), Segment(answer, Method.ANCHOR, anchor=anchor))
+    assert (text, decisions) == (first + expected, [Decision.ANCHOR])
+
+
+def test_a_short_anchor_may_not() -> None:
+    text, decisions = joined(Segment("a\n"), Segment("and", Method.ANCHOR, anchor="a\n"))
+    assert (text, decisions) == ("a\nand", [Decision.AS_SENT])
+
+
+def test_a_long_overlap_is_cut_and_shown() -> None:
+    first = "Once upon a time there was a small house by the river"
+    made = join((Segment(first), Segment("a small house by the river, and in it", Method.HINT)))
+    assert made.text == first + ", and in it"
+    assert made.seams[0].decision is Decision.OVERLAP
+    assert made.seams[0].cut == "a small house by the river"
+    assert made.seams[0].at == len(first)
+
+
+def test_a_repeated_full_line_is_an_overlap() -> None:
+    first = "import os\nassert_equal(left,right)\n"
+    text, decisions = joined(Segment(first), Segment("assert_equal(left,right)\nnext()\n", Method.HINT))
+    assert (text, decisions) == (first + "next()\n", [Decision.OVERLAP])
+
+
+@pytest.mark.parametrize("piece", ["-" * 40, "0, " * 15, "a b " * 10, "=" * 30 + "\n"])
+def test_a_long_overlap_of_few_characters_is_kept(piece: str) -> None:
+    """A rule under a heading, a row of zeros: too regular to prove a repetition."""
+    first = "head " + piece
+    text, decisions = joined(Segment(first), Segment(piece + " tail", Method.HINT))
+    assert text == first + piece + " tail"
+    assert decisions == [Decision.AS_SENT]
+
+
+def test_an_answer_begun_anew_replaces_or_extends_the_first() -> None:
+    first = LINES[:120]
+    assert joined(Segment(first), Segment(LINES, Method.HINT)) == (LINES, [Decision.RESTART])
+    assert joined(Segment(first), Segment(first[:80], Method.HINT)) == (first, [Decision.RESTART])
+    other = first[:70] + "something else altogether"
+    made = join((Segment(first), Segment(other, Method.HINT)))
+    assert made.text == other
+    assert made.seams[0].at == 0
+    assert joined(Segment(first[:63]), Segment(first, Method.HINT))[1] != [Decision.RESTART]
+
+
+def test_a_response_that_is_fetched_again_holds_all_its_text() -> None:
+    assert joined(Segment(""), Segment("Hello", Method.POLL))[0] == "Hello"
+    assert joined(Segment("Hel"), Segment("Hello world", Method.POLL)) == ("Hello world", [Decision.RESTART])
+    assert joined(Segment("Hel"), Segment("", Method.POLL))[0] == "Hel"
+    assert joined(Segment("Hel"), Segment("Hallo", Method.POLL))[0] == "Hallo"
+
+
+def test_text_beside_a_repaired_call_stands_apart() -> None:
+    text, decisions = joined(Segment("I will write it."), Segment("Again:", Method.REPAIR))
+    assert (text, decisions) == ("I will write it.\n\nAgain:", [Decision.APART])
+    assert joined(Segment("I will."), Segment("", Method.REPAIR))[0] == "I will."
+    assert joined(Segment(""), Segment("Again:", Method.REPAIR))[0] == "Again:"
+
+
+def test_the_rule_as_sent_cuts_nothing_at_all() -> None:
+    segments = (Segment("one two"), Segment("two three", Method.ANCHOR, anchor="two"), Segment("x", Method.REPAIR))
+    made = join(segments, SeamRule.CONCAT)
+    assert made.text == "one twotwo threex"
+    assert {seam.decision for seam in made.seams} == {Decision.AS_SENT}
+
+
+def test_prefill_white_space_is_restored_once() -> None:
+    first = "one\n\n"
+    assert joined(Segment(first), Segment("two", Method.PREFILL, stripped="\n\n"))[0] == "one\n\ntwo"
+    assert joined(Segment(first), Segment("\n\ntwo", Method.PREFILL, stripped="\n\n"))[0] == "one\n\ntwo"
+    assert joined(Segment(first), Segment("one\n\ntwo", Method.PREFILL, stripped="\n\n", echoes=True))[0] == "one\n\ntwo"
+    assert joined(Segment(first), Segment("onetwo", Method.PREFILL, stripped="\n\n", echoes=True))[0] == "one\n\ntwo"
+
+
+def test_a_prefill_cuts_no_overlap_however_long() -> None:
+    assert joined(Segment(LINES), Segment(LINES[-60:] + "x", Method.PREFILL))[0] == LINES + LINES[-60:] + "x"
+
+
+def test_an_echo_counts_only_where_it_is_declared_or_long() -> None:
+    short, long = "a" * (ECHO_CHARS - 1), "abcdefghijklmnopqrstuvwx"
+    assert joined(Segment(short), Segment(short + "b", Method.PREFILL))[0] == short + short + "b"
+    assert joined(Segment(short), Segment(short + "b", Method.PREFILL, echoes=True))[0] == short + "b"
+    assert joined(Segment(long), Segment(long + "!", Method.PREFILL))[0] == long + "!"
+    assert joined(Segment(long), Segment(long + "!", Method.PREFILL, echoes=False))[0] == long + long + "!"
+
+
+# -- properties: cut any text anywhere -------------------------------------------------------------------------------
+
+PIECES = st.sampled_from(
+    ["book", "keeper", "10", "000", ", 2", "}\n", "  ", "\n\n", "ha ", "return x", "é", "\U0001f600", "x = [", '"', "\\n", "|---|"]
+)
+words = st.lists(PIECES, min_size=1, max_size=40).map("".join)
+
+
+@st.composite
+def cuts(draw: st.DrawFn, minimum: int = 0) -> tuple[str, list[int]]:
+    """A text and up to three places to cut it, in order."""
+    text = "".join(draw(st.lists(PIECES, min_size=minimum + 1, max_size=minimum + 40)))
+    places = draw(st.lists(st.integers(minimum, len(text)), min_size=1, max_size=3))
+    return text, sorted(places)
+
+
+@settings(max_examples=150)
+@given(cuts(), st.sampled_from([False, True, None]))
+def test_resumed_by_prefill_the_join_is_the_text(cut: tuple[str, list[int]], echoes: bool | None) -> None:
+    """The server goes on from the prefill it was sent, its end stripped as the providers demand; some echo it."""
+    text, places = cut
+    segments = [Segment(text[: places[0]])]
+    for place, after in zip(places, [*places[1:], len(text)], strict=True):
+        sent = text[:place].rstrip()
+        said = text[len(sent) : after]
+        if echoes:
+            said = sent + said
+        elif echoes is None:
+            assume(not (len(sent) >= ECHO_CHARS and said.startswith(sent)))
+        segments.append(Segment(said, Method.PREFILL, stripped=text[len(sent) : place], echoes=echoes))
+    assert join(segments).text == text
+
+
+@settings(max_examples=150)
+@given(cuts())
+def test_a_prefill_that_was_not_stripped_is_joined_byte_for_byte(cut: tuple[str, list[int]]) -> None:
+    text, places = cut
+    edges = [*places, len(text)]
+    segments = [Segment(text[: places[0]])]
+    segments += [Segment(text[a:b], Method.PREFILL, echoes=False) for a, b in zip(edges, edges[1:], strict=False)]
+    assert join(segments).text == text
+
+
+@settings(max_examples=150)
+@given(cuts())
+def test_white_space_that_the_model_does_not_repeat_is_restored(cut: tuple[str, list[int]]) -> None:
+    text, (place, *_) = cut
+    stripped = text[len(text[:place].rstrip()) : place]
+    assume(not stripped or not text[place:].startswith(stripped))
+    assert join((Segment(text[:place]), Segment(text[place:], Method.PREFILL, stripped=stripped, echoes=False))).text == text
+
+
+@settings(max_examples=150)
+@given(cuts(ECHO_CHARS))
+def test_an_unknown_echo_of_24_characters_or_more_is_found(cut: tuple[str, list[int]]) -> None:
+    text, (place, *_) = cut
+    sent = text[:place].rstrip()
+    assume(len(sent) >= ECHO_CHARS)
+    echoed = Segment(text, Method.PREFILL, stripped=text[len(sent) : place])
+    assert join((Segment(text[:place]), echoed)).text == text
+
+
+@settings(max_examples=150)
+@given(cuts(1))
+def test_resumed_by_anchor_the_join_is_the_text(cut: tuple[str, list[int]]) -> None:
+    text, places = cut
+    edges = [*places, len(text)]
+    segments = [Segment(text[: places[0]])]
+    for a, b in zip(edges, edges[1:], strict=False):
+        anchor = text[:a][-ANCHOR_CHARS:]
+        segments.append(Segment(anchor + text[a:b], Method.ANCHOR, anchor=anchor))
+    assert join(segments).text == text
+
+
+@settings(max_examples=150)
+@given(cuts(RESTART_CHARS))
+def test_restarted_the_join_is_the_text(cut: tuple[str, list[int]]) -> None:
+    text, (place, *_) = cut
+    assert join((Segment(text[:place]), Segment(text, Method.HINT))).text == text
+
+
+@settings(max_examples=150)
+@given(cuts(), st.sampled_from([Method.ECHO, Method.TOKEN]))
+def test_what_the_provider_resumes_itself_is_joined_as_sent(cut: tuple[str, list[int]], method: Method) -> None:
+    text, places = cut
+    edges = [*places, len(text)]
+    segments = [Segment(text[: places[0]]), *(Segment(text[a:b], method) for a, b in zip(edges, edges[1:], strict=False))]
+    assert join(segments).text == text
+
+
+@settings(max_examples=150)
+@given(words, st.lists(st.builds(
+    Segment, words, st.sampled_from(Method), st.sampled_from(["", "ha ", "10"]), st.sampled_from(["", "  "]),
+    st.sampled_from([None, True, False]),
+), max_size=4))
+def test_seams_account_for_every_character(first: str, more: list[Segment]) -> None:
+    """What each seam says was cut and where its segment begins leads to the same text again."""
+    made = join((Segment(first), *more))
+    assert [seam.index for seam in made.seams] == list(range(1, len(more) + 1))
+    text = first
+    for seam, segment in zip(made.seams, more, strict=True):
+        assert segment.text.startswith(seam.cut)
+        kept = text[: seam.at] + ("\n\n" if seam.decision is Decision.APART else "")[: max(0, seam.at - len(text))]
+        assert len(kept) == seam.at
+        text = kept + segment.text[len(seam.cut) :]
+        assert seam.why
+    assert text == made.text
+
+
+def test_long_segments_are_joined_in_no_time() -> None:
+    """A careless overlap search compares every length with every other: minutes where this takes milliseconds."""
+    first, second = "ab" * 60_000, "ba" * 60_000
+    began = time.process_time()
+    join((Segment(first), Segment(second, Method.HINT)))
+    prose = LINES * 800
+    join((Segment(prose), Segment("x" + prose, Method.HINT)))
+    assert time.process_time() - began < 2

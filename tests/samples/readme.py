@@ -1,0 +1,31 @@
+"""Writes `sample_sessions/README.md` from the sessions' own headers: `python tests/samples/readme.py FOLDER`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+HEAD = """# Sample sessions
+
+Each file is a native session (`docs/session-format.md`): the inputs of a story, from which everything else is derived.
+`inspector` without a path lists them; `inspector sample_sessions/FILE` opens one. The end state is that of every turn,
+under the default limits and the policy `strict`.
+
+| file | title | story | provenance | end state |
+|---|---|---|---|---|
+"""
+
+
+def table(folder: Path) -> str:
+    """The whole page."""
+    rows = []
+    for path in sorted(folder.glob("*.session.jsonl")):
+        header = json.loads(path.read_text(encoding="utf-8").split("\n", 1)[0])
+        cells = (f"`{path.name}`", *(header[name] for name in ("title", "story", "provenance", "end_state")))
+        rows.append("| " + " | ".join(cells) + " |")
+    return HEAD + "\n".join(rows) + "\n"
+
+
+if __name__ == "__main__":
+    (Path(sys.argv[1]) / "README.md").write_text(table(Path(sys.argv[1])), encoding="utf-8")

@@ -1,0 +1,280 @@
+"""HAR files: what is read, what is skipped and counted, what was not recorded, and files that are damaged."""
+
+import base64
+import gzip
+import json
+
+import pytest
+from session_scenes import CHAT, GEMINI, MESSAGES, RESPONSES, chat_body, chat_stream, entry, har, user
+
+from inspector.sessions import open_paths
+from loop_core.values import Part, Stop, TransportEnd
+
+HELLO = [user("hello")]
+
+
+def test_an_exchange_is_read_with_its_request_headers_and_times(opened):
+    source = entry(HELLO, chat_body("hi"), started="2026-03-01T10:00:00Z", max_tokens=64)
+    loaded = opened(har(source), "one.har")
+    (exchange,) = loaded.exchanges
+    assert (exchange.api, exchange.entry, exchange.url) == ("openai_chat", 0, CHAT)
+    assert exchange.response.text == "hi"
+    assert exchange.response.http_status == 200
+    assert exchange.response.stop_reason.raw == "stop"
+    assert exchange.request.max_tokens == 64
+    assert exchange.request_json["messages"] == HELLO
+    assert (exchange.started, exchange.duration_ms) == ("2026-03-01T10:00:00Z", 12.0)
+    assert exchange.body.decode() == source["response"]["content"]["text"]
+    assert ("content-type", "application/json") in exchange.headers
+    (given,) = loaded.inputs
+    assert (given.format, given.responses, given.error, given.skipped) == ("har", 1, None, ())
+
+
+def test_entries_count_over_all_of_the_file_and_each_skip_has_its_reason(opened):
+    loaded = opened(
+        har(
+            entry(None, "<html></html>", url="https://example.com/", method="GET", mime="text/html"),
+            entry(HELLO, chat_body("hi")),
+            entry(None, None, url=CHAT, method="OPTIONS", status=204),
+            entry(None, '{"ok": true}', url="https://example.com/telemetry"),
+            entry(HELLO, chat_body("again")),
+        ),
+        "mixed.har",
+    )
+    assert [exchange.entry for exchange in loaded.exchanges] == [1, 4]
+    assert [skip.entry for skip in loaded.inputs[0].skipped] == [0, 2, 3]
+    assert all("no LLM traffic" in skip.why for skip in loaded.inputs[0].skipped)
+
+
+@pytest.mark.parametrize(
+    ("url", "name"),
+    [
+        ("https://api.openai.com/v1/embeddings", "embeddings"),
+        ("https://api.openai.com/v1/completions", "legacy completions"),
+        ("https://api.mistral.ai/v1/fim/completions", "fill-in-the-middle"),
+        ("https://api.anthropic.com/v1/complete", "Anthropic text completions"),
+        ("https://api.anthropic.com/v1/messages/count_tokens", "token counting"),
+        ("https://api.anthropic.com/v1/messages/batches", "a batch"),
+        ("https://api.cohere.com/v2/chat", "Cohere chat"),
+        ("https://api.cohere.com/v1/generate", "Cohere generate"),
+        ("https://bedrock-runtime.us-east-1.amazonaws.com/model/x.y-v1%3A0/invoke", "Bedrock InvokeModel"),
+        (
+            "https://bedrock-runtime.us-east-1.amazonaws.com/model/x.y-v1:0/invoke-with-response-stream",
+            "Bedrock InvokeModel",
+        ),
+        ("https://generativelanguage.googleapis.com/v1beta/interactions?alt=sse", "Gemini Interactions"),
+        ("https://generativelanguage.googleapis.com/v1beta/models/x:countTokens", "token counting"),
+        ("https://generativelanguage.googleapis.com/v1beta/models/x:embedContent?key=k", "embeddings"),
+        ("http://localhost:11434/api/generate", "Ollama generate"),
+        ("http://localhost:11434/api/tags", "a list of models"),
+        ("https://api.openai.com/v1/models", "a list of models"),
+        ("https://api.openai.com/v1/images/generations", "images"),
+        ("https://api.openai.com/v1/audio/speech", "audio"),
+        ("https://api.openai.com/v1/moderations", "moderation"),
+        ("grpc://api.x.ai/xai_api.Chat/GetCompletion", "xAI gRPC"),
+    ],
+)
+def test_llm_traffic_that_is_not_read_is_named(opened, url, name):
+    loaded = opened(har(entry(HELLO, chat_body("hi")), entry(None, '{"any": 1}', url=url)))
+    (skip,) = loaded.inputs[0].skipped
+    assert skip.entry == 1
+    assert name in skip.why
+    assert "not read yet" in skip.why
+
+
+@pytest.mark.parametrize(
+    ("url", "api"),
+    [
+        (CHAT, "openai_chat"),
+        ("https://host.openai.azure.com/openai/deployments/gpt/chat/completions?api-version=2024-02-01", "openai_chat"),
+        (MESSAGES, "anthropic_messages"),
+        (MESSAGES + "?beta=true", "anthropic_messages"),
+        (RESPONSES, "openai_responses"),
+        (GEMINI, "gemini_generate"),
+        ("https://bedrock-runtime.us-east-1.amazonaws.com/model/x%3A0/converse", "bedrock_converse"),
+        ("http://localhost:11434/api/chat", "ollama_chat"),
+    ],
+)
+def test_the_api_is_found_from_the_path_before_any_content(opened, url, api):
+    error = '{"error": {"message": "no", "type": "invalid_request_error"}}'
+    loaded = opened(har(entry(HELLO, error, url=url, status=400)))
+    assert [exchange.api for exchange in loaded.exchanges] == [api]
+    assert loaded.exchanges[0].response.stop_reason.normalized is Stop.ERROR
+
+
+def test_the_api_is_found_from_the_content_where_the_path_says_nothing(opened):
+    loaded = opened(
+        har(entry(HELLO, chat_stream("hello you"), url="https://gateway.example.com/llm", mime="text/event-stream"))
+    )
+    assert [(each.api, each.response.text) for each in loaded.exchanges] == [("openai_chat", "hello you")]
+
+
+def test_a_chat_application_of_its_own_is_no_llm_traffic(opened):
+    own = entry(
+        None,
+        '{"items": [{"from": "bob"}]}',
+        url="https://chat.example.com/v1/messages",
+        request={"room": 5, "text": "hi"},
+    )
+    loaded = opened(har(own, entry(HELLO, chat_body("hi"))))
+    assert [skip.entry for skip in loaded.inputs[0].skipped] == [0]
+
+
+def test_base64_bodies_are_decoded(opened):
+    body = chat_body("grün")
+    held = {
+        "size": 1,
+        "mimeType": "application/json",
+        "encoding": "base64",
+        "text": base64.b64encode(body.encode()).decode(),
+    }
+    loaded = opened(har(entry(HELLO, None, content=held)))
+    assert loaded.exchanges[0].response.text == "grün"
+
+
+def test_a_body_that_the_recorder_left_compressed_is_unpacked(opened):
+    packed = base64.b64encode(gzip.compress(chat_body("packed").encode())).decode()
+    held = {"size": 1, "mimeType": "application/json", "encoding": "base64", "text": packed}
+    loaded = opened(har(entry(HELLO, None, content=held, response_headers={"content-encoding": "gzip"})))
+    assert loaded.exchanges[0].response.text == "packed"
+
+
+def test_bad_base64_is_a_skip_with_its_reason(opened):
+    held = {"size": 1, "mimeType": "application/json", "encoding": "base64", "text": "A"}
+    loaded = opened(har(entry(HELLO, None, content=held), entry(HELLO, chat_body("x"))))
+    assert [(skip.entry, "base64" in skip.why) for skip in loaded.inputs[0].skipped] == [(0, True)]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"size": 0, "mimeType": "text/event-stream"},
+        {"size": 0, "mimeType": "text/event-stream", "text": ""},
+        {"size": 5120, "mimeType": "text/event-stream; charset=utf-8"},
+        {"size": 0, "mimeType": "application/json", "text": ""},
+        {},
+    ],
+)
+def test_a_body_that_was_not_recorded_is_said_to_be_so_and_never_truncated(opened, content):
+    loaded = opened(har(entry(HELLO, None, content=content, stream=True)))
+    (exchange,) = loaded.exchanges
+    assert not exchange.recorded
+    stop = exchange.response.stop_reason
+    assert (stop.normalized, stop.raw, stop.detail) == (Stop.UNKNOWN, None, "not_recorded")
+    assert [evidence.rule for evidence in stop.evidence] == ["not_recorded"]
+    assert stop.evidence[0].at.part is Part.BODY
+    assert exchange.response.streaming
+    assert exchange.request.messages
+
+
+def test_an_error_without_a_body_is_an_error_and_not_an_unrecorded_body(opened):
+    (exchange,) = opened(har(entry(HELLO, None, status=502))).exchanges
+    assert exchange.recorded
+    assert exchange.response.stop_reason.normalized is Stop.ERROR
+
+
+def test_a_length_of_zero_is_an_empty_body_that_was_recorded(opened):
+    (exchange,) = opened(har(entry(HELLO, "", response_headers={"Content-Length": "0"}))).exchanges
+    assert exchange.recorded
+    assert exchange.response.stop_reason.normalized is Stop.INTERRUPTED
+
+
+def test_a_connection_that_failed_in_the_browser_is_interrupted(opened):
+    failed = entry(HELLO, None, status=0)
+    failed["response"]["_error"] = "net::ERR_CONNECTION_RESET"
+    (exchange,) = opened(har(failed)).exchanges
+    assert exchange.recorded
+    assert exchange.response.stop_reason.normalized is Stop.INTERRUPTED
+    assert exchange.response.transport_end is TransportEnd.ABORTED
+
+
+def test_odd_entries_are_skipped_and_the_rest_is_read(opened):
+    document = json.loads(har(entry(HELLO, chat_body("a"))))
+    document["log"]["entries"][:0] = [None, 5, {}, {"request": {"url": 7}, "response": {}}]
+    loaded = opened(json.dumps(document))
+    assert [exchange.entry for exchange in loaded.exchanges] == [4]
+    assert [skip.entry for skip in loaded.inputs[0].skipped] == [0, 1, 2, 3]
+
+
+# -- damaged files ----------------------------------------------------------------------------------------------------
+
+
+def test_a_har_that_is_cut_gives_its_complete_entries_and_the_place_of_the_cut(opened):
+    whole = har(*(entry(HELLO, chat_body(f"answer {number}")) for number in range(5)))
+    third = whole.index("answer 3")
+    loaded = opened(whole[:third], "cut.har")
+    assert [exchange.response.text for exchange in loaded.exchanges] == ["answer 0", "answer 1", "answer 2"]
+    (given,) = loaded.inputs
+    assert given.responses == 3
+    begins = [n for n in range(len(whole)) if whole.startswith('{"time"', n)][3]
+    assert f"inside entry 3, which begins at byte {begins} of {third}" in given.error
+    assert "cut.har" in given.error
+    assert "\n" not in given.error
+
+
+def test_a_har_cut_at_every_byte_never_raises_and_never_reads_half_an_entry(opened):
+    whole = har(entry(HELLO, chat_body("größe")), entry(HELLO, chat_body("zwei"))).encode()
+    for end in range(0, len(whole), 7):
+        loaded = opened(whole[:end], "cut.har")
+        assert loaded.inputs[0].error
+        assert {exchange.response.text for exchange in loaded.exchanges} <= {"größe", "zwei"}
+        assert all(exchange.response.stop_reason.raw == "stop" for exchange in loaded.exchanges)
+
+
+def test_invalid_utf8_in_a_har_is_reported_with_its_byte_and_the_entries_are_read(opened):
+    whole = har(entry(HELLO, chat_body("abcdef"))).encode()
+    at = whole.index(b"abcdef") + 2
+    loaded = opened(whole[:at] + b"\xff" + whole[at + 1 :], "bad.har")
+    assert f"invalid UTF-8 at byte {at}" in loaded.inputs[0].error
+    assert [exchange.response.text for exchange in loaded.exchanges] == ["ab\ufffddef"]
+
+
+def test_a_lone_surrogate_is_valid_json_and_is_read(opened):
+    loaded = opened(har(entry(HELLO, chat_body("x"))).replace("hello", "\\ud83d"), "surrogate.har")
+    assert loaded.inputs[0].error is None
+    assert len(loaded.exchanges) == 1
+
+
+def test_a_har_without_entries_is_one_clear_line(opened):
+    assert "/log/entries" in opened('{"log": {"version": "1.2"}}', "no.har").inputs[0].error
+
+
+def test_a_har_without_any_llm_traffic_is_read_and_says_so(opened):
+    (given,) = opened(har(entry(None, "{}", url="https://example.com/api")), "other.har").inputs
+    assert given.error is None
+    assert "no exchange of an API that is read among its 1 entries" in given.notices[0]
+
+
+# -- a given API ------------------------------------------------------------------------------------------------------
+
+
+def test_a_wrong_api_is_one_clear_line_that_names_the_right_one(opened):
+    (given,) = opened(har(entry(HELLO, chat_body("x"))), "x.har", api="anthropic_messages").inputs
+    assert "entry 0 is openai_chat, not anthropic_messages: expected `--api openai_chat`" in given.error
+
+
+def test_a_given_api_reads_its_own_entries_and_skips_the_others(opened):
+    said = json.dumps(
+        {
+            "id": "m",
+            "type": "message",
+            "role": "assistant",
+            "model": "c",
+            "content": [],
+            "stop_reason": "end_turn",
+            "usage": {"input_tokens": 1, "output_tokens": 1},
+        }
+    )
+    loaded = opened(
+        har(entry(HELLO, chat_body("x")), entry(HELLO, said, url=MESSAGES)), "x.har", api="anthropic_messages"
+    )
+    assert [exchange.entry for exchange in loaded.exchanges] == [1]
+    assert loaded.inputs[0].error is None
+    assert "openai_chat" in loaded.inputs[0].skipped[0].why
+
+
+def test_an_unknown_api_is_the_callers_error(tmp_path):
+    from loop_core.errors import CallerError
+
+    with pytest.raises(CallerError, match="openai_chat"):
+        open_paths([], api="openai")

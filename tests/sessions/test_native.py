@@ -1,0 +1,234 @@
+"""The native session file: written, read back, cut at every byte, damaged, of another version, and its schema."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import jsonschema_rs
+import pytest
+from session_scenes import CHAT, chat_body, chat_stream, user
+
+from inspector.sessions import open_paths
+from inspector.sessions.native import FIELDS, MARK, SessionWriter, schema, write_session
+from loop_core.values import Stop, TransportEnd
+
+ROOT = Path(__file__).resolve().parents[2]
+HEADER = {MARK: 1, "title": "Two answers", "story": "A story.", "provenance": "Written by hand.", "end_state": "Complete"}
+
+
+def request(key="r1", text="hello", **more):
+    return {"type": "request", "id": key, "api": "openai_chat", "url": CHAT, "body": {"model": "m", "messages": [user(text)]},
+            **more}
+
+
+def exchange(key="r1", text="hello", body=None, end="eof"):
+    body = chat_body("hi") if body is None else body
+    return [
+        request(key, text),
+        {"type": "response", "request": key, "status": 200, "headers": [["content-type", "application/json"]]},
+        {"type": "bytes", "request": key, "text": body, "ms": 10.5},
+        {"type": "end", "request": key, "end": end, "ms": 11},
+    ]
+
+
+def lines(*records):
+    return "".join(json.dumps(record) + "\n" for record in records)
+
+
+def test_a_session_is_read_back_as_it_was_written(tmp_path):
+    path = tmp_path / "s.jsonl"
+    stream = chat_stream("grüße an alle", "stop").encode()
+    write_session(path, [
+        HEADER,
+        request(at="2026-03-01T10:00:00Z", profile=None),
+        {"type": "limits", "values": {"continuation_max_attempts": 5}, "request": "r1"},
+        {"type": "policy", "name": "strict"},
+        {"type": "response", "request": "r1", "status": 200, "headers": [["x-request-id", "q"]]},
+    ])
+    with SessionWriter(path) as writer:
+        for number, start in enumerate(range(0, len(stream), 50)):
+            writer.append_bytes("r1", stream[start : start + 50], ms=number)
+        writer.append({"type": "end", "request": "r1", "end": "eof"})
+        writer.append({"type": "tool_result", "request": "r1", "call_id": "c", "name": "look", "text": "no", "is_error": True})
+        writer.append({"type": "note", "text": "odd", "request": "r1"})
+        writer.append({"type": "about", "title": "A better title"})
+    loaded = open_paths([str(path)])
+    (given,), (read,) = loaded.inputs, loaded.exchanges
+    assert (given.format, given.error, given.notices) == ("session", None, ())
+    assert (given.about.title, given.about.end_state) == ("A better title", "Complete")
+    assert [(act.kind, act.value, act.entry) for act in given.acts] == [
+        ("limits", {"continuation_max_attempts": 5}, 0), ("policy", "strict", None), ("note", "odd", 0)]
+    (answer,) = given.answers
+    assert (answer.entry, answer.result.call_id, answer.result.text, answer.result.is_error) == (0, "c", "no", True)
+    assert read.body == stream
+    assert read.response.text == "grüße an alle"
+    assert read.chunks[0].end == 50
+    assert read.chunks[-1].end == len(stream)
+    assert read.duration_ms == read.chunks[-1].ms
+    assert (read.started, read.response.http_status) == ("2026-03-01T10:00:00Z", 200)
+    assert read.request.messages[0].text == "hello"
+
+
+def test_a_chunk_that_ends_inside_a_character_is_kept_as_base64(tmp_path):
+    path = tmp_path / "s.jsonl"
+    with SessionWriter(path, title="t") as writer:
+        writer.append(request())
+        writer.append_bytes("r1", "ü".encode()[:1])
+        writer.append_bytes("r1", "ü".encode()[1:])
+    packed = [json.loads(line) for line in path.read_text().splitlines()][2:]
+    assert [(record.get("text"), record.get("base64")) for record in packed] == [(None, "ww=="), (None, "vA==")]
+    assert open_paths([str(path)]).exchanges == () or open_paths([str(path)]).exchanges[0].body == "ü".encode()
+
+
+def test_every_record_is_there_as_soon_as_it_was_appended(tmp_path):
+    path = tmp_path / "s.jsonl"
+    writer = SessionWriter(path, title="t")
+    for number, record in enumerate(exchange(), start=2):
+        writer.append(record)
+        assert len(path.read_text().splitlines()) == number
+    writer.close()
+
+
+def test_a_file_cut_at_any_byte_keeps_every_record_before_the_cut(opened):
+    whole = lines(HEADER, *exchange("r1", "one"), *exchange("r2", "two")).encode()
+    ends = [match.end() for match in re.finditer(b"\n", whole)]
+    for cut in range(ends[0], len(whole), 5):
+        loaded = opened(whole[:cut])
+        (given,) = loaded.inputs
+        assert given.error is None
+        complete = sum(1 for end in ends if end <= cut)
+        if cut not in ends and cut + 1 not in ends:
+            assert any(f"line {complete + 1}, the last, is cut" in notice for notice in given.notices)
+        bodies = [each.response.text for each in loaded.exchanges if each.recorded and each.response.transport_end is TransportEnd.EOF]
+        assert bodies == ["hi"] * ((complete >= 5) + (complete >= 9))
+        assert all(each.response.transport_end is TransportEnd.ABORTED or not each.recorded
+                   for each in loaded.exchanges[len(bodies) :])
+
+
+def test_a_writer_that_goes_on_after_a_cut_begins_a_line_of_its_own(tmp_path):
+    path = tmp_path / "s.jsonl"
+    path.write_text(lines(HEADER, *exchange()) + '{"type": "requ')
+    with SessionWriter(path) as writer:
+        for record in exchange("r2", "two"):
+            writer.append(record)
+    loaded = open_paths([str(path)])
+    assert [each.response.text for each in loaded.exchanges] == ["hi", "hi"]
+    assert any("line 6 is no record" in notice for notice in loaded.inputs[0].notices)
+
+
+def test_the_writer_survives_being_killed(tmp_path):
+    path = tmp_path / "s.jsonl"
+    code = (
+        "import os, sys\nfrom inspector.sessions.native import SessionWriter\nw = SessionWriter(sys.argv[1], title='t')\n"
+        "w.append({'type': 'request', 'id': 'r1'})\nw.append_bytes('r1', b'data: x')\nos.kill(os.getpid(), 9)\n"
+    )
+    subprocess.run([sys.executable, "-c", code, str(path)], cwd=ROOT, check=False)
+    assert [json.loads(line).get("type") for line in path.read_text().splitlines()] == [None, "request", "bytes"]
+
+
+def test_a_response_without_its_end_is_aborted_and_one_without_bytes_not_recorded(opened):
+    records = exchange("r1", "one")[:-1] + [request("r2", "two")]
+    loaded = opened(lines(HEADER, *records))
+    first, second = loaded.exchanges
+    assert first.response.transport_end is TransportEnd.ABORTED
+    assert any("exchange 0 has no `end`" in notice for notice in loaded.inputs[0].notices)
+    assert not second.recorded
+    assert second.response.stop_reason.detail == "not_recorded"
+
+
+def test_a_body_that_was_not_kept_is_not_recorded(opened):
+    records = [request(), {"type": "response", "request": "r1", "status": 200}, {"type": "end", "request": "r1", "end": "not_recorded"}]
+    (read,) = opened(lines(HEADER, *records)).exchanges
+    assert (read.recorded, read.response.stop_reason.normalized) == (False, Stop.UNKNOWN)
+
+
+def test_unknown_types_are_counted_and_unknown_fields_passed_over(opened):
+    records = exchange()
+    records[1]["colour"] = "red"
+    loaded = opened(lines(HEADER, {"type": "mood"}, *records, {"type": "mood"}, {"type": "dream"}))
+    assert len(loaded.exchanges) == 1
+    assert [notice.split(": ", 1)[1] for notice in loaded.inputs[0].notices] == [
+        "records of unknown type were passed over: dream (1), mood (2)"]
+
+
+@pytest.mark.parametrize(("bad", "said"), [
+    ({"type": "request"}, "request.id: Field required"),
+    ({"type": "request", "id": 5}, "request.id: Input should be a valid string"),
+    ({"type": "request", "id": "x", "api": "openai"}, "request.api: Input should be 'openai_chat'"),
+    ({"type": "response", "request": "r1", "status": "ok"}, "response.status: Input should be a valid integer"),
+    ({"type": "bytes", "request": "r1", "text": "a", "base64": "YQ=="}, "expected either text or base64"),
+    ({"type": "end", "request": "r1", "end": "later"}, "end.end: Input should be 'eof'"),
+    ({"type": "limits", "values": 3}, "limits.values: Input should be a valid dictionary"),
+    ([1], "is no record: expected a JSON object with a `type`"),
+])
+def test_a_bad_record_is_explained_with_its_line_and_the_rest_is_read(opened, bad, said):
+    loaded = opened(lines(HEADER, *exchange(), bad, *exchange("r2", "two")))
+    assert [each.response.text for each in loaded.exchanges] == ["hi", "hi"]
+    (notice,) = loaded.inputs[0].notices
+    assert "line 6" in notice
+    assert said in notice
+    assert "\n" not in notice
+
+
+def test_a_newer_version_is_refused_clearly(opened):
+    (given,) = opened(lines({MARK: 2}, *exchange())).inputs
+    assert "session format 2, of a newer program: expected 1 at most" in given.error
+    assert given.responses == 0
+
+
+def test_the_writer_refuses_what_is_no_record(tmp_path):
+    with SessionWriter(tmp_path / "s.jsonl") as writer:
+        with pytest.raises(ValueError, match="type"):
+            writer.append({"type": "mood"})
+        with pytest.raises(ValueError, match=r"colour: Extra inputs"):
+            writer.append({"type": "note", "text": "x", "colour": "red"})
+        with pytest.raises(ValueError, match="one of body, text and base64"):
+            writer.append({"type": "request", "id": "r", "body": {}, "text": "x"})
+
+
+def test_reading_a_session_does_not_import_pydantic(tmp_path):
+    path = tmp_path / "s.jsonl"
+    path.write_text(lines(HEADER, *exchange()))
+    code = (
+        "import sys\nfrom inspector.sessions import open_paths\nloaded = open_paths(sys.argv[1:])\n"
+        "assert loaded.exchanges[0].response.text == 'hi'\n"
+        "print(sorted({'pydantic', 'textual', 'rich', 'click', 'yaml'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(path)], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_what_is_written_keeps_to_the_exported_schema(tmp_path):
+    path = tmp_path / "s.jsonl"
+    acts = [{"type": "limits", "values": {}}, {"type": "policy", "name": "strict"}, {"type": "note", "text": "x"},
+            {"type": "tool_result", "text": "x"}, {"type": "about", "story": "x"}]
+    write_session(path, [HEADER, *exchange(), *acts])
+    validator = jsonschema_rs.validator_for(schema())
+    written = [json.loads(line) for line in path.read_text().splitlines()]
+    assert len(written) == 10
+    assert all(validator.is_valid(record) for record in written)
+    assert not validator.is_valid({"type": "mood"})
+    assert not validator.is_valid({MARK: 2})
+
+
+def test_the_page_names_every_record_and_field_of_the_schema():
+    page = (ROOT / "docs" / "session-format.md").read_text()
+    types = set()
+    for name, model in schema()["$defs"].items():
+        for field, values in model["properties"].items():
+            assert f"`{field}`" in page or field == "type", f"{name}.{field}"
+            if field == "type":
+                types.add(values["const"])
+    assert types == set(FIELDS)
+    assert all(f"`{kind}`" in page for kind in types)
+
+
+def test_the_example_of_the_page_is_a_session(opened):
+    page = (ROOT / "docs" / "session-format.md").read_text()
+    loaded = opened(page.rsplit("```\n", 2)[1])
+    assert loaded.inputs[0].error is None
+    assert loaded.inputs[0].notices == ()
+    assert loaded.exchanges[0].response.stop_reason.normalized is Stop.MAX_TOKENS
+    assert loaded.exchanges[0].request.max_tokens == 16

@@ -1,0 +1,1106 @@
+"""Chat Completions: fixtures written by hand from the provider's documents and the facts about its imitators."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from loop_core.errors import EncodeError
+from loop_core.values import (
+    ArgsForm,
+    CallKind,
+    ChatResponse,
+    OpaquePart,
+    Part,
+    ReasoningPart,
+    Role,
+    Severity,
+    Stop,
+    StopReason,
+    TextPart,
+    ToolCall,
+    Usage,
+)
+from loop_core.wire.base import Mapped
+from loop_core.wire.essence import essence
+from loop_core.wire.openai_chat import LOSES, PATHS, Decoder, encode, read_request, recognises
+
+API = "openai_chat"
+
+
+# -- bytes as servers send them --------------------------------------------------------------------------------------
+
+
+def sse(*events: Any, done: bool = True) -> bytes:
+    """An event stream; a str stands as it is."""
+    lines = [event if isinstance(event, str) else f"data: {json.dumps(event)}\n\n" for event in events]
+    return ("".join(lines) + ("data: [DONE]\n\n" if done else "")).encode()
+
+
+def chunk(delta: Any = None, finish: Any = None, *, index: Any = 0, **more: Any) -> dict[str, Any]:
+    """One chunk with one choice; `more` goes into the choice."""
+    choice: dict[str, Any] = {"index": index, "delta": delta, "finish_reason": finish, **more}
+    if delta is None:
+        del choice["delta"]
+    return {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [choice]}
+
+
+def start(name: Any = "f", *, ident: Any = "call_1", index: Any = 0, arguments: Any = "", **more: Any) -> dict[str, Any]:
+    """The first delta of a call; None leaves a field out."""
+    function = {"name": name, "arguments": arguments}
+    call = {"index": index, "id": ident, "type": "function", **more,
+            "function": {key: value for key, value in function.items() if value is not None}}
+    return {key: value for key, value in call.items() if value is not None}
+
+
+def more_of(arguments: Any, *, index: Any = 0, **rest: Any) -> dict[str, Any]:
+    """A later delta of a call."""
+    call = {"index": index, "function": {"arguments": arguments}, **rest}
+    return {key: value for key, value in call.items() if value is not None}
+
+
+def calls(*deltas: Any) -> dict[str, Any]:
+    return chunk({"tool_calls": list(deltas)})
+
+
+def whole(message: Any, finish: Any = "stop", **more: Any) -> bytes:
+    """A whole body; `more` goes beside the choices."""
+    choice = {"index": 0, "message": {"role": "assistant", **message}, "logprobs": None, "finish_reason": finish}
+    return json.dumps({"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice],
+                       **more}).encode()
+
+
+def read(data: bytes | Iterable[bytes], **options: Any) -> ChatResponse:
+    decoder = Decoder(**options)
+    for piece in (data,) if isinstance(data, bytes) else data:
+        decoder.feed(piece)
+    return decoder.close()
+
+
+def shown(response: ChatResponse) -> list[tuple[str | None, str, str | None]]:
+    return [(call.id, call.name, call.arguments) for call in response.tool_calls]
+
+
+def rules(response: ChatResponse) -> set[str]:
+    return {finding.rule.removeprefix(f"{API}.") for finding in response.findings}
+
+
+def reason(response: ChatResponse) -> tuple[Stop, str | None, str | None]:
+    stop = response.stop_reason
+    return stop.normalized, stop.detail, stop.raw
+
+
+CALL = {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": '{"a":1}'}}
+USAGE = {"prompt_tokens": 5, "completion_tokens": 7, "total_tokens": 12}
+
+
+# -- stop reasons ----------------------------------------------------------------------------------------------------
+
+WORDS = [
+    ("stop", Stop.END_TURN),
+    ("length", Stop.MAX_TOKENS),
+    ("tool_calls", Stop.TOOL_CALL),
+    ("function_call", Stop.TOOL_CALL),
+    ("content_filter", Stop.SAFETY_BLOCKED),
+    # misc_compat of facts/stop_reasons.tsv: aliases, and any case
+    ("end", Stop.END_TURN),
+    ("max_tokens", Stop.MAX_TOKENS),
+    ("max_output_tokens", Stop.MAX_TOKENS),
+    ("MAX_TOKENS", Stop.MAX_TOKENS),
+    ("STOP", Stop.END_TURN),
+    ("Length", Stop.MAX_TOKENS),
+    ("Tool_Calls", Stop.TOOL_CALL),
+]
+
+
+@pytest.mark.parametrize(("word", "stop"), WORDS)
+def test_stop_words_mean_the_same_whole_and_streamed(word: str, stop: Stop) -> None:
+    for data in (whole({"content": "Hi"}, word), sse(chunk({"content": "Hi"}), chunk({}, word))):
+        response = read(data)
+        assert reason(response) == (stop, None, word)
+        assert response.saw_stop_reason
+        assert response.text == "Hi"
+
+
+def test_a_refusal_outranks_the_stop_that_comes_with_it() -> None:
+    body = whole({"content": None, "refusal": "I can't help."})
+    stream = sse(chunk({"role": "assistant", "content": "", "refusal": None}), chunk({"refusal": "I can't"}),
+                 chunk({"refusal": " help."}), chunk({}, "stop"))
+    for data in (body, stream):
+        response = read(data)
+        assert reason(response) == (Stop.SAFETY_BLOCKED, "refusal", "stop")
+        assert response.refusal == "I can't help."
+        assert [seen.rule for seen in response.stop_reason.evidence] == [f"{API}.stop_reasons", f"{API}.message.refusal"]
+    at = read(body).stop_reason.evidence[1].at
+    assert at is not None
+    assert body[at.start : at.end] == b'"I can\'t help."'
+
+
+def test_a_refusal_that_is_cut_stays_cut() -> None:
+    assert reason(read(whole({"refusal": "I ca"}, "length"))) == (Stop.MAX_TOKENS, None, "length")
+
+
+@pytest.mark.parametrize("empty", [None, ""])
+def test_an_empty_refusal_is_none(empty: str | None) -> None:
+    response = read(whole({"content": "Hi", "refusal": empty}))
+    assert reason(response) == (Stop.END_TURN, None, "stop")
+    assert response.refusal is None
+
+
+AZURE = {"hate": {"filtered": False, "severity": "safe"}, "violence": {"filtered": True, "severity": "high"}}
+
+
+def test_content_that_azure_filtered_is_no_clean_end() -> None:
+    choice = {"index": 0, "message": {"content": "H"}, "finish_reason": "stop", "content_filter_results": AZURE}
+    stream = sse(chunk({"content": "H"}), chunk(None, content_filter_results=AZURE), chunk({}, "stop"))
+    for data in (json.dumps({"choices": [choice]}).encode(), stream):
+        response = read(data)
+        assert reason(response) == (Stop.SAFETY_BLOCKED, "content_filter_results", "stop")
+        assert response.native["content_filter_results"] == "violence"
+        assert response.stop_reason.evidence[-1].at is not None
+        assert (response.stop_reason.evidence[-1].at.pointer or "").endswith("/choices/0/content_filter_results")
+
+
+def test_azure_annotations_that_filtered_nothing_change_nothing() -> None:
+    safe = {"hate": {"filtered": False, "severity": "safe"}, "jailbreak": {"filtered": False, "detected": True}}
+    head = {"choices": [], "object": "", "model": "", "prompt_filter_results":
+            [{"prompt_index": 0, "content_filter_results": safe}]}
+    offsets = {"index": 0, "finish_reason": None, "content_filter_offsets": {"check_offset": 4}, "content_filter_results":
+               {"hate": {"filtered": False}}}
+    response = read(sse(head, chunk({"content": "Hi"}, content_filter_results=safe), {**chunk({}), "choices": [offsets]},
+                        chunk({}, "stop", content_filter_results={})))
+    assert reason(response) == (Stop.END_TURN, None, "stop")
+    assert response.text == "Hi"
+    assert response.findings == ()
+
+
+def test_a_prompt_that_azure_filtered_is_told() -> None:
+    head = {"choices": [], "prompt_filter_results": [{"prompt_index": 0, "content_filter_results": AZURE}]}
+    response = read(sse(head, chunk({}, "stop")))
+    assert response.native["prompt_filter_results"] == "violence"
+    assert rules(response) == {"prompt_filtered"}
+
+
+@pytest.mark.parametrize("word", ["eos", "abort", "insufficient_system_resource", "5", "tool_use"])
+def test_a_word_that_is_in_no_row_is_unknown(word: str) -> None:
+    assert reason(read(whole({"content": "Hi"}, word))) == (Stop.UNKNOWN, None, word)
+
+
+def test_a_reason_that_is_no_text_is_unknown() -> None:
+    assert reason(read(whole({"content": "Hi"}, 5))) == (Stop.UNKNOWN, None, "5")
+    assert reason(read(sse(chunk({}, {"type": "stop"})))) == (Stop.UNKNOWN, None, '{"type": "stop"}')
+
+
+def test_words_of_a_profile_go_first() -> None:
+    words = {"eos": Mapped(Stop.END_TURN), "stop": Mapped(Stop.ERROR, "retryable: odd server")}
+    assert reason(read(whole({"content": "Hi"}, "EOS"), words=words)) == (Stop.END_TURN, None, "EOS")
+    assert reason(read(whole({"content": "Hi"}, "stop"), words=words)) == (Stop.ERROR, "retryable: odd server", "stop")
+
+
+@pytest.mark.parametrize(("finish", "raw"), [(None, None), ("", "")])
+@pytest.mark.parametrize("done", [True, False])
+def test_without_a_reason_nothing_is_finished(finish: str | None, raw: str | None, done: bool) -> None:
+    stream = sse(calls(start(arguments='{"a":1}')), chunk({"content": "Hi"}, finish), done=done)
+    for data in (stream, whole({"content": "Hi", "tool_calls": [CALL]}, finish)):
+        response = read(data)
+        assert reason(response) == (Stop.INTERRUPTED, None, raw)
+        assert not response.saw_stop_reason
+        assert [call.closed for call in response.tool_calls] == [False]
+    assert read(stream).saw_done is done
+
+
+def test_a_body_without_choices_is_interrupted() -> None:
+    for data in (b'{"contentType": "application/json", "method": "POST"}', b'{"choices": null}', b""):
+        assert reason(read(data)) == (Stop.INTERRUPTED, None, None)
+
+
+def test_a_body_that_is_cut_is_interrupted_and_its_calls_stay_unread() -> None:
+    data = whole({"content": "Hi", "tool_calls": [CALL]}, "stop")
+    for end in range(1, len(data)):
+        response = read(data[:end])
+        assert response.stop_reason.normalized is Stop.INTERRUPTED
+        assert response.tool_calls == ()
+
+
+def test_the_stream_of_seed_001_is_interrupted() -> None:
+    """MiMo: max_tokens 100, 45 of them thought, the last chunk has `choices: []` and no finish reason ever came."""
+    usage = {"prompt_tokens": 309, "completion_tokens": 100, "total_tokens": 409,
+             "completion_tokens_details": {"reasoning_tokens": 45}}
+    head = {key: value for key, value in chunk().items() if key != "choices"}
+    data = sse(
+        chunk({"role": "assistant", "content": "", "reasoning_content": None}),
+        chunk({"content": None, "reasoning_content": "I should write the file."}),
+        calls(start("write_to_file", arguments="")),
+        calls(more_of('{"path": "test.txt", "con')),
+        calls(more_of('tent": "Lorem ipsum dolor sit')),
+        {**head, "choices": [], "usage": usage},
+    )
+    response = read(data)
+    assert reason(response) == (Stop.INTERRUPTED, None, None)
+    assert shown(response) == [("call_1", "write_to_file", '{"path": "test.txt", "content": "Lorem ipsum dolor sit')]
+    assert [call.closed for call in response.tool_calls] == [False]
+    assert response.usage == Usage(309, 100, 45, None)
+    assert response.usage is not None
+    assert response.usage.visible_tokens == 55
+    assert response.saw_done
+    assert not response.saw_stop_reason
+    assert rules(response) == {"empty_end"}
+    assert response.reasoning_content == "I should write the file."
+
+
+def test_the_last_reason_that_is_not_null_counts() -> None:
+    response = read(sse(chunk({"content": "Hi"}), chunk({}, "stop"), chunk({}, None), chunk({}, ""), chunk({}, "stop")))
+    assert reason(response) == (Stop.END_TURN, None, "stop")
+    assert response.findings == ()
+    assert reason(read(sse(chunk({}, "stop"), chunk({}, "tool_calls"))))[::2] == (Stop.TOOL_CALL, "tool_calls")
+
+
+def test_a_clean_word_after_a_cut_does_not_undo_it() -> None:
+    response = read(sse(chunk({"content": "Hi"}), chunk({}, "length"), chunk({}, "stop")))
+    assert reason(response) == (Stop.MAX_TOKENS, None, "stop")
+    assert [seen.note for seen in response.stop_reason.evidence] == ["stop", "length"]
+    assert rules(response) == {"stop_reason_changes"}
+
+
+def test_the_place_of_the_reason_is_kept() -> None:
+    data = whole({"content": "stop"}, "stop")
+    at = read(data).stop_reason.evidence[0].at
+    assert at is not None
+    assert (data[at.start : at.end], at.pointer, at.part) == (b'"stop"', "/choices/0/finish_reason", Part.BODY)
+    last = sse(chunk({}, "stop"), done=False)
+    data = sse(chunk({"content": "stop"}), done=False) + last
+    at = read(data).stop_reason.evidence[0].at
+    assert at is not None
+    assert data[at.start : at.end] == last.rstrip(b"\n")
+    assert at.pointer == "/choices/0/finish_reason"
+
+
+# -- tool calls ------------------------------------------------------------------------------------------------------
+
+
+def test_the_calls_of_the_documents() -> None:
+    message = {"content": None, "tool_calls": [CALL, {**CALL, "id": "call_2", "function": {"name": "g", "arguments": ""}}]}
+    stream = sse(
+        chunk({"role": "assistant", "content": None}),
+        calls(start()), calls(more_of('{"a"')), calls(more_of(":1}")),
+        calls(start("g", ident="call_2", index=1)),
+        chunk({}, "tool_calls"),
+        {**chunk(), "choices": [], "usage": USAGE},
+    )
+    for data in (whole(message, "tool_calls", usage=USAGE), stream):
+        response = read(data)
+        assert reason(response) == (Stop.TOOL_CALL, None, "tool_calls")
+        assert shown(response) == [("call_1", "f", '{"a":1}'), ("call_2", "g", "")]
+        assert all(call.closed and call.form is ArgsForm.STRING for call in response.tool_calls)
+        assert response.usage == Usage(5, 7)
+        assert (response.id, response.model, response.text) == ("chatcmpl-1", "m", None)
+        assert response.findings == ()
+        assert all(call.at is not None for call in response.tool_calls)
+
+
+def test_a_call_cut_by_the_budget_keeps_its_prefix() -> None:
+    cut = {**CALL, "function": {"name": "f", "arguments": '{"path":"a.txt","content":"hel'}}
+    stream = sse(calls(start()), calls(more_of('{"path":"a.txt","con')), calls(more_of('tent":"hel')), chunk({}, "length"))
+    for data in (whole({"tool_calls": [cut]}, "length"), stream):
+        response = read(data)
+        assert reason(response) == (Stop.MAX_TOKENS, None, "length")
+        assert shown(response) == [("call_1", "f", '{"path":"a.txt","content":"hel')]
+
+
+def test_a_router_that_says_tool_calls_over_a_cut_call_is_quoted() -> None:
+    delta = chunk({"content": ""}, "tool_calls", native_finish_reason="max_output_tokens")
+    response = read(sse(calls(start(arguments='{"a"')), delta, {**delta, "usage": USAGE}))
+    assert reason(response) == (Stop.TOOL_CALL, None, "tool_calls")
+    assert response.native == {"native_finish_reason": "max_output_tokens"}
+    assert shown(response) == [("call_1", "f", '{"a"')]
+
+
+def test_absent_arguments_are_not_empty_ones() -> None:
+    bare = {"id": "call_1", "type": "function", "function": {"name": "f"}}
+    for data in (whole({"tool_calls": [bare]}, "tool_calls"), sse(calls({"index": 0, **bare}), chunk({}, "tool_calls"))):
+        assert shown(read(data)) == [("call_1", "f", None)]
+
+
+A, B = '{"a":1}', '{"b":2}'
+
+QUIRKS: list[tuple[str, list[Any], list[tuple[str | None, str, str | None]], set[str]]] = [
+    ("index missing, ids (Gemini's compatible endpoint, Mistral)",
+     [calls(start("f", ident="x", index=None, arguments=A), start("g", ident="y", index=None, arguments=B))],
+     [("x", "f", A), ("y", "g", B)], {"index_missing"}),
+    ("index missing, pieces without id go on with the last call",
+     [calls(start("f", ident="x", index=None)), calls(more_of('{"a"', index=None)), calls(more_of(":1}", index=None))],
+     [("x", "f", A)], {"index_missing"}),
+    ("index and id missing, a name opens a call",
+     [calls(start("f", ident="", index=None, arguments=A)), calls(start("g", ident="", index=None, arguments=B))],
+     [(None, "f", A), (None, "g", B)], {"index_missing", "id_missing"}),
+    ("index and id missing, the same function twice",
+     [calls(start("f", ident=None, index=None, arguments=A)), calls(start("f", ident=None, index=None, arguments=B))],
+     [(None, "f", A), (None, "f", B)], {"index_missing", "id_missing"}),
+    ("index missing, the name is repeated with every piece",
+     [calls(start("f", ident=None, index=None, arguments='{"a"')), calls(start("f", ident=None, index=None, arguments=":1}"))],
+     [(None, "f", A)], {"index_missing", "id_missing"}),
+    ("index 0 for all (Ollama)",
+     [calls(start("f", ident="x", arguments=A)), calls(start("g", ident="y", arguments=B))],
+     [("x", "f", A), ("y", "g", B)], {"index_shared"}),
+    ("index 0 for two calls of one function",
+     [calls(start("f", ident="x", arguments=A)), calls(start("f", ident="y", arguments=B))],
+     [("x", "f", A), ("y", "f", B)], {"index_shared"}),
+    ("index 0 for all, streamed (dynamo)",
+     [calls(start("f", ident="x")), calls(more_of(A)), calls(start("f", ident="y")), calls(more_of(B))],
+     [("x", "f", A), ("y", "f", B)], {"index_shared"}),
+    ("later deltas of another index, without id (Nebius, Cerebras)",
+     [calls(start("f", ident="x")), calls(more_of('{"a"', index=1)), calls(more_of(":1}", index=1))],
+     [("x", "f", A)], {"index_changes"}),
+    ("a delta of an unknown index beside several calls belongs to none",
+     [calls(start("f", ident="x", arguments='{"a"')), calls(start("g", ident="y", index=1, arguments='{"b"')),
+      calls(more_of(":1}", index=7))],
+     [("x", "f", '{"a"'), ("y", "g", '{"b"'), (None, "", ":1}")], {"orphan_delta", "id_missing"}),
+    ("a delta of an unknown index beside a complete call belongs to none",
+     [calls(start("f", ident="x", arguments=A)), calls(more_of('{"b"', index=1))],
+     [("x", "f", A), (None, "", '{"b"')], {"orphan_delta", "id_missing"}),
+    ("another index with the id of a call",
+     [calls(start("f", ident="x")), calls(more_of(A, index=3, id="x"))],
+     [("x", "f", A)], {"index_changes"}),
+    ("a fresh id with every delta, the name empty (OCI)",
+     [calls(start("f", ident="x")), calls(start("", ident="y", arguments='{"a"')), calls(start("", ident="z", arguments=":1}"))],
+     [("x", "f", A)], {"id_changes"}),
+    ("a fresh id with every delta, the name repeated (LM Studio)",
+     [calls(start("f", ident="x")), calls(start("f", ident="y", arguments='{"a"')),
+      calls(start("f", ident="z", arguments=":1}")), calls(start("f", ident="q"))],
+     [("x", "f", A)], {"id_changes"}),
+    ("an id that is empty (TGI)",
+     [calls(start("f", ident="", arguments="")), calls(more_of('{"a"', id="")), calls(more_of(":1}", id=""))],
+     [(None, "f", A)], {"id_missing"}),
+    ("an id that comes late",
+     [calls(start("f", ident=None)), calls(more_of(A, id="x"))],
+     [("x", "f", A)], set()),
+    ("tool_calls is an object (TGI)",
+     [chunk({"tool_calls": start("f", ident="x")}), chunk({"tool_calls": more_of(A)})],
+     [("x", "f", A)], {"tool_calls_object"}),
+    ("an empty delta at the end is nothing (vLLM)",
+     [calls(start("f", ident="x", arguments=A)), calls(more_of("")), calls(start("f", ident="x"))],
+     [("x", "f", A)], set()),
+    ("a whole call sent again is one call",
+     [calls(start("f", ident="x", arguments=A)), calls(start("f", ident="x", arguments=A))],
+     [("x", "f", A)], {"call_repeated"}),
+    ("id and name with every delta",
+     [calls(start("f", ident="x")), calls(start("f", ident="x", arguments='{"a"')), calls(start("f", ident="x", arguments=":1}"))],
+     [("x", "f", A)], set()),
+    ("a name in pieces",
+     [calls(start("get_", ident="x")), calls(start("weather", ident=None)), calls(more_of(A))],
+     [("x", "get_weather", A)], set()),
+    ("the call only in a final message",
+     [chunk({"content": "Hi"}), chunk(None, message={"content": "Hi", "tool_calls": [{**CALL, "id": "x"}]})],
+     [("x", "f", A)], {"message_in_stream", "index_missing"}),
+    ("streamed, and whole again in a final message",
+     [calls(start("f", ident="x")), calls(more_of(A)), chunk(None, message={"tool_calls": [{**CALL, "id": "x"}]})],
+     [("x", "f", A)], {"message_in_stream", "index_missing", "call_repeated"}),
+    ("one id for two calls",
+     [calls(start("f", ident="x", arguments=A)), calls(start("g", ident="x", index=1, arguments=B))],
+     [("x", "f", A), ("x", "g", B)], {"id_repeated"}),
+    ("an object that stands for nothing yet, then a string",
+     [calls(start("f", ident="x", arguments={})), calls(more_of('{"a"')), calls(more_of(":1}"))],
+     [("x", "f", A)], {"arguments_object"}),
+    ("the deprecated function_call",
+     [chunk({"function_call": {"name": "f", "arguments": ""}}), chunk({"function_call": {"arguments": '{"a"'}}),
+      chunk({"function_call": {"arguments": ":1}"}})],
+     [(None, "f", A)], {"id_missing"}),
+    ("the finish reason in the chunk of the last piece (vllm-ascend)",
+     [calls(start("f", ident="x")), chunk({"tool_calls": [more_of(A)]}, "tool_calls")],
+     [("x", "f", A)], set()),
+]
+
+
+@pytest.mark.parametrize(("events", "expected", "found"), [row[1:] for row in QUIRKS], ids=[row[0] for row in QUIRKS])
+def test_servers_that_count_calls_their_own_way(
+    events: list[Any], expected: list[tuple[str | None, str, str | None]], found: set[str]
+) -> None:
+    response = read(sse(*events, chunk({}, "tool_calls")))
+    assert shown(response) == expected
+    assert rules(response) == found
+    assert all(call.closed for call in response.tool_calls)
+
+
+def test_interleaved_calls_stay_apart() -> None:
+    response = read(sse(calls(start("f", ident="x"), start("g", ident="y", index=1)), calls(more_of('{"b"', index=1)),
+                        calls(more_of('{"a"'), more_of(":2}", index=1)), calls(more_of(":1}")), chunk({}, "tool_calls")))
+    assert shown(response) == [("x", "f", A), ("y", "g", B)]
+    assert response.findings == ()
+
+
+def test_arguments_sent_as_an_object_keep_their_characters() -> None:
+    text = '{"id": 12345678901234567890, "x": 1.50, "s": "\\u00e9\\/"}'
+    body = '{"choices":[{"index":0,"finish_reason":"tool_calls","message":{"tool_calls":[{"id":"x","function":' \
+           '{"name":"f","arguments":' + text + "}}]}}]}"
+    stream = 'data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"x","function":{"name":"f",' \
+             '"arguments":' + text + "}}]}}]}\n\n"
+    for data in (body.encode(), sse(stream, chunk({}, "tool_calls"))):
+        response = read(data)
+        assert [(call.arguments, call.form, call.closed) for call in response.tool_calls] == [(text, ArgsForm.OBJECT, True)]
+        assert rules(response) == {"arguments_object"}
+
+
+def test_custom_tools_are_text() -> None:
+    message = {"tool_calls": [{"id": "x", "type": "custom", "custom": {"name": "sql", "input": "select 1"}}]}
+    stream = sse(calls({"index": 0, "id": "x", "type": "custom", "custom": {"name": "sql", "input": ""}}),
+                 calls({"index": 0, "custom": {"input": "select"}}), calls({"index": 0, "custom": {"input": " 1"}}),
+                 chunk({}, "tool_calls"))
+    for data in (whole(message, "tool_calls"), stream):
+        (call,) = read(data).tool_calls
+        assert (call.kind, call.id, call.name, call.arguments) == (CallKind.CUSTOM, "x", "sql", "select 1")
+
+
+def test_fields_that_a_server_fills_with_nothing_are_no_calls() -> None:
+    """Snowflake fills every field of its structures."""
+    phantom = {"content": "4", "refusal": "", "audio": {"id": "", "data": "", "transcript": "", "expires_at": 0},
+               "function_call": {"name": "", "arguments": ""}, "annotations": None}
+    response = read(whole({**phantom, "tool_calls": None}))
+    assert response.parts == (TextPart("4"),)
+    assert rules(response) == {"phantom_call"}
+    both = {**CALL, "custom": {"name": "", "input": ""}}
+    assert shown(read(whole({**phantom, "tool_calls": [both]}, "tool_calls"))) == [("call_1", "f", A)]
+
+
+def test_what_comes_after_the_reason_is_not_covered_by_it() -> None:
+    response = read(sse(calls(start(arguments='{"a"')), chunk({}, "tool_calls"), calls(more_of(":1}"))))
+    assert [(call.arguments, call.closed) for call in response.tool_calls] == [(A, False)]
+    assert rules(response) == {"after_stop"}
+    response = read(sse(chunk({"content": "Hi"}), chunk({}, "tool_calls"), calls(start(arguments=A))))
+    assert [call.closed for call in response.tool_calls] == [False]
+    response = read(sse(calls(start(arguments='{"a"')), chunk({}, "stop"), calls(more_of(":1}")), chunk({}, "stop")))
+    assert [call.closed for call in response.tool_calls] == [True]
+
+
+def test_the_signature_of_gemini_goes_with_its_call() -> None:
+    extra = {"extra_content": {"google": {"thought_signature": "c2ln"}}}
+    for data in (whole({"tool_calls": [{**CALL, **extra}]}, "tool_calls"),
+                 sse(calls(start(arguments=A, **extra)), chunk({}, "tool_calls"))):
+        assert [call.signature for call in read(data).tool_calls] == ["c2ln"]
+
+
+@pytest.mark.parametrize(("text", "state"), [
+    ('<tool_call>\n{"name": "f", "arguments": {}}\n</tool_call>', "closed"),
+    ('I will. <tool_call>\n{"name": "f", "argu', "never closed"),
+    ('<invoke name="f"><parameter name="a">1</parameter></invoke>', "closed"),
+    ("<function=f><parameter=a>1", "never closed"),
+    ('[TOOL_CALLS]f{"a"', "never closed"),
+    ('<|channel|>commentary to=functions.f <|message|>{"a":1}<|call|>', "closed"),
+    ('<\uff5cDSML\uff5cinvoke name="f">', "never closed"),
+    ('<\uff5ctool\u2581calls\u2581begin\uff5c>f', "never closed"),
+    ('<|tool\u2581calls\u2581begin|>f<|tool\u2581calls\u2581end|>', "closed"),
+])
+def test_markup_of_calls_in_the_text_is_pointed_at_and_never_read(text: str, state: str) -> None:
+    response = read(whole({"content": text}))
+    assert response.tool_calls == ()
+    assert response.text == text
+    (finding,) = response.findings
+    assert finding.rule == f"{API}.leaked_call"
+    assert f", {state})" in finding.message
+
+
+# -- text, thinking, blocks ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("content", "text"), [
+    ("Hi", "Hi"), ("", None), (None, None), ([], None),
+    ([{"type": "text", "text": "H"}, {"type": "text", "text": "i"}], "Hi"),
+    (["H", {"type": "text", "text": "i"}], "Hi"),
+    ({"type": "text", "text": "Hi"}, "Hi"),
+])
+def test_content_in_every_form(content: Any, text: str | None) -> None:
+    assert read(whole({"content": content})).text == text
+    assert read(sse(chunk({"content": content}), chunk({}, "stop"))).text == text
+
+
+def test_thinking_inside_the_content() -> None:
+    """Mistral's thinking parts."""
+    def thought(text: str) -> dict[str, Any]:
+        return {"type": "thinking", "thinking": [{"type": "text", "text": text}]}
+
+    body = whole({"content": [thought("Hmm."), {"type": "text", "text": "4"}]})
+    stream = sse(chunk({"content": [thought("Hm")]}), chunk({"content": [thought("m."), {"type": "text", "text": "4"}]}),
+                 chunk({}, "stop"))
+    for data in (body, stream):
+        assert read(data).parts == (ReasoningPart("Hmm."), TextPart("4"))
+
+
+@pytest.mark.parametrize("field", ["reasoning_content", "reasoning", "reasoning_text"])
+def test_thinking_in_every_field(field: str) -> None:
+    body = whole({"content": "4", field: "Hmm."})
+    stream = sse(chunk({"role": "assistant", "content": "", field: None}), chunk({field: "Hm"}),
+                 chunk({"content": None, field: "m."}), chunk({"content": "4"}), chunk({}, "stop"))
+    for data in (body, stream):
+        assert read(data).parts == (ReasoningPart("Hmm."), TextPart("4"))
+
+
+def test_thinking_that_is_sent_twice_is_read_once() -> None:
+    twice = {"reasoning_content": "Hm", "reasoning": "Hm"}
+    response = read(sse(chunk(twice), chunk(twice), chunk({}, "stop")))
+    assert response.parts == (ReasoningPart("HmHm"),)
+    assert rules(response) == {"reasoning_twice"}
+    assert response.findings[0].severity is Severity.INFO
+
+
+def test_the_blocks_of_a_router_keep_what_must_go_back() -> None:
+    def told(text: str, **more: Any) -> dict[str, Any]:
+        detail = {"type": "reasoning.text", "text": text, "index": 0, "format": "anthropic-claude-v1", **more}
+        return {"role": "assistant", "content": "", "reasoning": text, "reasoning_details": [detail]}
+
+    sealed = {"type": "reasoning.encrypted", "data": "ZW5j", "id": "rs_1", "index": 1}
+    signature = {"type": "reasoning.text", "signature": "c2ln", "index": 0}
+    stream = sse(chunk(told("Hm")), chunk(told("m")), chunk(told(".")), chunk({"reasoning_details": [signature]}),
+                 chunk({"reasoning_details": [sealed]}), chunk({"content": "4"}), chunk({}, "stop"))
+    body = whole({"content": "4", "reasoning": "Hmm.", "reasoning_details":
+                  [{**told("Hmm.")["reasoning_details"][0], "signature": "c2ln"}, sealed]})
+    for data in (stream, body):
+        assert read(data).parts == (ReasoningPart("Hmm.", "c2ln"), ReasoningPart("", None, "ZW5j", "rs_1"), TextPart("4"))
+        assert read(data).findings == ()
+
+
+def test_a_summary_and_its_sealed_text_of_one_index_are_one_block() -> None:
+    details = [{"type": "reasoning.summary", "summary": "Hmm.", "index": 0, "id": "rs_1"},
+               {"type": "reasoning.encrypted", "data": "ZW5j", "index": 0, "id": "rs_1"}]
+    response = read(whole({"content": "4", "reasoning_details": details}))
+    assert response.parts[0] == ReasoningPart("Hmm.", None, "ZW5j", "rs_1")
+
+
+def test_blocks_that_are_not_interpreted_stay_verbatim() -> None:
+    cite = '{"type": "url_citation", "url_citation": {"url": "https://example.org", "n": 1.0}}'
+    image = '{"type":"image_url","image_url":{"url":"data:image/png;base64,AA=="}}'
+    body = '{"choices":[{"index":0,"finish_reason":"stop","message":{"content":[' + image + '],"annotations":[' + cite + "]}}]}"
+    stream = 'data: {"choices":[{"index":0,"delta":{"annotations":[' + cite + '],"content":[' + image + "]}}]}\n\n"
+    expected = {OpaquePart("content.image_url", image), OpaquePart("message.annotations", cite)}
+    for data in (body.encode(), sse(stream, chunk({}, "stop"))):
+        assert set(read(data).parts) == expected
+
+
+def test_a_character_that_is_split_over_two_chunks_becomes_whole() -> None:
+    event = 'data: {"choices":[{"index":0,"delta":{"content":"%s"}}]}\n\n'
+    response = read(sse(event % "\\ud83d", event % "\\ude00", chunk({}, "stop")))
+    assert response.text == "\U0001f600"
+    response = read(sse(event % "\\ud83d", event % "!", chunk({}, "stop")))
+    assert response.text == "\ufffd!"
+    assert rules(response) == {"frame.lenient"}
+
+
+def test_a_stream_of_whole_messages_is_read_like_one_of_deltas() -> None:
+    response = read(sse(chunk(None, message={"content": "ha"}), chunk(None, message={"content": "ha"}), chunk({}, "stop")))
+    assert response.text == "haha"
+    response = read(sse(chunk({"content": "Hel"}), chunk({"content": "lo"}), chunk(None, message={"content": "Hello!"}),
+                        chunk({}, "stop")))
+    assert response.text == "Hello!"
+
+
+# -- beside the message ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("counts", "usage"), [
+    (USAGE, Usage(5, 7)),
+    ({**USAGE, "prompt_tokens_details": {"cached_tokens": 3}, "completion_tokens_details": {"reasoning_tokens": 4}},
+     Usage(5, 7, 4, 3)),
+    ({**USAGE, "completion_tokens_details": None, "prompt_tokens_details": None}, Usage(5, 7)),
+    ({**USAGE, "prompt_cache_hit_tokens": 3, "prompt_cache_miss_tokens": 2}, Usage(5, 7, None, 3)),  # DeepSeek
+    ({**USAGE, "cached_tokens": 3}, Usage(5, 7, None, 3)),  # Moonshot
+    ({**USAGE, "reasoning_tokens": 4}, Usage(5, 7, 4)),
+    # xAI: 5 + 7 + 20 = 32, so thinking is not in the 7
+    ({"prompt_tokens": 5, "completion_tokens": 7, "total_tokens": 32, "completion_tokens_details": {"reasoning_tokens": 20}},
+     Usage(5, 27, 20)),
+    ({}, None),
+    ({"cost": 0.1}, None),
+])
+def test_usage_in_every_form(counts: Any, usage: Usage | None) -> None:
+    assert read(whole({"content": "Hi"}, usage=counts)).usage == usage
+    assert read(sse(chunk({}, "stop"), {**chunk(), "choices": [], "usage": counts})).usage == usage
+
+
+def test_more_thinking_than_tokens_is_a_contradiction() -> None:
+    counts = {**USAGE, "completion_tokens_details": {"reasoning_tokens": 69}}
+    response = read(whole({"content": "Hi"}, usage=counts))
+    assert response.usage == Usage(5, 7, 69)
+    assert rules(response) == {"usage_contradiction"}
+
+
+@pytest.mark.parametrize("events", [
+    [{**chunk({"content": "a"}), "usage": {"prompt_tokens": 5, "completion_tokens": 1}},
+     {**chunk({"content": "b"}), "usage": {"prompt_tokens": 5, "completion_tokens": 7}}, chunk({}, "stop")],
+    [chunk({"content": "a"}), chunk({}, "stop", usage={"prompt_tokens": 5, "completion_tokens": 7})],  # Moonshot
+    [chunk({"content": "a"}), {**chunk({}, "stop"), "x_groq": {"id": "r", "usage": USAGE}}],
+    [{**chunk({}, "stop"), "usage": USAGE}, {**chunk(), "choices": [], "usage": None}],
+])
+def test_the_last_usage_counts_and_none_is_added_up(events: list[Any]) -> None:
+    assert read(sse(*events)).usage == Usage(5, 7)
+
+
+def test_words_beside_the_reason_are_kept() -> None:
+    body = json.dumps({"truncated": True, "choices": [{"index": 0, "message": {"content": "H"}, "finish_reason": "length",
+                       "native_finish_reason": "MAX_TOKENS", "stop_reason": 154827, "matched_stop": "</s>"}]})
+    stream = sse(chunk({"content": "H"}, native_finish_reason=None), {**chunk(
+        {}, "length", native_finish_reason="MAX_TOKENS", stop_reason=154827, matched_stop="</s>"), "truncated": True})
+    for data in (body.encode(), stream):
+        assert read(data).native == {"native_finish_reason": "MAX_TOKENS", "stop_reason": "154827", "matched_stop": "</s>",
+                                     "truncated": "true"}
+
+
+def test_a_native_word_that_comes_before_the_reason_is_kept() -> None:
+    stream = sse(chunk({"content": "H"}, native_finish_reason="MAX_TOKENS"), chunk({}, "stop"))
+    assert read(stream).native == {"native_finish_reason": "MAX_TOKENS"}
+
+
+@pytest.mark.parametrize(("event", "stop", "detail"), [
+    ({"error": {"message": "overloaded", "type": "server_error"}}, Stop.ERROR, "retryable"),
+    ({"error": {"message": "bad", "code": 400}}, Stop.ERROR, "fatal"),
+    ({"object": "error", "message": "boom", "type": "BadRequestError", "code": 400}, Stop.ERROR, "fatal"),  # vLLM
+    ('event: error\ndata: {"message": "no call", "code": "tool_use_failed"}\n\n', Stop.ERROR, "fatal"),
+    ({**chunk({"content": ""}), "error": {"message": "Token limit", "code": 502}}, Stop.ERROR, "retryable"),  # OpenRouter
+    (chunk({}, "error", error={"message": "upstream", "code": 502}), Stop.ERROR, "retryable"),
+    ({"error": {"message": "This model's maximum context length is 8192 tokens"}}, Stop.CONTEXT_WINDOW_EXCEEDED, "input"),
+    ({"error": {"code": "content_filter", "message": "The response was filtered"}}, Stop.SAFETY_BLOCKED, "prompt"),
+])
+def test_an_error_in_the_stream_is_no_end(event: Any, stop: Stop, detail: str) -> None:
+    for before in ([], [chunk({"content": "Hi"}), chunk({}, "stop")]):
+        response = read(sse(*before, event))
+        assert (response.stop_reason.normalized, response.stop_reason.detail) == (stop, detail)
+        assert response.error is not None
+        assert response.text == ("Hi" if before else None)
+
+
+def test_an_error_beside_length_and_done_is_an_error() -> None:
+    last = {**chunk({"content": ""}), "error": {"code": 400, "message": "Token limit reached"}, "usage": USAGE}
+    response = read(sse(chunk({"reasoning": "We"}), chunk({}, "length", native_finish_reason="length"), last))
+    assert reason(response) == (Stop.ERROR, "fatal", "length")
+    assert response.usage == Usage(5, 7)
+    assert response.saw_done
+
+
+def test_the_raw_text_of_a_failed_call_is_kept() -> None:
+    """Groq: the model wrote something that is no call; it is evidence, never a call."""
+    error = {"error": {"message": "Failed to call a function", "code": "tool_use_failed", "failed_generation": '{"name": "f"'}}
+    for data, options in ((json.dumps(error).encode(), {"http_status": 400}), (sse(error, done=False), {})):
+        response = read(data, **options)
+        assert response.native == {"failed_generation": '{"name": "f"'}
+        assert response.tool_calls == ()
+        assert response.stop_reason.normalized is Stop.ERROR
+
+
+def test_an_http_error_is_read_from_its_body() -> None:
+    body = {"error": {"message": "The response was filtered", "param": "prompt", "code": "content_filter", "status": 400,
+                      "innererror": {"code": "ResponsibleAIPolicyViolation"}}}
+    response = read(json.dumps(body).encode(), http_status=400)
+    assert (response.stop_reason.normalized, response.stop_reason.detail) == (Stop.SAFETY_BLOCKED, "prompt")
+    assert read(b"<html>Bad Gateway</html>", http_status=502).stop_reason.detail == "retryable"
+
+
+# -- several choices -------------------------------------------------------------------------------------------------
+
+
+def choices(*pairs: tuple[Any, Any]) -> bytes:
+    return json.dumps({"id": "c", "model": "m", "choices": [
+        {"index": i, "message": message, "finish_reason": finish} for i, (message, finish) in enumerate(pairs)]}).encode()
+
+
+def test_the_first_of_several_answers_is_read() -> None:
+    body = choices(({"content": "one"}, "stop"), ({"content": "two"}, "length"))
+    stream = sse(chunk({"content": "tw"}, index=1), chunk({"content": "one"}), chunk({"content": "o"}, index=1),
+                 chunk({}, "length", index=1), chunk({}, "stop"))
+    for data in (body, stream):
+        for n in (1, 2):
+            response = read(data, n=n)
+            assert (response.text, response.other_choices) == ("one", 1)
+            assert reason(response) == (Stop.END_TURN, None, "stop")
+
+
+def test_several_choices_in_one_chunk_stay_apart() -> None:
+    both = {**chunk(), "choices": [{"index": 1, "delta": {"content": "two"}, "finish_reason": "length"},
+                                   {"index": 0, "delta": {"content": "one"}, "finish_reason": None}]}
+    response = read(sse(both, chunk({}, "stop")), n=2)
+    assert (response.text, response.raw_stop_reason, response.other_choices) == ("one", "stop", 1)
+
+
+def test_an_answer_in_pieces_is_put_together() -> None:
+    """Copilot sends text in one choice and the calls in another."""
+    body = choices(({"content": "I will."}, "tool_calls"), ({"content": None, "tool_calls": [CALL]}, "tool_calls"))
+    response = read(body)
+    assert (response.text, shown(response), response.other_choices) == ("I will.", [("call_1", "f", A)], 0)
+    assert [call.closed for call in response.tool_calls] == [True]
+    assert reason(response) == (Stop.TOOL_CALL, None, "tool_calls")
+    assert rules(response) == {"choices_merged"}
+    asked_for_two = read(body, n=2)
+    assert (asked_for_two.tool_calls, asked_for_two.other_choices) == ((), 1)
+
+
+@pytest.mark.parametrize(("finish", "stop", "raw", "closed"), [
+    ("length", Stop.MAX_TOKENS, "length", True), (None, Stop.INTERRUPTED, None, False), ("odd", Stop.UNKNOWN, "odd", True),
+])
+def test_a_piece_that_is_cut_speaks_for_the_whole_answer(finish: Any, stop: Stop, raw: Any, closed: bool) -> None:
+    response = read(choices(({"content": "I will."}, "stop"), ({"tool_calls": [CALL]}, finish)))
+    assert reason(response) == (stop, None, raw)
+    assert [call.closed for call in response.tool_calls] == [closed]
+
+
+def test_an_empty_choice_is_only_counted() -> None:
+    response = read(choices(({"content": "one"}, "stop"), ({"content": ""}, "stop")))
+    assert (response.text, response.other_choices, response.findings) == ("one", 1, ())
+
+
+def test_a_choice_without_an_index_is_the_first() -> None:
+    events = [{"choices": [{"delta": {"content": "a"}}]}, {"choices": [{"index": 0, "delta": {"content": "b"}}]},
+              {"choices": [{"index": None, "delta": {}, "finish_reason": "stop"}]}]
+    assert (read(sse(*events)).text, read(sse(*events)).other_choices) == ("ab", 0)
+
+
+# -- framing ---------------------------------------------------------------------------------------------------------
+
+STREAM = sse(
+    ": OPENROUTER PROCESSING\n\n",
+    chunk({"role": "assistant", "content": ""}),
+    chunk({"content": "caf\u00e9 \U0001f600"}),
+    calls(start("write", ident="x")),
+    calls(more_of('{"path": "caf\u00e9')),
+    calls(more_of('", "n": 12')),
+    calls(more_of("00}")),
+    chunk({}, "tool_calls"),
+    {**chunk(), "choices": [], "usage": USAGE},
+).replace(b"\\u00e9", "\u00e9".encode())
+ARGUMENTS = '{"path": "caf\u00e9", "n": 1200}'
+
+
+@given(st.lists(st.integers(0, len(STREAM)), max_size=8), st.sampled_from([b"\n", b"\r\n"]))
+@settings(max_examples=60, deadline=None)
+def test_any_chunking_reads_alike(cuts: Sequence[int], line_end: bytes) -> None:
+    data = STREAM.replace(b"\n", line_end)
+    marks = [0, *sorted(cut for cut in cuts if cut <= len(data)), len(data)]
+    response = read([data[a:b] for a, b in pairwise(marks)])
+    assert essence(response) == essence(read(STREAM))
+    assert shown(response) == [("x", "write", ARGUMENTS)]
+    assert response.text == "caf\u00e9 \U0001f600"
+
+
+def test_a_stream_cut_at_any_byte_is_never_finished_before_its_reason() -> None:
+    reason_ends = STREAM.index(b'"finish_reason": "tool_calls"') + STREAM[STREAM.index(b'"finish_reason": "tool_calls"'):].index(b"}]}") + 3
+    for end in range(len(STREAM) + 1):
+        response = read(STREAM[:end])
+        if end < reason_ends:
+            assert response.stop_reason.normalized is Stop.INTERRUPTED
+            assert not any(call.closed for call in response.tool_calls)
+        else:
+            assert response.stop_reason.normalized is Stop.TOOL_CALL
+            assert [call.closed for call in response.tool_calls] == [True]
+        assert all(ARGUMENTS.startswith(call.arguments or "") for call in response.tool_calls)
+
+
+def test_the_reason_in_a_last_event_without_its_blank_line_counts() -> None:
+    data = sse(chunk({"content": "Hi"}), chunk({}, "stop"), done=False)
+    assert read(data.rstrip(b"\n")).stop_reason.normalized is Stop.END_TURN
+
+
+# -- writing ---------------------------------------------------------------------------------------------------------
+
+
+def written(response: ChatResponse, *, stream: bool, size: int = 16) -> ChatResponse:
+    return read(encode(response, stream=stream, chunk=size))
+
+
+def make(*parts: Any, raw: str | None = "stop", **fields: Any) -> ChatResponse:
+    return ChatResponse(API, parts, StopReason(Stop.END_TURN, raw), id="c", model="m", **fields)
+
+
+ROUND = [
+    whole({"content": "Hello there, caf\u00e9 \U0001f600"}, usage=USAGE),
+    whole({"content": None, "tool_calls": [CALL, {**CALL, "id": "call_2"}]}, "tool_calls"),
+    whole({"content": "Hi", "tool_calls": [{**CALL, "function": {"name": "f", "arguments": '{"a'}}]}, "length"),
+    whole({"tool_calls": [{"id": "x", "type": "function", "function": {"name": "f"}}]}, "tool_calls"),
+    whole({"tool_calls": [{"type": "function", "function": {"name": "f", "arguments": ""}}]}, "stop"),
+    whole({"tool_calls": [{"id": "x", "type": "function", "function": {"name": "f", "arguments": {"a": [1, 2.50]}}}]}, "stop"),
+    whole({"tool_calls": [{"id": "x", "type": "custom", "custom": {"name": "sql", "input": "select 1"}}]}, "tool_calls"),
+    whole({"function_call": {"name": "f", "arguments": A}}, "function_call"),
+    whole({"function_call": {"name": "f"}}, "function_call"),
+    whole({"content": None, "refusal": "I can't help with that."}),
+    whole({"content": "H", "reasoning_content": "I think, therefore."}, "max_output_tokens"),
+    whole({"content": "H", "reasoning_details": [
+        {"type": "reasoning.text", "text": "Hmm.", "signature": "s", "index": 0},
+        {"type": "reasoning.summary", "summary": "Well.", "index": 1, "id": "rs_1"},
+        {"type": "reasoning.encrypted", "data": "ZQ==", "index": 1, "id": "rs_1"},
+        {"type": "reasoning.encrypted", "data": "Zg==", "index": 2}]}),
+    whole({"content": [{"type": "text", "text": "see"}, {"type": "reference", "reference_ids": [0]}],
+           "annotations": [{"type": "url_citation"}, {"type": "file"}], "audio": {"id": "a", "data": "AA=="}}),
+    whole({"tool_calls": [{**CALL, "extra_content": {"google": {"thought_signature": "c2ln"}}}]}, "tool_calls"),
+    whole({"content": "Hi"}, None),
+    whole({"content": "Hi"}, ""),
+    whole({"content": "Hi"}, "eos", truncated=True, stop_type="limit"),
+    whole({"content": "Hi"}, usage={**USAGE, "prompt_tokens_details": {"cached_tokens": 3},
+                                    "completion_tokens_details": {"reasoning_tokens": 4}}),
+    whole({"content": "Hi"}, usage={"prompt_tokens": 5, "completion_tokens": 7, "total_tokens": 32,
+                                    "completion_tokens_details": {"reasoning_tokens": 20}}),
+    json.dumps({"choices": [{"index": 0, "message": {"content": "H"}, "finish_reason": "stop", "stop_reason": 7,
+                             "native_finish_reason": "x", "content_filter_results": AZURE}],
+                "prompt_filter_results": [{"content_filter_results": AZURE}]}).encode(),
+    b'{"error": {"message": "No such model", "type": "invalid_request_error", "code": "model_not_found"}}',
+    b'{"error": {"message": "Failed", "code": "tool_use_failed", "failed_generation": "{"}}',
+    choices(({"content": "I will."}, "tool_calls"), ({"tool_calls": [CALL]}, "tool_calls")),
+    STREAM,
+    sse(chunk({"content": "Hi"}), {"error": {"message": "overloaded", "code": 503}}, done=False),
+    sse(chunk({"content": "Hi"}), done=False),
+    sse(chunk({"content": "Hi"}), chunk({}, "length"), {**chunk({}), "error": {"message": "x", "code": 400}}),
+    b"",
+]
+
+
+@pytest.mark.parametrize("data", ROUND)
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("size", [1, 16])
+def test_what_is_written_reads_alike(data: bytes, stream: bool, size: int) -> None:
+    response = read(data)
+    again = written(response, stream=stream, size=size)
+    assert essence(again, LOSES) == essence(response, LOSES)
+    assert again.streaming is stream or not response.size
+
+
+def test_a_change_of_mind_is_written_as_two_reasons() -> None:
+    response = read(sse(chunk({"content": "Hi"}), chunk({}, "length"), chunk({}, "stop")))
+    assert essence(written(response, stream=True)) == essence(response)
+    with pytest.raises(EncodeError) as refused:
+        list(encode(response))
+    assert refused.value.what == "native.earlier_finish_reason"
+
+
+def test_a_stream_is_cut_into_deltas_of_the_size_asked_for() -> None:
+    response = make(TextPart("abcdefg"), ToolCall("x", "f", '{"a":1}', closed=True))
+    events = list(encode(response, stream=True, chunk=3))
+    assert events[-1] == b"data: [DONE]\n\n"
+    deltas = [json.loads(event[6:])["choices"][0]["delta"] for event in events[:-1]]
+    assert [delta["content"] for delta in deltas if delta.get("content")] == ["abc", "def", "g"]
+    pieces = [delta["tool_calls"][0]["function"]["arguments"] for delta in deltas if "tool_calls" in delta]
+    assert pieces == ["", '{"a', '":1', "}"]
+    assert len(list(encode(response))) == 1
+
+
+def test_no_terminal_is_written_where_none_came() -> None:
+    data = b"".join(encode(make(TextPart("Hi"), raw=None), stream=True))
+    assert b"[DONE]" not in data
+    assert b'"finish_reason":null' in data
+    assert read(data).stop_reason.normalized is Stop.INTERRUPTED
+    assert b"[DONE]" in b"".join(encode(make(TextPart("Hi"), raw=None, saw_done=True), stream=True))
+
+
+def test_verbatim_json_may_hold_line_breaks() -> None:
+    pretty = '{\n  "a": 1\n}'
+    call = ToolCall("x", "f", pretty, closed=True, form=ArgsForm.OBJECT)
+    for stream in (False, True):
+        assert written(make(call, raw="tool_calls"), stream=stream).tool_calls[0].arguments == pretty
+
+
+def test_a_lone_surrogate_can_be_written() -> None:
+    for stream in (False, True):
+        assert written(make(TextPart("a\ud83d")), stream=stream).text == "a\ufffd"
+
+
+def test_calls_that_the_provider_ran_are_left_out() -> None:
+    response = make(TextPart("Hi"), ToolCall("s", "web_search", "{}", kind=CallKind.SERVER))
+    assert "server" in LOSES
+    assert essence(written(response, stream=False), {*LOSES, "stop", "detail"}) == essence(response, {*LOSES, "stop", "detail"})
+
+
+@pytest.mark.parametrize(("response", "stream", "what"), [
+    (make(continuation_token="t"), False, "continuation_token"),
+    (make(native={"blockReason": "SAFETY"}), False, "native.blockReason"),
+    (make(native={"failed_generation": "{"}), False, "native.failed_generation"),
+    (make(OpaquePart("server_tool_use", "{}")), False, "opaque.server_tool_use"),
+    (make(OpaquePart("message.unheard", "{}")), True, "opaque.message.unheard"),
+    (make(OpaquePart("message.audio", '{"a":1}'), OpaquePart("message.audio", '{"a":2}')), False, "opaque.message.audio"),
+    (make(ToolCall("x", "f", "{}", closed=False)), False, "call.closed"),
+    (make(ToolCall("x", "f", "{}", closed=True), raw=None), True, "call.closed"),
+    (make(ToolCall("x", "f", '{"a":', closed=True, form=ArgsForm.OBJECT)), False, "call.arguments"),
+    (make(ToolCall("x", "f", None, closed=True, form=ArgsForm.OBJECT)), False, "call.arguments"),
+    (make(ToolCall(None, "", "{}", closed=True)), True, "call.name"),
+    (make(ToolCall("x", "f", "{}", closed=True, form=ArgsForm.OBJECT, kind=CallKind.CUSTOM)), False, "call.form"),
+])
+def test_what_cannot_be_carried_is_refused(response: ChatResponse, stream: bool, what: str) -> None:
+    with pytest.raises(EncodeError) as refused:
+        list(encode(response, stream=stream))
+    assert refused.value.what == what
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_the_official_sdk_reads_what_is_written(stream: bool) -> None:
+    openai = pytest.importorskip("openai")
+    httpx = pytest.importorskip("httpx")
+    response = read(whole({"content": "caf\u00e9", "tool_calls": [CALL, {**CALL, "id": "call_2", "function": {
+        "name": "g", "arguments": ""}}]}, "tool_calls", usage={**USAGE, "completion_tokens_details": {"reasoning_tokens": 4}}))
+    kind = "text/event-stream" if stream else "application/json"
+
+    def answer(_: Any) -> Any:
+        return httpx.Response(200, headers={"content-type": kind}, content=b"".join(encode(response, stream=stream, chunk=2)))
+
+    with openai.OpenAI(api_key="k", base_url="http://localhost", max_retries=0,
+                       http_client=httpx.Client(transport=httpx.MockTransport(answer))) as client:
+        arguments: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
+        if stream:
+            with client.chat.completions.stream(**arguments) as events:
+                result = events.get_final_completion()
+        else:
+            result = client.chat.completions.create(**arguments)
+    message = result.choices[0].message
+    assert (message.content, result.choices[0].finish_reason) == ("caf\u00e9", "tool_calls")
+    assert [(call.id, call.function.name, call.function.arguments) for call in message.tool_calls] == shown(response)
+    assert (result.id, result.model) == ("chatcmpl-1", "m")
+    assert (result.usage.completion_tokens, result.usage.completion_tokens_details.reasoning_tokens) == (7, 4)
+
+
+def test_the_official_sdk_reads_a_written_error() -> None:
+    openai = pytest.importorskip("openai")
+    httpx = pytest.importorskip("httpx")
+    error = read(b'{"error": {"message": "slow down", "type": "requests", "code": "rate_limit_exceeded"}}', http_status=429)
+
+    def answer(_: Any) -> Any:
+        return httpx.Response(429, headers={"content-type": "application/json"}, content=b"".join(encode(error)))
+
+    client = openai.OpenAI(api_key="k", base_url="http://localhost", max_retries=0,
+                           http_client=httpx.Client(transport=httpx.MockTransport(answer)))
+    with client, pytest.raises(openai.RateLimitError) as raised:
+        client.chat.completions.create(model="m", messages=[{"role": "user", "content": "Hi"}])
+    assert (raised.value.code, raised.value.body["message"]) == ("rate_limit_exceeded", "slow down")
+
+
+# -- requests --------------------------------------------------------------------------------------------------------
+
+
+def test_a_request_of_the_documents() -> None:
+    schema = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
+    request = read_request({
+        "model": "gpt-4o", "stream": True, "n": 2, "max_completion_tokens": 100, "tool_choice": "required",
+        "messages": [
+            {"role": "developer", "content": "Be brief."},
+            {"role": "user", "content": [{"type": "text", "text": "See"},
+                                         {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}]},
+            {"role": "assistant", "content": "I will.", "reasoning_content": "Hm", "tool_calls": [
+                CALL, {"id": "y", "type": "custom", "custom": {"name": "sql", "input": "select 1"}}]},
+            {"role": "tool", "tool_call_id": "call_1", "content": [{"type": "text", "text": "done"}]},
+            {"role": "system", "content": "Go on."},
+        ],
+        "tools": [{"type": "function", "function": {"name": "f", "description": "Does f.", "parameters": schema}},
+                  {"type": "custom", "custom": {"name": "sql"}}],
+    })
+    system, user, assistant, tool, hint = request.messages
+    assert (system.role, system.text, hint.role, hint.text) == (Role.SYSTEM, "Be brief.", Role.SYSTEM, "Go on.")
+    assert user.text == "See"
+    assert json.loads(user.parts[1].json)["image_url"] == {"url": "https://example.org/a.png"}
+    assert assistant.parts[:2] == (ReasoningPart("Hm"), TextPart("I will."))
+    assert assistant.tool_calls == (ToolCall("call_1", "f", A, closed=True),
+                                    ToolCall("y", "sql", "select 1", closed=True, kind=CallKind.CUSTOM))
+    assert [(part.call_id, part.text) for part in tool.results] == [("call_1", "done")]
+    assert [(item.name, item.schema, item.kind, item.dialect) for item in request.tools] == [
+        ("f", schema, CallKind.FUNCTION, "json_schema"), ("sql", None, CallKind.CUSTOM, "json_schema")]
+    assert (request.model, request.stream, request.n, request.max_tokens, request.tool_choice, request.api) == (
+        "gpt-4o", True, 2, 100, "any", API)
+
+
+def test_an_old_request() -> None:
+    request = read_request({
+        "max_tokens": 50, "functions": [{"name": "f", "parameters": {}}], "function_call": {"name": "f"},
+        "messages": [{"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": A}},
+                     {"role": "function", "name": "f", "content": "1"}],
+    })
+    assert request.messages[0].tool_calls == (ToolCall(None, "f", A, closed=True),)
+    assert [(part.name, part.text) for part in request.messages[1].results] == [("f", "1")]
+    assert (request.max_tokens, request.tool_choice, [item.name for item in request.tools]) == (50, "tool:f", ["f"])
+
+
+@pytest.mark.parametrize(("choice", "expected"), [
+    ("auto", "auto"), ("none", "none"), ("required", "any"), ("any", "any"), (None, None), ("odd", None), (5, None),
+    ({"type": "function", "function": {"name": "g"}}, "tool:g"),
+    ({"type": "custom", "custom": {"name": "sql"}}, "tool:sql"),
+    ({"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": []}}, "any"),
+    ({"type": "auto"}, "auto"),
+])
+def test_tool_choices(choice: Any, expected: str | None) -> None:
+    assert read_request({"tool_choice": choice}).tool_choice == expected
+
+
+def test_azure_names_the_model_in_the_url() -> None:
+    url = "https://x.openai.azure.com/openai/deployments/gpt%2D4o/chat/completions?api-version=2024-02-01"
+    assert read_request({}, url).model == "gpt-4o"
+    assert read_request({"model": "m"}, url).model == "m"
+
+
+@pytest.mark.parametrize("body", [
+    {}, {"messages": 5, "tools": "x", "n": "2", "max_tokens": "9", "model": 1},
+    {"messages": [1, None, {}, {"role": 5, "content": 7}, {"role": "assistant", "tool_calls": [1, {}, {"function": 2}]}]},
+    {"messages": [{"role": "tool"}, {"role": "assistant", "function_call": 3, "content": [None, {}, 4]}], "tools": [1, {}]},
+])
+def test_odd_requests_are_read_as_far_as_they_go(body: dict[str, Any]) -> None:
+    request = read_request(body)
+    assert (request.max_tokens, request.n, request.model) == (None, 1, None)
+
+
+# -- recognising -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("value", [
+    chunk({"content": "Hi"}), chunk({}, "stop"), json.loads(whole({"content": "Hi"})),
+    {**chunk(), "choices": [], "usage": USAGE},
+    {"choices": [], "prompt_filter_results": []},
+    {"choices": [{"index": 0, "finish_reason": None, "content_filter_offsets": {}, "content_filter_results": {}}]},
+])
+def test_chat_completions_are_recognised(value: dict[str, Any]) -> None:
+    assert recognises(value)
+
+
+@pytest.mark.parametrize("value", [
+    {}, {"error": {"message": "x", "type": "y"}}, {"object": "error"}, {"choices": "x"}, {"choices": [5]}, {"choices": []},
+    {"object": "text_completion", "choices": [{"index": 0, "text": "Hi", "finish_reason": "stop"}]},
+    {"type": "message_start", "message": {"role": "assistant"}},
+    {"model": "m", "message": {"role": "assistant", "content": "Hi"}, "done": True},
+    {"candidates": [{"content": {"parts": []}}]},
+    {"object": "response", "output": []},
+])
+def test_others_are_not(value: dict[str, Any]) -> None:
+    assert not recognises(value)
+
+
+@pytest.mark.parametrize(("path", "known"), [
+    ("/v1/chat/completions", True), ("/openai/deployments/gpt-4o/chat/completions", True), ("/chat/completions/", True),
+    ("/v1/chat/completions?api-version=1", True), ("/v1/agents/completions", True),
+    ("/v1/completions", False), ("/v1/responses", False), ("/v1/messages", False), ("/api/chat", False),
+    ("/v1/chat/completions/chatcmpl-1/messages", False),
+])
+def test_paths(path: str, known: bool) -> None:
+    assert any(pattern.search(path) for pattern in PATHS) is known
+
+
+# -- recorded traffic ------------------------------------------------------------------------------------------------
+
+PHANTOMS = frozenset({"pydantic-ai-02ece85288", "pydantic-ai-18f9d99cb9", "pydantic-ai-2feef7fe2a"})
+"""Snowflake's zero-valued `function_call`, which the independent reader counts as a call without a name."""
+
+
+def test_recorded_traffic_is_read_as_the_independent_reader_does(recorded: Callable[[str], list[Any]]) -> None:
+    for exchange in recorded(API):
+        request = read_request(exchange.request, exchange.url)
+        response = read(exchange.body, http_status=exchange.status, headers=exchange.headers, n=request.n)
+        expected = exchange.expected
+        assert response.raw_stop_reason == (expected["raw_stop_reasons"] or [None])[0], exchange.id
+        tools = [(tool["name"], tool["args"]) for tool in expected["tools"]]
+        if exchange.id in PHANTOMS:
+            assert "phantom_call" in rules(response)
+            tools.remove(("", ""))
+        tools = tools[: len(tools) // (response.other_choices + 1)]  # we read the first choice only
+        cut = [(call.name, None if call.arguments is None else call.arguments[:400]) for call in response.tool_calls]
+        assert cut == tools, exchange.id
+        named = {name: [str(word) for word in words] for name, words in expected["other_fields"].items()}
+        for name, words in named.items():
+            assert response.native[name] == words[-1], exchange.id
+
+
+def test_recorded_traffic_survives_writing(recorded: Callable[[str], list[Any]]) -> None:
+    for exchange in recorded(API):
+        options = {"http_status": exchange.status, "headers": exchange.headers}
+        response = read(exchange.body, n=read_request(exchange.request).n, **options)
+        for stream in (False, True):
+            again = read(encode(response, stream=stream), **options)
+            assert essence(again, LOSES) == essence(response, LOSES), (exchange.id, stream)
