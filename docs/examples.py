@@ -63,6 +63,7 @@ WHOLE = '{"path": "a.md", "content": "done"}'
 GATE_CASES: Mapping[str, tuple[ToolCall, ...]] = {
     "complete": (_write(WHOLE),),
     "complete, beside a cut call": (_write(WHOLE), _write('{"path": "b.md", "content": "The rep')),
+    "complete, beside a call without a name": (_write(WHOLE), ToolCall("call_2", "", WHOLE, closed=True)),
     "cut in a string": (_write('{"path": "a.md", "content": "The rep'),),
     "cut after a number": (ToolCall("call_1", "ping", '{"times": 12', closed=True),),
     "never closed": (_write(WHOLE, closed=False),),

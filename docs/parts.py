@@ -257,9 +257,26 @@ def held() -> str:
 
 def profiles() -> str:
     """Who speaks a format, and what is known of them."""
-    raise NotImplementedError
+    return table(("profile", "formats", "thinking counts under the cap", "prefill", "known to say wrongly"), (
+        (
+            code(profile.name),
+            ", ".join(profile.apis) if len(profile.apis) < len(FORMATS) else "all",
+            f"{'yes' if profile.reasoning_under_cap else 'no'}: {profile.cap_source}",
+            _prefill(profile),
+            "; ".join(profile.lies),
+        )
+        for profile in speakers.PROFILES.values()
+    ))
+
+
+def _prefill(profile: speakers.Profile) -> str:
+    ways = {profile.prefill.value, *(how.value for _, how in profile.prefill_models)}
+    return ", ".join(sorted(ways)) + (" by model" if profile.prefill_models else "")
 
 
 def profile_words() -> str:
     """The stop words that single servers have of their own."""
-    raise NotImplementedError
+    return table(("profile", "native word", "mapped to", "detail", "source"), (
+        (code(profile.name), code(word), code(row.stop.value), code(row.detail), row.source)
+        for profile in speakers.PROFILES.values() for word, row in profile.words.items()
+    ))

@@ -11,7 +11,7 @@ from typing import Any
 from inspector.sessions import lenient, redact, traffic
 from inspector.sessions.raw import Options, Raw
 from inspector.sessions.values import Exchange
-from loop_core.errors import DecodeError
+from loop_core.errors import CallerError, DecodeError
 from loop_core.values import At, ChatResponse, Evidence, Part, Request, Stop, StopReason
 from loop_core.wire import decode, wire
 from loop_core.wire.profiles import Chosen, choose, named
@@ -134,11 +134,14 @@ def _profile(
     options: Options,
 ) -> Chosen:
     name = options.profile or raw.profile
-    if name is not None:
-        profile = named(name)
-        if not profile.apis or api in profile.apis:
-            rule = "profile.option" if options.profile else "profile.recorded"
-            return Chosen(profile, (Evidence(rule, note=name),))
+    try:
+        profile = named(name) if name is not None else None
+    except CallerError:
+        if options.profile is not None:
+            raise
+        profile = None  # recorded by a program that knows more profiles
+    if profile is not None and (not profile.apis or api in profile.apis):
+        return Chosen(profile, (Evidence("profile.option" if options.profile else "profile.recorded", note=profile.name),))
     return choose(api, url, headers, body, request.model if request else None)
 
 

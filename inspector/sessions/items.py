@@ -64,6 +64,12 @@ class History:
         """The node of the whole history."""
         return self.nodes[-1]
 
+    @property
+    def size(self) -> tuple[int, int]:
+        """What grows from an exchange to the next: the items, or the text that a prefill goes on from."""
+        last = self.items[-1] if self.items else None
+        return len(self.items), len(last.text) if last is not None and last.kind is Kind.ASSISTANT else 0
+
 
 _CACHE_MARK = re.compile(r',?\s*"cache_?(?:control|point)"\s*:\s*\{[^{}]*\}', re.IGNORECASE)
 

@@ -116,8 +116,10 @@ class Index:
 
     def _answer(self, node: int, text: str, one: Seen) -> None:
         answers = self._answers[node]
-        for key in dict.fromkeys(self._keys(text, one.calls)):
-            answers[key].append(one)
+        for key in self._keys(text, one.calls):
+            held = answers[key]
+            if not held or held[-1] is not one:
+                held.append(one)
 
     def _keys(self, text: str, calls: tuple[ToolCall, ...]) -> list[int]:
         return [

@@ -79,7 +79,7 @@ class _Threader:
                 waiting.append((index, exchange))
             elif request is not None:
                 free.append(seen(index, exchange, self.tree.history(request), self.when[index]))
-        free.sort(key=lambda one: (len(one.history.items), one.when, one.index))
+        free.sort(key=lambda one: (*one.history.size, one.when, one.index))
         for one in free:
             self._seat(one, self._step(one))
         self._by_previous_id(waiting)
@@ -172,7 +172,9 @@ class _Threader:
         self._link(turn, one.index, placed.place, why, step.ambiguous, parent)
 
     def _open(self, one: Seen, conversation: object, new: bool) -> int:
-        number = new_message(one.history) if new else opening(one.history)
+        number = new_message(one.history) if new else -1
+        if number < 0:
+            number = opening(one.history)
         text = one.history.items[number].text if number >= 0 else ""
         self.turns.append(_Turn(conversation, text))
         turn = len(self.turns) - 1

@@ -305,8 +305,8 @@ class Decoder:
             except (ValueError, RecursionError):
                 if failed:
                     text = payload.decode("utf-8", "replace").strip()
-                    error = read_error(text[:2000], self.http_status) or ProviderError(text[:2000])
-                    self.fail(error, At(Part.BODY, start, end))
+                    told = read_error(text[:2000], self.http_status) or ProviderError(text[:2000])
+                    self.fail(told, At(Part.BODY, start, end))
                     return
                 self.cut = True
                 self.find("body.cut", f"the body is no complete JSON value ({str(why)[:120]})", At(Part.BODY, start, end))

@@ -22,7 +22,8 @@ _SHAPES = 64
 class JSONArray:
     """An incremental splitter of the elements of one array."""
 
-    __slots__ = ("_ahead", "_buffer", "_depth", "_in_string", "_lined", "_offset", "_scan", "_shapes", "_start", "closed")
+    __slots__ = ("_ahead", "_buffer", "_depth", "_in_string", "_lined", "_offset", "_scan", "_shapes", "_start",
+                 "closed")
 
     level = 1
     """How deep the values stand: 1 inside an array, 0 on their own."""

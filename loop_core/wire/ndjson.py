@@ -45,29 +45,29 @@ class NDJSON:
             return []
         lines = data.split(b"\n")
         self._pending = bytearray(lines.pop())
-        return self._frames(lines)
+        return self._frames(lines, b"\r" in data)
 
     def flush(self) -> list[Frame]:
         """The last line, if it had no newline."""
         if self._values is not None:
             return self._values.flush()
         lines, self._pending = bytes(self._pending).split(b"\n"), bytearray()
-        return self._frames(lines)
+        return self._frames(lines, True)
 
-    def _frames(self, lines: list[bytes]) -> list[Frame]:
+    def _frames(self, lines: list[bytes], returns: bool) -> list[Frame]:
         frames: list[Frame] = []
-        start = self._offset
-        if start == 0 and lines[0].startswith(_BOM):
+        append, start = frames.append, self._offset
+        if start == 0 and lines and lines[0].startswith(_BOM):
             lines[0], start = lines[0][3:], 3
         for line in lines:
             end = start + len(line)
-            if line[-1:] == b"\r":
-                frames.append((line[:-1], None, start, end - 1))
-            else:
-                frames.append((line, None, start, end))
+            if returns and line[-1:] == b"\r":
+                line = line[:-1]
+            if line and not line.isspace():
+                append((line, None, start, start + len(line)))
             start = end + 1
         self._offset = start
-        return [frame for frame in frames if frame[0].strip()]
+        return frames
 
 
 def _is_value(line: bytes) -> bool:

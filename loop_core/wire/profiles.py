@@ -1,50 +1,231 @@
-"""Who speaks a wire format: what is known of a server, as data."""
+"""Who speaks a format: choosing a profile, with the evidence, and reading a router's native word.
+
+The rows are data in `servers`. A format's table is imported only when a native word has to be read through it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from pydantic_core import from_json
 
 from loop_core.errors import CallerError
-from loop_core.values import Evidence
+from loop_core.values import At, Evidence, Part, Stop
 from loop_core.wire import FORMATS, wire
 from loop_core.wire.base import Mapped
+from loop_core.wire.profile import Mark, Prefill, Profile
+from loop_core.wire.servers import GENERIC, SERVERS
 
+__all__ = ["GENERIC", "PROFILES", "Chosen", "Mark", "Prefill", "Profile", "choose", "named", "native_word"]
 
-@dataclass(frozen=True, slots=True)
-class Profile:
-    name: str
-    apis: tuple[str, ...] = ()
-    words: Mapping[str, Mapped] = field(default_factory=dict)
-    reasoning_under_cap: bool = True
-    prefill: str = "none"
-    native_fields: tuple[str, ...] = ("native_finish_reason",)
-    context_size: int | None = None
-    lies: tuple[str, ...] = ()
+PROFILES: Mapping[str, Profile] = {profile.name: profile for profile in (*SERVERS, GENERIC)}
+
+_LOOSE = frozenset({Stop.END_TURN, Stop.TOOL_CALL, Stop.UNKNOWN})
 
 
 class Chosen(NamedTuple):
+    """A profile, resolved for the model, and why it was chosen."""
+
     profile: Profile
-    evidence: tuple[Evidence, ...]
+    evidence: tuple[Evidence, ...] = ()
 
 
-GENERIC = Profile("generic", tuple(FORMATS))
+def named(name: str, api: str | None = None, model: str | None = None) -> Chosen:
+    """The profile with this name, for any format.
+
+    Raises:
+        CallerError: there is none.
+    """
+    if name not in PROFILES:
+        raise CallerError(f"unknown profile {name!r}; expected one of {', '.join(sorted(PROFILES))}")
+    return Chosen(resolved(PROFILES[name], model), (Evidence("profile.named", None, name),))
 
 
-def choose(api: str, url: str = "", headers: Any = (), body: Any = None, model: str | None = None) -> Chosen:
-    return Chosen(GENERIC, (Evidence("profile.generic"),))
+def choose(
+    api: str,
+    url: str = "",
+    headers: Iterable[tuple[str, str]] = (),
+    body: bytes | Mapping[str, Any] | None = None,
+    model: str | None = None,
+) -> Chosen:
+    """Who answered: by host, else by response headers, else by marks of the body, the port, the model.
+
+    `body` is the response: its bytes, or its JSON (of a stream any event).
+    """
+    address = _address(url)
+    found = _by_address(api, address) or _by_headers(api, headers)
+    if found is None:
+        values = _values(body) if model is None or not isinstance(body, bytes) or _keys(api).search(body) else []
+        model = model or _model(values)
+        found = _by_body(api, values) or _by_port(api, address) or _by_model(api, model)
+    if found is None:
+        found = Chosen(GENERIC, (Evidence("profile.generic"),))
+    if model is None and (found.profile.prefill_models or found.profile.contexts):
+        model = _model(_values(body))
+    return found._replace(profile=resolved(found.profile, model))
 
 
-def named(name: str) -> Profile:
-    if name != "generic":
-        raise CallerError(f"unknown profile {name!r}")
-    return GENERIC
+def resolved(profile: Profile, model: str | None) -> Profile:
+    """The profile with the prefill and the context size of one model."""
+    name = model or ""
+    prefill = next((how for pattern, how in profile.prefill_models if pattern.search(name)), profile.prefill)
+    size = next((size for pattern, size in profile.contexts if pattern.search(name)), profile.context_size)
+    if prefill is profile.prefill and size == profile.context_size:
+        return profile
+    return replace(profile, prefill=prefill, context_size=size)
 
 
 def native_word(word: str) -> Mapped | None:
-    for api in FORMATS:
-        for key, row in wire(api).STOP_REASONS.items():
-            if str(key).casefold() == word.casefold():
-                return row
+    """What a router's native word means, through the tables of all formats and the words of all profiles.
+
+    Where they disagree, a word that says cut, filtered or failed outranks one that says ended. None: no table has it.
+    """
+    return _all_words().get(word.casefold())
+
+
+# -- the signs, strongest first --------------------------------------------------------------------------------------
+
+
+def _by_address(api: str, address: str) -> Chosen | None:
+    if not address:
+        return None
+    host = _host(address)
+    for profile in _speakers(api):
+        at = At(Part.REQUEST, pointer="url")
+        if any(host == name or host.endswith(f".{name}") for name in profile.hosts):
+            return Chosen(profile, (Evidence("profile.host", at, host),))
+        if any(pattern.search(address) for pattern in profile.urls):
+            return Chosen(profile, (Evidence("profile.url", at, host),))
     return None
+
+
+def _by_headers(api: str, headers: Iterable[tuple[str, str]]) -> Chosen | None:
+    seen = {name.lower(): value for name, value in headers}
+    if not seen:
+        return None
+    for profile in _speakers(api):
+        for row in profile.headers:
+            name, _, wanted = row.partition("=")
+            if name.endswith("*"):
+                name = next((given for given in seen if given.startswith(name[:-1])), name)
+            if name in seen and wanted in seen[name].lower():
+                at = At(Part.HEADERS, pointer=name)
+                return Chosen(profile, (Evidence("profile.header", at, f"{name}: {seen[name]}"[:120]),))
+    return None
+
+
+def _by_body(api: str, values: Sequence[Any]) -> Chosen | None:
+    for profile in _speakers(api):
+        for mark in profile.body:
+            for value in values:
+                text = _text_at(value, mark.path)
+                if text is not None and mark.pattern.search(text):
+                    pointer = "".join(f"/{key}" for key in mark.path)
+                    return Chosen(profile, (Evidence("profile.body", At(Part.BODY, pointer=pointer), text[:120]),))
+    return None
+
+
+def _by_port(api: str, address: str) -> Chosen | None:
+    port = address.partition("/")[0].rpartition(":")[2]
+    for profile in _speakers(api):
+        if port.isdigit() and int(port) in profile.ports:
+            return Chosen(profile, (Evidence("profile.port", At(Part.REQUEST, pointer="url"), port),))
+    return None
+
+
+def _by_model(api: str, model: str | None) -> Chosen | None:
+    for profile in _speakers(api):
+        if model and any(pattern.search(model) for pattern in profile.models):
+            return Chosen(profile, (Evidence("profile.model", At(Part.REQUEST, pointer="/model"), model[:120]),))
+    return None
+
+
+# -- inside ----------------------------------------------------------------------------------------------------------
+
+
+@cache
+def _speakers(api: str) -> tuple[Profile, ...]:
+    return tuple(profile for profile in SERVERS if api in profile.apis)
+
+
+def _model(values: Sequence[Any]) -> str | None:
+    for value in values:
+        for path in (("model",), ("response", "model"), ("message", "model")):
+            text = _text_at(value, path)
+            if text:
+                return text
+    return None
+
+
+def _address(url: str) -> str:
+    """`host:port/path`, without scheme, user and query."""
+    try:
+        parts = urlsplit(url if "//" in url else f"//{url}")
+        return f"{parts.netloc.rpartition('@')[2].lower()}{parts.path}"
+    except ValueError:
+        return ""
+
+
+def _host(address: str) -> str:
+    return re.sub(r":\d+$", "", address.partition("/")[0])
+
+
+def _text_at(value: Any, path: Sequence[str | int]) -> str | None:
+    for key in path:
+        if isinstance(key, int):
+            if not isinstance(value, list) or len(value) <= key:
+                return None
+            value = value[key]
+        elif not isinstance(value, Mapping) or key not in value:
+            return None
+        else:
+            value = value[key]
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+@cache
+def _keys(api: str) -> re.Pattern[bytes]:
+    """The last key of every mark; a body without any of them need not be parsed."""
+    keys = sorted({str(mark.path[-1]) for profile in _speakers(api) for mark in profile.body})
+    return re.compile(b"|".join(b'"%s"' % re.escape(key).encode() for key in keys) or b"(?!)")
+
+
+def _values(body: bytes | Mapping[str, Any] | None) -> list[Any]:
+    """The JSON values that a body gives itself away by: the whole of it, or the first and last events of a stream."""
+    if not isinstance(body, bytes):
+        return [] if body is None else [body]
+    text = body.lstrip(b"\xef\xbb\xbf \t\r\n")
+    if text[:1] in (b"{", b"["):
+        value = _parsed(text)
+        if value is not None:
+            return value[:1] if isinstance(value, list) else [value]
+    lines = [line for line in text.splitlines() if line[:5] == b"data:" or line[:1] == b"{"]
+    ends = lines[:2] + lines[2:][-3:]
+    return [value for line in ends if (value := _parsed(line.removeprefix(b"data:"))) is not None]
+
+
+def _parsed(text: bytes) -> Any:
+    try:
+        return from_json(text)
+    except ValueError:
+        return None
+
+
+@cache
+def _all_words() -> Mapping[str, Mapped]:
+    words: dict[str, Mapped] = {}
+    tables = [wire(api).STOP_REASONS for api in FORMATS]
+    for table in (*tables, *(profile.words for profile in SERVERS)):
+        for word, row in table.items():
+            # The second half of Responses' words (`incomplete:max_output_tokens`) is what routers pass on.
+            for name in {word.casefold(), word.casefold().rpartition(":")[2]}:
+                known = words.get(name)
+                if known is None or (known.stop in _LOOSE and row.stop not in _LOOSE):
+                    words[name] = row
+    return words

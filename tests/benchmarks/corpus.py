@@ -1,4 +1,4 @@
-"""The recorded corpus, where it lies beside the checkout: replaying against decoding, explaining against reading JSON."""
+"""The recorded corpus, where it is at hand: replaying against decoding, explaining against reading JSON."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ def report() -> Report:
             decode(api, body, http_status=status, headers=headers)
 
     took = best({"replay": lambda: replay(case), "decode": decoded, "judge": lambda: open_case(case.loaded)}, ROUNDS)
-    yield Line(f"machine replay ÷ decoding, {len(sent):,} recorded exchanges", took["replay"] / took["decode"], most=0.3,
-               note=milliseconds(took["replay"], took["decode"]))
+    yield Line(f"machine replay ÷ decoding, {len(sent):,} recorded exchanges", took["replay"] / took["decode"],
+               most=0.3, note=milliseconds(took["replay"], took["decode"]))
     yield Line("judging ÷ decoding", took["judge"] / took["decode"], note=milliseconds(took["judge"], took["decode"]))
     took = best({"explain": lambda: explain(paths), "json": lambda: read_json(paths)}, ROUNDS)
     yield Line(f"explaining {len(paths)} HAR files ÷ json.loads of them", took["explain"] / took["json"], most=10,

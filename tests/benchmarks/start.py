@@ -13,10 +13,11 @@ ROOT = Path(__file__).resolve().parents[2]
 ROUNDS = 7
 MOST_MS = 150
 
+CALL = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Os'}}
 BODY = {
     "id": "r1", "object": "chat.completion", "model": "m", "usage": {"prompt_tokens": 9, "completion_tokens": 64},
-    "choices": [{"index": 0, "finish_reason": "length", "message": {"role": "assistant", "content": None, "tool_calls": [
-        {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Os'}}]}}],
+    "choices": [{"index": 0, "finish_reason": "length",
+                 "message": {"role": "assistant", "content": None, "tool_calls": [CALL]}}],
 }
 
 

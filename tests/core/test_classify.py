@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from loop_core.classify import Judged, judge
 from loop_core.gate import Admission, admit_all
 from loop_core.values import (
+    ArgsForm,
     At,
     CallKind,
     ChatResponse,
@@ -128,7 +129,18 @@ def test_empty_arguments_mean_a_malformed_call_unless_the_tool_is_known_to_need_
     for request in (None, replace(REQUEST, tools=()), replace(REQUEST, tools=(Tool("write"),)),
                     replace(REQUEST, tools=(Tool("write", {"type": "nonsense"}),))):
         assert effective(reply(Stop.TOOL_CALL, call(arguments)), request).stop.normalized is Stop.MALFORMED_TOOL_CALL
-    assert effective(reply(Stop.TOOL_CALL, call(arguments, "now"))).stop.normalized is Stop.TOOL_CALL
+    sent = effective(reply(Stop.TOOL_CALL, call(arguments, "now")))
+    assert sent.stop.normalized is (Stop.MALFORMED_TOOL_CALL if arguments is None else Stop.TOOL_CALL)
+
+
+def test_absent_arguments_mean_none_only_where_the_format_leaves_an_empty_object_out() -> None:
+    """Gemini sends `functionCall` without `args`; a string of arguments is always sent, if only as an empty one."""
+    left_out = call(None, "now", form=ArgsForm.OBJECT)
+    for stop in (Stop.TOOL_CALL, Stop.END_TURN):
+        assert effective(reply(stop, left_out)).stop.normalized is Stop.TOOL_CALL
+    assert effective(reply(Stop.TOOL_CALL, call(None, form=ArgsForm.OBJECT))).stop.normalized is Stop.MALFORMED_TOOL_CALL
+    assert effective(reply(Stop.TOOL_CALL, call(None, "now"))).stop.normalized is Stop.MALFORMED_TOOL_CALL
+    assert effective(reply(Stop.END_TURN, call(None, "now"))).stop.normalized is Stop.MALFORMED_TOOL_CALL
 
 
 def test_empty_arguments_under_another_word_change_nothing() -> None:
@@ -269,6 +281,7 @@ def test_a_budget_that_thinking_ate_is_a_finding() -> None:
 calls = st.builds(
     ToolCall, st.sampled_from(["c1", None]), st.sampled_from(["write", "now", "other", ""]),
     st.sampled_from([GOOD, CUT, '{"path": 5}', "{}", "", None, "nonsense", "[1]"]), st.booleans(), st.sampled_from(CallKind),
+    st.sampled_from(ArgsForm),
 )
 usages = st.none() | st.builds(Usage, st.sampled_from([None, 10]), st.sampled_from([None, 5, 100, 101]), st.sampled_from([None, 60]))
 parts = st.lists(st.builds(TextPart, st.just("x")) | st.builds(ReasoningPart, st.just("hm")) | calls, max_size=3)

@@ -8,7 +8,7 @@ import pytest
 from core_scenes import CUT, GOOD, NOW, WRITE, call, judged
 
 from loop_core.gate import REMEDY, Admission, admit, admit_all
-from loop_core.values import CallKind, Stop, Tool, ToolCall
+from loop_core.values import ArgsForm, CallKind, Stop, Tool, ToolCall
 
 READY, HELD, REJECTED = Admission.READY, Admission.HELD, Admission.REJECTED
 AUTHORISED = judged(Stop.TOOL_CALL)
@@ -43,13 +43,19 @@ def test_a_ready_verdict_says_whether_a_schema_was_checked() -> None:
     assert "no usable schema" in admit(call(), AUTHORISED).why
 
 
-@pytest.mark.parametrize("raw", ["", " ", None])
-def test_empty_arguments_mean_the_empty_object_only_where_nothing_is_known_to_be_required(raw: str | None) -> None:
-    assert admit(call(raw, "now"), AUTHORISED, NOW).arguments == {}
+@pytest.mark.parametrize("blank", [
+    call("", "now"), call(" ", "now"), call("", "now", form=ArgsForm.OBJECT), call(None, "now", form=ArgsForm.OBJECT),
+])
+def test_empty_arguments_mean_the_empty_object_only_where_nothing_is_known_to_be_required(blank: ToolCall) -> None:
+    assert admit(blank, AUTHORISED, NOW).arguments == {}
     for tool in (WRITE, None, Tool("now"), Tool("now", {"type": "nonsense"})):
-        assert admit(call(raw, "now"), AUTHORISED, tool).admission is HELD
+        assert admit(blank, AUTHORISED, tool).admission is HELD
     for stop in set(Stop) - {Stop.TOOL_CALL}:
-        assert admit(call(raw, "now"), judged(stop), NOW).admission is HELD
+        assert admit(blank, judged(stop), NOW).admission is HELD
+
+
+def test_a_string_of_arguments_that_never_came_is_lost_not_empty() -> None:
+    assert admit(call(None, "now"), AUTHORISED, NOW).admission is HELD
 
 
 def test_a_free_form_call_needs_a_closed_block_a_clean_stop_and_an_input() -> None:

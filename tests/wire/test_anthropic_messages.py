@@ -565,6 +565,22 @@ def test_a_stream_is_one_item_an_event_cut_as_asked() -> None:
     assert all(item.endswith(b"\n\n") for item in items)
 
 
+def test_usage_of_a_stream_begins_with_one_token_and_ends_with_all() -> None:
+    body = b"".join(encode(full(), stream=True))
+    first, last = (json.loads(line[6:]) for line in body.split(b"\n") if b'"usage"' in line)
+    assert first["message"]["usage"] == {"input_tokens": 40, "cache_read_input_tokens": 7, "output_tokens": 1}
+    assert last["usage"] == {"input_tokens": 40, "cache_read_input_tokens": 7, "output_tokens": 15,
+                             "output_tokens_details": {"thinking_tokens": 9}}
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_call_of_another_kind_of_server_keeps_its_type(stream: bool) -> None:
+    body = whole([{"type": "mcp_tool_use", "id": "m", "name": "ask", "input": {}}], "end_turn")
+    again = b"".join(encode(decode(API, body), stream=stream))
+    assert b'"type":"mcp_tool_use"' in again
+    assert essence(decode(API, again), LOSES) == essence(decode(API, body), LOSES)
+
+
 def test_an_interrupted_stream_has_no_terminal() -> None:
     body = b"".join(encode(full(None, False), stream=True))
     assert b"message_delta" not in body

@@ -223,6 +223,14 @@ def test_citations_stand_before_after_or_apart_from_their_text() -> None:
         (TextPart, "So"), (OpaquePart, cited), (TextPart, "it"), (OpaquePart, {"citationsContent": cited})]
 
 
+def test_a_delta_with_several_members_loses_none() -> None:
+    both = {"reasoningContent": {"text": "m", "signature": "EqQB"}}
+    got = decode(API, frames(START, *block(0, {"reasoningContent": {"text": "h"}}, both),
+                             *block(1, {"text": "So"}, {"text": "!", "citation": WEB}), message_stop("end_turn")))
+    assert got.parts[:2] == (ReasoningPart("hm", "EqQB"), TextPart("So!"))
+    assert [p.type for p in got.parts[2:] if isinstance(p, OpaquePart)] == ["citationsContent.fields"]
+
+
 def test_a_delta_for_a_call_that_never_began_is_never_a_closed_call() -> None:
     got = decode(API, frames(START, *call_block(0, '{"city": "Bern"}')[1:], message_stop("tool_use")))
     assert [(c.name, c.arguments, c.closed) for c in got.tool_calls] == [("", '{"city": "Bern"}', False)]
@@ -424,6 +432,8 @@ def test_a_stream_cut_at_any_byte_claims_nothing_that_it_does_not_know() -> None
             assert call.closed == (at >= end)
             assert not call.closed or call.arguments == final[call.id]
         assert ("frame.cut" in {f.rule for f in got.findings}) == (at not in ends), at
+        rules = [seen.rule for seen in got.stop_reason.evidence]
+        assert ("cut" in rules) == (at not in ends and at < told), at
 
 
 def test_a_flipped_bit_ends_what_can_be_read() -> None:

@@ -988,6 +988,7 @@ def test_a_request_of_the_documents() -> None:
     })
     system, user, assistant, tool, hint = request.messages
     assert (system.role, system.text, hint.role, hint.text) == (Role.SYSTEM, "Be brief.", Role.SYSTEM, "Go on.")
+    assert (user.role, assistant.role, tool.role) == (Role.USER, Role.ASSISTANT, Role.TOOL)
     assert user.text == "See"
     assert json.loads(user.parts[1].json)["image_url"] == {"url": "https://example.org/a.png"}
     assert assistant.parts[:2] == (ReasoningPart("Hm"), TextPart("I will."))
@@ -1007,6 +1008,7 @@ def test_an_old_request() -> None:
                      {"role": "function", "name": "f", "content": "1"}],
     })
     assert request.messages[0].tool_calls == (ToolCall(None, "f", A, closed=True),)
+    assert request.messages[1].role is Role.TOOL
     assert [(part.name, part.text) for part in request.messages[1].results] == [("f", "1")]
     assert (request.max_tokens, request.tool_choice, [item.name for item in request.tools]) == (50, "tool:f", ["f"])
 

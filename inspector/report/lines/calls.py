@@ -67,7 +67,7 @@ def call(view: View, facts: ResponseFacts, verdict: Verdict, here: bool = False)
     lines.append(field("parser", *_parser(verdict)))
     lines.append(field("schema", *_schema(facts, verdict)))
     if verdict.admission is not Admission.READY:
-        lines.append(field("why", said(verdict.why)))
+        lines.append(field("why", said(verdict.why.removesuffix(f"; {REMEDY}"))))
     if made.kind is not CallKind.CUSTOM and parse(made.arguments).shape is not Shape.COMPLETE:
         lines.append(field("lenient", *_lenient(verdict)))
         lines.append(more(Span("what a forgiving parser would have run; shown only, never run", Role.DIM)))
@@ -125,8 +125,10 @@ def _schema(facts: ResponseFacts, verdict: Verdict) -> Line:
         return (said("; ".join(verdict.problems), Role.WARN),)
     if tool is None or tool.schema is None:
         return (Span("unknown: the request declares none for this tool", Role.DIM),)
-    if verdict.call.kind is CallKind.CUSTOM or not schema.usable(tool):
-        return (Span("not usable" if verdict.call.kind is not CallKind.CUSTOM else "free-form, none applies", Role.DIM),)
+    if verdict.call.kind is CallKind.CUSTOM:
+        return (Span("free-form text: none applies", Role.DIM),)
+    if not schema.usable(tool):
+        return (Span("not usable", Role.DIM),)
     if reading.value is None:
         return (Span(f"not checked: the arguments are {reading.shape.value}", Role.DIM),)
     problems = schema.problems(tool, reading.value)

@@ -12,7 +12,7 @@ from loop_core.gate import Admission
 from loop_core.limits import Spent
 from loop_core.trace import Step
 from loop_core.turn import RunTools, Send
-from loop_core.values import Message, MessagePart, OpaquePart, ReasoningPart, TextPart, ToolCall, ToolResultPart
+from loop_core.values import Message, MessagePart, ReasoningPart, TextPart, ToolCall, ToolResultPart
 
 SHOWN = 400
 """Characters of one message part that are shown."""
@@ -52,7 +52,8 @@ def _state(step: Step, before: Step | None) -> list[Line]:
     if before.fidelity is not step.fidelity:
         lines.append(field("fidelity", *changed(before.fidelity.value, step.fidelity.value)))
     if step.turn.terminal and step.turn.terminal != before.turn.terminal:
-        lines.append(field("ends as", Span(step.turn.terminal, Role.OK if step.turn.terminal == "completed" else Role.ERROR)))
+        role = Role.OK if step.turn.terminal == "completed" else Role.ERROR
+        lines.append(field("ends as", Span(step.turn.terminal, role)))
     return lines
 
 
@@ -165,5 +166,4 @@ def _part(part: MessagePart) -> tuple[str, str]:
         return f"calls {part.name}", part.arguments or ""
     if isinstance(part, ToolResultPart):
         return "error" if part.is_error else "result", part.text
-    assert isinstance(part, OpaquePart)
     return part.type, part.json

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from inspector.report.facts import View
 from inspector.report.lines.outline import Block
 from inspector.report.lines.sheet import Listed
-from inspector.report.lines.spans import Line, Role, Span, field, said
+from inspector.report.lines.spans import Line, Role, Span, field, more, said
 from loop_core.events import Record
 
 SHOWN_APART = frozenset({"event", "turn_id", "provider", "model"})
@@ -57,15 +57,16 @@ def _shown(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def findings(view: View, turn: str) -> list[Line]:
-    """What is worth telling about a turn, each with its rule and response."""
+_SEVERITY: Mapping[str, Role] = {"error": Role.ERROR, "warning": Role.WARN}
+
+
+def findings_of(view: View, response: int) -> list[Line]:
+    """What is worth telling about a response, each with its rule."""
     lines: list[Line] = []
     for noted in view.findings:
-        if noted.turn != turn:
-            continue
-        finding = noted.finding
-        role = {"error": Role.ERROR, "warning": Role.WARN}.get(finding.severity.value, Role.PLAIN)
-        where = "" if noted.response is None else f"response {noted.response}  "
-        lines.append(field(finding.severity.value, Span(where, Role.DIM), said(finding.message, role)))
-        lines.append(field("", Span(finding.rule, Role.DIM)))
+        if noted.response == response:
+            finding = noted.finding
+            role = _SEVERITY.get(finding.severity.value, Role.PLAIN)
+            lines.append(field(finding.severity.value, said(finding.message, role)))
+            lines.append(more(Span(finding.rule, Role.DIM)))
     return lines

@@ -16,7 +16,8 @@ def verdict(view: View) -> Line:
         return (Span("NOTHING READ", Role.ERROR), Span("  "), said(problem(view) or "no LLM traffic was found"))
     seen = worst.verdict
     spans = [Span(f"{seen.glyph} {seen.word}", SEVERITY[seen.severity]), Span("  "),
-             Span(f"turn {view.number(worst)} of {len(view.turns)}", Role.STRONG), Span(" · ", Role.DIM), said(seen.sentence)]
+             Span(f"turn {view.number(worst)} of {len(view.turns)}", Role.STRONG), Span(" · ", Role.DIM),
+             said(seen.sentence)]
     if seen.advice:
         spans += [Span(" · ", Role.DIM), said(seen.advice, Role.KEY)]
     return tuple(spans)
@@ -32,7 +33,7 @@ def counts(view: View) -> Line:
     severities = {turn.verdict.word: SEVERITY[turn.verdict.severity] for turn in view.turns}
     glyphs = {turn.verdict.word: turn.verdict.glyph for turn in view.turns}
     return joined(
-        [(Span(f"{number:,} ", Role.STRONG), Span(f"{glyphs[word]} {word}", severities[word]))]
+        (Span(f"{number:,} ", Role.STRONG), Span(f"{glyphs[word]} {word}", severities[word]))
         for word, number in view.counts()
     )
 
@@ -41,7 +42,7 @@ def source(paths: Sequence[str], view: View, branch: str) -> Line:
     """What is looked at: the files, the run, and what could not be read."""
     title = next((given.about.title for given in view.inputs if given.about and given.about.title), "")
     shown = paths[0].rsplit("/", 1)[-1] if paths else "session"
-    parts = [[said(title or shown, Role.DIM, 60)]]
+    parts: list[list[Span]] = [[said(title or shown, Role.DIM, 60)]]
     if len(view.inputs) > 1:
         parts.append([Span(f"{len(view.inputs):,} inputs", Role.DIM)])
     wrong = problem(view)

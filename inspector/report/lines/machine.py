@@ -70,19 +70,26 @@ QUIET = frozenset({State.ABORT, State.UNRECORDED})
 """Ways out that nearly every state has: not written beside each of them."""
 
 
-def panel(step: Step, visited: Mapping[State, int]) -> list[Line]:
-    """The drawing for a narrow column."""
+def panel(step: Step, visited: Mapping[State, int], narrow: bool = True) -> list[Line]:
+    """The drawing; a narrow one marks a way back without naming where it leads."""
     lines: list[Line] = []
     for prefix, state, back in tree():
         mark, role = _mark(state, step.state, visited)
-        spans = [Span(f"{prefix}", Role.RULE), Span(f"{mark} ", role), Span(state.value, role)]
+        spans = [Span(prefix, Role.RULE), Span(f"{mark} ", role), Span(state.value, role)]
         if visited.get(state, 0) > 1:
             spans.append(Span(f" ×{visited[state]}", Role.DIM))
-        shown = [to for to in back if to not in QUIET]
-        if shown:
-            spans.append(Span(f" ↺ {shown[0].value}" if shown[0] is not State.COMPLETE else f" → {shown[0].value}", Role.RULE))
+        for to in back:
+            if to not in QUIET:
+                arrow = "↺" if _above(to, state) else "→"
+                spans.append(Span(f" {arrow}" if narrow else f" {arrow} {to.value}", Role.RULE))
         lines.append(tuple(spans))
     return lines
+
+
+def _above(to: State, state: State) -> bool:
+    """Whether a state is drawn before another: then the way to it leads back."""
+    drawn = [each for _, each, _ in tree()]
+    return drawn.index(to) < drawn.index(state)
 
 
 def _mark(state: State, now: State, visited: Mapping[State, int]) -> tuple[str, Role]:
@@ -127,6 +134,6 @@ def sheet_lines(steps: Sequence[Step], first: int, here: int, end: int) -> list[
     following = steps[here + 1] if here + 1 < end else None
     visited = visits(steps, first, here)
     return [
-        *panel(step, visited), (), (Span("OUT OF HERE", Role.TITLE),), *moves(step, following), (),
+        *panel(step, visited, narrow=False), (), (Span("OUT OF HERE", Role.TITLE),), *moves(step, following), (),
         (Span("PATH", Role.TITLE),), *path(steps, first, here, end),
     ]

@@ -96,7 +96,8 @@ def _segment(view: View, turn: Turn, segments: Sequence[Segment], place: int, wh
     if kept:
         lines += paragraphs(kept.rstrip("\n") if _apart(whole.seams, place) else kept)
     elif segment.text:
-        lines.append((Span(f"nothing of its {len(segment.text):,} characters stands: a later segment began anew", Role.WARN),))
+        said_it = f"nothing of its {len(segment.text):,} characters stands: a later segment began anew"
+        lines.append((Span(said_it, Role.WARN),))
     else:
         lines.append((Span("no visible text", Role.DIM),))
     if segment.response is not None and segment.response < len(view.responses):
@@ -142,7 +143,8 @@ def _seam(seam: Seam) -> list[Line]:
          Span(" " + "═" * 12, Role.SEAM)),
     ]
     if seam.cut:
-        shown = seam.cut if len(seam.cut) <= CUT_SHOWN else f"{seam.cut[: CUT_SHOWN // 2]}…{seam.cut[-CUT_SHOWN // 2 :]}"
+        half = CUT_SHOWN // 2
+        shown = seam.cut if len(seam.cut) <= CUT_SHOWN else f"{seam.cut[:half]}…{seam.cut[-half:]}"
         lines.append((Span("− ", Role.REMOVED), quoted(shown, Role.REMOVED)))
     return lines
 
@@ -165,8 +167,10 @@ def ending(verdict: Verdict) -> str:
     reading = parse(verdict.call.arguments)
     if reading.shape.value == "cut":
         return f"its arguments end at character {len(verdict.call.arguments or ''):,}: {reading.problem}"
+    if verdict.rule == "gate.batch":
+        return "its batch is unfinished"
     if reading.shape.value == "complete":
-        return "its arguments are whole, the response is not" if verdict.rule != "gate.batch" else "its batch is unfinished"
+        return "its arguments are whole, the response is not"
     return reading.problem
 
 

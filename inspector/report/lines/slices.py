@@ -37,7 +37,9 @@ def shown(data: bytes) -> str:
 class Slices:
     """A sheet: some lines that are there already, then one line for each slice, then a last line."""
 
-    def __init__(self, head: Sequence[Line], body: bytes, slices: Sequence[Slice], marks: Sequence[Range], tail: Line) -> None:
+    def __init__(
+        self, head: Sequence[Line], body: bytes, slices: Sequence[Slice], marks: Sequence[Range], tail: Line
+    ) -> None:
         self.head, self.body, self.slices, self.marks, self.tail = head, body, slices, marks, tail
         self._starts = [each.start for each in slices]
         self._lower: bytes | None = None
@@ -102,7 +104,8 @@ class Slices:
         """The next line that holds `needle`, looked for in the bytes."""
         if not needle:
             return None
-        outside = [i for i in (*range(len(self.head)), len(self) - 1) if needle.lower() in text_of(self.line(i)).lower()]
+        others = (*range(len(self.head)), len(self) - 1)
+        outside = [i for i in others if needle.lower() in text_of(self.line(i)).lower()]
         if self._lower is None:
             self._lower = self.body.lower()
         wanted = needle.encode("utf-8", "replace").lower()
@@ -165,7 +168,8 @@ class Hex:
         if width_of(line, measure) <= width:
             return [line]
         start = position * BYTES
-        return [self._line(start, 8), self._line(start + 8, 8)] if start + 8 < len(self.body) else [self._line(start, 8)]
+        halves = [self._line(start, 8)]
+        return [*halves, self._line(start + 8, 8)] if start + 8 < len(self.body) else halves
 
     def height(self, index: int, width: int, measure: Measure = cells) -> int:
         """How many rows the line takes."""

@@ -32,7 +32,7 @@ def _filled(used: int, limit: int | None) -> tuple[int, int]:
     if limit is None or limit == 0:
         return 0, GAUGE if limit is None else 0
     size = min(limit, GAUGE)
-    filled = min(size, -(-used * size // limit))
+    filled = min(size, used * size // limit)
     return filled, size - filled
 
 

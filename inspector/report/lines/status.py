@@ -13,7 +13,7 @@ FIDELITY = {Fidelity.RECORDED: Role.OK, Fidelity.SIMULATED: Role.WARN, Fidelity.
 
 
 def status(outline: Outline, index: int, width: int) -> Line:
-    """The line for step `index`; what does not fit is left out, the least needed first (the tabs show the fidelity too)."""
+    """The line for step `index`; what does not fit is left out (the tabs show the fidelity too)."""
     view = outline.view
     if not view.steps:
         return (Span("no steps", Role.DIM),)

@@ -1,11 +1,11 @@
-"""A run under other limits beside the one it started from: where they part, how each ends, and how their texts differ."""
+"""A run under other settings beside the one it started from: where they part, how each ends, how their texts differ."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from difflib import SequenceMatcher
 
-from inspector.report.branches import MAX_TOKENS, Branch
+from inspector.branch import Branch
 from inspector.report.facts import TurnFacts, View
 from inspector.report.lines.diff import changed, shared
 from inspector.report.lines.sheet import Listed
@@ -20,45 +20,61 @@ SMALL = 2_000
 """Lines up to which two texts are compared line by line in full."""
 
 
-def against_original(start: Branch, other: Branch) -> Listed:
+def against_original(made: Branch) -> Listed:
     """The sheet of a branch."""
     lines: list[Line] = [
-        (Span(f"Run {other.name} ", Role.TITLE), Span("beside the original, over the recording", Role.DIM)), (),
-        *_changed(start, other), field("parts at", *parting(start, other)), *_turns(start, other),
+        (Span("Run ", Role.TITLE), said(made.name, Role.TITLE),
+         Span(" beside the original, over the recording", Role.DIM)),
+        (), *_changed(made), field("parts at", *parting(made)), *_turns(made),
     ]
-    turn = other.turn
+    turn = turn_of(made)
     if turn is not None:
-        lines += [*_texts(start.view, other.view, turn)]
+        lines += _texts(made, turn)
     return Listed(lines)
 
 
-def _changed(start: Branch, other: Branch) -> list[Line]:
-    old, new = start.view.replay.settings, other.view.replay.settings
+def turn_of(made: Branch) -> TurnFacts | None:
+    """The turn in which the first difference lies."""
+    if made.difference is None or not made.view.turns:
+        return None
+    return made.view.turn_of(min(made.difference, len(made.view.steps) - 1))
+
+
+def _changed(made: Branch) -> list[Line]:
+    """The limits in force before and after; those that a file brings along are in force too."""
+    turn = turn_of(made) or made.view.worst
+    if turn is None:
+        return []
+    then = next(each for each in made.original.turns if each.id == turn.id).ended
     lines: list[Line] = []
-    for name in other.changed:
-        if name == MAX_TOKENS:
-            lines.append(field("initial", Span("max_tokens "), *changed(_shown(old.max_tokens), _shown(new.max_tokens))))
-            lines.append(more(Span("over a recording this changes only the token cap derived from it", Role.DIM)))
-        else:
-            lines.append(field("limit", Span(f"{name} "),
-                               *changed(_shown(getattr(old.limits, name)), _shown(getattr(new.limits, name)))))
+    for (name, _, _, was), (_, _, _, now) in zip(remaining(then), remaining(turn.ended), strict=True):
+        if was != now:
+            lines.append(field("limit", Span(f"{name} "), *changed(_shown(was), _shown(now))))
+    old, new = made.original.replay.settings, made.view.replay.settings
+    if old.max_tokens != new.max_tokens:
+        was_cap = "as recorded" if old.max_tokens is None else f"{old.max_tokens:,}"
+        now_cap = "as recorded" if new.max_tokens is None else f"{new.max_tokens:,}"
+        lines.append(field("initial", Span("max_tokens "), *changed(was_cap, now_cap)))
+        lines.append(more(Span("over a recording this changes only the token cap derived from it", Role.DIM)))
+    if old.policy != new.policy:
+        lines.append(field("policy", *changed(old.policy.name, new.policy.name)))
     return lines
 
 
 def _shown(value: int | None) -> str:
-    return "default" if value is None else f"{value:,}"
+    return "no bound" if value is None else f"{value:,}"
 
 
-def parting(start: Branch, other: Branch) -> Line:
+def parting(made: Branch) -> Line:
     """The first step at which the two runs differ."""
-    index = other.difference
+    index = made.difference
     if index is None:
         return (Span("nothing differs: the run is the same to its end", Role.DIM),)
-    old, new = _step(start.view, index), _step(other.view, index)
+    old, new = _step(made.original, index), _step(made.view, index)
     where: Line = (Span(f"step {index + 1} ", Role.STRONG),)
-    turn = other.turn
+    turn = turn_of(made)
     if turn is not None:
-        where = (*where, Span(f"in turn {other.view.number(turn)}: ", Role.DIM))
+        where = (*where, Span(f"in turn {made.view.number(turn)}: ", Role.DIM))
     return (*where, *changed(_state(old), _state(new)))
 
 
@@ -82,15 +98,15 @@ def ending_role(turn: TurnFacts) -> Role:
     return Role.WARN if turn.final_state is State.UNRECORDED else Role.ERROR
 
 
-def _turns(start: Branch, other: Branch) -> list[Line]:
+def _turns(made: Branch) -> list[Line]:
     """Each turn that differs: its end, its spend, its segments."""
     lines: list[Line] = []
-    for old, new in zip(start.view.turns, other.view.turns, strict=True):
+    for number, (old, new) in enumerate(zip(made.original.turns, made.view.turns, strict=True), 1):
         if not differs(old, new):
             continue
-        lines += [(), (Span(f"turn {other.view.number(new)}", Role.TITLE),)]
+        lines += [(), (Span(f"turn {number}", Role.TITLE),)]
         lines.append(field("ends in", Span(ending(old), ending_role(old)), Span(" → ", Role.DIM),
-                           Span(ending(new), ending_role(new)), Span(f"  {fidelity(other.view, new)}", Role.DIM)))
+                           Span(ending(new), ending_role(new)), Span(f"  {fidelity(made.view, new)}", Role.DIM)))
         if new.final_state is State.UNRECORDED:
             lines.append(more(said(new.ended.notice or "the recording ends here", Role.WARN)))
         lines.append(field("spent", *spend(old, new)))
@@ -124,11 +140,9 @@ def spend(old: TurnFacts, new: TurnFacts) -> Line:
     ])
 
 
-def _texts(old: View, new: View, turn: TurnFacts) -> list[Line]:
-    before = next((each for each in old.turns if each.id == turn.id), None)
-    if before is None:
-        return []
-    return [(), (Span("merged text", Role.TITLE), Span(f"  turn {new.number(turn)}", Role.DIM)),
+def _texts(made: Branch, turn: TurnFacts) -> list[Line]:
+    before = next(each for each in made.original.turns if each.id == turn.id)
+    return [(), (Span("merged text", Role.TITLE), Span(f"  turn {made.view.number(turn)}", Role.DIM)),
             *text_diff(before.merged.text, turn.merged.text)]
 
 
@@ -177,33 +191,23 @@ def _ends(old: str, new: str) -> list[Line]:
 
 
 def _text(mark: str, texts: Sequence[str], role: Role) -> list[Line]:
-    return [(Span(mark, Role.RULE if role is Role.DIM else role), *line) for text in texts for line in paragraphs(text, role)]
+    gutter = Span(mark, Role.RULE if role is Role.DIM else role)
+    return [(gutter, *line) for text in texts for line in paragraphs(text, role)]
 
 
 # -- the runs --------------------------------------------------------------------------------------------------------
 
 
-def runs(branches: Sequence[Branch], current: int) -> list[Line]:
-    """One line for each run: its name, how the turn in question ends, what it spent, where it parts."""
-    asked = next((branch.turn for branch in branches if branch.turn is not None), None)
-    lines: list[Line] = []
-    for index, each in enumerate(branches):
-        turn = _same_turn(each.view, asked)
-        mark = Span("▶ " if index == current else "  ", Role.HERE)
-        name = said(each.name, Role.STRONG if index == current else Role.PLAIN)
-        if turn is None:
-            lines.append((mark, name))
-            continue
-        where = "–" if each.difference is None else f"parts at step {each.difference + 1}"
-        lines.append((mark, name, Span("  "), *joined([
-            (Span(ending(turn), ending_role(turn)),), (Span(fidelity(each.view, turn)),),
-            (Span(f"{segments(turn)} segments", Role.DIM),), (Span(f"{turn.ended.spent.tokens:,} tokens", Role.DIM),),
-            (Span(where, Role.DIM),),
-        ])))
-    return lines
-
-
-def _same_turn(view: View, asked: TurnFacts | None) -> TurnFacts | None:
-    if asked is None:
-        return view.worst
-    return next((turn for turn in view.turns if turn.id == asked.id), None)
+def run_line(name: str, view: View, asked: TurnFacts | None, made: Branch | None, here: bool) -> Line:
+    """One run: its name, how the turn in question ends, how far that can be trusted, what it spent, where it parts."""
+    mark = Span("▶ " if here else "  ", Role.HERE)
+    title = said(name, Role.STRONG if here else Role.PLAIN)
+    turn = view.worst if asked is None else next((each for each in view.turns if each.id == asked.id), None)
+    if turn is None:
+        return (mark, title)
+    where = "" if made is None else "the same" if made.difference is None else f"parts at step {made.difference + 1}"
+    return (mark, title, Span("  "), *joined([
+        (Span(ending(turn), ending_role(turn)),), (Span(fidelity(view, turn)),),
+        (Span(f"{segments(turn)} segments", Role.DIM),), (Span(f"{turn.ended.spent.tokens:,} tokens", Role.DIM),),
+        *([(Span(where, Role.DIM),)] if where else []),
+    ]))

@@ -1,7 +1,7 @@
 """Gemini generateContent bytes -> ChatResponse: server-sent events, the streamed array, one JSON body.
 
-Owns the order of chunks and what a reason, a token and a blocked prompt make of the response; what becomes of a part is in
-`parts`. Does not decide whether a call may run: under any reason a call that arrived whole is closed.
+Owns the order of chunks and what a reason, a token and a blocked prompt make of the response; what becomes of a part
+is in `parts`. Does not decide whether a call may run: under any reason a call that arrived whole is closed.
 """
 
 from __future__ import annotations
@@ -14,13 +14,27 @@ from loop_core.values import At, ChatResponse, Evidence, Part, Severity, Stop, S
 from loop_core.wire import base
 from loop_core.wire.failures import read_error
 from loop_core.wire.gemini_generate.parts import Parts
-from loop_core.wire.gemini_generate.table import API, BLOCK_REASONS, NUMBERS, SNAKE, STOP_REASONS, get, key_of, recognises
+from loop_core.wire.gemini_generate.table import (
+    API,
+    BLOCK_REASONS,
+    NUMBERS,
+    SNAKE,
+    STOP_REASONS,
+    get,
+    key_of,
+    recognises,
+)
 from loop_core.wire.json_array import JSONArray
 from loop_core.wire.jsonslice import pointer
 
 _PLAIN_EVENT = frozenset({"candidates", "usageMetadata", "modelVersion", "responseId", "createTime"})
-_PLAIN_CANDIDATE = frozenset({"content", "index"})
-_PLAIN_PART = frozenset({"text"})
+_PLAIN_CANDIDATE = frozenset({
+    "content", "index", "safetyRatings", "groundingMetadata", "citationMetadata", "avgLogprobs", "logprobsResult",
+    "tokenCount", "urlContextMetadata",
+})
+"""Fields that bring no end with them."""
+_COUNTS = ("promptTokenCount", "candidatesTokenCount", "thoughtsTokenCount", "cachedContentTokenCount")
+_COUNTED = frozenset(_COUNTS) | {SNAKE[name] for name in _COUNTS}
 
 
 class Decoder(base.Decoder):
@@ -46,25 +60,27 @@ class Decoder(base.Decoder):
         self._span: tuple[int, int] | None = None  # of the event that is read; None for a whole body
 
     def on_event(self, event: Any, name: str | None, start: int, end: int) -> None:
-        """One chunk. Nearly all of them carry one piece of text and nothing new besides."""
-        append = self._parts.append
-        if append is not None and event.keys() <= _PLAIN_EVENT:
+        """One chunk. Nearly all of them carry one piece of text, or of a thought, and nothing new besides."""
+        parts = self._parts
+        append = parts.append
+        if append is not None and "promptFeedback" not in event and "error" not in event:
             try:
                 (candidate,) = event["candidates"]
                 (part,) = candidate["content"]["parts"]
                 usage, text = event["usageMetadata"], part["text"]
-            except (KeyError, TypeError, ValueError):
-                pass
-            else:
-                if (
-                    part.keys() == _PLAIN_PART
-                    and candidate.keys() <= _PLAIN_CANDIDATE
-                    and candidate.get("index", self._index) == self._index
+                width = len(candidate)
+                plain = (
+                    (width == 1 or (width == 2 and candidate["index"] == self._index))
+                    and len(part) == parts.width
+                    and (parts.width == 1 or part["thought"] is True)
                     and type(text) is str
-                ):
-                    append(text)
-                    self._usage = usage
-                    return
+                )
+            except (KeyError, TypeError, ValueError):
+                plain = False
+            if plain:
+                append(text)
+                self._usage = usage
+                return
         self._span = start, end
         self._read(event)
 
@@ -112,25 +128,31 @@ class Decoder(base.Decoder):
     # -- inside --------------------------------------------------------------------------------------------------
 
     def _read(self, event: dict[str, Any]) -> None:
+        if not event.keys() <= _PLAIN_EVENT:
+            self._read_beside(event)
+        usage = get(event, "usageMetadata")
+        if isinstance(usage, dict) and (self._usage is None or not _COUNTED.isdisjoint(usage)):
+            self._usage = usage
+        if self._id is None:
+            self._id = _word(get(event, "responseId"))
+        if self._model is None:
+            self._model = _word(get(event, "modelVersion"))
+        candidates = event.get("candidates")
+        for position, candidate in enumerate(candidates if isinstance(candidates, list) else ()):
+            if isinstance(candidate, dict):
+                self._candidate(candidate, position)
+
+    def _read_beside(self, event: dict[str, Any]) -> None:
         if "error" in event:
             error = read_error(event, self.http_status)
             if error is not None:
                 self.fail(error, self.place("error"))
-        usage = get(event, "usageMetadata")
-        if isinstance(usage, dict) and (self._usage is None or _usage(usage) is not None):
-            self._usage = usage
-        self._id = _word(get(event, "responseId")) or self._id
-        self._model = _word(get(event, "modelVersion")) or self._model
         if any(SNAKE[name] in event for name in ("usageMetadata", "modelVersion", "responseId")):
             self.find("gemini_generate.snake_case", "the fields are spelled as in protocol buffers", self.place(),
                       Severity.INFO)
         feedback = get(event, "promptFeedback")
         if isinstance(feedback, dict):
             self._feedback(feedback, key_of(event, "promptFeedback"))
-        candidates = event.get("candidates")
-        for position, candidate in enumerate(candidates if isinstance(candidates, list) else ()):
-            if isinstance(candidate, dict):
-                self._candidate(candidate, position)
 
     def _feedback(self, feedback: dict[str, Any], key: str) -> None:
         reason = get(feedback, "blockReason")
@@ -153,6 +175,10 @@ class Decoder(base.Decoder):
         for number, part in enumerate(parts if isinstance(parts, list) else ()):
             if isinstance(part, dict):
                 self._parts.read(part, (*path, "content", "parts", number))
+        if not candidate.keys() <= _PLAIN_CANDIDATE:
+            self._end(candidate, path)
+
+    def _end(self, candidate: dict[str, Any], path: tuple[str | int, ...]) -> None:
         self._note("finishMessage", get(candidate, "finishMessage"))
         reason = get(candidate, "finishReason")
         if reason is not None:
@@ -206,7 +232,7 @@ def _usage(counts: dict[str, Any] | None) -> Usage | None:
         return None
     prompt, visible, thoughts, cached = (
         count if isinstance(count := get(counts, name), int) else None
-        for name in ("promptTokenCount", "candidatesTokenCount", "thoughtsTokenCount", "cachedContentTokenCount")
+        for name in _COUNTS
     )
     if prompt is visible is thoughts is cached is None:
         return None

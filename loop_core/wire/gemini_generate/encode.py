@@ -1,7 +1,7 @@
 """`ChatResponse` -> the bytes that Gemini would send for it: one JSON body, or server-sent events.
 
-Owns nothing but the writing: what `decode` reads from these bytes is the response again, `LOSES` left out. Verbatim JSON
-(arguments, parts that are not interpreted) goes out as it came.
+Owns nothing but the writing: what `decode` reads from these bytes is the response again, `LOSES` left out. Verbatim
+JSON (arguments, parts that are not interpreted) goes out as it came.
 """
 
 from __future__ import annotations
@@ -53,10 +53,8 @@ def _losses(response: ChatResponse, stream: bool) -> Iterator[tuple[str, str]]:
     for name in response.native:
         if name not in NATIVE:
             yield f"native.{name}", f"generateContent has no field {name!r}"
-    usage = response.usage
-    if usage is not None and usage.reasoning_tokens is not None:
-        if usage.output_tokens is None or usage.output_tokens < usage.reasoning_tokens:
-            yield "usage.reasoning_tokens", "thoughts are part of the output tokens"
+    if response.usage is not None and not _adds_up(response.usage):
+        yield "usage.reasoning_tokens", "thoughts are part of the output tokens"
     for part in response.parts:
         yield from _part_losses(part, bool(response.stop_reason.raw), stream)
 
@@ -71,6 +69,12 @@ def _speaks_without_reason(response: ChatResponse, stream: bool) -> bool:
     if stop.normalized is Stop.SAFETY_BLOCKED:
         return "blockReason" in response.native
     return stop.normalized is Stop.END_TURN and stop.detail == "empty" and not response.parts and not stream
+
+
+def _adds_up(usage: Usage) -> bool:
+    return usage.reasoning_tokens is None or (
+        usage.output_tokens is not None and usage.output_tokens >= usage.reasoning_tokens
+    )
 
 
 def _part_losses(part: ResponsePart, stopped: bool, stream: bool) -> Iterator[tuple[str, str]]:

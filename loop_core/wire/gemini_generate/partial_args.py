@@ -10,6 +10,7 @@ import json
 import math
 import re
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 from loop_core.wire.gemini_generate.table import get
@@ -79,7 +80,7 @@ class PartialArgs:
 
     def _place(self, steps: list[str | int]) -> tuple[Any, str | int]:
         holder: Any = self._root
-        for step, following in zip(steps, steps[1:], strict=False):
+        for step, following in pairwise(steps):
             inner = _read(holder, step)
             if inner is _MISSING:
                 inner = [] if isinstance(following, int) else {}

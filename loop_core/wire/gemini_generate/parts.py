@@ -1,8 +1,8 @@
 """Parts of a candidate's content -> parts of the response, in the order in which they came.
 
 Owns which pieces belong together: text that follows text, values of one streamed call, a signature and what it signs.
-Whatever is no text, thought or function call (executableCode, inlineData, toolCall, …) stays verbatim, because it has to
-go back as it came. Knows no finish reason; it is told when one arrived.
+Whatever is no text, thought or function call (executableCode, inlineData, toolCall, …) stays verbatim, because it has
+to go back as it came. Knows no finish reason; it is told when one arrived.
 """
 
 from __future__ import annotations
@@ -23,11 +23,14 @@ _BESIDE = frozenset({"text", "thought", "thoughtSignature", "thought_signature"}
 class Source(Protocol):
     """The JSON that is being read, and where its readers note quirks."""
 
-    def text(self) -> str: ...
+    def text(self) -> str:
+        """The JSON that is being read."""
 
-    def place(self, *path: str | int) -> At: ...
+    def place(self, *path: str | int) -> At:
+        """Where a value of it stands."""
 
-    def find(self, rule: str, message: str, at: At | None = None, severity: Severity = Severity.WARNING) -> None: ...
+    def find(self, rule: str, message: str, at: At | None = None, severity: Severity = Severity.WARNING) -> None:
+        """Notes a quirk."""
 
 
 class _Run:
@@ -74,9 +77,9 @@ class _Call:
 
 
 class Parts:
-    """The content of one candidate while it arrives. `append` serves the hot path."""
+    """The content of one candidate while it arrives. `append` and `width` serve the hot path."""
 
-    __slots__ = ("_calls", "_items", "_open", "_source", "append")
+    __slots__ = ("_calls", "_items", "_open", "_source", "append", "width")
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -84,7 +87,9 @@ class Parts:
         self._calls: list[_Call] = []
         self._open: _Call | None = None  # the call that waits for more of its values
         self.append: Callable[[str], None] | None = None
-        """Takes the next piece of text, while the last part is text."""
+        """Takes the next piece of text, while the last part is text or a thought."""
+        self.width = 1
+        """How many fields such a piece has: a thought says that it is one."""
 
     def read(self, part: Mapping[str, Any], path: tuple[str | int, ...]) -> None:
         """Takes one element of `content.parts`."""
@@ -124,11 +129,12 @@ class Parts:
             # What signs an answer comes in a part of its own, as Gemini 3 streams it: empty text and the signature.
             run = run if run and thought else self._begin_run(True)
             run.signature = signature
+            self.append = None  # what follows is no longer what was signed
 
     def _begin_run(self, thought: bool) -> _Run:
         run = _Run(thought)
         self._items.append(run)
-        self.append = None if thought else run.chunks.append
+        self.append, self.width = run.chunks.append, 2 if thought else 1
         return run
 
     def _call(self, sent: Mapping[str, Any], signature: str | None, path: tuple[str | int, ...]) -> None:
@@ -163,7 +169,7 @@ class Parts:
         if not name:
             self._source.find("gemini_generate.nameless_call", "a function call has no name", at)
         if self._open is not None:
-            self._source.find("gemini_generate.unfinished_call", f"the call of {self._open.name} was never finished", at)
+            self._source.find("gemini_generate.unfinished_call", f"a call begins while {self._open.name} is open", at)
         call = _Call(name if isinstance(name, str) else "", at)
         call.id = identity if isinstance(identity, str) and identity else None
         self._items.append(call)

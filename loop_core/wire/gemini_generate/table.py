@@ -67,8 +67,8 @@ NUMBERS: Mapping[int, str] = {
 }
 """Vertex AI's numbering of the words, which REST clients see with `enum-encoding=int`.
 
-The Gemini API numbers some of them otherwise (6 is LANGUAGE there, 10 MALFORMED_FUNCTION_CALL); 0 to 5 are the same, and
-no number beyond 2 ends a turn or lets one continue in either.
+The Gemini API numbers some of them otherwise (6 is LANGUAGE there, 10 MALFORMED_FUNCTION_CALL); 0 to 5 are the same,
+and no number beyond 2 ends a turn or lets one continue in either.
 """
 
 STOP_REASONS: Mapping[str, Mapped] = {
@@ -102,10 +102,10 @@ SNAKE: Mapping[str, str] = {
         "allowedFunctionNames", "blockReason", "blockReasonMessage", "boolValue", "cachedContentTokenCount",
         "candidateCount", "candidatesTokenCount", "codeExecutionResult", "continuationToken", "executableCode",
         "fileData", "finishMessage", "finishReason", "functionCall", "functionCallingConfig", "functionDeclarations",
-        "functionResponse", "generationConfig", "inlineData", "jsonPath", "maxOutputTokens", "modelVersion", "nullValue",
-        "numberValue", "parametersJsonSchema", "partialArgs", "promptFeedback", "promptTokenCount", "responseId",
-        "stringValue", "systemInstruction", "thoughtSignature", "thoughtsTokenCount", "toolCall", "toolConfig",
-        "toolResponse", "usageMetadata", "willContinue",
+        "functionResponse", "generationConfig", "inlineData", "jsonPath", "maxOutputTokens", "modelVersion",
+        "nullValue", "numberValue", "parametersJsonSchema", "partialArgs", "promptFeedback", "promptTokenCount",
+        "responseId", "stringValue", "systemInstruction", "thoughtSignature", "thoughtsTokenCount", "toolCall",
+        "toolConfig", "toolResponse", "usageMetadata", "willContinue",
     )
 }
 """The spelling of the protocol buffers, which SDK recordings and proxies send."""

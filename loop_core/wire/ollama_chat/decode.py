@@ -1,13 +1,13 @@
 """Ollama chat bytes -> ChatResponse: one JSON object a line, or one object, printed on one line or on many.
 
 Owns what a line adds and what its `done` means. A call arrives whole or not at all, so only `done_reason` tells whether
-the model was cut; one that never came is no end (the runner lost its connection: llm/server.go DoneReasonConnectionClosed).
+the model was cut; where it is absent there was no end (llm/server.go DoneReasonConnectionClosed: the runner was lost).
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -29,8 +29,12 @@ from loop_core.wire.jsonslice import byte_span, path_of, slice_of
 from loop_core.wire.ndjson import NDJSON
 from loop_core.wire.ollama_chat.table import API, STOP_REASONS
 
-_PLAIN_LINE = frozenset({"model", "created_at", "message", "done"})
-_PLAIN_MESSAGE = frozenset({"role", "content"})
+_FIELDS: Mapping[str, type[TextPart] | type[ReasoningPart]] = {"thinking": ReasoningPart, "content": TextPart}
+_Run = tuple[type[TextPart] | type[ReasoningPart], list[str]]
+"""Text, or thinking, that came in pieces."""
+
+
+def _nowhere(_: str) -> None: ...
 
 
 class Decoder(base.Decoder):
@@ -42,8 +46,9 @@ class Decoder(base.Decoder):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self._items: list[tuple[type[TextPart] | type[ReasoningPart], list[str]] | ToolCall] = []
-        self._append: Callable[[str], None] | None = None  # takes the next piece, while the last part is text
+        self._items: list[_Run | ToolCall] = []
+        self._kind: str | None = None  # the field whose pieces make the last part; None where that is a call
+        self._append: Callable[[str], None] = _nowhere  # takes the next piece of it
         self._ended = 0  # so many items were there when the last reason arrived
         self._usage: Usage | None = None
         self._model: str | None = None
@@ -52,17 +57,24 @@ class Decoder(base.Decoder):
         self._span = (0, 0)
 
     def on_event(self, event: Any, name: str | None, start: int, end: int) -> None:
-        """One line. Nearly all of them carry one piece of text and nothing new besides."""
-        append = self._append
-        if append is not None and event.keys() == _PLAIN_LINE and event["done"] is False:
-            message = event["message"]
-            if type(message) is dict and message.keys() == _PLAIN_MESSAGE:
-                text = message["content"]
-                if type(text) is str:
-                    append(text)
-                    self._lines += 1
-                    return
+        """One line. Nearly all of them carry one piece of text, or of thinking, and nothing new besides."""
         self._lines += 1
+        kind = self._kind
+        if kind is not None and len(event) == 4 and "error" not in event:
+            try:
+                message = event["message"]
+                text = message[kind]
+                plain = (
+                    event["done"] is False
+                    and "role" in message
+                    and (len(message) == 2 or (len(message) == 3 and kind == "thinking" and message["content"] == ""))
+                    and type(text) is str
+                )
+            except (KeyError, TypeError):
+                plain = False
+            if plain:
+                self._append(text)
+                return
         self._span = start, end
         self._read(event)
 
@@ -107,24 +119,23 @@ class Decoder(base.Decoder):
                       self._at("/done_reason"))
 
     def _message(self, message: dict[str, Any]) -> None:
-        for kind, field in ((ReasoningPart, "thinking"), (TextPart, "content")):
+        for field in _FIELDS:
             text = message.get(field)
             if isinstance(text, str) and text:
-                self._text(kind, text)
+                if self._kind != field:
+                    self._begin(field)
+                self._append(text)
         calls = message.get("tool_calls")
         for number, call in enumerate(calls if isinstance(calls, list) else ()):
             function = call.get("function") if isinstance(call, dict) else None
             if isinstance(function, dict):
-                self._append = None
+                self._kind = None
                 self._items.append(self._call(call, function, number))
 
-    def _text(self, kind: type[TextPart] | type[ReasoningPart], text: str) -> None:
-        last = self._items[-1] if self._items else None
-        if not isinstance(last, tuple) or last[0] is not kind:
-            last = (kind, [])
-            self._items.append(last)
-            self._append = last[1].append if kind is TextPart else None
-        last[1].append(text)
+    def _begin(self, field: str) -> None:
+        pieces: list[str] = []
+        self._items.append((_FIELDS[field], pieces))
+        self._kind, self._append = field, pieces.append
 
     def _call(self, call: dict[str, Any], function: dict[str, Any], number: int) -> ToolCall:
         path = ("message", "tool_calls", number, "function")
@@ -138,8 +149,8 @@ class Decoder(base.Decoder):
             arguments, form = json.dumps(value) if text is None else text, ArgsForm.OBJECT
         else:
             self.find("ollama_chat.string_arguments", "arguments are a string", at, Severity.INFO)
-        return ToolCall(identity if isinstance(identity, str) and identity else None, name if isinstance(name, str) else "",
-                        arguments, form=form, at=at)
+        identity = identity if isinstance(identity, str) and identity else None
+        return ToolCall(identity, name if isinstance(name, str) else "", arguments, form=form, at=at)
 
     def _done(self, line: dict[str, Any]) -> None:
         self._done_at = self._at("/done")
@@ -152,7 +163,7 @@ class Decoder(base.Decoder):
             self.raw_at = self._at("/done_reason")
             self._ended = len(self._items) if self.raw else 0
 
-    def _part(self, item: tuple[type[TextPart] | type[ReasoningPart], list[str]] | ToolCall, number: int) -> ResponsePart:
+    def _part(self, item: _Run | ToolCall, number: int) -> ResponsePart:
         if isinstance(item, ToolCall):
             return replace(item, closed=True) if number < self._ended else item
         return item[0]("".join(item[1]))

@@ -68,11 +68,9 @@ def _parts(item: Mapping[str, Any], role: Role) -> Iterator[MessagePart]:
 
 def _call(call: Mapping[str, Any], function: Mapping[str, Any]) -> ToolCall:
     value = function.get("arguments")
-    if isinstance(value, str):
-        arguments, form = value, ArgsForm.STRING
-    else:
-        arguments, form = dump(value) if "arguments" in function else None, ArgsForm.OBJECT
-    return ToolCall(_word(call.get("id")), _word(function.get("name")) or "", arguments, closed=True, form=form)
+    form = ArgsForm.STRING if isinstance(value, str) else ArgsForm.OBJECT
+    sent = value if isinstance(value, str) else dump(value) if "arguments" in function else None
+    return ToolCall(_word(call.get("id")), _word(function.get("name")) or "", sent, closed=True, form=form)
 
 
 def _tool(item: Any) -> Tool | None:

@@ -30,11 +30,11 @@ from loop_core.wire.openai_chat.table import API, REASONING_FIELDS
 ROLES: Mapping[str, Role] = {
     "system": Role.SYSTEM,
     "developer": Role.SYSTEM,
-    "user": Role.USER,
     "assistant": Role.ASSISTANT,
     "tool": Role.TOOL,
     "function": Role.TOOL,
 }
+"""Any other role is the user's."""
 CAPS: tuple[str, ...] = ("max_completion_tokens", "max_tokens", "max_output_tokens")
 CHOICES: Mapping[str, str] = {"auto": "auto", "none": "none", "required": "any", "any": "any"}
 _DEPLOYMENT = re.compile(r"/deployments/([^/?#]+)/")

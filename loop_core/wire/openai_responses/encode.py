@@ -24,19 +24,14 @@ from loop_core.values import (
     ToolCall,
     Usage,
 )
+from loop_core.wire.jsontext import Raw, dump, pieces
 from loop_core.wire.openai_responses.items import closes
 from loop_core.wire.openai_responses.table import API, PENDING, TERMINAL_EVENTS
 
 
-class Verbatim(str):
-    """JSON characters that are written as they are."""
-
-    __slots__ = ()
-
-
 Piece = ResponsePart | str
 """A part of a response; a bare string is its refusal."""
-JSONItem = dict[str, Any] | Verbatim
+JSONItem = dict[str, Any] | Raw
 """One output item as it is written."""
 
 
@@ -49,12 +44,12 @@ def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> 
     error, raw = response.error, response.stop_reason.raw
     refused = response.http_status is not None and response.http_status >= 400
     if error is not None and raw is None and (refused or not stream) and not response.parts:
-        yield _bytes({"error": _error(error)})
+        yield dump({"error": _error(error)}).encode()
         return
     status = None if raw is None else raw.partition(":")[0]
     items = _items(response, status, stream)
     if not stream:
-        yield _bytes(_response(response, status, [whole for _, whole, _ in items]))
+        yield dump(_response(response, status, [whole for _, whole, _ in items])).encode()
         return
     yield from _Stream(response, status, max(1, chunk)).events(items)
 
@@ -85,7 +80,7 @@ class _Stream:
 
     def event(self, kind: str, **fields: Any) -> bytes:
         """One event; JSON that holds line ends takes several `data:` lines."""
-        text = _dumps({"type": kind, "sequence_number": self.number, **fields})
+        text = dump({"type": kind, "sequence_number": self.number, **fields})
         self.number += 1
         if "\r" in text:
             raise EncodeError("an event cannot carry a carriage return inside its JSON", api=API, what="opaque.json")
@@ -109,8 +104,8 @@ class _Stream:
                 yield self.event(f"response.{opened}.added", **at, part=_content(holder, ""))
             else:
                 at = place
-            for start in range(0, len(text), self.chunk):
-                yield self.event(f"response.{kind}.delta", **at, delta=text[start : start + self.chunk])
+            for piece in pieces(text, self.chunk):
+                yield self.event(f"response.{kind}.delta", **at, delta=piece)
             if done:
                 yield self.event(f"response.{kind}.done", **at, **{key: text})
                 if holder:
@@ -167,7 +162,7 @@ def _items(response: ChatResponse, status: str | None, stream: bool) -> list[tup
             done = part.closed if cut else True
             items.append((part, _call(part, status, done), done))
         elif type(part) is OpaquePart:
-            items.append((part, Verbatim(part.json), True))
+            items.append((part, Raw(part.json), True))
         elif type(part) is ReasoningPart:
             items.append((part, _reasoning(part), done or part.data is not None))
         else:
@@ -197,7 +192,7 @@ def _call(call: ToolCall, status: str | None, done: bool) -> JSONItem:
     known = {"id": call.item_id, "call_id": call.id, "name": call.name, "status": call.status}
     item.update({key: value for key, value in known.items() if value is not None})
     if call.arguments is not None:
-        text = Verbatim(call.arguments) if call.form is ArgsForm.OBJECT else call.arguments
+        text = Raw(call.arguments) if call.form is ArgsForm.OBJECT else call.arguments
         item["input" if custom else "arguments"] = text
     ended = status == "completed"
     if call.status == "in_progress" and call.closed:
@@ -208,7 +203,7 @@ def _call(call: ToolCall, status: str | None, done: bool) -> JSONItem:
     return item
 
 
-def _whole(call: ToolCall, status: str | None, done: bool) -> Verbatim:
+def _whole(call: ToolCall, status: str | None, done: bool) -> Raw:
     try:
         value = json.loads(call.arguments or "")
     except ValueError:
@@ -217,7 +212,7 @@ def _whole(call: ToolCall, status: str | None, done: bool) -> Verbatim:
         raise EncodeError(f"{call.name} is no item of this format", api=API, what="server" if
                           call.kind is CallKind.SERVER else "call.arguments")
     _check(call, done and closes(value, status == "completed"))
-    return Verbatim(call.arguments or "")
+    return Raw(call.arguments or "")
 
 
 def _check(call: ToolCall, closed: bool) -> None:
@@ -272,19 +267,3 @@ def _usage(usage: Usage) -> dict[str, Any]:
     if usage.input_tokens is not None and usage.output_tokens is not None:
         value["total_tokens"] = usage.input_tokens + usage.output_tokens
     return value
-
-
-def _bytes(value: Any) -> bytes:
-    return _dumps(value).encode()
-
-
-def _dumps(value: Any) -> str:
-    if type(value) is Verbatim:
-        return str(value)
-    if isinstance(value, dict):
-        return "{" + ",".join(f"{json.dumps(key)}:{_dumps(inner)}" for key, inner in value.items()) + "}"
-    if isinstance(value, list):
-        return "[" + ",".join(map(_dumps, value)) + "]"
-    text = json.dumps(value, ensure_ascii=False)
-    # A surrogate that stands alone has no UTF-8: it goes back as the escape that it came as.
-    return json.dumps(value) if any("\ud800" <= character <= "\udfff" for character in text) else text

@@ -1,0 +1,8 @@
+"""Pure formatting, shared by the screens and the linear reports: values in, lines of spans out.
+
+One module a view. Nothing here knows Textual or Rich, opens a file or keeps state beyond a sheet's own lines.
+"""
+
+from inspector.report.lines.spans import Line, Role, Span
+
+__all__ = ["Line", "Role", "Span"]

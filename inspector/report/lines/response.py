@@ -1,0 +1,186 @@
+"""One response, parsed: its reason with the evidence, usage, text, calls, who answered, and what was done next.
+
+What the recorded agent did stands beside what our machine decides, always.
+"""
+
+from __future__ import annotations
+
+from inspector.report.document import provider
+from inspector.report.facts import ResponseFacts, View
+from inspector.report.lines import glyphs
+from inspector.report.lines.events import findings_of
+from inspector.report.lines.sheet import Listed
+from inspector.report.lines.spans import EMPTY, Line, Role, Span, field, joined, more, paragraphs, quoted, said
+from inspector.report.lines.wire import place
+from loop_core.gate import Admission
+from loop_core.trace import Step
+from loop_core.turn import Send
+from loop_core.values import ChatResponse, Request, Usage
+
+TEXT_SHOWN = 200_000
+"""Characters of text or thinking that are laid out; Wire shows every byte."""
+
+
+def response(view: View, facts: ResponseFacts) -> Listed:
+    """The sheet of one response."""
+    lines: list[Line] = [_title(view, facts), EMPTY, *_reason(facts), *_decided(facts), EMPTY]
+    lines += [*_usage(facts), *_who(facts), *_calls(facts)]
+    found = findings_of(view, facts.index)
+    if found:
+        lines += [EMPTY, *found]
+    answer = facts.exchange.response
+    lines += _section("text", answer.text)
+    lines += _section("thinking", answer.reasoning_content)
+    lines += _section("refusal", answer.refusal)
+    return Listed(lines, copied=lambda: answer.text or "")
+
+
+def _title(view: View, facts: ResponseFacts) -> Line:
+    number = next((i for i, turn in enumerate(view.turns, 1) if turn.id == facts.turn), 0)
+    return joined([
+        (Span(f"Response {facts.index}", Role.TITLE),), (Span(f"turn {number}"),), (Span(f"segment {facts.segment}"),),
+        (Span(f"step {facts.step + 1}"),), (said(facts.link.why or facts.link.place.value, Role.DIM, 80),),
+    ])
+
+
+def _reason(facts: ResponseFacts) -> list[Line]:
+    judged, answer = facts.judged, facts.exchange.response
+    glyph, role = glyphs.STOP[judged.stop.normalized]
+    raw = quoted(answer.raw_stop_reason) if answer.raw_stop_reason is not None else Span("none was sent", Role.RAW)
+    lines = [
+        field("raw", raw, *_native(answer)),
+        field("mapped", Span(judged.mapped.normalized.value, Role.NORMALIZED),
+              Span("  what the format's table says", Role.DIM)),
+        field("effective", Span(f"{glyph} {judged.stop.normalized.value}", role), *_detail(judged.stop.detail),
+              *_tightened(facts)),
+    ]
+    name = "evidence"
+    for number, seen in enumerate(judged.stop.evidence, 1):
+        note = (Span(": ", Role.DIM), said(seen.note)) if seen.note else ()
+        lines.append(field(name, Span(f"{number} ", Role.DIM), said(seen.rule, Role.STRONG), *note))
+        lines.append(more(Span(f"  {place(seen.at)}", Role.DIM)))
+        name = ""
+    return lines
+
+
+def _native(answer: ChatResponse) -> Line:
+    return tuple(
+        span for name, word in answer.native.items()
+        for span in (said(f"  {name} ", Role.DIM), quoted(word, Role.RAW, 60))
+    )
+
+
+def _detail(detail: str | None) -> Line:
+    return (said(f" ({detail})", Role.PLAIN, 80),) if detail else ()
+
+
+def _tightened(facts: ResponseFacts) -> Line:
+    if facts.judged.promoted:
+        return (Span("  promoted: every call is complete", Role.WARN),)
+    if facts.judged.mapped.normalized is not facts.judged.stop.normalized:
+        return (Span("  tightened", Role.WARN),)
+    return ()
+
+
+def _decided(facts: ResponseFacts) -> list[Line]:
+    state = facts.state.value if facts.state else "not reached"
+    return [field("our machine", Span(state, Role.STRONG)), field("the agent", said(facts.recorded_next))]
+
+
+def _usage(facts: ResponseFacts) -> list[Line]:
+    usage = facts.exchange.response.usage
+    cap = facts.exchange.request.max_tokens if facts.exchange.request else None
+    if usage is None:
+        return [field("usage", Span("not reported", Role.DIM))]
+    return [field("usage", *joined([(Span(part),) for part in _counts(usage, cap)]))]
+
+
+def _counts(usage: Usage, cap: int | None) -> list[str]:
+    def number(value: int | None) -> str:
+        return "–" if value is None else f"{value:,}"
+
+    found = [f"input {number(usage.input_tokens)}"]
+    limit = "" if cap is None else f" of {cap:,}"
+    found.append(f"output {number(usage.output_tokens)}{limit}")
+    if usage.reasoning_tokens is not None:
+        found.append(f"thinking {usage.reasoning_tokens:,}")
+        found.append(f"left for the answer {number(usage.visible_tokens)}")
+    if usage.cached_tokens is not None:
+        found.append(f"cached {usage.cached_tokens:,}")
+    return found
+
+
+def _who(facts: ResponseFacts) -> list[Line]:
+    exchange, answer = facts.exchange, facts.exchange.response
+    model = answer.model or (exchange.request.model if exchange.request else None)
+    status = "no HTTP status" if answer.http_status is None else f"HTTP {answer.http_status}"
+    how = "streamed" if answer.streaming else "whole"
+    took = [] if exchange.duration_ms is None else [f"{exchange.duration_ms:,.0f} ms"]
+    parts = [exchange.api, provider(facts) or "host not recorded", model or "model not named", status, how, *took]
+    lines = [field("provider", *joined([(said(part),) for part in parts]))]
+    seen = ", ".join(each.rule for each in exchange.profile_evidence)
+    chosen = said(f"  chosen by {seen}" if seen else "", Role.DIM)
+    lines.append(field("profile", said(exchange.profile.name, Role.STRONG), chosen))
+    for lie in exchange.profile.lies:
+        lines.append(more(Span("known: ", Role.WARN), said(lie)))
+    quota = answer.quota_metadata
+    if quota is not None and quota.headers:
+        left = [f"{name} {value}" for name, value in quota.headers.items()]
+        lines.append(field("quota", said(" · ".join(left), Role.DIM)))
+    if answer.error is not None:
+        lines.append(field("error", said(answer.error.message, Role.ERROR)))
+    end = [answer.transport_end.value, "stop reason seen" if answer.saw_stop_reason else "no stop reason seen",
+           "terminal seen" if answer.saw_done else "no terminal seen"]
+    lines.append(field("bytes", *joined([(Span(f"{answer.size:,}"),), *((Span(each, Role.DIM),) for each in end)])))
+    if answer.other_choices:
+        lines.append(field("choices", Span(f"{answer.other_choices} further choices are not read", Role.WARN)))
+    return lines
+
+
+def _calls(facts: ResponseFacts) -> list[Line]:
+    lines: list[Line] = []
+    for verdict in facts.verdicts:
+        glyph, role = glyphs.ADMISSION[verdict.admission]
+        why = () if verdict.admission is Admission.READY else (said(f"  {verdict.why}", Role.DIM),)
+        lines.append(field("" if lines else "calls", Span(f"{glyph} {verdict.admission.value} ", role),
+                           said(verdict.call.name or "unnamed", Role.STRONG), *why))
+    return lines
+
+
+def _section(name: str, text: str | None) -> list[Line]:
+    if not text:
+        return []
+    lines: list[Line] = [EMPTY, (Span(name, Role.TITLE), Span(f"  {len(text):,} characters", Role.DIM))]
+    lines += [(Span("│ ", Role.RULE), *line) for line in paragraphs(text[:TEXT_SHOWN])]
+    if len(text) > TEXT_SHOWN:
+        lines.append((Span(f"… {len(text) - TEXT_SHOWN:,} characters more; Wire shows every byte", Role.WARN),))
+    return lines
+
+
+# -- before the first response ---------------------------------------------------------------------------------------
+
+
+def awaited(step: Step) -> Listed:
+    """What is shown where no response has come yet: the request that is under way."""
+    request = step.turn.request
+    send = next((effect for effect in step.effects if isinstance(effect, Send)), None)
+    lines: list[Line] = [(Span("No response yet: ", Role.STRONG), Span("the request is under way", Role.DIM)), EMPTY]
+    lines += _asked(request, send)
+    lines += [EMPTY, (Span("space steps to the answer", Role.DIM),)]
+    return Listed(lines)
+
+
+def _asked(request: Request, send: Send | None) -> list[Line]:
+    cap = send.max_tokens if send is not None else request.max_tokens
+    lines = [
+        field("api", said(request.api)), field("model", said(request.model or "not named")),
+        field("max_tokens", Span("not set", Role.DIM) if cap is None else Span(f"{cap:,}")),
+        field("messages", Span(f"{len(request.messages):,}")),
+        field("tools", said(", ".join(tool.name for tool in request.tools) or "none")),
+    ]
+    if request.messages:
+        last = request.messages[-1]
+        body = paragraphs(last.text[:TEXT_SHOWN])
+        lines += [EMPTY, (Span(f"last message, from {last.role.value}", Role.TITLE),)]
+        lines += [(Span("│ ", Role.RULE), *line) for line in body]
+    return lines

@@ -1,0 +1,328 @@
+"""The servers that are known, one row each: where they are, what they are known by, and what they are known for.
+
+Data only; `profiles` reads it. A fact has its source beside it; "recorded" means seen in recorded traffic. Where
+nothing is known of a server but its address, it has no row and the generic profile speaks for it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from loop_core.values import Stop
+from loop_core.wire.base import Mapped
+from loop_core.wire.profile import Prefill, Profile, mark
+
+CHAT, RESPONSES, MESSAGES = "openai_chat", "openai_responses", "anthropic_messages"
+GEMINI, CONVERSE, OLLAMA = "gemini_generate", "bedrock_converse", "ollama_chat"
+
+_UNKNOWN = "not documented, not recorded"
+_UPSTREAM = "depends on the provider behind it"
+
+CLAUDE = (
+    # Up to 4.5 an assistant message at the end is continued; from 4.6 on it is refused with HTTP 400.
+    (re.compile(r"claude-(?:instant|v?2|3(?:[.-][57])?-)", re.IGNORECASE), Prefill.PLAIN),
+    (re.compile(r"claude-(?:haiku|sonnet|opus)-4(?:[.-][015])?(?=$|[@:]|-\d{8}|-latest|-v\d)", re.IGNORECASE),
+     Prefill.PLAIN),
+)
+"""Claude models that take a prefill (litellm's supports_assistant_prefill; claude-code#52433); all others refuse it."""
+
+CLAUDE_CONTEXTS = ((re.compile(r"claude-3(?:[.-][57])?-"), 200_000),)
+
+_TGI = "huggingface_hub 2.4.0 inference/_generated/types/text_generation.py:88"
+
+TGI_WORDS: Mapping[str, Mapped] = {
+    "eos_token": Mapped(Stop.END_TURN, None, _TGI),
+    "stop_sequence": Mapped(Stop.END_TURN, None, _TGI),
+}
+
+
+def url(pattern: str) -> re.Pattern[str]:
+    """A pattern for `host:port/path`."""
+    return re.compile(pattern)
+
+
+SERVERS: tuple[Profile, ...] = (
+    # -- providers of their own models ---------------------------------------------------------------------------
+    Profile(
+        "openai", (CHAT, RESPONSES), hosts=("api.openai.com",), headers=("openai-version", "openai-processing-ms"),
+        body=(mark("billing", "payer"), mark("response", "billing", "payer")),
+        reasoning_under_cap=True, cap_source="recorded: 16 of 16 tokens, all of them thinking, under length",
+        contexts=((re.compile(r"^gpt-4o(?:-mini)?(?:-\d{4}|$)"), 128_000),
+                  (re.compile(r"^gpt-4\.1(?:-|$)"), 1_047_576)),
+        lies=("says stop over complete calls when tool_choice names a function (vLLM PR#25054)",
+              "an incomplete response may report fewer tokens than its cap (recorded: 960 of 1,000)"),
+    ),
+    Profile(
+        "chatgpt_codex", (RESPONSES,), hosts=("chatgpt.com",), cap_source="takes no cap",
+        lies=("the last event holds no output; only the events before it do (recorded)",),
+    ),
+    Profile(
+        "anthropic", (MESSAGES,), hosts=("api.anthropic.com",), headers=("anthropic-*",),
+        body=(mark("id", like=r"^msg_01"), mark("message", "id", like=r"^msg_01")),
+        reasoning_under_cap=True, cap_source="Anthropic: thinking counts towards max_tokens",
+        prefill_models=CLAUDE, echoes=False, contexts=CLAUDE_CONTEXTS,
+        lies=("a call that is cut in a whole body is a parsed but incomplete object (cynative PR#283)",),
+    ),
+    Profile(
+        "gemini", (GEMINI, CHAT), hosts=("generativelanguage.googleapis.com",), headers=("x-gemini-service-tier",),
+        reasoning_under_cap=True, cap_source="hindsight#3365: 478 of thinking and 18 of text under a cap of 500",
+        lies=("STOP is the word for calls too (google-genai 3.4.0)",
+              "the OpenAI-compatible endpoint leaves out index in calls (openai-python#2806)"),
+    ),
+    Profile(
+        "mistral", (CHAT,), hosts=("api.mistral.ai", "codestral.mistral.ai"), headers=("mistral-correlation-id",),
+        words={
+            "model_length": Mapped(Stop.CONTEXT_WINDOW_EXCEEDED, None, "mistralai 3.7.0 chatcompletionchoice.py:23"),
+            "error": Mapped(Stop.ERROR, "retryable: server failure under HTTP 200",
+                            "mistralai 3.7.0 chatcompletionchoice.py:23"),
+        },
+        reasoning_under_cap=True, cap_source="usage does not split thinking off, and recorded caps are met exactly",
+        prefill=Prefill.PREFIX,
+        lies=("model_length is only in the enum of whole responses (mistralai 3.7.0)",
+              "arguments may be an object instead of a string (mistralai 3.7.0 functioncall.py)"),
+    ),
+    Profile(
+        "deepseek", (CHAT, RESPONSES, MESSAGES), hosts=("api.deepseek.com",), headers=("x-ds-trace-id",),
+        body=(mark("usage", "prompt_cache_hit_tokens"),),
+        words={"insufficient_system_resource": Mapped(Stop.ERROR, "retryable: no resources left, the output is partial",
+                                                      "@ai-sdk/deepseek 3.0.56 map-deepseek-finish-reason.ts")},
+        reasoning_under_cap=True, cap_source="recorded: 16 of 16 tokens, all of them thinking, under length",
+        prefill=Prefill.PREFIX,
+        lies=("prefix: true works only under the base URL that ends in /beta (continuation notes, part B)",),
+    ),
+    Profile(
+        "xai", (CHAT, RESPONSES), hosts=("api.x.ai",), body=(mark("usage", "num_sources_used"),),
+        words={
+            "reason_invalid": Mapped(Stop.INTERRUPTED, None, "xai-sdk 1.21.0 proto/v6/sample_pb2.pyi: not finished"),
+            "reason_stop": Mapped(Stop.END_TURN, None, "xai-sdk 1.21.0 proto/v6/sample_pb2.pyi"),
+            "reason_max_len": Mapped(Stop.MAX_TOKENS, None, "xai-sdk 1.21.0 proto/v6/sample_pb2.pyi"),
+            "reason_max_context": Mapped(Stop.CONTEXT_WINDOW_EXCEEDED, None, "xai-sdk 1.21.0 proto/v6/sample_pb2.pyi"),
+            "reason_tool_calls": Mapped(Stop.TOOL_CALL, None, "xai-sdk 1.21.0 proto/v6/sample_pb2.pyi"),
+            "reason_time_limit": Mapped(Stop.ERROR, "retryable: time limit, the output is partial",
+                                        "xai-sdk 1.21.0 proto/v6/sample_pb2.pyi"),
+        },
+        cap_source="recorded: completed with 113 tokens, 110 of them thinking, under a cap of 16",
+        lies=("completion_tokens leaves out thinking in chat completions (recorded)",
+              "call_id is empty for searches that it runs itself (recorded)"),
+    ),
+    Profile(
+        "cohere", (CHAT,), hosts=("api.cohere.com", "api.cohere.ai"), cap_source=_UNKNOWN,
+        words={
+            "complete": Mapped(Stop.END_TURN, None, "cohere 7.3.1 types/chat_finish_reason.py"),
+            "stop_sequence": Mapped(Stop.END_TURN, None, "cohere 7.3.1 types/chat_finish_reason.py"),
+            "tool_call": Mapped(Stop.TOOL_CALL, None, "cohere 7.3.1 types/chat_finish_reason.py"),
+            "error": Mapped(Stop.ERROR, "retryable: server failure under HTTP 200",
+                            "cohere 7.3.1 types/chat_finish_reason.py"),
+            "timeout": Mapped(Stop.ERROR, "retryable: timeout", "cohere 7.3.1 types/chat_finish_reason.py"),
+            "error_toxic": Mapped(Stop.SAFETY_BLOCKED, "toxic", "cohere 7.3.1 types/finish_reason.py (v1)"),
+            "error_limit": Mapped(Stop.CONTEXT_WINDOW_EXCEEDED, None, "cohere 7.3.1 types/finish_reason.py (v1)"),
+            "user_cancel": Mapped(Stop.CANCELLED, None, "cohere 7.3.1 types/finish_reason.py (v1)"),
+        },
+    ),
+    Profile(
+        "moonshot", (CHAT, MESSAGES), hosts=("api.moonshot.ai", "api.moonshot.cn", "api.kimi.com"),
+        reasoning_under_cap=True, cap_source="hermes-agent PR#13168: thinking shares the output budget",
+        prefill=Prefill.PARTIAL, echoes=False,
+        contexts=((re.compile(r"^moonshot-v1-8k"), 8_192), (re.compile(r"^moonshot-v1-32k"), 32_768),
+                  (re.compile(r"^moonshot-v1-128k"), 131_072)),
+        lies=("usage stands inside the choice while it streams (pi-ai openai-completions.js)",
+              "refuses a history whose calls lack reasoning_content (continuation notes, part B)"),
+    ),
+    Profile(
+        "mimo", (CHAT, MESSAGES), hosts=("xiaomimimo.com",), models=(re.compile(r"^(?:xiaomi/)?mimo-", re.IGNORECASE),),
+        reasoning_under_cap=True, cap_source="seed 001: of a cap of 100, thinking left 55 tokens for the call",
+        lies=("a stream that meets its cap ends with choices: [] and no finish_reason at all (seed 001, Zoo-Code#425)",
+              "refuses for ever a history with invalid arguments (DeepSeek-Reasonix#9566)"),
+    ),
+    Profile(
+        "zai", (CHAT, MESSAGES), hosts=("api.z.ai", "open.bigmodel.cn"), cap_source=_UNKNOWN,
+        words={
+            "sensitive": Mapped(Stop.SAFETY_BLOCKED, "sensitive", "pydantic-ai 2.68.0 models/zai.py:35 (docs.z.ai)"),
+            "model_context_window_exceeded": Mapped(Stop.CONTEXT_WINDOW_EXCEEDED, None,
+                                                    "pydantic-ai 2.68.0 models/zai.py:35 (docs.z.ai)"),
+            "network_error": Mapped(Stop.ERROR, "retryable: inference broke off, the output is partial",
+                                    "pydantic-ai 2.68.0 models/zai.py:35 (docs.z.ai)"),
+        },
+    ),
+    Profile(
+        "dashscope", (CHAT, RESPONSES, MESSAGES), hosts=("aliyuncs.com",), cap_source=_UNKNOWN,
+        prefill=Prefill.PARTIAL,
+        lies=("partial: true works only with thinking off (help.aliyun.com model-studio/partial-mode)",),
+    ),
+    Profile(
+        "minimax", (CHAT, MESSAGES), hosts=("api.minimax.io", "api.minimaxi.com", "api.minimax.chat"),
+        cap_source=_UNKNOWN,
+        lies=("refuses for ever a history with invalid arguments (zeroclaw#8931)",),
+    ),
+    # -- clouds that serve the models of others ------------------------------------------------------------------
+    Profile(
+        "github_copilot", (CHAT, RESPONSES, MESSAGES), hosts=("githubcopilot.com",), body=(mark("copilot_usage"),),
+        cap_source=_UPSTREAM, lies=("text and calls come in separate choices (zeroclaw PR#2136)",),
+    ),
+    Profile(
+        "azure_foundry", (CHAT, RESPONSES, MESSAGES), hosts=("services.ai.azure.com",), cap_source=_UPSTREAM,
+        lies=("Grok behind it counts thinking apart from completion_tokens (recorded for api.x.ai)",),
+    ),
+    Profile(
+        "azure_openai", (CHAT, RESPONSES), hosts=("openai.azure.com", "cognitiveservices.azure.com"),
+        headers=("x-ms-deployment-name", "apim-request-id"),
+        body=(mark("prompt_filter_results"), mark("content_filters", like=r"^\["),
+              mark("response", "content_filters", like=r"^\[")),
+        reasoning_under_cap=True, cap_source="serves OpenAI's models by their rules",
+        lies=("begins with choices: [] and sends choices without delta (openai-python#1677, langchain#18977)",),
+    ),
+    Profile(
+        "bedrock", (CONVERSE, CHAT, RESPONSES),
+        urls=(url(r"^bedrock-(?:runtime|mantle)\b[^/]*\.(?:amazonaws\.com|api\.aws)\b"),),
+        body=(mark("metrics", "latencyMs"),),
+        reasoning_under_cap=True, cap_source="Anthropic on Bedrock: the thinking budget is part of maxTokens",
+        prefill_models=CLAUDE, echoes=False, contexts=CLAUDE_CONTEXTS,
+        lies=("a stream may end without messageStop (litellm#32686, hermes-agent#109988, pi#4210)",),
+    ),
+    Profile(
+        "vertex", (GEMINI, MESSAGES, CHAT), urls=(url(r"^(?:[^/]*[.-])?aiplatform\.googleapis\.com"),),
+        body=(mark("id", like=r"^msg_vrtx_"), mark("message", "id", like=r"^msg_vrtx_")),
+        reasoning_under_cap=True, cap_source="as the model's own provider: Gemini and Claude count it",
+        prefill_models=CLAUDE, echoes=False, contexts=CLAUDE_CONTEXTS,
+    ),
+    Profile(
+        "groq", (CHAT, RESPONSES), hosts=("api.groq.com",), headers=("x-groq-*",), body=(mark("x_groq"),),
+        reasoning_under_cap=True, cap_source="a write-up on dev.to of empty answers whose budget went into thinking",
+        lies=("a call that its parser cannot read becomes an HTTP 400 with failed_generation (Groq error codes)",),
+    ),
+    Profile(
+        "cerebras", (CHAT,), hosts=("api.cerebras.ai",), body=(mark("time_info"),),
+        cap_source=_UNKNOWN, lies=("later pieces of a call have another index and no id (dirac PR#215)",),
+    ),
+    Profile(
+        "nebius", (CHAT,), hosts=("studio.nebius.ai", "studio.nebius.com", "tokenfactory.nebius.com"),
+        cap_source=_UNKNOWN,
+        lies=("later pieces of a call have another index and no id (dirac PR#215)",),
+    ),
+    Profile(
+        "together", (CHAT,), hosts=("api.together.xyz", "api.together.ai"), cap_source=_UNKNOWN,
+        words={"eos": Mapped(Stop.END_TURN, None, "together 3.1.1 types/chat/chat_completion.py:17")},
+    ),
+    Profile(
+        "fireworks", (CHAT, RESPONSES, MESSAGES), hosts=("api.fireworks.ai",), cap_source=_UNKNOWN,
+        words={"error": Mapped(Stop.ERROR, "retryable: server failure under HTTP 200",
+                               "fireworks-ai 1.2.30 types/shared/choice.py:25")},
+        lies=("cuts at 2,000 tokens where the request sets no cap (docs.fireworks.ai FAQ)",),
+    ),
+    Profile(
+        "oci", (CHAT,), hosts=("oci.oraclecloud.com",), cap_source=_UNKNOWN,
+        lies=("every piece of a call has another id, and an empty name (litellm PR#40040)",),
+    ),
+    Profile(
+        "snowflake", (CHAT, MESSAGES), hosts=("snowflakecomputing.com",), cap_source=_UNKNOWN,
+        lies=("sends an empty finish_reason and a call without a name (recorded)",),
+    ),
+    Profile(
+        "venice", (CHAT,), hosts=("api.venice.ai",), body=(mark("venice_parameters"),),
+        reasoning_under_cap=True, cap_source="recorded: 16 of 16 tokens, all of them thinking, under length",
+    ),
+    Profile(
+        "doubleword", (CHAT,), hosts=("api.doubleword.ai",), reasoning_under_cap=True,
+        cap_source="recorded: 128 of 128 tokens, all of them thinking, under length",
+        lies=("may report more reasoning_tokens than completion_tokens (recorded: 130 of 128)",),
+    ),
+    # -- routers -------------------------------------------------------------------------------------------------
+    Profile(
+        "openrouter", (CHAT, RESPONSES, MESSAGES), hosts=("openrouter.ai",), headers=("x-generation-id",),
+        body=(mark("id", like=r"^gen-\d{10}-"), mark("response", "id", like=r"^gen-\d{10}-")),
+        words={"error": Mapped(Stop.ERROR, "retryable: the provider behind the router failed",
+                               "openrouter 1.3.84 components/chatfinishreasonenum.py")},
+        cap_source=f"{_UPSTREAM}; a cap under 16 is raised for OpenAI's models (recorded: 16 tokens under a cap of 1)",
+        prefill_models=CLAUDE,
+        lies=("says tool_calls over a cut call; its native word says length (recorded; hermes-agent PR#7693)",),
+    ),
+    Profile(
+        "avian", (CHAT,), hosts=("api.avian.io",), cap_source=_UPSTREAM,
+        lies=("its ids look like OpenRouter's, and so does its native_finish_reason (recorded)",),
+    ),
+    Profile(
+        "vercel_gateway", (CHAT, RESPONSES, MESSAGES), hosts=("ai-gateway.vercel.sh",), body=(mark("generationId"),),
+        cap_source=_UPSTREAM, lies=("may report more reasoning_tokens than completion_tokens (recorded)",),
+    ),
+    Profile(
+        "hf_router", (CHAT, RESPONSES), hosts=("router.huggingface.co", "api-inference.huggingface.co"),
+        headers=("x-inference-provider", "x-powered-by=huggingface-moon"), words=TGI_WORDS, cap_source=_UPSTREAM,
+        lies=("is as honest as the provider behind it, whose marks its answers keep (recorded: Groq's x_groq)",),
+    ),
+    Profile(
+        "litellm", (CHAT, RESPONSES, MESSAGES), headers=("x-litellm-*",), cap_source=_UPSTREAM,
+        lies=("turns words that it does not know, and some errors, into stop (LiteLLM 1.109.1)",
+              "turns pause_turn into length (LiteLLM 1.109.1)",
+              "says tool_calls over a cut answer of Gemini or Ollama that holds any call (LiteLLM 1.109.1)"),
+    ),
+    # -- servers that anyone runs --------------------------------------------------------------------------------
+    Profile(
+        "llama_cpp", (CHAT, RESPONSES, MESSAGES), headers=("server=llama.cpp",),
+        body=(mark("timings"), mark("system_fingerprint", like=r"^b\d+-[0-9a-f]+$")),
+        words={
+            "eos": Mapped(Stop.END_TURN, None, "llama.cpp PR#10722: stop_type"),
+            "limit": Mapped(Stop.MAX_TOKENS, None, "llama.cpp PR#10722: stop_type"),
+            "word": Mapped(Stop.END_TURN, None, "llama.cpp PR#10722: stop_type"),
+            "none": Mapped(Stop.INTERRUPTED, None, "llama.cpp PR#10722: stop_type"),
+        },
+        reasoning_under_cap=True, cap_source="n_predict counts every token that is generated",
+        prefill=Prefill.PLAIN, native_fields=("native_finish_reason", "stop_type"), truncated_flag="truncated",
+        lies=("length also means that the context was full, an indentation or a time limit (llama.cpp PR#28711)",
+              "the Responses endpoint says completed over a cut at max_output_tokens (seen with SmolLM2, two builds)",
+              "a whole answer repeats the prefill, a stream does or does not by its build (seen with SmolLM2)"),
+    ),
+    Profile(
+        "vllm", (CHAT, RESPONSES, MESSAGES),
+        body=(mark("kv_transfer_params"), mark("prompt_logprobs"), mark("system_fingerprint", like=r"^vllm-"),
+              mark("choices", 0, "stop_reason")),
+        words={
+            "abort": Mapped(Stop.CANCELLED, None, "vllm v1/engine/__init__.py: the request was aborted"),
+            "error": Mapped(Stop.ERROR, "retryable: the engine failed", "vllm v1/engine/__init__.py"),
+            "repetition": Mapped(Stop.ERROR, "fatal: the output repeats itself", "vllm v1/engine/__init__.py"),
+        },
+        reasoning_under_cap=True, cap_source="max_tokens counts every token that is generated",
+        prefill=Prefill.CONTINUE_FINAL_MESSAGE, echoes=False,
+        lies=("says tool_calls over a call that max_tokens cut (vLLM #53269, #9053, #58228)",
+              "may turn a cut call into arguments {} (vLLM PR#46303)",
+              "may leave the markup of a call in the text of a whole answer (vLLM #47903)"),
+    ),
+    Profile(
+        "sglang", (CHAT, RESPONSES), body=(mark("choices", 0, "matched_stop"),),
+        reasoning_under_cap=True, cap_source="max_new_tokens counts every token that is generated",
+        lies=("leaves out index in calls (wire notes)", "reports errors as data frames under HTTP 200 (wire notes)"),
+    ),
+    Profile(
+        "dynamo", (CHAT, RESPONSES), hosts=("integrate.api.nvidia.com",), body=(mark("nvext"),), cap_source=_UNKNOWN,
+        lies=("said tool_calls over a cut call before PR#13791 (ai-dynamo/dynamo)",
+              "gave parallel calls the same index before PR#4723 (ai-dynamo/dynamo)"),
+    ),
+    Profile(
+        "tgi", (CHAT,), headers=("x-compute-type",),
+        body=(mark("system_fingerprint", like=r"^\d+\.\d+\.\d+[\w.-]*-(?:native|sha-)"),),
+        words=TGI_WORDS, reasoning_under_cap=True, cap_source="max_new_tokens counts every token that is generated",
+        lies=("tool_calls may be an object instead of a list (TGI #2794)", "the id of a call is empty (wire notes)"),
+    ),
+    Profile(
+        "mistral_rs", (CHAT, RESPONSES), body=(mark("usage", "avg_compl_tok_per_sec"),), cap_source=_UNKNOWN,
+    ),
+    Profile(
+        "ollama", (OLLAMA, CHAT, RESPONSES, MESSAGES), hosts=("ollama.com",), ports=(11434,),
+        body=(mark("system_fingerprint", like=r"^fp_ollama$"), mark("done")),
+        reasoning_under_cap=True, cap_source="num_predict counts every token that is generated",
+        lies=("length also means that num_ctx was full (TradingAgents#168)",
+              "an absent done_reason means that the runner lost its connection (ollama llm/server.go)",
+              "parallel calls have the same index 0 in chat completions (ollama#15457)"),
+    ),
+    Profile(
+        "lm_studio", (CHAT, RESPONSES), ports=(1234,), body=(mark("stats"),), cap_source="runs several engines",
+        lies=("ends without finish_reason when the context is full (vaadin/flow-components b88af58)",
+              "the id of a call is empty, or new in every piece (LM Studio#830)"),
+    ),
+)
+"""In this order; of several rows that fit equally well the first one counts."""
+
+GENERIC = Profile(
+    "generic", (CHAT, RESPONSES, MESSAGES, GEMINI, CONVERSE, OLLAMA), cap_source="an unknown server",
+)
+"""Speaks for every server without a row."""
