@@ -120,7 +120,7 @@ def explain(paths: Sequence[str], api: str | None, profile: str | None, policy: 
 @click.option("--set", "assignments", multiple=True, metavar="NAME=VALUE",
               help="A limit, such as continuation_max_attempts=5, or max_tokens; may be repeated.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document (loop-inspector/replay/1).")
-def replay(  # noqa: PLR0913 - one parameter an option
+def replay(
     paths: Sequence[str], api: str | None, profile: str | None, policy: str, assignments: Sequence[str], as_json: bool
 ) -> None:
     """Runs recorded turns again under other limits or another policy, beside the original."""

@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from inspector.pause import without_collector
 from inspector.sessions.values import Exchange, Link, Loaded, TurnRecord
 from inspector.sessions.values import Place as Recorded_Place
 from loop_core.classify import Judged, judge
+from loop_core.gate import Verdict, admit_all
 from loop_core.history import Ability
 from loop_core.limits import Limits
 from loop_core.loop import Plan, steps
@@ -51,6 +53,8 @@ class Case:
 
     loaded: Loaded
     judged: tuple[Judged, ...]
+    verdicts: tuple[tuple[Verdict, ...], ...]
+    """The gate's verdicts on the calls of each response, under the strict reading."""
     brought: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """Limits that session files were recorded under, by path."""
 
@@ -89,6 +93,7 @@ class Replay:
         return low
 
 
+@without_collector
 def open_case(loaded: Loaded) -> Case:
     """Judges every response once."""
     brought = {
@@ -96,7 +101,12 @@ def open_case(loaded: Loaded) -> Case:
         for given in loaded.inputs
         if any(act.kind == "limits" for act in given.acts)
     }
-    return Case(loaded, tuple(judge_exchange(exchange) for exchange in loaded.exchanges), brought)
+    judged = tuple(judge_exchange(exchange) for exchange in loaded.exchanges)
+    verdicts = tuple(
+        admit_all(exchange.response.tool_calls, reading, exchange.request.tools if exchange.request else ())
+        for exchange, reading in zip(loaded.exchanges, judged, strict=True)
+    )
+    return Case(loaded, judged, verdicts, brought)
 
 
 def limits_for(case: Case, path: str, settings: Settings) -> Limits:
@@ -126,6 +136,7 @@ def native_reading(exchange: Exchange) -> StopReason | None:
     return None
 
 
+@without_collector
 def replay(case: Case, settings: Settings | None = None) -> Replay:
     """Runs every recorded turn under the settings."""
     settings = settings or Settings()

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
 from loop_core import schema
-from loop_core.arguments import Shape, parse
+from loop_core.arguments import Arguments, Shape, parse
 from loop_core.values import (
     ArgsForm,
     At,
@@ -63,8 +63,8 @@ class Case:
     request: Request | None
     speaker: Speaker | None
     native: StopReason | None
-    stop: StopReason
-    """The reason as tightened so far."""
+    calls: tuple[tuple[ToolCall, Arguments], ...]
+    """The calls whose arguments must be a JSON object, each with its reading; phantoms left out."""
 
     def tool(self, name: str) -> Tool | None:
         """The declaration of a tool, if the request is known and has it."""
@@ -85,7 +85,8 @@ class Correction(NamedTuple):
     cap_reached: bool = False
 
 
-Rule = Callable[[Case], Correction | None]
+Rule = Callable[[Case, StopReason], Correction | None]
+"""What was received and the reason as tightened so far -> a correction."""
 
 FINISHED = frozenset({Stop.END_TURN, Stop.TOOL_CALL})
 """The words that would let a loop go on or end in peace; only these can be tightened further."""
@@ -96,33 +97,33 @@ FAILING = frozenset({
 """What a native word must say to outrank the mapped one; an end, a call or an unknown word changes nothing."""
 
 
-def native_word(case: Case) -> Correction | None:
+def native_word(case: Case, stop: StopReason) -> Correction | None:
     """A router's native word, read through all tables, says that the answer was cut, filtered or failed."""
     native = case.native
-    if native is None or case.stop.normalized not in FINISHED:
+    if native is None or stop.normalized not in FINISHED:
         return None
     at = native.evidence[0].at if native.evidence else None
     if native.normalized not in FAILING:
         return Correction(None, None, at, f"{native.raw!r} changes nothing")
     return Correction(native.normalized, native.detail, at,
-                      f"the router says {case.stop.raw!r}, the provider behind it {native.raw!r}", Severity.ERROR)
+                      f"the router says {stop.raw!r}, the provider behind it {native.raw!r}", Severity.ERROR)
 
 
-def cut_arguments(case: Case) -> Correction | None:
+def cut_arguments(case: Case, stop: StopReason) -> Correction | None:
     """Arguments end in the middle of their JSON, whatever the reason says (vLLM #58228, hermes-agent #7693)."""
-    if case.stop.normalized not in FINISHED:
+    if stop.normalized not in FINISHED:
         return None
-    for call in json_calls(case.response):
-        if parse(call.arguments).shape is Shape.CUT:
+    for call, reading in case.calls:
+        if reading.shape is Shape.CUT:
             return Correction(Stop.MAX_TOKENS, None, call.at,
-                              f"the arguments of {call.name} are cut, though the reason is {case.stop.raw!r}",
+                              f"the arguments of {call.name} are cut, though the reason is {stop.raw!r}",
                               Severity.ERROR)
     return None
 
 
-def open_call(case: Case) -> Correction | None:
+def open_call(case: Case, stop: StopReason) -> Correction | None:
     """A call was begun and never closed, though the response says that it ended."""
-    if case.stop.normalized not in FINISHED:
+    if stop.normalized not in FINISHED:
         return None
     for call in case.response.tool_calls:
         if not call.closed and not is_phantom(call):
@@ -130,24 +131,23 @@ def open_call(case: Case) -> Correction | None:
     return None
 
 
-def invalid_arguments(case: Case) -> Correction | None:
+def invalid_arguments(case: Case, stop: StopReason) -> Correction | None:
     """Arguments are no JSON object and no beginning of one."""
-    if case.stop.normalized not in FINISHED:
+    if stop.normalized not in FINISHED:
         return None
-    for call in json_calls(case.response):
-        reading = parse(call.arguments)
+    for call, reading in case.calls:
         if reading.shape in (Shape.INVALID, Shape.NOT_OBJECT):
             return Correction(Stop.MALFORMED_TOOL_CALL, None, call.at,
                               f"the arguments of {call.name} are invalid: {reading.problem}", Severity.ERROR)
     return None
 
 
-def empty_arguments(case: Case) -> Correction | None:
+def empty_arguments(case: Case, stop: StopReason) -> Correction | None:
     """Arguments are empty or absent where `{}` is not known to be meant (Zoo-Code #425: 24 of 24 were cut calls)."""
-    if case.stop.normalized not in FINISHED:
+    if stop.normalized not in FINISHED:
         return None
-    for call in json_calls(case.response):
-        shape = parse(call.arguments).shape
+    for call, reading in case.calls:
+        shape = reading.shape
         if shape in (Shape.EMPTY, Shape.ABSENT) and not means_nothing(call, case.tool(call.name)):
             return Correction(Stop.MALFORMED_TOOL_CALL, None, call.at,
                               f"the arguments of {call.name} are {shape.value}, and the tool is not known to need none",
@@ -155,7 +155,7 @@ def empty_arguments(case: Case) -> Correction | None:
     return None
 
 
-def usage_at_cap(case: Case) -> Correction | None:
+def usage_at_cap(case: Case, stop: StopReason) -> Correction | None:
     """As many tokens came as were allowed: proof where reasoning counts under the cap, a finding elsewhere."""
     cap = case.request.max_tokens if case.request else None
     usage = case.response.usage
@@ -164,25 +164,25 @@ def usage_at_cap(case: Case) -> Correction | None:
     if case.response.other_choices or (case.request is not None and case.request.n > 1):
         return None  # the usage is the sum over all choices, the cap is for each
     seen = f"{usage.output_tokens:,} of {cap:,} output tokens"
-    if case.stop.normalized is Stop.INTERRUPTED:
+    if stop.normalized is Stop.INTERRUPTED:
         return Correction(None, None, None, seen, cap_reached=True)
-    if case.stop.normalized not in FINISHED:
+    if stop.normalized not in FINISHED:
         return None
     if case.speaker is not None and case.speaker.reasoning_under_cap:
-        said = f"{seen}, though the reason is {case.stop.raw!r}"
+        said = f"{seen}, though the reason is {stop.raw!r}"
         return Correction(Stop.MAX_TOKENS, None, None, said, Severity.ERROR)
     return Correction(None, None, None, f"{seen}; here reasoning may not count under the cap", Severity.WARNING)
 
 
-def context_full(case: Case) -> Correction | None:
+def context_full(case: Case, stop: StopReason) -> Correction | None:
     """The context is full, not the budget: a continuation cannot succeed."""
-    if case.stop.normalized not in FINISHED | {Stop.MAX_TOKENS}:
+    if stop.normalized not in FINISHED | {Stop.MAX_TOKENS}:
         return None
     if case.response.native.get("truncated") == "true":
         return Correction(Stop.CONTEXT_WINDOW_EXCEEDED, "server", None, "the server says truncated: true")
     size = case.speaker.context_size if case.speaker else None
     usage = case.response.usage
-    if size is None or usage is None or case.stop.normalized is not Stop.MAX_TOKENS:
+    if size is None or usage is None or stop.normalized is not Stop.MAX_TOKENS:
         return None
     used = (usage.input_tokens or 0) + (usage.output_tokens or 0)
     if used < size:
@@ -212,8 +212,9 @@ def judge(
     stop = response.stop_reason
     findings: list[Finding] = []
     cap_reached = False
+    case = Case(response, request, speaker, native, _readings(response))
     for name, rule in RULES:
-        correction = rule(Case(response, request, speaker, native, stop))
+        correction = rule(case, stop)
         if correction is None:
             continue
         cap_reached = cap_reached or correction.cap_reached
@@ -252,9 +253,12 @@ def remarks(response: ChatResponse, stop: StopReason) -> list[Finding]:
     return found
 
 
-def json_calls(response: ChatResponse) -> list[ToolCall]:
-    """The calls whose arguments must be a JSON object; a phantom (no name, no arguments) is none."""
-    return [call for call in response.tool_calls if call.kind is CallKind.FUNCTION and not is_phantom(call)]
+def _readings(response: ChatResponse) -> tuple[tuple[ToolCall, Arguments], ...]:
+    return tuple(
+        (call, parse(call.arguments))
+        for call in response.tool_calls
+        if call.kind is CallKind.FUNCTION and not is_phantom(call)
+    )
 
 
 def means_nothing(call: ToolCall, tool: Tool | None) -> bool:

@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Any
 
 from loop_core import schema
-from loop_core.arguments import Shape, parse
+from loop_core.arguments import Arguments, Shape, parse
 from loop_core.classify import Judged, is_phantom, means_nothing
 from loop_core.values import CallKind, Stop, Tool, ToolCall
 
@@ -63,7 +63,8 @@ def admit(call: ToolCall, judged: Judged, tool: Tool | None = None) -> Verdict:
     if is_phantom(call):
         return Verdict(call, Admission.HELD, "gate.phantom", "the call has neither a name nor arguments")
     reason = Stop.MAX_TOKENS if judged.cap_reached else judged.stop.normalized  # seed 001: a budget cut without a word
-    shape_problem = _incomplete(call, tool)
+    reading = parse(call.arguments)
+    shape_problem = _incomplete(call, reading, tool)
     if shape_problem is not None:
         why = f"{shape_problem}; {REMEDY}" if reason is Stop.MAX_TOKENS else shape_problem
         return Verdict(call, Admission.HELD, "gate.incomplete", why)
@@ -72,7 +73,7 @@ def admit(call: ToolCall, judged: Judged, tool: Tool | None = None) -> Verdict:
     if call.kind is CallKind.CUSTOM:
         return Verdict(call, Admission.READY, "gate.ready", "closed, and the response ended cleanly",
                        arguments=call.arguments or "")
-    value = parse(call.arguments).value or {}
+    value = reading.value or {}
     problems = schema.problems(tool, value)
     if problems:
         return Verdict(call, Admission.REJECTED, "gate.schema", "; ".join(problems), problems=problems)
@@ -82,6 +83,8 @@ def admit(call: ToolCall, judged: Judged, tool: Tool | None = None) -> Verdict:
 
 def admit_all(calls: Sequence[ToolCall], judged: Judged, tools: Sequence[Tool] = ()) -> tuple[Verdict, ...]:
     """The verdicts on a batch: one held call holds its siblings; a rejected one does not."""
+    if not calls:
+        return ()
     known = {tool.name: tool for tool in tools}
     verdicts = [admit(call, judged, known.get(call.name)) for call in calls]
     blocking = next((v for v in verdicts if v.admission is Admission.HELD and v.rule != "gate.phantom"), None)
@@ -94,25 +97,23 @@ def admit_all(calls: Sequence[ToolCall], judged: Judged, tools: Sequence[Tool] =
     )
 
 
-def _incomplete(call: ToolCall, tool: Tool | None) -> str | None:
+def _incomplete(call: ToolCall, reading: Arguments, tool: Tool | None) -> str | None:
     if not call.closed:
-        return f"the call was never closed ({_stopped(call)})" if call.kind is CallKind.FUNCTION else "never closed"
+        return f"the call was never closed ({_stopped(reading)})" if call.kind is CallKind.FUNCTION else "never closed"
     if not call.name:
         return "the call has no name"
     if call.kind is CallKind.CUSTOM:
         return "no input was sent" if call.arguments is None else None
-    reading = parse(call.arguments)
     if reading.shape is Shape.COMPLETE:
         return None
     if reading.shape in (Shape.EMPTY, Shape.ABSENT):
         if means_nothing(call, tool):
             return None
         return f"{reading.problem}, and the tool is not known to need none"
-    return _stopped(call)
+    return _stopped(reading)
 
 
-def _stopped(call: ToolCall) -> str:
-    reading = parse(call.arguments)
+def _stopped(reading: Arguments) -> str:
     if reading.shape is Shape.COMPLETE:
         return "its arguments parse"
     if reading.shape in (Shape.EMPTY, Shape.ABSENT):

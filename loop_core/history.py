@@ -65,18 +65,12 @@ def assistant(
         if type(part) is ToolCall and part.kind is not CallKind.SERVER:
             if id(part) in kept:
                 parts.append(_with_arguments(part))
-        elif type(part) is TextPart:
-            if part.text:
-                parts.append(part)
-        elif whole or (type(part) is ReasoningPart and part.text):
+        elif type(part) is TextPart or whole or (type(part) is ReasoningPart and part.text):
             parts.append(part)
     said = text if text is not None else response.text or ""
     if said != (response.text or ""):
         parts = _saying(parts, said)
-    elif not said.strip():
-        parts = [part for part in parts if type(part) is not TextPart]  # strict backends refuse a blank text block
-    has_content = any(type(part) is not ReasoningPart for part in parts)
-    return Message(Role.ASSISTANT, tuple(parts)) if has_content else None
+    return _message(parts)
 
 
 def echo(response: ChatResponse, text: str | None = None) -> Message | None:
@@ -87,14 +81,26 @@ def echo(response: ChatResponse, text: str | None = None) -> Message | None:
     parts: list[MessagePart] = [p for p in response.parts if type(p) is not ToolCall or p.kind is CallKind.SERVER]
     if text is not None and text != (response.text or ""):
         parts = _saying(parts, text)
-    return Message(Role.ASSISTANT, tuple(parts)) if parts else None
+    return _message(parts)
+
+
+def _message(parts: Sequence[MessagePart]) -> Message | None:
+    """The parts as a message that strict backends take: a blank text block joins the text before it, or goes."""
+    kept: list[MessagePart] = []
+    for part in parts:
+        if type(part) is not TextPart or part.text.strip():
+            kept.append(part)
+        elif kept and type(before := kept[-1]) is TextPart:
+            kept[-1] = TextPart(before.text + part.text)
+    has_content = any(type(part) is not ReasoningPart for part in kept)
+    return Message(Role.ASSISTANT, tuple(kept)) if has_content else None
 
 
 def _saying(parts: Sequence[MessagePart], text: str) -> list[MessagePart]:
     """The parts with `text` for their own, behind the thinking that they begin with."""
     others = [part for part in parts if type(part) is not TextPart]
     place = next((i for i, part in enumerate(others) if type(part) is not ReasoningPart), len(others))
-    return [*others[:place], *([TextPart(text)] if text.strip() else []), *others[place:]]
+    return [*others[:place], TextPart(text), *others[place:]]
 
 
 def _with_arguments(call: ToolCall) -> ToolCall:

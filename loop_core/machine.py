@@ -18,7 +18,6 @@ Not pretty, and known: `AbortPartial` passes into `Complete` as seed 000 draws i
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import NamedTuple
 
 from loop_core import moves
@@ -28,7 +27,20 @@ from loop_core.history import Ability
 from loop_core.limits import Limits, Spent
 from loop_core.policy import STRICT, Dispatch, Policy, Signal
 from loop_core.seam import Method
-from loop_core.turn import Cancel, Effect, Event, NotRecorded, Place, Responded, Send, State, Tick, ToolsRun, Turn
+from loop_core.turn import (
+    Cancel,
+    Effect,
+    Event,
+    NotRecorded,
+    Place,
+    Responded,
+    Send,
+    State,
+    Tick,
+    ToolsRun,
+    Turn,
+    changed,
+)
 from loop_core.values import Request, Stop
 
 
@@ -114,10 +126,11 @@ def step(turn: Turn, event: Event) -> tuple[Turn, tuple[Effect, ...]]:
     if row is None:
         raise TransitionError(f"no transition from {turn.state} on {signal}")
     turn = moves.account(turn, event, signal)
-    moved = replace(turn, state=row.to, signal=signal)
-    if row.terminal is not None:
-        moved = replace(moved, outcome=row.to, terminal=row.terminal, notice=moves.notice(turn, signal, row.terminal))
-    return moves.entered(moved)
+    if row.terminal is None:
+        return moves.entered(changed(turn, state=row.to, signal=signal))
+    said = moves.notice(turn, signal, row.terminal)
+    ended = changed(turn, state=row.to, signal=signal, outcome=row.to, terminal=row.terminal, notice=said)
+    return moves.entered(ended)
 
 
 # -- signals ---------------------------------------------------------------------------------------------------------

@@ -27,6 +27,7 @@ from loop_core.turn import (
     State,
     ToolsRun,
     Turn,
+    changed,
 )
 from loop_core.values import Message, Role, Stop, TextPart
 
@@ -88,7 +89,7 @@ def received(turn: Turn, event: Responded) -> Turn:
     if sent is not None and method is not Method.PREFILL:
         told = (*told, *sent.added)  # what was sent stays sent: the history only grows
     seen = Evaluated(response, judged, verdicts, event.index, word)
-    return replace(turn, evaluated=seen, answers=answers, history=told)
+    return changed(turn, evaluated=seen, answers=answers, history=told)
 
 
 def account(turn: Turn, event: Event, signal: Signal) -> Turn:
@@ -124,8 +125,8 @@ def _account_response(turn: Turn, signal: Signal) -> Turn:
     if signal is Signal.TOOL_CALL:
         calls = tuple((v.call.name, v.call.arguments) for v in seen.verdicts)
         repeated = spent.identical + 1 if calls == turn.last_calls else 1
-        return replace(turn, spent=replace(spent, identical=repeated), last_calls=calls)
-    return replace(turn, spent=spent)
+        return changed(turn, spent=replace(spent, identical=repeated), last_calls=calls)
+    return turn if spent is turn.spent else changed(turn, spent=spent)
 
 
 def is_cut(turn: Turn) -> bool:
@@ -168,7 +169,7 @@ def _account_tools(turn: Turn, event: ToolsRun) -> Turn:
         tool_steps=turn.spent.tool_steps + 1,
         result_chars=turn.spent.result_chars + sum(len(r.text) for r in event.results),
     )
-    return replace(turn, history=(*turn.history, *messages, *event.steering), spent=spent)
+    return changed(turn, history=(*turn.history, *messages, *event.steering), spent=spent)
 
 
 # -- what a state does when it is entered ----------------------------------------------------------------------------
@@ -182,7 +183,7 @@ def entered(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
         spent = replace(turn.spent, requests=turn.spent.requests + 1)
         asked = turn.request
         send = Send(Place.REQUEST, spent.tool_steps, Method.FIRST, (), asked.max_tokens, asked.tool_choice)
-        return replace(turn, spent=spent, sent=send, answers=(*turn.answers, ())), (send,)
+        return changed(turn, spent=spent, sent=send, answers=(*turn.answers, ())), (send,)
     if turn.state is State.REQUEST_CONTINUATION:
         return _enter_continuation(turn)
     if turn.state is State.REQUEST_TOOL_REPAIR:
@@ -202,7 +203,7 @@ def _enter_tools(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
     calls = turn.evaluated.verdicts
     if turn.policy.dispatch is Dispatch.READY:
         calls = tuple(v for v in calls if v.admission is not Admission.HELD)  # a phantom gets no result
-    return replace(turn, repairing=False, broken=()), (RunTools(calls),)
+    return changed(turn, repairing=False, broken=()), (RunTools(calls),)
 
 
 def _enter_continuation(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
@@ -230,7 +231,7 @@ def _enter_continuation(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
         said = Message(Role.ASSISTANT, (TextPart(text),))
         asked = history.hint(anchor, turn.ability.system_hint)
         send = Send(Place.CONTINUATION, ordinal, method, (said, asked), cap, choice, anchor=anchor)
-    return replace(turn, spent=spent, sent=send), (send,)
+    return changed(turn, spent=spent, sent=send), (send,)
 
 
 def _enter_repair(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
@@ -243,20 +244,20 @@ def _enter_repair(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
     choice = f"tool:{names.pop()}" if len(names) == 1 else "any"
     cap = turn.sent.max_tokens if turn.sent else None
     send = Send(Place.REPAIR, spent.repairs, Method.REPAIR, added, cap, tool_choice=choice)
-    return replace(turn, spent=spent, sent=send, repairing=True, broken=verdicts), (send,)
+    return changed(turn, spent=spent, sent=send, repairing=True, broken=verdicts), (send,)
 
 
 def _enter_resume(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
     seen = turn.evaluated
     if seen is None or tripped("resume", turn.limits, turn.spent, turn.token_cap) is not None:
-        return replace(turn, sent=None), ()  # the next tick leaves by the guard
+        return changed(turn, sent=None), ()  # the next tick leaves by the guard
     methods = {"token": Method.TOKEN, "poll": Method.POLL, "server": Method.POLL}
     method = methods.get(seen.judged.stop.detail or "", Method.ECHO)
     said = history.echo(seen.response, turn.tail) if method is Method.ECHO else None
     spent = replace(turn.spent, requests=turn.spent.requests + 1, resumes=turn.spent.resumes + 1)
     cap, choice = (turn.sent.max_tokens, turn.sent.tool_choice) if turn.sent else (None, None)
     send = Send(Place.RESUME, spent.resumes, method, (said,) if said else (), cap, choice)
-    return replace(turn, spent=spent, sent=send), (send,)
+    return changed(turn, spent=spent, sent=send), (send,)
 
 
 def concluded(turn: Turn) -> tuple[Message, ...]:

@@ -23,9 +23,7 @@ def problems(tool: Tool | None, value: Mapping[str, Any]) -> tuple[str, ...]:
 
     A tool without a schema, or with an unusable one, finds nothing wrong: `usable` tells the cases apart.
     """
-    if tool is None or tool.schema is None:
-        return ()
-    validator = _validator(_text(tool))
+    validator = _validator(tool) if tool is not None else None
     if validator is None:
         return ()
     return tuple(
@@ -36,7 +34,7 @@ def problems(tool: Tool | None, value: Mapping[str, Any]) -> tuple[str, ...]:
 
 def usable(tool: Tool | None) -> bool:
     """Whether the tool's schema is known and can be checked against."""
-    return tool is not None and tool.schema is not None and _validator(_text(tool)) is not None
+    return tool is not None and _validator(tool) is not None
 
 
 def requires_nothing(tool: Tool | None) -> bool:
@@ -89,23 +87,39 @@ def normalised(schema: Any) -> Any:
     return found
 
 
-def _text(tool: Tool) -> str:
-    schema = normalised(tool.schema) if tool.dialect == "openapi" else tool.schema
-    return json.dumps(schema, sort_keys=True, default=_plain)
+_COMPILED: dict[int, tuple[Mapping[str, Any], str, Any]] = {}
+"""Validators by the identity of the schema that they were compiled from, which is kept so that the identity holds."""
+_MOST = 512
 
 
-def _plain(value: Any) -> Any:
-    return dict(value) if isinstance(value, Mapping) else str(value)
+def _validator(tool: Tool) -> Any:
+    """The compiled schema of a tool; None where it cannot be used. A declaration is compiled once, not once a call."""
+    declared = tool.schema
+    if declared is None:
+        return None
+    known = _COMPILED.get(id(declared))
+    if known is not None and known[0] is declared and known[1] == tool.dialect:
+        return known[2]
+    plain = normalised(declared) if tool.dialect == "openapi" else declared
+    made = _compiled(json.dumps(plain, sort_keys=True, default=_plain))
+    if len(_COMPILED) >= _MOST:
+        _COMPILED.clear()
+    _COMPILED[id(declared)] = (declared, tool.dialect, made)
+    return made
 
 
 @lru_cache(maxsize=512)
-def _validator(text: str) -> Any:
+def _compiled(text: str) -> Any:
     import jsonschema_rs
 
     try:
         return jsonschema_rs.validator_for(json.loads(text), retriever=_refuse)
     except (ValueError, TypeError, jsonschema_rs.ReferencingError):  # its ValidationError is a ValueError
         return None
+
+
+def _plain(value: Any) -> Any:
+    return dict(value) if isinstance(value, Mapping) else str(value)
 
 
 def _refuse(uri: str) -> Any:

@@ -5,8 +5,10 @@ Values only. `machine` moves them, `moves` says what a move costs and does; driv
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
+from operator import attrgetter
+from typing import Any
 
 from loop_core.classify import Judged
 from loop_core.gate import Admission, Verdict
@@ -197,3 +199,15 @@ class Turn:
         """The calls that the gate released in the response at hand."""
         seen = self.evaluated
         return tuple(v.call for v in seen.verdicts if v.admission is Admission.READY) if seen else ()
+
+
+_values = attrgetter(*(field.name for field in fields(Turn)))
+_place = {field.name: number for number, field in enumerate(fields(Turn))}
+
+
+def changed(turn: Turn, **changes: Any) -> Turn:
+    """`dataclasses.replace` for a turn, at half its cost: a replay makes several for every step."""
+    values = list(_values(turn))
+    for name, value in changes.items():
+        values[_place[name]] = value
+    return Turn(*values)

@@ -10,8 +10,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from inspector.pause import without_collector
 from inspector.replay import Replay, TurnRun
-from inspector.report.findings import Noted, collect, verdicts_of
+from inspector.report.findings import Noted, collect
 from inspector.report.verdict import ROWS, TurnVerdict, judge_turn
 from inspector.sessions.values import Exchange, Input, Link
 from loop_core.classify import Judged
@@ -110,6 +111,7 @@ class View:
         return self.turns[self.replay.turn_at(step)]
 
 
+@without_collector
 def view(replay: Replay) -> View:
     """The view model of a replay."""
     noted = collect(replay)
@@ -143,7 +145,7 @@ def _responses(replay: Replay, run: TurnRun, last: bool) -> dict[int, ResponseFa
         after = steps[index + 1] if index + 1 < run.end else steps[index]
         segments = steps[index].turn.answers[-1]
         found[link.index] = ResponseFacts(
-            link.index, case.loaded.exchanges[link.index], case.judged[link.index], verdicts_of(case, link.index), link,
+            link.index, case.loaded.exchanges[link.index], case.judged[link.index], case.verdicts[link.index], link,
             run.record.id, max(1, len(segments)), after.state if after.came_from is State.EVALUATE_STOP else None,
             _next(links, position, last), index,
         )

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from inspector.replay import Case, Replay, TurnRun, results_in
 from inspector.sessions.values import Link, Place
 from loop_core.classify import is_phantom
-from loop_core.gate import Admission, Verdict, admit_all
+from loop_core.gate import Admission, Verdict
 from loop_core.turn import State
 from loop_core.values import At, Finding, Part, Severity, Stop, ToolResultPart
 
@@ -27,13 +27,6 @@ class Noted:
     finding: Finding
     response: int | None = None
     turn: str | None = None
-
-
-def verdicts_of(case: Case, index: int) -> tuple[Verdict, ...]:
-    """The gate's verdicts on one recorded response, under the strict reading."""
-    exchange = case.loaded.exchanges[index]
-    tools = exchange.request.tools if exchange.request else ()
-    return admit_all(exchange.response.tool_calls, case.judged[index], tools)
 
 
 def held(verdicts: Iterable[Verdict]) -> list[Verdict]:
@@ -86,7 +79,7 @@ def _ran(case: Case, link: Link, following: Link, turn: str) -> Iterable[Noted]:
     if following.place is not Place.TOOL_RESULT:
         return
     results = results_in(case.loaded.exchanges[following.index])
-    for position, verdict in enumerate(held(verdicts_of(case, link.index))):
+    for position, verdict in enumerate(held(case.verdicts[link.index])):
         answer = _result_for(verdict, position, results)
         if answer is None:
             continue

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from inspector.replay import Replay, TurnRun
-from inspector.report.findings import CUT_WORDS, Noted, held, verdicts_of
+from inspector.report.findings import CUT_WORDS, Noted, held
 from inspector.sessions.values import Exchange
 from loop_core.arguments import parse
 from loop_core.classify import Judged
@@ -211,7 +211,7 @@ def judge_turn(replay: Replay, turn: TurnRun, noted: Sequence[Noted]) -> TurnVer
     """The verdict on a turn; `noted` are the findings of that turn."""
     case = replay.case
     rules = frozenset(note.finding.rule for note in noted)
-    calls = tuple((link.index, v) for link in turn.record.links for v in held(verdicts_of(case, link.index)))
+    calls = tuple((link.index, v) for link in turn.record.links for v in held(case.verdicts[link.index]))
     look = Look(replay, turn, rules, calls, _deciding(replay, turn, rules, calls))
     rank, row = next((rank, row) for rank, row in enumerate(ROWS) if row.holds(look))
     return TurnVerdict(turn.record.id, rank, row.word, row.glyph, row.ascii, row.severity, row.say(look), row.advise(look))

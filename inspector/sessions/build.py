@@ -57,7 +57,8 @@ def build(raw: Raw, path: str, options: Options) -> Exchange | Refused:
             )
         except DecodeError as why:
             return Refused(f"no {api} response: {why}", undecodable=True)
-        if raw.api is None and options.api is None and _says_nothing(response, request):
+        free = raw.api is None and options.api is None
+        if free and _says_nothing(response, request) and traffic.by_content(body) is None:
             return Refused(f"no LLM traffic: {raw.method} {traffic.path_of(url)} answers nothing that {api} knows")
     return Exchange(
         path,
@@ -133,16 +134,14 @@ def _profile(
     request: Request | None,
     options: Options,
 ) -> Chosen:
-    name = options.profile or raw.profile
-    try:
-        profile = named(name) if name is not None else None
-    except CallerError:
-        if options.profile is not None:
-            raise
-        profile = None  # recorded by a program that knows more profiles
-    if profile is not None and (not profile.apis or api in profile.apis):
-        return Chosen(profile, (Evidence("profile.option" if options.profile else "profile.recorded", note=profile.name),))
-    return choose(api, url, headers, body, request.model if request else None)
+    name, model = options.profile or raw.profile, request.model if request else None
+    if name is not None:
+        try:
+            return named(name, api, model)
+        except CallerError:
+            if options.profile is not None:
+                raise  # a recorded one that is unknown here was written by a program that knows more
+    return choose(api, url, headers, body, model)
 
 
 def _not_recorded(raw: Raw, api: str, headers: tuple[tuple[str, str], ...], request: Request | None) -> ChatResponse:

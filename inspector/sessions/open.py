@@ -11,6 +11,7 @@ import os
 import stat
 from collections.abc import Iterator, Sequence
 
+from inspector.pause import without_collector
 from inspector.sessions.build import Refused, build
 from inspector.sessions.importers import HEAD, choose
 from inspector.sessions.raw import Options, Raw, Reading, Unreadable
@@ -26,6 +27,7 @@ _PASSED = frozenset({".git", ".hg", ".svn", "__pycache__", "node_modules", ".ven
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
+@without_collector
 def open_paths(
     paths: Sequence[str], *, api: str | None = None, profile: str | None = None, stdin: bytes | None = None
 ) -> Loaded:

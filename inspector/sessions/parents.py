@@ -9,20 +9,22 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from inspector.sessions.items import History, Item, Kind, Tree, response_calls, response_text, squeeze
 from inspector.sessions.traffic import host_of
 from inspector.sessions.values import Exchange
-from loop_core.values import ArgsForm, CallKind, Stop, ToolCall
+from loop_core.values import ArgsForm, CallKind, ReasoningPart, Stop, ToolCall
 
 _FINISHED = frozenset({Stop.END_TURN, Stop.TOOL_CALL, Stop.SAFETY_BLOCKED, Stop.PAUSED})
 _FAILED = frozenset({Stop.ERROR, Stop.INTERRUPTED, Stop.CANCELLED})
 _TELLING_ID = re.compile(r"(?=[A-Za-z]*[0-9])[A-Za-z0-9]{8,}|(?:[a-z]+[A-Z]+){3}")
 """An id without such a run (`0`, `call_1`, `functions.read:0`) does not name a call among several conversations."""
 _TELLING_TEXT = 16
+_END = 128
+"""Characters, white space left out, by which both ends of a long text are compared when its middle is not there."""
 
 
 @dataclass(slots=True, eq=False)
@@ -67,6 +69,16 @@ class Found(NamedTuple):
     why: str
 
 
+def _tokens(parts: Iterable[object]) -> set[str]:
+    """What a provider gives with one answer and with no other: signatures, encrypted reasoning, ids of items."""
+    found = set()
+    for part in parts:
+        if type(part) is ToolCall or type(part) is ReasoningPart:
+            data = part.data if type(part) is ReasoningPart else None
+            found.update(token for token in (part.signature, part.item_id, data) if token)
+    return found
+
+
 def seen(index: int, exchange: Exchange, history: History, when: float) -> Seen:
     """An exchange, with what threading asks of it."""
     response, request = exchange.response, exchange.request
@@ -91,43 +103,65 @@ class Index:
 
     def __init__(self, tree: Tree) -> None:
         self.tree = tree
-        self.requests: defaultdict[int, list[Seen]] = defaultdict(list)
         self.ids: defaultdict[str, list[Seen]] = defaultdict(list)
+        self._requests: defaultdict[tuple[object, ...], list[Seen]] = defaultdict(list)
+        self._tokens: defaultdict[tuple[object, ...], list[Seen]] = defaultdict(list)
+        self._unrecorded: defaultdict[int, list[Seen]] = defaultdict(list)
+        self._beginnings: defaultdict[tuple[int, str], list[Seen]] = defaultdict(list)
         self._chains: defaultdict[int, list[Seen]] = defaultdict(list)
-        self._answers: defaultdict[int, defaultdict[int, list[Seen]]] = defaultdict(lambda: defaultdict(list))
+        self._answers: defaultdict[int, list[tuple[str, Seen]]] = defaultdict(list)
+        self._keyed: defaultdict[int, tuple[int, dict[int, list[Seen]]]] = defaultdict(lambda: (0, {}))
         self._calls: defaultdict[tuple[str | None, ...], list[Seen]] = defaultdict(list)
 
     def add(self, one: Seen) -> None:
         """Makes an exchange findable."""
         history, response = one.history, one.exchange.response
-        self.requests[history.node].append(one)
+        self._requests[(history.node, *one.identity)].append(one)
         if response.id:
             self.ids[response.id].append(one)
-        if one.text.strip() or one.calls or one.paused:
-            self._answer(history.node, one.text, one)
+        if response.continuation_token:
+            self._tokens[(history.node, response.continuation_token, *one.identity)].append(one)
+        if not one.exchange.recorded:
+            self._unrecorded[history.node].append(one)
+        if one.text or one.calls or one.paused:
+            self._answers[history.node].append((one.text, one))
             if history.items and history.items[-1].kind is Kind.ASSISTANT:
-                self._answer(history.nodes[-2], history.items[-1].text + one.text, one)
+                self._answers[history.nodes[-2]].append((history.items[-1].text + one.text, one))
             if one.joined != one.text:
-                self._answer(one.base, one.joined, one)
+                self._answers[one.base].append((one.joined, one))
                 self._chains[one.base].append(one)
-        names = tuple(call.id for call in one.calls)
-        if _telling(names):
-            self._calls[names].append(one)
+        if one.calls:
+            names = tuple([call.id for call in one.calls])
+            if _telling(names):
+                self._calls[names].append(one)
 
-    def _answer(self, node: int, text: str, one: Seen) -> None:
+    def asked(self, node: int, identity: tuple[object, ...]) -> Sequence[Seen]:
+        """The exchanges that sent exactly this request, in order."""
+        return self._requests.get((node, *identity), ())
+
+    def with_token(self, node: int, identity: tuple[object, ...], token: str) -> Sequence[Seen]:
+        """The exchanges that sent exactly this request and were given this continuation token."""
+        return self._tokens.get((node, token, *identity), ())
+
+    def _at(self, node: int) -> dict[int, list[Seen]]:
+        """The answers that followed the history of a node, by their keys; made when they are first looked for."""
         answers = self._answers[node]
-        for key in self._keys(text, one.calls):
-            held = answers[key]
-            if not held or held[-1] is not one:
-                held.append(one)
+        done, keyed = self._keyed[node]
+        for text, one in answers[done:]:
+            for key in self._keys(text, one.calls):
+                held = keyed.setdefault(key, [])
+                if not held or held[-1] is not one:
+                    held.append(one)
+            self._beginnings[node, squeeze(text)[:_TELLING_TEXT]].append(one)
+        self._keyed[node] = (len(answers), keyed)
+        return keyed
 
     def _keys(self, text: str, calls: tuple[ToolCall, ...]) -> list[int]:
-        return [
-            self.tree.said(text, calls),
-            self.tree.said_loosely(text, calls),
-            self._calls_key(calls),
-            self._text_key(text),
-        ]
+        tree = self.tree
+        keys = [tree.said(text, calls)]
+        if calls:
+            keys += [tree.said_loosely(text, calls), self._calls_key(calls), self._text_key(text)]
+        return keys
 
     def _calls_key(self, calls: tuple[ToolCall, ...]) -> int:
         """The calls alone: by ids that tell, else by names and arguments."""
@@ -156,7 +190,7 @@ class Index:
         return None
 
     def _exact(self, item: Item, node: int) -> tuple[list[Seen], str] | None:
-        answers = self._answers[node]
+        answers = self._at(node)
         found = answers.get(item.key)
         if found:
             return found, "the history repeats its request and its answer"
@@ -186,24 +220,27 @@ class Index:
 
     def _related(self, item: Item, node: int) -> tuple[list[Seen], str] | None:
         """Exchanges that asked the same, where the history's answer is theirs continued, shortened, or not recorded."""
-        asked = self.requests.get(node)
-        if not asked:
-            return None
-        unrecorded = [one for one in asked if not one.exchange.recorded]
-        if unrecorded:
-            return unrecorded, "the history continues its request; what it answered was not recorded"
+        if node in self._unrecorded:
+            return self._unrecorded[node], "the history continues its request; what it answered was not recorded"
         said = squeeze(item.text)
-        if len(said) >= _TELLING_TEXT:
-            for one in reversed(self._chains.get(node, [])):  # joined by the client, its overlaps removed
-                if said.startswith(squeeze(one.joined)[:_TELLING_TEXT]) and said.endswith(
-                    squeeze(one.text)[-_TELLING_TEXT:]
-                ):
-                    return [one], "the history repeats its request, and the answers up to its own as one text"
-            for one in asked:
-                text = squeeze(one.text)
-                if len(text) >= _TELLING_TEXT and (said.startswith(text) if one.cut else text.startswith(said)):
-                    return [one], "the history repeats its request and part of its answer"
+        if len(said) < _TELLING_TEXT or node not in self._answers:
+            return None
+        for one in reversed(self._chains.get(node, [])):  # joined by the client, its overlaps removed
+            joined, last = squeeze(one.joined), squeeze(one.text)
+            if said.startswith(joined[:_TELLING_TEXT]) and said.endswith(last[-_TELLING_TEXT:]):
+                return [one], "the history repeats its request, and the answers up to its own as one text"
+        for one in self._beginnings.get((node, said[:_TELLING_TEXT]), ()):
+            text = squeeze(one.text)
+            if said.startswith(text) if one.cut else text.startswith(said):
+                return [one], "the history repeats its request and part of its answer"
+            same_ends = said[:_END] == text[:_END] and said[-_END:] == text[-_END:]
+            if len(said) > 2 * _END and same_ends and self._same_calls(one, item):
+                return [one], "the history repeats its request and its answer, the middle of a long text left out"
         return None
+
+    def _same_calls(self, one: Seen, item: Item) -> bool:
+        said = self.tree.said_loosely
+        return said("", one.calls) == said("", item.calls) and _same_ids(one.calls, item.calls)
 
 
 def _same_ids(answered: tuple[ToolCall, ...], repeated: tuple[ToolCall, ...]) -> bool:
@@ -221,10 +258,14 @@ def _telling(names: tuple[str | None, ...]) -> bool:
     return bool(names) and all(name is not None and _TELLING_ID.search(name) is not None for name in names)
 
 
-def narrow(candidates: Sequence[Seen], child: Seen, ordered: bool) -> list[Seen]:
-    """The candidates that fit best: the same server, the same model and system text, and asked before the child was."""
-    left = list(candidates)
+def narrow(found: Found, child: Seen, ordered: bool) -> list[Seen]:
+    """The candidates that fit best: signatures, the same server, model and system text, and asked before the child was."""
+    left = list(found.candidates)
+    if len(left) == 1:
+        return left
+    repeated = _tokens(part for message in child.history.items[found.item].messages for part in message.parts)
     tests: list[Callable[[Seen], bool]] = [
+        lambda one: not repeated.isdisjoint(_tokens(one.exchange.response.parts)),
         lambda one: one.identity[:2] == child.identity[:2],
         lambda one: one.identity[2] == child.identity[2],
         lambda one: one.identity[3] == child.identity[3],

@@ -108,7 +108,7 @@ _NAME_MARKS = (
 )
 _HISTORY = frozenset({"messages", "contents", "input", "system", "instructions", "systemInstruction", "prompt"})
 
-MARKS: tuple[str, ...] = ("sk-", "Bearer ", "AIza", "AKIA", "ghp_", "xox")
+MARKS: tuple[str, ...] = ("sk-", "Bearer ", "AIza", "AKIA", "ghp_")
 """What the cheap test looks for; `SHAPES` decides."""
 _MARK_BYTES = tuple(mark.encode() for mark in MARKS)
 
@@ -116,9 +116,9 @@ SHAPES = re.compile(
     rb"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))(?:"
     rb"(sk-(?:ant-|proj-|or-)?)(?=[A-Za-z0-9_-]*[A-Za-z0-9]{20})[A-Za-z0-9_-]{20,}|"
     rb"(Bearer )(?=[A-Za-z._~+/=-]*[0-9])[A-Za-z0-9._~+/=-]{20,}|"
-    rb"(AIza)[A-Za-z0-9_-]{30,}|(AKIA)[A-Z0-9]{16}(?![A-Za-z0-9])|(ghp_)[A-Za-z0-9]{30,}|(xox[abprs]-)[A-Za-z0-9-]{16,})"
+    rb"(AIza)[A-Za-z0-9_-]{30,}|(AKIA)[A-Z0-9]{16}(?![A-Za-z0-9])|(ghp_)[A-Za-z0-9]{30,})"
 )
-"""Well-known keys (OpenAI, Anthropic, OpenRouter, Google, AWS, GitHub, Slack) and bearer tokens, wherever they stand.
+"""Well-known keys (OpenAI, Anthropic, OpenRouter, Google, AWS, GitHub) and bearer tokens, wherever they stand.
 
 The group is what stays readable of each.
 """

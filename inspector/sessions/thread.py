@@ -38,6 +38,10 @@ def thread(exchanges: Sequence[Exchange], groups: Sequence[Sequence[int]]) -> tu
     return tuple(conversations)
 
 
+_SHOWN = 64
+"""Of more exchanges that fit equally well only so many are named."""
+
+
 @dataclass(slots=True, eq=False)
 class _Turn:
     conversation: object
@@ -98,11 +102,11 @@ class _Threader:
         if found is None:
             return self._after_failure(one) or _Step(place(tail_of(one.history), None))
         direct = found.item == last_answer(one.history)
-        left = narrow(found.candidates, one, self.ordered)
+        left = narrow(found, one, self.ordered)
         tail = tail_of(one.history)
         if len(left) > 1:
             why = f"{len(left)} exchanges could be its parent: {found.why}"
-            return _Step(Placed(place(tail, None).place, why), ambiguous=tuple(sorted(each.index for each in left)))
+            return _Step(Placed(place(tail, None).place, why), ambiguous=_indices(left))
         parent = left[0]
         placed = place(tail, parent if direct else None)
         gap = "" if direct else "; exchanges between the two were not recorded"
@@ -110,11 +114,12 @@ class _Threader:
 
     def _again(self, one: Seen) -> _Step | None:
         """The same request once more: a retry, a repair with a larger cap, a resumption; None where it is none of them."""
-        asked = [each for each in self.index.requests.get(one.history.node, ()) if each.identity == one.identity]
+        node, identity = one.history.node, one.identity
+        asked = self.index.asked(node, identity)
         if not asked:
             return None
         token = _token(one.exchange)
-        owners = [each for each in asked if token is not None and each.exchange.response.continuation_token == token]
+        owners = self.index.with_token(node, identity, token) if token is not None else ()
         if len(owners) == 1:
             return _Step(Placed(Place.RESUME, "the same request with the continuation token of the answer"), owners[0])
         last = asked[-1]
@@ -134,16 +139,14 @@ class _Threader:
         start = len(items)
         while start > 0 and items[start - 1].kind in (Kind.USER, Kind.SYSTEM):
             start -= 1
-            asked = [
-                each for each in self.index.requests.get(nodes[start], ()) if each.cut and each.identity == one.identity
-            ]
+            asked = [each for each in self.index.asked(nodes[start], one.identity)[-_SHOWN:] if each.cut]
             placed = place(items[start:], asked[0]) if asked else None
             if placed is not None and placed.place is not Place.REQUEST and start > 0:
                 if len(asked) == 1:
                     return _Step(Placed(placed.place, f"{placed.why}; the cut answer was left out"), asked[0])
                 return _Step(
                     Placed(Place.REQUEST, f"{len(asked)} cut exchanges could be its parent"),
-                    ambiguous=tuple(sorted(each.index for each in asked)),
+                    ambiguous=_indices(asked),
                 )
         return None
 
@@ -246,6 +249,10 @@ class _Threader:
         else:
             step = _Step(Placed(Place.REQUEST, "its request was not recorded"))
         self._seat(one, step)
+
+
+def _indices(candidates: Sequence[Seen]) -> tuple[int, ...]:
+    return tuple(sorted(each.index for each in candidates[:_SHOWN]))
 
 
 def _cap(one: Seen) -> int | None:

@@ -25,4 +25,6 @@ def unpack(data: bytes, coding: str = "") -> bytes | str:
         plain = stream.decompress(data, LIMIT)
     except zlib.error:
         return "its body is compressed and damaged"
+    if not plain and not stream.eof:
+        return "its body is compressed and damaged"
     return plain if not stream.unconsumed_tail else "its body is compressed and far too large"

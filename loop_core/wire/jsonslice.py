@@ -39,6 +39,9 @@ def slice_of(text: str, *path: str | int) -> str | None:
 
 def byte_span(body: bytes, base: int, *path: str | int) -> tuple[int, int] | None:
     """The same in bytes: `body` is one JSON text that begins at byte `base` of the whole body."""
+    found = _only_one(body, path)
+    if found is not None:
+        return base + found[0], base + found[1]
     if body.startswith(_BOM):
         body, base = body[len(_BOM) :], base + len(_BOM)
     text = body.decode("utf-8", "surrogateescape")  # every byte comes back, valid or not: places must not move
@@ -47,6 +50,25 @@ def byte_span(body: bytes, base: int, *path: str | int) -> tuple[int, int] | Non
         return None
     start = base + len(text[: span[0]].encode("utf-8", "surrogateescape"))
     return start, start + len(text[span[0] : span[1]].encode("utf-8", "surrogateescape"))
+
+
+_SHORT = re.compile(rb'\s*:\s*("[^"\\]*"|-?[0-9]+|null|true|false)(?=\s*[,}])')
+
+
+def _only_one(body: bytes, path: tuple[str | int, ...]) -> tuple[int, int] | None:
+    """The place of a short value whose key stands once in the whole text: no walk is needed to find it.
+
+    A key inside a string would have its quotes escaped, so it does not look like one.
+    """
+    key = path[-1] if path else 0
+    if not isinstance(key, str) or not key.isidentifier():
+        return None
+    quoted = b'"%s"' % key.encode()
+    first = body.find(quoted)
+    if first < 0 or body.find(quoted, first + 1) >= 0:
+        return None
+    value = _SHORT.match(body, first + len(quoted))
+    return value.span(1) if value else None
 
 
 def pointer(*path: str | int) -> str:

@@ -9,15 +9,15 @@ from __future__ import annotations
 import os
 import sys
 
-os.environ.setdefault("TEXTUAL_FPS", "120")  # as `inspector` does
+os.environ.setdefault("TEXTUAL_FPS", "120")  # as `inspector` does; it is read when Textual is imported
 
-from rich.segment import Segment  # noqa: E402 - the rate is read when Textual is imported
-from rich.style import Style  # noqa: E402
-from textual.app import App, ComposeResult  # noqa: E402
-from textual.geometry import Region, Size  # noqa: E402
-from textual.scroll_view import ScrollView  # noqa: E402
-from textual.strip import Strip  # noqa: E402
-from textual.widgets import Static  # noqa: E402
+from rich.segment import Segment
+from rich.style import Style
+from textual.app import App, ComposeResult
+from textual.geometry import Region, Size
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+from textual.widgets import Static
 
 
 class Empty(App[None]):

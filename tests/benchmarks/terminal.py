@@ -5,6 +5,7 @@ CPU is read from the process's own clock, so that work of others on the machine 
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import pty
@@ -28,7 +29,7 @@ QUESTIONS = {
 """What a program may ask its terminal, and what this one answers."""
 
 
-class Timeout(Exception):
+class NotShownError(Exception):
     """The program did not show what was waited for."""
 
 
@@ -52,10 +53,8 @@ class Terminal:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        try:
+        with contextlib.suppress(ProcessLookupError):
             os.kill(self._pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
         os.waitpid(self._pid, 0)
         os.close(self._fd)
         self._home.cleanup()
@@ -72,14 +71,14 @@ class Terminal:
             self._read(0.05)
             if pattern.search(self.shown):
                 return self.cpu()
-        raise Timeout(f"{marker!r} was not shown in {seconds} s; last: {self.shown[-300:]!r}")
+        raise NotShownError(f"{marker!r} was not shown in {seconds} s; last: {self.shown[-300:]!r}")
 
     def settle(self, quiet: float = 0.25, seconds: float = 60) -> None:
         """Reads until nothing has come for `quiet` seconds."""
         end = time.monotonic() + seconds
         while self._read(quiet):
             if time.monotonic() > end:
-                raise Timeout(f"still drawing after {seconds} s")
+                raise NotShownError(f"still drawing after {seconds} s")
 
     def press(self, key: str, times: int, quiet: float = 0.06) -> float:
         """CPU seconds of one press, each drawn before the next, the idle rate taken off."""
@@ -105,7 +104,7 @@ class Terminal:
         try:
             data = os.read(self._fd, 1 << 16)
         except OSError:  # the program has ended
-            raise Timeout(f"the program ended; last: {self.shown[-500:]!r}") from None
+            raise NotShownError(f"the program ended; last: {self.shown[-500:]!r}") from None
         for question, reply in QUESTIONS.items():
             if question in data:
                 os.write(self._fd, reply)

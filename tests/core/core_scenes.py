@@ -153,24 +153,20 @@ def check_requests(steps: Sequence[Step]) -> None:
             assert ends.role is Role.ASSISTANT
             assert ends.text == ends.text.rstrip(), "a prefill may not end with white space"
         else:
-            assert ends.role is not Role.ASSISTANT or ends in send.added, "the request must end with another's word"
-            assert ends.role is not Role.ASSISTANT or send.method is Method.ECHO
+            again = send.method is Method.BOOST and messages == before
+            echoed = send.method is Method.ECHO and bool(send.added)
+            assert ends.role is not Role.ASSISTANT or echoed or again, "a request ends with another's word"
         assert messages[: len(before)] == before, "the history only grows"
         before = messages[:-1] if send.method is Method.PREFILL else messages
     turn = steps[-1].turn
     if turn.ended:
         after = concluded(turn)
         check_history(after)
-        assert after[: len(before)] == before or not reached(steps), "the history only grows"
+        assert after[: len(before)] == before or not answered(steps), "the history only grows"
 
 
-def reached(steps: Sequence[Step]) -> bool:
+def answered(steps: Sequence[Step]) -> bool:
     """Whether the last request of the run was answered: only then is it part of the history."""
-    turn = steps[-1].turn
-    return turn.came_from_answer if hasattr(turn, "came_from_answer") else _answered(steps)
-
-
-def _answered(steps: Sequence[Step]) -> bool:
     for step in reversed(steps):
         if any(isinstance(effect, Send) for effect in step.effects):
             return False

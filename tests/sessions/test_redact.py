@@ -55,7 +55,6 @@ def test_urls(given, expected):
     ("AIzaSyA0123456789abcdefghijklmnopqrstuv", "AIza"),
     ("AKIAIOSFODNN7EXAMPLE", "AKIA"),
     ("ghp_0123456789abcdefghijklmnopqrstuvwxyz", "ghp_"),
-    ("xoxb-012345678901-abcdefABCDEF", "xoxb-"),
 ])
 def test_keys_of_known_shapes_are_masked_wherever_they_stand_and_keep_their_length(secret, kept):
     for before, after in (("use ", " now"), ('{"k":"', '"}'), ("line\\n", "\\n")):

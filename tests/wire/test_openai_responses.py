@@ -832,6 +832,9 @@ def test_the_official_sdk_reads_what_is_encoded() -> None:
         events = list(client.responses.create(model="m", input="x", stream=True))
         assert events[-1].type == "response.completed"
         assert events[-1].response.output_text == (first.text or "")
+        if all(type(part) is TextPart or getattr(part, "form", None) is ArgsForm.STRING for part in first.parts):
+            with client.responses.stream(model="m", input="x") as accumulating:
+                assert accumulating.get_final_response().output_text == (first.text or "")
         texts = "".join(event.delta for event in events if event.type == "response.output_text.delta")
         assert texts == (first.text or "")
         pieces = "".join(event.delta for event in events if event.type == "response.function_call_arguments.delta")

@@ -31,21 +31,25 @@ def edges() -> Edges:
 
 
 @cache
-def tree() -> tuple[tuple[str, State, tuple[State, ...]], ...]:
-    """The drawing: for each row its branches, the state, and the states that it leads back to.
-
-    A state hangs under the first state that leads to it, nearest to Request first.
-    """
-    under: dict[State, list[State]] = {state: [] for state in State}
-    drawn = {State.REQUEST}
+def parents() -> Mapping[State, State]:
+    """Each state but Request -> the state that it hangs under: the first that leads to it, nearest to Request first."""
+    found: dict[State, State] = {}
     queue = [State.REQUEST]
     while queue:
         state = queue.pop(0)
         for to in edges()[state]:
-            if to not in drawn:
-                drawn.add(to)
-                under[state].append(to)
+            if to not in found and to is not State.REQUEST:
+                found[to] = state
                 queue.append(to)
+    return found
+
+
+@cache
+def tree() -> tuple[tuple[str, State, tuple[State, ...]], ...]:
+    """The drawing: for each row its branches, the state, and the further states that it leads to."""
+    under: dict[State, list[State]] = {state: [] for state in State}
+    for state, parent in parents().items():
+        under[parent].append(state)
     rows: list[tuple[str, State, tuple[State, ...]]] = []
     _branch(State.REQUEST, "", "", under, rows)
     return tuple(rows)
@@ -87,9 +91,12 @@ def panel(step: Step, visited: Mapping[State, int], narrow: bool = True) -> list
 
 
 def _above(to: State, state: State) -> bool:
-    """Whether a state is drawn before another: then the way to it leads back."""
-    drawn = [each for _, each, _ in tree()]
-    return drawn.index(to) < drawn.index(state)
+    """Whether the drawing comes to `state` through `to`: then the way to it leads back."""
+    while state is not State.REQUEST:
+        state = parents()[state]
+        if state is to:
+            return True
+    return False
 
 
 def _mark(state: State, now: State, visited: Mapping[State, int]) -> tuple[str, Role]:

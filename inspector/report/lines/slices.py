@@ -6,6 +6,7 @@ characters as marks), so that a byte range of the body can be marked wherever it
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -27,6 +28,8 @@ class Slice(NamedTuple):
 
 
 Range = tuple[int, int]
+_ODD = re.compile(rb"[^\x20-\x7e]")
+"""A byte that may not take exactly one cell."""
 
 
 def shown(data: bytes) -> str:
@@ -95,7 +98,7 @@ class Slices:
             return len(self.rows(index, width, measure))
         piece = self.slices[position]
         hang = OFFSET + 1
-        if hang * 2 >= width or not piece.label.isascii() or not self.body[piece.start : piece.end].isascii():
+        if hang * 2 >= width or not piece.label.isascii() or _ODD.search(self.body, piece.start, piece.end):
             return len(self.rows(index, width, measure))
         size = hang + piece.indent + piece.end - piece.start + (len(piece.label) + 1 if piece.label else 0)
         return 1 if size <= width else 1 + -(-(size - width) // (width - hang))

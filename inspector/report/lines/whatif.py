@@ -16,6 +16,8 @@ from loop_core.turn import State
 
 CONTEXT = 2
 """Lines of unchanged text that are shown around a change."""
+SHARED_SHOWN = 120
+"""Characters of the shared beginning of a line that are shown."""
 SMALL = 2_000
 """Lines up to which two texts are compared line by line in full."""
 
@@ -172,7 +174,8 @@ def text_diff(old: str, new: str) -> list[Line]:
 def _extended(old: str, new: Sequence[str]) -> list[Line]:
     """One line that goes on: the shared beginning once, then what each side says."""
     same = shared(old, new[0])
-    lines: list[Line] = [(Span("  ", Role.RULE), said(new[0][:same], Role.DIM))]
+    before = new[0][:same] if same <= SHARED_SHOWN else f"…{new[0][same - SHARED_SHOWN : same]}"
+    lines: list[Line] = [(Span("  ", Role.RULE), said(before, Role.DIM))]
     if same < len(old):
         lines.append((Span("− ", Role.REMOVED), said(old[same:], Role.REMOVED)))
     if same < len(new[0]):

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from inspector.sessions import traffic
-from inspector.sessions.importers.peek import look, partial
+from inspector.sessions import lenient, traffic
+from inspector.sessions.importers.peek import look
 from inspector.sessions.raw import Options, Raw, Reading, Unreadable
 
 _EVENT_STARTS = (b"data:", b"event:", b"id:", b"retry:", b":")
@@ -35,7 +35,8 @@ class BodyImporter:
         api = options.api or found
         if api is None:
             raise Unreadable(_explain(data))
-        return Reading(raws=[Raw(0, api=api, body=data)])
+        error = None if traffic.is_event_stream(data) else lenient.utf8_error(data)
+        return Reading(raws=[Raw(0, api=api, body=data)], error=error)
 
 
 def _explain(data: bytes) -> str:
@@ -44,10 +45,10 @@ def _explain(data: bytes) -> str:
     text = look(data[: 1 << 16]).text
     if text[:1] not in (b"{", b"["):
         return "server-sent events of no API that is known: expected one of the known APIs, or `--api ID`"
-    value = partial(text)
-    if value is None:
-        return f"no valid JSON from its first bytes on: expected {_ANY}"
-    return _explain_json(value)
+    try:
+        return _explain_json(lenient.loads(data))
+    except ValueError as why:
+        return f"no valid JSON ({why}): expected {_ANY}"
 
 
 def _explain_json(value: Any) -> str:

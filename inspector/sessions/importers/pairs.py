@@ -38,6 +38,7 @@ BODIES = ("body_raw", "body", "json", "content", "text", "data")
 LISTS = ("interactions", "exchanges", "entries", "calls", "pairs", "records", "items", "logs", "requests")
 """Keys of an object that holds the list of pairs (`interactions`: JSON cassettes)."""
 
+_LAST = ", the last"
 _DECODER = json.JSONDecoder(strict=False)
 Path = tuple[str | int, ...]
 
@@ -63,25 +64,28 @@ class PairsImporter:
         text = lenient.mend(data.decode("utf-8", "replace").lstrip("\ufeff"))
         if "\ufffd" in text:
             reading.error = lenient.utf8_error(data)
+        broken = 0
         for entry, (piece, where) in enumerate(_pieces(text)):
             try:
                 value = lenient.loads(piece)
             except ValueError:
-                _broken(reading, entry, where, last=where.endswith("last"))
+                _broken(reading, entry, where)
+                broken += 1
                 continue
             raw = _pair(entry, value, piece, options, reading)
             if isinstance(raw, str):
                 reading.skipped.append(Skipped(entry, raw))
             else:
                 reading.raws.append(raw)
-        if not reading.raws and not reading.skipped:
-            raise Unreadable(reading.error or 'no request/response pair in it: expected {"request": …, "response": …}')
+        if not reading.raws and (broken == len(reading.skipped)):
+            where = f"no valid JSON ({reading.skipped[0].why.partition('(')[2]}" if broken else "no request/response pair in it"
+            raise Unreadable(reading.error or f'{where}: expected {{"request": …, "response": …}}')
         return reading
 
 
-def _broken(reading: Reading, entry: int, where: str, last: bool) -> None:
-    place = where.removesuffix(", the last")
-    if last:
+def _broken(reading: Reading, entry: int, where: str) -> None:
+    place = where.removesuffix(_LAST)
+    if place != where:
         reading.notices.append(f"{place} is cut: expected a complete JSON object; what stands before it was read")
     reading.skipped.append(Skipped(entry, f"no valid JSON ({place})"))
 
@@ -121,7 +125,7 @@ def _lines(text: str) -> Iterator[tuple[str, str]]:
     last = max((n for n, line in enumerate(lines) if line.strip()), default=0)
     for number, line in enumerate(lines):
         if line.strip():
-            yield line, f"line {number + 1}" + (", the last" if number == last else "")
+            yield line, f"line {number + 1}" + (_LAST if number == last else "")
 
 
 def _elements(text: str, opening: int) -> Iterator[tuple[str, str]]:
@@ -134,7 +138,7 @@ def _elements(text: str, opening: int) -> Iterator[tuple[str, str]]:
         try:
             end = _DECODER.raw_decode(text, position)[1]
         except (ValueError, RecursionError):
-            yield text[position:], f"the element at byte {len(text[:position].encode('utf-8', 'replace'))}, the last"
+            yield text[position:], f"the element at byte {len(text[:position].encode('utf-8', 'replace'))}{_LAST}"
             return
         yield text[position:end], f"the element at character {position}"
         position = end

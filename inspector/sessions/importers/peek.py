@@ -44,7 +44,10 @@ def partial(text: bytes) -> Any:
     try:
         return from_json(text, allow_partial="trailing-strings")
     except ValueError:
-        return None
+        try:
+            return from_json(text.decode("utf-8", "replace"), allow_partial="trailing-strings")
+        except ValueError:
+            return None
 
 
 def complete(text: bytes) -> bool:

@@ -53,10 +53,9 @@ class Decoder(base.Decoder):
         self._index: int | None = None  # of the candidate that is read
         self._others: set[int] = set()
         self._native: dict[str, str] = {}
-        self._token: str | None = None
+        self._token: tuple[str, At] | None = None  # the last checkpoint, and where it stood
         self._blocked: tuple[str, At] | None = None
         self._known_body = False  # a whole body that is one of ours, candidates or not
-        self._token_at: At | None = None
         self._span: tuple[int, int] | None = None  # of the event that is read; None for a whole body
 
     def on_event(self, event: Any, name: str | None, start: int, end: int) -> None:
@@ -107,7 +106,7 @@ class Decoder(base.Decoder):
             id=self._id,
             model=self._model,
             native=self._native,
-            continuation_token=self._token,
+            continuation_token=self._token[0] if self._token else None,
             saw_stop_reason=bool(self.raw),
             other_choices=len(self._others),
         )
@@ -185,7 +184,7 @@ class Decoder(base.Decoder):
             self._reason(reason, self.place(*path, key_of(candidate, "finishReason")))
         token = get(candidate, "continuationToken")
         if isinstance(token, str) and token:
-            self._token, self._token_at = token, self.place(*path, key_of(candidate, "continuationToken"))
+            self._token = token, self.place(*path, key_of(candidate, "continuationToken"))
         elif self.raw and self.mapped(self.raw, None).normalized is not Stop.PAUSED:
             self._token = None  # a checkpoint on the way to an end that needs none
 
@@ -216,7 +215,7 @@ class Decoder(base.Decoder):
             return StopReason(row.stop, self.raw, row.detail, (*before, Evidence(rule, at, word)))
         if self._token is not None and not self.raw:
             # The generator's own client resumes such a stream, dropped connections included (_extra_utils.py:806).
-            return StopReason(Stop.PAUSED, self.raw, "token", (Evidence(f"{API}.continuation_token", self._token_at),))
+            return StopReason(Stop.PAUSED, self.raw, "token", (Evidence(f"{API}.continuation_token", self._token[1]),))
         if self.raw is None and self._index is None and self._known_body:
             return StopReason(Stop.END_TURN, None, None, (Evidence(f"{API}.no_candidates", self.place()),))
         return stop

@@ -52,30 +52,26 @@ class Decoder(base.Decoder):
         self._ended = 0  # so many items were there when the last reason arrived
         self._usage: Usage | None = None
         self._model: str | None = None
-        self._lines = 0
+        self._first: tuple[int, int] | None = None  # where the first line stands
         self._done_at: At | None = None
         self._span = (0, 0)
 
     def on_event(self, event: Any, name: str | None, start: int, end: int) -> None:
         """One line. Nearly all of them carry one piece of text, or of thinking, and nothing new besides."""
-        self._lines += 1
-        kind = self._kind
-        if kind is not None and len(event) == 4 and "error" not in event:
-            try:
-                message = event["message"]
+        try:
+            message = event["message"]
+            if not event["done"] and len(event) == 4 and "role" in message and "error" not in event:
+                kind = self._kind
                 text = message[kind]
-                plain = (
-                    event["done"] is False
-                    and "role" in message
-                    and (len(message) == 2 or (len(message) == 3 and kind == "thinking" and message["content"] == ""))
-                    and type(text) is str
-                )
-            except (KeyError, TypeError):
-                plain = False
-            if plain:
-                self._append(text)
-                return
+                width = len(message)
+                if type(text) is str and (width == 2 or (width == 3 and kind == "thinking" and not message["content"])):
+                    self._append(text)
+                    return
+        except (KeyError, TypeError):
+            pass
         self._span = start, end
+        if self._first is None:
+            self._first = self._span
         self._read(event)
 
     def on_body(self, body: Any) -> None:
@@ -85,7 +81,7 @@ class Decoder(base.Decoder):
     def build(self) -> ChatResponse:
         """The response from what was read."""
         at = self.raw_at or self._done_at
-        if self._lines == 1 and (self._done_at is not None or self.error is not None):
+        if self._first == self._span and (self._done_at is not None or self.error is not None):
             self.streaming = False
             at = self._exact(at)
         self.saw_done = self._done_at is not None

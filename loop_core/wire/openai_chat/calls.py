@@ -6,7 +6,7 @@ A delta that names its call by a known index and nothing else goes straight ther
     index    id              name        the delta
     new      any or none     any         opens a call (`id` or name given)
     new      known           none        goes on with the call of that id (the server renumbers)
-    new      none            none        goes on with the only call; beside a complete one, or several, an orphan of its own
+    new      none            none        goes on with the only call; beside a complete one or several, an orphan
     known    none or same    none/same   goes on; a repetition of the whole call changes nothing
     known    none or same    other       opens a call if the one there has arguments, else a piece of the name
     known    other           none        goes on (OCI, LM Studio: a fresh id on every delta)

@@ -21,7 +21,7 @@ from loop_core.values import (
     TextPart,
     ToolCall,
 )
-from loop_core.wire.openai_chat.jsontext import Raw, dump
+from loop_core.wire.jsontext import Raw, dump, pieces
 from loop_core.wire.openai_chat.table import (
     API,
     BODY_WORDS,
@@ -265,13 +265,13 @@ def _deltas(response: ChatResponse, chunk: int) -> Iterator[dict[str, Any]]:
     yield from _reasoning_deltas(response, chunk)
     for part in response.parts:
         if type(part) is TextPart:
-            for piece in _pieces(part.text, chunk):
+            for piece in pieces(part.text, chunk):
                 yield {"content": piece}
         elif type(part) is OpaquePart:
             where, _, name = part.type.partition(".")
             block: Any = Raw(part.json)
             yield {"content": [block]} if where == "content" else {name: [block] if name in _LISTS else block}
-    for piece in _pieces(response.refusal or "", chunk):
+    for piece in pieces(response.refusal or "", chunk):
         yield {"refusal": piece}
     if _is_old(response):
         call = response.tool_calls[0]
@@ -285,11 +285,11 @@ def _deltas(response: ChatResponse, chunk: int) -> Iterator[dict[str, Any]]:
 
 def _reasoning_deltas(response: ChatResponse, chunk: int) -> Iterator[dict[str, Any]]:
     fields = _reasoning(response)
-    for piece in _pieces(fields.get("reasoning_content", ""), chunk):
+    for piece in pieces(fields.get("reasoning_content", ""), chunk):
         yield {"reasoning_content": piece}
     for detail in fields.get("reasoning_details", ()):
         key = "summary" if "summary" in detail else "text"
-        for piece in _pieces(detail.pop(key, ""), chunk):
+        for piece in pieces(detail.pop(key, ""), chunk):
             yield {"reasoning_details": [{"type": detail["type"], key: piece, "index": detail["index"]}]}
         if len(detail) > 2:
             yield {"reasoning_details": [detail]}
@@ -301,7 +301,7 @@ def _call_deltas(call: ToolCall, chunk: int) -> Iterator[dict[str, Any]]:
         return
     holder, key = ("custom", "input") if call.kind is CallKind.CUSTOM else ("function", "arguments")
     yield _call(call, {key: ""})
-    for piece in _pieces(call.arguments, chunk):
+    for piece in pieces(call.arguments, chunk):
         yield {holder: {key: piece}}
 
 
@@ -310,10 +310,5 @@ def _old_deltas(call: ToolCall, chunk: int) -> Iterator[dict[str, Any]]:
         yield {"name": call.name, **_arguments(call)}
         return
     yield {"name": call.name, "arguments": ""}
-    for piece in _pieces(call.arguments, chunk):
+    for piece in pieces(call.arguments, chunk):
         yield {"arguments": piece}
-
-
-def _pieces(text: str, chunk: int) -> Iterator[str]:
-    for start in range(0, len(text), chunk):
-        yield text[start : start + chunk]

@@ -42,7 +42,7 @@ FINISHED = frozenset({Stop.END_TURN, Stop.TOOL_CALL})
 CHOICE_WORDS: tuple[str, ...] = ("native_finish_reason", "stop_reason", "matched_stop")
 """Fields of a choice that say more about the end: OpenRouter and routers; vLLM; SGLang."""
 
-BODY_WORDS: tuple[str, ...] = ("truncated", "stop_type", "stopping_word")
+BODY_WORDS: tuple[str, ...] = ("truncated",)
 """The same beside the choices (llama.cpp: `truncated` says that the context was full)."""
 
 ERROR_WORDS: tuple[str, ...] = ("failed_generation",)

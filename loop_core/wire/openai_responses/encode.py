@@ -28,7 +28,6 @@ from loop_core.wire.jsontext import Raw, dump, pieces
 from loop_core.wire.openai_responses.items import closes
 from loop_core.wire.openai_responses.table import API, PENDING, TERMINAL_EVENTS
 
-
 Piece = ResponsePart | str
 """A part of a response; a bare string is its refusal."""
 JSONItem = dict[str, Any] | Raw

@@ -1,0 +1,47 @@
+"""Every message that the widgets send. State goes down by reactives, intent comes up by these; containers decide."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from textual.message import Message
+
+
+@dataclass
+class StepWanted(Message):
+    """The user wants to stand on this step."""
+
+    step: int
+
+    def can_replace(self, message: Message) -> bool:
+        """A held key sends many; only the last one matters."""
+        return isinstance(message, StepWanted)
+
+
+@dataclass
+class TabWanted(Message):
+    """The user wants to see this tab."""
+
+    tab: str
+
+
+@dataclass
+class RowOpened(Message):
+    """The user opened the row of a list."""
+
+    row: int
+
+
+@dataclass
+class KeyWanted(Message):
+    """The user clicked a key in the key bar."""
+
+    key: str
+
+
+@dataclass
+class RunWanted(Message):
+    """The user wants the recording run under these settings: name -> value as typed."""
+
+    assignments: Mapping[str, str]

@@ -1,0 +1,126 @@
+"""Paths to a session that can be shown, and the files that were opened before.
+
+Reads files and the list of recent ones; decides nothing about what is in them. The list is written only when files were
+opened by path, and a place that cannot be written is no reason to fail.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from inspector.branch import Branch
+from inspector.replay import Case, Settings, open_case, replay
+from inspector.report.facts import View, view
+from inspector.report.lines.outline import Outline
+from inspector.sessions import open_paths
+from loop_core.policy import named
+
+HEAVY = 4_000_000
+"""Bytes from which reading is done behind a screen that says so."""
+RECENT = 12
+STDIN = "-"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Run:
+    """One run of a session: the original, or a branch."""
+
+    name: str
+    view: View
+    outline: Outline
+    branch: Branch | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Opened:
+    """A session that can be shown."""
+
+    paths: tuple[str, ...]
+    case: Case
+    original: Run
+
+    @property
+    def errors(self) -> tuple[str, ...]:
+        """What could not be read, a line each."""
+        return tuple(given.error for given in self.case.loaded.inputs if given.error)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How paths are to be read and run."""
+
+    api: str | None = None
+    profile: str | None = None
+    policy: str = "strict"
+
+
+def load(paths: Sequence[str], reading: Reading) -> Opened:
+    """Reads, judges and runs.
+
+    Raises:
+        LoopError: an API, profile, policy or limit that does not exist.
+    """
+    stdin = sys.stdin.buffer.read() if STDIN in paths else None
+    loaded = open_paths(list(paths), api=reading.api, profile=reading.profile, stdin=stdin)
+    return opened(open_case(loaded), paths, reading.policy)
+
+
+def opened(case: Case, paths: Sequence[str], policy: str = "strict") -> Opened:
+    """A case as the screens want it."""
+    return Opened(tuple(paths), case, run_of("original", view(replay(case, Settings(policy=named(policy))))))
+
+
+def run_of(name: str, seen: View, made: Branch | None = None) -> Run:
+    """A run with its outline."""
+    return Run(name, seen, Outline(seen), made)
+
+
+def heavy(paths: Sequence[str]) -> bool:
+    """Whether reading these will take a moment."""
+    return any(_size(path) > HEAVY for path in paths)
+
+
+def _size(path: str) -> int:
+    try:
+        return HEAVY + 1 if os.path.isdir(path) else os.path.getsize(path)
+    except OSError:
+        return 0
+
+
+# -- recent files ----------------------------------------------------------------------------------------------------
+
+
+def state_file() -> Path:
+    """Where the list of recent files is kept."""
+    from platformdirs import user_state_path
+
+    return user_state_path("loop-inspector", appauthor=False) / "recent.json"
+
+
+def recent() -> list[str]:
+    """The files opened before that are still there, the last one first."""
+    try:
+        value = json.loads(state_file().read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return []
+    found = [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
+    return [path for path in found if os.path.exists(path)][:RECENT]
+
+
+def remember(paths: Sequence[str]) -> None:
+    """Puts paths at the head of the list, if it can be written."""
+    new = [os.path.abspath(path) for path in paths if path != STDIN]
+    if not new:
+        return
+    kept = [path for path in recent() if path not in new]
+    try:
+        target = state_file()
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(json.dumps([*new, *kept][:RECENT]), encoding="utf-8")
+    except OSError:
+        return

@@ -1,0 +1,384 @@
+"""The session screen: steps at the left, one question in the middle, the machine at the right; one pane where it is narrow.
+
+Owns which step, tab and run are looked at. Widgets get these by reactives and answer by messages.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.reactive import reactive
+from textual.screen import Screen
+
+from inspector.branch import branch, command, settings_of
+from inspector.report.lines import whatif
+from inspector.report.lines.outline import Outline
+from inspector.report.lines.sheet import Sheet
+from inspector.report.lines.wire import MODES
+from inspector.tui.messages import KeyWanted, RowOpened, RunWanted, StepWanted, TabWanted
+from inspector.tui.opening import Opened, Run, run_of
+from inspector.tui.sheets import TABS, Asked, Sheets
+from inspector.tui.widgets.keybar import KeyBar
+from inspector.tui.widgets.machine import MachinePanel
+from inspector.tui.widgets.spent import SpentPanel
+from inspector.tui.widgets.status import Status
+from inspector.tui.widgets.steps import StepList
+from inspector.tui.widgets.tabs import Tabs
+from inspector.tui.widgets.text_view import NOTHING, TextView
+from inspector.tui.widgets.verdict import Verdict
+
+NARROW, WIDE = 100, 120
+COPIED = 1_000_000
+"""Characters that are copied at most."""
+
+
+class SessionScreen(Screen[None]):
+    """One session under any number of runs."""
+
+    HORIZONTAL_BREAKPOINTS: ClassVar[list[tuple[int, str]] | None] = [(0, "-narrow"), (NARROW, "-medium"), (WIDE, "-wide")]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("space", "step(1)", "step", tooltip="The next step", id="step.forward"),
+        Binding("backspace", "step(-1)", "back", tooltip="The step before", id="step.back"),
+        Binding("}", "event(1)", "event", tooltip="The next cut, held call, limit or end in trouble", id="event.next"),
+        Binding("e", "limits", "limits", tooltip="Edit the limits and run again", id="limits"),
+        Binding("/", "search", "search", tooltip="Search in this view", id="search"),
+        Binding("b", "run(1)", "runs", tooltip="The next run: the original and its branches", id="run.next"),
+        Binding("v", "mode", "view", tooltip="Another form of this view: events, raw, hex, request; step or run", id="mode"),
+        Binding("y", "copy", "copy", tooltip="Copy what this view shows", id="copy"),
+        Binding("{", "event(-1)", "Event before", show=False, id="event.previous",
+                tooltip="The cut, held call, limit or end in trouble before"),
+        Binding("]", "turn(1)", "Next turn", show=False, tooltip="The first step of the next turn", id="turn.next"),
+        Binding("[", "turn(-1)", "Turn before", show=False, tooltip="The first step of the turn before", id="turn.previous"),
+        Binding(":", "jump", "Go to step", show=False, tooltip="Go to a step by its number", id="jump"),
+        Binding("n", "again(1)", "Next match", show=False, tooltip="The next match of the search", id="search.next"),
+        Binding("N", "again(-1)", "Match before", show=False, tooltip="The match before", id="search.previous"),
+        Binding("B", "run(-1)", "Run before", show=False, tooltip="The run before", id="run.previous"),
+        Binding("r", "rerun", "Run again", show=False, tooltip="Run again now with the limits of this run", id="rerun"),
+        Binding("Y", "copy_command", "Copy command", show=False, id="copy.command",
+                tooltip="Copy the command line that makes this run headless"),
+        Binding("w", "wrap", "Wrap", show=False, tooltip="Wrap long lines, or scroll sideways", id="wrap"),
+        Binding("z", "zoom", "Maximise", show=False, tooltip="This pane alone, or all of them", id="zoom"),
+        *(Binding(tab.key, f"tab('{tab.name}')", tab.title, show=False, tooltip=tab.about, id=f"tab.{tab.name}")
+          for tab in TABS),
+        Binding("tab", "other_pane", "Other pane", show=False, tooltip="To the other pane", id="pane"),
+    ]
+
+    outline: reactive[Outline | None] = reactive(None, init=False)
+    step: reactive[int] = reactive(0, init=False)
+    tab: reactive[str] = reactive("merged", init=False)
+    """The tab whose sheet is shown."""
+    open_tab: reactive[str] = reactive("merged", init=False)
+    """The tab that is marked: `steps` where the list is a tab of its own and open."""
+    sheet: reactive[Sheet] = reactive(NOTHING, init=False)
+    listing: reactive[bool] = reactive(False, init=False)
+    """Whether the step list is open as a tab, where there is no room beside the text."""
+    narrow: reactive[bool] = reactive(False, init=False)
+    note: reactive[str] = reactive("", init=False)
+
+    def __init__(self, opened: Opened) -> None:
+        super().__init__()
+        self.opened = opened
+        self.runs: list[Run] = [opened.original]
+        self.current = 0
+        self.wire_mode = MODES[0]
+        self.against = "step"
+        self._sheets = Sheets()
+        self._needle = ""
+        self.set_reactive(SessionScreen.outline, opened.original.outline)
+
+    @property
+    def run(self) -> Run:
+        """The run that is shown."""
+        return self.runs[self.current]
+
+    # -- layout --------------------------------------------------------------------------------------------------
+
+    def compose(self) -> ComposeResult:
+        """The panes; which of them are seen is the stylesheet's."""
+        verdict = Verdict(id="verdict")
+        verdict.set_reactive(Verdict.view, self.run.view)
+        verdict.set_reactive(Verdict.paths, self.opened.paths)
+        yield verdict
+        with Horizontal(id="body"):
+            yield StepList(id="steps").data_bind(SessionScreen.outline, SessionScreen.step)
+            with Vertical(id="middle"):
+                yield Tabs(id="tabs").data_bind(
+                    SessionScreen.outline, SessionScreen.step, tab=SessionScreen.open_tab, steps=SessionScreen.narrow)
+                yield TextView(id="text").data_bind(SessionScreen.sheet)
+            with Vertical(id="side"):
+                yield MachinePanel(id="machine").data_bind(SessionScreen.outline, SessionScreen.step)
+                yield SpentPanel(id="spent").data_bind(SessionScreen.outline, SessionScreen.step)
+        yield Status(id="status").data_bind(SessionScreen.outline, SessionScreen.step)
+        yield KeyBar(id="keys").data_bind(SessionScreen.note)
+
+    def on_mount(self) -> None:
+        """Opens on the first step, the list in hand where it is seen."""
+        self._show()
+        self._fit(self.app.size.width)
+
+    def on_resize(self) -> None:
+        """One pane or several."""
+        self._fit(self.size.width)
+
+    def _fit(self, width: int) -> None:
+        self.narrow = width < NARROW
+        self._mark_tab()
+        self._focus_pane()
+
+    def _focus_pane(self) -> None:
+        steps, text = self.query_one(StepList), self.query_one(TextView)
+        if self.narrow:
+            wanted = steps if self.listing else text
+        else:
+            wanted = text if text.has_focus else steps
+        if not wanted.has_focus:
+            wanted.focus(scroll_visible=False)
+
+    def _mark_tab(self) -> None:
+        self.open_tab = "steps" if self.narrow and self.listing else self.tab
+        self.set_class(self.narrow and self.listing, "-listing")
+
+    # -- what is shown -------------------------------------------------------------------------------------------
+
+    def _show(self) -> None:
+        if self.outline is not None:
+            self.sheet = self._sheets.at(
+                Asked(self.tab, self.outline, self.step, self.wire_mode, self.against, self.run.branch))
+
+    def watch_step(self) -> None:
+        """Another step: another sheet, perhaps."""
+        self._show()
+
+    def watch_tab(self) -> None:
+        """Another tab."""
+        self._mark_tab()
+        self._show()
+
+    def _go(self, step: int | None, otherwise: str) -> None:
+        if step is None:
+            self.note = otherwise
+        elif self.run.view.steps:
+            self.step = min(max(step, 0), len(self.run.view.steps) - 1)
+
+    # -- messages ------------------------------------------------------------------------------------------------
+
+    @on(StepWanted)
+    def _step_wanted(self, message: StepWanted) -> None:
+        self._go(message.step, "")
+
+    @on(TabWanted)
+    def _tab_wanted(self, message: TabWanted) -> None:
+        self.action_tab(message.tab)
+
+    @on(KeyWanted)
+    def _key_wanted(self, message: KeyWanted) -> None:
+        self.app.simulate_key(message.key)
+
+    @on(RowOpened)
+    def _row_opened(self) -> None:
+        """Enter in the list shows the step."""
+        if self.narrow:
+            self.listing = False
+            self._mark_tab()
+        self.query_one(TextView).focus(scroll_visible=False)
+
+    @on(RunWanted)
+    def _run_wanted(self, message: RunWanted) -> None:
+        self._branch(dict(message.assignments))
+
+    # -- stepping ------------------------------------------------------------------------------------------------
+
+    def action_step(self, by: int) -> None:
+        """Steps forward or back."""
+        last = len(self.run.view.steps) - 1
+        target = self.step + by
+        self._go(target if 0 <= target <= last else None, "this is the last step" if by > 0 else "this is the first step")
+
+    def action_event(self, by: int) -> None:
+        """Goes to the next or previous event worth stopping at."""
+        assert self.outline is not None  # noqa: S101 - set in __init__
+        where = "after" if by > 0 else "before"
+        self._go(self.outline.interesting(self.step, by), f"nothing out of the ordinary {where} this step")
+
+    def action_turn(self, by: int) -> None:
+        """Goes to another turn."""
+        assert self.outline is not None  # noqa: S101 - set in __init__
+        self._go(self.outline.turn_start(self.step, by), "this is the last turn" if by > 0 else "this is the first turn")
+
+    def action_jump(self) -> None:
+        """Asks for a step's number."""
+        from inspector.tui.screens.prompt import Prompt
+
+        self.app.push_screen(Prompt("step", f"1 to {len(self.run.view.steps):,}"), self._jump)
+
+    def _jump(self, typed: str | None) -> None:
+        if typed is None:
+            return
+        plain = typed.strip().replace(",", "").replace("_", "")
+        last = len(self.run.view.steps)
+        if not plain.isdecimal() or not 1 <= int(plain) <= last:
+            self.note = f"{typed!r} is no step: 1 to {last:,}"
+            return
+        self._go(int(plain) - 1, "")
+
+    # -- views ---------------------------------------------------------------------------------------------------
+
+    def action_tab(self, name: str) -> None:
+        """Opens a tab; the steps are one where there is no room for them beside the text."""
+        if name == "steps":
+            self.listing = self.narrow
+            self._mark_tab()
+            self.query_one(StepList).focus(scroll_visible=False)
+            return
+        self.listing = False
+        self.tab = name
+        self._mark_tab()
+        if self.narrow:
+            self.query_one(TextView).focus(scroll_visible=False)
+
+    def action_mode(self) -> None:
+        """Another form of the same view."""
+        if self.tab == "wire":
+            self.wire_mode = MODES[(MODES.index(self.wire_mode) + 1) % len(MODES)]
+        elif self.tab == "diff":
+            self.against = "run" if self.against == "step" else "step"
+        else:
+            self.note = "this view has one form; Wire and Diff have more"
+            return
+        self._show()
+
+    def action_wrap(self) -> None:
+        """Wraps or scrolls sideways."""
+        text = self.query_one(TextView)
+        text.wrap = not text.wrap
+        self.note = "long lines are wrapped" if text.wrap else "long lines scroll sideways: h and l, or the arrows"
+
+    def action_zoom(self) -> None:
+        """One pane alone."""
+        steps = self.query_one(StepList).has_focus
+        zoomed = self.has_class("-zoom-text") or self.has_class("-zoom-steps")
+        self.set_class(not zoomed and not steps, "-zoom-text")
+        self.set_class(not zoomed and steps, "-zoom-steps")
+
+    def action_other_pane(self) -> None:
+        """To the other pane; where only one is seen, to the other tab."""
+        steps, text = self.query_one(StepList), self.query_one(TextView)
+        if self.narrow:
+            self.action_tab(self.tab if self.listing else "steps")
+            return
+        self.remove_class("-zoom-text", "-zoom-steps")
+        (text if steps.has_focus else steps).focus(scroll_visible=False)
+
+    # -- search --------------------------------------------------------------------------------------------------
+
+    def action_search(self) -> None:
+        """Asks what to look for."""
+        from inspector.tui.screens.prompt import Prompt
+
+        self.app.push_screen(Prompt("search", "text in this view", self._needle), self._search)
+
+    def _search(self, typed: str | None) -> None:
+        if typed is None:
+            return
+        self._needle = typed
+        self.query_one(TextView).needle = typed
+        self._find(1, again=False)
+
+    def action_again(self, by: int) -> None:
+        """The next or previous match."""
+        if not self._needle:
+            self.note = "nothing was searched yet: / searches"
+            return
+        self._find(by, again=True)
+
+    def _find(self, by: int, again: bool) -> None:
+        if not self._needle:
+            return
+        steps = self.query_one(StepList)
+        if steps.has_focus:
+            found = steps.find(self._needle, self.step + (by if again else 0), by)
+            if found is None:
+                found = steps.find(self._needle, 0 if by > 0 else len(self.run.view.steps) - 1, by)
+            self._go(found, f"{self._needle!r} is in no step")
+        elif not self.query_one(TextView).find(by, again):
+            self.note = f"{self._needle!r} is not in this view"
+
+    # -- copying -------------------------------------------------------------------------------------------------
+
+    def action_copy(self) -> None:
+        """Copies what the focused pane shows."""
+        steps = self.query_one(StepList)
+        self._copy(steps.copied() if steps.has_focus else self.sheet.copied())
+
+    def action_copy_command(self) -> None:
+        """Copies the command line of this run."""
+        self._copy(command(self.opened.paths, self.run.view.replay.settings))
+
+    def _copy(self, text: str) -> None:
+        self.app.copy_to_clipboard(text[:COPIED])
+        size = f"{len(text):,} characters" if len(text) <= COPIED else f"the first {COPIED:,} of {len(text):,} characters"
+        shown = f": {text}" if len(text) <= 60 and "\n" not in text else ""
+        self.note = f"copied {size}, if the terminal allows it (OSC 52){shown}"
+
+    # -- runs ----------------------------------------------------------------------------------------------------
+
+    def action_limits(self) -> None:
+        """Opens the form."""
+        from inspector.tui.screens.limits import LimitsForm
+
+        if self.run.view.steps:
+            self.app.push_screen(LimitsForm(self.runs, self.current, self.step), self._limits_chosen)
+
+    def _limits_chosen(self, assignments: dict[str, str] | None) -> None:
+        if assignments is not None:
+            self._branch(assignments)
+
+    def action_rerun(self) -> None:
+        """Runs again with the limits of this run: the same recording gives the same run."""
+        self._branch({})
+
+    def _branch(self, assignments: dict[str, str]) -> None:
+        """Makes a branch, or goes to the run that has these settings already."""
+        start = self.opened.original.view
+        settings = settings_of(assignments, self.run.view.replay.settings)
+        known = next((i for i, each in enumerate(self.runs) if each.view.replay.settings == settings), None)
+        if known is not None:
+            self._switch(known)
+            self.note = f"run {self.run.name}: these limits were run already, and a recording gives the same again"
+            return
+        made = branch(start, settings)
+        self.runs.append(run_of(made.name, made.view, made))
+        self.against = "run"
+        self._switch(len(self.runs) - 1, "diff")
+        turn = whatif.turn_of(made)
+        if turn is not None:
+            self.step = turn.run.decided
+        self.note = f"run {made.name}: " + ("nothing differs" if turn is None else f"turn {made.view.number(turn)} ends in "
+                                            f"{whatif.ending(turn)} · b goes between runs")
+
+    def action_run(self, by: int) -> None:
+        """Shows another run."""
+        if len(self.runs) == 1:
+            self.note = "there is only the original run; e makes another"
+            return
+        self._switch((self.current + by) % len(self.runs))
+        self.note = f"run {self.current + 1} of {len(self.runs)}: {self.run.name}"
+
+    def _switch(self, index: int, tab: str | None = None) -> None:
+        """Another run; the cursor stays on its step as far as the run has it."""
+        self.current = index
+        run = self.run
+        # The step first: clamped, it stands in both runs.
+        self.step = min(self.step, max(0, len(run.view.steps) - 1))
+        self.outline = run.outline
+        verdict = self.query_one(Verdict)
+        verdict.run, verdict.view = run.name, run.view
+        if tab is not None:
+            self.listing = False
+            self.tab = tab
+        self._mark_tab()
+        self._show()

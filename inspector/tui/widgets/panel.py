@@ -1,0 +1,40 @@
+"""A widget of a few lines that are made again only when something they show has changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from textual.strip import Strip
+from textual.widget import Widget
+
+from inspector.report.lines.spans import Line
+from inspector.tui.paint import paint_of
+
+
+class Panel(Widget):
+    """Lines from `make`, one a row."""
+
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
+        super().__init__(id=id)
+        self._lines: Sequence[Line] | None = None
+
+    def make(self, width: int) -> Sequence[Line]:
+        """The lines for a width."""
+        raise NotImplementedError
+
+    def changed(self) -> None:
+        """What the lines show has changed."""
+        self._lines = None
+        self.refresh()
+
+    def on_resize(self) -> None:
+        """Another width: other lines."""
+        self._lines = None
+
+    def render_line(self, y: int) -> Strip:
+        """One row."""
+        width, base = self.size.width, self.rich_style
+        if self._lines is None:
+            self._lines = self.make(width)
+        line = self._lines[y] if y < len(self._lines) else ()
+        return paint_of(self.app).strip(line, width, base)

@@ -1,0 +1,31 @@
+"""The status line: never hidden, whatever is shown above it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from textual.reactive import reactive
+
+from inspector.report.lines.outline import Outline
+from inspector.report.lines.spans import Line
+from inspector.report.lines.status import status
+from inspector.tui.widgets.panel import Panel
+
+
+class Status(Panel):
+    """Where the cursor is."""
+
+    outline: reactive[Outline | None] = reactive(None, init=False)
+    step: reactive[int] = reactive(0, init=False)
+
+    def watch_outline(self) -> None:
+        """Another run."""
+        self.changed()
+
+    def watch_step(self) -> None:
+        """Another step."""
+        self.changed()
+
+    def make(self, width: int) -> Sequence[Line]:
+        """One row."""
+        return [status(self.outline, self.step, width)] if self.outline is not None else ()

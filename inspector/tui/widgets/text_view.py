@@ -1,0 +1,183 @@
+"""A sheet on the screen: scrolled, wrapped or not, searched. Only visible rows are ever made.
+
+Owns the scroll position, the wrapping and the last match. What is shown is a `Sheet`, whatever its size.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.events import Resize
+from textual.geometry import Size
+from textual.reactive import reactive
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from inspector.report.lines.sheet import Listed, Sheet
+from inspector.report.lines.spans import Line, Measure, matched, width_of
+from inspector.tui.paint import paint_of
+
+NOTHING: Sheet = Listed([])
+KEPT = 2_000
+"""Lines whose rows are remembered."""
+UNWRAPPED = 10_000
+"""Columns that can be scrolled to where lines are not wrapped and there are too many to measure."""
+
+
+class TextView(ScrollView, can_focus=True):
+    """The lines of one sheet."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("j,down", "lines(1)", "Down", show=False, tooltip="A line down", id="text.down"),
+        Binding("k,up", "lines(-1)", "Up", show=False, tooltip="A line up", id="text.up"),
+        Binding("h,left", "columns(-8)", "Left", show=False, tooltip="Left, where lines are not wrapped", id="text.left"),
+        Binding("l,right", "columns(8)", "Right", show=False, tooltip="Right, where lines are not wrapped", id="text.right"),
+        Binding("pagedown", "page(1)", "Page down", show=False, tooltip="A page down", id="text.page-down"),
+        Binding("pageup", "page(-1)", "Page up", show=False, tooltip="A page up", id="text.page-up"),
+        Binding("g,home", "edge(-1)", "Top", show=False, tooltip="The first line", id="text.first"),
+        Binding("G,end", "edge(1)", "Bottom", show=False, tooltip="The last line", id="text.last"),
+    ]
+    sheet: reactive[Sheet] = reactive(NOTHING, init=False)
+    wrap: reactive[bool] = reactive(True, init=False)
+    needle: reactive[str] = reactive("", init=False)
+
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
+        super().__init__(id=id)
+        self._ends: Sequence[int] = ()  # the row behind each line, by line
+        self._laid: tuple[object, int] | None = None
+        self._rows: dict[int, Sequence[Line]] = {}
+        self._match: int | None = None
+
+    # -- what the screen calls -----------------------------------------------------------------------------------
+
+    def find(self, direction: int, again: bool) -> bool:
+        """Goes to the next or previous line that holds the needle, round the end if need be; False where none does."""
+        if not self.needle or not len(self.sheet):
+            return False
+        start = self._match if self._match is not None else self._line_at(int(self.scroll_offset.y))
+        first = start + direction if again and self._match is not None else start
+        found = self.sheet.find(self.needle, first, direction)
+        if found is None:
+            found = self.sheet.find(self.needle, 0 if direction > 0 else len(self.sheet) - 1, direction)
+        self._match = found
+        if found is not None:
+            self.show_line(found)
+        return found is not None
+
+    def show_line(self, index: int) -> None:
+        """Scrolls to a line if it is out of sight; a quarter of the view stays above it."""
+        if not self._ends or index >= len(self._ends):
+            return
+        row, height = self._row_of(index), self.size.height
+        top = int(self.scroll_offset.y)
+        if not top <= row < top + height:
+            self.scroll_to(y=max(0, row - height // 4), animate=False)
+
+    # -- keys ----------------------------------------------------------------------------------------------------
+
+    def action_lines(self, by: int) -> None:
+        """Scrolls by lines."""
+        self.scroll_to(y=self.scroll_offset.y + by, animate=False)
+
+    def action_columns(self, by: int) -> None:
+        """Scrolls sideways."""
+        self.scroll_to(x=self.scroll_offset.x + by, animate=False)
+
+    def action_page(self, by: int) -> None:
+        """Scrolls by pages."""
+        self.scroll_to(y=self.scroll_offset.y + by * max(1, self.size.height - 1), animate=False)
+
+    def action_edge(self, by: int) -> None:
+        """Scrolls to the top or the bottom."""
+        self.scroll_to(y=self.virtual_size.height if by > 0 else 0, animate=False)
+
+    # -- layout --------------------------------------------------------------------------------------------------
+
+    def watch_sheet(self, old: Sheet, new: Sheet) -> None:
+        """Another sheet; one of the same shape keeps its place."""
+        same = getattr(old, "shape", old) is getattr(new, "shape", new)
+        self._rows.clear()
+        if same and self._laid is not None:
+            self.refresh()
+        else:
+            self._match = None
+            self._lay()
+            self.scroll_to(x=0, y=0, animate=False)
+        self.show_line(new.focus)
+
+    def watch_wrap(self) -> None:
+        """Lays out again."""
+        top = self._line_at(int(self.scroll_offset.y))
+        self._lay()
+        self.scroll_to(x=0, y=self._row_of(top) if top < len(self._ends) else 0, animate=False)
+
+    def watch_needle(self) -> None:
+        """Marks other words."""
+        self._match = None
+        self._rows.clear()
+        self.refresh()
+
+    def on_resize(self, event: Resize) -> None:
+        """Wraps to the new width."""
+        width = self.scrollable_content_region.width
+        if self._laid is None or self._laid != (self.wrap, width):
+            top = self._line_at(int(self.scroll_offset.y)) if self._ends else self.sheet.focus
+            first = self._laid is None
+            self._lay()
+            if first:
+                self.show_line(self.sheet.focus)
+            elif top < len(self._ends):
+                self.scroll_to(y=self._row_of(top), animate=False)
+
+    def _lay(self) -> None:
+        width = self.scrollable_content_region.width
+        if width <= 0:
+            return
+        self._rows.clear()
+        sheet, measure = self.sheet, paint_of(self.app).measure
+        self._laid = (self.wrap, width)
+        if not self.wrap:
+            self._ends = range(1, len(sheet) + 1)
+            few = len(sheet) <= UNWRAPPED
+            widest = max((width_of(sheet.line(i), measure) for i in range(len(sheet))), default=0) if few else UNWRAPPED
+            self.virtual_size = Size(widest, len(sheet))
+        else:
+            self._ends = list(accumulate(sheet.height(i, width, measure) for i in range(len(sheet))))
+            self.virtual_size = Size(width, self._ends[-1] if self._ends else 0)
+        self.refresh()
+
+    def _row_of(self, line: int) -> int:
+        return self._ends[line - 1] if line else 0
+
+    def _line_at(self, row: int) -> int:
+        return bisect_right(self._ends, row)
+
+    # -- drawing -------------------------------------------------------------------------------------------------
+
+    def render_line(self, y: int) -> Strip:
+        """One visible row."""
+        offset = self.scroll_offset
+        row, width = int(offset.y) + y, self.size.width
+        line = self._line_at(row)
+        if not self._ends or line >= len(self._ends):
+            return Strip.blank(width, self.rich_style)
+        paint = paint_of(self.app)
+        rows = self._rows.get(line)
+        if rows is None:
+            if len(self._rows) > KEPT:
+                self._rows.clear()
+            rows = self._rows[line] = self._made(line, width, paint.measure)
+        part = row - self._row_of(line)
+        shown = rows[part] if part < len(rows) else ()
+        if self.wrap:
+            return paint.strip(shown, width, self.rich_style)
+        strip = paint.strip(shown, width, self.rich_style, whole=False)
+        return strip.crop_extend(int(offset.x), int(offset.x) + width, self.rich_style)
+
+    def _made(self, line: int, width: int, measure: Measure) -> Sequence[Line]:
+        rows = self.sheet.rows(line, width, measure) if self.wrap else [self.sheet.line(line)]
+        return [matched(row, self.needle) for row in rows] if self.needle else rows

@@ -1,0 +1,47 @@
+"""The first lines of the session screen: the verdict, then what is looked at and how the other turns fare."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from textual.reactive import reactive
+
+from inspector.report.facts import View
+from inspector.report.lines import header
+from inspector.report.lines.spans import Line, joined, spread, width_of, wrapped
+from inspector.tui.paint import paint_of
+from inspector.tui.widgets.panel import Panel
+
+ROWS = 3
+"""Rows of the header, so that nothing below it ever moves."""
+
+
+class Verdict(Panel):
+    """The verdict of the run that is shown."""
+
+    view: reactive[View | None] = reactive(None, init=False)
+    run: reactive[str] = reactive("original", init=False)
+    paths: reactive[tuple[str, ...]] = reactive((), init=False)
+
+    def watch_view(self) -> None:
+        """Another run, another verdict."""
+        self.changed()
+
+    def watch_run(self) -> None:
+        """Another name."""
+        self.changed()
+
+    def make(self, width: int) -> Sequence[Line]:
+        """The verdict over two rows where it needs them; the last row says what is looked at."""
+        if self.view is None:
+            return ()
+        measure = paint_of(self.app).measure
+        rows = wrapped(header.verdict(self.view), width, measure)
+        if len(rows) > ROWS - 1:
+            rows = [*rows[: ROWS - 2], tuple(span for row in rows[ROWS - 2 :] for span in row)]
+        source, counts = header.source(self.paths, self.view, self.run), header.counts(self.view)
+        if width_of(source, measure) + width_of(counts, measure) + 2 <= width:
+            last = spread(counts, source, width, measure)
+        else:
+            last = joined([counts, source])
+        return [*rows, *([()] * (ROWS - 1 - len(rows))), last]

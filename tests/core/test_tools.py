@@ -1,0 +1,188 @@
+"""Running a batch: in order, stopped when the user speaks, refused calls answered, results bounded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from core_scenes import BAD, CUT, NOW, REQUEST, WRITE, answer, call, drive, judged, last
+
+from loop_core.gate import Admission, Verdict, admit_all
+from loop_core.limits import Limits
+from loop_core.machine import begin
+from loop_core.sources import Scripted
+from loop_core.tools import Toolbox, ToolError, bounded
+from loop_core.turn import RunTools, ToolsRun, Turn
+from loop_core.values import CallKind, Message, Role, Stop, TextPart, ToolCall, ToolResultPart
+
+SAID = Message(Role.USER, (TextPart("wait"),))
+
+
+def turn(limits: Limits | None = None) -> Turn:
+    return begin("t", REQUEST, limits)[0]
+
+
+def batch(*calls: ToolCall) -> RunTools:
+    return RunTools(admit_all(calls, judged(Stop.TOOL_CALL), (WRITE, NOW)))
+
+
+class Log:
+    """Tools that remember what they were given."""
+
+    def __init__(self) -> None:
+        self.ran: list[tuple[str, Any]] = []
+
+    def tool(self, name: str, answer: str = "ok") -> Callable[[Any], str]:
+        def run(arguments: Any) -> str:
+            self.ran.append((name, arguments))
+            return answer
+
+        return run
+
+    def box(self, **more: Any) -> Toolbox:
+        return Toolbox({name: self.tool(name) for name in ("write", "now", "shell")}, **more)
+
+
+def texts(ran: ToolsRun) -> list[str]:
+    return [part.text for part in ran.results]
+
+
+def test_calls_run_in_order_with_their_parsed_arguments() -> None:
+    log = Log()
+    custom = call("ls", "shell", "c3", kind=CallKind.CUSTOM)
+    ran = log.box().run(batch(call(), call("", "now", "c2"), custom), turn())
+    assert log.ran == [("write", {"path": "a.txt"}), ("now", {}), ("shell", "ls")]
+    assert [(part.call_id, part.name, part.text, part.is_error) for part in ran.results] == [
+        ("c1", "write", "ok", False), ("c2", "now", "ok", False), ("c3", "shell", "ok", False),
+    ]
+    assert ran.steering == ()
+
+
+def test_a_rejected_call_gets_its_validation_error_and_its_siblings_run() -> None:
+    log = Log()
+    ran = log.box().run(batch(call(BAD, id="c1"), call(id="c2")), turn())
+    assert log.ran == [("write", {"path": "a.txt"})]
+    assert ran.results[0].is_error
+    assert ran.results[0].text.startswith("Not run: path: ")
+    assert not ran.results[1].is_error
+
+
+def test_a_held_call_is_never_run() -> None:
+    log = Log()
+    held = Verdict(call(CUT), Admission.HELD, "gate.incomplete", "cut")
+    ran = log.box(coerce=True).run(RunTools((held,)), turn())
+    assert log.ran == []
+    assert texts(ran) == ["Not run: cut"]
+
+
+def test_a_tool_that_does_not_exist_or_fails_answers_with_an_error() -> None:
+    def fails(arguments: Any) -> str:
+        raise ToolError("disk full")
+
+    ran = Toolbox({"write": fails}).run(batch(call(), call("{}", "now")), turn())
+    assert texts(ran) == ["Failed: disk full", "Not run: there is no tool 'now'"]
+    assert all(part.is_error for part in ran.results)
+
+
+def test_a_bug_in_a_tool_goes_up() -> None:
+    def broken(arguments: Any) -> str:
+        raise KeyError("x")
+
+    with pytest.raises(KeyError):
+        Toolbox({"write": broken}).run(batch(call()), turn())
+
+
+# -- steering --------------------------------------------------------------------------------------------------------
+
+
+def speaks_after(count: int) -> Callable[[], Sequence[Message]]:
+    asked = iter(range(1, 100))
+    return lambda: (SAID,) if next(asked) == count else ()
+
+
+def test_steering_is_checked_between_calls_and_the_skipped_ones_are_told() -> None:
+    """Seed 002: `getSteeringMessages` after each tool; `skipToolCall` for the rest."""
+    log = Log()
+    ran = log.box(steering=speaks_after(1)).run(batch(call(), call(id="c2"), call("{}", "now", "c3")), turn())
+    assert [name for name, _ in log.ran] == ["write"]
+    assert [part.call_id for part in ran.results] == ["c1", "c2", "c3"]
+    assert texts(ran)[1:] == ["Skipped: the user said something first."] * 2
+    assert [part.is_error for part in ran.results] == [False, True, True]
+    assert ran.steering == (SAID,)
+
+
+def test_what_is_said_after_the_last_call_is_not_lost() -> None:
+    ran = Log().box(steering=speaks_after(2)).run(batch(call(), call(id="c2")), turn())
+    assert texts(ran) == ["ok", "ok"]
+    assert ran.steering == (SAID,)
+
+
+def test_steering_through_the_loop_reaches_the_next_request() -> None:
+    box = Log().box(steering=speaks_after(1))
+
+    class Live(Scripted):
+        run_tools = staticmethod(box.run)
+
+    trace = drive([], source=Live([answer(Stop.TOOL_CALL, call(), call(id="c2")), answer(Stop.END_TURN, "x")]))
+    assert [message.role for message in last(trace).history] == [Role.USER, Role.ASSISTANT, Role.TOOL, Role.USER]
+    assert last(trace).history[-1] == SAID
+
+
+# -- coercion --------------------------------------------------------------------------------------------------------
+
+SPELT = call('{"path": "a", "lines": "5"}')
+
+
+def test_nothing_is_coerced_unless_asked() -> None:
+    log = Log()
+    assert texts(log.box().run(batch(SPELT), turn()))[0].startswith("Not run: lines: ")
+    assert log.ran == []
+
+
+def test_what_a_string_spells_is_taken_where_asked() -> None:
+    log = Log()
+    assert texts(log.box(coerce=True).run(batch(SPELT), turn())) == ["ok"]
+    assert log.ran == [("write", {"path": "a", "lines": 5})]
+
+
+def test_coercion_mends_nothing_else() -> None:
+    log = Log()
+    ran = log.box(coerce=True).run(batch(call('{"path": "a", "lines": "five"}'), call('{"lines": "5"}', id="c2")), turn())
+    assert log.ran == []
+    assert all(part.text.startswith("Not run: ") for part in ran.results)
+
+
+# -- bounds ----------------------------------------------------------------------------------------------------------
+
+
+def test_one_result_is_bounded_and_says_so() -> None:
+    long = ToolResultPart("c1", "write", "x" * 250)
+    cut = bounded(long, turn(Limits(max_tool_result_chars=100)), 0)
+    assert cut.text == "x" * 100 + "\n[cut: 100 of 250 characters]"
+    fits = ToolResultPart("c1", "write", "x" * 100, is_error=True)
+    assert bounded(fits, turn(Limits(max_tool_result_chars=100)), 0) == fits
+
+
+def test_all_results_of_a_turn_share_the_context() -> None:
+    limits = Limits(max_tool_result_chars=100, context_guard_chars=150)
+    box = Toolbox({"write": lambda _: "x" * 90})
+    ran = box.run(batch(call(), call(id="c2"), call(id="c3")), turn(limits))
+    assert texts(ran)[0] == "x" * 90
+    assert texts(ran)[1] == "x" * 60 + "\n[cut: 60 of 90 characters]"
+    assert texts(ran)[2] == "Left out: 90 characters; the tool results of this turn have filled their share."
+
+
+def test_the_share_is_the_turns_not_the_rounds() -> None:
+    box = Toolbox({"write": lambda _: "x" * 90})
+
+    class Live(Scripted):
+        run_tools = staticmethod(box.run)
+
+    events = [answer(Stop.TOOL_CALL, call(f'{{"path": "{n}"}}')) for n in range(3)]
+    source = Live([*events, answer(Stop.END_TURN, "x")])
+    end = last(drive([], Limits(max_tool_result_chars=100, context_guard_chars=150), source=source))
+    found = [message.results[0].text for message in end.history if message.results]
+    assert found[0] == "x" * 90
+    assert found[1].startswith("x" * 60 + "\n[cut")
+    assert found[2].startswith("Left out")

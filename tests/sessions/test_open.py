@@ -1,0 +1,380 @@
+"""Files, folders and standard input: what is chosen for each, and one clear line for everything that cannot be read."""
+
+import csv
+import gzip
+import json
+import random
+import struct
+import time
+import zlib
+
+import pytest
+from session_scenes import CHAT, assistant, chat_body, chat_stream, entry, har, user
+
+from inspector.sessions import open_paths
+from inspector.sessions.samples import find, folder, samples
+from loop_core.errors import CallerError
+from loop_core.values import Stop
+
+CLAUDE = json.dumps({"id": "msg_1", "type": "message", "role": "assistant", "model": "claude", "stop_sequence": None,
+                     "content": [{"type": "text", "text": "hi"}], "stop_reason": "end_turn",
+                     "usage": {"input_tokens": 3, "output_tokens": 4}})
+CLAUDE_STREAM = (
+    'event: message_start\ndata: {"type":"message_start","message":{"id":"m","type":"message","role":"assistant","content":[],'
+    '"model":"claude","stop_reason":null,"usage":{"input_tokens":1,"output_tokens":1}}}\n\n'
+    'event: content_block_start\ndata: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}\n\n'
+    'event: content_block_delta\ndata: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"hi"}}\n\n'
+    'event: content_block_stop\ndata: {"type":"content_block_stop","index":0}\n\n'
+    'event: message_delta\ndata: {"type":"message_delta","delta":{"stop_reason":"end_turn","stop_sequence":null},'
+    '"usage":{"output_tokens":4}}\n\nevent: message_stop\ndata: {"type":"message_stop"}\n\n')
+GEMINI = '{"candidates": [{"content": {"role": "model", "parts": [{"text": "hi"}]}, "finishReason": "STOP", "index": 0}]}'
+RESPONSES = json.dumps({"id": "resp_1", "object": "response", "status": "completed", "model": "m", "output": [
+    {"type": "message", "id": "msg", "role": "assistant", "status": "completed",
+     "content": [{"type": "output_text", "text": "hi", "annotations": []}]}]})
+CONVERSE = ('{"output": {"message": {"role": "assistant", "content": [{"text": "hi"}]}}, "stopReason": "end_turn", '
+            '"usage": {"inputTokens": 1, "outputTokens": 2, "totalTokens": 3}}')
+OLLAMA = ('{"model":"m","created_at":"2026-01-01T00:00:00Z","message":{"role":"assistant","content":"h"},"done":false}\n'
+          '{"model":"m","created_at":"2026-01-01T00:00:00Z","message":{"role":"assistant","content":"i"},"done":false}\n'
+          '{"model":"m","created_at":"2026-01-01T00:00:00Z","message":{"role":"assistant","content":""},"done":true,'
+          '"done_reason":"stop","eval_count":2}\n')
+
+
+def frame(kind, payload):
+    """One frame of Amazon's event stream, laid out as its documentation says."""
+    headers = b"".join(
+        struct.pack("!B", len(name)) + name + b"\x07" + struct.pack("!H", len(value)) + value
+        for name, value in ((b":event-type", kind), (b":content-type", b"application/json"), (b":message-type", b"event")))
+    body = json.dumps(payload).encode()
+    prelude = struct.pack("!II", 16 + len(headers) + len(body), len(headers))
+    message = prelude + struct.pack("!I", zlib.crc32(prelude)) + headers + body
+    return message + struct.pack("!I", zlib.crc32(message))
+
+
+EVENT_STREAM = (
+    frame(b"messageStart", {"role": "assistant"}) + frame(b"contentBlockDelta", {"contentBlockIndex": 0, "delta": {"text": "hi"}})
+    + frame(b"contentBlockStop", {"contentBlockIndex": 0}) + frame(b"messageStop", {"stopReason": "end_turn"}))
+
+BODIES = {
+    "openai_chat": chat_body("hi"), "openai_chat stream": chat_stream("hi"), "anthropic_messages": CLAUDE,
+    "anthropic_messages stream": CLAUDE_STREAM, "gemini_generate": GEMINI, "gemini_generate stream": f"data: {GEMINI}\r\n\r\n",
+    "gemini_generate array": f"[{GEMINI}\n]", "openai_responses": RESPONSES, "bedrock_converse": CONVERSE,
+    "bedrock_converse stream": EVENT_STREAM, "ollama_chat": OLLAMA.splitlines()[-1].replace('"content":""', '"content":"hi"'),
+    "ollama_chat stream": OLLAMA,
+}
+
+
+# -- single bodies ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_a_single_body_is_recognised_by_its_content(opened, name):
+    loaded = opened(BODIES[name])
+    (given,), (exchange,) = loaded.inputs, loaded.exchanges
+    assert (given.format, given.error) == ("body", None)
+    assert (exchange.api, exchange.entry, exchange.request) == (name.split()[0], 0, None)
+    assert exchange.response.text == "hi"
+    assert exchange.response.stop_reason.normalized is Stop.END_TURN
+
+
+@pytest.mark.parametrize("name", [name for name in BODIES if "ollama_chat" != name])
+def test_a_body_that_is_cut_is_recognised_and_interrupted(opened, name):
+    body = BODIES[name] if isinstance(BODIES[name], bytes) else BODIES[name].encode()
+    loaded = opened(body[: len(body) * 3 // 4])
+    assert [exchange.api for exchange in loaded.exchanges] == [name.split()[0]]
+    assert loaded.exchanges[0].response.stop_reason.normalized is Stop.INTERRUPTED
+
+
+def test_a_body_of_another_api_than_the_given_one_is_one_clear_line(opened):
+    (given,) = opened(CLAUDE, "c.json", api="openai_chat").inputs
+    assert given.error.endswith("by its content this is anthropic_messages, not openai_chat: expected "
+                                "`--api anthropic_messages`, or none")
+
+
+def test_an_error_body_needs_the_api_to_be_given(opened):
+    error = '{"error": {"message": "too many", "type": "rate_limit_error"}}'
+    assert "expected `--api ID`" in opened(error).inputs[0].error
+    (exchange,) = opened(error, api="openai_chat").exchanges
+    assert exchange.response.stop_reason.normalized is Stop.ERROR
+
+
+@pytest.mark.parametrize(("content", "said"), [
+    ('{"model": "m", "messages": []}', "a request without its response"),
+    ('[{"role": "user", "content": "x"}]', "a list of messages"),
+    ('{"name": "package", "version": "1.0"}', "JSON of no API and no session format that is known"),
+    ("data: {\"hello\": 1}\n\n", "server-sent events of no API that is known"),
+    (frame(b"chunk", {"bytes": "e30="}), "Bedrock InvokeModel event stream: not read yet"),
+])
+def test_what_is_no_response_is_said_to_be_what_it_is(opened, content, said):
+    (given,) = opened(content, "x.json").inputs
+    assert said in given.error
+    assert given.error.startswith(given.path)
+
+
+# -- bad input --------------------------------------------------------------------------------------------------------
+
+LONG = 50_000_000
+
+
+@pytest.mark.parametrize(("content", "said"), [
+    (b"", "empty: expected a HAR"),
+    (b" \n\t\n", "empty: expected a HAR"),
+    (bytes(range(256)) * 40, "at byte"),
+    (random.Random(7).randbytes(4096), "at byte"),
+    (b"\x89PNG\r\n\x1a\n" + b"\0" * 100, "binary data at byte 0"),
+    ("naïve notes\n".encode("latin-1"), "invalid UTF-8 at byte 2"),
+    ("hello".encode("utf-16"), "UTF-16 text: expected UTF-8"),
+    (b"some notes of mine\nand more\n", "text of no session format (line 1)"),
+    (b"x" * LONG, "its first line is longer than"),
+    (b'{"a": "' + b"x" * LONG + b'"}', "JSON of no API"),
+    (b"{" * 100_000, "no valid JSON"),
+    (b"[" * 100_000, "no valid JSON"),
+    (b"\x1f\x8b\x08\x00rubbish", "a gzip file that is damaged"),
+    (b'{"log": ', "a HAR that is no valid JSON"),
+    (b'{"request": {"a": 1}, "response": ', "no valid JSON"),
+], ids=["empty", "blank", "binary", "random", "png", "latin-1", "utf-16", "text", "long line", "long JSON", "deep", "deep list",
+        "gzip", "cut HAR", "cut pair"])
+def test_bad_input_is_one_clear_line(opened, content, said):
+    began = time.process_time()
+    (given,) = opened(content, "bad.har" if said.startswith("a HAR") else "bad").inputs
+    assert said in given.error
+    assert given.responses == 0
+    assert given.error.startswith(given.path)
+    assert "\n" not in given.error
+    assert len(given.error) < len(given.path) + 300
+    assert time.process_time() - began < 5
+
+
+def test_invalid_utf8_in_a_body_is_read_as_far_as_it_can_be(opened):
+    body = chat_body("abcdef").replace("abcdef", "ab?def").encode().replace(b"?", b"\xff")
+    loaded = opened(body)
+    assert loaded.exchanges[0].response.text == "ab\ufffddef"
+    assert f"invalid UTF-8 at byte {body.index(0xFF)}" in loaded.inputs[0].error
+
+
+def test_an_unreadable_file_never_hides_the_others(tmp_path):
+    good = tmp_path / "good.har"
+    good.write_text(har(entry([user("hi")], chat_body("hello"))))
+    missing = tmp_path / "missing.har"
+    loaded = open_paths([str(missing), str(good), str(tmp_path / "also.har")])
+    assert [bool(given.error) for given in loaded.inputs] == [True, False, True]
+    assert "No such file" in loaded.inputs[0].error
+    assert len(loaded.exchanges) == 1
+
+
+def test_an_unknown_profile_is_the_callers_error():
+    with pytest.raises(CallerError, match="nobody"):
+        open_paths([], profile="nobody")
+
+
+def test_a_given_profile_overrides_and_says_so(opened):
+    from loop_core.wire.profiles import PROFILES
+
+    name = next(name for name, profile in PROFILES.items() if "openai_chat" in profile.apis and name != "generic")
+    (exchange,) = opened(har(entry([user("hi")], chat_body("x"))), profile=name).exchanges
+    assert exchange.profile.name == name
+    assert exchange.profile_evidence
+
+
+# -- standard input, compression and folders --------------------------------------------------------------------------
+
+
+def test_standard_input_is_read_like_a_file():
+    loaded = open_paths(["-"], stdin=chat_stream("hello").encode())
+    assert (loaded.exchanges[0].path, loaded.exchanges[0].response.text) == ("-", "hello")
+    assert open_paths(["-"], stdin=b"").inputs[0].error.startswith("standard input: empty")
+
+
+def test_a_gzip_file_is_read_like_what_is_in_it(opened):
+    loaded = opened(gzip.compress(har(entry([user("hi")], chat_body("hello"))).encode()), "x.har.gz")
+    assert [exchange.response.text for exchange in loaded.exchanges] == ["hello"]
+
+
+def test_a_folder_gives_its_sessions_and_counts_the_rest(tmp_path):
+    (tmp_path / "b").mkdir()
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "a.har").write_text(har(entry([user("hi")], chat_body("one"))))
+    (tmp_path / "b" / "two.json").write_text(chat_body("two"))
+    (tmp_path / "b" / "empty.json").write_text("")
+    (tmp_path / "notes.txt").write_text("my notes")
+    (tmp_path / "package.json").write_text('{"name": "x"}')
+    (tmp_path / "claude.jsonl").write_text('{"type": "user", "uuid": "u", "sessionId": "s", "parentUuid": null, "message": {}}\n')
+    (tmp_path / ".git" / "c.har").write_text(har(entry([user("hi")], chat_body("never"))))
+    loaded = open_paths([str(tmp_path)])
+    assert [exchange.response.text for exchange in loaded.exchanges] == ["one", "two"]
+    assert [exchange.path for exchange in loaded.exchanges] == [str(tmp_path / "a.har"), str(tmp_path / "b" / "two.json")]
+    first = loaded.inputs[0]
+    assert (first.path, first.format, first.responses, first.error) == (str(tmp_path), "folder", 0, None)
+    assert sorted(skip.why.removeprefix(str(tmp_path)).split(":")[0] for skip in first.skipped) == [
+        "/b/empty.json", "/claude.jsonl", "/notes.txt", "/package.json"]
+    assert any("Claude Code transcript: not read yet" in skip.why for skip in first.skipped)
+    assert sum(given.responses for given in loaded.inputs) == len(loaded.exchanges)
+
+
+def test_a_folder_without_sessions_is_one_clear_line(tmp_path):
+    (tmp_path / "notes.txt").write_text("my notes")
+    (given,) = open_paths([str(tmp_path)]).inputs
+    assert "no session in this folder (1 files looked at)" in given.error
+    assert len(given.skipped) == 1
+
+
+def test_a_damaged_har_in_a_folder_is_still_an_error(tmp_path):
+    whole = har(entry([user("hi")], chat_body("one")), entry([user("ho")], chat_body("two")))
+    (tmp_path / "cut.har").write_text(whole[:-40])
+    loaded = open_paths([str(tmp_path)])
+    assert [bool(given.error) for given in loaded.inputs] == [False, True]
+    assert [exchange.response.text for exchange in loaded.exchanges] == ["one"]
+
+
+def test_pairs_of_one_folder_are_threaded_together_and_hars_are_not(tmp_path):
+    first = [user("hi")]
+    second = [*first, assistant("hello"), user("bye")]
+    for kind in ("json", "har"):
+        place = tmp_path / kind
+        place.mkdir()
+        for number, (messages, text) in enumerate(((first, "hello"), (second, "bye"))):
+            pair = json.dumps({"request": {"model": "m", "messages": messages}, "response": json.loads(chat_body(text))})
+            (place / f"{number}.{kind}").write_text(pair if kind == "json" else har(entry(messages, chat_body(text))))
+    assert len(open_paths([str(tmp_path / "json")]).conversations) == 1
+    assert len(open_paths([str(tmp_path / "har")]).conversations) == 2
+
+
+# -- request/response pairs -------------------------------------------------------------------------------------------
+
+ASKED = {"model": "m", "messages": [user("hi")], "max_tokens": 5}
+ANSWER = json.loads(chat_body("hello"))
+
+
+@pytest.mark.parametrize("pair", [
+    {"request": ASKED, "response": ANSWER},
+    {"request": json.dumps(ASKED), "response": json.dumps(ANSWER)},
+    {"request": ASKED, "response": chat_stream("hello")},
+    {"request": {"url": CHAT, "method": "POST", "headers": {"a": "b"}, "body": ASKED},
+     "response": {"status": 200, "headers": {"x-request-id": "q"}, "body": ANSWER}},
+    {"request": {"url": CHAT, "body": json.dumps(ASKED), "headers": [["a", "b"]]},
+     "response": {"status_code": 200, "headers": [["x", "y"]], "body_raw": chat_stream("hello")}},
+    {"request": {"method": "POST", "uri": CHAT, "body": {"encoding": "UTF-8", "string": json.dumps(ASKED)}, "headers": {}},
+     "response": {"status": {"code": 200, "message": "OK"}, "headers": {"x": ["y"]}, "body": {"string": json.dumps(ANSWER)}}},
+    {"url": CHAT, "request_body": ASKED, "response_body": ANSWER, "status": 200},
+    {"input": ASKED, "output": ANSWER, "timestamp": "2026-03-01T10:00:00Z"},
+    {"req": ASKED, "res": [json.loads(line[6:]) for line in chat_stream("hello").split("\n\n")[:-2]]},
+    {"request": ASKED, "response": chat_stream("hello").split("\n\n")[0:1] + ["\n\n" + chat_stream("hello").split("\n\n", 1)[1]]},
+], ids=["objects", "strings", "stream", "http", "claude-trace", "cassette", "bodies", "input/output", "events", "pieces"])
+def test_pairs_in_many_spellings(opened, pair):
+    for content in (json.dumps(pair), json.dumps(pair) + "\n" + json.dumps(pair) + "\n", json.dumps([pair], indent=2),
+                    json.dumps({"interactions": [pair]})):
+        loaded = opened(content)
+        assert loaded.inputs[0].error is None
+        assert loaded.inputs[0].format == "pairs"
+        assert {exchange.response.text for exchange in loaded.exchanges} == {"hello"}
+        assert [exchange.request.max_tokens for exchange in loaded.exchanges] == [5] * len(loaded.exchanges)
+        assert [exchange.entry for exchange in loaded.exchanges] == list(range(len(loaded.exchanges)))
+
+
+def test_the_bytes_of_a_pairs_response_are_the_files_own(opened):
+    said = '{"id":"msg_1","type":"message","role":"assistant","model":"c","content":[{"type":"tool_use","id":"toolu_1",' \
+           '"name":"f","input":{ "b" : 1.0,  "a":[ ] }}],"stop_reason":"tool_use","usage":{"input_tokens":1,"output_tokens":2}}'
+    (exchange,) = opened('{"request": {"model": "c", "messages": []},  "response":  ' + said + "}").exchanges
+    assert exchange.body.decode() == said
+    assert exchange.response.tool_calls[0].arguments == '{ "b" : 1.0,  "a":[ ] }'
+
+
+def test_lists_of_gemini_chunks_are_streams_as_they_stand(opened):
+    line = json.dumps({"method": "generateContentStream", "response": [json.loads(GEMINI)]})
+    loaded = opened(f"{line}\n{line}\n", "x.responses")
+    assert [(exchange.api, exchange.response.text) for exchange in loaded.exchanges] == [("gemini_generate", "hi")] * 2
+
+
+def test_lines_without_a_response_and_broken_lines_are_counted(opened):
+    good = json.dumps({"request": ASKED, "response": ANSWER})
+    loaded = opened(f'{good}\n{{"request": {{}}, "error": "timed out"}}\n{{"broken\n{good}\n{good[:50]}')
+    assert [exchange.entry for exchange in loaded.exchanges] == [0, 3]
+    assert [(skip.entry, skip.why) for skip in loaded.inputs[0].skipped] == [
+        (1, "failed before any answer: timed out"), (2, "no valid JSON (line 3)"), (4, "no valid JSON (line 5)")]
+    assert "line 5 is cut" in loaded.inputs[0].notices[0]
+
+
+def test_an_empty_body_of_a_pair_is_not_recorded(opened):
+    pair = {"request": {"url": CHAT, "body": ASKED}, "response": {"status": 200, "body": "", "headers": {}}}
+    (exchange,) = opened(json.dumps(pair)).exchanges
+    assert not exchange.recorded
+
+
+def test_the_results_of_a_batch_are_read(opened):
+    lines = [json.dumps({"custom_id": "a", "response": {"status_code": 200, "body": ANSWER}}),
+             json.dumps({"custom_id": "b", "result": {"type": "succeeded", "message": json.loads(CLAUDE)}})]
+    loaded = opened("\n".join(lines))
+    assert [(each.api, each.response.text) for each in loaded.exchanges] == [("openai_chat", "hello"), ("anthropic_messages", "hi")]
+
+
+# -- known transcripts ------------------------------------------------------------------------------------------------
+
+NAMES = {
+    "claude-code": "Claude Code transcript", "codex-cli": "Codex rollout", "gemini-cli": "Gemini CLI chat",
+    "inspect_ai": "inspect_ai log", "langfuse": "Langfuse export", "mini-swe-agent": "mini-swe-agent trajectory",
+    "openclaw": "pi or OpenClaw session", "pi": "pi or OpenClaw session", "openhands": "OpenHands trajectory",
+    "swe-agent": "SWE-agent trajectory",
+    "as-copilot": "Copilot CLI session", "as-droid": "Droid session", "as-hermes": "Hermes session", "as-kimi": "Kimi Code session",
+    "as-opencode": "opencode storage", "as-qwen": "Qwen Code transcript",
+}
+SESSIONS = {"rec-browser-agent.concurrent.responses": 8}
+"""Recorded responses among the transcripts: read as pairs."""
+NO_SESSION = {"tst-resolved-aliases.golden.json"}
+"""Model settings: no session at all."""
+
+
+def test_every_recorded_transcript_is_read_or_named_as_what_it_is(corpus):
+    rows = list(csv.DictReader((corpus / "transcripts" / "index.tsv").read_text().splitlines(), delimiter="\t"))
+    assert len(rows) > 50
+    for row in rows:
+        (given,) = open_paths([str(corpus / "transcripts" / row["file"])]).inputs
+        name = row["file"].rsplit("/", 1)[1]
+        if row["format"] == "har":
+            assert given.responses >= 1
+            assert given.error is None
+        elif name in SESSIONS:
+            assert given.responses == SESSIONS[name]
+        elif name in NO_SESSION:
+            assert "JSON of no API" in given.error
+        else:
+            key = "-".join(name.split("-")[:2]) if row["format"] == "other-agents" else row["format"]
+            assert NAMES[key] in given.error
+            assert "not read yet" in given.error
+
+
+@pytest.mark.parametrize(("content", "name"), [
+    ('{"resourceSpans": [{"scopeSpans": []}]}', "OpenTelemetry traces (OTLP)"),
+    ('{"resourceSpans":[]}\n{"resourceSpans":[]}\n', "OpenTelemetry traces (OTLP)"),
+    ("---\nhttp_interactions:\n- request:\n    method: post\n", "VCR cassette (YAML)"),
+    ("interactions:\n- request:\n    body: x\nversion: 1\n", "VCR cassette (YAML)"),
+    (b"1234:9:websocket;0:~8:response;999:6:reason;2:OK,", "mitmproxy flows"),
+    (b"PK\x03\x04\x14\0\0\0\0\0" + b"\0" * 20 + b"_journal/start.json", "inspect_ai log (.eval)"),
+    (b"SQLite format 3\0" + b"\0" * 100, "SQLite database"),
+    (b"\x28\xb5\x2f\xfd" + b"\0" * 20, "zstd-compressed file"),
+    ('{"schema_version": "ATIF-v1.6", "steps": []}', "ATIF trajectory"),
+    ('{"id": "x", "run_type": "llm", "inputs": {}, "outputs": {}}', "LangSmith runs"),
+    ('{"litellm_call_id": "x", "response": {}, "call_type": "completion"}', "LiteLLM log"),
+])
+def test_other_known_files_are_named(opened, content, name):
+    (given,) = opened(content, "x").inputs
+    assert given.error.endswith(f"{name}: not read yet") or (name in given.error and "not read yet" in given.error)
+
+
+# -- samples ----------------------------------------------------------------------------------------------------------
+
+
+def test_samples_are_listed_with_their_titles(tmp_path):
+    (tmp_path / "README.md").write_text("| file | story | provenance | end state |\n|---|---|---|---|\n"
+                                        "| `b.har` | A HAR. | Recorded. | Complete |\n")
+    (tmp_path / "a.jsonl").write_text('{"loop_inspector_session": 1, "title": "A title", "end_state": "Abort"}\n')
+    (tmp_path / "b.har").write_text("{}")
+    first, second = samples(tmp_path)
+    assert (first.name, first.title, first.about.end_state) == ("a.jsonl", "A title", "Abort")
+    assert (second.title, second.about.provenance, second.about.end_state) == ("A HAR.", "Recorded.", "Complete")
+    assert find("a", tmp_path).path == tmp_path / "a.jsonl"
+    assert find("c", tmp_path) is None
+
+
+def test_the_embedded_samples_are_found_from_here():
+    place = folder()
+    assert place is not None
+    assert place.name == "sample_sessions"

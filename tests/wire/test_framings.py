@@ -1,0 +1,394 @@
+"""The framings: every split of the bytes gives the same frames, and their places are places in those bytes.
+
+The references here are written from the documents (the HTML standard's event stream, RFC 8259, RFC 6901) over the whole
+bytes, one line or one character at a time; the modules under test never see more than a chunk.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from loop_core.wire.json_array import JSONArray, JSONSequence
+from loop_core.wire.jsonslice import byte_span, char_span, path_of, pointer, slice_of
+from loop_core.wire.ndjson import NDJSON
+from loop_core.wire.sse import SSE, Frame
+
+BOM = b"\xef\xbb\xbf"
+
+
+def whole(framing: Any, data: bytes) -> list[Frame]:
+    return [*framing.feed(data), *framing.flush()]
+
+
+def split(framing: Any, data: bytes, cuts: list[int]) -> list[Frame]:
+    edges = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
+    frames = [frame for a, b in zip(edges, edges[1:], strict=False) for frame in framing.feed(data[a:b])]
+    return [*frames, *framing.flush()]
+
+
+def every_split(kind: type[Any], data: bytes) -> None:
+    """Byte by byte, and cut once at every place."""
+    expected = whole(kind(), data)
+    assert split(kind(), data, list(range(len(data)))) == expected
+    for cut in range(len(data) + 1):
+        assert split(kind(), data, [cut]) == expected, cut
+
+
+cuts = st.lists(st.integers(0, 400), max_size=12)
+
+# -- server-sent events ----------------------------------------------------------------------------------------------
+
+
+def events_by_the_standard(data: bytes) -> list[tuple[bytes, str | None]]:
+    """The HTML standard's algorithm, line by line; what is pending at the end is an event, unlike there."""
+    text = data.removeprefix(BOM)
+    lines = re.split(rb"\r\n|\n|\r", text)
+    events: list[tuple[bytes, str | None]] = []
+    values: list[bytes] = []
+    name: str | None = None
+    for line in [*lines, b""]:
+        field, colon, value = line.partition(b":")
+        value = value.removeprefix(b" ") if colon else b""
+        if not line:
+            if values:
+                events.append((b"\n".join(values), name))
+            values, name = [], None
+        elif field == b"data":
+            values.append(value)
+        elif field == b"event" and colon:
+            name = value.strip().decode("utf-8", "replace") or None
+    return events
+
+
+breaks = st.sampled_from([b"\n", b"\r\n", b"\r"])
+payloads = st.sampled_from([b"{}", b'{"a": "b"}', "{\"é\": \"€😀\"}".encode(), b"[DONE]", b"", b" x", b"a:b", b"\xff\xfe"])
+lines = st.one_of(
+    st.builds(lambda text: b"data: " + text, payloads),
+    st.builds(lambda text: b"data:" + text, payloads),
+    st.just(b"data"),
+    st.sampled_from([b"event: delta", b"event:delta", b"event: other", b"event:", b": PROCESSING", b":", b"id: 7",
+                     b"retry: 10", b"unknown: field", b"dataset: x", b"nonsense"]),
+)
+
+
+@st.composite
+def streams(draw: st.DrawFn) -> bytes:
+    """Lines and blank lines in any order, each with a line break of its own; sometimes without the last one."""
+    made = [draw(st.sampled_from([b"", BOM]))]
+    same = draw(st.one_of(breaks, st.none()))
+    for line in draw(st.lists(st.one_of(lines, st.just(b"")), max_size=14)):
+        made += [line, same or draw(breaks)]
+    if draw(st.booleans()) and len(made) > 1:
+        made.pop()
+    return b"".join(made)
+
+
+@settings(max_examples=400)
+@given(streams(), cuts)
+@example(b"data: a\r\n\r\ndata: b\r\n\r\n", [8, 9, 10])
+@example(b"data: a\n\n\r\ndata: b\r\rdata: c", [])
+@example(BOM + b"\ndata: a\n\n", [1, 2])
+def test_sse_reads_what_the_standard_reads(data: bytes, where: list[int]) -> None:
+    expected = events_by_the_standard(data)
+    frames = split(SSE(), data, where)
+    assert [(payload, name) for payload, name, _, _ in frames] == expected
+    assert frames == whole(SSE(), data)
+
+
+@given(streams())
+def test_sse_places_are_places_in_the_bytes(data: bytes) -> None:
+    frames = whole(SSE(), data)
+    for payload, name, start, end in frames:
+        block = data[start:end]
+        assert block == block.strip(b"\r\n")
+        assert not re.search(rb"\r\n\r\n|\n\n|\r\r", block)
+        assert events_by_the_standard(block) == [(payload, name)]
+    ends = [end for *_, end in frames]
+    assert all(end <= start for end, (_, _, start, _) in zip(ends, frames[1:], strict=False))
+
+
+SAMPLE = BOM + (
+    ": ok\n\n"
+    'event: delta\ndata: {"t": "é€😀"}\n\n'
+    'event: delta\ndata: {"t": "2"}\n\n'
+    "event: delta\rdata: one\rdata: two\r\r"
+    'id: 3\r\ndata: {"t": "3"}\r\n\r\n'
+    "data:4\n\n\n\n"
+    "data: 5"
+).encode()
+
+
+def test_sse_by_hand() -> None:
+    frames = whole(SSE(), SAMPLE)
+    assert [(payload.decode(), name) for payload, name, _, _ in frames] == [
+        ('{"t": "é€😀"}', "delta"), ('{"t": "2"}', "delta"), ("one\ntwo", "delta"), ('{"t": "3"}', None), ("4", None),
+        ("5", None),
+    ]
+    assert [SAMPLE[start:end].decode() for *_, start, end in frames] == [
+        'event: delta\ndata: {"t": "é€😀"}', 'event: delta\ndata: {"t": "2"}', "event: delta\rdata: one\rdata: two",
+        'id: 3\r\ndata: {"t": "3"}', "data:4", "data: 5",
+    ]
+
+
+def test_sse_every_split_of_a_mixed_stream() -> None:
+    every_split(SSE, SAMPLE)
+
+
+@pytest.mark.parametrize("tail", [b"", b"\n", b"\r", b"\r\n"])
+def test_sse_delivers_the_event_that_is_pending_at_the_end(tail: bytes) -> None:
+    """openai-node#2725: the stop reason was in it."""
+    data = b"data: a\n\ndata: b" + tail
+    assert whole(SSE(), data) == [(b"a", None, 0, 7), (b"b", None, 9, 16)]
+
+
+def test_sse_gives_an_event_as_soon_as_its_blank_line_is_there() -> None:
+    framing = SSE()
+    assert framing.feed(b"data: a\r\n") == []
+    assert framing.feed(b"\r\n") == [(b"a", None, 0, 7)]
+    assert framing.feed(b"data: b\n\n: x\r\ndata: c\n\n") == [(b"b", None, 11, 18), (b"c", None, 20, 32)]
+    assert framing.feed(b"data: d\r\r") == [(b"d", None, 34, 41)]
+    assert framing.flush() == []
+
+
+def test_sse_delivers_a_bare_object_between_events() -> None:
+    """google-genai 3.4.0 reads errors that a server writes into a stream without `data:`."""
+    data = b'data: {"a": 1}\n\n{"error": {\n"code": 500}}\n'
+    assert whole(SSE(), data) == [(b'{"a": 1}', None, 0, 14), (b'{"error": {\n"code": 500}}', None, 16, 41)]
+
+
+def test_sse_does_not_take_one_event_for_the_next() -> None:
+    """The prefix of the last event is remembered; a second line after it must not become part of the payload."""
+    data = b"event: a\ndata: 1\n\nevent: a\ndata: 2\ndata: 3\n\nevent: a\ndata: 4\nevent: b\n\ndata: 5\n\n"
+    assert [(payload, name) for payload, name, _, _ in whole(SSE(), data)] == [
+        (b"1", "a"), (b"2\n3", "a"), (b"4", "b"), (b"5", None)
+    ]
+
+
+# -- lines -----------------------------------------------------------------------------------------------------------
+
+values = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(-9, 99999), st.text(max_size=8),
+              st.sampled_from(['"', "\\", '\\"', "}{", "[]", "},{", "\n,", "]}\n,\n{", "é", "\u2028"])),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=4), inner, max_size=3)),
+    max_leaves=8,
+)
+objects = st.dictionaries(st.text(max_size=4), values, max_size=3)
+texts = st.builds(
+    lambda value, indent, ascii_: json.dumps(value, indent=indent, ensure_ascii=ascii_).encode(),
+    objects, st.sampled_from([None, 2]), st.booleans(),
+)
+line_texts = st.builds(lambda value, ascii_: json.dumps(value, ensure_ascii=ascii_).encode(), objects, st.booleans())
+
+
+@given(st.lists(line_texts, min_size=1, max_size=6), st.sampled_from([b"", BOM]), breaks.filter(lambda b: b != b"\r"),
+       st.booleans(), cuts)
+def test_ndjson_gives_every_line(made: list[bytes], bom: bytes, ending: bytes, last: bool, where: list[int]) -> None:
+    data = bom + ending.join(made) + (ending if last else b"")
+    frames = split(NDJSON(), data, where)
+    assert [payload.rstrip() for payload, *_ in frames] == made
+    assert all(data[start:end] == payload for payload, _, start, end in frames)
+    assert frames == whole(NDJSON(), data)
+
+
+def test_ndjson_by_hand() -> None:
+    data = b'\n{"a": 1}\n\n{"b": 2}\n{"c'
+    assert whole(NDJSON(), data) == [
+        (b'{"a": 1}', None, 1, 9), (b'{"b": 2}', None, 11, 19), (b'{"c', None, 20, 23)
+    ]
+    every_split(NDJSON, data)
+
+
+def test_ndjson_reads_values_that_are_printed_over_lines() -> None:
+    first, second = json.dumps({"a": {"b": "}"}}, indent=2), json.dumps({"c": [1]}, indent=2)
+    data = f"{first}\n{second}\n".encode()
+    frames = whole(NDJSON(), data)
+    assert [json.loads(payload) for payload, *_ in frames] == [{"a": {"b": "}"}}, {"c": [1]}]
+    assert all(data[start:end] == payload for payload, _, start, end in frames)
+    every_split(NDJSON, data)
+
+
+def test_ndjson_keeps_a_line_that_is_cut() -> None:
+    assert whole(NDJSON(), b'{\n "a": 1,\n') == [(b'{\n "a": 1,\n', None, 0, 11)]
+
+
+# -- arrays ----------------------------------------------------------------------------------------------------------
+
+separators = st.sampled_from([b",", b"\n,\r\n", b"\n,\n", b" , ", b",\n", b"\r\n,\r\n"])
+
+
+@settings(max_examples=300)
+@given(st.lists(texts, max_size=6), separators, st.sampled_from([b"", BOM]), st.booleans(), cuts)
+def test_array_gives_every_element(
+    made: list[bytes], between: bytes, bom: bytes, closed: bool, where: list[int]
+) -> None:
+    data = bom + b"[" + between.join(made) + (b"\n]\n" if closed else b"\n")
+    framing = JSONArray()
+    frames = split(framing, data, where)
+    assert [payload for payload, *_ in frames] == made
+    assert all(data[start:end] == payload for payload, _, start, end in frames)
+    assert framing.closed is closed
+
+
+@given(st.lists(texts, max_size=6), st.sampled_from([b"", b"\n", b" "]), cuts)
+def test_sequence_gives_every_value(made: list[bytes], between: bytes, where: list[int]) -> None:
+    data = between.join(made)
+    frames = split(JSONSequence(), data, where)
+    assert [payload for payload, *_ in frames] == made
+    assert all(data[start:end] == payload for payload, _, start, end in frames)
+
+
+PRETTY = b'[{\n  "t": "a\\"}\\n,{"\n}\n,\r\n{\n  "t": ["b", {"c": "\\\\"}]\n}\n,\r\n{\n  "t": "d"\n}\n]'
+"""As Google streams it: the comma on a line of its own."""
+
+
+def test_array_by_hand() -> None:
+    framing = JSONArray()
+    frames = whole(framing, PRETTY)
+    assert [json.loads(payload)["t"] for payload, *_ in frames] == ['a"}\n,{', ["b", {"c": "\\"}], "d"]
+    assert [(start, end) for *_, start, end in frames] == [(1, 22), (26, 55), (59, 73)]
+    assert framing.closed
+    every_split(JSONArray, PRETTY)
+
+
+def test_array_is_not_misled_by_a_comma_on_a_line_inside_a_value() -> None:
+    """A printer that puts commas first; the brackets in its strings even out what is still open."""
+    data = b'[{"a":[{"t":"}]}"}\n,{"u":"{[{"}]}\n,{"b":1}]'
+    frames = whole(JSONArray(), data)
+    assert [json.loads(payload) for payload, *_ in frames] == [{"a": [{"t": "}]}"}, {"u": "{[{"}]}, {"b": 1}]
+    every_split(JSONArray, data)
+
+
+@pytest.mark.parametrize("cut", range(1, len(PRETTY) - 1))
+def test_array_that_is_cut_is_not_closed(cut: int) -> None:
+    framing = JSONArray()
+    frames = whole(framing, PRETTY[:cut])
+    assert not framing.closed
+    complete = [end for end in (22, 55, 73) if end <= cut]
+    parsed = [payload for payload, *_ in frames if _parses(payload)]
+    assert len(parsed) == len(complete)
+    inside = any(start < cut < end for start, end in ((1, 22), (26, 55), (59, 73)))
+    assert len(frames) == len(complete) + inside
+
+
+def test_array_ignores_what_follows_it() -> None:
+    framing = JSONArray()
+    assert [payload for payload, *_ in whole(framing, b'[{"a":1}] [{"b":2}]')] == [b'{"a":1}']
+    assert framing.closed
+
+
+@given(st.binary(max_size=60), cuts)
+def test_framings_take_any_bytes(data: bytes, where: list[int]) -> None:
+    for kind in (SSE, NDJSON, JSONArray, JSONSequence):
+        for _, _, start, end in split(kind(), b"[" + data, where):
+            assert 0 <= start <= end <= len(data) + 1
+
+
+def _parses(payload: bytes) -> bool:
+    try:
+        json.loads(payload)
+    except ValueError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    ("kind", "data"),
+    [
+        (SSE, b"data: " + b"x" * 8_000_000),
+        (SSE, b"data: x\r\n" * 800_000),
+        (NDJSON, b'{"a": "' + b"x" * 8_000_000),
+        (JSONArray, b'[{"a": "' + b"x" * 8_000_000),
+    ],
+)
+def test_a_long_value_in_many_chunks_is_not_read_again_for_each(kind: type[Any], data: bytes) -> None:
+    """Reading everything held back with every chunk would copy 60 GB here, which takes no machine less than the bound."""
+    framing = kind()
+    start = time.process_time()
+    for at in range(0, len(data), 512):
+        assert framing.feed(data[at : at + 512]) == []
+    assert len(framing.flush()) == 1
+    assert time.process_time() - start < 5
+
+
+def test_an_array_on_one_line_is_read_once() -> None:
+    data = b"[" + b",".join([b'{"a": 1}'] * 50_000) + b"]"
+    start = time.process_time()
+    assert len(whole(JSONArray(), data)) == 50_000
+    assert time.process_time() - start < 5
+
+
+# -- slices ----------------------------------------------------------------------------------------------------------
+
+
+def paths(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], Any]]:
+    yield path, value
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from paths(inner, (*path, key))
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield from paths(inner, (*path, index))
+
+
+@settings(max_examples=300)
+@given(values, st.sampled_from([None, 1]), st.booleans(), st.sampled_from([b"", BOM]), st.integers(0, 50))
+def test_slice_finds_every_value(value: Any, indent: int | None, ascii_: bool, bom: bytes, base: int) -> None:
+    text = json.dumps(value, indent=indent, ensure_ascii=ascii_)
+    body = bom + text.encode("utf-8", "surrogatepass")
+    for path, inner in paths(value):
+        found = slice_of(text, *path)
+        assert found is not None
+        assert json.loads(found) == inner
+        assert found == found.strip()
+        span = byte_span(body, base, *path)
+        assert span is not None
+        assert json.loads(body[span[0] - base : span[1] - base]) == inner
+        assert path_of(pointer(*path)) == tuple(int(key) if str(key).isdecimal() and str(key).isascii() and
+                                                str(int(key)) == str(key) else key for key in path)
+        assert slice_of(text, *path_of(pointer(*path))) == found
+
+
+def test_slice_is_verbatim() -> None:
+    text = '{"a" : { "n": 1.50, "n": 10e2 ,"b":[1 , {"é/~": "\\u00e9"}]} }'
+    assert slice_of(text, "a", "n") == "10e2"  # the last of equal keys, as parsers have it
+    assert slice_of(text, "a", "b") == '[1 , {"é/~": "\\u00e9"}]'
+    assert pointer("a", "b", 1, "é/~") == "/a/b/1/é~1~0"
+    assert slice_of(text, *path_of("/a/b/1/é~1~0")) == '"\\u00e9"'
+    assert byte_span(text.encode(), 5, "a", "b", 1) == (44, 63)
+    assert text.encode()[39:58].decode() == '{"é/~": "\\u00e9"}'
+
+
+@pytest.mark.parametrize("path", [("b",), ("a", 0), ("a", "n", "x"), (0,), ("a", "b", 2)])
+def test_slice_of_what_is_not_there(path: tuple[str | int, ...]) -> None:
+    assert slice_of('{"a": {"n": 1, "b": [1, 2]}}', *path) is None
+
+
+@pytest.mark.parametrize("text", ["", "{", '{"a"', '{"a": ', '{"a": {"b": [1, 2', "nonsense", '{"a" "b"}', "[" * 5000])
+def test_slice_of_a_cut_text(text: str) -> None:
+    assert char_span(text, "a") is None
+
+
+def test_slice_skips_numbers_that_python_does_not_read() -> None:
+    text = '{"n": ' + "9" * 5000 + ', "a": 1}'
+    assert slice_of(text, "a") == "1"
+    assert slice_of(text, "n") == "9" * 5000
+
+
+def test_span_counts_bytes_that_are_no_text() -> None:
+    body = b'{"x": "\xff\xfe", "a": [1]}'
+    span = byte_span(body, 0, "a")
+    assert span == (17, 20)
+    assert body[17:20] == b"[1]"
+
+
+def test_digits_that_are_no_index_stay_names() -> None:
+    assert path_of("/01/²/0/7") == ("01", "²", 0, 7)
+    assert slice_of('{"0": {"7": true}}', *path_of("/0/7")) == "true"
