@@ -58,7 +58,7 @@ def _reading(command: Command) -> Command:
     return command
 
 
-_POLICY = click.option("--policy", default="strict", metavar="NAME", help="What the loop believes: strict, pi-presence.")
+_POLICY = click.option("--policy", default="strict", metavar="NAME", help="A loop's beliefs: strict or pi-presence.")
 
 
 @click.group(cls=Inspector, context_settings=CONTEXT, invoke_without_command=True)

@@ -1,4 +1,7 @@
-"""A branch beside its original, as text and as plain values: first divergence, end states, spend, merged texts diffed."""
+"""A branch beside its original, as text and as plain values.
+
+First divergence, end states, spend, and the merged texts diffed.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +57,8 @@ def _ends(made: Branch) -> str:
     if not made.unrecorded:
         return "the recording answers everything that was asked"
     turn = made.unrecorded[0]
-    return f"the recording ends at step {turn.run.decided + 1} (turn {made.view.number(turn)}): what is asked there was never recorded"
+    where = f"step {turn.run.decided + 1} (turn {made.view.number(turn)})"
+    return f"the recording ends at {where}: what is asked there was never recorded"
 
 
 def _step(view: View, index: int) -> str:

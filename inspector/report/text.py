@@ -1,4 +1,4 @@
-"""`explain` as linear text: the accessible twin of the screens. Verdict first, then turns, then responses, then findings.
+"""`explain` as linear text: the accessible twin of the screens. Verdict first, then turns, responses and findings.
 
 No colour, no box, no cursor movement; every line can be read aloud. Transcript text is inert.
 """
@@ -95,7 +95,8 @@ def _response(facts: ResponseFacts, findings: list[str]) -> Iterator[str]:
     for verdict in facts.verdicts:
         call = verdict.call
         received = "absent" if call.arguments is None else one_line(call.arguments, 200)
-        yield f"    call {one_line(call.name) or '(no name)'}: {verdict.admission.value.upper()}, {one_line(verdict.why)}"
+        name = one_line(call.name) or "(no name)"
+        yield f"    call {name}: {verdict.admission.value.upper()}, {one_line(verdict.why)}"
         if verdict.admission is not Admission.READY:
             yield f"      received: {received}"
     state = facts.state.value if facts.state else "not reached"

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from inspector.replay import Replay, TurnRun
 from inspector.report.findings import CUT_WORDS, Noted, held
-from inspector.sessions.values import Exchange
+from inspector.sessions.values import Exchange, Place
 from loop_core.arguments import parse
 from loop_core.classify import Judged
 from loop_core.gate import Verdict
@@ -129,6 +129,22 @@ def _raise(look: Look) -> str:
     return f"raise max_tokens to ≥ {max(2 * base, base + eaten):,}"
 
 
+LIMIT_NAMES = {
+    "retry_limit": "continuation_max_attempts",
+    "budget_exhausted": "continuation_max_total_completion_tokens",
+}
+"""Terminal reasons by which a limit of ours ends a turn that could go on -> the limit."""
+
+
+def _terminal(look: Look) -> str:
+    return look.replay.trace.steps[look.turn.decided].turn.terminal or ""
+
+
+def _continuations(look: Look) -> int:
+    """How many continuations the recorded agent needed."""
+    return sum(link.place is Place.CONTINUATION for link in look.turn.record.links)
+
+
 def _ended(look: Look) -> str:
     return f"{_who(look)} ended with {_budget(look)}"
 
@@ -148,6 +164,12 @@ ROWS: tuple[Row, ...] = (
     Row("MALFORMED CALL", "▣", "#", Severity.ERROR,
         lambda look: look.word is Stop.MALFORMED_TOOL_CALL and not look.repaired,
         _ended, lambda look: "ask for the call again, with a simpler schema"),
+    Row("LIMIT REACHED", "✂", "%", Severity.WARNING,
+        lambda look: _terminal(look) in LIMIT_NAMES and look.last_word in (Stop.END_TURN, Stop.TOOL_CALL),
+        lambda look: f"{_who(look)} was cut again and again; {LIMIT_NAMES[_terminal(look)]} ends the turn, and the "
+        f"recorded agent finished it with {_continuations(look)} continuations",
+        lambda look: f"raise {LIMIT_NAMES[_terminal(look)]}" + (
+            f" to {_continuations(look)}" if _terminal(look) == "retry_limit" else "")),
     Row("TRUNCATED", "✂", "%", Severity.ERROR,
         lambda look: look.word is Stop.MAX_TOKENS and not look.repaired,
         _ended, _raise),
@@ -214,7 +236,8 @@ def judge_turn(replay: Replay, turn: TurnRun, noted: Sequence[Noted]) -> TurnVer
     calls = tuple((link.index, v) for link in turn.record.links for v in held(case.verdicts[link.index]))
     look = Look(replay, turn, rules, calls, _deciding(replay, turn, rules, calls))
     rank, row = next((rank, row) for rank, row in enumerate(ROWS) if row.holds(look))
-    return TurnVerdict(turn.record.id, rank, row.word, row.glyph, row.ascii, row.severity, row.say(look), row.advise(look))
+    said, advice = row.say(look), row.advise(look)
+    return TurnVerdict(turn.record.id, rank, row.word, row.glyph, row.ascii, row.severity, said, advice)
 
 
 def _deciding(replay: Replay, turn: TurnRun, rules: frozenset[str], calls: Sequence[tuple[int, Verdict]]) -> int:

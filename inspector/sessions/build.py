@@ -1,12 +1,11 @@
-"""Raw exchanges -> decoded exchanges: the API found, credentials taken out, the request read, the response decoded, each once.
+"""Raw exchanges -> decoded exchanges: API found, credentials out, request read, response decoded, each once.
 
 Knows no file format and nothing of threading. What is no LLM traffic, or traffic that is not read, is told by name.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from inspector.sessions import lenient, redact, traffic
 from inspector.sessions.raw import Options, Raw
@@ -21,8 +20,7 @@ NOT_RECORDED = "not_recorded"
 _NO_BODY = frozenset({"OPTIONS", "HEAD", "CONNECT", "TRACE"})
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
+class Refused(NamedTuple):
     """Why a raw exchange is not among the exchanges; `other` is the API that it speaks where `--api` said another."""
 
     why: str
@@ -57,9 +55,9 @@ def build(raw: Raw, path: str, options: Options) -> Exchange | Refused:
             )
         except DecodeError as why:
             return Refused(f"no {api} response: {why}", undecodable=True)
-        free = raw.api is None and options.api is None
-        if free and _says_nothing(response, request) and traffic.by_content(body) is None:
-            return Refused(f"no LLM traffic: {raw.method} {traffic.path_of(url)} answers nothing that {api} knows")
+        if _says_nothing(response, request) and _may_be_other(raw, response, options) and not traffic.by_content(body):
+            what = f"no LLM traffic: {raw.method} {traffic.path_of(url)} answers" if url else "no response: it holds"
+            return Refused(f"{what} nothing that {api} knows", undecodable=not url)
     return Exchange(
         path,
         raw.entry,
@@ -155,8 +153,16 @@ def _not_recorded(raw: Raw, api: str, headers: tuple[tuple[str, str], ...], requ
     )
 
 
+def _may_be_other(raw: Raw, response: ChatResponse, options: Options) -> bool:
+    """Whether only a path, or a caller's word for a whole JSON body alone, says which API this is."""
+    if raw.url:
+        return raw.api is None and options.api is None
+    alone = options.api is not None and raw.request_text is None and not response.streaming
+    return alone and not any(finding.rule == "body.cut" for finding in response.findings)
+
+
 def _says_nothing(response: ChatResponse, request: Request | None) -> bool:
-    """Whether neither side of an exchange holds anything of the API that its path suggested (a chat application's own)."""
+    """Whether neither side holds anything of the API that the path suggested (a chat application's own path)."""
     if response.parts or response.stop_reason.raw or response.error or response.usage or response.id:
         return False
     return request is None or not request.messages

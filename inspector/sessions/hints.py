@@ -14,84 +14,76 @@ class Hint(NamedTuple):
     """One wording; the pattern is searched in the message, white space folded, letters in lower case."""
 
     name: str
-    pattern: re.Pattern[str]
+    pattern: str
     source: str
 
 
-def _hint(name: str, pattern: str, source: str) -> Hint:
-    return Hint(name, re.compile(pattern), source)
+def _hint(name: str, source: str, *pattern: str) -> Hint:
+    return Hint(name, "".join(pattern), source)
 
-
-_HERE = r"(?:where|at the point|from the point|from the (?:exact )?(?:place|spot)) (?:that )?(?:you|it|the (?:text|answer|output|response))"
 
 HINTS: tuple[Hint, ...] = (
     _hint(
-        "continue_exactly",
-        rf"\b(?:continue|resume|go on|pick up|carry on)\b[^.!?]{{0,40}}\b{_HERE}",
-        "seed 000 (continuation hint); Hermes; ZeroClaw",
+        "continue_exactly", "seed 000 (continuation hint); Hermes; ZeroClaw",
+        r"\b(?:continue|resume|go on|pick up|carry on)\b[^.!?]{0,40}",
+        r"\b(?:where|(?:at|from) the (?:exact )?(?:point|place|spot)) (?:where |that )?",
+        r"(?:you|it|the (?:text|answer|output|response))",
     ),
     _hint(
-        "previous_cut",
-        r"\b(?:previous|last|your) (?:response|message|output|answer|reply|generation|turn)\b[^.!?]{0,40}"
+        "previous_cut", "seed 000; Hermes; gsd-pi",
+        r"\b(?:previous|last|your) (?:response|message|output|answer|reply|generation|turn)\b[^.!?]{0,40}",
         r"\b(?:truncated|cut (?:off|short)|incomplete|interrupted mid|hit the (?:output|token|length))",
-        "Hermes; gsd-pi; seed 000",
     ),
     _hint(
-        "limit_hit",
-        r"\b(?:output|response|completion|max(?:imum)?)[ _-](?:output[ _-])?(?:token[s]?|length)(?: limit)? "
+        "limit_hit", "Claude Code; typeclaw",
+        r"\b(?:output|response|completion|max(?:imum)?)[ _-](?:output[ _-])?(?:token[s]?|length)(?: limit)? ",
         r"(?:was |has been |is )?(?:hit|reached|exceeded)",
-        "Claude Code; typeclaw",
     ),
     _hint(
-        "no_recap",
-        r"\b(?:resume|continue)\b.{0,60}\b(?:no|without|do not|don't)\b.{0,20}\b(?:apolog|recap|repeat|preamble|restat)",
-        "Claude Code; cursor2api",
+        "no_recap", "Claude Code; cursor2api",
+        r"\b(?:resume|continue)\b.{0,60}\b(?:no|without|do not|don't)\b.{0,20}",
+        r"\b(?:apolog|recap|repeat|preamble|restat)",
     ),
     _hint(
-        "do_not_repeat",
-        r"\bdo not (?:repeat|restate|restart|regenerate)\b.{0,60}\b(?:already|previous|sent|wrote|written|text|beginning)",
-        "seed 000 (continuation hint)",
+        "do_not_repeat", "seed 000 (continuation hint)",
+        r"\bdo not (?:repeat|restate|restart|regenerate)\b.{0,60}",
+        r"\b(?:already|previous|sent|wrote|written|text|beginning)",
     ),
     _hint(
-        "bare_continue",
-        r"^(?:please |now )?(?:continue|go on|keep going|carry on|resume|proceed)(?: please| writing| generating| your (?:response|answer))?"
-        r"(?: the (?:response|answer|output|text))?[ .!…]*$",
-        "LibreChat; bedrock-access-gateway; pi-length-continue",
+        "bare_continue", "LibreChat; bedrock-access-gateway; pi-length-continue",
+        r"^(?:please |now )?(?:continue|go on|keep going|carry on|resume|proceed)",
+        r"(?: please| writing| generating)?(?: (?:the|your) (?:response|answer|output|text))?[ .!…]*$",
     ),
     _hint(
-        "call_cut",
-        r"\b(?:tool|function) (?:call|use|arguments?|payload)s?\b[^.!?]{0,60}\b(?:truncated|cut (?:off|short)|incomplete|"
-        r"malformed|invalid json|not valid json|never finished)",
-        "seed 000 (tool repair); Hermes; DeepChat; Strands",
+        "call_cut", "seed 000 (tool repair); Hermes; DeepChat; Strands",
+        r"\b(?:tool|function) (?:call|use|arguments?|payload)s?\b[^.!?]{0,60}",
+        r"\b(?:truncated|cut (?:off|short)|incomplete|malformed|invalid json|not valid json|never finished)",
     ),
     _hint(
-        "resend_call",
+        "resend_call", "seed 000 (tool repair); pi #6285",
         r"\b(?:re-?send|re-?issue|re-?emit|retry|repeat)\b[^.!?]{0,60}\b(?:tool|function|call|arguments|payload|json)\b",
-        "pi #6285; seed 000 (tool repair)",
     ),
     _hint(
-        "split_call",
-        r"\b(?:split|break)\b[^.!?]{0,60}\b(?:smaller|several|multiple|parts?|chunks?)\b[^.!?]{0,40}\b(?:call|write|tool)s?\b",
-        "Hermes; cynative",
+        "split_call", "Hermes; cynative",
+        r"\b(?:split|break)\b[^.!?]{0,60}\b(?:smaller|several|multiple|parts?|chunks?)\b[^.!?]{0,40}",
+        r"\b(?:call|write|tool)s?\b",
     ),
 )
 
 RESULTS: tuple[Hint, ...] = (
     _hint(
-        "cut_result",
-        r"\b(?:truncated|cut (?:off|short)|incomplete|output (?:token )?limit|max[_ ]?(?:output[_ ])?tokens|length limit)\b",
-        "pi #6285; OpenClaw; Zoo-Code",
+        "cut_result", "pi #6285; OpenClaw; Zoo-Code",
+        r"\b(?:truncated|cut (?:off|short)|incomplete|output (?:token )?limit|",
+        r"max[_ ]?(?:output[_ ])?tokens|length limit)\b",
     ),
     _hint(
-        "not_run",
+        "not_run", "pi #6285; agentao",
         r"\b(?:not (?:been )?(?:executed|run)|was (?:blocked|held|rejected|discarded)|re-?issue)\b",
-        "pi #6285; agentao",
     ),
     _hint(
-        "invalid_arguments",
-        r"\b(?:invalid|malformed|unparsable|could not parse|failed to parse)\b.{0,30}\b(?:json|arguments?|input|parameters?)\b|"
-        r"\binputvalidationerror\b",
-        "Claude Code; pydantic-ai; LangChain",
+        "invalid_arguments", "Claude Code; pydantic-ai; LangChain",
+        r"\b(?:invalid|malformed|unparsable|could not parse|failed to parse)\b.{0,30}",
+        r"\b(?:json|arguments?|input|parameters?)\b|\binputvalidationerror\b",
     ),
 )
 """How agents tell a model, in a tool result, that its call was cut and did not run."""
@@ -114,7 +106,7 @@ def cut_result(text: str) -> str | None:
 
 def _search(rows: tuple[Hint, ...], text: str) -> str | None:
     folded = " ".join(text[:_LONG].lower().replace("\u2019", "'").split())
-    return next((row.name for row in rows if row.pattern.search(folded)), None)
+    return next((row.name for row in rows if re.search(row.pattern, folded)), None)
 
 
 def quotes_end(text: str, cut: str) -> bool:

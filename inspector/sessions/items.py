@@ -10,8 +10,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 from pydantic_core import from_json
 
@@ -27,8 +27,7 @@ class Kind(Enum):
     SYSTEM = "system"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Item:
+class Item(NamedTuple):
     """One item: a user message, or a run of assistant messages or of tool results."""
 
     kind: Kind
@@ -51,9 +50,8 @@ class Item:
         return tuple(result for message in self.messages for result in message.results)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class History:
-    """A request's history: the items after its leading system messages, and the tree node before each and after the last."""
+class History(NamedTuple):
+    """A request's history: its items after the leading system messages, and the nodes before each and after all."""
 
     items: tuple[Item, ...]
     nodes: tuple[int, ...]

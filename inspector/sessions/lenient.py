@@ -1,7 +1,7 @@
 """JSON that is JSON and yet no UTF-8, or holds bare control characters: read all the same, in a slower second attempt.
 
-The fast parser refuses lone surrogates (`"\\ud83d"`), which JavaScript writes when it cuts a string. They become U+FFFD,
-so that nothing read here fails when it is written or shown.
+The fast parser refuses lone surrogates (`"\\ud83d"`), which JavaScript writes when it cuts a string. They become
+U+FFFD, so that nothing read here fails when it is written or shown.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def reparse(text: str | bytes) -> Any:
     if isinstance(text, bytes):
         text = text.decode("utf-8", "replace")
     try:
-        return json.loads(mend(text), strict=False)
+        return json.loads(mend(text.removeprefix("\ufeff")), strict=False)
     except RecursionError:
         raise ValueError("nested too deeply") from None
 

@@ -7,21 +7,20 @@ write, to export the schema, and to say what is wrong with a bad record. The for
 
 from __future__ import annotations
 
-import base64
 import binascii
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from inspector.sessions import lenient, redact
-from inspector.sessions.raw import Raw, Reading, Unreadable
+from inspector.sessions.raw import Raw, Reading, UnreadableError
 from inspector.sessions.values import About, Act, Chunk, ToolAnswer
 from loop_core.values import ToolResultPart, TransportEnd
 from loop_core.wire import FORMATS
 
 if TYPE_CHECKING:
+    from pathlib import Path
     from types import TracebackType
 
     from pydantic import BaseModel
@@ -74,7 +73,7 @@ class SessionWriter:
         try:
             record["text"] = data.decode("utf-8")
         except UnicodeDecodeError:
-            record["base64"] = base64.b64encode(redact.body(data)).decode("ascii")
+            record["base64"] = binascii.b2a_base64(redact.body(data), newline=False).decode("ascii")
         if ms is not None:
             record["ms"] = ms
         self.append(record)
@@ -99,7 +98,8 @@ def write_session(path: str | Path, records: Iterable[BaseModel | Mapping[str, A
     lines = [clean(record) for record in records]
     if not lines or MARK not in json.loads(lines[0]):
         lines.insert(0, clean({MARK: VERSION, **about}))
-    Path(path).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("".join(f"{line}\n" for line in lines))
 
 
 def schema() -> dict[str, Any]:
@@ -113,15 +113,15 @@ def read_session(data: bytes) -> Reading:
     """The exchanges and acts of a session file.
 
     Raises:
-        Unreadable: it does not begin with the header of a version that this program reads.
+        UnreadableError: it does not begin with the header of a version that this program reads.
     """
     lines = data.split(b"\n")
     header = _parse(lines[0])
     version = header.get(MARK) if isinstance(header, dict) else None
     if not isinstance(version, int) or isinstance(version, bool):
-        raise Unreadable(f'line 1: no session header: expected {{"{MARK}": {VERSION}}}')
+        raise UnreadableError(f'line 1: no session header: expected {{"{MARK}": {VERSION}}}')
     if version > VERSION:
-        raise Unreadable(f"line 1: session format {version}, of a newer program: expected {VERSION} at most")
+        raise UnreadableError(f"line 1: session format {version}, of a newer program: expected {VERSION} at most")
     return _Reader(header, redact.suspicious(data)).read(lines)
 
 
@@ -296,7 +296,7 @@ def _bytes(record: Mapping[str, Any]) -> bytes:
     if isinstance(text, str) and packed is None:
         return text.encode("utf-8", "replace")
     if isinstance(packed, str) and text is None:
-        return base64.b64decode(packed, validate=True)
+        return binascii.a2b_base64(packed, strict_mode=True)
     if text is None and packed is None:
         return b""
     raise ValueError("text or base64")

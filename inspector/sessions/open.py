@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from inspector.pause import without_collector
 from inspector.sessions.build import Refused, build
 from inspector.sessions.importers import HEAD, choose
-from inspector.sessions.raw import Options, Raw, Reading, Unreadable
+from inspector.sessions.raw import Options, Raw, Reading, UnreadableError
 from inspector.sessions.thread import thread
 from inspector.sessions.unpack import unpack
 from inspector.sessions.values import Exchange, Input, Loaded, Skipped
@@ -158,7 +158,7 @@ def _read(path: str, data: bytes, options: Options) -> tuple[Input, list[Exchang
         return _failed(path, _unknown(plain)), []
     try:
         reading = importer.read(plain, path, options)
-    except Unreadable as why:
+    except UnreadableError as why:
         return _failed(path, str(why), importer.name), []
     return _decoded(path, importer.name, reading, options)
 

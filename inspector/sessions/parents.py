@@ -1,8 +1,8 @@
 """Which recorded exchange another one follows: an index of requests and answers, asked with a later history.
 
 An answer is looked for where its own request ended: the same history up to there, then what was answered. Evidence is
-taken strongest first (the answer word for word, without the ids of calls, its calls alone, its text alone, the same text
-continued). Nothing here decides between several that fit.
+taken strongest first (the answer word for word, without the ids of calls, its calls alone, its text alone, the same
+text continued). Nothing here decides between several that fit.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _END = 128
 """Characters, white space left out, by which both ends of a long text are compared when its middle is not there."""
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Seen:
     """An exchange on its way through threading."""
 
@@ -71,7 +71,7 @@ class Found(NamedTuple):
 
 def _tokens(parts: Iterable[object]) -> set[str]:
     """What a provider gives with one answer and with no other: signatures, encrypted reasoning, ids of items."""
-    found = set()
+    found: set[str] = set()
     for part in parts:
         if type(part) is ToolCall or type(part) is ReasoningPart:
             data = part.data if type(part) is ReasoningPart else None
@@ -244,7 +244,7 @@ class Index:
 
 
 def _same_ids(answered: tuple[ToolCall, ...], repeated: tuple[ToolCall, ...]) -> bool:
-    """Whether the ids of equal calls may be the same ones, dropped or wrapped by the client: two that tell must agree."""
+    """Whether the ids of equal calls may be the same, dropped or wrapped by the client: two that tell must agree."""
     return all(
         not _telling((one.id,))
         or not _telling((other.id,))
@@ -259,7 +259,7 @@ def _telling(names: tuple[str | None, ...]) -> bool:
 
 
 def narrow(found: Found, child: Seen, ordered: bool) -> list[Seen]:
-    """The candidates that fit best: signatures, the same server, model and system text, and asked before the child was."""
+    """The candidates that fit best: signatures, the same server, model and system text, asked before the child."""
     left = list(found.candidates)
     if len(left) == 1:
         return left

@@ -6,7 +6,7 @@ An importer knows one file format and no wire format. What it cannot read is a `
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import NamedTuple, Protocol
 
 from inspector.sessions.values import About, Act, Chunk, Skipped, ToolAnswer
 from loop_core.values import TransportEnd
@@ -14,15 +14,14 @@ from loop_core.values import TransportEnd
 Headers = list[tuple[str, str]]
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(NamedTuple):
     """What the caller said about the inputs."""
 
     api: str | None = None
     profile: str | None = None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Raw:
     """One exchange as a file holds it, credentials and all."""
 
@@ -48,7 +47,7 @@ class Raw:
     """The importer has made sure that the texts hold no key that `redact` would mask."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Reading:
     """What one importer made of one file."""
 
@@ -62,7 +61,7 @@ class Reading:
     answers: list[ToolAnswer] = field(default_factory=list)
 
 
-class Unreadable(Exception):
+class UnreadableError(Exception):
     """A file that an importer cannot read at all; the text is the one clear line, without the file's name."""
 
 
@@ -78,5 +77,5 @@ class Importer(Protocol):
         """The exchanges of a whole file.
 
         Raises:
-            Unreadable: it is not of this format after all, or damaged from the start.
+            UnreadableError: it is not of this format after all, or damaged from the start.
         """

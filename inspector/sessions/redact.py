@@ -86,10 +86,11 @@ QUERY: frozenset[str] = frozenset(
     }
 )
 
-NAMES = re.compile(
-    r"(?:[\w-]*_)?authorization(?:[_-]?token)?|(?:[\w-]*[_-])?api[_-]?key|(?:access|refresh|auth|bearer|session|security)[_-]?token|"
-    r"(?:client[_-]?)?secret(?:[_-]?(?:key|access[_-]?key))?|(?:aws[_-])?access[_-]?key[_-]?id|x-[\w-]*-key|cookie|password",
-    re.IGNORECASE,
+NAMES = (
+    r"(?:[\w-]*_)?authorization(?:[_-]?token)?|(?:[\w-]*[_-])?api[_-]?key|"
+    r"(?:access|refresh|auth|bearer|session|security)[_-]?token|"
+    r"(?:client[_-]?)?secret(?:[_-]?(?:key|access[_-]?key))?|(?:aws[_-])?access[_-]?key[_-]?id|"
+    r"x-[\w-]*-key|cookie|password"
 )
 """Names in a request's own JSON (never in its messages) whose text is a credential: an MCP server's token, a header."""
 _NAME_MARKS = (
@@ -112,7 +113,7 @@ MARKS: tuple[str, ...] = ("sk-", "Bearer ", "AIza", "AKIA", "ghp_")
 """What the cheap test looks for; `SHAPES` decides."""
 _MARK_BYTES = tuple(mark.encode() for mark in MARKS)
 
-SHAPES = re.compile(
+SHAPES = (
     rb"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))(?:"
     rb"(sk-(?:ant-|proj-|or-)?)(?=[A-Za-z0-9_-]*[A-Za-z0-9]{20})[A-Za-z0-9_-]{20,}|"
     rb"(Bearer )(?=[A-Za-z._~+/=-]*[0-9])[A-Za-z0-9._~+/=-]{20,}|"
@@ -162,7 +163,7 @@ def suspicious(data: bytes) -> bool:
 
 def body(data: bytes) -> bytes:
     """The same bytes, as many, with well-known keys masked by asterisks."""
-    return SHAPES.sub(_mask, data) if suspicious(data) else data
+    return re.sub(SHAPES, _mask, data) if suspicious(data) else data
 
 
 def _mask(match: re.Match[bytes]) -> bytes:
@@ -187,13 +188,14 @@ def request(value: Any, source: str) -> Any:
 def values(value: Any) -> Any:
     """The same JSON value with the texts under credential names replaced and well-known keys masked."""
     if isinstance(value, dict):
-        return {
-            name: REDACTED if isinstance(inner, str) and inner and NAMES.fullmatch(name) else values(inner)
-            for name, inner in value.items()
-        }
+        return {name: REDACTED if _named(name, inner) else values(inner) for name, inner in value.items()}
     if isinstance(value, list):
         return [values(inner) for inner in value]
     return text(value) if isinstance(value, str) else value
+
+
+def _named(name: str, value: Any) -> bool:
+    return isinstance(value, str) and value != "" and re.fullmatch(NAMES, name, re.IGNORECASE) is not None
 
 
 def texts(value: Any) -> Any:

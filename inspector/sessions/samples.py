@@ -1,7 +1,7 @@
 """The sample sessions that come with the program: where they are, and what each is called.
 
-They stand in `sample_sessions/` at the root of a checkout, and inside the package in an installed wheel. Titles come from
-a session file's own header, or from the table in the folder's README for files of other formats.
+They stand in `sample_sessions/` at the root of a checkout, and inside the package in an installed wheel. Titles come
+from a session file's own header, or from the table in the folder's README for files of other formats.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import NamedTuple
 
 from inspector.sessions.items import History, Kind, Tree
 from inspector.sessions.parents import Index, Seen, narrow, seen
@@ -50,8 +51,7 @@ class _Turn:
     counts: Counter[Place] = field(default_factory=Counter)
 
 
-@dataclass(slots=True)
-class _Step:
+class _Step(NamedTuple):
     """Where an exchange goes: its place, the exchange that it follows, or those that it might follow."""
 
     placed: Placed
@@ -113,7 +113,7 @@ class _Threader:
         return _Step(Placed(placed.place, f"{placed.why}; {found.why}{gap}"), parent, direct)
 
     def _again(self, one: Seen) -> _Step | None:
-        """The same request once more: a retry, a repair with a larger cap, a resumption; None where it is none of them."""
+        """The same request once more: a retry, a repair with a larger cap, a resumption; None where it is none."""
         node, identity = one.history.node, one.identity
         asked = self.index.asked(node, identity)
         if not asked:
@@ -141,9 +141,11 @@ class _Threader:
             start -= 1
             asked = [each for each in self.index.asked(nodes[start], one.identity)[-_SHOWN:] if each.cut]
             placed = place(items[start:], asked[0]) if asked else None
-            if placed is not None and placed.place is not Place.REQUEST and start > 0:
+            if placed is not None and start > 0:
                 if len(asked) == 1:
                     return _Step(Placed(placed.place, f"{placed.why}; the cut answer was left out"), asked[0])
+                if placed.place is Place.REQUEST:
+                    return None
                 return _Step(
                     Placed(Place.REQUEST, f"{len(asked)} cut exchanges could be its parent"),
                     ambiguous=_indices(asked),
@@ -164,7 +166,7 @@ class _Threader:
             turn = self._open(one, self.turns[parent.turn].conversation, new)
         elif parent.followed is not None and placed.place is not Place.RETRY:
             turn = self._open(one, self.turns[parent.turn].conversation, new)
-            why += f"; a branch, because another exchange already goes on from there"
+            why += "; a branch, because another exchange already goes on from there"
         else:
             turn = parent.turn
             parent.followed = one.index
@@ -186,7 +188,7 @@ class _Threader:
         return turn
 
     def _beyond_gap(self, one: Seen, ancestor: Seen, new: bool) -> int:
-        """The turn of an exchange whose parent is missing: the ancestor's, another one's with the same opening, or a new one."""
+        """The turn where the parent is missing: the ancestor's, another one's with the same opening, or a new one."""
         number = new_message(one.history) if new else opening(one.history)
         if number < len(ancestor.history.items):
             return ancestor.turn

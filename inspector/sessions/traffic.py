@@ -32,38 +32,35 @@ class Unread(NamedTuple):
     """LLM traffic that is recognised and not read."""
 
     name: str
-    path: re.Pattern[str]
-
-
-def _unread(name: str, pattern: str) -> Unread:
-    return Unread(name, re.compile(pattern))
+    path: str
+    """A pattern; compiled when a path is met that no format knows."""
 
 
 UNREAD: tuple[Unread, ...] = (
-    _unread(
+    Unread(
         "token counting", r"/messages/count_tokens$|:countTokens$|/responses/input_tokens$|/tokenize$|/count-tokens$"
     ),
-    _unread("a batch", r"/batches(/|$)|/batchPredictionJobs|:batchGenerateContent$"),
-    _unread("OpenAI Responses, a stored item", r"/responses/[^/]+/(cancel|input_items|compact)$"),
-    _unread("embeddings", r"/embeddings$|/embed$|:embedContents?$|:batchEmbedContents$|/api/embed(dings)?$"),
-    _unread("reranking", r"/rerank$"),
-    _unread("moderation", r"/moderations$"),
-    _unread("images", r"/images/(generations|edits|variations)$|:predict(LongRunning)?$"),
-    _unread("audio", r"/audio/(speech|transcriptions|translations)$"),
-    _unread("a realtime session", r"/realtime(/|$)|BidiGenerateContent"),
-    _unread("OpenAI Assistants", r"/threads(/|$)|/assistants(/|$)"),
-    _unread("a list of models", r"/models(/[^/:]+)?$|/api/tags$"),
-    _unread("files", r"/files(/|$)"),
-    _unread("Gemini Interactions", r"/interactions(/|$)"),
-    _unread("Bedrock InvokeModel", r"/model/[^/]+/invoke(-with-response-stream)?$"),
-    _unread("Bedrock agents", r"/agents/[^/]+/agentAliases/|/retrieveAndGenerate"),
-    _unread("Ollama generate", r"/api/generate$"),
-    _unread("Anthropic text completions", r"/v1/complete$"),
-    _unread("fill-in-the-middle completions", r"/fim/completions$"),
-    _unread("legacy completions", r"(?<!/chat)(?<!/agents)/completions$"),
-    _unread("Cohere generate", r"cohere.*/generate$|/v1/generate$"),
-    _unread("Cohere chat", r"cohere.*/chat$|/v[12]/chat$"),
-    _unread("xAI gRPC", r"^grpc:.*xai|/xai_api\."),
+    Unread("a batch", r"/batches(/|$)|/batchPredictionJobs|:batchGenerateContent$"),
+    Unread("OpenAI Responses, a stored item", r"/responses/[^/]+/(cancel|input_items|compact)$"),
+    Unread("embeddings", r"/embeddings$|/embed$|:embedContents?$|:batchEmbedContents$|/api/embed(dings)?$"),
+    Unread("reranking", r"/rerank$"),
+    Unread("moderation", r"/moderations$"),
+    Unread("images", r"/images/(generations|edits|variations)$|:predict(LongRunning)?$"),
+    Unread("audio", r"/audio/(speech|transcriptions|translations)$"),
+    Unread("a realtime session", r"/realtime(/|$)|BidiGenerateContent"),
+    Unread("OpenAI Assistants", r"/threads(/|$)|/assistants(/|$)"),
+    Unread("a list of models", r"/models(/[^/:]+)?$|/api/tags$"),
+    Unread("files", r"/files(/|$)"),
+    Unread("Gemini Interactions", r"/interactions(/|$)"),
+    Unread("Bedrock InvokeModel", r"/model/[^/]+/invoke(-with-response-stream)?$"),
+    Unread("Bedrock agents", r"/agents/[^/]+/agentAliases/|/retrieveAndGenerate"),
+    Unread("Ollama generate", r"/api/generate$"),
+    Unread("Anthropic text completions", r"/v1/complete$"),
+    Unread("fill-in-the-middle completions", r"/fim/completions$"),
+    Unread("legacy completions", r"(?<!/chat)(?<!/agents)/completions$"),
+    Unread("Cohere generate", r"cohere.*/generate$|/v1/generate$"),
+    Unread("Cohere chat", r"cohere.*/chat$|/v[12]/chat$"),
+    Unread("xAI gRPC", r"^grpc:.*xai|/xai_api\."),
 )
 """First match wins, and only where no format's `PATHS` knows the path."""
 
@@ -101,7 +98,7 @@ def unread(url: str) -> str | None:
     path = path_of(url).rstrip("/")
     whole = url.split("?", 1)[0].split("#", 1)[0].rstrip("/")
     for row in UNREAD:
-        if row.path.search(path) or row.path.search(whole):
+        if re.search(row.path, path) or re.search(row.path, whole):
             return row.name
     return None
 

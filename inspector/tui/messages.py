@@ -34,6 +34,15 @@ class RowOpened(Message):
 
 
 @dataclass
+class PathWanted(Message):
+    """The user wants to open a session."""
+
+    path: str
+    remember: bool
+    """Whether it belongs to the list of recent files; samples do not."""
+
+
+@dataclass
 class KeyWanted(Message):
     """The user clicked a key in the key bar."""
 

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from types import TracebackType
 
 COLUMNS, ROWS = 120, 40
-ESCAPES = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]P_^X][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])")
+ESCAPES = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]P_^X][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-OQ-WYZ`-~])")
 QUESTIONS = {
     b"\x1b[?2026$p": b"\x1b[?2026;2$y",  # synchronized output: known
     b"\x1b[c": b"\x1b[?62;22c",

@@ -1,4 +1,4 @@
-"""What the engine's tests share: responses in a few words, a driver, and a reader as strict as the strictest backend."""
+"""What the engine's tests share: responses in a few words, a driver, and a reader as strict as any backend."""
 
 from __future__ import annotations
 
@@ -62,7 +62,11 @@ CUT = '{"path": "a.tx'
 
 
 def call(
-    arguments: str | None = GOOD, name: str = "write", id: str | None = "c1", closed: bool = True, **more: Any
+    arguments: str | None = GOOD,
+    name: str = "write",
+    id: str | None = "c1",  # noqa: A002 - the field's own name
+    closed: bool = True,
+    **more: Any,
 ) -> ToolCall:
     return ToolCall(id, name, arguments, closed, **more)
 

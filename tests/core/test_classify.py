@@ -62,7 +62,8 @@ def test_a_response_that_nothing_contradicts_keeps_its_word(stop: Stop) -> None:
 
 
 @pytest.mark.parametrize("word", [
-    Stop.MAX_TOKENS, Stop.CONTEXT_WINDOW_EXCEEDED, Stop.SAFETY_BLOCKED, Stop.ERROR, Stop.MALFORMED_TOOL_CALL, Stop.CANCELLED,
+    Stop.MAX_TOKENS, Stop.CONTEXT_WINDOW_EXCEEDED, Stop.SAFETY_BLOCKED, Stop.ERROR, Stop.MALFORMED_TOOL_CALL,
+    Stop.CANCELLED,
 ])
 @pytest.mark.parametrize("mapped", [Stop.END_TURN, Stop.TOOL_CALL])
 def test_a_native_word_that_says_cut_filtered_or_failed_outranks_the_routers(mapped: Stop, word: Stop) -> None:
@@ -138,9 +139,9 @@ def test_absent_arguments_mean_none_only_where_the_format_leaves_an_empty_object
     left_out = call(None, "now", form=ArgsForm.OBJECT)
     for stop in (Stop.TOOL_CALL, Stop.END_TURN):
         assert effective(reply(stop, left_out)).stop.normalized is Stop.TOOL_CALL
-    assert effective(reply(Stop.TOOL_CALL, call(None, form=ArgsForm.OBJECT))).stop.normalized is Stop.MALFORMED_TOOL_CALL
-    assert effective(reply(Stop.TOOL_CALL, call(None, "now"))).stop.normalized is Stop.MALFORMED_TOOL_CALL
-    assert effective(reply(Stop.END_TURN, call(None, "now"))).stop.normalized is Stop.MALFORMED_TOOL_CALL
+    for lost in (call(None, form=ArgsForm.OBJECT), call(None, "now")):
+        for stop in (Stop.TOOL_CALL, Stop.END_TURN):
+            assert effective(reply(stop, lost)).stop.normalized is Stop.MALFORMED_TOOL_CALL
 
 
 def test_empty_arguments_under_another_word_change_nothing() -> None:
@@ -227,7 +228,8 @@ def test_a_server_that_says_truncated_ran_out_of_context(stop: Stop) -> None:
 
 def test_complete_calls_under_stop_are_promoted() -> None:
     """OpenAI itself for a named tool_choice (vLLM PR #25054)."""
-    found = effective(reply(Stop.END_TURN, "text", call(at=At(start=3)), call("", "now", "c2"), call("ls", kind=CallKind.CUSTOM)))
+    calls = (call(at=At(start=3)), call("", "now", "c2"), call("ls", kind=CallKind.CUSTOM))
+    found = effective(reply(Stop.END_TURN, "text", *calls))
     assert found.stop.normalized is Stop.TOOL_CALL
     assert found.promoted
     assert found.stop.evidence[-1].rule == "judge.promoted"
@@ -280,10 +282,11 @@ def test_a_budget_that_thinking_ate_is_a_finding() -> None:
 
 calls = st.builds(
     ToolCall, st.sampled_from(["c1", None]), st.sampled_from(["write", "now", "other", ""]),
-    st.sampled_from([GOOD, CUT, '{"path": 5}', "{}", "", None, "nonsense", "[1]"]), st.booleans(), st.sampled_from(CallKind),
-    st.sampled_from(ArgsForm),
+    st.sampled_from([GOOD, CUT, '{"path": 5}', "{}", "", None, "nonsense", "[1]"]), st.booleans(),
+    st.sampled_from(CallKind), st.sampled_from(ArgsForm),
 )
-usages = st.none() | st.builds(Usage, st.sampled_from([None, 10]), st.sampled_from([None, 5, 100, 101]), st.sampled_from([None, 60]))
+counts = st.sampled_from([None, 5, 100, 101])
+usages = st.none() | st.builds(Usage, st.sampled_from([None, 10]), counts, st.sampled_from([None, 60]))
 parts = st.lists(st.builds(TextPart, st.just("x")) | st.builds(ReasoningPart, st.just("hm")) | calls, max_size=3)
 responses = st.builds(
     ChatResponse, st.just("openai_chat"), parts.map(tuple),

@@ -1,4 +1,4 @@
-"""Seed 000's four events, field by field, flat for any logger; and the two counters and two histograms folded from them."""
+"""Seed 000's four events, field by field, flat for any logger; two counters and two histograms folded from them."""
 
 from __future__ import annotations
 
@@ -69,7 +69,9 @@ def test_each_continuation_is_an_attempt_with_what_is_left() -> None:
     ([answer(Stop.MAX_TOKENS)], {"max_thinking_only": 0}, "no_progress", 0),
     ([ABC["context"]], {}, "context_window_exceeded", 0),
 ])
-def test_the_end_of_a_cut_turn_is_told(events: list[Event], limits: dict[str, Any], terminal: str, attempts: int) -> None:
+def test_the_end_of_a_cut_turn_is_told(
+    events: list[Event], limits: dict[str, Any], terminal: str, attempts: int
+) -> None:
     (found,) = named("continuation_terminated", records(events, Limits(**limits)))
     assert found == {
         "event": "continuation_terminated", "turn_id": "t1", "provider": "somebody", "model": "m-1",
@@ -77,7 +79,9 @@ def test_the_end_of_a_cut_turn_is_told(events: list[Event], limits: dict[str, An
     }
 
 
-@pytest.mark.parametrize("events", [[END], [CALL, END], [PAUSED, END], [ABC["safety"]], [ABC["error"]], [ABC["operator"]]])
+@pytest.mark.parametrize("events", [
+    [END], [CALL, END], [PAUSED, END], [ABC["safety"]], [ABC["error"]], [ABC["operator"]],
+])
 def test_a_turn_that_was_never_cut_ends_without_that_event(events: list[Event]) -> None:
     assert named("continuation_terminated", records(events)) == []
 
@@ -106,7 +110,8 @@ def test_a_repair_that_failed_and_one_that_was_not_attempted() -> None:
 
 
 def test_each_attempt_of_several_is_told_once() -> None:
-    found = named("tool_payload_repair", records([ONLY_CUT, ONLY_CUT, CALL, END], Limits(continuation_tool_repair_attempts=2)))
+    twice = Limits(continuation_tool_repair_attempts=2)
+    found = named("tool_payload_repair", records([ONLY_CUT, ONLY_CUT, CALL, END], twice))
     assert found == [repair("cut", True, False, 1), repair("cut", True, True, 2)]
 
 
@@ -143,8 +148,9 @@ def test_an_unknown_word_is_reported_once_for_each_provider_and_model() -> None:
         for event in (unknown[0], unknown[0], unknown[1]):
             found += records([event], provider=provider)
     found += records([END])
-    told = [(record["provider"], record["model"], record["raw_reason"]) for record in unknown_words(found)]
-    assert told == [("one", "m-1", "entropy"), ("one", "m-1", "boredom"), ("other", "m-1", "entropy"), ("other", "m-1", "boredom")]
+    assert [(record["provider"], record["model"], record["raw_reason"]) for record in unknown_words(found)] == [
+        ("one", "m-1", "entropy"), ("one", "m-1", "boredom"), ("other", "m-1", "entropy"), ("other", "m-1", "boredom"),
+    ]
 
 
 # -- metrics ---------------------------------------------------------------------------------------------------------

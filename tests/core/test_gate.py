@@ -1,4 +1,4 @@
-"""The gate: ready only if closed, authorised, strictly parsed and accepted; a cut batch waits as one; one may be refused."""
+"""The gate: ready only if closed, authorised, strictly parsed, accepted; a batch waits as one, one may be refused."""
 
 from __future__ import annotations
 
@@ -117,7 +117,9 @@ def test_where_the_parser_stopped_is_told() -> None:
 # -- the batch -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("odd", [call(CUT, id="c2"), call(closed=False, id="c2"), call("", id="c2"), call(name="", id="c2")])
+@pytest.mark.parametrize("odd", [
+    call(CUT, id="c2"), call(closed=False, id="c2"), call("", id="c2"), call(name="", id="c2"),
+])
 @pytest.mark.parametrize("position", [0, 1])
 def test_one_held_call_holds_its_whole_batch(odd: ToolCall, position: int) -> None:
     batch = [call(), call('{"path": 5}', id="c3")]

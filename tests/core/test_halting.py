@@ -30,8 +30,8 @@ from loop_core.values import CallKind, OpaquePart, ReasoningPart, Stop, ToolCall
 ABC = alphabet()
 NAMES = list(ABC)
 ENDINGS = frozenset({
-    "completed", "retry_limit", "budget_exhausted", "safety_blocked", "context_window_exceeded", "cancelled", "interrupted",
-    "error", "no_progress", "repair_failed", "step_limit",
+    "completed", "retry_limit", "budget_exhausted", "safety_blocked", "context_window_exceeded", "cancelled",
+    "interrupted", "error", "no_progress", "repair_failed", "step_limit",
 })
 
 
@@ -127,10 +127,8 @@ calls = st.builds(
     st.sampled_from(['{"path": "a"}', CUT, '{"path": 5}', "{}", "", None, "nonsense"]), st.booleans(),
     st.sampled_from([CallKind.FUNCTION, CallKind.CUSTOM, CallKind.SERVER]),
 )
-parts = st.lists(
-    st.sampled_from(["text", " ", "", "\n\n", ReasoningPart("hm"), ReasoningPart("", data="x"), OpaquePart("b", "{}")]) | calls,
-    max_size=4,
-)
+pieces = ["text", " ", "", "\n\n", ReasoningPart("hm"), ReasoningPart("", data="x"), OpaquePart("b", "{}")]
+parts = st.lists(st.sampled_from(pieces) | calls, max_size=4)
 
 
 @st.composite
@@ -195,7 +193,9 @@ def is_longer(short: Trace, long: Trace) -> bool:
 @pytest.mark.parametrize("scope", ["turn", "response"])
 @settings(max_examples=60)
 @given(names=scripts, data=st.data())
-def test_raising_a_continuation_limit_never_shortens_a_run(name: str, scope: str, names: list[str], data: st.DataObject) -> None:
+def test_raising_a_continuation_limit_never_shortens_a_run(
+    name: str, scope: str, names: list[str], data: st.DataObject
+) -> None:
     low, high = sorted(data.draw(st.lists(st.sampled_from(RAISED[name]), min_size=2, max_size=2, unique=True)))
     base = Limits(continuation_tool_repair_attempts=2, attempts_scope=scope)
     script = varied(names)

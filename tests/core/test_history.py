@@ -1,4 +1,4 @@
-"""The projection into history, as the second guard of seed 003: no held call in any form, and nothing a backend refuses."""
+"""The projection into history, the second guard of seed 003: no held call in any form, nothing a backend refuses."""
 
 from __future__ import annotations
 
@@ -115,7 +115,8 @@ def test_a_pause_authorises_no_call_and_its_echo_holds_none() -> None:
 
 
 def test_an_echo_holds_the_prefill_that_it_went_on_from() -> None:
-    assert history.echo(reply(Stop.PAUSED, "two", SERVER), "one two") == Message(Role.ASSISTANT, (TextPart("one two"), SERVER))
+    said = history.echo(reply(Stop.PAUSED, "two", SERVER), "one two")
+    assert said == Message(Role.ASSISTANT, (TextPart("one two"), SERVER))
 
 
 # -- what is asked ---------------------------------------------------------------------------------------------------
@@ -196,7 +197,9 @@ def test_every_call_gets_one_result_in_its_order() -> None:
     found = history.answered(calls, [result("2", "b"), result("1", "a"), result("stray", "z")])
     assert [part.text for part in found] == ["1", "2"]
     missing = history.answered(calls, [result("2", "b")])
-    assert [(part.text, part.is_error, part.call_id) for part in missing] == [("No result came.", True, "a"), ("2", False, "b")]
+    assert [(part.text, part.is_error, part.call_id) for part in missing] == [
+        ("No result came.", True, "a"), ("2", False, "b"),
+    ]
     check_history([Message(Role.ASSISTANT, tuple(calls)), history.tool_message(missing)])
 
 

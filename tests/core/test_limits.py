@@ -103,10 +103,12 @@ STOPS: list[tuple[str, dict[str, Any], list[Event], list[Event], str]] = [
     # the guard, the limits, what passes just below it, what it stops, the terminal reason
     ("attempts", {"continuation_max_attempts": 2}, [*pieces(2), END], [*pieces(3), END], "retry_limit"),
     ("no attempts", {"continuation_max_attempts": 0}, [END], [*pieces(1), END], "retry_limit"),
-    ("tokens", {"continuation_max_total_completion_tokens": 21}, [*pieces(2), END], [*pieces(3), END], "budget_exhausted"),
+    ("tokens", {"continuation_max_total_completion_tokens": 21}, [*pieces(2), END], [*pieces(3), END],
+     "budget_exhausted"),
     ("chars", {"continuation_max_output_chars": 19}, [*pieces(2), END], [*pieces(3), END], "budget_exhausted"),
     ("thinking", {"max_thinking_only": 1}, [EMPTY, END], [EMPTY, EMPTY, END], "no_progress"),
-    ("progress", {"min_progress_chars": 10}, [TEXT, LONGER, END], [TEXT, answer(Stop.MAX_TOKENS, "a bit"), END], "no_progress"),
+    ("progress", {"min_progress_chars": 10}, [TEXT, LONGER, END], [TEXT, answer(Stop.MAX_TOKENS, "a bit"), END],
+     "no_progress"),
     ("repairs", {"continuation_tool_repair_attempts": 2}, [CUT_CALL, CUT_CALL, CALL, END],
      [CUT_CALL, CUT_CALL, CUT_CALL, CALL, END], "repair_failed"),
     ("tool steps", {"max_tool_steps": 2}, [*calls(2), END], [*calls(3), END], "step_limit"),
@@ -115,9 +117,9 @@ STOPS: list[tuple[str, dict[str, Any], list[Event], list[Event], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("limits", "passes", "stops", "terminal"), [row[1:] for row in STOPS], ids=[row[0] for row in STOPS])
+@pytest.mark.parametrize(("guard", "limits", "passes", "stops", "terminal"), STOPS, ids=[row[0] for row in STOPS])
 def test_a_guard_stops_what_exceeds_it_and_nothing_below(
-    limits: dict[str, Any], passes: list[Event], stops: list[Event], terminal: str
+    guard: str, limits: dict[str, Any], passes: list[Event], stops: list[Event], terminal: str
 ) -> None:
     assert last(drive(passes, Limits(**limits))).terminal == "completed"
     stopped = last(drive(stops, Limits(**limits)))
@@ -142,8 +144,12 @@ def test_the_first_guard_that_trips_gives_the_reason() -> None:
 
 def test_no_guard_of_continuing_is_asked_outside_of_it() -> None:
     """DESIGN section 6: tokens and characters are consulted only in ContinuePending."""
-    limits = Limits(continuation_max_attempts=0, continuation_max_total_completion_tokens=1, continuation_max_output_chars=1)
-    assert last(drive([CUT_CALL, CALL, END], limits)).terminal == "completed"
+    none = Limits().with_set({
+        "continuation_max_attempts": 0,
+        "continuation_max_total_completion_tokens": 1,
+        "continuation_max_output_chars": 1,
+    })
+    assert last(drive([CUT_CALL, CALL, END], none)).terminal == "completed"
 
 
 def test_tokens_that_were_not_reported_are_taken_from_the_cap_that_was_sent() -> None:
@@ -170,10 +176,10 @@ def test_attempts_count_over_the_turn_or_over_the_response() -> None:
     events = [*pieces(2), CALL, *pieces(2), END]
     per_turn = last(drive(events, Limits(continuation_max_attempts=2)))
     assert (per_turn.terminal, per_turn.spent.attempts, per_turn.spent.continuations) == ("retry_limit", 2, 2)
-    per_response = last(drive(events, Limits(continuation_max_attempts=2, attempts_scope="response")))
+    scoped = Limits(continuation_max_attempts=2, attempts_scope="response")
+    per_response = last(drive(events, scoped))
     assert (per_response.terminal, per_response.spent.continuations) == ("completed", 4)
-    cut_again = [*pieces(3), END]
-    assert last(drive(cut_again, Limits(continuation_max_attempts=2, attempts_scope="response"))).terminal == "retry_limit"
+    assert last(drive([*pieces(3), END], scoped)).terminal == "retry_limit"
 
 
 def test_a_thinking_only_answer_is_asked_for_again_with_more_room() -> None:

@@ -29,7 +29,7 @@ WITHOUT: dict[Stop, State] = {
 }
 """Strict: where a response without calls leads (seed 000's diagram; `tool_call` without a call: mastra PR #14187)."""
 WITH: dict[Stop, State] = {**WITHOUT, Stop.TOOL_CALL: State.EXECUTE_TOOLS, Stop.MAX_TOKENS: State.REPAIR_PENDING}
-"""Strict: where a response with a call leads. An end of turn is one whose call its schema refuses: it is not promoted."""
+"""Strict: where a response with a call leads. Under an end of turn it is one that its schema refuses: not promoted."""
 
 
 @pytest.mark.parametrize("stop", list(Stop))
@@ -139,7 +139,8 @@ def test_presets_are_found_by_name() -> None:
 
 def test_pi_sends_back_what_it_received() -> None:
     opaque = OpaquePart("block", "{}")
-    turn = last(drive([answer(Stop.MAX_TOKENS, "text", opaque, call(CUT)), answer(Stop.END_TURN, "x")], policy=PI_PRESENCE))
+    cut = answer(Stop.MAX_TOKENS, "text", opaque, call(CUT))
+    turn = last(drive([cut, answer(Stop.END_TURN, "x")], policy=PI_PRESENCE))
     assert [message.parts for message in turn.history if message.role.value == "assistant"] == [
         (TextPart("text"), opaque, call(CUT)),
     ]

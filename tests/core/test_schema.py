@@ -70,14 +70,16 @@ def test_a_schema_that_is_another_kind_of_mapping_is_checked_too(wrap: Any) -> N
 @pytest.mark.parametrize(("schema", "good", "bad"), [
     ({"type": "OBJECT", "properties": {"a": {"type": "STRING"}}, "required": ["a"]}, {"a": "x"}, {"a": 1}),
     ({"type": "OBJECT", "properties": {"a": {"type": "STRING", "nullable": True}}}, {"a": None}, {"a": 1}),
-    ({"type": "OBJECT", "properties": {"a": {"type": "STRING", "enum": ["x"], "nullable": True}}}, {"a": None}, {"a": "y"}),
+    ({"type": "OBJECT", "properties": {"a": {"type": "STRING", "enum": ["x"], "nullable": True}}},
+     {"a": None}, {"a": "y"}),
     ({"type": "OBJECT", "properties": {"a": {"type": "ARRAY", "maxItems": "2", "items": {"type": "INTEGER"}}}},
      {"a": [1, 2]}, {"a": [1, 2, 3]}),
     ({"type": "OBJECT", "properties": {"a": {"type": "TYPE_UNSPECIFIED", "nullable": True}, "b": {"type": "INTEGER"}}},
      {"a": [1]}, {"b": "x"}),
     ({"type": "OBJECT", "properties": {"a": {"anyOf": [{"type": "STRING"}, {"type": "INTEGER", "format": "int64"}]}}},
      {"a": 1}, {"a": True}),
-    ({"type": "OBJECT", "properties": {"type": {"type": "STRING"}, "format": {"type": "INTEGER"}}, "propertyOrdering": ["type"]},
+    ({"type": "OBJECT", "propertyOrdering": ["type"],
+      "properties": {"type": {"type": "STRING"}, "format": {"type": "INTEGER"}}},
      {"type": "x", "format": 1}, {"format": "x"}),
 ])
 def test_geminis_dialect_is_read(schema: dict[str, Any], good: dict[str, Any], bad: dict[str, Any]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from itertools import pairwise
 
 import pytest
 from hypothesis import assume, given, settings
@@ -21,7 +22,9 @@ def joined(*segments: Segment) -> tuple[str, list[Decision]]:
     return made.text, [seam.decision for seam in made.seams]
 
 
-@pytest.mark.parametrize("method", [Method.HINT, Method.ANCHOR, Method.BOOST, Method.ECHO, Method.TOKEN, Method.PREFILL])
+@pytest.mark.parametrize("method", [
+    Method.HINT, Method.ANCHOR, Method.BOOST, Method.ECHO, Method.TOKEN, Method.PREFILL,
+])
 @pytest.mark.parametrize(("first", "second"), [
     ("The population is 10", "000 people."),
     ("The only English word is book", "keeper."),
@@ -132,10 +135,9 @@ def test_the_rule_as_sent_cuts_nothing_at_all() -> None:
 
 def test_prefill_white_space_is_restored_once() -> None:
     first = "one\n\n"
-    assert joined(Segment(first), Segment("two", Method.PREFILL, stripped="\n\n"))[0] == "one\n\ntwo"
-    assert joined(Segment(first), Segment("\n\ntwo", Method.PREFILL, stripped="\n\n"))[0] == "one\n\ntwo"
-    assert joined(Segment(first), Segment("one\n\ntwo", Method.PREFILL, stripped="\n\n", echoes=True))[0] == "one\n\ntwo"
-    assert joined(Segment(first), Segment("onetwo", Method.PREFILL, stripped="\n\n", echoes=True))[0] == "one\n\ntwo"
+    for said, echoes in (("two", None), ("\n\ntwo", None), ("one\n\ntwo", True), ("onetwo", True)):
+        segment = Segment(said, Method.PREFILL, stripped="\n\n", echoes=echoes)
+        assert joined(Segment(first), segment)[0] == "one\n\ntwo"
 
 
 def test_a_prefill_cuts_no_overlap_however_long() -> None:
@@ -153,7 +155,8 @@ def test_an_echo_counts_only_where_it_is_declared_or_long() -> None:
 # -- properties: cut any text anywhere -------------------------------------------------------------------------------
 
 PIECES = st.sampled_from(
-    ["book", "keeper", "10", "000", ", 2", "}\n", "  ", "\n\n", "ha ", "return x", "é", "\U0001f600", "x = [", '"', "\\n", "|---|"]
+    ["book", "keeper", "10", "000", ", 2", "}\n", "  ", "\n\n", "ha ", "return x", "é", "\U0001f600", "x = [", '"',
+     "\\n", "|---|"]
 )
 words = st.lists(PIECES, min_size=1, max_size=40).map("".join)
 
@@ -189,7 +192,7 @@ def test_a_prefill_that_was_not_stripped_is_joined_byte_for_byte(cut: tuple[str,
     text, places = cut
     edges = [*places, len(text)]
     segments = [Segment(text[: places[0]])]
-    segments += [Segment(text[a:b], Method.PREFILL, echoes=False) for a, b in zip(edges, edges[1:], strict=False)]
+    segments += [Segment(text[a:b], Method.PREFILL, echoes=False) for a, b in pairwise(edges)]
     assert join(segments).text == text
 
 
@@ -199,7 +202,8 @@ def test_white_space_that_the_model_does_not_repeat_is_restored(cut: tuple[str, 
     text, (place, *_) = cut
     stripped = text[len(text[:place].rstrip()) : place]
     assume(not stripped or not text[place:].startswith(stripped))
-    assert join((Segment(text[:place]), Segment(text[place:], Method.PREFILL, stripped=stripped, echoes=False))).text == text
+    resumed = Segment(text[place:], Method.PREFILL, stripped=stripped, echoes=False)
+    assert join((Segment(text[:place]), resumed)).text == text
 
 
 @settings(max_examples=150)
@@ -218,7 +222,7 @@ def test_resumed_by_anchor_the_join_is_the_text(cut: tuple[str, list[int]]) -> N
     text, places = cut
     edges = [*places, len(text)]
     segments = [Segment(text[: places[0]])]
-    for a, b in zip(edges, edges[1:], strict=False):
+    for a, b in pairwise(edges):
         anchor = text[:a][-ANCHOR_CHARS:]
         segments.append(Segment(anchor + text[a:b], Method.ANCHOR, anchor=anchor))
     assert join(segments).text == text
@@ -236,7 +240,7 @@ def test_restarted_the_join_is_the_text(cut: tuple[str, list[int]]) -> None:
 def test_what_the_provider_resumes_itself_is_joined_as_sent(cut: tuple[str, list[int]], method: Method) -> None:
     text, places = cut
     edges = [*places, len(text)]
-    segments = [Segment(text[: places[0]]), *(Segment(text[a:b], method) for a, b in zip(edges, edges[1:], strict=False))]
+    segments = [Segment(text[: places[0]]), *(Segment(text[a:b], method) for a, b in pairwise(edges))]
     assert join(segments).text == text
 
 

@@ -30,8 +30,8 @@ def play(source: Recorded, limits: Limits | None = None) -> Trace:
 
 def test_every_place_is_answered_by_its_own_answer() -> None:
     source = recorded(
-        (Place.REQUEST, 0, "text"), (Place.CONTINUATION, 1, "cut"), (Place.REPAIR, 1, "call"), (Place.REQUEST, 1, "paused"),
-        (Place.RESUME, 1, "end"), results={0: RESULTS},
+        (Place.REQUEST, 0, "text"), (Place.CONTINUATION, 1, "cut"), (Place.REPAIR, 1, "call"),
+        (Place.REQUEST, 1, "paused"), (Place.RESUME, 1, "end"), results={0: RESULTS},
     )
     trace = play(source)
     assert last(trace).terminal == "completed"

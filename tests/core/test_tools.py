@@ -148,7 +148,8 @@ def test_what_a_string_spells_is_taken_where_asked() -> None:
 
 def test_coercion_mends_nothing_else() -> None:
     log = Log()
-    ran = log.box(coerce=True).run(batch(call('{"path": "a", "lines": "five"}'), call('{"lines": "5"}', id="c2")), turn())
+    wrong = batch(call('{"path": "a", "lines": "five"}'), call('{"lines": "5"}', id="c2"))
+    ran = log.box(coerce=True).run(wrong, turn())
     assert log.ran == []
     assert all(part.text.startswith("Not run: ") for part in ran.results)
 

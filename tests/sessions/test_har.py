@@ -71,6 +71,12 @@ def test_entries_count_over_all_of_the_file_and_each_skip_has_its_reason(opened)
         ("https://api.openai.com/v1/images/generations", "images"),
         ("https://api.openai.com/v1/audio/speech", "audio"),
         ("https://api.openai.com/v1/moderations", "moderation"),
+        ("https://api.openai.com/v1/responses/resp_1/input_items", "OpenAI Responses, a stored item"),
+        ("https://api.openai.com/v1/files/file-1/content", "files"),
+        ("https://api.openai.com/v1/threads/t_1/runs", "OpenAI Assistants"),
+        ("https://api.openai.com/v1/realtime/sessions", "a realtime session"),
+        ("https://api.cohere.com/v2/rerank", "reranking"),
+        ("https://bedrock-agent-runtime.us-east-1.amazonaws.com/retrieveAndGenerate", "Bedrock agents"),
         ("grpc://api.x.ai/xai_api.Chat/GetCompletion", "xAI gRPC"),
     ],
 )
@@ -233,6 +239,13 @@ def test_a_lone_surrogate_is_valid_json_and_is_read(opened):
     loaded = opened(har(entry(HELLO, chat_body("x"))).replace("hello", "\\ud83d"), "surrogate.har")
     assert loaded.inputs[0].error is None
     assert len(loaded.exchanges) == 1
+
+
+def test_a_byte_order_mark_and_odd_headers_do_no_harm(opened):
+    odd = entry(HELLO, chat_body("x"))
+    odd["request"]["headers"] += [{"name": "a", "value": None}, {"name": "b"}, 7]
+    (exchange,) = opened("\ufeff" + har(odd), "bom.har").exchanges
+    assert ("a", "None") in exchange.request_headers
 
 
 def test_a_har_without_entries_is_one_clear_line(opened):

@@ -15,12 +15,24 @@ from inspector.sessions.native import FIELDS, MARK, SessionWriter, schema, write
 from loop_core.values import Stop, TransportEnd
 
 ROOT = Path(__file__).resolve().parents[2]
-HEADER = {MARK: 1, "title": "Two answers", "story": "A story.", "provenance": "Written by hand.", "end_state": "Complete"}
+HEADER = {
+    MARK: 1,
+    "title": "Two answers",
+    "story": "A story.",
+    "provenance": "Written by hand.",
+    "end_state": "Complete",
+}
 
 
 def request(key="r1", text="hello", **more):
-    return {"type": "request", "id": key, "api": "openai_chat", "url": CHAT, "body": {"model": "m", "messages": [user(text)]},
-            **more}
+    return {
+        "type": "request",
+        "id": key,
+        "api": "openai_chat",
+        "url": CHAT,
+        "body": {"model": "m", "messages": [user(text)]},
+        **more,
+    }
 
 
 def exchange(key="r1", text="hello", body=None, end="eof"):
@@ -40,18 +52,23 @@ def lines(*records):
 def test_a_session_is_read_back_as_it_was_written(tmp_path):
     path = tmp_path / "s.jsonl"
     stream = chat_stream("grüße an alle", "stop").encode()
-    write_session(path, [
-        HEADER,
-        request(at="2026-03-01T10:00:00Z", profile=None),
-        {"type": "limits", "values": {"continuation_max_attempts": 5}, "request": "r1"},
-        {"type": "policy", "name": "strict"},
-        {"type": "response", "request": "r1", "status": 200, "headers": [["x-request-id", "q"]]},
-    ])
+    write_session(
+        path,
+        [
+            HEADER,
+            request(at="2026-03-01T10:00:00Z", profile=None),
+            {"type": "limits", "values": {"continuation_max_attempts": 5}, "request": "r1"},
+            {"type": "policy", "name": "strict"},
+            {"type": "response", "request": "r1", "status": 200, "headers": [["x-request-id", "q"]]},
+        ],
+    )
     with SessionWriter(path) as writer:
         for number, start in enumerate(range(0, len(stream), 50)):
             writer.append_bytes("r1", stream[start : start + 50], ms=number)
         writer.append({"type": "end", "request": "r1", "end": "eof"})
-        writer.append({"type": "tool_result", "request": "r1", "call_id": "c", "name": "look", "text": "no", "is_error": True})
+        writer.append(
+            {"type": "tool_result", "request": "r1", "call_id": "c", "name": "look", "text": "no", "is_error": True}
+        )
         writer.append({"type": "note", "text": "odd", "request": "r1"})
         writer.append({"type": "about", "title": "A better title"})
     loaded = open_paths([str(path)])
@@ -59,7 +76,10 @@ def test_a_session_is_read_back_as_it_was_written(tmp_path):
     assert (given.format, given.error, given.notices) == ("session", None, ())
     assert (given.about.title, given.about.end_state) == ("A better title", "Complete")
     assert [(act.kind, act.value, act.entry) for act in given.acts] == [
-        ("limits", {"continuation_max_attempts": 5}, 0), ("policy", "strict", None), ("note", "odd", 0)]
+        ("limits", {"continuation_max_attempts": 5}, 0),
+        ("policy", "strict", None),
+        ("note", "odd", 0),
+    ]
     (answer,) = given.answers
     assert (answer.entry, answer.result.call_id, answer.result.text, answer.result.is_error) == (0, "c", "no", True)
     assert read.body == stream
@@ -101,10 +121,16 @@ def test_a_file_cut_at_any_byte_keeps_every_record_before_the_cut(opened):
         complete = sum(1 for end in ends if end <= cut)
         if cut not in ends and cut + 1 not in ends:
             assert any(f"line {complete + 1}, the last, is cut" in notice for notice in given.notices)
-        bodies = [each.response.text for each in loaded.exchanges if each.recorded and each.response.transport_end is TransportEnd.EOF]
+        bodies = [
+            each.response.text
+            for each in loaded.exchanges
+            if each.recorded and each.response.transport_end is TransportEnd.EOF
+        ]
         assert bodies == ["hi"] * ((complete >= 5) + (complete >= 9))
-        assert all(each.response.transport_end is TransportEnd.ABORTED or not each.recorded
-                   for each in loaded.exchanges[len(bodies) :])
+        assert all(
+            each.response.transport_end is TransportEnd.ABORTED or not each.recorded
+            for each in loaded.exchanges[len(bodies) :]
+        )
 
 
 def test_a_writer_that_goes_on_after_a_cut_begins_a_line_of_its_own(tmp_path):
@@ -121,7 +147,7 @@ def test_a_writer_that_goes_on_after_a_cut_begins_a_line_of_its_own(tmp_path):
 def test_the_writer_survives_being_killed(tmp_path):
     path = tmp_path / "s.jsonl"
     code = (
-        "import os, sys\nfrom inspector.sessions.native import SessionWriter\nw = SessionWriter(sys.argv[1], title='t')\n"
+        "import os, sys\nfrom inspector.sessions.native import SessionWriter as W\nw = W(sys.argv[1], title='t')\n"
         "w.append({'type': 'request', 'id': 'r1'})\nw.append_bytes('r1', b'data: x')\nos.kill(os.getpid(), 9)\n"
     )
     subprocess.run([sys.executable, "-c", code, str(path)], cwd=ROOT, check=False)
@@ -129,7 +155,7 @@ def test_the_writer_survives_being_killed(tmp_path):
 
 
 def test_a_response_without_its_end_is_aborted_and_one_without_bytes_not_recorded(opened):
-    records = exchange("r1", "one")[:-1] + [request("r2", "two")]
+    records = [*exchange("r1", "one")[:-1], request("r2", "two")]
     loaded = opened(lines(HEADER, *records))
     first, second = loaded.exchanges
     assert first.response.transport_end is TransportEnd.ABORTED
@@ -139,7 +165,11 @@ def test_a_response_without_its_end_is_aborted_and_one_without_bytes_not_recorde
 
 
 def test_a_body_that_was_not_kept_is_not_recorded(opened):
-    records = [request(), {"type": "response", "request": "r1", "status": 200}, {"type": "end", "request": "r1", "end": "not_recorded"}]
+    records = [
+        request(),
+        {"type": "response", "request": "r1", "status": 200},
+        {"type": "end", "request": "r1", "end": "not_recorded"},
+    ]
     (read,) = opened(lines(HEADER, *records)).exchanges
     assert (read.recorded, read.response.stop_reason.normalized) == (False, Stop.UNKNOWN)
 
@@ -150,19 +180,23 @@ def test_unknown_types_are_counted_and_unknown_fields_passed_over(opened):
     loaded = opened(lines(HEADER, {"type": "mood"}, *records, {"type": "mood"}, {"type": "dream"}))
     assert len(loaded.exchanges) == 1
     assert [notice.split(": ", 1)[1] for notice in loaded.inputs[0].notices] == [
-        "records of unknown type were passed over: dream (1), mood (2)"]
+        "records of unknown type were passed over: dream (1), mood (2)"
+    ]
 
 
-@pytest.mark.parametrize(("bad", "said"), [
-    ({"type": "request"}, "request.id: Field required"),
-    ({"type": "request", "id": 5}, "request.id: Input should be a valid string"),
-    ({"type": "request", "id": "x", "api": "openai"}, "request.api: Input should be 'openai_chat'"),
-    ({"type": "response", "request": "r1", "status": "ok"}, "response.status: Input should be a valid integer"),
-    ({"type": "bytes", "request": "r1", "text": "a", "base64": "YQ=="}, "expected either text or base64"),
-    ({"type": "end", "request": "r1", "end": "later"}, "end.end: Input should be 'eof'"),
-    ({"type": "limits", "values": 3}, "limits.values: Input should be a valid dictionary"),
-    ([1], "is no record: expected a JSON object with a `type`"),
-])
+@pytest.mark.parametrize(
+    ("bad", "said"),
+    [
+        ({"type": "request"}, "request.id: Field required"),
+        ({"type": "request", "id": 5}, "request.id: Input should be a valid string"),
+        ({"type": "request", "id": "x", "api": "openai"}, "request.api: Input should be 'openai_chat'"),
+        ({"type": "response", "request": "r1", "status": "ok"}, "response.status: Input should be a valid integer"),
+        ({"type": "bytes", "request": "r1", "text": "a", "base64": "YQ=="}, "expected either text or base64"),
+        ({"type": "end", "request": "r1", "end": "later"}, "end.end: Input should be 'eof'"),
+        ({"type": "limits", "values": 3}, "limits.values: Input should be a valid dictionary"),
+        ([1], "is no record: expected a JSON object with a `type`"),
+    ],
+)
 def test_a_bad_record_is_explained_with_its_line_and_the_rest_is_read(opened, bad, said):
     loaded = opened(lines(HEADER, *exchange(), bad, *exchange("r2", "two")))
     assert [each.response.text for each in loaded.exchanges] == ["hi", "hi"]
@@ -202,8 +236,13 @@ def test_reading_a_session_does_not_import_pydantic(tmp_path):
 
 def test_what_is_written_keeps_to_the_exported_schema(tmp_path):
     path = tmp_path / "s.jsonl"
-    acts = [{"type": "limits", "values": {}}, {"type": "policy", "name": "strict"}, {"type": "note", "text": "x"},
-            {"type": "tool_result", "text": "x"}, {"type": "about", "story": "x"}]
+    acts = [
+        {"type": "limits", "values": {}},
+        {"type": "policy", "name": "strict"},
+        {"type": "note", "text": "x"},
+        {"type": "tool_result", "text": "x"},
+        {"type": "about", "story": "x"},
+    ]
     write_session(path, [HEADER, *exchange(), *acts])
     validator = jsonschema_rs.validator_for(schema())
     written = [json.loads(line) for line in path.read_text().splitlines()]

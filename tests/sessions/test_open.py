@@ -16,34 +16,82 @@ from inspector.sessions.samples import find, folder, samples
 from loop_core.errors import CallerError
 from loop_core.values import Stop
 
-CLAUDE = json.dumps({"id": "msg_1", "type": "message", "role": "assistant", "model": "claude", "stop_sequence": None,
-                     "content": [{"type": "text", "text": "hi"}], "stop_reason": "end_turn",
-                     "usage": {"input_tokens": 3, "output_tokens": 4}})
-CLAUDE_STREAM = (
-    'event: message_start\ndata: {"type":"message_start","message":{"id":"m","type":"message","role":"assistant","content":[],'
-    '"model":"claude","stop_reason":null,"usage":{"input_tokens":1,"output_tokens":1}}}\n\n'
-    'event: content_block_start\ndata: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}\n\n'
-    'event: content_block_delta\ndata: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"hi"}}\n\n'
-    'event: content_block_stop\ndata: {"type":"content_block_stop","index":0}\n\n'
-    'event: message_delta\ndata: {"type":"message_delta","delta":{"stop_reason":"end_turn","stop_sequence":null},'
-    '"usage":{"output_tokens":4}}\n\nevent: message_stop\ndata: {"type":"message_stop"}\n\n')
-GEMINI = '{"candidates": [{"content": {"role": "model", "parts": [{"text": "hi"}]}, "finishReason": "STOP", "index": 0}]}'
-RESPONSES = json.dumps({"id": "resp_1", "object": "response", "status": "completed", "model": "m", "output": [
-    {"type": "message", "id": "msg", "role": "assistant", "status": "completed",
-     "content": [{"type": "output_text", "text": "hi", "annotations": []}]}]})
-CONVERSE = ('{"output": {"message": {"role": "assistant", "content": [{"text": "hi"}]}}, "stopReason": "end_turn", '
-            '"usage": {"inputTokens": 1, "outputTokens": 2, "totalTokens": 3}}')
-OLLAMA = ('{"model":"m","created_at":"2026-01-01T00:00:00Z","message":{"role":"assistant","content":"h"},"done":false}\n'
-          '{"model":"m","created_at":"2026-01-01T00:00:00Z","message":{"role":"assistant","content":"i"},"done":false}\n'
-          '{"model":"m","created_at":"2026-01-01T00:00:00Z","message":{"role":"assistant","content":""},"done":true,'
-          '"done_reason":"stop","eval_count":2}\n')
+CLAUDE = json.dumps(
+    {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": "claude",
+        "stop_sequence": None,
+        "content": [{"type": "text", "text": "hi"}],
+        "stop_reason": "end_turn",
+        "usage": {"input_tokens": 3, "output_tokens": 4},
+    }
+)
+CLAUDE_STREAM = "".join(
+    f"event: {event['type']}\ndata: {json.dumps(event)}\n\n"
+    for event in (
+        {
+            "type": "message_start",
+            "message": {
+                "id": "m",
+                "type": "message",
+                "role": "assistant",
+                "content": [],
+                "model": "claude",
+                "stop_reason": None,
+                "usage": {"input_tokens": 1, "output_tokens": 1},
+            },
+        },
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "hi"}},
+        {"type": "content_block_stop", "index": 0},
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 4}},
+        {"type": "message_stop"},
+    )
+)
+GEMINI = (
+    '{"candidates": [{"content": {"role": "model", "parts": [{"text": "hi"}]}, "finishReason": "STOP", "index": 0}]}'
+)
+RESPONSES = json.dumps(
+    {
+        "id": "resp_1",
+        "object": "response",
+        "status": "completed",
+        "model": "m",
+        "output": [
+            {
+                "type": "message",
+                "id": "msg",
+                "role": "assistant",
+                "status": "completed",
+                "content": [{"type": "output_text", "text": "hi", "annotations": []}],
+            }
+        ],
+    }
+)
+CONVERSE = (
+    '{"output": {"message": {"role": "assistant", "content": [{"text": "hi"}]}}, "stopReason": "end_turn", '
+    '"usage": {"inputTokens": 1, "outputTokens": 2, "totalTokens": 3}}'
+)
+OLLAMA = (
+    '{"model":"m","created_at":"2026-01-01T00:00:00Z","message":{"role":"assistant","content":"h"},"done":false}\n'
+    '{"model":"m","created_at":"2026-01-01T00:00:00Z","message":{"role":"assistant","content":"i"},"done":false}\n'
+    '{"model":"m","created_at":"2026-01-01T00:00:00Z","message":{"role":"assistant","content":""},"done":true,'
+    '"done_reason":"stop","eval_count":2}\n'
+)
 
 
 def frame(kind, payload):
     """One frame of Amazon's event stream, laid out as its documentation says."""
     headers = b"".join(
         struct.pack("!B", len(name)) + name + b"\x07" + struct.pack("!H", len(value)) + value
-        for name, value in ((b":event-type", kind), (b":content-type", b"application/json"), (b":message-type", b"event")))
+        for name, value in (
+            (b":event-type", kind),
+            (b":content-type", b"application/json"),
+            (b":message-type", b"event"),
+        )
+    )
     body = json.dumps(payload).encode()
     prelude = struct.pack("!II", 16 + len(headers) + len(body), len(headers))
     message = prelude + struct.pack("!I", zlib.crc32(prelude)) + headers + body
@@ -51,14 +99,24 @@ def frame(kind, payload):
 
 
 EVENT_STREAM = (
-    frame(b"messageStart", {"role": "assistant"}) + frame(b"contentBlockDelta", {"contentBlockIndex": 0, "delta": {"text": "hi"}})
-    + frame(b"contentBlockStop", {"contentBlockIndex": 0}) + frame(b"messageStop", {"stopReason": "end_turn"}))
+    frame(b"messageStart", {"role": "assistant"})
+    + frame(b"contentBlockDelta", {"contentBlockIndex": 0, "delta": {"text": "hi"}})
+    + frame(b"contentBlockStop", {"contentBlockIndex": 0})
+    + frame(b"messageStop", {"stopReason": "end_turn"})
+)
 
 BODIES = {
-    "openai_chat": chat_body("hi"), "openai_chat stream": chat_stream("hi"), "anthropic_messages": CLAUDE,
-    "anthropic_messages stream": CLAUDE_STREAM, "gemini_generate": GEMINI, "gemini_generate stream": f"data: {GEMINI}\r\n\r\n",
-    "gemini_generate array": f"[{GEMINI}\n]", "openai_responses": RESPONSES, "bedrock_converse": CONVERSE,
-    "bedrock_converse stream": EVENT_STREAM, "ollama_chat": OLLAMA.splitlines()[-1].replace('"content":""', '"content":"hi"'),
+    "openai_chat": chat_body("hi"),
+    "openai_chat stream": chat_stream("hi"),
+    "anthropic_messages": CLAUDE,
+    "anthropic_messages stream": CLAUDE_STREAM,
+    "gemini_generate": GEMINI,
+    "gemini_generate stream": f"data: {GEMINI}\r\n\r\n",
+    "gemini_generate array": f"[{GEMINI}\n]",
+    "openai_responses": RESPONSES,
+    "bedrock_converse": CONVERSE,
+    "bedrock_converse stream": EVENT_STREAM,
+    "ollama_chat": OLLAMA.splitlines()[-1].replace('"content":""', '"content":"hi"'),
     "ollama_chat stream": OLLAMA,
 }
 
@@ -76,7 +134,7 @@ def test_a_single_body_is_recognised_by_its_content(opened, name):
     assert exchange.response.stop_reason.normalized is Stop.END_TURN
 
 
-@pytest.mark.parametrize("name", [name for name in BODIES if "ollama_chat" != name])
+@pytest.mark.parametrize("name", [name for name in BODIES if name != "ollama_chat"])
 def test_a_body_that_is_cut_is_recognised_and_interrupted(opened, name):
     body = BODIES[name] if isinstance(BODIES[name], bytes) else BODIES[name].encode()
     loaded = opened(body[: len(body) * 3 // 4])
@@ -86,8 +144,9 @@ def test_a_body_that_is_cut_is_recognised_and_interrupted(opened, name):
 
 def test_a_body_of_another_api_than_the_given_one_is_one_clear_line(opened):
     (given,) = opened(CLAUDE, "c.json", api="openai_chat").inputs
-    assert given.error.endswith("by its content this is anthropic_messages, not openai_chat: expected "
-                                "`--api anthropic_messages`, or none")
+    assert given.error.endswith(
+        "by its content this is anthropic_messages, not openai_chat: expected `--api anthropic_messages`, or none"
+    )
 
 
 def test_an_error_body_needs_the_api_to_be_given(opened):
@@ -97,13 +156,22 @@ def test_an_error_body_needs_the_api_to_be_given(opened):
     assert exchange.response.stop_reason.normalized is Stop.ERROR
 
 
-@pytest.mark.parametrize(("content", "said"), [
-    ('{"model": "m", "messages": []}', "a request without its response"),
-    ('[{"role": "user", "content": "x"}]', "a list of messages"),
-    ('{"name": "package", "version": "1.0"}', "JSON of no API and no session format that is known"),
-    ("data: {\"hello\": 1}\n\n", "server-sent events of no API that is known"),
-    (frame(b"chunk", {"bytes": "e30="}), "Bedrock InvokeModel event stream: not read yet"),
-])
+def test_a_given_api_that_knows_nothing_of_the_body_is_one_clear_line(opened):
+    (given,) = opened('{"name": "package", "version": "1.0"}', "p.json", api="openai_chat").inputs
+    assert given.error.endswith("no response: it holds nothing that openai_chat knows")
+    assert opened(chat_body("x")[:20], "p.json", api="openai_chat").exchanges
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ('{"model": "m", "messages": []}', "a request without its response"),
+        ('[{"role": "user", "content": "x"}]', "a list of messages"),
+        ('{"name": "package", "version": "1.0"}', "JSON of no API and no session format that is known"),
+        ('data: {"hello": 1}\n\n', "server-sent events of no API that is known"),
+        (frame(b"chunk", {"bytes": "e30="}), "Bedrock InvokeModel event stream: not read yet"),
+    ],
+)
 def test_what_is_no_response_is_said_to_be_what_it_is(opened, content, said):
     (given,) = opened(content, "x.json").inputs
     assert said in given.error
@@ -115,24 +183,43 @@ def test_what_is_no_response_is_said_to_be_what_it_is(opened, content, said):
 LONG = 50_000_000
 
 
-@pytest.mark.parametrize(("content", "said"), [
-    (b"", "empty: expected a HAR"),
-    (b" \n\t\n", "empty: expected a HAR"),
-    (bytes(range(256)) * 40, "at byte"),
-    (random.Random(7).randbytes(4096), "at byte"),
-    (b"\x89PNG\r\n\x1a\n" + b"\0" * 100, "binary data at byte 0"),
-    ("naïve notes\n".encode("latin-1"), "invalid UTF-8 at byte 2"),
-    ("hello".encode("utf-16"), "UTF-16 text: expected UTF-8"),
-    (b"some notes of mine\nand more\n", "text of no session format (line 1)"),
-    (b"x" * LONG, "its first line is longer than"),
-    (b'{"a": "' + b"x" * LONG + b'"}', "JSON of no API"),
-    (b"{" * 100_000, "no valid JSON"),
-    (b"[" * 100_000, "no valid JSON"),
-    (b"\x1f\x8b\x08\x00rubbish", "a gzip file that is damaged"),
-    (b'{"log": ', "a HAR that is no valid JSON"),
-    (b'{"request": {"a": 1}, "response": ', "no valid JSON"),
-], ids=["empty", "blank", "binary", "random", "png", "latin-1", "utf-16", "text", "long line", "long JSON", "deep", "deep list",
-        "gzip", "cut HAR", "cut pair"])
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "empty: expected a HAR"),
+        (b" \n\t\n", "empty: expected a HAR"),
+        (bytes(range(256)) * 40, "at byte"),
+        (random.Random(7).randbytes(4096), "at byte"),
+        (b"\x89PNG\r\n\x1a\n" + b"\0" * 100, "binary data at byte 0"),
+        ("naïve notes\n".encode("latin-1"), "invalid UTF-8 at byte 2"),
+        ("hello".encode("utf-16"), "UTF-16 text: expected UTF-8"),
+        (b"some notes of mine\nand more\n", "text of no session format (line 1)"),
+        (b"x" * LONG, "its first line is longer than"),
+        (b'{"a": "' + b"x" * LONG + b'"}', "JSON of no API"),
+        (b"{" * 100_000, "no valid JSON"),
+        (b"[" * 100_000, "no valid JSON"),
+        (b"\x1f\x8b\x08\x00rubbish", "a gzip file that is damaged"),
+        (b'{"log": ', "a HAR that is no valid JSON"),
+        (b'{"request": {"a": 1}, "response": ', "no valid JSON"),
+    ],
+    ids=[
+        "empty",
+        "blank",
+        "binary",
+        "random",
+        "png",
+        "latin-1",
+        "utf-16",
+        "text",
+        "long line",
+        "long JSON",
+        "deep",
+        "deep list",
+        "gzip",
+        "cut HAR",
+        "cut pair",
+    ],
+)
 def test_bad_input_is_one_clear_line(opened, content, said):
     began = time.process_time()
     (given,) = opened(content, "bad.har" if said.startswith("a HAR") else "bad").inputs
@@ -197,15 +284,24 @@ def test_a_folder_gives_its_sessions_and_counts_the_rest(tmp_path):
     (tmp_path / "b" / "empty.json").write_text("")
     (tmp_path / "notes.txt").write_text("my notes")
     (tmp_path / "package.json").write_text('{"name": "x"}')
-    (tmp_path / "claude.jsonl").write_text('{"type": "user", "uuid": "u", "sessionId": "s", "parentUuid": null, "message": {}}\n')
+    (tmp_path / "claude.jsonl").write_text(
+        '{"type": "user", "uuid": "u", "sessionId": "s", "parentUuid": null, "message": {}}\n'
+    )
     (tmp_path / ".git" / "c.har").write_text(har(entry([user("hi")], chat_body("never"))))
     loaded = open_paths([str(tmp_path)])
     assert [exchange.response.text for exchange in loaded.exchanges] == ["one", "two"]
-    assert [exchange.path for exchange in loaded.exchanges] == [str(tmp_path / "a.har"), str(tmp_path / "b" / "two.json")]
+    assert [exchange.path for exchange in loaded.exchanges] == [
+        str(tmp_path / "a.har"),
+        str(tmp_path / "b" / "two.json"),
+    ]
     first = loaded.inputs[0]
     assert (first.path, first.format, first.responses, first.error) == (str(tmp_path), "folder", 0, None)
     assert sorted(skip.why.removeprefix(str(tmp_path)).split(":")[0] for skip in first.skipped) == [
-        "/b/empty.json", "/claude.jsonl", "/notes.txt", "/package.json"]
+        "/b/empty.json",
+        "/claude.jsonl",
+        "/notes.txt",
+        "/package.json",
+    ]
     assert any("Claude Code transcript: not read yet" in skip.why for skip in first.skipped)
     assert sum(given.responses for given in loaded.inputs) == len(loaded.exchanges)
 
@@ -232,7 +328,9 @@ def test_pairs_of_one_folder_are_threaded_together_and_hars_are_not(tmp_path):
         place = tmp_path / kind
         place.mkdir()
         for number, (messages, text) in enumerate(((first, "hello"), (second, "bye"))):
-            pair = json.dumps({"request": {"model": "m", "messages": messages}, "response": json.loads(chat_body(text))})
+            pair = json.dumps(
+                {"request": {"model": "m", "messages": messages}, "response": json.loads(chat_body(text))}
+            )
             (place / f"{number}.{kind}").write_text(pair if kind == "json" else har(entry(messages, chat_body(text))))
     assert len(open_paths([str(tmp_path / "json")]).conversations) == 1
     assert len(open_paths([str(tmp_path / "har")]).conversations) == 2
@@ -244,24 +342,61 @@ ASKED = {"model": "m", "messages": [user("hi")], "max_tokens": 5}
 ANSWER = json.loads(chat_body("hello"))
 
 
-@pytest.mark.parametrize("pair", [
-    {"request": ASKED, "response": ANSWER},
-    {"request": json.dumps(ASKED), "response": json.dumps(ANSWER)},
-    {"request": ASKED, "response": chat_stream("hello")},
-    {"request": {"url": CHAT, "method": "POST", "headers": {"a": "b"}, "body": ASKED},
-     "response": {"status": 200, "headers": {"x-request-id": "q"}, "body": ANSWER}},
-    {"request": {"url": CHAT, "body": json.dumps(ASKED), "headers": [["a", "b"]]},
-     "response": {"status_code": 200, "headers": [["x", "y"]], "body_raw": chat_stream("hello")}},
-    {"request": {"method": "POST", "uri": CHAT, "body": {"encoding": "UTF-8", "string": json.dumps(ASKED)}, "headers": {}},
-     "response": {"status": {"code": 200, "message": "OK"}, "headers": {"x": ["y"]}, "body": {"string": json.dumps(ANSWER)}}},
-    {"url": CHAT, "request_body": ASKED, "response_body": ANSWER, "status": 200},
-    {"input": ASKED, "output": ANSWER, "timestamp": "2026-03-01T10:00:00Z"},
-    {"req": ASKED, "res": [json.loads(line[6:]) for line in chat_stream("hello").split("\n\n")[:-2]]},
-    {"request": ASKED, "response": chat_stream("hello").split("\n\n")[0:1] + ["\n\n" + chat_stream("hello").split("\n\n", 1)[1]]},
-], ids=["objects", "strings", "stream", "http", "claude-trace", "cassette", "bodies", "input/output", "events", "pieces"])
+@pytest.mark.parametrize(
+    "pair",
+    [
+        {"request": ASKED, "response": ANSWER},
+        {"request": json.dumps(ASKED), "response": json.dumps(ANSWER)},
+        {"request": ASKED, "response": chat_stream("hello")},
+        {
+            "request": {"url": CHAT, "method": "POST", "headers": {"a": "b"}, "body": ASKED},
+            "response": {"status": 200, "headers": {"x-request-id": "q"}, "body": ANSWER},
+        },
+        {
+            "request": {"url": CHAT, "body": json.dumps(ASKED), "headers": [["a", "b"]]},
+            "response": {"status_code": 200, "headers": [["x", "y"]], "body_raw": chat_stream("hello")},
+        },
+        {
+            "request": {
+                "method": "POST",
+                "uri": CHAT,
+                "body": {"encoding": "UTF-8", "string": json.dumps(ASKED)},
+                "headers": {},
+            },
+            "response": {
+                "status": {"code": 200, "message": "OK"},
+                "headers": {"x": ["y"]},
+                "body": {"string": json.dumps(ANSWER)},
+            },
+        },
+        {"url": CHAT, "request_body": ASKED, "response_body": ANSWER, "status": 200},
+        {"input": ASKED, "output": ANSWER, "timestamp": "2026-03-01T10:00:00Z"},
+        {"req": ASKED, "res": [json.loads(line[6:]) for line in chat_stream("hello").split("\n\n")[:-2]]},
+        {
+            "request": ASKED,
+            "response": [chat_stream("hello")[:70], chat_stream("hello")[70:]],
+        },
+    ],
+    ids=[
+        "objects",
+        "strings",
+        "stream",
+        "http",
+        "claude-trace",
+        "cassette",
+        "bodies",
+        "input/output",
+        "events",
+        "pieces",
+    ],
+)
 def test_pairs_in_many_spellings(opened, pair):
-    for content in (json.dumps(pair), json.dumps(pair) + "\n" + json.dumps(pair) + "\n", json.dumps([pair], indent=2),
-                    json.dumps({"interactions": [pair]})):
+    for content in (
+        json.dumps(pair),
+        json.dumps(pair) + "\n" + json.dumps(pair) + "\n",
+        json.dumps([pair], indent=2),
+        json.dumps({"interactions": [pair]}),
+    ):
         loaded = opened(content)
         assert loaded.inputs[0].error is None
         assert loaded.inputs[0].format == "pairs"
@@ -271,8 +406,10 @@ def test_pairs_in_many_spellings(opened, pair):
 
 
 def test_the_bytes_of_a_pairs_response_are_the_files_own(opened):
-    said = '{"id":"msg_1","type":"message","role":"assistant","model":"c","content":[{"type":"tool_use","id":"toolu_1",' \
-           '"name":"f","input":{ "b" : 1.0,  "a":[ ] }}],"stop_reason":"tool_use","usage":{"input_tokens":1,"output_tokens":2}}'
+    said = (
+        '{"id":"msg_1","type":"message","role":"assistant","model":"c","content":[{"type":"tool_use","id":"toolu_1",'
+        '"name":"f","input":{ "b" : 1.0,  "a":[ ] }}],"stop_reason":"tool_use","usage":{"output_tokens":2}}'
+    )
     (exchange,) = opened('{"request": {"model": "c", "messages": []},  "response":  ' + said + "}").exchanges
     assert exchange.body.decode() == said
     assert exchange.response.tool_calls[0].arguments == '{ "b" : 1.0,  "a":[ ] }'
@@ -289,7 +426,10 @@ def test_lines_without_a_response_and_broken_lines_are_counted(opened):
     loaded = opened(f'{good}\n{{"request": {{}}, "error": "timed out"}}\n{{"broken\n{good}\n{good[:50]}')
     assert [exchange.entry for exchange in loaded.exchanges] == [0, 3]
     assert [(skip.entry, skip.why) for skip in loaded.inputs[0].skipped] == [
-        (1, "failed before any answer: timed out"), (2, "no valid JSON (line 3)"), (4, "no valid JSON (line 5)")]
+        (1, "failed before any answer: timed out"),
+        (2, "no valid JSON (line 3)"),
+        (4, "no valid JSON (line 5)"),
+    ]
     assert "line 5 is cut" in loaded.inputs[0].notices[0]
 
 
@@ -300,21 +440,36 @@ def test_an_empty_body_of_a_pair_is_not_recorded(opened):
 
 
 def test_the_results_of_a_batch_are_read(opened):
-    lines = [json.dumps({"custom_id": "a", "response": {"status_code": 200, "body": ANSWER}}),
-             json.dumps({"custom_id": "b", "result": {"type": "succeeded", "message": json.loads(CLAUDE)}})]
+    lines = [
+        json.dumps({"custom_id": "a", "response": {"status_code": 200, "body": ANSWER}}),
+        json.dumps({"custom_id": "b", "result": {"type": "succeeded", "message": json.loads(CLAUDE)}}),
+    ]
     loaded = opened("\n".join(lines))
-    assert [(each.api, each.response.text) for each in loaded.exchanges] == [("openai_chat", "hello"), ("anthropic_messages", "hi")]
+    assert [(each.api, each.response.text) for each in loaded.exchanges] == [
+        ("openai_chat", "hello"),
+        ("anthropic_messages", "hi"),
+    ]
 
 
 # -- known transcripts ------------------------------------------------------------------------------------------------
 
 NAMES = {
-    "claude-code": "Claude Code transcript", "codex-cli": "Codex rollout", "gemini-cli": "Gemini CLI chat",
-    "inspect_ai": "inspect_ai log", "langfuse": "Langfuse export", "mini-swe-agent": "mini-swe-agent trajectory",
-    "openclaw": "pi or OpenClaw session", "pi": "pi or OpenClaw session", "openhands": "OpenHands trajectory",
+    "claude-code": "Claude Code transcript",
+    "codex-cli": "Codex rollout",
+    "gemini-cli": "Gemini CLI chat",
+    "inspect_ai": "inspect_ai log",
+    "langfuse": "Langfuse export",
+    "mini-swe-agent": "mini-swe-agent trajectory",
+    "openclaw": "pi or OpenClaw session",
+    "pi": "pi or OpenClaw session",
+    "openhands": "OpenHands trajectory",
     "swe-agent": "SWE-agent trajectory",
-    "as-copilot": "Copilot CLI session", "as-droid": "Droid session", "as-hermes": "Hermes session", "as-kimi": "Kimi Code session",
-    "as-opencode": "opencode storage", "as-qwen": "Qwen Code transcript",
+    "as-copilot": "Copilot CLI session",
+    "as-droid": "Droid session",
+    "as-hermes": "Hermes session",
+    "as-kimi": "Kimi Code session",
+    "as-opencode": "opencode storage",
+    "as-qwen": "Qwen Code transcript",
 }
 SESSIONS = {"rec-browser-agent.concurrent.responses": 8}
 """Recorded responses among the transcripts: read as pairs."""
@@ -341,19 +496,22 @@ def test_every_recorded_transcript_is_read_or_named_as_what_it_is(corpus):
             assert "not read yet" in given.error
 
 
-@pytest.mark.parametrize(("content", "name"), [
-    ('{"resourceSpans": [{"scopeSpans": []}]}', "OpenTelemetry traces (OTLP)"),
-    ('{"resourceSpans":[]}\n{"resourceSpans":[]}\n', "OpenTelemetry traces (OTLP)"),
-    ("---\nhttp_interactions:\n- request:\n    method: post\n", "VCR cassette (YAML)"),
-    ("interactions:\n- request:\n    body: x\nversion: 1\n", "VCR cassette (YAML)"),
-    (b"1234:9:websocket;0:~8:response;999:6:reason;2:OK,", "mitmproxy flows"),
-    (b"PK\x03\x04\x14\0\0\0\0\0" + b"\0" * 20 + b"_journal/start.json", "inspect_ai log (.eval)"),
-    (b"SQLite format 3\0" + b"\0" * 100, "SQLite database"),
-    (b"\x28\xb5\x2f\xfd" + b"\0" * 20, "zstd-compressed file"),
-    ('{"schema_version": "ATIF-v1.6", "steps": []}', "ATIF trajectory"),
-    ('{"id": "x", "run_type": "llm", "inputs": {}, "outputs": {}}', "LangSmith runs"),
-    ('{"litellm_call_id": "x", "response": {}, "call_type": "completion"}', "LiteLLM log"),
-])
+@pytest.mark.parametrize(
+    ("content", "name"),
+    [
+        ('{"resourceSpans": [{"scopeSpans": []}]}', "OpenTelemetry traces (OTLP)"),
+        ('{"resourceSpans":[]}\n{"resourceSpans":[]}\n', "OpenTelemetry traces (OTLP)"),
+        ("---\nhttp_interactions:\n- request:\n    method: post\n", "VCR cassette (YAML)"),
+        ("interactions:\n- request:\n    body: x\nversion: 1\n", "VCR cassette (YAML)"),
+        (b"1234:9:websocket;0:~8:response;999:6:reason;2:OK,", "mitmproxy flows"),
+        (b"PK\x03\x04\x14\0\0\0\0\0" + b"\0" * 20 + b"_journal/start.json", "inspect_ai log (.eval)"),
+        (b"SQLite format 3\0" + b"\0" * 100, "SQLite database"),
+        (b"\x28\xb5\x2f\xfd" + b"\0" * 20, "zstd-compressed file"),
+        ('{"schema_version": "ATIF-v1.6", "steps": []}', "ATIF trajectory"),
+        ('{"id": "x", "run_type": "llm", "inputs": {}, "outputs": {}}', "LangSmith runs"),
+        ('{"litellm_call_id": "x", "response": {}, "call_type": "completion"}', "LiteLLM log"),
+    ],
+)
 def test_other_known_files_are_named(opened, content, name):
     (given,) = opened(content, "x").inputs
     assert given.error.endswith(f"{name}: not read yet") or (name in given.error and "not read yet" in given.error)
@@ -363,8 +521,9 @@ def test_other_known_files_are_named(opened, content, name):
 
 
 def test_samples_are_listed_with_their_titles(tmp_path):
-    (tmp_path / "README.md").write_text("| file | story | provenance | end state |\n|---|---|---|---|\n"
-                                        "| `b.har` | A HAR. | Recorded. | Complete |\n")
+    (tmp_path / "README.md").write_text(
+        "| file | story | provenance | end state |\n|---|---|---|---|\n| `b.har` | A HAR. | Recorded. | Complete |\n"
+    )
     (tmp_path / "a.jsonl").write_text('{"loop_inspector_session": 1, "title": "A title", "end_state": "Abort"}\n')
     (tmp_path / "b.har").write_text("{}")
     first, second = samples(tmp_path)

@@ -1,4 +1,4 @@
-"""Real recordings: every exchange of the six APIs is read, real loops have their turns, interleaving changes nothing."""
+"""Real recordings: all exchanges of the six APIs are read, loops have their turns, interleaving changes nothing."""
 
 import json
 import random
@@ -18,27 +18,49 @@ ADD = "Can you add 2 and 3? Also 4 and 5? And 6 and 7?"
 GREAT = "Great, now can you add 10 and 20? Also 40 and 50? And 60 and 70?"
 LOOPS = {
     # Stated by hand from the requests and responses of these entries.
-    "two turns of one tool call each": ("openai_chat/crmne__ruby_llm.har", [
-        (BEST, [(33, "request", 1), (63, "tool_result", 1)]),
-        (AGAIN, [(21, "request", 1), (19, "tool_result", 1)])]),
-    "a tool call, its answer, another turn": ("openai_chat/crmne__ruby_llm.har", [
-        (BEST, [(37, "request", 1), (52, "tool_result", 1)]),
-        (AGAIN, [(10, "request", 1)])]),
-    "three calls one after the other": ("openai_chat/crmne__ruby_llm.har", [
-        ("Roll the dice 3 times", [(15, "request", 1), (27, "tool_result", 1), (17, "tool_result", 2)])]),
-    "an exchange of the loop is missing": ("openai_chat/0xPlaygrounds__rig.har", [
-        ("Run the production-readiness scenario.", [
-            (46, "request", 1), (111, "tool_result", 1), (70, "tool_result", 2), (21, "tool_result", 3)])]),
-    "call ids that the provider uses again in every response": ("openai_responses/pydantic__pydantic-ai.har", [
-        ("Follow the tool instructions.", [(25, "request", 1), (16, "tool_result", 1), (5, "tool_result", 2)]),
-        ("Reply with exactly OK.", [(4, "request", 1)])]),
-    "the answer that ended the first turn is missing": ("anthropic_messages/crmne__ruby_llm.har", [
-        ("What's the weather in Berlin? (52.5200, 13.4050)", [(1, "request", 1)]),
-        ("What's the weather in Paris? (48.8575, 2.3514)", [(0, "request", 1), (9, "tool_result", 1)])]),
-    "parallel calls, ids of their own": ("gemini_generate/google__adk-go.har", [
-        (ADD, [(11, "request", 1)]), (GREAT, [(6, "request", 1), (10, "tool_result", 1)])]),
-    "no ids at all, and long texts left out": ("ollama_chat/0xPlaygrounds__rig.har", [
-        ("Compute (4 + 6) * 2. First call", [(5, "request", 1), (8, "tool_result", 1), (4, "tool_result", 2)])]),
+    "two turns of one tool call each": (
+        "openai_chat/crmne__ruby_llm.har",
+        [(BEST, [(33, "request", 1), (63, "tool_result", 1)]), (AGAIN, [(21, "request", 1), (19, "tool_result", 1)])],
+    ),
+    "a tool call, its answer, another turn": (
+        "openai_chat/crmne__ruby_llm.har",
+        [(BEST, [(37, "request", 1), (52, "tool_result", 1)]), (AGAIN, [(10, "request", 1)])],
+    ),
+    "three calls one after the other": (
+        "openai_chat/crmne__ruby_llm.har",
+        [("Roll the dice 3 times", [(15, "request", 1), (27, "tool_result", 1), (17, "tool_result", 2)])],
+    ),
+    "an exchange of the loop is missing": (
+        "openai_chat/0xPlaygrounds__rig.har",
+        [
+            (
+                "Run the production-readiness scenario.",
+                [(46, "request", 1), (111, "tool_result", 1), (70, "tool_result", 2), (21, "tool_result", 3)],
+            )
+        ],
+    ),
+    "call ids that the provider uses again in every response": (
+        "openai_responses/pydantic__pydantic-ai.har",
+        [
+            ("Follow the tool instructions.", [(25, "request", 1), (16, "tool_result", 1), (5, "tool_result", 2)]),
+            ("Reply with exactly OK.", [(4, "request", 1)]),
+        ],
+    ),
+    "the answer that ended the first turn is missing": (
+        "anthropic_messages/crmne__ruby_llm.har",
+        [
+            ("What's the weather in Berlin? (52.5200, 13.4050)", [(1, "request", 1)]),
+            ("What's the weather in Paris? (48.8575, 2.3514)", [(0, "request", 1), (9, "tool_result", 1)]),
+        ],
+    ),
+    "parallel calls, ids of their own": (
+        "gemini_generate/google__adk-go.har",
+        [(ADD, [(11, "request", 1)]), (GREAT, [(6, "request", 1), (10, "tool_result", 1)])],
+    ),
+    "no ids at all, and long texts left out": (
+        "ollama_chat/0xPlaygrounds__rig.har",
+        [("Compute (4 + 6) * 2. First call", [(5, "request", 1), (8, "tool_result", 1), (4, "tool_result", 2)])],
+    ),
 }
 
 
@@ -78,8 +100,13 @@ def test_what_the_recorder_lost_is_not_recorded(corpus):
         assert lost == {each for each in empty if each[0] == file}
 
 
-MIXED = ["openai_chat/crmne__ruby_llm.har", "openai_chat/posit-dev__chatlas.har", "openai_responses/pydantic__pydantic-ai.har",
-         "anthropic_messages/crmne__ruby_llm.har", "gemini_generate/google__adk-go.har"]
+MIXED = [
+    "openai_chat/crmne__ruby_llm.har",
+    "openai_chat/posit-dev__chatlas.har",
+    "openai_responses/pydantic__pydantic-ai.har",
+    "anthropic_messages/crmne__ruby_llm.har",
+    "gemini_generate/google__adk-go.har",
+]
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -122,5 +149,6 @@ def test_a_folder_of_recordings_is_read_like_its_files(corpus):
     files = sorted(str(path) for path in (corpus / "har" / "ollama_chat").glob("*.har"))
     apart, together = open_paths(files), open_paths([str(corpus / "har" / "ollama_chat")])
     assert [(exchange.path, exchange.entry) for exchange in together.exchanges] == [
-        (exchange.path, exchange.entry) for exchange in apart.exchanges]
+        (exchange.path, exchange.entry) for exchange in apart.exchanges
+    ]
     assert shape(together) == shape(apart)

@@ -2,12 +2,30 @@
 
 import json
 import random
-import time
+import re
+import sys
+from collections import Counter
 
 import pytest
-from session_scenes import GEMINI, MESSAGES, RESPONSES, assistant, call, chat_body, chat_stream, entry, har, result, shape, user
+from session_scenes import (
+    GEMINI,
+    MESSAGES,
+    RESPONSES,
+    assistant,
+    call,
+    chat_body,
+    chat_stream,
+    entry,
+    har,
+    result,
+    shape,
+    user,
+)
 
 from inspector.sessions import open_paths
+from inspector.sessions.hints import HINTS as HINT_ROWS
+from inspector.sessions.hints import RESULTS, cut_result, known_hint
+from inspector.sessions.thread import thread
 
 CUT = "The report covers three regions. In the first, the queue was satur"
 REST = "ated for nineteen minutes. In the second, nothing happened."
@@ -18,7 +36,9 @@ def threaded(opened, *entries):
 
 
 def link(loaded, entry_number):
-    return next(link for turn in loaded.turns for link in turn.links if loaded.exchanges[link.index].entry == entry_number)
+    return next(
+        link for turn in loaded.turns for link in turn.links if loaded.exchanges[link.index].entry == entry_number
+    )
 
 
 # -- turns ------------------------------------------------------------------------------------------------------------
@@ -30,7 +50,10 @@ def test_a_tool_result_stays_in_the_turn_and_a_new_user_message_opens_one(opened
     second = [*first, assistant(None, look), result("a tree")]
     third = [*second, assistant("A tree."), user("and there?")]
     assert threaded(
-        opened, entry(first, chat_body(None, "tool_calls", look)), entry(second, chat_body("A tree.")), entry(third, chat_body("A bush.")),
+        opened,
+        entry(first, chat_body(None, "tool_calls", look)),
+        entry(second, chat_body("A tree.")),
+        entry(third, chat_body("A bush.")),
     ) == [[("what is here?", [(0, "request", 1), (1, "tool_result", 1)]), ("and there?", [(2, "request", 1)])]]
 
 
@@ -40,34 +63,49 @@ def test_the_order_of_the_entries_changes_nothing(opened):
     second = [*first, assistant(None, look), result("a tree", look["id"])]
     third = [*second, assistant(None, again), result("a bush", again["id"])]
     exchanges = [
-        entry(first, chat_body(None, "tool_calls", look)), entry(second, chat_body(None, "tool_calls", again)),
+        entry(first, chat_body(None, "tool_calls", look)),
+        entry(second, chat_body(None, "tool_calls", again)),
         entry(third, chat_body("Both.")),
     ]
     for order in ([0, 1, 2], [2, 1, 0], [1, 2, 0]):
         loaded = opened(har(*(exchanges[number] for number in order)))
-        places = [(order[loaded.exchanges[each.index].entry], each.place.value, each.ordinal) for each in loaded.turns[0].links]
+        places = [
+            (order[loaded.exchanges[each.index].entry], each.place.value, each.ordinal)
+            for each in loaded.turns[0].links
+        ]
         assert places == [(0, "request", 1), (1, "tool_result", 1), (2, "tool_result", 2)]
 
 
-@pytest.mark.parametrize("alter", [
-    lambda message: {**message, "content": [{"type": "text", "text": message["content"]}]},
-    lambda message: {**message, "content": [{"type": "text", "text": message["content"], "cache_control": {"type": "ephemeral"}}]},
-    lambda message: {**message, "content": message["content"] + "  \n"},
-    lambda message: {**message, "content": message["content"].replace(" ", "\r\n")},
-], ids=["parts", "cache_control", "trailing space", "line ends"])
+@pytest.mark.parametrize(
+    "alter",
+    [
+        lambda message: {**message, "content": [{"type": "text", "text": message["content"]}]},
+        lambda message: {
+            **message,
+            "content": [{"type": "text", "text": message["content"], "cache_control": {"type": "ephemeral"}}],
+        },
+        lambda message: {**message, "content": message["content"] + "  \n"},
+        lambda message: {**message, "content": message["content"].replace(" ", "\r\n")},
+    ],
+    ids=["parts", "cache_control", "trailing space", "line ends"],
+)
 def test_harmless_differences_do_not_part_a_conversation(opened, alter):
     first = [user("tell me all")]
     second = [*map(alter, first), alter(assistant("All is well.")), user("more")]
     assert threaded(opened, entry(first, chat_body("All is well.")), entry(second, chat_body("No."))) == [
-        [("tell me all", [(0, "request", 1)]), ("more", [(1, "request", 1)])]]
+        [("tell me all", [(0, "request", 1)]), ("more", [(1, "request", 1)])]
+    ]
 
 
 def test_arguments_are_compared_as_values(opened):
     asked = [user("look")]
     sent = call(arguments='{"b":1,"a":2}')
     repeated = call(arguments='{"a": 2, "b": 1}')
-    loaded = threaded(opened, entry(asked, chat_body(None, "tool_calls", sent)),
-                      entry([*asked, assistant("", repeated), result("x")], chat_body("ok")))
+    loaded = threaded(
+        opened,
+        entry(asked, chat_body(None, "tool_calls", sent)),
+        entry([*asked, assistant("", repeated), result("x")], chat_body("ok")),
+    )
     assert [len(turns) for turns in loaded] == [1]
 
 
@@ -76,8 +114,11 @@ def test_dropped_ids_are_forgiven_and_other_ids_are_not(opened):
     sent = call(key="call_Zx9Yw8Vu7Ts6")
     for key, together in (("0", True), ("resp_1:call_Zx9Yw8Vu7Ts6", True), ("call_Aa1Bb2Cc3Dd4", False)):
         repeated = call(key=key)
-        loaded = threaded(opened, entry(asked, chat_body(None, "tool_calls", sent)),
-                          entry([*asked, assistant(None, repeated), result("x", key)], chat_body("ok")))
+        loaded = threaded(
+            opened,
+            entry(asked, chat_body(None, "tool_calls", sent)),
+            entry([*asked, assistant(None, repeated), result("x", key)], chat_body("ok")),
+        )
         assert (len(loaded) == 1) is together, key
 
 
@@ -118,13 +159,20 @@ def test_turns_whose_first_exchange_is_missing_are_joined_by_their_opening(opene
     look, again = call(key="call_11111111aa"), call(key="call_22222222bb")
     second = [*start, assistant("One."), user("two"), assistant(None, look), result("x", look["id"])]
     third = [*second, assistant(None, again), result("y", again["id"])]
-    loaded = threaded(opened, entry(start, chat_body("One.")), entry(second, chat_body(None, "tool_calls", again)), entry(third, chat_body("Two.")))
+    loaded = threaded(
+        opened,
+        entry(start, chat_body("One.")),
+        entry(second, chat_body(None, "tool_calls", again)),
+        entry(third, chat_body("Two.")),
+    )
     assert loaded == [[("one", [(0, "request", 1)]), ("two", [(1, "tool_result", 1), (2, "tool_result", 2)])]]
 
 
 def test_exchanges_without_a_request_are_turns_of_their_own(opened):
     assert threaded(opened, entry(None, chat_body("a")), entry(None, chat_body("a"))) == [
-        [("", [(0, "request", 1)])], [("", [(1, "request", 1)])]]
+        [("", [(0, "request", 1)])],
+        [("", [(1, "request", 1)])],
+    ]
 
 
 def test_a_conversation_continues_over_a_body_that_was_not_recorded(opened):
@@ -140,7 +188,7 @@ def test_a_conversation_continues_over_a_body_that_was_not_recorded(opened):
 HINTS = [
     "Continue exactly from where you left off. Do not repeat already-sent text.",
     "Your previous response was cut off because it reached the limit. Please go on.",
-    "[System: your last message was truncated by the output length limit. Continue where you stopped, without restating.]",
+    "[System: your last message was truncated by the output length limit. Continue where you stopped.]",
     "Output token limit hit. Resume directly, no recap.",
     "Continue",
     "please continue…",
@@ -154,18 +202,27 @@ def test_a_known_hint_after_a_cut_is_a_continuation(opened, hint):
     first = [user("write the report")]
     second = [*first, assistant(CUT), user(hint)]
     assert threaded(opened, entry(first, chat_body(CUT, "length")), entry(second, chat_body(REST))) == [
-        [("write the report", [(0, "request", 1), (1, "continuation", 1)])]]
+        [("write the report", [(0, "request", 1), (1, "continuation", 1)])]
+    ]
 
 
-@pytest.mark.parametrize("text", [
-    "And what about the third region?", "Continue with the chapter on cats instead, please.", "Make it shorter.",
-    "Please continue the discussion of budgets that we had on Monday.", "no", "My last message to Bob was cut. Why?",
-])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "And what about the third region?",
+        "Continue with the chapter on cats instead, please.",
+        "Make it shorter.",
+        "Please continue the discussion of budgets that we had on Monday.",
+        "no",
+        "My last message to Bob was cut. Why?",
+    ],
+)
 def test_any_other_user_message_after_a_cut_is_a_new_turn(opened, text):
     first = [user("write the report")]
     second = [*first, assistant(CUT), user(text)]
     assert threaded(opened, entry(first, chat_body(CUT, "length")), entry(second, chat_body("ok"))) == [
-        [("write the report", [(0, "request", 1)]), (text, [(1, "request", 1)])]]
+        [("write the report", [(0, "request", 1)]), (text, [(1, "request", 1)])]
+    ]
 
 
 def test_a_message_that_repeats_the_cut_text_is_a_continuation(opened):
@@ -180,7 +237,8 @@ def test_a_known_hint_after_a_clean_end_is_a_new_turn(opened):
     first = [user("write the report")]
     second = [*first, assistant("Done."), user("Continue")]
     assert threaded(opened, entry(first, chat_body("Done.", "stop")), entry(second, chat_body("More."))) == [
-        [("write the report", [(0, "request", 1)]), ("Continue", [(1, "request", 1)])]]
+        [("write the report", [(0, "request", 1)]), ("Continue", [(1, "request", 1)])]
+    ]
 
 
 def test_a_system_hint_after_a_cut_is_a_continuation(opened):
@@ -196,10 +254,17 @@ def test_prefills_are_continuations_one_after_the_other(opened):
     third = [*first, assistant(CUT + REST)]
     after = [*first, assistant(CUT + REST + " The end."), user("thanks")]
     assert threaded(
-        opened, entry(first, chat_body(CUT, "length")), entry(second, chat_body(REST, "length")),
-        entry(third, chat_body(" The end.")), entry(after, chat_body("Welcome.")),
-    ) == [[("write the report", [(0, "request", 1), (1, "continuation", 1), (2, "continuation", 2)]),
-           ("thanks", [(3, "request", 1)])]]
+        opened,
+        entry(first, chat_body(CUT, "length")),
+        entry(second, chat_body(REST, "length")),
+        entry(third, chat_body(" The end.")),
+        entry(after, chat_body("Welcome.")),
+    ) == [
+        [
+            ("write the report", [(0, "request", 1), (1, "continuation", 1), (2, "continuation", 2)]),
+            ("thanks", [(3, "request", 1)]),
+        ]
+    ]
 
 
 def test_segments_that_the_client_joined_with_their_overlap_removed_are_followed(opened):
@@ -209,7 +274,10 @@ def test_segments_that_the_client_joined_with_their_overlap_removed_are_followed
     tail = "was saturated for nineteen minutes, so that nothing else could be served at all that morn"
     third = [*first, assistant(CUT[:-9] + tail), hint]  # "was satur" stood twice and was removed once
     assert threaded(
-        opened, entry(first, chat_body(CUT, "length")), entry(second, chat_body(tail, "length")), entry(third, chat_body("ing.")),
+        opened,
+        entry(first, chat_body(CUT, "length")),
+        entry(second, chat_body(tail, "length")),
+        entry(third, chat_body("ing.")),
     ) == [[("write the report", [(0, "request", 1), (1, "continuation", 1), (2, "continuation", 2)])]]
 
 
@@ -226,23 +294,76 @@ def test_a_hint_where_the_cut_answer_was_left_out(opened):
     assert "left out" in link(loaded, 1).why
 
 
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("Resume from the exact point where you stopped", "continue_exactly"),
+        ("Your last answer was cut short.", "previous_cut"),
+        ("max_tokens reached", "limit_hit"),
+        ("Resume now, without any preamble", "no_recap"),
+        ("Do not restart the text from the beginning", "do_not_repeat"),
+        ("Please continue your answer.", "bare_continue"),
+        ("The function arguments were malformed", "call_cut"),
+        ("Re-issue that one call", "resend_call"),
+        ("Break it into several smaller writes", "split_call"),
+    ],
+)
+def test_each_hint_is_known_by_its_own_row(text, name):
+    assert known_hint(text) == name
+    assert {hint.name for hint in HINT_ROWS if re.search(hint.pattern, " ".join(text.lower().split()))} == {name}
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("the output token limit was met", "cut_result"),
+        ("This call was not executed", "not_run"),
+        ("could not parse the arguments", "invalid_arguments"),
+        ("InputValidationError: x", "invalid_arguments"),
+    ],
+)
+def test_each_wording_of_a_result_is_known_by_its_own_row(text, name):
+    assert cut_result(text) == name
+
+
+def test_every_hint_names_where_it_was_met():
+    assert all(row.source and row.name for row in (*HINT_ROWS, *RESULTS))
+    assert len({row.name for row in HINT_ROWS}) == len(HINT_ROWS)
+
+
 # -- after a cut call -------------------------------------------------------------------------------------------------
 
 CUT_CALL = call("write_file", '{"path": "a.txt", "content": "hel', "call_0a1b2c3d4e")
 
 
-@pytest.mark.parametrize(("history", "place"), [
-    ([assistant(None, {**CUT_CALL, "function": {"name": "write_file", "arguments": "{}"}}),
-      result("Error: the arguments were truncated; re-issue the call.", "call_0a1b2c3d4e")], "repair"),
-    ([assistant(None, CUT_CALL), result("InputValidationError: content is missing", "call_0a1b2c3d4e")], "repair"),
-    ([assistant(None, CUT_CALL), result("ok, 3 bytes written", "call_0a1b2c3d4e")], "tool_result"),
-    ([user("Your tool call was truncated. Send it again in full.")], "repair"),
-    ([assistant("I will write it."), user("The function arguments were cut off. Please re-send the complete call.")], "repair"),
-])
+@pytest.mark.parametrize(
+    ("history", "place"),
+    [
+        (
+            [
+                assistant(None, {**CUT_CALL, "function": {"name": "write_file", "arguments": "{}"}}),
+                result("Error: the arguments were truncated; re-issue the call.", "call_0a1b2c3d4e"),
+            ],
+            "repair",
+        ),
+        ([assistant(None, CUT_CALL), result("InputValidationError: content is missing", "call_0a1b2c3d4e")], "repair"),
+        ([assistant(None, CUT_CALL), result("ok, 3 bytes written", "call_0a1b2c3d4e")], "tool_result"),
+        ([user("Your tool call was truncated. Send it again in full.")], "repair"),
+        (
+            [
+                assistant("I will write it."),
+                user("The function arguments were cut off. Please re-send the complete call."),
+            ],
+            "repair",
+        ),
+    ],
+)
 def test_a_cut_call_is_repaired_or_was_run(opened, history, place):
     first = [user("write it")]
     text = "I will write it." if history[0].get("content") == "I will write it." else None
-    loaded = threaded(opened, entry(first, chat_body(text, "length", CUT_CALL)), entry([*first, *history], chat_body("ok")))
+    loaded = threaded(
+        opened, entry(first, chat_body(text, "length", CUT_CALL)), entry([*first, *history], chat_body("ok"))
+    )
     assert loaded == [[("write it", [(0, "request", 1), (1, place, 1)])]]
 
 
@@ -256,22 +377,28 @@ def test_a_masked_cut_counts_as_a_cut(opened):
 def test_an_error_result_of_a_complete_call_is_no_repair(opened):
     look = call()
     second = [user("look"), assistant(None, look), result("Error: invalid input, truncated file")]
-    loaded = threaded(opened, entry([user("look")], chat_body(None, "tool_calls", look)), entry(second, chat_body("ok")))
+    loaded = threaded(
+        opened, entry([user("look")], chat_body(None, "tool_calls", look)), entry(second, chat_body("ok"))
+    )
     assert loaded[0][0][1][1] == (1, "tool_result", 1)
 
 
 # -- the same request again -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("body", "status"), [
-    ('{"error": {"message": "overloaded", "type": "server_error"}}', 503),
-    (chat_stream("half an ans", None).replace("data: [DONE]\n\n", ""), 200),
-])
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ('{"error": {"message": "overloaded", "type": "server_error"}}', 503),
+        (chat_stream("half an ans", None).replace("data: [DONE]\n\n", ""), 200),
+    ],
+)
 def test_the_same_request_after_a_failure_is_a_retry(opened, body, status):
     asked = [user("hi")]
     failed = entry(asked, body, status=status)
     assert threaded(opened, failed, failed, entry(asked, chat_body("hello"))) == [
-        [("hi", [(0, "request", 1), (1, "retry", 1), (2, "retry", 2)])]]
+        [("hi", [(0, "request", 1), (1, "retry", 1), (2, "retry", 2)])]
+    ]
 
 
 def test_the_same_request_after_an_answer_is_another_conversation(opened):
@@ -283,7 +410,10 @@ def test_the_same_request_after_an_answer_is_another_conversation(opened):
 def test_the_same_request_to_another_model_is_no_retry(opened):
     asked = [user("hi")]
     error = entry(asked, '{"error": {"message": "x"}}', status=500)
-    assert len(threaded(opened, error, entry(asked, chat_body("hello"), request={"model": "other", "messages": asked}))) == 2
+    assert (
+        len(threaded(opened, error, entry(asked, chat_body("hello"), request={"model": "other", "messages": asked})))
+        == 2
+    )
 
 
 def test_a_larger_cap_after_a_cut_call_is_a_repair_where_the_order_is_known(opened):
@@ -300,7 +430,13 @@ def test_a_second_answer_to_the_same_results_is_a_branch(opened):
     look = call()
     asked = [user("look")]
     answered = [*asked, assistant(None, look), result("x")]
-    loaded = opened(har(entry(asked, chat_body(None, "tool_calls", look)), entry(answered, chat_body("a")), entry(answered, chat_body("b"))))
+    loaded = opened(
+        har(
+            entry(asked, chat_body(None, "tool_calls", look)),
+            entry(answered, chat_body("a")),
+            entry(answered, chat_body("b")),
+        )
+    )
     assert shape(loaded) == [[("look", [(0, "request", 1), (1, "tool_result", 1)]), ("look", [(2, "tool_result", 1)])]]
     assert "a branch" in link(loaded, 2).why
 
@@ -311,7 +447,9 @@ def test_a_second_answer_to_the_same_results_is_a_branch(opened):
 def test_parents_that_cannot_be_told_apart_are_shown_and_none_is_chosen(opened):
     asked = [user("pick a number")]
     after = [*asked, assistant("Four."), user("why?")]
-    loaded = opened(har(entry(asked, chat_body("Four.")), entry(asked, chat_body("Four.")), entry(after, chat_body("Dice."))))
+    loaded = opened(
+        har(entry(asked, chat_body("Four.")), entry(asked, chat_body("Four.")), entry(after, chat_body("Dice.")))
+    )
     assert len(loaded.conversations) == 3
     third = link(loaded, 2)
     assert [loaded.exchanges[index].entry for index in third.ambiguous] == [0, 1]
@@ -322,22 +460,61 @@ def test_parents_that_cannot_be_told_apart_are_shown_and_none_is_chosen(opened):
 def test_times_tell_parents_apart(opened):
     asked = [user("pick a number")]
     after = [*asked, assistant("Four."), user("why?")]
-    loaded = opened(har(
-        entry(asked, chat_body("Four."), started="2026-03-01T10:00:00Z"),
-        entry(after, chat_body("Dice."), started="2026-03-01T10:00:05Z"),
-        entry(asked, chat_body("Four."), started="2026-03-01T10:00:10Z"),
-    ))
+    loaded = opened(
+        har(
+            entry(asked, chat_body("Four."), started="2026-03-01T10:00:00Z"),
+            entry(after, chat_body("Dice."), started="2026-03-01T10:00:05Z"),
+            entry(asked, chat_body("Four."), started="2026-03-01T10:00:10Z"),
+        )
+    )
     assert shape(loaded)[0] == [("pick a number", [(0, "request", 1)]), ("why?", [(1, "request", 1)])]
+
+
+def test_a_signature_tells_parents_apart(opened):
+    asked = [{"role": "user", "parts": [{"text": "look"}]}]
+
+    def called(signature):
+        return {
+            "role": "model",
+            "parts": [{"functionCall": {"name": "look", "args": {}}, "thoughtSignature": signature}],
+        }
+
+    def answer(content):
+        return json.dumps({"candidates": [{"content": content, "finishReason": "STOP", "index": 0}]})
+
+    results = {"role": "user", "parts": [{"functionResponse": {"name": "look", "response": {"value": "tree"}}}]}
+    loaded = opened(
+        har(
+            entry(None, answer(called("c2lnMQ==")), url=GEMINI, request={"contents": asked}),
+            entry(None, answer(called("c2lnMg==")), url=GEMINI, request={"contents": asked}),
+            entry(
+                None,
+                answer({"role": "model", "parts": [{"text": "ok"}]}),
+                url=GEMINI,
+                request={"contents": [*asked, called("c2lnMg=="), results]},
+            ),
+        )
+    )
+    assert loaded.exchanges[link(loaded, 2).parent].entry == 1
+
+
+def test_a_new_message_after_a_failure_stays_in_the_conversation(opened):
+    asked = [user("hi")]
+    failed = entry(asked, '{"error": {"message": "x"}}', status=500)
+    loaded = threaded(opened, failed, entry([*asked, user("are you there?")], chat_body("yes")))
+    assert loaded == [[("hi", [(0, "request", 1)]), ("are you there?", [(1, "request", 1)])]]
 
 
 def test_models_tell_parents_apart(opened):
     asked = [user("pick a number")]
     after = [*asked, assistant("Four."), user("why?")]
-    loaded = opened(har(
-        entry(asked, chat_body("Four."), request={"model": "a", "messages": asked}),
-        entry(asked, chat_body("Four."), request={"model": "b", "messages": asked}),
-        entry(after, chat_body("Dice."), request={"model": "b", "messages": after}),
-    ))
+    loaded = opened(
+        har(
+            entry(asked, chat_body("Four."), request={"model": "a", "messages": asked}),
+            entry(asked, chat_body("Four."), request={"model": "b", "messages": asked}),
+            entry(after, chat_body("Dice."), request={"model": "b", "messages": after}),
+        )
+    )
     assert loaded.exchanges[link(loaded, 2).parent].entry == 1
 
 
@@ -345,8 +522,18 @@ def test_models_tell_parents_apart(opened):
 
 
 def claude(content, reason, key="msg_1"):
-    return json.dumps({"id": key, "type": "message", "role": "assistant", "model": "claude", "content": content,
-                       "stop_reason": reason, "stop_sequence": None, "usage": {"input_tokens": 3, "output_tokens": 4}})
+    return json.dumps(
+        {
+            "id": key,
+            "type": "message",
+            "role": "assistant",
+            "model": "claude",
+            "content": content,
+            "stop_reason": reason,
+            "stop_sequence": None,
+            "usage": {"input_tokens": 3, "output_tokens": 4},
+        }
+    )
 
 
 def asks(url, **body):
@@ -354,23 +541,32 @@ def asks(url, **body):
 
 
 def test_a_paused_answer_that_is_echoed_is_a_resume(opened):
-    content = [{"type": "text", "text": "Let me search."},
-               {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "x"}}]
+    content = [
+        {"type": "text", "text": "Let me search."},
+        {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "x"}},
+    ]
     first = {"messages": [user("find x")], "model": "claude", "max_tokens": 9}
     second = {**first, "messages": [user("find x"), {"role": "assistant", "content": content}]}
     assert threaded(
-        opened, entry(None, claude(content, "pause_turn"), **asks(MESSAGES, **first)),
+        opened,
+        entry(None, claude(content, "pause_turn"), **asks(MESSAGES, **first)),
         entry(None, claude([{"type": "text", "text": "Found."}], "end_turn"), **asks(MESSAGES, **second)),
     ) == [[("find x", [(0, "request", 1), (1, "resume", 1)])]]
 
 
 def test_anthropic_tool_results_with_an_error_flag_after_a_cut_are_a_repair(opened):
     content = [{"type": "tool_use", "id": "toolu_01AbCdEf23", "name": "w", "input": {"path": "a"}}]
-    answer = [{"type": "tool_result", "tool_use_id": "toolu_01AbCdEf23", "is_error": True, "content": "content is missing"}]
+    answer = [
+        {"type": "tool_result", "tool_use_id": "toolu_01AbCdEf23", "is_error": True, "content": "content is missing"}
+    ]
     first = {"messages": [user("write")], "model": "claude", "max_tokens": 9}
-    second = {**first, "messages": [user("write"), {"role": "assistant", "content": content}, {"role": "user", "content": answer}]}
+    second = {
+        **first,
+        "messages": [user("write"), {"role": "assistant", "content": content}, {"role": "user", "content": answer}],
+    }
     assert threaded(
-        opened, entry(None, claude(content, "max_tokens"), **asks(MESSAGES, **first)),
+        opened,
+        entry(None, claude(content, "max_tokens"), **asks(MESSAGES, **first)),
         entry(None, claude([{"type": "text", "text": "ok"}], "end_turn"), **asks(MESSAGES, **second)),
     ) == [[("write", [(0, "request", 1), (1, "repair", 1)])]]
 
@@ -380,17 +576,37 @@ def responses(key, output, status="completed", **more):
 
 
 def message_item(text):
-    return {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed",
-            "content": [{"type": "output_text", "text": text, "annotations": []}]}
+    return {
+        "type": "message",
+        "id": "msg_1",
+        "role": "assistant",
+        "status": "completed",
+        "content": [{"type": "output_text", "text": text, "annotations": []}],
+    }
 
 
 def test_a_chain_of_response_ids_is_a_conversation(opened):
-    called = {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "look", "arguments": "{}", "status": "completed"}
+    called = {
+        "type": "function_call",
+        "id": "fc_1",
+        "call_id": "call_1",
+        "name": "look",
+        "arguments": "{}",
+        "status": "completed",
+    }
     output = {"type": "function_call_output", "call_id": "call_1", "output": "a tree"}
     loaded = threaded(
         opened,
-        entry(None, responses("resp_c", [message_item("Bye.")]), **asks(RESPONSES, model="m", input="bye", previous_response_id="resp_b")),
-        entry(None, responses("resp_b", [message_item("A tree.")]), **asks(RESPONSES, model="m", input=[output], previous_response_id="resp_a")),
+        entry(
+            None,
+            responses("resp_c", [message_item("Bye.")]),
+            **asks(RESPONSES, model="m", input="bye", previous_response_id="resp_b"),
+        ),
+        entry(
+            None,
+            responses("resp_b", [message_item("A tree.")]),
+            **asks(RESPONSES, model="m", input=[output], previous_response_id="resp_a"),
+        ),
         entry(None, responses("resp_a", [called]), **asks(RESPONSES, model="m", input="look")),
     )
     assert loaded == [[("look", [(2, "request", 1), (1, "tool_result", 1)]), ("bye", [(0, "request", 1)])]]
@@ -398,14 +614,19 @@ def test_a_chain_of_response_ids_is_a_conversation(opened):
 
 def test_an_id_that_was_not_recorded_is_a_conversation_of_its_own(opened):
     asked = asks(RESPONSES, model="m", input="bye", previous_response_id="resp_gone")
-    assert threaded(opened, entry(None, responses("resp_b", [message_item("Bye.")]), **asked)) == [[("bye", [(0, "request", 1)])]]
+    assert threaded(opened, entry(None, responses("resp_b", [message_item("Bye.")]), **asked)) == [
+        [("bye", [(0, "request", 1)])]
+    ]
 
 
 def test_ids_that_name_one_another_end_nowhere(opened):
     first = asks(RESPONSES, model="m", input="a", previous_response_id="resp_b")
     second = asks(RESPONSES, model="m", input="b", previous_response_id="resp_a")
-    loaded = threaded(opened, entry(None, responses("resp_a", [message_item("A")]), **first),
-                      entry(None, responses("resp_b", [message_item("B")]), **second))
+    loaded = threaded(
+        opened,
+        entry(None, responses("resp_a", [message_item("A")]), **first),
+        entry(None, responses("resp_b", [message_item("B")]), **second),
+    )
     assert len(loaded) == 2
 
 
@@ -413,20 +634,36 @@ def test_a_background_response_that_is_polled_is_a_resume(opened):
     asked = asks(RESPONSES, model="m", input="think", background=True)
     poll = entry(None, responses("resp_a", [message_item("Done.")]), url=RESPONSES + "/resp_a", method="GET")
     assert threaded(opened, entry(None, responses("resp_a", [], "queued"), **asked), poll) == [
-        [("think", [(0, "request", 1), (1, "resume", 1)])]]
+        [("think", [(0, "request", 1), (1, "resume", 1)])]
+    ]
 
 
 def test_a_continuation_token_is_a_resume(opened):
     def answer(text, reason, **more):
-        return json.dumps({"candidates": [{"content": {"role": "model", "parts": [{"text": text}]}, "finishReason": reason, "index": 0, **more}],
-                           "modelVersion": "g", "responseId": "r"})
+        return json.dumps(
+            {
+                "candidates": [
+                    {
+                        "content": {"role": "model", "parts": [{"text": text}]},
+                        "finishReason": reason,
+                        "index": 0,
+                        **more,
+                    }
+                ],
+                "modelVersion": "g",
+                "responseId": "r",
+            }
+        )
 
     asked = {"contents": [{"role": "user", "parts": [{"text": "go"}]}]}
     first = json.loads(answer("a", "CONTINUATION"))
     first["continuationToken"] = "dG9rZW4="
     first["candidates"][0]["continuationToken"] = "dG9rZW4="
-    loaded = threaded(opened, entry(None, json.dumps(first), **asks(GEMINI, **asked)),
-                      entry(None, answer("b", "STOP"), **asks(GEMINI, **asked, continuationToken="dG9rZW4=")))
+    loaded = threaded(
+        opened,
+        entry(None, json.dumps(first), **asks(GEMINI, **asked)),
+        entry(None, answer("b", "STOP"), **asks(GEMINI, **asked, continuationToken="dG9rZW4=")),
+    )
     assert loaded == [[("go", [(0, "request", 1), (1, "resume", 1)])]]
 
 
@@ -447,20 +684,32 @@ def conversation(name, turns):
 
 def plain(loaded, key):
     return sorted(
-        [[(turn.user_text, [(key(loaded.exchanges[each.index]), each.place, each.ordinal) for each in turn.links]) for turn in c.turns]
-         for c in loaded.conversations])
+        [
+            [
+                (turn.user_text, [(key(loaded.exchanges[each.index]), each.place, each.ordinal) for each in turn.links])
+                for turn in c.turns
+            ]
+            for c in loaded.conversations
+        ]
+    )
 
 
 def test_interleaving_changes_nothing(opened):
     apart = [conversation("ann", 3), conversation("bob", 4), conversation("cyd", 1)]
-    separate = [plain(opened(har(*each)), lambda exchange: exchange.response.text or exchange.request.messages[-1].text) for each in apart]
+    separate = [
+        plain(opened(har(*each)), lambda exchange: exchange.response.text or exchange.request.messages[-1].text)
+        for each in apart
+    ]
     expected = sorted(turns for each in separate for turns in each)
     for seed in range(5):
         queues = [list(each) for each in apart]
         mixed = []
         while any(queues):
             mixed.append(random.Random(seed * 100 + len(mixed)).choice([queue for queue in queues if queue]).pop(0))
-        assert plain(opened(har(*mixed)), lambda exchange: exchange.response.text or exchange.request.messages[-1].text) == expected
+        assert (
+            plain(opened(har(*mixed)), lambda exchange: exchange.response.text or exchange.request.messages[-1].text)
+            == expected
+        )
 
 
 def test_ids_are_unique_over_files(tmp_path):
@@ -476,16 +725,31 @@ def test_ids_are_unique_over_files(tmp_path):
 
 
 def test_threading_grows_with_the_size_of_the_histories(opened):
-    """Four times the turns are sixteen times the history, and may cost no more than that (with room for noise)."""
-    from inspector.sessions.thread import thread
+    """Four times the turns are sixteen times the histories: the work may grow by no more, counted in calls."""
 
-    def cost(turns):
+    def work(turns):
         loaded = opened(har(*conversation("x", turns)))
-        best = 9.0
-        for _ in range(3):
-            began = time.process_time()
+        calls = Counter()
+        sys.setprofile(lambda frame, event, argument: calls.update([event]))
+        try:
             thread(loaded.exchanges, [range(len(loaded.exchanges))])
-            best = min(best, time.process_time() - began)
-        return best
+        finally:
+            sys.setprofile(None)
+        return calls["call"]
 
-    assert cost(100) < 40 * max(cost(25), 0.002)
+    assert work(40) < 16 * work(10)
+
+
+def test_many_equal_requests_cost_no_more_than_others(opened):
+    def work(count):
+        asked = [user("again")]
+        loaded = opened(har(*[entry(asked, chat_body(f"answer {number}")) for number in range(count)]))
+        calls = Counter()
+        sys.setprofile(lambda frame, event, argument: calls.update([event]))
+        try:
+            thread(loaded.exchanges, [range(count)])
+        finally:
+            sys.setprofile(None)
+        return calls["call"]
+
+    assert work(400) < 4.2 * work(100)

@@ -10,6 +10,7 @@ import json
 import re
 import time
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -30,7 +31,7 @@ def whole(framing: Any, data: bytes) -> list[Frame]:
 
 def split(framing: Any, data: bytes, cuts: list[int]) -> list[Frame]:
     edges = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
-    frames = [frame for a, b in zip(edges, edges[1:], strict=False) for frame in framing.feed(data[a:b])]
+    frames = [frame for a, b in pairwise(edges) for frame in framing.feed(data[a:b])]
     return [*frames, *framing.flush()]
 
 
@@ -69,7 +70,9 @@ def events_by_the_standard(data: bytes) -> list[tuple[bytes, str | None]]:
 
 
 breaks = st.sampled_from([b"\n", b"\r\n", b"\r"])
-payloads = st.sampled_from([b"{}", b'{"a": "b"}', "{\"é\": \"€😀\"}".encode(), b"[DONE]", b"", b" x", b"a:b", b"\xff\xfe"])
+payloads = st.sampled_from([
+    b"{}", b'{"a": "b"}', '{"é": "€😀"}'.encode(), b"[DONE]", b"", b" x", b"a:b", b"\xff\xfe",
+])
 lines = st.one_of(
     st.builds(lambda text: b"data: " + text, payloads),
     st.builds(lambda text: b"data:" + text, payloads),
@@ -91,7 +94,7 @@ def streams(draw: st.DrawFn) -> bytes:
     return b"".join(made)
 
 
-@settings(max_examples=400)
+@settings(max_examples=250)
 @given(streams(), cuts)
 @example(b"data: a\r\n\r\ndata: b\r\n\r\n", [8, 9, 10])
 @example(b"data: a\n\n\r\ndata: b\r\rdata: c", [])
@@ -224,7 +227,7 @@ def test_ndjson_keeps_a_line_that_is_cut() -> None:
 separators = st.sampled_from([b",", b"\n,\r\n", b"\n,\n", b" , ", b",\n", b"\r\n,\r\n"])
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(st.lists(texts, max_size=6), separators, st.sampled_from([b"", BOM]), st.booleans(), cuts)
 def test_array_gives_every_element(
     made: list[bytes], between: bytes, bom: bytes, closed: bool, where: list[int]
@@ -307,9 +310,10 @@ def _parses(payload: bytes) -> bool:
         (NDJSON, b'{"a": "' + b"x" * 8_000_000),
         (JSONArray, b'[{"a": "' + b"x" * 8_000_000),
     ],
+    ids=["one line", "many lines", "ndjson", "array"],
 )
 def test_a_long_value_in_many_chunks_is_not_read_again_for_each(kind: type[Any], data: bytes) -> None:
-    """Reading everything held back with every chunk would copy 60 GB here, which takes no machine less than the bound."""
+    """Copying everything held back with every chunk would move 60 GB here, which no machine does within the bound."""
     framing = kind()
     start = time.process_time()
     for at in range(0, len(data), 512):
@@ -338,7 +342,7 @@ def paths(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[
             yield from paths(inner, (*path, index))
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(values, st.sampled_from([None, 1]), st.booleans(), st.sampled_from([b"", BOM]), st.integers(0, 50))
 def test_slice_finds_every_value(value: Any, indent: int | None, ascii_: bool, bom: bytes, base: int) -> None:
     text = json.dumps(value, indent=indent, ensure_ascii=ascii_)
@@ -362,8 +366,8 @@ def test_slice_is_verbatim() -> None:
     assert slice_of(text, "a", "b") == '[1 , {"é/~": "\\u00e9"}]'
     assert pointer("a", "b", 1, "é/~") == "/a/b/1/é~1~0"
     assert slice_of(text, *path_of("/a/b/1/é~1~0")) == '"\\u00e9"'
-    assert byte_span(text.encode(), 5, "a", "b", 1) == (44, 63)
-    assert text.encode()[39:58].decode() == '{"é/~": "\\u00e9"}'
+    assert byte_span(text.encode(), 5, "a", "b", 1) == (45, 63)
+    assert text.encode()[40:58].decode() == '{"é/~": "\\u00e9"}'
 
 
 @pytest.mark.parametrize("path", [("b",), ("a", 0), ("a", "n", "x"), (0,), ("a", "b", 2)])

@@ -1058,6 +1058,13 @@ def test_a_request_of_the_documents() -> None:
         "gpt-4o", True, 2, 100, "any", API)
 
 
+def test_tools_that_the_provider_runs_are_told_apart() -> None:
+    request = read_request({"tools": [{"type": "openrouter:web_search"}, {"type": "function"},
+                                      {"type": "function", "name": "f", "parameters": {}}]})
+    assert [(tool.name, tool.kind) for tool in request.tools] == [
+        ("openrouter:web_search", CallKind.SERVER), ("f", CallKind.FUNCTION)]
+
+
 def test_an_old_request() -> None:
     request = read_request({
         "max_tokens": 50, "functions": [{"name": "f", "parameters": {}}], "function_call": {"name": "f"},

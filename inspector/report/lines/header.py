@@ -40,9 +40,10 @@ def counts(view: View) -> Line:
 
 def source(paths: Sequence[str], view: View, branch: str) -> Line:
     """What is looked at: the files, the run, and what could not be read."""
+    parts: list[list[Span]] = [[Span(f"run {branch}", Role.STRONG if branch != "original" else Role.DIM)]]
     title = next((given.about.title for given in view.inputs if given.about and given.about.title), "")
     shown = paths[0].rsplit("/", 1)[-1] if paths else "session"
-    parts: list[list[Span]] = [[said(title or shown, Role.DIM, 60)]]
+    parts.append([said(title or shown, Role.DIM, 60)])
     if len(view.inputs) > 1:
         parts.append([Span(f"{len(view.inputs):,} inputs", Role.DIM)])
     wrong = problem(view)
@@ -52,5 +53,4 @@ def source(paths: Sequence[str], view: View, branch: str) -> Line:
         left = sum(len(given.skipped) for given in view.inputs)
         if left:
             parts.append([Span(f"{left:,} entries skipped", Role.WARN)])
-    parts.append([Span(f"run {branch}", Role.STRONG if branch != "original" else Role.DIM)])
     return joined(parts)

@@ -110,15 +110,15 @@ def moves(step: Step, following: Step | None) -> list[Line]:
     came = [Span("by   ", Role.KEY), Span(step.signal.value if step.signal else "the first request", Role.STRONG)]
     lines: list[Line] = [tuple(came)]
     taken = following.signal if following is not None and following.came_from is not None else None
-    for to, signals in edges()[step.state].items():
-        for signal in signals:
-            here = signal is taken
-            lines.append((
-                Span("next " if here else "  or ", Role.KEY if here else Role.AHEAD),
-                Span(signal.value, Role.STRONG if here else Role.AHEAD),
-                Span(f" → {to.value}", Role.PLAIN if here else Role.AHEAD),
-            ))
-    if len(lines) == 1:
+    ways = [(signal, to) for to, signals in edges()[step.state].items() for signal in signals]
+    for signal, to in sorted(ways, key=lambda way: way[0] is not taken):
+        here = signal is taken
+        lines.append((
+            Span("next " if here else "  or ", Role.KEY if here else Role.AHEAD),
+            Span(signal.value, Role.STRONG if here else Role.AHEAD),
+            Span(f" → {to.value}", Role.PLAIN if here else Role.AHEAD),
+        ))
+    if not ways:
         lines.append((Span("     nothing follows", Role.AHEAD),))
     return lines
 

@@ -112,12 +112,12 @@ def _apart(seams: Sequence[Seam], place: int) -> bool:
 def _heading(view: View, segments: Sequence[Segment], place: int) -> Line:
     segment = segments[place]
     parts: list[tuple[Span, ...]] = [(Span(f"segment {place + 1}", Role.STRONG),)]
-    parts.append((Span(f"{len(segment.text):,} characters", Role.DIM),))
     if segment.response is not None and segment.response < len(view.responses):
         facts = view.responses[segment.response]
         parts.append((Span(tokens(facts.exchange.response), Role.DIM),))
         parts.append(reason(facts.exchange.response.raw_stop_reason, facts.judged.stop.normalized.value))
         parts.append((Span(f"response {segment.response}", Role.DIM),))
+    parts.append((Span(f"{len(segment.text):,} chars", Role.DIM),))
     return joined(parts)
 
 
@@ -138,10 +138,8 @@ def tokens(response: ChatResponse) -> str:
 
 
 def _seam(seam: Seam) -> list[Line]:
-    lines: list[Line] = [
-        (Span("═ ", Role.SEAM), Span("seam: ", Role.SEAM), said(seam.why or seam.decision.value, Role.SEAM),
-         Span(" " + "═" * 12, Role.SEAM)),
-    ]
+    why = said(seam.why or seam.decision.value, Role.SEAM)
+    lines: list[Line] = [(Span("══ seam: ", Role.SEAM), why, Span(" ══", Role.SEAM))]
     if seam.cut:
         half = CUT_SHOWN // 2
         shown = seam.cut if len(seam.cut) <= CUT_SHOWN else f"{seam.cut[:half]}…{seam.cut[-half:]}"

@@ -53,11 +53,11 @@ class Listed:
 
     def rows(self, index: int, width: int, measure: Measure = cells) -> Sequence[Line]:
         """The line wrapped to a width."""
-        return wrapped(self.lines[index], width, measure)
+        return wrapped(self.line(index), width, measure)
 
     def height(self, index: int, width: int, measure: Measure = cells) -> int:
         """How many rows the line takes at a width."""
-        return len(wrapped(self.lines[index], width, measure))
+        return len(wrapped(self.line(index), width, measure))
 
     def find(self, needle: str, start: int, step: int) -> int | None:
         """The next line that holds `needle`."""

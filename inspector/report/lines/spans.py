@@ -119,6 +119,9 @@ def joined(parts: Iterable[Iterable[Span]], separator: str = " · ") -> Line:
 
 # -- cells -----------------------------------------------------------------------------------------------------------
 
+GUTTER = 2
+"""Columns of a mark that stands before a text: what follows hangs behind it."""
+
 Measure = Callable[[str], int]
 """How many cells a text takes; a screen gives its own, so that both agree."""
 
@@ -223,6 +226,8 @@ def wrapped(line: Line, width: int, measure: Measure = cells, at_spaces: bool = 
         text = text_of(rest)
         at = _break(text, room, measure) if at_spaces else fit(text, room, measure)
         head, rest = split(rest, at)
+        if at_spaces and text[at - 1] == " ":
+            head = (*head[:-1], Span(head[-1].text[:-1], head[-1].role))  # the space that the row was broken at
         rows.append((*hang, *head) if rows else head)
 
 
@@ -235,8 +240,10 @@ def _hang(line: Line, width: int, measure: Measure) -> Line:
             return (first,)
         if first.role in (Role.KEY, Role.DIM):
             return (Span(" " * size),)
+        if size <= GUTTER:
+            return (Span(" " * size),)
     blanks = len(first.text) - len(first.text.lstrip(" "))
-    return (Span(" " * blanks),) if 0 < blanks * 2 < width and blanks < len(first.text) else EMPTY
+    return (Span(" " * blanks),) if 0 < blanks * 2 < width else EMPTY
 
 
 def _break(text: str, room: int, measure: Measure) -> int:

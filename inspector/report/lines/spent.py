@@ -7,19 +7,22 @@ from loop_core.events import remaining
 from loop_core.turn import Turn
 
 FULL, EMPTY = "▰", "▱"
-GAUGE = 4
+GAUGE, NAME = 4, 9
 SHORT = {"attempts": "att", "tokens": "tok", "chars": "chr", "repairs": "rep"}
 
 
-def gauges(turn: Turn) -> list[Line]:
-    """One line a limit: name, gauge, and the numbers."""
+def gauges(turn: Turn, width: int = 80) -> list[Line]:
+    """One line a limit: name, gauge, and the numbers, set closer where the column is narrow."""
     lines: list[Line] = []
-    for _, name, used, limit in remaining(turn):
+    rows = remaining(turn)
+    longest = max(len(f"{used:,} of {limit:,}") for _, _, used, limit in rows if limit is not None)
+    between = " of " if NAME + GAUGE + 1 + longest <= width else "/"
+    for _, name, used, limit in rows:
         role = _role(used, limit)
         filled, blank = _filled(used, limit)
-        numbers = f" {used:,} of {limit:,}" if limit is not None else f" {used:,}, no limit"
+        numbers = f" {used:,}{between}{limit:,}" if limit is not None else f" {used:,}, no limit"
         lines.append((
-            Span(f"{name:<9}", Role.KEY), Span(FULL * filled, role), Span(EMPTY * blank, Role.RULE),
+            Span(f"{name:<{NAME}}", Role.KEY), Span(FULL * filled, role), Span(EMPTY * blank, Role.RULE),
             Span(" " * (GAUGE - filled - blank)), Span(numbers, role),
         ))
     if turn.spent.tokens_assumed:

@@ -111,17 +111,17 @@ def _tools(step: Step) -> Line:
 
 def _attempts(step: Step) -> Line:
     used, most = step.turn.spent.attempts, step.turn.limits.continuation_max_attempts
-    return (Span(f"{used} of {most} used", Role.WARN if used >= most else Role.DIM),)
+    return (Span(f"{used} of {most}", Role.WARN if used >= most else Role.DIM),)
 
 
 def _repairs(step: Step) -> Line:
     used, most = step.turn.spent.repairs, step.turn.limits.continuation_tool_repair_attempts
-    return (Span(f"{used} of {most} used", Role.WARN if used >= most else Role.DIM),)
+    return (Span(f"{used} of {most}", Role.WARN if used >= most else Role.DIM),)
 
 
 def _asked(step: Step) -> Line:
     send = _send(step)
-    return () if send is None else (Span(f"{send.ordinal}, by {send.method.value}", Role.DIM),)
+    return () if send is None else (Span(f"{send.ordinal} {send.method.value}", Role.DIM),)
 
 
 def _repair(step: Step) -> Line:
@@ -135,7 +135,7 @@ def _ended(step: Step) -> Line:
 
 
 def _unrecorded(step: Step) -> Line:
-    return (Span("the recording ends", Role.WARN),)
+    return (Span("not recorded", Role.WARN),)
 
 
 def _send(step: Step) -> Send | None:

@@ -1,32 +1,43 @@
-"""The file formats that can be read, one file and one line each, in the order in which they are asked."""
+"""The file formats that can be read, one file and one line each, in the order in which they are asked.
+
+Each is imported when it is first asked, so that a file that the first one knows does not pay for the others.
+"""
 
 from __future__ import annotations
 
-from inspector.sessions.importers.body import BodyImporter
-from inspector.sessions.importers.har import HARImporter
-from inspector.sessions.importers.known import KnownImporter
-from inspector.sessions.importers.native import NativeImporter
-from inspector.sessions.importers.pairs import PairsImporter
+from collections.abc import Mapping
+from functools import cache
+from importlib import import_module
+from typing import cast
+
 from inspector.sessions.raw import Importer
 
-IMPORTERS: tuple[Importer, ...] = (
-    HARImporter(),
-    NativeImporter(),
-    KnownImporter(),
-    PairsImporter(),
-    BodyImporter(),
-)
+IMPORTERS: Mapping[str, str] = {
+    "har": "inspector.sessions.importers.har.HARImporter",
+    "session": "inspector.sessions.importers.native.NativeImporter",
+    "known": "inspector.sessions.importers.known.KnownImporter",
+    "pairs": "inspector.sessions.importers.pairs.PairsImporter",
+    "body": "inspector.sessions.importers.body.BodyImporter",
+}
 CERTAIN = 100
 HEAD = 1 << 16
+
+
+@cache
+def importer(name: str) -> Importer:
+    """The importer of this name."""
+    module, _, kind = IMPORTERS[name].rpartition(".")
+    return cast("Importer", getattr(import_module(module), kind)())
 
 
 def choose(head: bytes, path: str) -> Importer | None:
     """The importer that is surest of a file that begins with `head`; None where none knows it."""
     best, best_score = None, 0
-    for importer in IMPORTERS:
-        score = importer.sniff(head, path)
+    for name in IMPORTERS:
+        one = importer(name)
+        score = one.sniff(head, path)
         if score >= CERTAIN:
-            return importer
+            return one
         if score > best_score:
-            best, best_score = importer, score
+            best, best_score = one, score
     return best

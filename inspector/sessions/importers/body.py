@@ -1,6 +1,6 @@
-"""One response body in a file of its own: JSON, server-sent events, NDJSON, a streamed JSON array, a binary event stream.
+"""One response body in a file of its own: JSON, server-sent events, NDJSON, a JSON array, a binary event stream.
 
-Which API it is comes from its content, or from the caller. Owns the explanations of what such a file is when it is none.
+Which API it is comes from its content, or from the caller. Owns the explanations of what a file is when it is none.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import Any
 
 from inspector.sessions import lenient, traffic
 from inspector.sessions.importers.peek import look
-from inspector.sessions.raw import Options, Raw, Reading, Unreadable
+from inspector.sessions.raw import Options, Raw, Reading, UnreadableError
 
 _EVENT_STARTS = (b"data:", b"event:", b"id:", b"retry:", b":")
 _ANY = "JSON, server-sent events, NDJSON, an Amazon event stream, a HAR, request/response pairs or a session file"
@@ -23,7 +23,7 @@ class BodyImporter:
     def sniff(self, head: bytes, path: str) -> int:
         """Recognised content is likely ours; other text is taken only to say what it is not."""
         text = look(head).text
-        if not text[:1] in (b"{", b"[") and not text.startswith(_EVENT_STARTS) and not traffic.is_event_stream(head):
+        if text[:1] not in (b"{", b"[") and not text.startswith(_EVENT_STARTS) and not traffic.is_event_stream(head):
             return 0
         return 50 if traffic.by_content(head) is not None else 5
 
@@ -31,10 +31,12 @@ class BodyImporter:
         """The one response of the file."""
         found = traffic.by_content(data)
         if options.api is not None and found is not None and found != options.api:
-            raise Unreadable(f"by its content this is {found}, not {options.api}: expected `--api {found}`, or none")
+            raise UnreadableError(
+                f"by its content this is {found}, not {options.api}: expected `--api {found}`, or none"
+            )
         api = options.api or found
         if api is None:
-            raise Unreadable(_explain(data))
+            raise UnreadableError(_explain(data))
         error = None if traffic.is_event_stream(data) else lenient.utf8_error(data)
         return Reading(raws=[Raw(0, api=api, body=data)], error=error)
 

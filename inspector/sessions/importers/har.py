@@ -1,12 +1,11 @@
 """HAR 1.2, as browsers, mitmproxy, Proxyman and cassette converters write it.
 
-Owns the file's structure, base64 and compressed bodies, bodies that the recorder left out, and the rescue of a file that
-was cut in the middle. It keeps every entry: which of them are LLM traffic is decided elsewhere.
+Owns the file's structure, base64 and compressed bodies, bodies that the recorder left out, and the rescue of a file
+that was cut in the middle. It keeps every entry: which of them are LLM traffic is decided elsewhere.
 """
 
 from __future__ import annotations
 
-import base64
 import binascii
 import json
 import re
@@ -16,7 +15,7 @@ from typing import Any
 from pydantic_core import from_json
 
 from inspector.sessions import lenient, redact
-from inspector.sessions.raw import Headers, Options, Raw, Reading, Unreadable
+from inspector.sessions.raw import Headers, Options, Raw, Reading, UnreadableError
 from inspector.sessions.unpack import unpack
 from inspector.sessions.values import Skipped
 from loop_core.values import TransportEnd
@@ -64,7 +63,7 @@ def _entries(data: bytes, reading: Reading) -> list[Any]:
     log = document.get("log") if isinstance(document, dict) else None
     entries = log.get("entries") if isinstance(log, dict) else None
     if not isinstance(entries, list):
-        raise Unreadable("a HAR without entries: expected a list at /log/entries")
+        raise UnreadableError("a HAR without entries: expected a list at /log/entries")
     return entries
 
 
@@ -107,7 +106,7 @@ def _with_body(raw: Raw, content: Mapping[str, Any], failure: str | None) -> Raw
         return raw
     if content.get("encoding") == "base64":
         try:
-            raw.body = base64.b64decode(text)
+            raw.body = binascii.a2b_base64(text)
         except (binascii.Error, ValueError):
             return "its body is no valid base64"
         unpacked = unpack(raw.body, _header(raw.headers, "content-encoding"))
@@ -125,9 +124,12 @@ def _headers(found: Any) -> Headers:
     if not isinstance(found, list):
         return []
     try:
-        return [(header["name"], header["value"]) for header in found]
+        pairs = [(header["name"], header["value"]) for header in found]
+        for pair in pairs:
+            "".join(pair)  # both must be text
     except (KeyError, TypeError):
-        return [(str(header.get("name")), str(header.get("value", ""))) for header in found if isinstance(header, dict)]
+        return [(str(each.get("name")), str(each.get("value", ""))) for each in found if isinstance(each, dict)]
+    return pairs
 
 
 def _header(headers: Headers, name: str) -> str:
@@ -147,7 +149,7 @@ def _rescue(data: bytes, why: str, reading: Reading) -> list[Any]:
     text = lenient.mend(data.decode("utf-8", "replace"))
     opening = _ENTRIES.search(text)
     if opening is None:
-        raise Unreadable(f"a HAR that is no valid JSON, broken before its entries ({why})")
+        raise UnreadableError(f"a HAR that is no valid JSON, broken before its entries ({why})")
     entries: list[Any] = []
     position = opening.end()
     while True:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, NoReturn
 
 from inspector.sessions.importers.peek import Look, look
-from inspector.sessions.raw import Options, Reading, Unreadable
+from inspector.sessions.raw import Options, Reading, UnreadableError
 
 
 class Known(NamedTuple):
@@ -115,13 +115,13 @@ class KnownImporter:
         """Never reads.
 
         Raises:
-            Unreadable: always; the line names the format.
+            UnreadableError: always; the line names the format.
         """
         _refuse(name_of(data[: 1 << 16], path) or "known format")
 
 
 def _refuse(name: str) -> NoReturn:
-    raise Unreadable(f"{name}: not read yet")
+    raise UnreadableError(f"{name}: not read yet")
 
 
 def name_of(head: bytes, path: str) -> str | None:

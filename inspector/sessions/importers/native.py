@@ -22,6 +22,6 @@ class NativeImporter:
         """All exchanges and acts.
 
         Raises:
-            Unreadable: the header is missing, or of a newer version.
+            UnreadableError: the header is missing, or of a newer version.
         """
         return read_session(data)

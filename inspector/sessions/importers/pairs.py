@@ -6,7 +6,6 @@ headers and body. Objects are taken as the file's own bytes, so that arguments s
 
 from __future__ import annotations
 
-import base64
 import binascii
 import json
 from collections.abc import Iterator
@@ -14,33 +13,30 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from inspector.sessions import lenient, traffic
+from inspector.sessions import lenient, redact, traffic
 from inspector.sessions.importers.peek import look
-from inspector.sessions.raw import Headers, Options, Raw, Reading, Unreadable
+from inspector.sessions.importers.spelling import (
+    BODIES,
+    LISTS,
+    REQUESTS,
+    RESPONSES,
+    Path,
+    cassette,
+    duration,
+    headers,
+    is_http,
+    moment,
+    pick,
+    status_of,
+)
+from inspector.sessions.raw import Options, Raw, Reading, UnreadableError
 from inspector.sessions.unpack import unpack
 from inspector.sessions.values import Skipped
 from loop_core.wire import FORMATS
 from loop_core.wire.jsonslice import char_span
 
-REQUESTS = ("request", "req", "request_body", "requestBody", "input", "kwargs")
-RESPONSES = (
-    "response",
-    "resp",
-    "res",
-    "response_body",
-    "responseBody",
-    "raw_response",
-    "output",
-    "result",
-    "completion",
-)
-BODIES = ("body_raw", "body", "json", "content", "text", "data")
-LISTS = ("interactions", "exchanges", "entries", "calls", "pairs", "records", "items", "logs", "requests")
-"""Keys of an object that holds the list of pairs (`interactions`: JSON cassettes)."""
-
 _LAST = ", the last"
 _DECODER = json.JSONDecoder(strict=False)
-Path = tuple[str | int, ...]
 
 
 class PairsImporter:
@@ -78,8 +74,12 @@ class PairsImporter:
             else:
                 reading.raws.append(raw)
         if not reading.raws and (broken == len(reading.skipped)):
-            where = f"no valid JSON ({reading.skipped[0].why.partition('(')[2]}" if broken else "no request/response pair in it"
-            raise Unreadable(reading.error or f'{where}: expected {{"request": …, "response": …}}')
+            where = (
+                f"no valid JSON ({reading.skipped[0].why.partition('(')[2]}"
+                if broken
+                else "no request/response pair in it"
+            )
+            raise UnreadableError(reading.error or f'{where}: expected {{"request": …, "response": …}}')
         return reading
 
 
@@ -93,10 +93,10 @@ def _broken(reading: Reading, entry: int, where: str) -> None:
 def _score(value: Any) -> int:
     if not isinstance(value, dict):
         return 0
-    answer = _pick(value, RESPONSES)
+    answer = pick(value, RESPONSES)
     if answer is None or not isinstance(value[answer], (dict, str, list)):
         return 0
-    if _pick(value, REQUESTS) is not None or "custom_id" in value:
+    if pick(value, REQUESTS) is not None or "custom_id" in value:
         return 90
     return 70 if set(value) <= {answer, "method", "url", "status", "headers", "timestamp", "api", "id", "model"} else 0
 
@@ -111,6 +111,8 @@ def _pieces(text: str) -> Iterator[tuple[str, str]]:
             yield from _lines(text)
             return
         for key in LISTS:
+            if f'"{key}"' not in text:
+                continue
             span = char_span(text, key)
             if span is not None and text[span[0]] == "[":
                 yield from _elements(text, span[0])
@@ -152,19 +154,16 @@ def _whole(text: str) -> bool:
     return True
 
 
-def _pick(value: dict[str, Any], names: tuple[str, ...]) -> str | None:
-    return next((name for name in names if value.get(name) is not None), None)
-
-
 def _pair(entry: int, value: Any, piece: str, options: Options, reading: Reading) -> Raw | str:
     if not isinstance(value, dict):
         return "no request/response pair: expected an object"
-    asked, answered = _pick(value, REQUESTS), _pick(value, RESPONSES)
+    asked, answered = pick(value, REQUESTS), pick(value, RESPONSES)
     if answered is None:
-        return f"failed before any answer: {str(value['error'])[:120]}" if value.get("error") else "no response in it"
+        error = redact.text(" ".join(str(value.get("error") or "").split())[:120])
+        return f"failed before any answer: {error}" if error else "no response in it"
     raw = Raw(entry)
-    raw.started = _moment(value)
-    raw.duration_ms = _number(value, ("duration_ms", "elapsed_ms", "latency_ms", "time_ms"))
+    raw.started = moment(value)
+    raw.duration_ms = duration(value)
     raw.api = value["api"] if value.get("api") in FORMATS else None
     _about(raw, value)
     if asked is not None:
@@ -180,18 +179,18 @@ def _about(raw: Raw, value: dict[str, Any]) -> None:
     method = value.get("method")
     if isinstance(method, str) and method.isupper():
         raw.method = method
-    raw.started = raw.started or _moment(value)
+    raw.started = raw.started or moment(value)
 
 
 def _request(raw: Raw, value: Any, piece: str, path: Path) -> None:
-    if isinstance(value, dict) and _is_http(value):
+    if isinstance(value, dict) and is_http(value):
         _about(raw, value)
-        raw.request_headers = _headers(value.get("headers"))
-        key = _pick(value, BODIES)
+        raw.request_headers = headers(value.get("headers"))
+        key = pick(value, BODIES)
         if key is None:
             return
         value, path = value[key], (*path, key)
-    value, path = _cassette(value, path)
+    value, path = cassette(value, path)
     if isinstance(value, str):
         raw.request_text = value or None
     elif isinstance(value, (dict, list)):
@@ -200,23 +199,17 @@ def _request(raw: Raw, value: Any, piece: str, path: Path) -> None:
 
 
 def _response(raw: Raw, value: Any, piece: str, path: Path, options: Options, reading: Reading) -> Raw | str:
-    if (
-        isinstance(value, dict)
-        and value.get("type") in ("succeeded", "errored")
-        and ("message" in value or "error" in value)
-    ):
-        key = "message" if "message" in value else "error"  # a line of an Anthropic batch's results
-        value, path = value[key], (*path, key)
-    if isinstance(value, dict) and _is_http(value):
-        raw.status = _status(value)
-        raw.headers = _headers(value.get("headers"))
-        key = _pick(value, BODIES)
-        if key is None:
+    value, path = _batch_line(value, path)
+    if isinstance(value, dict) and is_http(value):
+        raw.status = status_of(value)
+        raw.headers = headers(value.get("headers"))
+        held = pick(value, BODIES)
+        if held is None:
             raw.recorded = (raw.status or 0) >= 400
             return raw
-        value, path = value[key], (*path, key)
+        value, path = value[held], (*path, held)
     packed = isinstance(value, dict) and "base64_string" in value
-    value, path = _cassette(value, path)
+    value, path = cassette(value, path)
     if isinstance(value, str):
         return _string_body(raw, value, packed)
     if isinstance(value, list):
@@ -228,6 +221,15 @@ def _response(raw: Raw, value: Any, piece: str, path: Path, options: Options, re
     return raw
 
 
+def _batch_line(value: Any, path: Path) -> tuple[Any, Path]:
+    """The message inside a line of an Anthropic batch's results."""
+    if isinstance(value, dict) and value.get("type") in ("succeeded", "errored"):
+        for key in ("message", "error"):
+            if key in value:
+                return value[key], (*path, key)
+    return value, path
+
+
 def _string_body(raw: Raw, value: str, packed: bool) -> Raw | str:
     if not value:
         raw.recorded = (raw.status or 0) >= 400
@@ -236,7 +238,7 @@ def _string_body(raw: Raw, value: str, packed: bool) -> Raw | str:
         raw.body = value.encode("utf-8", "replace")
         return raw
     try:
-        unpacked = unpack(base64.b64decode(value))
+        unpacked = unpack(binascii.a2b_base64(value))
     except (binascii.Error, ValueError):
         return "its body is no valid base64"
     if isinstance(unpacked, str):
@@ -272,54 +274,3 @@ def _list_body(raw: Raw, value: list[Any], piece: str, path: Path, options: Opti
 
 def _one_line(item: str) -> str:
     return item if "\n" not in item and "\r" not in item else json.dumps(json.loads(item), ensure_ascii=False)
-
-
-def _is_http(value: dict[str, Any]) -> bool:
-    return (
-        _status(value) is not None
-        or isinstance(value.get("headers"), (dict, list))
-        or "body_raw" in value
-        or ("body" in value and isinstance(value["body"], (str, dict)))
-    )
-
-
-def _status(value: dict[str, Any]) -> int | None:
-    for name in ("status", "status_code", "statusCode"):
-        status = value.get(name)
-        if isinstance(status, dict):
-            status = status.get("code")
-        if isinstance(status, int) and not isinstance(status, bool) and 100 <= status < 600:
-            return status
-    return None
-
-
-def _cassette(value: Any, path: Path) -> tuple[Any, Path]:
-    """The text inside `{"string": …}`, as cassettes write bodies."""
-    if isinstance(value, dict):
-        for key in ("string", "base64_string"):
-            if isinstance(value.get(key), str) and set(value) <= {"string", "base64_string", "encoding"}:
-                return value[key], (*path, key)
-    return value, path
-
-
-def _headers(value: Any) -> Headers:
-    if isinstance(value, dict):
-        return [(str(name), str(item[0] if isinstance(item, list) and item else item)) for name, item in value.items()]
-    if isinstance(value, list):
-        pairs = [(item.get("name"), item.get("value")) if isinstance(item, dict) else item for item in value]
-        return [(str(pair[0]), str(pair[1])) for pair in pairs if isinstance(pair, (list, tuple)) and len(pair) == 2]
-    return []
-
-
-def _moment(value: dict[str, Any]) -> str | None:
-    for name in ("started", "startedDateTime", "timestamp", "time", "ts", "recorded_at", "created_at"):
-        moment = value.get(name)
-        if isinstance(moment, str) and moment:
-            return moment
-        if isinstance(moment, (int, float)) and not isinstance(moment, bool) and moment > 0:
-            return str(moment)
-    return None
-
-
-def _number(value: dict[str, Any], names: tuple[str, ...]) -> float | None:
-    return next((float(value[name]) for name in names if isinstance(value.get(name), (int, float))), None)

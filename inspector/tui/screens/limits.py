@@ -56,7 +56,8 @@ class LimitsForm(ModalScreen[dict[str, str] | None]):
                     yield note(about(self._turn, name), id=f"note-{name}")
             yield note("Runs", Role.TITLE)
             yield Runs(self._runs, self._current)
-            yield note("enter runs · esc leaves · ↑ ↓ between fields · over a recording, max_tokens changes the token cap only")
+            yield note("Over a recording, max_tokens changes only the token cap derived from it.")
+            yield note("enter runs · esc leaves · ↑ ↓ go between fields")
 
     def on_mount(self) -> None:
         """The first field is ready to be typed over."""
@@ -126,8 +127,9 @@ def about(turn: Turn, name: str) -> str:
     if default is not None:
         return f"now {value:,} · default {default:,}"
     cap = turn.token_cap
-    shown = "no bound, since max_tokens is not set" if cap is None else f"{cap:,}"
-    return f"now {shown} · default {DEFAULT_TOKEN_FACTOR} × max_tokens"
+    if cap is None:
+        return f"no bound now: {DEFAULT_TOKEN_FACTOR} × max_tokens, not set"
+    return f"now {cap:,} · default {DEFAULT_TOKEN_FACTOR} × max_tokens"
 
 
 def differs(turn: Turn, name: str, value: str) -> bool:

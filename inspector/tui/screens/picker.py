@@ -2,32 +2,79 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import os
 from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.reactive import reactive
 from textual.screen import Screen
 
-from inspector.report.lines.spans import Line, Role, Span, said
-from inspector.tui.messages import KeyWanted, RowOpened
-from inspector.tui.widgets.choices import Choices, PathWanted
+from inspector.report.lines.spans import Role
+from inspector.sessions.samples import samples
+from inspector.tui.messages import KeyWanted, PathWanted, RowOpened
+from inspector.tui.opening import recent
+from inspector.tui.widgets.about import About
+from inspector.tui.widgets.choices import Choice, Choices
 from inspector.tui.widgets.keybar import KeyBar
 from inspector.tui.widgets.note import note
-from textual.reactive import reactive
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """A row that can be opened."""
-
-    path: str
-    title: str
-    story: str = ""
-    end_state: str = ""
+def choices() -> list[Choice]:
+    """Every session that can be picked, under its heading."""
+    found = [Choice("Sample sessions")]
+    for each in samples():
+        about = each.about
+        found.append(Choice(each.title, str(each.path), about.story, about.provenance, about.end_state))
+    remembered = recent()
+    if remembered:
+        found += [Choice(""), Choice("Recent files")]
+        found += [Choice(os.path.basename(path), path, remembered=True) for path in remembered]
+    return found
 
 
 class PickerScreen(Screen[None]):
-    """A list of sessions."""
+    """A list of sessions; the first is under the cursor."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("o", "path", "open a path", tooltip="Open a file or folder by its path", id="picker.path"),
+    ]
+    note: reactive[str] = reactive("", init=False)
+
+    def compose(self) -> ComposeResult:
+        """A title, the list, what is known of the row at the cursor, the keys."""
+        yield note(" Loop Inspector: why a response stopped, and what the loop did", Role.STRONG, id="picker-title")
+        yield Choices(choices(), id="choices")
+        yield About(id="about")
+        yield KeyBar(id="keys").data_bind(PickerScreen.note)
+
+    def on_mount(self) -> None:
+        """Shows what is known of the first row."""
+        listed = self.query_one(Choices)
+        listed.focus()
+        self.query_one(About).choice = listed.chosen
+        self.watch(listed, "cursor", self._moved)
+
+    def _moved(self) -> None:
+        self.query_one(About).choice = self.query_one(Choices).chosen
+
+    @on(RowOpened)
+    def _opened(self) -> None:
+        choice = self.query_one(Choices).chosen
+        if choice.path:
+            self.post_message(PathWanted(choice.path, choice.remembered))
+
+    @on(KeyWanted)
+    def _key_wanted(self, message: KeyWanted) -> None:
+        self.app.simulate_key(message.key)
+
+    def action_path(self) -> None:
+        """Asks for a path."""
+        from inspector.tui.screens.prompt import Prompt
+
+        self.app.push_screen(Prompt("open", "a file or folder"), self._typed)
+
+    def _typed(self, typed: str | None) -> None:
+        if typed:
+            self.post_message(PathWanted(os.path.expanduser(typed.strip()), True))

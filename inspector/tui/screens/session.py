@@ -31,7 +31,7 @@ from inspector.tui.widgets.tabs import Tabs
 from inspector.tui.widgets.text_view import NOTHING, TextView
 from inspector.tui.widgets.verdict import Verdict
 
-NARROW, WIDE = 100, 120
+NARROW, WIDE, ROOMY = 100, 120, 140
 COPIED = 1_000_000
 """Characters that are copied at most."""
 
@@ -39,7 +39,7 @@ COPIED = 1_000_000
 class SessionScreen(Screen[None]):
     """One session under any number of runs."""
 
-    HORIZONTAL_BREAKPOINTS: ClassVar[list[tuple[int, str]] | None] = [(0, "-narrow"), (NARROW, "-medium"), (WIDE, "-wide")]
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (NARROW, "-medium"), (WIDE, "-wide"), (ROOMY, "-roomy")]  # noqa: RUF012 - Textual's own
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "step(1)", "step", tooltip="The next step", id="step.forward"),
         Binding("backspace", "step(-1)", "back", tooltip="The step before", id="step.back"),
@@ -51,17 +51,17 @@ class SessionScreen(Screen[None]):
         Binding("y", "copy", "copy", tooltip="Copy what this view shows", id="copy"),
         Binding("{", "event(-1)", "Event before", show=False, id="event.previous",
                 tooltip="The cut, held call, limit or end in trouble before"),
-        Binding("]", "turn(1)", "Next turn", show=False, tooltip="The first step of the next turn", id="turn.next"),
+        Binding("]", "turn(1)", "turn", tooltip="The first step of the next turn", id="turn.next"),
         Binding("[", "turn(-1)", "Turn before", show=False, tooltip="The first step of the turn before", id="turn.previous"),
-        Binding(":", "jump", "Go to step", show=False, tooltip="Go to a step by its number", id="jump"),
-        Binding("n", "again(1)", "Next match", show=False, tooltip="The next match of the search", id="search.next"),
+        Binding(":", "jump", "go to", tooltip="Go to a step by its number", id="jump"),
+        Binding("n", "again(1)", "match", tooltip="The next match of the search", id="search.next"),
         Binding("N", "again(-1)", "Match before", show=False, tooltip="The match before", id="search.previous"),
         Binding("B", "run(-1)", "Run before", show=False, tooltip="The run before", id="run.previous"),
         Binding("r", "rerun", "Run again", show=False, tooltip="Run again now with the limits of this run", id="rerun"),
-        Binding("Y", "copy_command", "Copy command", show=False, id="copy.command",
+        Binding("Y", "copy_command", "command", id="copy.command",
                 tooltip="Copy the command line that makes this run headless"),
-        Binding("w", "wrap", "Wrap", show=False, tooltip="Wrap long lines, or scroll sideways", id="wrap"),
-        Binding("z", "zoom", "Maximise", show=False, tooltip="This pane alone, or all of them", id="zoom"),
+        Binding("w", "wrap", "wrap", tooltip="Wrap long lines, or scroll sideways", id="wrap"),
+        Binding("z", "zoom", "zoom", tooltip="This pane alone, or all of them", id="zoom"),
         *(Binding(tab.key, f"tab('{tab.name}')", tab.title, show=False, tooltip=tab.about, id=f"tab.{tab.name}")
           for tab in TABS),
         Binding("tab", "other_pane", "Other pane", show=False, tooltip="To the other pane", id="pane"),
@@ -108,10 +108,11 @@ class SessionScreen(Screen[None]):
             with Vertical(id="middle"):
                 yield Tabs(id="tabs").data_bind(
                     SessionScreen.outline, SessionScreen.step, tab=SessionScreen.open_tab, steps=SessionScreen.narrow)
-                yield TextView(id="text").data_bind(SessionScreen.sheet)
-            with Vertical(id="side"):
-                yield MachinePanel(id="machine").data_bind(SessionScreen.outline, SessionScreen.step)
-                yield SpentPanel(id="spent").data_bind(SessionScreen.outline, SessionScreen.step)
+                with Horizontal(id="panes"):
+                    yield TextView(id="text").data_bind(SessionScreen.sheet)
+                    with Vertical(id="side"):
+                        yield MachinePanel(id="machine").data_bind(SessionScreen.outline, SessionScreen.step)
+                        yield SpentPanel(id="spent").data_bind(SessionScreen.outline, SessionScreen.step)
         yield Status(id="status").data_bind(SessionScreen.outline, SessionScreen.step)
         yield KeyBar(id="keys").data_bind(SessionScreen.note)
 

@@ -9,8 +9,7 @@ from textual.reactive import reactive
 
 from inspector.report.lines import machine
 from inspector.report.lines.outline import Block, Outline
-from inspector.report.lines.spans import EMPTY, Line, Role, Span, spread
-from inspector.report.lines.status import fidelity
+from inspector.report.lines.spans import EMPTY, Line, Role, Span
 from inspector.tui.widgets.panel import Panel
 from loop_core.turn import State
 
@@ -41,8 +40,7 @@ class MachinePanel(Panel):
         steps = self.outline.view.steps
         step, block = steps[self.step], self.outline.block_of(self.step)
         following = steps[self.step + 1] if self.step + 1 < block.end else None
-        title = spread((Span("MACHINE", Role.TITLE),), (fidelity(step),), width)
-        return [title, *machine.panel(step, self._visited(block)), EMPTY, *machine.moves(step, following)]
+        return [(Span("MACHINE", Role.TITLE),), *machine.panel(step, self._visited(block)), EMPTY, *machine.moves(step, following)]
 
     def _visited(self, block: Block) -> Counter[State]:
         """How often each state was entered; one step further costs one addition."""

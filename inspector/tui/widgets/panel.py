@@ -17,6 +17,7 @@ class Panel(Widget):
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
         super().__init__(id=id)
         self._lines: Sequence[Line] | None = None
+        self._width = 0
 
     def make(self, width: int) -> Sequence[Line]:
         """The lines for a width."""
@@ -27,14 +28,10 @@ class Panel(Widget):
         self._lines = None
         self.refresh()
 
-    def on_resize(self) -> None:
-        """Another width: other lines."""
-        self._lines = None
-
     def render_line(self, y: int) -> Strip:
         """One row."""
         width, base = self.size.width, self.rich_style
-        if self._lines is None:
-            self._lines = self.make(width)
+        if self._lines is None or self._width != width:
+            self._lines, self._width = self.make(width), width
         line = self._lines[y] if y < len(self._lines) else ()
         return paint_of(self.app).strip(line, width, base)

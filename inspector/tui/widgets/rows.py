@@ -94,7 +94,7 @@ class RowList(ScrollView, can_focus=True):
 
     def on_mount(self) -> None:
         """Sets the scrolled size."""
-        super().on_mount()
+        self._refresh_scrollbars()
         self.resized()
 
     def resized(self) -> None:
@@ -121,13 +121,13 @@ class RowList(ScrollView, can_focus=True):
             return
         margin = min(3, height // 4)
         target = above - margin if above < top else self.cursor - height + 1 + margin
-        self.scroll_to(y=max(0, min(target, self.count - height)), animate=False)
+        self.scroll_to(y=max(0, min(target, self.count - height)), animate=False, force=True)
 
     def render_line(self, y: int) -> Strip:
         """One visible row."""
         index = int(self.scroll_offset.y) + y
         base = self.rich_style
-        width = self.size.width
+        width = self.scrollable_content_region.width
         if index >= self.count:
             return Strip.blank(width, base)
         paint: Paint = paint_of(self.app)

@@ -32,4 +32,4 @@ class SpentPanel(Panel):
         """A title and the gauges."""
         if self.outline is None or not self.outline.view.steps:
             return ()
-        return [(Span("SPENT", Role.TITLE),), *spent.gauges(self.outline.view.steps[self.step].turn)]
+        return [(Span("SPENT", Role.TITLE),), *spent.gauges(self.outline.view.steps[self.step].turn, width)]

@@ -75,25 +75,25 @@ class TextView(ScrollView, can_focus=True):
         row, height = self._row_of(index), self.size.height
         top = int(self.scroll_offset.y)
         if not top <= row < top + height:
-            self.scroll_to(y=max(0, row - height // 4), animate=False)
+            self.scroll_to(y=max(0, row - height // 4), animate=False, force=True)
 
     # -- keys ----------------------------------------------------------------------------------------------------
 
     def action_lines(self, by: int) -> None:
         """Scrolls by lines."""
-        self.scroll_to(y=self.scroll_offset.y + by, animate=False)
+        self.scroll_to(y=self.scroll_offset.y + by, animate=False, force=True)
 
     def action_columns(self, by: int) -> None:
         """Scrolls sideways."""
-        self.scroll_to(x=self.scroll_offset.x + by, animate=False)
+        self.scroll_to(x=self.scroll_offset.x + by, animate=False, force=True)
 
     def action_page(self, by: int) -> None:
         """Scrolls by pages."""
-        self.scroll_to(y=self.scroll_offset.y + by * max(1, self.size.height - 1), animate=False)
+        self.scroll_to(y=self.scroll_offset.y + by * max(1, self.size.height - 1), animate=False, force=True)
 
     def action_edge(self, by: int) -> None:
         """Scrolls to the top or the bottom."""
-        self.scroll_to(y=self.virtual_size.height if by > 0 else 0, animate=False)
+        self.scroll_to(y=self.virtual_size.height if by > 0 else 0, animate=False, force=True)
 
     # -- layout --------------------------------------------------------------------------------------------------
 
@@ -106,14 +106,14 @@ class TextView(ScrollView, can_focus=True):
         else:
             self._match = None
             self._lay()
-            self.scroll_to(x=0, y=0, animate=False)
+            self.scroll_to(x=0, y=0, animate=False, force=True)
         self.show_line(new.focus)
 
     def watch_wrap(self) -> None:
         """Lays out again."""
         top = self._line_at(int(self.scroll_offset.y))
         self._lay()
-        self.scroll_to(x=0, y=self._row_of(top) if top < len(self._ends) else 0, animate=False)
+        self.scroll_to(x=0, y=self._row_of(top) if top < len(self._ends) else 0, animate=False, force=True)
 
     def watch_needle(self) -> None:
         """Marks other words."""
@@ -131,7 +131,7 @@ class TextView(ScrollView, can_focus=True):
             if first:
                 self.show_line(self.sheet.focus)
             elif top < len(self._ends):
-                self.scroll_to(y=self._row_of(top), animate=False)
+                self.scroll_to(y=self._row_of(top), animate=False, force=True)
 
     def _lay(self) -> None:
         width = self.scrollable_content_region.width
@@ -162,6 +162,7 @@ class TextView(ScrollView, can_focus=True):
         """One visible row."""
         offset = self.scroll_offset
         row, width = int(offset.y) + y, self.size.width
+        laid = self._laid[1] if self._laid is not None else width
         line = self._line_at(row)
         if not self._ends or line >= len(self._ends):
             return Strip.blank(width, self.rich_style)
@@ -170,7 +171,7 @@ class TextView(ScrollView, can_focus=True):
         if rows is None:
             if len(self._rows) > KEPT:
                 self._rows.clear()
-            rows = self._rows[line] = self._made(line, width, paint.measure)
+            rows = self._rows[line] = self._made(line, laid, paint.measure)
         part = row - self._row_of(line)
         shown = rows[part] if part < len(rows) else ()
         if self.wrap:

@@ -104,4 +104,4 @@ def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
     if kind == "error":
         # Responses sends `error` events too, flat and numbered.
         return isinstance(value.get("error"), dict) and "sequence_number" not in value
-    return kind in _MESSAGE_EVENTS
+    return isinstance(kind, str) and kind in _MESSAGE_EVENTS

@@ -98,7 +98,7 @@ class PartialArgs:
         number, flag = get(value, "numberValue"), get(value, "boolValue")
         if isinstance(flag, bool):
             _put(holder, key, flag)
-        elif isinstance(number, (int, float)) and math.isfinite(number):
+        elif type(number) in (int, float) and math.isfinite(number):
             _put(holder, key, number)
         elif "nullValue" in value or "null_value" in value:
             _put(holder, key, None)

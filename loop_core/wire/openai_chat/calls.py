@@ -70,7 +70,7 @@ class Call:
             return False
         try:
             return isinstance(from_json(text), dict)
-        except ValueError:
+        except (ValueError, TypeError):  # a lone surrogate is a TypeError
             return False
 
     def grow(self, piece: str) -> None:

@@ -93,7 +93,7 @@ def _call_losses(call: ToolCall, stopped: bool, stream: bool) -> Iterator[tuple[
 def _is_json(text: str | None) -> bool:
     try:
         return text is not None and type(from_json(text)) is not str
-    except ValueError:
+    except (ValueError, TypeError):  # a lone surrogate is a TypeError
         return False
 
 

@@ -121,6 +121,10 @@ def _tools(body: Mapping[str, Any]) -> Iterator[Tool]:
             yield Tool(_word(custom.get("name")) or "", None, _text(custom.get("description")), CallKind.CUSTOM)
         elif isinstance(function, Mapping):
             yield _tool(function)
+        elif _word(tool.get("name")) and tool.get("type") in (None, "function"):
+            yield _tool(tool)  # laid out as in the Responses API
+        elif (kind := _word(tool.get("type"))) and kind != "function":
+            yield Tool(kind, description=_text(tool.get("description")), kind=CallKind.SERVER)
     for function in functions if isinstance(functions, list) else []:
         if isinstance(function, Mapping):
             yield _tool(function)

@@ -1,0 +1,249 @@
+"""The app: which screen is seen, the theme, and the keys that work everywhere. `run` is the entry for the command line."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, ClassVar
+
+from textual import on, work
+from textual.app import App, SystemCommand
+from textual.binding import Binding, BindingType
+from textual.screen import Screen
+from textual.types import CSSPathType
+
+from inspector.replay import Case
+from inspector.report.inert import one_line
+from inspector.tui.messages import PathWanted
+from inspector.tui.opening import STDIN, Opened, Reading, heavy, load, opened, remember
+from inspector.tui.paint import Paint
+from inspector.tui.screens.session import SessionScreen
+from inspector.tui.themes import DARK, LIGHT, THEMES
+from loop_core.errors import LoopError
+
+READ, UNREADABLE = 0, 2
+
+
+def _commands() -> type:
+    from inspector.tui.commands import KeyCommands
+
+    return KeyCommands
+
+
+def _system_commands() -> type:
+    from textual.system_commands import SystemCommandsProvider
+
+    return SystemCommandsProvider
+
+
+class LoopInspector(App[int]):
+    """The debugger for agent turns."""
+
+    TITLE = "Loop Inspector"
+    CSS_PATH: ClassVar[CSSPathType | None] = "app.tcss"
+    COMMANDS: ClassVar[set[type | Callable[[], type]]] = {_commands, _system_commands}
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("question_mark,f1", "keys", "help", tooltip="Every key, by where it works", id="help"),
+        Binding("q,escape", "back", "back", tooltip="Back to where you came from; from there, quit", id="back"),
+        Binding("ctrl+q", "quit", "Quit", show=False, tooltip="Quit at once", id="quit", priority=True),
+        Binding("ctrl+p", "command_palette", "All commands", show=False, tooltip="All commands, by name", id="palette"),
+        Binding("t", "theme", "Theme", show=False, tooltip="Light or dark", id="theme"),
+    ]
+
+    def __init__(
+        self, paths: Sequence[str] = (), *, case: Case | None = None, opened_already: Opened | None = None,
+        reading: Reading | None = None, plain: bool = False,
+    ) -> None:
+        super().__init__()
+        self.reading = reading or Reading()
+        self.animation_level = "none"
+        self.errors: tuple[str, ...] = ()
+        """What could not be read, for the command line to say at the end."""
+        self._paths = tuple(paths)
+        self._plain = plain
+        self._start = opened_already or (opened(case, paths, self.reading.policy) if case is not None else None)
+        for theme in THEMES:
+            self.register_theme(theme)
+        if "TEXTUAL_THEME" not in os.environ:
+            self.theme = LIGHT if _light_terminal() else DARK
+        self.paint = Paint(self.get_css_variables(), plain)
+
+    def get_default_screen(self) -> Screen[Any]:
+        """The session, where one is there; else what leads to one."""
+        if self._start is not None:
+            return self._session(self._start)
+        if self._paths:
+            from inspector.tui.screens.loading import LoadingScreen
+
+            return LoadingScreen(self._paths)
+        from inspector.tui.screens.picker import PickerScreen
+
+        return PickerScreen()
+
+    def on_mount(self) -> None:
+        """Reads what was asked for, where that takes a moment."""
+        self.theme_changed_signal.subscribe(self, self._repaint)
+        if self._start is None and self._paths:
+            self._read_behind(self._paths, first=True)
+
+    def _repaint(self, theme: object) -> None:
+        self.paint = Paint(self.get_css_variables(), self._plain)
+        for screen in self.screen_stack:
+            for widget in screen.query("*"):
+                widget.refresh()
+
+    # -- opening -------------------------------------------------------------------------------------------------
+
+    @on(PathWanted)
+    def _path_wanted(self, message: PathWanted) -> None:
+        paths = (message.path,)
+        if heavy(paths):
+            self._read_behind(paths, first=False, keep=message.remember)
+            return
+        try:
+            self._show(load(paths, self.reading), first=False, keep=message.remember)
+        except LoopError as why:
+            self._tell(str(why))
+
+    @work(thread=True, exclusive=True)
+    def _read_behind(self, paths: Sequence[str], *, first: bool, keep: bool = True) -> None:
+        """Reads in a thread, so that keys are answered meanwhile."""
+        try:
+            read = load(paths, self.reading)
+        except LoopError as why:
+            self.call_from_thread(self._failed, str(why), first)
+            return
+        self.call_from_thread(self._show, read, first=first, keep=keep)
+
+    def _failed(self, why: str, first: bool) -> None:
+        if first:
+            self.errors = (why,)
+            self.exit(UNREADABLE)
+        else:
+            self._tell(why)
+
+    def _show(self, read: Opened, *, first: bool, keep: bool) -> None:
+        if not read.original.view.steps:
+            if first:
+                self.errors = read.errors or ("no LLM traffic was found",)
+                self.exit(UNREADABLE)
+            else:
+                self._tell(read.errors[0] if read.errors else "no LLM traffic was found there")
+            return
+        if keep:
+            remember(read.paths)
+        screen = self._session(read)
+        if first:
+            self.switch_screen(screen)
+        else:
+            self.push_screen(screen)
+
+    def _session(self, read: Opened) -> SessionScreen:
+        self.errors = read.errors
+        return SessionScreen(read)
+
+    def _tell(self, text: str) -> None:
+        if hasattr(self.screen, "note"):
+            self.screen.note = one_line(text)
+
+    # -- keys ----------------------------------------------------------------------------------------------------
+
+    async def run_action(self, action: Any, *arguments: Any, **options: Any) -> bool:
+        """Takes the last note away before anything new is done."""
+        if getattr(self.screen, "note", "") and not str(action).startswith("app.command"):
+            self._tell("")
+        return await super().run_action(action, *arguments, **options)
+
+    async def action_back(self) -> None:
+        """Back, then quit."""
+        if len(self.screen_stack) > 1:
+            self.pop_screen()
+        else:
+            self.exit(READ)
+
+    async def action_quit(self) -> None:
+        """Quits at once."""
+        self.exit(READ)
+
+    def action_keys(self) -> None:
+        """Shows all keys."""
+        from inspector.tui.screens.help import HelpScreen
+
+        self.push_screen(HelpScreen(self.screen))
+
+    def action_theme(self) -> None:
+        """Light or dark."""
+        self.theme = LIGHT if self.current_theme.dark else DARK
+
+    def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
+        """What the palette offers beside the keys."""
+        yield SystemCommand("Choose a theme", "All themes, tried while you look", self.action_change_theme)
+        yield SystemCommand("Save a picture of the screen", "As SVG", lambda: self.set_timer(0.1, self.deliver_screenshot))
+
+
+def _light_terminal() -> bool:
+    """Whether the terminal says that its background is light (COLORFGBG, set by several)."""
+    background = os.environ.get("COLORFGBG", "").rpartition(";")[2]
+    return background in ("7", "15")
+
+
+# -- the entry -------------------------------------------------------------------------------------------------------
+
+
+def run(
+    paths: Sequence[str], *, api: str | None = None, profile: str | None = None, ascii: bool = False,  # noqa: A002
+    policy: str = "strict",
+) -> int:
+    """Opens the app on these paths, on a picker without any; gives the exit code.
+
+    Raises:
+        LoopError: an API, profile or policy that does not exist.
+    """
+    reading = Reading(api, profile, policy)
+    if os.environ.get("TERM", "") in ("dumb", "unknown") or not sys.stdout.isatty():
+        return _plainly(paths, reading)
+    start: Opened | None = None
+    if paths and not heavy(paths):
+        start = load(paths, reading)
+        if not start.original.view.steps:
+            return _complain(start.errors or ("no LLM traffic was found",))
+        remember(paths)
+        if STDIN in paths and not _keyboard():
+            return _complain(("standard input was read to its end and there is no terminal to take keys from",))
+    app = LoopInspector(paths, opened_already=start, reading=reading, plain=ascii)
+    code = app.run()
+    return _complain(app.errors) or code or app.return_code or READ
+
+
+def _plainly(paths: Sequence[str], reading: Reading) -> int:
+    """The linear report, where a terminal cannot show screens."""
+    from inspector.report.text import text
+    from inspector.sessions.samples import samples
+
+    if not paths:
+        lines = [f"{one_line(sample.title)}\n  {sample.path}\n" for sample in samples()]
+        sys.stdout.write("".join(lines))
+        sys.stderr.write("inspector: this terminal cannot show screens; name one of these paths for its report\n")
+        return READ
+    read = load(paths, reading)
+    sys.stdout.write(text(read.original.view))
+    sys.stderr.write("inspector: this terminal cannot show screens, so the linear report was written\n")
+    return _complain(read.errors)
+
+
+def _complain(errors: Sequence[str]) -> int:
+    for error in errors:
+        sys.stderr.write(f"inspector: {one_line(error)}\n")
+    return UNREADABLE if errors else READ
+
+
+def _keyboard() -> bool:
+    """Puts the terminal where standard input was, for the keys."""
+    try:
+        terminal = os.open("/dev/tty", os.O_RDWR)
+    except OSError:
+        return False
+    os.dup2(terminal, 0)
+    os.close(terminal)
+    return True

@@ -1,0 +1,414 @@
+"""Deletes every row of every table, one at a time, and asks for a behavioural test that fails.
+
+    python tests/mutants.py [-v] [--list] [--jobs N] [WORD ...]      only rows whose name holds one of the words
+
+Each row is deleted in a process of its own, as soon as its table is assigned, so that whatever is derived from the
+table is derived without it; then the test file that belongs to the table runs until its first failure, quick tests
+first. A test that names the table, itself or through what it calls, does not count: a copy of a table proves nothing.
+Recorded traffic is hidden, since these proofs must hold without it. Needs `fork`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import os
+import pickle
+import re
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from pathlib import Path
+from types import MappingProxyType, ModuleType
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+SECONDS = 120
+"""A row whose tests take longer is reported: a mutant must not hang the build."""
+Step = int | str
+"""A position in a table, or the field of a row that holds a table of its own."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table: where it is assigned, the test file that belongs to it, and the names that make a test a copy of it."""
+
+    module: str
+    name: str
+    tests: str
+    within: tuple[Step, ...] = ()
+    names: tuple[str, ...] = ()
+    """Where these are not just `name`."""
+
+    @property
+    def title(self) -> str:
+        return ".".join([self.module.removeprefix("loop_core."), self.name, *(str(step) for step in self.within)])
+
+
+@dataclass(frozen=True)
+class Row:
+    table: Table
+    position: int
+    label: str
+
+    @property
+    def title(self) -> str:
+        return f"{self.table.title}[{self.label}]"
+
+
+ENGINE: tuple[Table, ...] = (
+    Table("loop_core.machine", "TRANSITIONS", "tests/core/test_machine.py"),
+    Table("loop_core.moves", "NOTICES", "tests/core/test_machine.py"),
+    Table("loop_core.moves", "_TERMINAL_SIGNALS", "tests/core/test_machine.py"),
+    Table("loop_core.moves", "_GUARDED", "tests/core/test_machine.py"),
+    Table("loop_core.turn", "ENDED", "tests/core/test_machine.py"),
+    Table("loop_core.turn", "_GOES_ON", "tests/core/test_machine.py"),
+    Table("loop_core.limits", "GUARDS", "tests/core/test_limits.py"),
+    Table("loop_core.limits", "RANGES", "tests/core/test_limits.py"),
+    Table("loop_core.classify", "RULES", "tests/core/test_classify.py"),
+    Table("loop_core.classify", "FINISHED", "tests/core/test_classify.py"),
+    Table("loop_core.classify", "FAILING", "tests/core/test_classify.py"),
+    Table("loop_core.gate", "WHY_REASON", "tests/core/test_gate.py"),
+    Table("loop_core.history", "HINT_POINTS", "tests/core/test_history.py"),
+    Table("loop_core.events", "GUARDED_EXITS", "tests/core/test_events.py"),
+    Table("loop_core.policy", "STRICT_SIGNALS", "tests/core/test_policy.py"),
+    Table("loop_core.policy", "PRESENCE_SIGNALS", "tests/core/test_policy.py"),
+    Table("loop_core.wire.failures", "MARKS", "tests/wire/test_failures.py"),
+    Table("loop_core.wire.failures", "RETRYABLE_STATUS", "tests/wire/test_failures.py"),
+    Table("loop_core.wire.failures", "RETRYABLE_WORDS", "tests/wire/test_failures.py"),
+)
+FORMAT_TABLES = re.compile(r"[A-Z_]*REASONS")
+"""The tables of a wire format that are found by their names, wherever its package assigns them."""
+SERVERS = Table("loop_core.wire.servers", "SERVERS", "tests/wire/test_profiles.py", names=("SERVERS", "PROFILES"))
+
+
+# -- which rows there are (in a process of its own: nothing here may be imported before it is mutated) ----------------
+
+
+def rows() -> list[Row]:
+    """Every row of every table."""
+    return [row for table in tables() for row in rows_of(table)]
+
+
+def tables() -> Iterator[Table]:
+    from loop_core.policy import POLICIES
+    from loop_core.wire import FORMATS
+    from loop_core.wire.servers import SERVERS as PROFILES
+
+    for api, package in FORMATS.items():
+        for module, name in _assigned(package, FORMAT_TABLES):
+            yield Table(module, name, f"tests/wire/test_{api}.py")
+    yield SERVERS
+    for position, profile in enumerate(PROFILES):
+        if profile.words:
+            yield replace(SERVERS, within=(position, "words"))
+    yield from ENGINE
+    holders = vars(sys.modules["loop_core.policy"])
+    for policy in POLICIES.values():
+        if policy.reason_map:
+            name = next(name for name, value in holders.items() if value is policy)
+            yield Table("loop_core.policy", name, "tests/core/test_policy.py", ("reason_map",), ("reason_map",))
+
+
+def rows_of(table: Table) -> Iterator[Row]:
+    value = getattr(__import__(table.module, fromlist=["_"]), table.name)
+    for step in table.within:
+        value = getattr(value, step) if isinstance(step, str) else members(value)[step]
+    for position, member in enumerate(members(value)):
+        yield Row(table, position, _label(member))
+
+
+def _assigned(package: str, name: re.Pattern[str]) -> Iterator[tuple[str, str]]:
+    folder = ROOT / Path(*package.split("."))
+    for path in sorted(folder.glob("*.py")):
+        module = package if path.stem == "__init__" else f"{package}.{path.stem}"
+        for statement in ast.parse(path.read_text("utf-8")).body:
+            target = _target(statement)
+            if target is not None and name.fullmatch(target):
+                yield module, target
+
+
+def _label(member: Any) -> str:
+    if isinstance(member, tuple) and not hasattr(member, "_fields") and len(member) == 2 and callable(member[1]):
+        member = member[0]
+    named = getattr(member, "name", None) or getattr(member, "rule", None)
+    if isinstance(named, str) and not hasattr(member, "value"):
+        return named
+    return ", ".join(str(part) for part in member) if isinstance(member, tuple) else str(member)
+
+
+# -- deleting one ----------------------------------------------------------------------------------------------------
+
+
+def members(table: Any) -> list[Any]:
+    """The keys of a mapping, or the members of a sequence or set, in an order that every process shares."""
+    if isinstance(table, Mapping):
+        return list(table)
+    return sorted(table, key=repr) if isinstance(table, (set, frozenset)) else list(table)
+
+
+def without(table: Any, path: Sequence[Step]) -> Any:
+    """The same kind of table, a row poorer."""
+    step, rest = path[0], path[1:]
+    if isinstance(step, str):
+        return replace(table, **{step: without(getattr(table, step), rest)})
+    chosen = members(table)[step]
+    if isinstance(table, Mapping):
+        kept = {key: value for key, value in table.items() if key != chosen}
+        return MappingProxyType(kept) if isinstance(table, MappingProxyType) else kept
+    if isinstance(table, (set, frozenset)):
+        return table - {chosen}
+    poorer = [without(chosen, rest)] if rest else []
+    return type(table)([*table[:step], *poorer, *table[step + 1 :]])
+
+
+class Deleting(MetaPathFinder):
+    """Imports one module with a row of one table deleted right after the table is assigned."""
+
+    def __init__(self, row: Row) -> None:
+        self.row = row
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname != self.row.table.module:
+            return None
+        spec = PathFinder.find_spec(fullname, path, target)
+        if spec is not None and spec.origin is not None:
+            spec.loader = DeletingLoader(fullname, spec.origin, self.row)
+        return spec
+
+
+class DeletingLoader(SourceFileLoader):
+    """Compiles the module anew, from its source and one statement more."""
+
+    def __init__(self, fullname: str, path: str, row: Row) -> None:
+        super().__init__(fullname, path)
+        self.row = row
+
+    def exec_module(self, module: ModuleType) -> None:
+        name = self.row.table.name
+        tree = ast.parse(Path(self.path).read_text("utf-8"), self.path)
+        place = next(index for index, statement in enumerate(tree.body) if _target(statement) == name)
+        path = (*self.row.table.within, self.row.position)
+        tree.body[place + 1 : place + 1] = ast.parse(f"{name} = __without__({name}, {path!r})").body
+        module.__dict__["__without__"] = without
+        exec(compile(tree, self.path, "exec"), module.__dict__)
+
+
+def _target(statement: ast.stmt) -> str | None:
+    if isinstance(statement, ast.AnnAssign) and statement.value is not None:
+        target: ast.expr = statement.target
+    elif isinstance(statement, ast.Assign):
+        target = statement.targets[0]
+    else:
+        return None
+    return target.id if isinstance(target, ast.Name) else None
+
+
+# -- which tests count -----------------------------------------------------------------------------------------------
+
+
+class Behavioural:
+    """A pytest plugin: leaves out tests that name the table, runs the quick ones first, and keeps what happened."""
+
+    def __init__(self, names: Iterable[str], took: Mapping[str, float]) -> None:
+        self.names, self.took = frozenset(names), took
+        self.seconds: dict[str, float] = {}
+        self.failed: list[str] = []
+
+    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+        left_out = [item for item in items if _function(item) in copies(str(item.path), self.names)]
+        kept = (item for item in items if item not in left_out)
+        items[:] = sorted(kept, key=lambda item: self.took.get(item.nodeid, 0))
+        config.hook.pytest_deselected(items=left_out)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self.seconds[report.nodeid] = self.seconds.get(report.nodeid, 0) + report.duration
+        if report.failed:
+            self.failed.append(report.nodeid)
+
+
+def _function(item: pytest.Item) -> str:
+    return str(getattr(item, "originalname", None) or item.name)
+
+
+@cache
+def copies(path: str, names: frozenset[str]) -> frozenset[str]:
+    """What a test file defines that names one of `names`, itself or through something else that it defines."""
+    uses: dict[str, set[str]] = {}
+    for statement in ast.parse(Path(path).read_text("utf-8")).body:
+        if isinstance(statement, (ast.Import, ast.ImportFrom)):
+            continue
+        defined = getattr(statement, "name", None) or _target(statement)
+        if defined is not None:
+            uses.setdefault(defined, set()).update(_mentioned(statement))
+    found = set(names)
+    while more := {name for name, used in uses.items() if name not in found and used & found}:
+        found |= more
+    return frozenset(found)
+
+
+def _mentioned(statement: ast.stmt) -> Iterator[str]:
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Name):
+            yield node.id
+        elif isinstance(node, ast.Attribute):
+            yield node.attr
+        elif isinstance(node, (ast.arg, ast.keyword)) and node.arg:
+            yield node.arg  # a fixture
+
+
+# -- processes -------------------------------------------------------------------------------------------------------
+
+
+def forked(work: Callable[[], Any]) -> tuple[int, Path]:
+    """Starts a process that does `work` and leaves its result in a file."""
+    handle, name = tempfile.mkstemp(prefix="mutant-")
+    process = os.fork()
+    if process:
+        os.close(handle)
+        return process, Path(name)
+    signal.alarm(SECONDS)
+    quiet = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(quiet, 1)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            pickle.dump(work(), file)
+            file.flush()
+        os._exit(0)
+    except BaseException:  # noqa: BLE001 - whatever happens, no second copy of the caller may go on
+        import traceback
+
+        traceback.print_exc()
+        os._exit(1)
+
+
+def result(process: int, path: Path, status: int | None = None) -> Any:
+    """What a forked process left; None where it died."""
+    if status is None:
+        _, status = os.waitpid(process, 0)
+    try:
+        return pickle.loads(path.read_bytes()) if status == 0 else None
+    finally:
+        path.unlink()
+
+
+def trial(tests: str, names: Iterable[str], took: Mapping[str, float], row: Row | None) -> tuple[int, Behavioural]:
+    """Runs one test file, with one row deleted or with all of them."""
+    if row is not None:
+        sys.meta_path.insert(0, Deleting(row))
+    plugin = Behavioural(names, took)
+    needed = [sys.modules["_hypothesis_pytestplugin"], sys.modules["pytest_asyncio.plugin"]]
+    code = pytest.main(["-q", "-x", "--rootdir", str(ROOT), str(ROOT / tests)], plugins=[plugin, *needed])
+    return int(code), plugin
+
+
+Outcome = tuple[int, dict[str, float], list[str]]
+"""The exit code of pytest, the seconds of each test, the tests that failed."""
+
+
+def tried(tests: str, table: Table, took: Mapping[str, float], row: Row | None) -> Outcome:
+    """`trial`, as plain values."""
+    code, plugin = trial(tests, table.names or (table.name,), took, row)
+    return code, plugin.seconds, plugin.failed
+
+
+def prepare() -> None:
+    """What every process shares: the checkout first on the path, no recorded traffic, no plugin that is not needed."""
+    os.chdir(ROOT)
+    sys.path[:] = [str(ROOT), *(entry for entry in sys.path if Path(entry or ".").resolve() != ROOT / "tests")]
+    os.environ["LOOP_INSPECTOR_CORPUS"] = str(ROOT / "no-recorded-traffic")
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+    os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = tempfile.mkdtemp(prefix="mutants-hypothesis-")
+    import _hypothesis_pytestplugin  # noqa: F401 - imported once here, not once a row
+    import hypothesis.strategies  # noqa: F401
+    import jsonschema_rs  # noqa: F401
+    import pydantic_core  # noqa: F401
+    import pytest_asyncio.plugin  # noqa: F401
+
+
+def main() -> int:
+    """Tries every row; the exit code says whether each was missed."""
+    asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    asked.add_argument("words", nargs="*")
+    asked.add_argument("--list", action="store_true")
+    asked.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    asked.add_argument("-v", "--verbose", action="store_true")
+    options = asked.parse_args()
+    prepare()
+    began = time.monotonic()
+    found: list[Row] | None = result(*forked(rows))
+    if not found:
+        print("the tables could not be read", file=sys.stderr)
+        return 2
+    chosen = [row for row in found if not options.words or any(word in row.title for word in options.words)]
+    if options.list:
+        print("\n".join(row.title for row in chosen))
+        return 0
+    survivors = run(chosen, options.jobs, options.verbose)
+    print(f"{len(chosen)} rows in {time.monotonic() - began:.0f} s, {len(survivors)} that no behavioural test misses")
+    for row, why in survivors:
+        print(f"  {row.title}: {why}")
+    return 1 if survivors else 0
+
+
+def run(chosen: Sequence[Row], jobs: int, verbose: bool) -> list[tuple[Row, str]]:
+    """The rows whose deletion no test notices, each with what happened instead."""
+    survivors: list[tuple[Row, str]] = []
+    took: dict[str, dict[str, float]] = {}
+    for tests in dict.fromkeys(row.table.tests for row in chosen):
+        took[tests], why = baseline(tests)
+        if why:
+            survivors += [(row, why) for row in chosen if row.table.tests == tests]
+    broken = {row for row, _ in survivors}
+    waiting = [row for row in chosen if row not in broken][::-1]
+    running: dict[int, tuple[Row, Path]] = {}
+    while waiting or running:
+        while waiting and len(running) < jobs:
+            row = waiting.pop()
+            tests = row.table.tests
+            process, path = forked(lambda row=row, tests=tests: tried(tests, row.table, took[tests], row))
+            running[process] = (row, path)
+        process, status = os.wait()
+        row, path = running.pop(process)
+        why = judged(result(process, path, status), verbose, row)
+        if why:
+            survivors.append((row, why))
+    return survivors
+
+
+def baseline(tests: str) -> tuple[dict[str, float], str]:
+    """How long each test of a file takes with no row deleted, and why the file cannot be used, if it cannot."""
+    if not (ROOT / tests).is_file():
+        return {}, f"there is no {tests}"
+    ran = result(*forked(lambda: tried(tests, Table("", "", tests), {}, None)))
+    if ran is None or ran[0] != pytest.ExitCode.OK:
+        return {}, f"{tests} fails with no row deleted ({'it died' if ran is None else ran[2] or ran[0]})"
+    return ran[1], ""
+
+
+def judged(ran: Outcome | None, verbose: bool, row: Row) -> str:
+    """Why a row survived; empty where a test missed it."""
+    if ran is None:
+        return f"its tests died or took longer than {SECONDS} s"
+    code, _, failed = ran
+    if code == pytest.ExitCode.TESTS_FAILED and failed:
+        if verbose:
+            print(f"{row.title}: {failed[0]}")
+        return ""
+    if code in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+        return f"{row.table.tests} passes without it"
+    return f"{row.table.tests} could not be loaded without it (exit {code})"
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
