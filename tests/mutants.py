@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import gc
 import os
 import pickle
 import re
@@ -308,7 +309,8 @@ def trial(tests: str, names: Iterable[str], took: Mapping[str, float], row: Row 
         sys.meta_path.insert(0, Deleting(row))
     plugin = Behavioural(names, took)
     needed = [sys.modules["_hypothesis_pytestplugin"], sys.modules["pytest_asyncio.plugin"]]
-    code = pytest.main(["-q", "-x", "--rootdir", str(ROOT), str(ROOT / tests)], plugins=[plugin, *needed])
+    plain = ["-q", "-x", "-p", "no:unraisableexception", "--rootdir", str(ROOT), str(ROOT / tests)]
+    code = pytest.main(plain, plugins=[plugin, *needed])
     return int(code), plugin
 
 
@@ -334,6 +336,8 @@ def prepare() -> None:
     import jsonschema_rs  # noqa: F401
     import pydantic_core  # noqa: F401
     import pytest_asyncio.plugin  # noqa: F401
+
+    gc.freeze()  # what all processes share need not be searched in each
 
 
 def main() -> int:

@@ -16,10 +16,12 @@ class Hint(NamedTuple):
     name: str
     pattern: str
     source: str
+    call: bool = False
+    """Whether it speaks of a tool call, and means nothing where none was cut."""
 
 
-def _hint(name: str, source: str, *pattern: str) -> Hint:
-    return Hint(name, "".join(pattern), source)
+def _hint(name: str, source: str, *pattern: str, call: bool = False) -> Hint:
+    return Hint(name, "".join(pattern), source, call)
 
 
 HINTS: tuple[Hint, ...] = (
@@ -56,17 +58,21 @@ HINTS: tuple[Hint, ...] = (
     ),
     _hint(
         "call_cut", "seed 000 (tool repair); Hermes; DeepChat; Strands",
-        r"\b(?:tool|function) (?:call|use|arguments?|payload)s?\b[^.!?]{0,60}",
+        r"\b(?:call|tool use|function|arguments?|payload)s?\b[^.!?]{0,60}",
         r"\b(?:truncated|cut (?:off|short)|incomplete|malformed|invalid json|not valid json|never finished)",
+        call=True,
     ),
     _hint(
         "resend_call", "seed 000 (tool repair); pi #6285",
-        r"\b(?:re-?send|re-?issue|re-?emit|retry|repeat)\b[^.!?]{0,60}\b(?:tool|function|call|arguments|payload|json)\b",
+        r"\b(?:re-?(?:send|issue|emit|do|try|generate)|repeat|send|emit|issue|make)\b[^.!?]{0,60}",
+        r"\b(?:tool|function|call|arguments|payload|json)\b",
+        call=True,
     ),
     _hint(
         "split_call", "Hermes; cynative",
         r"\b(?:split|break)\b[^.!?]{0,60}\b(?:smaller|several|multiple|parts?|chunks?)\b[^.!?]{0,40}",
         r"\b(?:call|write|tool)s?\b",
+        call=True,
     ),
 )
 
@@ -94,9 +100,9 @@ _QUOTE = 24
 """Characters, white space left out, that a message must repeat of a cut text's end."""
 
 
-def known_hint(text: str) -> str | None:
-    """The name of the hint that `text` gives; None where it gives none that is known."""
-    return _search(HINTS, text)
+def known_hint(text: str, call: bool = True) -> str | None:
+    """The name of the hint that `text` gives after a cut (of a call, or of text alone); None where it gives none."""
+    return _search(HINTS if call else tuple(row for row in HINTS if not row.call), text)
 
 
 def cut_result(text: str) -> str | None:

@@ -6,7 +6,6 @@ is asked of the registry; decoding and threading are elsewhere.
 
 from __future__ import annotations
 
-import gc
 import os
 import stat
 from collections.abc import Iterator, Sequence
@@ -40,16 +39,7 @@ def open_paths(
         wire(api)
     if profile is not None:
         named(profile)
-    collecting = gc.isenabled()
-    gc.disable()  # all that is read stays; walking it again and again for cycles costs an eighth of the time
-    try:
-        return _load(paths, Options(api, profile), stdin)
-    finally:
-        if collecting:
-            gc.enable()
-
-
-def _load(paths: Sequence[str], options: Options, stdin: bytes | None) -> Loaded:
+    options = Options(api, profile)
     inputs: list[Input] = []
     exchanges: list[Exchange] = []
     groups: dict[str, list[int]] = {}

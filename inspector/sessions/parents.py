@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from pydantic_core import from_json
+
 from inspector.sessions.items import History, Item, Kind, Tree, response_calls, response_text, squeeze
 from inspector.sessions.traffic import host_of
 from inspector.sessions.values import Exchange
@@ -56,6 +58,11 @@ class Seen:
         return self.exchange.response.stop_reason.normalized is Stop.PAUSED
 
     @property
+    def call_cut(self) -> bool:
+        """Whether it was a call that the cut hit, though nothing of it may be left."""
+        return bool(self.cut_calls) or self.exchange.response.stop_reason.normalized is Stop.MALFORMED_TOOL_CALL
+
+    @property
     def cut_calls(self) -> tuple[ToolCall, ...]:
         """The calls of a batch that was cut: all of them, since a cut batch is unfinished as a whole."""
         return self.calls if self.cut else ()
@@ -95,7 +102,10 @@ def seen(index: int, exchange: Exchange, history: History, when: float) -> Seen:
 def _unparsed(call: ToolCall) -> bool:
     if call.kind is not CallKind.FUNCTION or call.form is not ArgsForm.STRING or not call.arguments:
         return False
-    return call.arguments.rstrip()[-1:] != "}"
+    try:
+        return not isinstance(from_json(call.arguments), dict)
+    except ValueError:
+        return True
 
 
 class Index:
@@ -160,15 +170,15 @@ class Index:
         tree = self.tree
         keys = [tree.said(text, calls)]
         if calls:
-            keys += [tree.said_loosely(text, calls), self._calls_key(calls), self._text_key(text)]
+            keys += [tree.said_loosely(text, calls), self._alone_key(calls), self._named_key(calls)]
+            keys.append(self._text_key(text))
         return keys
 
-    def _calls_key(self, calls: tuple[ToolCall, ...]) -> int:
-        """The calls alone: by ids that tell, else by names and arguments."""
-        named = tuple((call.id, call.name) for call in calls)
-        if _telling(tuple(call.id for call in calls)):
-            return self.tree.key(("ids", named))
-        return self.tree.said_loosely("", calls)
+    def _alone_key(self, calls: tuple[ToolCall, ...]) -> int:
+        return self.tree.key(("alone", self.tree.said_loosely("", calls)))
+
+    def _named_key(self, calls: tuple[ToolCall, ...]) -> int:
+        return self.tree.key(("named", tuple((call.id, call.name) for call in calls)))
 
     def _text_key(self, text: str) -> int:
         return self.tree.key(("text", squeeze(text)))
@@ -198,10 +208,16 @@ class Index:
         found = [one for one in answers.get(self.tree.said_loosely(text, calls), ()) if _same_ids(one.calls, calls)]
         if found:
             return found, "the history repeats its request and its answer, but for the ids of calls"
-        if calls and (not text.strip() or _telling(tuple(call.id for call in calls))):
-            found = [one for one in answers.get(self._calls_key(calls), ()) if _same_ids(one.calls, calls)]
+        if calls:
+            why = "the history repeats its request and its calls"
+            tell = _telling(tuple(call.id for call in calls))
+            found = [one for one in answers.get(self._named_key(calls), ()) if tell or one.cut]
             if found:
-                return found, "the history repeats its request and its calls"
+                return found, why
+            found = answers.get(self._alone_key(calls), []) if not text.strip() else []
+            found = [one for one in found if _same_ids(one.calls, calls)]
+            if found:
+                return found, why
         if text.strip() and not calls:
             found = answers.get(self._text_key(text))
             if found:

@@ -47,9 +47,10 @@ def opening(history: History) -> int:
         if items[number].kind is not Kind.USER:
             continue
         before = next((item for item in reversed(items[:number]) if item.kind not in (Kind.SYSTEM, Kind.USER)), None)
-        if before is not None and (before.kind is Kind.RESULTS or known_hint(items[number].text) is not None):
-            continue
-        return number
+        if before is None:
+            return number
+        if before.kind is not Kind.RESULTS and known_hint(items[number].text, call=False) is None:
+            return number
     return -1
 
 
@@ -61,7 +62,7 @@ def place(tail: Sequence[Item], parent: Seen | None) -> Placed:
         return _results(tail, parent)
     said = "\n".join(item.text for item in tail)
     if parent is not None and (parent.cut or parent.paused):
-        hint = known_hint(said)
+        hint = known_hint(said, parent.call_cut)
         if hint is None and quotes_end(said, parent.joined):
             hint = "it repeats the end of the cut text"
         elif hint is not None:
@@ -97,6 +98,6 @@ def _results(tail: Sequence[Item], parent: Seen | None) -> Placed:
 def _after_cut(parent: Seen, hint: str) -> Placed:
     if parent.paused:
         return Placed(Place.RESUME, f"after a pause: {hint}")
-    if parent.cut_calls:
+    if parent.call_cut:
         return Placed(Place.REPAIR, f"after a cut call: {hint}")
     return Placed(Place.CONTINUATION, f"after a cut: {hint}")

@@ -127,7 +127,7 @@ class _Threader:
             return _Step(Placed(Place.RETRY, "the same request again after an error or an interruption"), last)
         before, now = _cap(last), _cap(one)
         if self.ordered and last.cut and before is not None and now is not None and now > before:
-            place_again = Place.REPAIR if last.cut_calls else Place.RETRY
+            place_again = Place.REPAIR if last.call_cut else Place.RETRY
             return _Step(
                 Placed(place_again, f"the same request again with a larger output limit ({before} to {now})"), last
             )

@@ -66,7 +66,8 @@ class LoopInspector(App[int]):
         for theme in THEMES:
             self.register_theme(theme)
         if "TEXTUAL_THEME" not in os.environ:
-            self.theme = LIGHT if _light_terminal() else DARK
+            # Without its watcher: the styles are computed once, at the start, and not a second time.
+            self.set_reactive(App.theme, LIGHT if _light_terminal() else DARK)
         self.paint = Paint(self.get_css_variables(), plain)
 
     def get_default_screen(self) -> Screen[Any]:

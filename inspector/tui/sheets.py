@@ -1,4 +1,7 @@
-"""Which sheet a tab shows at a step. Pure choices: the making is in `report.lines`; the last few sheets are kept."""
+"""Which sheet a tab shows at a step. Pure choices: the making is in `report.lines`; the last few sheets are kept.
+
+The modules that make sheets are imported when a tab is first opened: the first frame shows one of them.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from inspector.branch import Branch
-from inspector.report.lines import calls, diff, events, machine, merged, response, whatif, wire
+from inspector.report.lines.merged import Merged, merged
 from inspector.report.lines.outline import Block, Outline
 from inspector.report.lines.sheet import Listed, Sheet
 from inspector.report.lines.spans import Role, Span
@@ -32,6 +35,7 @@ TABS = (
     Tab("machine", "7", "Machine", "The state machine with the path taken"),
     Tab("steps", "8", "Steps", "The step list"),
 )
+WIRE_MODES = ("events", "raw", "hex", "request")
 KEPT = 16
 """Sheets that are remembered; coming back to one costs nothing."""
 
@@ -72,7 +76,7 @@ class Sheets:
 
 
 def _placed(sheet: Sheet, asked: Asked) -> Sheet:
-    return sheet.at(_response(asked)) if isinstance(sheet, merged.Merged) else sheet
+    return sheet.at(_response(asked)) if isinstance(sheet, Merged) else sheet
 
 
 def _block(asked: Asked) -> Block:
@@ -84,15 +88,19 @@ def _response(asked: Asked) -> int | None:
 
 
 def _merged(asked: Asked) -> Sheet:
-    return merged.merged(asked.outline.view, _block(asked), _response(asked))
+    return merged(asked.outline.view, _block(asked), _response(asked))
 
 
 def _of_response(asked: Asked) -> Sheet:
+    from inspector.report.lines import response
+
     index, view = _response(asked), asked.outline.view
     return response.awaited(view.steps[asked.step]) if index is None else response.response(view, view.responses[index])
 
 
 def _wire(asked: Asked) -> Sheet:
+    from inspector.report.lines import response, wire
+
     index, view = _response(asked), asked.outline.view
     if index is None:
         first = view.turns[_block(asked).turn].responses
@@ -104,10 +112,14 @@ def _wire(asked: Asked) -> Sheet:
 
 
 def _calls(asked: Asked) -> Sheet:
+    from inspector.report.lines import calls
+
     return calls.calls(asked.outline.view, _block(asked), _response(asked))
 
 
 def _diff(asked: Asked) -> Sheet:
+    from inspector.report.lines import diff, whatif
+
     if asked.against == "run":
         if asked.branch is None:
             return Listed([(Span("this is the original run; e runs it with other limits", Role.DIM),)])
@@ -116,10 +128,14 @@ def _diff(asked: Asked) -> Sheet:
 
 
 def _events(asked: Asked) -> Sheet:
+    from inspector.report.lines import events
+
     return events.events(asked.outline.view, _block(asked), asked.step)
 
 
 def _machine(asked: Asked) -> Sheet:
+    from inspector.report.lines import machine
+
     block = _block(asked)
     return Listed(machine.sheet_lines(asked.outline.view.steps, block.first, asked.step, block.end))
 

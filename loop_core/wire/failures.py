@@ -67,7 +67,7 @@ def read_error(body: Any, status: int | None = None) -> ProviderError | None:
         return None
     message, kind, code = found
     words = {str(word).lower() for word in (kind, code) if word}
-    numeric = {int(word) for word in words if word.isdigit()}
+    numeric = {int(word) for word in words if re.fullmatch(r"[0-9]{3}", word)}
     known = status if failed else next(iter(numeric), None)
     retryable = bool(words & RETRYABLE_WORDS) or known in RETRYABLE_STATUS
     return ProviderError(message, kind, code, retryable)

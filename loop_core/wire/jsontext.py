@@ -6,6 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from pydantic_core import from_json
+
 
 class Raw(str):
     """JSON that is written as it stands."""
@@ -24,6 +26,15 @@ def dump(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=False)
     # A lone surrogate is no UTF-8: it can only stand as an escape.
     return text if text.isprintable() or not any("\ud800" <= char <= "\udfff" for char in text) else json.dumps(value)
+
+
+def read_object(text: str) -> dict[str, Any] | None:
+    """The JSON object that `text` is; None where it is none, or cut."""
+    try:
+        value = from_json(text)
+    except (ValueError, TypeError):  # a lone surrogate is no text to the parser
+        return None
+    return value if isinstance(value, dict) else None
 
 
 def pieces(text: str, size: int) -> list[str]:

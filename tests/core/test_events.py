@@ -175,6 +175,20 @@ def test_two_counters_and_two_histograms() -> None:
     assert metrics.latency_missing == 2, "where times are absent, latency is not recorded"
 
 
+@pytest.mark.parametrize(("events", "limits", "exits"), [
+    ([TEXT], {"continuation_max_attempts": 0}, 1),
+    ([TEXT], {"continuation_max_total_completion_tokens": 1}, 1),
+    ([answer(Stop.MAX_TOKENS)], {"max_thinking_only": 0}, 1),
+    ([CUT_CALL, END], {}, 1),
+    ([ABC["context"]], {}, 1),
+    ([TEXT, END], {}, 0),
+    ([TEXT, ABC["safety"]], {}, 0),
+    ([TEXT, ABC["error"]], {}, 0),
+])
+def test_an_exit_that_leaves_a_cut_turn_cut_is_counted(events: list[Event], limits: dict[str, Any], exits: int) -> None:
+    assert fold(records(events, Limits(**limits))).truncation_exits == ({WHO: exits} if exits else {})
+
+
 def test_latency_of_continued_turns_where_it_is_known() -> None:
     metrics = fold([*records([TEXT, END]), *records([END])], {"t1": 1250.0})
     assert metrics.latency_ms == {WHO: (1250.0,)}

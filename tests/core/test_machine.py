@@ -347,6 +347,20 @@ def test_what_a_token_or_a_poll_brought_is_in_the_history_with_what_came_before(
     assert turn.history[1] == Message(Role.ASSISTANT, (TextPart("one two"), call()))
 
 
+def test_a_poll_that_brings_nothing_new_loses_nothing() -> None:
+    first, second = answer(Stop.PAUSED, "one ", detail="poll"), answer(Stop.TOOL_CALL, call())
+    turn = last(drive([first, second, END]))
+    assert turn.history[1] == Message(Role.ASSISTANT, (TextPart("one "), call()))
+
+
+def test_a_loop_that_has_no_way_to_continue_says_so() -> None:
+    never = replace(last(drive([])).policy, methods=())
+    turn = last(drive([TEXT, END], policy=never))
+    assert (turn.terminal, turn.notice) == (
+        "retry_limit", "The answer is incomplete: it was cut, and this loop has no way to continue it.",
+    )
+
+
 # -- calls -----------------------------------------------------------------------------------------------------------
 
 

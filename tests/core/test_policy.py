@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from core_scenes import CUT, GOOD, REQUEST, answer, call, dispatched, drive, last, path, sends
 
@@ -144,3 +146,13 @@ def test_pi_sends_back_what_it_received() -> None:
     assert [message.parts for message in turn.history if message.role.value == "assistant"] == [
         (TextPart("text"), opaque, call(CUT)),
     ]
+
+
+@pytest.mark.parametrize("stop", list(Stop))
+def test_presence_itself_knows_no_word_but_error_and_abort(stop: Stop) -> None:
+    """Without pi's own reading of the reasons every other word would run a call."""
+    believes = replace(PI_PRESENCE, name="presence", reason_map={})
+    ran = bool(dispatched(drive([answer(stop, call(CUT))], policy=believes)))
+    assert ran == (stop not in (Stop.ERROR, Stop.CANCELLED))
+    ended = last(drive([answer(stop, "text")], policy=believes)).terminal
+    assert ended == {Stop.ERROR: "error", Stop.CANCELLED: "cancelled"}.get(stop, "completed")

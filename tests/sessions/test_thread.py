@@ -122,6 +122,20 @@ def test_dropped_ids_are_forgiven_and_other_ids_are_not(opened):
         assert (len(loaded) == 1) is together, key
 
 
+def test_a_text_that_the_client_dropped_beside_its_call_is_forgiven(opened):
+    asked = [user("look")]
+    for key in ("0", "call_Zx9Yw8Vu7Ts6"):
+        sent = call(key=key)
+        loaded = opened(
+            har(
+                entry(asked, chat_body("I will look.", "tool_calls", sent)),
+                entry([*asked, assistant(None, sent), result("x", key)], chat_body("ok")),
+            )
+        )
+        assert len(loaded.conversations) == 1
+        assert link(loaded, 1).why.endswith("the history repeats its request and its calls")
+
+
 def test_a_history_that_was_edited_is_followed_by_the_id_of_its_call(opened):
     sent = call(key="call_Zx9Yw8Vu7Ts6")
     edited = [user("(the beginning was summarised)"), assistant(None, sent), result("x", sent["id"])]
@@ -215,6 +229,7 @@ def test_a_known_hint_after_a_cut_is_a_continuation(opened, hint):
         "Please continue the discussion of budgets that we had on Monday.",
         "no",
         "My last message to Bob was cut. Why?",
+        "My call with Bob was cut off. Send him another one.",
     ],
 )
 def test_any_other_user_message_after_a_cut_is_a_new_turn(opened, text):

@@ -5,6 +5,7 @@ Owns which step, tab and run are looked at. Widgets get these by reactives and a
 
 from __future__ import annotations
 
+from shutil import get_terminal_size
 from typing import ClassVar
 
 from textual import on
@@ -15,13 +16,11 @@ from textual.reactive import reactive
 from textual.screen import Screen
 
 from inspector.branch import branch, command, settings_of
-from inspector.report.lines import whatif
 from inspector.report.lines.outline import Outline
 from inspector.report.lines.sheet import Sheet
-from inspector.report.lines.wire import MODES
 from inspector.tui.messages import KeyWanted, RowOpened, RunWanted, StepWanted, TabWanted
 from inspector.tui.opening import Opened, Run, run_of
-from inspector.tui.sheets import TABS, Asked, Sheets
+from inspector.tui.sheets import TABS, WIRE_MODES, Asked, Sheets
 from inspector.tui.widgets.keybar import KeyBar
 from inspector.tui.widgets.machine import MachinePanel
 from inspector.tui.widgets.spent import SpentPanel
@@ -81,10 +80,13 @@ class SessionScreen(Screen[None]):
 
     def __init__(self, opened: Opened) -> None:
         super().__init__()
+        # The class that the breakpoints will give anyway; with it from the start, styles are worked out once.
+        columns = get_terminal_size().columns
+        self.add_class([name for least, name in self.HORIZONTAL_BREAKPOINTS if least <= columns][-1])
         self.opened = opened
         self.runs: list[Run] = [opened.original]
         self.current = 0
-        self.wire_mode = MODES[0]
+        self.wire_mode = WIRE_MODES[0]
         self.against = "step"
         self._sheets = Sheets()
         self._needle = ""
@@ -244,7 +246,7 @@ class SessionScreen(Screen[None]):
     def action_mode(self) -> None:
         """Another form of the same view."""
         if self.tab == "wire":
-            self.wire_mode = MODES[(MODES.index(self.wire_mode) + 1) % len(MODES)]
+            self.wire_mode = WIRE_MODES[(WIRE_MODES.index(self.wire_mode) + 1) % len(WIRE_MODES)]
         elif self.tab == "diff":
             self.against = "run" if self.against == "step" else "step"
         else:
@@ -351,6 +353,8 @@ class SessionScreen(Screen[None]):
             self._switch(known)
             self.note = f"run {self.run.name}: these limits were run already, and a recording gives the same again"
             return
+        from inspector.report.lines import whatif
+
         made = branch(start, settings)
         self.runs.append(run_of(made.name, made.view, made))
         self.against = "run"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rich.style import Style
+from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
 
@@ -18,6 +20,7 @@ class Panel(Widget):
         super().__init__(id=id)
         self._lines: Sequence[Line] | None = None
         self._width = 0
+        self._base = Style()
 
     def make(self, width: int) -> Sequence[Line]:
         """The lines for a width."""
@@ -28,9 +31,14 @@ class Panel(Widget):
         self._lines = None
         self.refresh()
 
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """Takes the style once for all rows: it is worked out anew each time it is asked for."""
+        self._base = self.rich_style
+        return super().render_lines(crop)
+
     def render_line(self, y: int) -> Strip:
         """One row."""
-        width, base = self.size.width, self.rich_style
+        width, base = self.size.width, self._base
         if self._lines is None or self._width != width:
             self._lines, self._width = self.make(width), width
         line = self._lines[y] if y < len(self._lines) else ()

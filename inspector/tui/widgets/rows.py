@@ -34,6 +34,10 @@ class RowList(ScrollView, can_focus=True):
     ]
     cursor: reactive[int] = reactive(0, init=False)
 
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
+        super().__init__(id=id)
+        self._base = Style()
+
     # -- what a subclass says ------------------------------------------------------------------------------------
 
     @property
@@ -123,10 +127,15 @@ class RowList(ScrollView, can_focus=True):
         target = above - margin if above < top else self.cursor - height + 1 + margin
         self.scroll_to(y=max(0, min(target, self.count - height)), animate=False, force=True)
 
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """Takes the style once for all rows: it is worked out anew each time it is asked for."""
+        self._base = self.rich_style
+        return super().render_lines(crop)
+
     def render_line(self, y: int) -> Strip:
         """One visible row."""
         index = int(self.scroll_offset.y) + y
-        base = self.rich_style
+        base = self._base
         width = self.scrollable_content_region.width
         if index >= self.count:
             return Strip.blank(width, base)

@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import ClassVar
 
+from rich.style import Style
 from textual.binding import Binding, BindingType
 from textual.events import Resize
-from textual.geometry import Size
+from textual.geometry import Region, Size
 from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
@@ -51,6 +52,7 @@ class TextView(ScrollView, can_focus=True):
         self._laid: tuple[object, int] | None = None
         self._rows: dict[int, Sequence[Line]] = {}
         self._match: int | None = None
+        self._base = Style()
 
     # -- what the screen calls -----------------------------------------------------------------------------------
 
@@ -158,6 +160,11 @@ class TextView(ScrollView, can_focus=True):
 
     # -- drawing -------------------------------------------------------------------------------------------------
 
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """Takes the style once for all rows: it is worked out anew each time it is asked for."""
+        self._base = self.rich_style
+        return super().render_lines(crop)
+
     def render_line(self, y: int) -> Strip:
         """One visible row."""
         offset = self.scroll_offset
@@ -165,7 +172,7 @@ class TextView(ScrollView, can_focus=True):
         laid = self._laid[1] if self._laid is not None else width
         line = self._line_at(row)
         if not self._ends or line >= len(self._ends):
-            return Strip.blank(width, self.rich_style)
+            return Strip.blank(width, self._base)
         paint = paint_of(self.app)
         rows = self._rows.get(line)
         if rows is None:
@@ -175,9 +182,9 @@ class TextView(ScrollView, can_focus=True):
         part = row - self._row_of(line)
         shown = rows[part] if part < len(rows) else ()
         if self.wrap:
-            return paint.strip(shown, width, self.rich_style)
-        strip = paint.strip(shown, width, self.rich_style, whole=False)
-        return strip.crop_extend(int(offset.x), int(offset.x) + width, self.rich_style)
+            return paint.strip(shown, width, self._base)
+        strip = paint.strip(shown, width, self._base, whole=False)
+        return strip.crop_extend(int(offset.x), int(offset.x) + width, self._base)
 
     def _made(self, line: int, width: int, measure: Measure) -> Sequence[Line]:
         rows = self.sheet.rows(line, width, measure) if self.wrap else [self.sheet.line(line)]

@@ -22,7 +22,6 @@ from loop_core.wire.gemini_generate.table import (
     STOP_REASONS,
     get,
     key_of,
-    recognises,
 )
 from loop_core.wire.json_array import JSONArray
 from loop_core.wire.jsonslice import pointer
@@ -55,7 +54,6 @@ class Decoder(base.Decoder):
         self._native: dict[str, str] = {}
         self._token: tuple[str, At] | None = None  # the last checkpoint, and where it stood
         self._blocked: tuple[str, At] | None = None
-        self._known_body = False  # a whole body that is one of ours, candidates or not
         self._span: tuple[int, int] | None = None  # of the event that is read; None for a whole body
 
     def on_event(self, event: Any, name: str | None, start: int, end: int) -> None:
@@ -86,7 +84,6 @@ class Decoder(base.Decoder):
     def on_body(self, body: Any) -> None:
         """One whole answer."""
         self._span = None
-        self._known_body = "error" not in body and recognises(body)
         self._read(body)
 
     def build(self) -> ChatResponse:
@@ -216,8 +213,6 @@ class Decoder(base.Decoder):
         if self._token is not None and not self.raw:
             # The generator's own client resumes such a stream, dropped connections included (_extra_utils.py:806).
             return StopReason(Stop.PAUSED, self.raw, "token", (Evidence(f"{API}.continuation_token", self._token[1]),))
-        if self.raw is None and self._index is None and self._known_body:
-            return StopReason(Stop.END_TURN, None, None, (Evidence(f"{API}.no_candidates", self.place()),))
         return stop
 
 

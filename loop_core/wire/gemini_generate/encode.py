@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from pydantic_core import from_json
-
 from loop_core.errors import EncodeError
 from loop_core.values import (
     CallKind,
@@ -25,7 +23,7 @@ from loop_core.values import (
     Usage,
 )
 from loop_core.wire.gemini_generate.table import API, NATIVE
-from loop_core.wire.jsontext import Raw, dump, pieces
+from loop_core.wire.jsontext import Raw, dump, pieces, read_object
 
 
 def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> Iterator[bytes]:
@@ -48,7 +46,7 @@ def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> 
 def _losses(response: ChatResponse, stream: bool) -> Iterator[tuple[str, str]]:
     if response.refusal is not None:
         yield "refusal", "a refusal is a finish reason here and has no text"
-    if response.stop_reason.raw is None and not _speaks_without_reason(response, stream):
+    if response.stop_reason.raw is None and not _speaks_without_reason(response):
         yield "stop_reason", f"{response.stop_reason.normalized} has no finish reason of the provider to be told by"
     for name in response.native:
         if name not in NATIVE:
@@ -59,16 +57,14 @@ def _losses(response: ChatResponse, stream: bool) -> Iterator[tuple[str, str]]:
         yield from _part_losses(part, bool(response.stop_reason.raw), stream)
 
 
-def _speaks_without_reason(response: ChatResponse, stream: bool) -> bool:
+def _speaks_without_reason(response: ChatResponse) -> bool:
     """Whether the bytes tell the reason although no finish reason stands in them."""
     stop = response.stop_reason
     if response.error is not None or stop.normalized is Stop.INTERRUPTED:
         return True
     if stop.normalized is Stop.PAUSED:
         return response.continuation_token is not None
-    if stop.normalized is Stop.SAFETY_BLOCKED:
-        return "blockReason" in response.native
-    return stop.normalized is Stop.END_TURN and stop.detail == "empty" and not response.parts and not stream
+    return stop.normalized is Stop.SAFETY_BLOCKED and "blockReason" in response.native
 
 
 def _adds_up(usage: Usage) -> bool:
@@ -86,13 +82,13 @@ def _part_losses(part: ResponsePart, stopped: bool, stream: bool) -> Iterator[tu
             yield "reasoning.text", "an empty thought cannot be told from none"
     elif isinstance(part, OpaquePart):
         verbatim = part.json
-        if part.type not in (_json(part.json) or {}):
+        if part.type not in (read_object(part.json) or {}):
             yield "opaque", f"a part has no field {part.type!r}"
     elif isinstance(part, ToolCall):
         verbatim = part.arguments or ""
         if part.kind is not CallKind.FUNCTION:
             yield "call.kind", f"a functionCall is a function of the caller, never {part.kind}"
-        if part.arguments is not None and _json(part.arguments) is None:
+        if part.arguments is not None and read_object(part.arguments) is None:
             yield "call.arguments", "arguments are sent as an object, which cannot be cut"
         if part.closed != stopped:
             yield "call.closed", "a call is closed by the finish reason and by nothing else"
@@ -100,26 +96,13 @@ def _part_losses(part: ResponsePart, stopped: bool, stream: bool) -> Iterator[tu
         yield "line_breaks", "a carriage return ends a line of an event"
 
 
-def _json(text: str) -> dict[str, Any] | None:
-    try:
-        value = from_json(text)
-    except ValueError:
-        return None
-    return value if isinstance(value, dict) else None
-
-
 # -- what is sent ----------------------------------------------------------------------------------------------------
 
 
 def _body(response: ChatResponse) -> dict[str, Any]:
     parts = [wire for part in response.parts for wire in _parts(part, 0)]
-    silent = response.stop_reason.raw is None and not parts
-    candidates: list[dict[str, Any]] = []
-    if not silent or response.stop_reason.normalized in (Stop.INTERRUPTED, Stop.PAUSED):
-        candidates.append(_candidate(parts, _end(response)))
-    if silent and not candidates and response.stop_reason.normalized is not Stop.END_TURN:
-        return {**_feedback(response), **_beside(response), **_error(response.error)}
-    return {"candidates": candidates, **_feedback(response), **_beside(response), **_error(response.error)}
+    end, body = _end(response), {**_feedback(response), **_beside(response), **_error(response.error)}
+    return {"candidates": [_candidate(parts, end)], **body} if parts or end or not body else body
 
 
 def _stream(response: ChatResponse, chunk: int) -> Iterator[bytes]:

@@ -8,11 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from pydantic_core import from_json
-
 from loop_core.errors import EncodeError
 from loop_core.values import CallKind, ChatResponse, OpaquePart, ReasoningPart, ResponsePart, Stop, TextPart, ToolCall
-from loop_core.wire.jsontext import Raw, dump, pieces
+from loop_core.wire.jsontext import Raw, dump, pieces, read_object
 from loop_core.wire.ollama_chat.table import API
 
 _CREATED = "1970-01-01T00:00:00Z"
@@ -53,10 +51,10 @@ def _losses(response: ChatResponse, stream: bool) -> Iterator[tuple[str, str]]:
     if not stream and order != sorted(order):
         yield "parts.order", "one message holds its thinking, then its text, then its calls"
     for part in response.parts:
-        yield from _part_losses(part, bool(stop.raw))
+        yield from _part_losses(part, bool(stop.raw), stream)
 
 
-def _part_losses(part: ResponsePart, stopped: bool) -> Iterator[tuple[str, str]]:
+def _part_losses(part: ResponsePart, stopped: bool, stream: bool) -> Iterator[tuple[str, str]]:
     if isinstance(part, OpaquePart):
         yield "opaque", "a message holds thinking, text and calls"
     elif isinstance(part, ReasoningPart):
@@ -67,19 +65,12 @@ def _part_losses(part: ResponsePart, stopped: bool) -> Iterator[tuple[str, str]]
     elif isinstance(part, ToolCall):
         if part.kind is not CallKind.FUNCTION:
             yield "call.kind", f"a call is a function of the caller, never {part.kind}"
-        if part.arguments is not None and not _is_object(part.arguments):
+        if part.arguments is not None and read_object(part.arguments) is None:
             yield "call.arguments", "arguments are sent as an object, which cannot be cut"
-        elif part.arguments is not None and ("\n" in part.arguments or "\r" in part.arguments):
+        elif stream and part.arguments is not None and "\n" in part.arguments:
             yield "call.arguments", "a line break ends the line"
         if part.closed != stopped:
             yield "call.closed", "a call is closed by the done_reason and by nothing else"
-
-
-def _is_object(text: str) -> bool:
-    try:
-        return isinstance(from_json(text), dict)
-    except ValueError:
-        return False
 
 
 # -- what is sent ----------------------------------------------------------------------------------------------------

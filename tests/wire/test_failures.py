@@ -1,0 +1,151 @@
+"""Errors as providers word them: every shape of body, every mark, and what may be tried again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from loop_core.values import ProviderError, Stop
+from loop_core.wire import FORMATS, decode
+from loop_core.wire.failures import classify, read_error
+
+
+def wrapped(message: str, kind: str | None = None, code: Any = None) -> dict[str, Any]:
+    """The shape of OpenAI and of most others."""
+    return {"error": {"message": message, "type": kind, "param": None, "code": code}}
+
+
+# -- shapes ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("body", "status", "message", "kind", "code"), [
+    (wrapped("No.", "not_found_error", "model_not_found"), 404, "No.", "not_found_error", "model_not_found"),
+    ({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}, 529,
+     "Overloaded", "overloaded_error", None),
+    ({"error": {"code": 429, "message": "Quota", "status": "RESOURCE_EXHAUSTED"}}, 429,
+     "Quota", "RESOURCE_EXHAUSTED", "429"),
+    ([{"error": {"code": 503, "message": "Busy", "status": "UNAVAILABLE"}}], 503, "Busy", "UNAVAILABLE", "503"),
+    ({"error": "model 'x' not found"}, 404, "model 'x' not found", None, None),
+    ({"message": "Too many", "__type": "ThrottlingException"}, 400, "Too many", "ThrottlingException", None),
+    ({"Message": "no access"}, 403, "no access", None, None),
+    ({"object": "error", "message": "vLLM's own", "type": "BadRequestError", "code": 400}, None,
+     "vLLM's own", "BadRequestError", "400"),
+    ({"error": {"message": "Filtered", "code": "content_filter",
+                "innererror": {"code": "ResponsibleAIPolicyViolation"}}}, 400,
+     "Filtered", None, "content_filter ResponsibleAIPolicyViolation"),
+    ({"error": {"metadata": {"raw": "upstream said no"}, "code": 502}}, 502, "upstream said no", None, "502"),
+    ({"detail": "Not Found"}, 404, "Not Found", None, None),
+    ("<html>Bad Gateway</html>", 502, "<html>Bad Gateway</html>", None, None),
+    ({}, 500, "{}", None, None),
+    (None, 500, "", None, None),
+])
+def test_an_error_is_read_in_every_shape(
+    body: Any, status: int | None, message: str, kind: str | None, code: str | None
+) -> None:
+    found = read_error(body, status)
+    assert found is not None
+    assert (found.message, found.type, found.code) == (message, kind, code)
+
+
+@pytest.mark.parametrize("body", [
+    {}, {"choices": []}, {"error": None}, {"message": {"role": "assistant"}}, [], "text", None,
+])
+def test_what_reports_no_error_is_none_under_a_good_status(body: Any) -> None:
+    assert read_error(body, 200) is None
+    assert read_error(body) is None
+
+
+def test_a_body_that_is_odd_in_every_field_is_still_read() -> None:
+    found = read_error({"error": {"message": ["a"], "type": {"x": 1}, "code": "\u00b2"}}, 400)
+    assert found == ProviderError('["a"]', None, "\u00b2", False)
+    assert read_error({"error": {"code": "9" * 5000}}, None) is not None
+
+
+# -- marks -----------------------------------------------------------------------------------------------------------
+
+FILTER, CONTEXT = Stop.SAFETY_BLOCKED, Stop.CONTEXT_WINDOW_EXCEEDED
+
+
+@pytest.mark.parametrize(("body", "stop", "detail", "rule"), [
+    (wrapped("Filtered.", None, "content_filter"), FILTER, "prompt", "error.content_filter"),
+    (wrapped("The response was filtered due to the prompt triggering Azure OpenAI's content management policy."),
+     FILTER, "prompt", "error.content_filter"),
+    (wrapped("Refused.", None, "content_policy_violation"), FILTER, "policy", "error.policy"),
+    (wrapped("Refused.", None, "image_content_policy_violation"), FILTER, "policy", "error.policy"),
+    (wrapped("Refused.", None, "bio_policy"), FILTER, "policy", "error.policy"),
+    (wrapped("Refused.", None, "misalignment_policy_violation"), FILTER, "policy", "error.policy"),
+    (wrapped("The guardrail intervened."), FILTER, "guardrail", "error.guardrail"),
+    (wrapped("Request blocked by the guardrail."), FILTER, "guardrail", "error.guardrail"),
+    (wrapped("Too long.", "invalid_request_error", "context_length_exceeded"), CONTEXT, "input", "error.context_code"),
+    (wrapped("Too long.", "exceed_context_size_error", 400), CONTEXT, "input", "error.context_code"),
+    (wrapped("This model's maximum context length is 4096 tokens."), CONTEXT, "input", "error.context_maximum"),
+    (wrapped("The request exceeds the available context size, try increasing it"), CONTEXT, "input",
+     "error.context_maximum"),
+    (wrapped("prompt is too long: 250000 tokens > 200000 maximum"), CONTEXT, "input", "error.prompt_too_long"),
+    ({"message": "Input is too long for requested model."}, CONTEXT, "input", "error.prompt_too_long"),
+    (wrapped("The input token count (1200000) exceeds the maximum number of tokens allowed (1048576)."), CONTEXT,
+     "input", "error.prompt_too_long"),
+])
+def test_an_error_that_names_a_filter_or_the_context_is_that(body: Any, stop: Stop, detail: str, rule: str) -> None:
+    found = read_error(body, 400)
+    assert found is not None
+    assert classify(found) == (stop, detail, rule)
+
+
+def test_any_other_error_is_an_error() -> None:
+    found = read_error(wrapped("The content of your filter function is invalid.", "invalid_request_error"), 400)
+    assert found is not None
+    assert classify(found) == (Stop.ERROR, "fatal", "error.reported")
+
+
+# -- what may be tried again -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("word", [
+    "server_error", "rate_limit_exceeded", "vector_store_timeout",  # OpenAI Responses
+    "rate_limit_error", "overloaded_error", "api_error", "timeout_error",  # Anthropic
+    "internal_server_error", "too_many_requests", "service_unavailable", "overloaded",
+    "InternalServerException", "ModelStreamErrorException", "ThrottlingException", "ServiceUnavailableException",
+    "ModelTimeoutException", "ModelNotReadyException", "InternalServerError",  # Bedrock, vLLM
+    "UNAVAILABLE", "RESOURCE_EXHAUSTED", "DEADLINE_EXCEEDED", "INTERNAL",  # Gemini
+])
+def test_a_word_that_says_try_again(word: str) -> None:
+    """In the middle of a stream, where no HTTP status tells."""
+    for body in (wrapped("x", word), wrapped("x", None, word)):
+        found = read_error(body)
+        assert found is not None
+        assert found.retryable
+        assert classify(found)[:2] == (Stop.ERROR, "retryable")
+
+
+@pytest.mark.parametrize("word", ["invalid_request_error", "not_found_error", "INVALID_ARGUMENT", "AccessDenied"])
+def test_a_word_that_does_not(word: str) -> None:
+    found = read_error(wrapped("x", word))
+    assert found is not None
+    assert classify(found)[:2] == (Stop.ERROR, "fatal")
+
+
+@pytest.mark.parametrize("status", [408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529])
+def test_a_status_that_says_try_again(status: int) -> None:
+    for found in (read_error(wrapped("x"), status), read_error(wrapped("x", None, status)),
+                  read_error(wrapped("x", None, str(status)))):
+        assert found is not None
+        assert found.retryable
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 413, 422, 501])
+def test_a_status_that_does_not(status: int) -> None:
+    found = read_error(wrapped("x", None, 503), status)
+    assert found is not None
+    assert not found.retryable, "the status outranks a number in the body"
+
+
+@pytest.mark.parametrize("api", FORMATS)
+def test_every_format_reports_an_http_error_as_one(api: str) -> None:
+    response = decode(api, b'{"error": {"message": "slow down", "type": "rate_limit_error"}}', http_status=429)
+    assert response.stop_reason.normalized is Stop.ERROR
+    assert (response.stop_reason.detail or "").startswith("retryable")
+    assert response.error is not None
+    assert response.error.message == "slow down"
+    assert response.tool_calls == ()
