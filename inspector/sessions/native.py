@@ -122,7 +122,9 @@ def read_session(data: bytes) -> Reading:
         raise UnreadableError(f'line 1: no session header: expected {{"{MARK}": {VERSION}}}')
     if version > VERSION:
         raise UnreadableError(f"line 1: session format {version}, of a newer program: expected {VERSION} at most")
-    return _Reader(header, redact.suspicious(data)).read(lines)
+    reading = _Reader(header, redact.suspicious(data)).read(lines)
+    reading.error = lenient.utf8_error(data[: data.rfind(b"\n") + 1])  # a cut last line may end inside a character
+    return reading
 
 
 def _parse(line: bytes) -> Any:

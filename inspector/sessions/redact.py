@@ -181,7 +181,10 @@ def text(value: str) -> str:
 def request(value: Any, source: str) -> Any:
     """A request's JSON without credentials; `source` is its text, already masked, and spares most requests the walk."""
     if isinstance(value, dict) and any(mark in source for mark in _NAME_MARKS):
-        return {name: inner if name in _HISTORY else values({name: inner})[name] for name, inner in value.items()}
+        try:
+            return {name: inner if name in _HISTORY else values({name: inner})[name] for name, inner in value.items()}
+        except RecursionError:
+            return None  # nested too deeply to be made clean
     return value
 
 

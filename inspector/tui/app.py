@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -19,7 +20,7 @@ from inspector.tui.messages import PathWanted
 from inspector.tui.opening import STDIN, Opened, Reading, heavy, load, opened, remember
 from inspector.tui.paint import Paint
 from inspector.tui.screens.session import SessionScreen
-from inspector.tui.themes import DARK, LIGHT, THEMES
+from inspector.tui.themes import DARK, LIGHT, THEMES, own_colours
 from loop_core.errors import LoopError
 
 READ, UNREADABLE = 0, 2
@@ -68,7 +69,12 @@ class LoopInspector(App[int]):
         if "TEXTUAL_THEME" not in os.environ:
             # Without its watcher: the styles are computed once, at the start, and not a second time.
             self.set_reactive(App.theme, LIGHT if _light_terminal() else DARK)
-        self.paint = Paint(self.get_css_variables(), plain)
+            self.stylesheet.set_variables(self.get_css_variables())
+        self.paint = Paint(self.theme_variables, plain)
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        """Our own colours, for the themes that do not name them."""
+        return own_colours(self.current_theme.dark)
 
     def get_default_screen(self) -> Screen[Any]:
         """The session, where one is there; else what leads to one."""
@@ -88,8 +94,14 @@ class LoopInspector(App[int]):
         if self._start is None and self._paths:
             self._read_behind(self._paths, first=True)
 
+    def on_ready(self) -> None:
+        """The first frame is painted: what was built for it stays, and is never looked through again."""
+        if not gc.isenabled():
+            gc.freeze()
+            gc.enable()
+
     def _repaint(self, theme: object) -> None:
-        self.paint = Paint(self.get_css_variables(), self._plain)
+        self.paint = Paint(self.theme_variables, self._plain)
         for screen in self.screen_stack:
             for widget in screen.query("*"):
                 widget.refresh()
@@ -201,6 +213,8 @@ def run(
     Raises:
         LoopError: an API, profile or policy that does not exist.
     """
+    # Building what is shown makes no rubbish: the collector waits for the first frame, then leaves all of it alone.
+    gc.disable()
     reading = Reading(api, profile, policy)
     if os.environ.get("TERM", "") in ("dumb", "unknown") or not sys.stdout.isatty():
         return _plainly(paths, reading)

@@ -18,7 +18,6 @@ from textual.strip import Strip
 
 from inspector.report.lines.glyphs import ascii_line, ascii_text
 from inspector.report.lines.spans import Line, Measure, Role, clip
-from inspector.tui.themes import FALLBACK
 
 Look = tuple[str, str]
 """The theme's colour (empty: the widget's own) and the attributes."""
@@ -93,7 +92,7 @@ def _style(variables: Mapping[str, str], look: Look) -> Style:
 
 
 def _colour(variables: Mapping[str, str], name: str) -> RichColor | None:
-    value = variables.get(name) or variables.get(FALLBACK.get(name, ""))
+    value = variables.get(name)
     if value is None:
         return None
     try:

@@ -29,7 +29,11 @@ THEMES = (
     ),
 )
 
-FALLBACK = {
-    "rule": "foreground-darken-3", "muted": "foreground-darken-2", "ahead": "foreground-darken-3", "cursor": "primary-muted",
-}
-"""Our own variables -> Textual's, for the themes that come with Textual."""
+OWN = ("rule", "muted", "ahead", "cursor")
+"""The variables that only our themes name."""
+
+
+def own_colours(dark: bool) -> dict[str, str]:
+    """Their values for a theme that does not name them."""
+    theme = next(each for each in THEMES if each.dark == dark)
+    return {name: theme.variables[name] for name in OWN}

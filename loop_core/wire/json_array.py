@@ -100,12 +100,11 @@ class JSONArray:
         if b"\\" in value:
             shape = value.replace(b"\\\\", b"").replace(b'\\"', b"")
         shape = shape.translate(None, _NOT_STRUCTURE)
-        if shape not in self._shapes:
-            if not _is_whole(shape) or value[-1:] not in b"}]":
-                self._lined = False
-                return False
-            if len(self._shapes) < _SHAPES:
-                self._shapes.add(shape)
+        if value[-1] not in b"}]" or (shape not in self._shapes and not _is_whole(shape)):
+            self._lined = False
+            return False
+        if len(self._shapes) < _SHAPES:
+            self._shapes.add(shape)
         self._scan = start + len(value)
         frames.append((value, None, self._offset + start, self._offset + self._scan))
         self._start = -1

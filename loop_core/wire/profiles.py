@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -92,6 +92,7 @@ def native_word(word: str) -> Mapped | None:
 # -- the signs, strongest first --------------------------------------------------------------------------------------
 
 
+@lru_cache(maxsize=1024)
 def _by_address(api: str, address: str) -> Chosen | None:
     if not address:
         return None
@@ -109,14 +110,12 @@ def _by_headers(api: str, headers: Iterable[tuple[str, str]]) -> Chosen | None:
     seen = {name.lower(): value for name, value in headers}
     if not seen:
         return None
-    for profile in _speakers(api):
-        for row in profile.headers:
-            name, _, wanted = row.partition("=")
-            if name.endswith("*"):
-                name = next((given for given in seen if given.startswith(name[:-1])), name)
-            if name in seen and wanted in seen[name].lower():
-                at = At(Part.HEADERS, pointer=name)
-                return Chosen(profile, (Evidence("profile.header", at, f"{name}: {seen[name]}"[:120]),))
+    for profile, name, wanted in _header_rows(api):
+        if name.endswith("*"):
+            name = next((given for given in seen if given.startswith(name[:-1])), name)
+        if name in seen and wanted in seen[name].lower():
+            at = At(Part.HEADERS, pointer=name)
+            return Chosen(profile, (Evidence("profile.header", at, f"{name}: {seen[name]}"[:120]),))
     return None
 
 
@@ -152,6 +151,13 @@ def _by_model(api: str, model: str | None) -> Chosen | None:
 @cache
 def _speakers(api: str) -> tuple[Profile, ...]:
     return tuple(profile for profile in SERVERS if api in profile.apis)
+
+
+@cache
+def _header_rows(api: str) -> tuple[tuple[Profile, str, str], ...]:
+    """Profile, header name and wanted value of every header mark."""
+    rows = ((profile, row.partition("=")) for profile in _speakers(api) for row in profile.headers)
+    return tuple((profile, name, wanted) for profile, (name, _, wanted) in rows)
 
 
 def _model(values: Sequence[Any]) -> str | None:

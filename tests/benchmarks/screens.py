@@ -56,11 +56,11 @@ def report() -> Report:
     from inspector.sessions.samples import samples
 
     sample = str(samples()[0].path)
-    try:
-        yield from _first_frame(sample)
-        yield from _keys()
-    except NotShownError as why:
-        yield Line(f"the app in a terminal: {why}", float("inf"), most=0)
+    for name, lines in (("the first frame", _first_frame(sample)), ("keys and idling", _keys())):
+        try:
+            yield from lines
+        except NotShownError as why:
+            yield Line(name, float("inf"), most=0, note=str(why))
 
 
 def _first_frame(sample: str) -> Report:

@@ -71,7 +71,7 @@ class Terminal:
             self._read(0.05)
             if pattern.search(self.shown):
                 return self.cpu()
-        raise NotShownError(f"{marker!r} was not shown in {seconds} s; last: {self.shown[-300:]!r}")
+        raise NotShownError(f"{marker!r} was not shown in {seconds} s; {self._last()}")
 
     def settle(self, quiet: float = 0.25, seconds: float = 60) -> None:
         """Reads until nothing has come for `quiet` seconds."""
@@ -97,6 +97,10 @@ class Terminal:
             self._read(seconds / 10)
         return (self.cpu() - start) / (time.monotonic() - clock)
 
+    def _last(self) -> str:
+        """The end of what was shown, on one line."""
+        return f"last shown: {' '.join(self.shown.decode('utf-8', 'replace').split())[-200:]!r}"
+
     def _read(self, wait: float) -> bool:
         ready, _, _ = select.select([self._fd], [], [], wait)
         if not ready:
@@ -104,7 +108,7 @@ class Terminal:
         try:
             data = os.read(self._fd, 1 << 16)
         except OSError:  # the program has ended
-            raise NotShownError(f"the program ended; last: {self.shown[-500:]!r}") from None
+            raise NotShownError(f"the program ended; {self._last()}") from None
         for question, reply in QUESTIONS.items():
             if question in data:
                 os.write(self._fd, reply)

@@ -206,6 +206,15 @@ def test_a_bad_record_is_explained_with_its_line_and_the_rest_is_read(opened, ba
     assert "\n" not in notice
 
 
+def test_invalid_utf8_is_reported_with_its_byte_and_a_cut_character_is_only_a_cut(opened):
+    whole = lines(HEADER, *exchange("r1", "größe")).encode().replace(b"\\u00f6", "ö".encode())
+    at = whole.index("ö".encode())
+    loaded = opened(whole[:at] + b"\xff" + whole[at + 2 :])
+    assert f"invalid UTF-8 at byte {at}" in loaded.inputs[0].error
+    assert loaded.exchanges[0].request.messages[0].text == "gr\ufffdße"
+    assert opened(whole[: at + 1]).inputs[0].error is None
+
+
 def test_a_newer_version_is_refused_clearly(opened):
     (given,) = opened(lines({MARK: 2}, *exchange())).inputs
     assert "session format 2, of a newer program: expected 1 at most" in given.error

@@ -12,6 +12,8 @@ import pytest
 from session_scenes import CHAT, assistant, chat_body, chat_stream, entry, har, user
 
 from inspector.sessions import open_paths
+from inspector.sessions.importers import IMPORTERS, importer
+from inspector.sessions.raw import Options, UnreadableError
 from inspector.sessions.samples import find, folder, samples
 from loop_core.errors import CallerError
 from loop_core.values import Stop
@@ -510,11 +512,83 @@ def test_every_recorded_transcript_is_read_or_named_as_what_it_is(corpus):
         ('{"schema_version": "ATIF-v1.6", "steps": []}', "ATIF trajectory"),
         ('{"id": "x", "run_type": "llm", "inputs": {}, "outputs": {}}', "LangSmith runs"),
         ('{"litellm_call_id": "x", "response": {}, "call_type": "completion"}', "LiteLLM log"),
+        (
+            '{"uuid": "u", "sessionId": "s", "type": "user", "message": {"role": "user", "parts": []}}\n',
+            "Qwen Code transcript",
+        ),
+        (
+            '{"type": "file-history-snapshot", "messageId": "m", "snapshot": {}}\n{"type": "x"}\n',
+            "Claude Code transcript",
+        ),
+        (
+            '{"timestamp": "t", "type": "session_meta", "payload": {"id": "x"}}\n{"type": "event_msg"}\n',
+            "Codex rollout",
+        ),
+        ('{"sessionId": "s", "projectHash": "p", "messages": []}', "Gemini CLI chat"),
+        ('{"type": "session", "id": "x", "cwd": "/"}\n{"type": "message"}\n', "pi or OpenClaw session"),
+        ('{"type": "session", "id": "x", "version": 3}\n{"type": "message"}\n', "pi or OpenClaw session"),
+        ('{"type": "session.start", "data": {}}\n{"type": "x"}\n', "Copilot CLI session"),
+        ('{"type": "session_start", "id": "x"}\n{"type": "message"}\n', "Droid session"),
+        ('{"type": "metadata", "protocol_version": "1.4"}\n{"type": "x"}\n', "Kimi Code session"),
+        ('{"createdAt": "t", "agents": {}, "workDir": "/"}', "Kimi Code session"),
+        ('{"session_id": "x", "platform": "cli", "messages": []}', "Hermes session"),
+        ('{"id": "p", "messageID": "m", "type": "text", "text": "x"}', "opencode storage"),
+        ('{"id": "s", "projectID": "p", "directory": "/"}', "opencode storage"),
+        ('{"version": 2, "status": "success", "eval": {"run_id": "r", "task": "t"}}', "inspect_ai log"),
+        ('{"environment": "e", "trajectory": []}', "SWE-agent trajectory"),
+        ('{"trajectory": [], "history": [], "info": {}}', "SWE-agent trajectory"),
+        ('{"messages": [], "info": {"exit_status": "Submitted"}}', "mini-swe-agent trajectory"),
+        ('[{"id": 0, "source": "user", "action": "message", "args": {}}]', "OpenHands trajectory"),
+        ('{"trace": {"id": "x"}, "observations": []}', "Langfuse export"),
+        ('{"id": "o", "traceId": "t", "observations": []}', "Langfuse export"),
+        ('{"resource_spans": []}', "OpenTelemetry traces (OTLP)"),
+        ('{"resourceLogs": []}', "OpenTelemetry logs (OTLP)"),
+        ('{"call_type": "completion", "model_parameters": {}}', "LiteLLM log"),
     ],
 )
 def test_other_known_files_are_named(opened, content, name):
     (given,) = opened(content, "x").inputs
     assert given.error.endswith(f"{name}: not read yet") or (name in given.error and "not read yet" in given.error)
+
+
+# -- every importer ---------------------------------------------------------------------------------------------------
+
+HEADS = [
+    b"",
+    b"\0" * 50,
+    b"{",
+    b"[",
+    b"{}",
+    b"[]",
+    b"[1]",
+    b"data: ",
+    b'{"log": {',
+    b"\xff\xfe{",
+    b"PK\x03\x04",
+    b"null\n",
+    b"{}\n{}\n",
+    b'{"loop_inspector_session": 1}\n',
+    b'{"request": {}, "response": {}}',
+    EVENT_STREAM[:30],
+]
+
+
+@pytest.mark.parametrize("name", IMPORTERS)
+def test_an_importer_keeps_to_its_interface(name):
+    one = importer(name)
+    assert one.name == name
+    for head in HEADS:
+        assert 0 <= one.sniff(head, "x") <= 100
+        try:
+            reading = one.read(head, "x", Options())
+        except UnreadableError as why:
+            said = str(why)
+        else:
+            said = "read"
+            entries = [raw.entry for raw in reading.raws] + [skip.entry for skip in reading.skipped]
+            assert sorted(entries) == list(range(len(entries)))
+        assert said
+        assert "\n" not in said
 
 
 # -- samples ----------------------------------------------------------------------------------------------------------

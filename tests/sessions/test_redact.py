@@ -187,3 +187,11 @@ def test_no_credential_reaches_a_written_session(tmp_path):
     assert "hunter2secret" not in written
     assert KEY not in written
     assert written.count("sk-proj-***") == 4
+
+
+def test_a_request_that_is_nested_too_deeply_to_be_cleaned_is_left_out(opened):
+    deep = '{"authorization": ' + "[" * 900 + "]" * 900 + "}"
+    source = entry(None, chat_body("x"), request={})
+    source["request"]["postData"]["text"] = deep
+    (exchange,) = opened(har(source)).exchanges
+    assert exchange.request is None or exchange.request.messages == ()

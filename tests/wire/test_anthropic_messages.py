@@ -92,6 +92,7 @@ WORDS = [
     ("compaction", Stop.PAUSED, "echo"),
     ("sensitive", Stop.SAFETY_BLOCKED, "sensitive"),
 ]
+MEANS = {word: (stop, detail) for word, stop, detail in WORDS}
 
 
 # -- why it stopped ----------------------------------------------------------------------------------------------
@@ -533,7 +534,7 @@ def full(stop: str | None = "tool_use", closed: bool = True) -> ChatResponse:
             OpaquePart("web_search_tool_result", '{"type":"web_search_tool_result", "content":[]}'),
             ToolCall("toolu_1", "get_weather", '{"city": "Bern", "n": 1.0}', closed),
         ),
-        stop_reason=StopReason(STOP_REASONS[stop].stop if stop else Stop.INTERRUPTED, stop),
+        stop_reason=StopReason(MEANS[stop][0] if stop else Stop.INTERRUPTED, stop),
         usage=Usage(40, 15, 9, 7),
         id="msg_1",
         model="claude-x",
@@ -551,7 +552,7 @@ def test_a_response_survives_the_round_trip(stream: bool, stop: str | None, clos
         given_ = replace(given_, parts=given_.parts[-1:])  # an open server call is only known in a body
     got = decode(API, encode(given_, stream=stream, chunk=3))
     want = essence(given_, LOSES)
-    want["detail"] = STOP_REASONS[stop].detail if stop else None
+    want["detail"] = MEANS[stop][1] if stop else None
     assert essence(got, LOSES) == want
     assert [f.rule for f in got.findings if f.rule != "anthropic_messages.block_not_closed"] == []
 
@@ -610,7 +611,7 @@ def test_line_separators_in_text_survive() -> None:
 
 
 def reply(*parts: Any, stop: str = "tool_use", **fields: Any) -> ChatResponse:
-    return ChatResponse(API, parts, StopReason(STOP_REASONS[stop].stop, stop), **fields)
+    return ChatResponse(API, parts, StopReason(MEANS[stop][0], stop), **fields)
 
 
 @pytest.mark.parametrize(("response", "stream", "what"), [

@@ -92,6 +92,7 @@ WORDS = [
     ("malformed_tool_use", Stop.MALFORMED_TOOL_CALL, None),
     ("malformed_model_output", Stop.ERROR, "retryable: model output malformed"),
 ]
+MEANS = {word: (stop, detail) for word, stop, detail in WORDS}
 
 
 # -- why it stopped ----------------------------------------------------------------------------------------------
@@ -504,7 +505,7 @@ def full(stop: str | None = "tool_use", closed: bool = True) -> ChatResponse:
             OpaquePart("toolResult", server),
             ToolCall("tooluse_1", "get_weather", '{"city": "Bern", "n": 1.0}', closed),
         ),
-        stop_reason=StopReason(STOP_REASONS[stop].stop if stop else Stop.INTERRUPTED, stop),
+        stop_reason=StopReason(MEANS[stop][0] if stop else Stop.INTERRUPTED, stop),
         usage=Usage(40, 15, None, 7),
         native={"trace.guardrail.actionReason": "No action."} | (
             {"additionalModelResponseFields": '{"a":1}'} if stop else {}),
@@ -549,7 +550,7 @@ def test_lone_surrogates_survive() -> None:
 
 
 def reply(*parts: Any, stop: str = "tool_use", **fields: Any) -> ChatResponse:
-    return ChatResponse(API, parts, StopReason(STOP_REASONS[stop].stop, stop), **fields)
+    return ChatResponse(API, parts, StopReason(MEANS[stop][0], stop), **fields)
 
 
 @pytest.mark.parametrize(("response", "stream", "what"), [

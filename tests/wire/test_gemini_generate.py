@@ -147,6 +147,7 @@ def test_every_number(number: int, word: str) -> None:
         assert response.stop_reason.normalized is stop
         assert (response.stop_reason.detail or "").split(":")[0] == (detail or "")
         assert "gemini_generate.integer_reason" in rules(response)
+        assert seen(response) == ["gemini_generate.stop_reasons"]
 
 
 @pytest.mark.parametrize("word", BLOCKS)
@@ -503,6 +504,8 @@ def test_streamed_calls_one_after_another() -> None:
     assert [(c.arguments, c.closed, c.signature) for c in response.tool_calls] == [
         ('{"location":"Boston"}', True, "s"), ('{"location":"San Francisco"}', True, "s")
     ]
+    late = decode(sse(begin, first, body(reason="STOP"), close, done))
+    assert [(c.arguments, c.closed) for c in late.tool_calls] == [('{"location":"Boston"}', False)]
     unfinished = decode(sse(begin, first, begin, second, close, body(call_part(None), reason="STOP")))
     assert [(c.arguments, c.closed) for c in unfinished.tool_calls] == [
         ('{"location":"Boston', False), ('{"location":"San Francisco"}', True)

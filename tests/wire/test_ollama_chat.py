@@ -226,6 +226,7 @@ def test_http_errors(indent: int | None) -> None:
     assert not missing.streaming
     busy = decode(b'{"error":"server busy, please try again."}', http_status=503)
     assert (busy.stop_reason.normalized, busy.stop_reason.detail) == (Stop.ERROR, "retryable")
+    assert decode(b'{"message":"no access"}', http_status=403).error == ProviderError("no access")
     assert decode(b"<html>502</html>", http_status=502).stop_reason.detail == "retryable"
 
 

@@ -826,6 +826,7 @@ def test_a_stream_cut_at_any_byte_is_never_finished_before_its_reason() -> None:
 
 def slowly(data: bytes, monkeypatch: pytest.MonkeyPatch) -> ChatResponse:
     with monkeypatch.context() as patch:
+        patch.setattr(Decoder, "on_event", Decoder._chunk)
         patch.setattr(Calls, "append", lambda *_: False)
         patch.setattr(Choice, "append", lambda *_: False)
         return read(data)

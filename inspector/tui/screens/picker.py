@@ -40,7 +40,7 @@ class PickerScreen(Screen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("o", "path", "open a path", tooltip="Open a file or folder by its path", id="picker.path"),
     ]
-    note: reactive[str] = reactive("", init=False)
+    note: reactive[str] = reactive("", init=False, repaint=False)
 
     def compose(self) -> ComposeResult:
         """A title, the list, what is known of the row at the cursor, the keys."""

@@ -66,17 +66,17 @@ class SessionScreen(Screen[None]):
         Binding("tab", "other_pane", "Other pane", show=False, tooltip="To the other pane", id="pane"),
     ]
 
-    outline: reactive[Outline | None] = reactive(None, init=False)
-    step: reactive[int] = reactive(0, init=False)
-    tab: reactive[str] = reactive("merged", init=False)
+    outline: reactive[Outline | None] = reactive(None, init=False, repaint=False)
+    step: reactive[int] = reactive(0, init=False, repaint=False)
+    tab: reactive[str] = reactive("merged", init=False, repaint=False)
     """The tab whose sheet is shown."""
-    open_tab: reactive[str] = reactive("merged", init=False)
+    open_tab: reactive[str] = reactive("merged", init=False, repaint=False)
     """The tab that is marked: `steps` where the list is a tab of its own and open."""
-    sheet: reactive[Sheet] = reactive(NOTHING, init=False)
-    listing: reactive[bool] = reactive(False, init=False)
+    sheet: reactive[Sheet] = reactive(NOTHING, init=False, repaint=False)
+    listing: reactive[bool] = reactive(False, init=False, repaint=False)
     """Whether the step list is open as a tab, where there is no room beside the text."""
-    narrow: reactive[bool] = reactive(False, init=False)
-    note: reactive[str] = reactive("", init=False)
+    narrow: reactive[bool] = reactive(False, init=False, repaint=False)
+    note: reactive[str] = reactive("", init=False, repaint=False)
 
     def __init__(self, opened: Opened) -> None:
         super().__init__()

@@ -15,7 +15,7 @@ from inspector.tui.widgets.panel import Panel
 class About(Panel):
     """A few lines under the list."""
 
-    choice: reactive[Choice | None] = reactive(None, init=False)
+    choice: reactive[Choice | None] = reactive(None, init=False, repaint=False)
 
     def watch_choice(self) -> None:
         """Another session."""

@@ -18,7 +18,7 @@ from inspector.tui.widgets.panel import Panel
 class KeyBar(Panel):
     """One row of keys."""
 
-    note: reactive[str] = reactive("", init=False)
+    note: reactive[str] = reactive("", init=False, repaint=False)
     """What the last action has to say; it stands here until the next one."""
 
     def on_mount(self) -> None:

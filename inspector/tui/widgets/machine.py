@@ -17,8 +17,8 @@ from loop_core.turn import State
 class MachinePanel(Panel):
     """The drawing for the step at hand."""
 
-    outline: reactive[Outline | None] = reactive(None, init=False)
-    step: reactive[int] = reactive(0, init=False)
+    outline: reactive[Outline | None] = reactive(None, init=False, repaint=False)
+    step: reactive[int] = reactive(0, init=False, repaint=False)
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
         super().__init__(id=id)

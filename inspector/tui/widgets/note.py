@@ -13,7 +13,7 @@ from inspector.tui.widgets.panel import Panel
 class Note(Panel):
     """A line of text with a role."""
 
-    line: reactive[Line] = reactive((), init=False)
+    line: reactive[Line] = reactive((), init=False, repaint=False)
 
     def watch_line(self) -> None:
         """Another thing to say."""

@@ -32,7 +32,7 @@ class RowList(ScrollView, can_focus=True):
         Binding("G,end", "edge(1)", "Last", show=False, tooltip="The last row", id="list.last"),
         Binding("enter", "open", "Open", show=False, tooltip="Open the row", id="list.open"),
     ]
-    cursor: reactive[int] = reactive(0, init=False)
+    cursor: reactive[int] = reactive(0, init=False, repaint=False)
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
         super().__init__(id=id)

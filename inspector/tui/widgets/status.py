@@ -15,8 +15,8 @@ from inspector.tui.widgets.panel import Panel
 class Status(Panel):
     """Where the cursor is."""
 
-    outline: reactive[Outline | None] = reactive(None, init=False)
-    step: reactive[int] = reactive(0, init=False)
+    outline: reactive[Outline | None] = reactive(None, init=False, repaint=False)
+    step: reactive[int] = reactive(0, init=False, repaint=False)
 
     def watch_outline(self) -> None:
         """Another run."""

@@ -14,8 +14,8 @@ from inspector.tui.widgets.rows import RowList
 class StepList(RowList):
     """The list; `outline` and `step` come from the screen."""
 
-    outline: reactive[Outline | None] = reactive(None, init=False)
-    step: reactive[int] = reactive(0, init=False)
+    outline: reactive[Outline | None] = reactive(None, init=False, repaint=False)
+    step: reactive[int] = reactive(0, init=False, repaint=False)
 
     @property
     def count(self) -> int:

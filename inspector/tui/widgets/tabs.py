@@ -18,10 +18,10 @@ from inspector.tui.widgets.panel import Panel
 class Tabs(Panel):
     """One row of tabs."""
 
-    outline: reactive[Outline | None] = reactive(None, init=False)
-    step: reactive[int] = reactive(0, init=False)
-    tab: reactive[str] = reactive("merged", init=False)
-    steps: reactive[bool] = reactive(True, init=False)
+    outline: reactive[Outline | None] = reactive(None, init=False, repaint=False)
+    step: reactive[int] = reactive(0, init=False, repaint=False)
+    tab: reactive[str] = reactive("merged", init=False, repaint=False)
+    steps: reactive[bool] = reactive(True, init=False, repaint=False)
     """Whether the step list is a tab of its own, for want of room beside the text."""
 
     def watch_outline(self) -> None:

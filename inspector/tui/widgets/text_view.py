@@ -42,14 +42,16 @@ class TextView(ScrollView, can_focus=True):
         Binding("g,home", "edge(-1)", "Top", show=False, tooltip="The first line", id="text.first"),
         Binding("G,end", "edge(1)", "Bottom", show=False, tooltip="The last line", id="text.last"),
     ]
-    sheet: reactive[Sheet] = reactive(NOTHING, init=False)
-    wrap: reactive[bool] = reactive(True, init=False)
-    needle: reactive[str] = reactive("", init=False)
+    sheet: reactive[Sheet] = reactive(NOTHING, init=False, repaint=False)
+    wrap: reactive[bool] = reactive(True, init=False, repaint=False)
+    needle: reactive[str] = reactive("", init=False, repaint=False)
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
         super().__init__(id=id)
         self._ends: Sequence[int] = ()  # the row behind each line, by line
         self._laid: tuple[object, int] | None = None
+        self._unsized = True
+        self._widest = 0
         self._rows: dict[int, Sequence[Line]] = {}
         self._match: int | None = None
         self._base = Style()
@@ -113,7 +115,7 @@ class TextView(ScrollView, can_focus=True):
 
     def watch_wrap(self) -> None:
         """Lays out again."""
-        top = self._line_at(int(self.scroll_offset.y))
+        top = self._line_at(int(self.scroll_offset.y)) if self._ends else 0
         self._lay()
         self.scroll_to(x=0, y=self._row_of(top) if top < len(self._ends) else 0, animate=False, force=True)
 
@@ -124,33 +126,46 @@ class TextView(ScrollView, can_focus=True):
         self.refresh()
 
     def on_resize(self, event: Resize) -> None:
-        """Wraps to the new width."""
-        width = self.scrollable_content_region.width
-        if self._laid is None or self._laid != (self.wrap, width):
-            top = self._line_at(int(self.scroll_offset.y)) if self._ends else self.sheet.focus
-            first = self._laid is None
+        """Wraps to the new width; the line at the top stays there."""
+        top = self._top
+        if top is None:
             self._lay()
-            if first:
-                self.show_line(self.sheet.focus)
-            elif top < len(self._ends):
-                self.scroll_to(y=self._row_of(top), animate=False, force=True)
+            self.show_line(self.sheet.focus)
+        elif self._laid != self._layout() or self._unsized:
+            self._lay()
+            self.scroll_to(y=self._row_of(min(top, len(self._ends) - 1)) if self._ends else 0, animate=False, force=True)
+
+    @property
+    def _top(self) -> int | None:
+        return self._line_at(int(self.scroll_offset.y)) if self._ends and not self._unsized else None
+
+    def _layout(self) -> tuple[object, int]:
+        return (self.wrap, self.scrollable_content_region.width)
 
     def _lay(self) -> None:
+        """Lays out, and sets the scrolled size."""
+        if self._measured():
+            count = self._ends[-1] if self._ends else 0
+            self.virtual_size = Size(self._widest, count)
+            self._unsized = False
+            self.refresh()
+
+    def _measured(self) -> bool:
+        """Works out which rows each line takes at the present width."""
         width = self.scrollable_content_region.width
         if width <= 0:
-            return
+            return False
         self._rows.clear()
         sheet, measure = self.sheet, paint_of(self.app).measure
-        self._laid = (self.wrap, width)
-        if not self.wrap:
+        self._laid = self._layout()
+        self._widest = width
+        if self.wrap:
+            self._ends = list(accumulate(sheet.height(i, width, measure) for i in range(len(sheet))))
+        else:
             self._ends = range(1, len(sheet) + 1)
             few = len(sheet) <= UNWRAPPED
-            widest = max((width_of(sheet.line(i), measure) for i in range(len(sheet))), default=0) if few else UNWRAPPED
-            self.virtual_size = Size(widest, len(sheet))
-        else:
-            self._ends = list(accumulate(sheet.height(i, width, measure) for i in range(len(sheet))))
-            self.virtual_size = Size(width, self._ends[-1] if self._ends else 0)
-        self.refresh()
+            self._widest = max((width_of(sheet.line(i), measure) for i in range(len(sheet))), default=0) if few else UNWRAPPED
+        return True
 
     def _row_of(self, line: int) -> int:
         return self._ends[line - 1] if line else 0
@@ -163,6 +178,8 @@ class TextView(ScrollView, can_focus=True):
     def render_lines(self, crop: Region) -> list[Strip]:
         """Takes the style once for all rows: it is worked out anew each time it is asked for."""
         self._base = self.rich_style
+        if self._laid is None:
+            self._unsized = self._measured()  # the first frame comes before the first resize
         return super().render_lines(crop)
 
     def render_line(self, y: int) -> Strip:

@@ -19,9 +19,9 @@ ROWS = 3
 class Verdict(Panel):
     """The verdict of the run that is shown."""
 
-    view: reactive[View | None] = reactive(None, init=False)
-    run: reactive[str] = reactive("original", init=False)
-    paths: reactive[tuple[str, ...]] = reactive((), init=False)
+    view: reactive[View | None] = reactive(None, init=False, repaint=False)
+    run: reactive[str] = reactive("original", init=False, repaint=False)
+    paths: reactive[tuple[str, ...]] = reactive((), init=False, repaint=False)
 
     def watch_view(self) -> None:
         """Another run, another verdict."""

@@ -225,8 +225,7 @@ def _usage(counts: dict[str, Any] | None) -> Usage | None:
     if counts is None:
         return None
     prompt, visible, thoughts, cached = (
-        count if isinstance(count := get(counts, name), int) else None
-        for name in _COUNTS
+        count if type(count := get(counts, name)) is int else None for name in _COUNTS
     )
     if prompt is visible is thoughts is cached is None:
         return None

@@ -152,7 +152,7 @@ class Parts:
             if call.values.broken:
                 self._source.find("gemini_generate.partial_args", call.values.broken, call.at)
         call.signature = call.signature or signature
-        call.more = get(sent, "willContinue") is True
+        call.more, call.ended = get(sent, "willContinue") is True, False
         self._open = call if call.more else None
 
     def _continued(self, sent: Mapping[str, Any]) -> _Call | None:

@@ -99,7 +99,7 @@ class Decoder(base.Decoder):
     def _read(self, line: dict[str, Any]) -> None:
         if self._done_at is not None:
             self.find("ollama_chat.after_done", "a line follows the one that says done", self._at(""))
-        if "error" in line:
+        if "error" in line or (self.http_status or 0) >= 400:
             error = read_error(line, self.http_status)
             if error is not None:
                 self.fail(error, self._at("/error"))
@@ -151,8 +151,8 @@ class Decoder(base.Decoder):
     def _done(self, line: dict[str, Any]) -> None:
         self._done_at = self._at("/done")
         counts = [line.get(name) for name in ("prompt_eval_count", "eval_count")]
-        if any(isinstance(count, int) for count in counts):
-            self._usage = Usage(*(count if isinstance(count, int) else None for count in counts))
+        if any(type(count) is int for count in counts):
+            self._usage = Usage(*(count if type(count) is int else None for count in counts))
         reason = line.get("done_reason")
         if reason is not None:
             self.raw = reason if isinstance(reason, str) else json.dumps(reason)

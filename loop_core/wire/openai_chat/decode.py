@@ -64,7 +64,28 @@ class Decoder(Base):
     # -- streams -------------------------------------------------------------------------------------------------
 
     def on_event(self, event: Any, name: str | None, start: int, end: int) -> None:
-        """One chunk."""
+        """One chunk; nearly all hold a piece of one known choice and nothing else."""
+        try:
+            (choice,) = event["choices"]
+            delta = choice["delta"]
+            plain = name is None and choice.get("finish_reason") is None and "error" not in event
+            if plain and not (choice.get(FILTERS) or choice.get("native_finish_reason")):
+                usage = event.get("usage")
+                if usage and type(usage) is dict:
+                    self._usage = usage
+                state = self._states[choice["index"]]
+                text = delta.get("content")
+                if type(text) is str and (len(delta) == 1 or (len(delta) == 2 and "role" in delta)):
+                    if text:
+                        state.text.append(text)
+                    return
+                if delta and state.append(delta):
+                    return
+        except (KeyError, TypeError, ValueError, AttributeError):
+            pass  # some other chunk
+        self._chunk(event, name, start, end)
+
+    def _chunk(self, event: Any, name: str | None, start: int, end: int) -> None:
         choices = event.get("choices")
         usage = event.get("usage")
         if usage and type(usage) is dict:
@@ -82,13 +103,8 @@ class Decoder(Base):
                 state = self._open(choice.get("index"))
             delta = choice.get("delta")
             if delta:
-                text = delta.get("content")
-                if type(text) is str and (len(delta) == 1 or (len(delta) == 2 and "role" in delta)):
-                    if text:
-                        state.text.append(text)
-                elif not state.append(delta):
-                    self._start, self._end = start, end
-                    state.take(delta, ("choices", i, "delta"), self._place, self._verbatim, whole=False)
+                self._start, self._end = start, end
+                state.take(delta, ("choices", i, "delta"), self._place, self._verbatim, whole=False)
             elif choice.get("message"):
                 self._start, self._end = start, end
                 self._message(state, choice["message"], ("choices", i, "message"))
