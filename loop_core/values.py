@@ -187,8 +187,11 @@ class Usage:
 
     @property
     def visible_tokens(self) -> int | None:
-        """Output that was not reasoning: what was left for the answer and its calls (seed 001)."""
-        if self.output_tokens is None:
+        """Output that was not reasoning: what was left for the answer and its calls (seed 001).
+
+        None where the counts are absent, or contradict each other (more reasoning than output, seen in recordings).
+        """
+        if self.output_tokens is None or (self.reasoning_tokens or 0) > self.output_tokens:
             return None
         return self.output_tokens - (self.reasoning_tokens or 0)
 

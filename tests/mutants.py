@@ -86,7 +86,7 @@ ENGINE: tuple[Table, ...] = (
     Table("loop_core.wire.failures", "RETRYABLE_STATUS", "tests/wire/test_failures.py"),
     Table("loop_core.wire.failures", "RETRYABLE_WORDS", "tests/wire/test_failures.py"),
 )
-FORMAT_TABLES = re.compile(r"[A-Z_]*REASONS")
+FORMAT_TABLES = re.compile(r"[A-Z_]*REASONS|BACKGROUND")
 """The tables of a wire format that are found by their names, wherever its package assigns them."""
 SERVERS = Table("loop_core.wire.servers", "SERVERS", "tests/wire/test_profiles.py", names=("SERVERS", "PROFILES"))
 

@@ -60,11 +60,9 @@ class Decoder(base.Decoder):
         """One line. Nearly all of them carry one piece of text, or of thinking, and nothing new besides."""
         try:
             message = event["message"]
-            if not event["done"] and len(event) == 4 and "role" in message and "error" not in event:
-                kind = self._kind
-                text = message[kind]
-                width = len(message)
-                if type(text) is str and (width == 2 or (width == 3 and kind == "thinking" and not message["content"])):
+            if not event["done"] and "role" in message and "error" not in event:
+                text = message[self._kind]
+                if type(text) is str and (len(message) == 2 or self._is_thinking(message)):
                     self._append(text)
                     return
         except (KeyError, TypeError):
@@ -127,6 +125,10 @@ class Decoder(base.Decoder):
             if isinstance(function, dict):
                 self._kind = None
                 self._items.append(self._call(call, function, number))
+
+    def _is_thinking(self, message: dict[str, Any]) -> bool:
+        """Whether a line goes on with thinking and has nothing but an empty text beside it."""
+        return self._kind == "thinking" and len(message) == 3 and message["content"] == ""
 
     def _begin(self, field: str) -> None:
         pieces: list[str] = []
