@@ -195,9 +195,10 @@ def _answer(case: Case, link: Link, position: int) -> Responded:
     exchange = case.loaded.exchanges[link.index]
     judged = case.judged[link.index]
     if position == 0 or link.place not in (Recorded_Place.CONTINUATION, Recorded_Place.REPAIR, Recorded_Place.RESUME):
-        return Responded(exchange.response, judged, link.index, Method.FIRST)
+        return Responded(exchange.response, judged, link.index, Method.FIRST, verdicts=case.verdicts[link.index])
     method, stripped = asked_by(case, link)
-    return Responded(exchange.response, judged, link.index, method, stripped)
+    verdicts = case.verdicts[link.index]
+    return Responded(exchange.response, judged, link.index, method, stripped, verdicts=verdicts)
 
 
 def asked_by(case: Case, link: Link) -> tuple[Method, str]:

@@ -245,8 +245,8 @@ def remarks(response: ChatResponse, stop: StopReason) -> list[Finding]:
                              f"{response.stop_reason.raw!r} is no known stop reason of {response.api}", at))
     usage = response.usage
     if stop.normalized is Stop.MAX_TOKENS and usage and usage.reasoning_tokens and usage.output_tokens:
-        left = usage.visible_tokens or 0
-        if usage.reasoning_tokens * 2 >= usage.output_tokens:
+        left = usage.visible_tokens
+        if left is not None and usage.reasoning_tokens * 2 >= usage.output_tokens:
             found.append(Finding("usage.reasoning", Severity.WARNING,
                                  f"thinking took {usage.reasoning_tokens:,} of {usage.output_tokens:,} output tokens; "
                                  f"{left:,} were left for the answer and its calls"))

@@ -119,18 +119,14 @@ def step(turn: Turn, event: Event) -> tuple[Turn, tuple[Effect, ...]]:
     Raises:
         TransitionError: the event cannot happen in this state.
     """
-    if isinstance(event, Responded):
-        turn = moves.received(turn, event)
     signal = _signal(turn, event)
     row = TRANSITIONS.get((turn.state, signal))
     if row is None:
         raise TransitionError(f"no transition from {turn.state} on {signal}")
-    turn = moves.account(turn, event, signal)
-    if row.terminal is None:
-        return moves.entered(changed(turn, state=row.to, signal=signal))
-    said = moves.notice(turn, signal, row.terminal)
-    ended = changed(turn, state=row.to, signal=signal, outcome=row.to, terminal=row.terminal, notice=said)
-    return moves.entered(ended)
+    change = moves.cost(turn, event, signal)
+    if row.terminal is not None:
+        change |= {"outcome": row.to, "terminal": row.terminal, "notice": moves.notice(turn, signal, row.terminal)}
+    return moves.entered(changed(turn, state=row.to, signal=signal, **change))
 
 
 # -- signals ---------------------------------------------------------------------------------------------------------
@@ -141,6 +137,7 @@ _EVENT_SIGNALS: Mapping[type, Signal] = {
     Cancel: Signal.CANCELLED,
     NotRecorded: Signal.NOT_RECORDED,
 }
+
 
 def _signal(turn: Turn, event: Event) -> Signal:
     if not isinstance(event, Tick):

@@ -1,4 +1,4 @@
-"""What a move of the machine costs, does and says: `received`, `account`, `entered`, `notice`.
+"""What a move of the machine costs, does and says: `cost`, `entered`, `notice`.
 
 Pure functions from a turn to a turn; which move is made is decided in `machine`, by its table.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from loop_core import history
 from loop_core.errors import TransitionError
@@ -67,10 +68,25 @@ def continuable(turn: Turn) -> bool:
 # -- what events and signals change ----------------------------------------------------------------------------------
 
 
-def received(turn: Turn, event: Responded) -> Turn:
-    """The turn with an answer taken in: gated, read as the policy reads it, and added to the segments."""
+Change = dict[str, Any]
+"""Fields of a turn and their new values: a move makes one new turn, not one for each thing that it changes."""
+
+
+def cost(turn: Turn, event: Event, signal: Signal) -> Change:
+    """What this move takes in and spends."""
+    if isinstance(event, Responded):
+        return _received(turn, event)
+    if turn.state is State.EVALUATE_STOP:
+        return _spent_on_response(turn, signal)
+    return _spent_on_tools(turn, event) if isinstance(event, ToolsRun) else {}
+
+
+def _received(turn: Turn, event: Responded) -> Change:
+    """An answer taken in: gated, read as the policy reads it, and added to the segments."""
     response, judged = event.response, event.judged
-    verdicts = admit_all(response.tool_calls, judged, turn.request.tools)
+    verdicts = event.verdicts
+    if verdicts is None:
+        verdicts = admit_all(response.tool_calls, judged, turn.request.tools)
     read = judged.stop if turn.policy.reads is Reads.EFFECTIVE else judged.mapped
     word = turn.policy.reason_map.get(read.normalized, read.normalized)
     sent = turn.sent
@@ -89,22 +105,13 @@ def received(turn: Turn, event: Responded) -> Turn:
     if sent is not None and method is not Method.PREFILL:
         told = (*told, *sent.added)  # what was sent stays sent: the history only grows
     seen = Evaluated(response, judged, verdicts, event.index, word)
-    return changed(turn, evaluated=seen, answers=answers, history=told)
+    return {"evaluated": seen, "answers": answers, "history": told}
 
 
-def account(turn: Turn, event: Event, signal: Signal) -> Turn:
-    """Spends what this move costs."""
-    if turn.state is State.EVALUATE_STOP:
-        return _account_response(turn, signal)
-    if isinstance(event, ToolsRun):
-        return _account_tools(turn, event)
-    return turn
-
-
-def _account_response(turn: Turn, signal: Signal) -> Turn:
+def _spent_on_response(turn: Turn, signal: Signal) -> Change:
     seen = turn.evaluated
     if seen is None:
-        return turn
+        return {}
     spent, sent = turn.spent, turn.sent
     truncated = is_cut(turn)
     continuing = sent is not None and sent.place is Place.CONTINUATION
@@ -125,8 +132,8 @@ def _account_response(turn: Turn, signal: Signal) -> Turn:
     if signal is Signal.TOOL_CALL:
         calls = tuple((v.call.name, v.call.arguments) for v in seen.verdicts)
         repeated = spent.identical + 1 if calls == turn.last_calls else 1
-        return changed(turn, spent=replace(spent, identical=repeated), last_calls=calls)
-    return turn if spent is turn.spent else changed(turn, spent=spent)
+        return {"spent": replace(spent, identical=repeated), "last_calls": calls}
+    return {} if spent is turn.spent else {"spent": spent}
 
 
 def is_cut(turn: Turn) -> bool:
@@ -153,7 +160,7 @@ def _tokens(turn: Turn, truncated: bool) -> tuple[int, int]:
     return (cap, cap) if truncated and cap is not None else (0, 0)
 
 
-def _account_tools(turn: Turn, event: ToolsRun) -> Turn:
+def _spent_on_tools(turn: Turn, event: ToolsRun) -> Change:
     seen = turn.evaluated
     if seen is None:
         raise TransitionError("tool results without a response")
@@ -169,7 +176,7 @@ def _account_tools(turn: Turn, event: ToolsRun) -> Turn:
         tool_steps=turn.spent.tool_steps + 1,
         result_chars=turn.spent.result_chars + sum(len(r.text) for r in event.results),
     )
-    return changed(turn, history=(*turn.history, *messages, *event.steering), spent=spent)
+    return {"history": (*turn.history, *messages, *event.steering), "spent": spent}
 
 
 # -- what a state does when it is entered ----------------------------------------------------------------------------

@@ -95,6 +95,8 @@ class Responded:
     method: Method | None = None
     stripped: str = ""
     echoes: bool | None = None
+    verdicts: tuple[Verdict, ...] | None = None
+    """What the gate said of its calls, where it was asked before (a replay asks once); None: the machine asks."""
 
 
 @dataclass(frozen=True, slots=True)

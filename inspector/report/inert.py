@@ -8,23 +8,24 @@ from __future__ import annotations
 
 import re
 
-_KEPT = "\n\t"
-_CONTROL = {code: chr(0x2400 + code) for code in range(0x20) if chr(code) not in _KEPT}
-_CONTROL[0x7F] = "\u2421"
-_CONTROL[0x0D] = "\u240d"
 _FORMAT = (
-    *range(0x80, 0xA0),  # C1: an 8-bit terminal takes 0x9B for ESC [
-    0x00AD, 0x061C, 0x180E,
-    *range(0x200B, 0x2010),  # zero width, and left-to-right marks
-    *range(0x2028, 0x202F),  # separators, and bidirectional embeddings and overrides
-    *range(0x2060, 0x2070),
-    0xFEFF,
-    *range(0xFFF9, 0xFFFC),
-    *range(0xE0000, 0xE0080),  # tags
-    *range(0xD800, 0xE000),  # lone surrogates cannot be written out
+    "\x80-\x9f"  # C1: an 8-bit terminal takes 0x9B for ESC [
+    "\u00ad\u061c\u180e"
+    "\u200b-\u200f"  # zero width, and left-to-right marks
+    "\u2028-\u202e"  # separators, and bidirectional embeddings and overrides
+    "\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\U000e0000-\U000e007f"  # tags
+    "\ud800-\udfff"  # lone surrogates cannot be written out
 )
-_TABLE = {**_CONTROL, **{code: f"<{code:04X}>" for code in _FORMAT}}
-_ANY = re.compile("[" + "".join(re.escape(chr(code)) for code in _TABLE) + "]")
+_ANY = re.compile(f"[\x00-\x08\x0b-\x1f\x7f{_FORMAT}]")  # ranges, since a class of single characters takes long to compile
+_DELETE, _PICTURES = 0x7F, 0x2400
+
+
+def _mark(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    if code < ord(" "):
+        return chr(_PICTURES + code)
+    return "\u2421" if code == _DELETE else f"<{code:04X}>"
 
 
 def inert(text: str) -> str:
@@ -32,7 +33,7 @@ def inert(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     text = text.replace("\r\n", "\n")
-    return text.translate(_TABLE) if _ANY.search(text) else text
+    return _ANY.sub(_mark, text)
 
 
 def one_line(text: str, width: int | None = None) -> str:

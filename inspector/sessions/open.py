@@ -109,7 +109,7 @@ def _folder(path: str, options: Options) -> Iterator[tuple[Input, list[Exchange]
     else:
         yield (
             _failed(
-                path, f"no session in this folder ({looked} files looked at): {_EXPECTED}", "folder", tuple(skipped)
+                path, f"no session in this folder (files looked at: {looked}): {_EXPECTED}", "folder", tuple(skipped)
             ),
             [],
         )

@@ -20,13 +20,13 @@ _INDEX = re.compile(r"0|[1-9][0-9]*")
 def char_span(text: str, *path: str | int) -> tuple[int, int] | None:
     """First character and end of the value at `path` in `text`; None where there is no such value."""
     try:
-        position = _SPACE.match(text, 0).end()  # type: ignore[union-attr]
+        start, end = _SPACE.match(text, 0).end(), None  # type: ignore[union-attr]
         for key in path:
-            found = _member(text, position, key)
+            found = _member(text, start, key)
             if found is None:
                 return None
-            position = found
-        return position, _SKIP(text, position)[1]
+            start, end = found
+        return start, end or _SKIP(text, start)[1]
     except (ValueError, RecursionError, IndexError):
         return None
 
@@ -82,25 +82,28 @@ def path_of(text: str) -> tuple[str | int, ...]:
     return tuple(int(key) if _INDEX.fullmatch(key) else key for key in keys)
 
 
-def _member(text: str, position: int, key: str | int) -> int | None:
+def _member(text: str, position: int, key: str | int) -> tuple[int, int | None] | None:
+    """Where the member begins, and its end if that was met."""
     opening = text[position]
     if opening == "{":
         key = str(key)
     elif opening != "[" or isinstance(key, str):
         return None
     position = _SPACE.match(text, position + 1).end()  # type: ignore[union-attr]
-    index, last = 0, None
+    index = 0
+    last: tuple[int, int] | None = None
     while text[position] not in "}]":
         name: str | int = index
         if opening == "{":
             name, position = scanstring(text, position + 1, False)
             position = _SPACE.match(text, position).end() + 1  # type: ignore[union-attr]
             position = _SPACE.match(text, position).end()  # type: ignore[union-attr]
+        if name == key and opening == "[":
+            return position, None
+        end = _SKIP(text, position)[1]
         if name == key:
-            last = position  # the last of several equal keys wins, as in every parser
-            if opening == "[":
-                return position
-        position = _SPACE.match(text, _SKIP(text, position)[1]).end()  # type: ignore[union-attr]
+            last = position, end  # the last of several equal keys wins, as in every parser
+        position = _SPACE.match(text, end).end()  # type: ignore[union-attr]
         if text[position] == ",":
             position = _SPACE.match(text, position + 1).end()  # type: ignore[union-attr]
         index += 1

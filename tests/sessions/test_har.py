@@ -214,6 +214,7 @@ def test_a_har_that_is_cut_gives_its_complete_entries_and_the_place_of_the_cut(o
     assert given.responses == 3
     begins = [n for n in range(len(whole)) if whole.startswith('{"time"', n)][3]
     assert f"inside entry 3, which begins at byte {begins} of {third}" in given.error
+    assert "complete entries: 3" in given.error
     assert "cut.har" in given.error
     assert "\n" not in given.error
 

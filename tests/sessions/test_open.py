@@ -311,7 +311,7 @@ def test_a_folder_gives_its_sessions_and_counts_the_rest(tmp_path):
 def test_a_folder_without_sessions_is_one_clear_line(tmp_path):
     (tmp_path / "notes.txt").write_text("my notes")
     (given,) = open_paths([str(tmp_path)]).inputs
-    assert "no session in this folder (1 files looked at)" in given.error
+    assert "no session in this folder (files looked at: 1)" in given.error
     assert len(given.skipped) == 1
 
 

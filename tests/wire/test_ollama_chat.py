@@ -192,9 +192,10 @@ def test_calls_in_the_last_line() -> None:
 
 
 def test_what_follows_the_end() -> None:
-    response = decode(lines(line("Hi"), end("stop"), line("", tool_calls=[CALL])))
-    assert "ollama_chat.after_done" in rules(response)
-    assert [call.closed for call in response.tool_calls] == [False]
+    for more in (line("", tool_calls=[CALL]), line("!")):
+        response = decode(lines(line("Hi"), end("stop"), more))
+        assert "ollama_chat.after_done" in rules(response)
+        assert not any(call.closed for call in response.tool_calls)
 
 
 def test_a_call_between_texts_is_never_taken_for_text() -> None:

@@ -162,7 +162,7 @@ def _rescue(data: bytes, why: str, reading: Reading) -> list[Any]:
             break
         entries.append(entry)
     begins = len(text[:position].encode("utf-8", "replace"))
-    read = f"the {len(entries)} complete entries before it were read" if entries else "no entry before it is complete"
+    read = f"what stands before it was read (complete entries: {len(entries)})"
     if text.startswith("]", position):
         reading.error = f"broken after its last entry (byte {begins}): expected the end of the HAR; {read}"
     else:

@@ -11,7 +11,7 @@ from typing import ClassVar
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, Vertical
+from textual.containers import Container, Horizontal
 from textual.reactive import reactive
 from textual.screen import Screen
 
@@ -107,14 +107,12 @@ class SessionScreen(Screen[None]):
         yield verdict
         with Horizontal(id="body"):
             yield StepList(id="steps").data_bind(SessionScreen.outline, SessionScreen.step)
-            with Vertical(id="middle"):
+            with Container(id="middle"):
                 yield Tabs(id="tabs").data_bind(
                     SessionScreen.outline, SessionScreen.step, tab=SessionScreen.open_tab, steps=SessionScreen.narrow)
-                with Horizontal(id="panes"):
-                    yield TextView(id="text").data_bind(SessionScreen.sheet)
-                    with Vertical(id="side"):
-                        yield MachinePanel(id="machine").data_bind(SessionScreen.outline, SessionScreen.step)
-                        yield SpentPanel(id="spent").data_bind(SessionScreen.outline, SessionScreen.step)
+                yield TextView(id="text").data_bind(SessionScreen.sheet)
+                yield MachinePanel(id="machine").data_bind(SessionScreen.outline, SessionScreen.step)
+                yield SpentPanel(id="spent").data_bind(SessionScreen.outline, SessionScreen.step)
         yield Status(id="status").data_bind(SessionScreen.outline, SessionScreen.step)
         yield KeyBar(id="keys").data_bind(SessionScreen.note)
 

@@ -151,7 +151,7 @@ class Decoder(base.Decoder):
         return ToolCall(identity, name if isinstance(name, str) else "", arguments, form=form, at=at)
 
     def _done(self, line: dict[str, Any]) -> None:
-        self._done_at = self._at("/done")
+        self._done_at, self._kind = self._at("/done"), None
         counts = [line.get(name) for name in ("prompt_eval_count", "eval_count")]
         if any(type(count) is int for count in counts):
             self._usage = Usage(*(count if type(count) is int else None for count in counts))
