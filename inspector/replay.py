@@ -18,7 +18,7 @@ from loop_core.gate import Verdict, admit_all
 from loop_core.history import Ability
 from loop_core.limits import Limits
 from loop_core.loop import Plan, steps
-from loop_core.policy import STRICT, Policy
+from loop_core.policy import STRICT, Policy, Signal
 from loop_core.seam import Method
 from loop_core.sources import Recorded
 from loop_core.trace import Fidelity, Step, Trace
@@ -159,8 +159,7 @@ def replay(case: Case, settings: Settings | None = None) -> Replay:
 
 def _used(ran: Sequence[Step]) -> int:
     """How many recorded answers a run consumed."""
-    return sum(1 for step in ran if step.turn.signal is not None and step.turn.signal.value == "provider_response"
-               and step.came_from is not None)
+    return sum([step.turn.signal is Signal.PROVIDER_RESPONSE for step in ran])
 
 
 def _run(case: Case, record: TurnRecord, links: Sequence[Link], settings: Settings, number: int) -> list[Step]:
@@ -175,10 +174,13 @@ def _run(case: Case, record: TurnRecord, links: Sequence[Link], settings: Settin
     return list(steps(record.id, request, _source(case, links), plan))
 
 
+_NONE_YET = dict.fromkeys(Place, 0)
+
+
 def _source(case: Case, links: Sequence[Link]) -> Recorded:
     answers: list[tuple[Place, int, Responded]] = []
     results: dict[int, tuple[ToolResultPart, ...]] = {}
-    counts = dict.fromkeys(Place, 0)
+    counts = dict(_NONE_YET)
     for position, link in enumerate(links):
         place = PLACES.get(link.place) if position else Place.REQUEST
         if place is None:

@@ -20,6 +20,8 @@ from loop_core.values import Stop
 class Signal(StrEnum):
     """What moves the machine from one state to the next."""
 
+    __hash__ = str.__hash__  # these are keys of hot tables, and Enum's own hash is a Python function
+
     PROVIDER_RESPONSE = "provider_response"
     END_TURN = "EndTurn"
     TOOL_CALL = "ToolCall"

@@ -15,6 +15,8 @@ from typing import Any
 class Stop(StrEnum):
     """Why a response stopped, in one vocabulary (seed 000's seven words, and four that the field needs)."""
 
+    __hash__ = str.__hash__  # these are keys of hot tables, and Enum's own hash is a Python function
+
     END_TURN = "end_turn"
     """The model is done, or wrote a stop sequence."""
     TOOL_CALL = "tool_call"

@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import argparse
 import ast
+import atexit
 import gc
 import os
 import pickle
 import re
+import shutil
 import signal
 import sys
 import tempfile
@@ -330,7 +332,8 @@ def prepare() -> None:
     sys.path[:] = [str(ROOT), *(entry for entry in sys.path if Path(entry or ".").resolve() != ROOT / "tests")]
     os.environ["LOOP_INSPECTOR_CORPUS"] = str(ROOT / "no-recorded-traffic")
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
-    os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = tempfile.mkdtemp(prefix="mutants-hypothesis-")
+    storage = os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = tempfile.mkdtemp(prefix="mutants-hypothesis-")
+    atexit.register(shutil.rmtree, storage, ignore_errors=True)
     import _hypothesis_pytestplugin  # noqa: F401 - imported once here, not once a row
     import hypothesis.strategies  # noqa: F401
     import jsonschema_rs  # noqa: F401

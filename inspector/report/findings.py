@@ -76,7 +76,7 @@ def _of_response(case: Case, link: Link, turn: str, unknown: set[tuple[str, str,
 
 def _ran(case: Case, link: Link, following: Link, turn: str) -> Iterable[Noted]:
     """Whether the recorded agent ran a held call: the next request answers it with a result that is no error."""
-    if following.place is not Place.TOOL_RESULT:
+    if following.place not in (Place.TOOL_RESULT, Place.REPAIR):
         return
     results = results_in(case.loaded.exchanges[following.index])
     for position, verdict in enumerate(held(case.verdicts[link.index])):

@@ -17,7 +17,7 @@ _FORMAT = (
     "\U000e0000-\U000e007f"  # tags
     "\ud800-\udfff"  # lone surrogates cannot be written out
 )
-_ANY = re.compile(f"[\x00-\x08\x0b-\x1f\x7f{_FORMAT}]")  # ranges, since a class of single characters takes long to compile
+_ANY = re.compile(f"[\x00-\x08\x0b-\x1f\x7f{_FORMAT}]")  # ranges: a class of single characters takes long to compile
 _DELETE, _PICTURES = 0x7F, 0x2400
 
 

@@ -1,4 +1,4 @@
-"""The app: which screen is seen, the theme, and the keys that work everywhere. `run` is the entry for the command line."""
+"""The app: which screen is seen, the theme, the keys that work everywhere. `run` is the entry for the command line."""
 
 from __future__ import annotations
 
@@ -192,7 +192,8 @@ class LoopInspector(App[int]):
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         """What the palette offers beside the keys."""
         yield SystemCommand("Choose a theme", "All themes, tried while you look", self.action_change_theme)
-        yield SystemCommand("Save a picture of the screen", "As SVG", lambda: self.set_timer(0.1, self.deliver_screenshot))
+        picture = "Save a picture of the screen"
+        yield SystemCommand(picture, "As SVG", lambda: self.set_timer(0.1, self.deliver_screenshot))
 
 
 def _light_terminal() -> bool:

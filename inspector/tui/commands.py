@@ -1,4 +1,4 @@
-"""The command palette: every key of the screen by its description. Derived from the bindings, so that it cannot drift."""
+"""The command palette: every key of the screen by its description, derived from the bindings so it cannot drift."""
 
 from __future__ import annotations
 

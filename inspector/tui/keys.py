@@ -9,7 +9,7 @@ from textual.screen import Screen
 
 NAMES: Mapping[str, str] = {
     "space": "space", "backspace": "⌫", "enter": "enter", "escape": "esc", "pagedown": "PgDn", "pageup": "PgUp",
-    "home": "Home", "end": "End", "down": "↓", "up": "↑", "left": "←", "right": "→", "tab": "tab", "shift+tab": "shift+tab",
+    "home": "Home", "end": "End", "down": "↓", "up": "↑", "left": "←", "right": "→",
     "colon": ":", "slash": "/", "question_mark": "?", "left_square_bracket": "[", "right_square_bracket": "]",
     "left_curly_bracket": "{", "right_curly_bracket": "}", "f1": "F1",
 }

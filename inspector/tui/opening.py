@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from inspector.branch import Branch
+from inspector.pause import without_collector
 from inspector.replay import Case, Settings, open_case, replay
 from inspector.report.facts import View, view
 from inspector.report.lines.outline import Outline
@@ -59,6 +60,7 @@ class Reading:
     policy: str = "strict"
 
 
+@without_collector
 def load(paths: Sequence[str], reading: Reading) -> Opened:
     """Reads, judges and runs.
 
@@ -70,6 +72,7 @@ def load(paths: Sequence[str], reading: Reading) -> Opened:
     return opened(open_case(loaded), paths, reading.policy)
 
 
+@without_collector
 def opened(case: Case, paths: Sequence[str], policy: str = "strict") -> Opened:
     """A case as the screens want it."""
     return Opened(tuple(paths), case, run_of("original", view(replay(case, Settings(policy=named(policy))))))

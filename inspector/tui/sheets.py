@@ -87,6 +87,11 @@ def _response(asked: Asked) -> int | None:
     return asked.outline.view.steps[asked.step].response
 
 
+def _before(asked: Asked) -> int | None:
+    """The step, where no response has come yet."""
+    return asked.step if _response(asked) is None else None
+
+
 def _merged(asked: Asked) -> Sheet:
     return merged(asked.outline.view, _block(asked), _response(asked))
 
@@ -142,8 +147,8 @@ def _machine(asked: Asked) -> Sheet:
 
 _MAKERS: Mapping[str, tuple[Callable[[Asked], Sheet], Callable[[Asked], Key]]] = {
     "merged": (_merged, lambda asked: (_block(asked),)),
-    "response": (_of_response, lambda asked: (_response(asked), asked.step if _response(asked) is None else None)),
-    "wire": (_wire, lambda asked: (_response(asked), asked.wire_mode, asked.step if _response(asked) is None else None)),
+    "response": (_of_response, lambda asked: (_response(asked), _before(asked))),
+    "wire": (_wire, lambda asked: (_response(asked), _before(asked), asked.wire_mode)),
     "calls": (_calls, lambda asked: (_block(asked), _response(asked))),
     "diff": (_diff, lambda asked: (asked.against, asked.step if asked.against == "step" else None)),
     "events": (_events, lambda asked: (_block(asked), asked.step)),

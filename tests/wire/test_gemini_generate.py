@@ -495,20 +495,20 @@ def test_a_string_that_waits_for_more_keeps_the_call_open() -> None:
 
 
 def test_streamed_calls_one_after_another() -> None:
-    """As Vertex AI sent them on 2026-04-02: each ends with an empty functionCall."""
+    """As Vertex AI sends them: each ends with an empty functionCall."""
     done = body(call_part(None))
-    first, second = (body(call_part(True, piece("$.location", city))) for city in ("Boston", "San Francisco"))
+    first, second = (body(call_part(True, piece("$.location", city))) for city in ("Oslo", "Lima"))
     close = body(call_part(True, piece("$.location", "", more=False)))
-    begin = body({**call_part(name="getWeather"), "thoughtSignature": "s"})
+    begin = body({**call_part(name="weather"), "thoughtSignature": "s"})
     response = decode(sse(begin, first, close, done, begin, second, close, body(call_part(None), reason="STOP")))
     assert [(c.arguments, c.closed, c.signature) for c in response.tool_calls] == [
-        ('{"location":"Boston"}', True, "s"), ('{"location":"San Francisco"}', True, "s")
+        ('{"location":"Oslo"}', True, "s"), ('{"location":"Lima"}', True, "s")
     ]
     late = decode(sse(begin, first, body(reason="STOP"), close, done))
-    assert [(c.arguments, c.closed) for c in late.tool_calls] == [('{"location":"Boston"}', False)]
+    assert [(c.arguments, c.closed) for c in late.tool_calls] == [('{"location":"Oslo"}', False)]
     unfinished = decode(sse(begin, first, begin, second, close, body(call_part(None), reason="STOP")))
     assert [(c.arguments, c.closed) for c in unfinished.tool_calls] == [
-        ('{"location":"Boston', False), ('{"location":"San Francisco"}', True)
+        ('{"location":"Oslo', False), ('{"location":"Lima"}', True)
     ]
     assert "gemini_generate.unfinished_call" in rules(unfinished)
 

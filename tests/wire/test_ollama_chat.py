@@ -39,7 +39,7 @@ def line(content: str | None = "", done: bool = False, **more: Any) -> dict[str,
     message = {name: more.pop(name) for name in ("thinking", "tool_calls") if name in more}
     if content is not None:
         message["content"] = content
-    return {"model": "qwen3:4b", "created_at": "2026-08-17T15:57:12.772341Z",
+    return {"model": "tiny:1b", "created_at": "2026-01-02T03:04:05.678901Z",
             "message": {"role": "assistant", **message}, "done": done, **more}
 
 
@@ -129,7 +129,7 @@ def test_a_stream() -> None:
     ]
     (call,) = response.tool_calls
     assert call == ToolCall(None, "f", '{"a": 1}', True, form=ArgsForm.OBJECT, at=call.at)
-    assert (response.model, response.id, response.streaming) == ("qwen3:4b", None, True)
+    assert (response.model, response.id, response.streaming) == ("tiny:1b", None, True)
     assert response.usage == Usage(7, 3)
     (evidence,) = response.stop_reason.evidence
     assert evidence.at is not None
@@ -412,13 +412,13 @@ def test_the_official_sdk_reads_what_is_encoded(streamed: bool) -> None:
             for call in chunk.message.tool_calls or []] == [("f", {"a": 1})]
     last = chunks[-1]
     assert (last.done, last.done_reason, last.prompt_eval_count, last.eval_count) == (True, "length", 7, 3)
-    assert last.model == "qwen3:4b"
+    assert last.model == "tiny:1b"
 
 
 # -- requests --------------------------------------------------------------------------------------------------------
 
 REQUEST = {
-    "model": "qwen3:4b",
+    "model": "tiny:1b",
     "messages": [
         {"role": "system", "content": "Be brief."},
         {"role": "user", "content": "Weather?", "images": ["AA=="]},
@@ -444,7 +444,7 @@ def test_read_request() -> None:
     assert [(t.name, t.description, t.schema, t.dialect) for t in request.tools] == [
         ("w", "d", {"type": "object"}, "json_schema")
     ]
-    assert (request.model, request.max_tokens, request.stream, request.tool_choice) == ("qwen3:4b", 64, False, None)
+    assert (request.model, request.max_tokens, request.stream, request.tool_choice) == ("tiny:1b", 64, False, None)
 
 
 @pytest.mark.parametrize(("change", "field", "value"), [

@@ -209,9 +209,11 @@ def run_line(name: str, view: View, asked: TurnFacts | None, made: Branch | None
     if turn is None:
         return (mark, title)
     where = "" if made is None else "the same" if made.difference is None else f"parts at step {made.difference + 1}"
+    count = segments(turn)
     number = Span(f"turn {view.number(turn)} ", Role.DIM)
     return (mark, title, Span("  "), number, *joined([
         (Span(ending(turn), ending_role(turn)),), (Span(fidelity(view, turn)),),
-        (Span(f"{segments(turn)} segment{'s' if segments(turn) != 1 else ''}", Role.DIM),), (Span(f"{turn.ended.spent.tokens:,} tokens", Role.DIM),),
+        (Span(f"{count} segment{'s' if count != 1 else ''}", Role.DIM),),
+        (Span(f"{turn.ended.spent.tokens:,} tokens", Role.DIM),),
         *([(Span(where, Role.DIM),)] if where else []),
     ]))

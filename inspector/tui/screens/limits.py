@@ -34,8 +34,8 @@ class LimitsForm(ModalScreen[dict[str, str] | None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "leave", tooltip="Leave without running", id="form.leave"),
-        Binding("up,shift+tab", "field(-1)", "Field before", show=False, priority=True, tooltip="The field before", id="form.up"),
-        Binding("down,tab", "field(1)", "Next field", show=False, priority=True, tooltip="The next field", id="form.down"),
+        Binding("up,shift+tab", "field(-1)", "Field before", priority=True, tooltip="The field before", id="form.up"),
+        Binding("down,tab", "field(1)", "Next field", priority=True, tooltip="The next field", id="form.down"),
     ]
 
     def __init__(self, runs: Sequence[Run], current: int, step: int) -> None:
@@ -50,7 +50,8 @@ class LimitsForm(ModalScreen[dict[str, str] | None]):
             for name in FIELDS:
                 yield note(f"{name}{' of the first request' if name == INITIAL else ''}", Role.STRONG)
                 with Horizontal(classes="field"):
-                    field = Input(value_of(self._turn, name), placeholder=default_of(self._turn, name), compact=True, id=name)
+                    hint = default_of(self._turn, name)
+                    field = Input(value_of(self._turn, name), placeholder=hint, compact=True, id=name)
                     field.cursor_blink = False
                     yield field
                     yield note(about(self._turn, name), id=f"note-{name}")

@@ -1,4 +1,4 @@
-"""The session screen: steps at the left, one question in the middle, the machine at the right; one pane where it is narrow.
+"""The session screen: the steps, one question about them, the machine; one pane at a time where it is narrow.
 
 Owns which step, tab and run are looked at. Widgets get these by reactives and answer by messages.
 """
@@ -30,7 +30,7 @@ from inspector.tui.widgets.tabs import Tabs
 from inspector.tui.widgets.text_view import NOTHING, TextView
 from inspector.tui.widgets.verdict import Verdict
 
-NARROW, WIDE, ROOMY = 100, 120, 140
+NARROW, WIDE, ROOMY = 110, 120, 140
 COPIED = 1_000_000
 """Characters that are copied at most."""
 
@@ -38,7 +38,7 @@ COPIED = 1_000_000
 class SessionScreen(Screen[None]):
     """One session under any number of runs."""
 
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (NARROW, "-medium"), (WIDE, "-wide"), (ROOMY, "-roomy")]  # noqa: RUF012 - Textual's own
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (NARROW, "-medium"), (WIDE, "-wide"), (ROOMY, "-roomy")]  # noqa: RUF012
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "step(1)", "step", tooltip="The next step", id="step.forward"),
         Binding("backspace", "step(-1)", "back", tooltip="The step before", id="step.back"),
@@ -46,12 +46,14 @@ class SessionScreen(Screen[None]):
         Binding("e", "limits", "limits", tooltip="Edit the limits and run again", id="limits"),
         Binding("/", "search", "search", tooltip="Search in this view", id="search"),
         Binding("b", "run(1)", "runs", tooltip="The next run: the original and its branches", id="run.next"),
-        Binding("v", "mode", "view", tooltip="Another form of this view: events, raw, hex, request; step or run", id="mode"),
+        Binding("v", "mode", "view", id="mode",
+                tooltip="Another form of this view: events, raw, hex, request; step or run"),
         Binding("y", "copy", "copy", tooltip="Copy what this view shows", id="copy"),
         Binding("{", "event(-1)", "Event before", show=False, id="event.previous",
                 tooltip="The cut, held call, limit or end in trouble before"),
         Binding("]", "turn(1)", "turn", tooltip="The first step of the next turn", id="turn.next"),
-        Binding("[", "turn(-1)", "Turn before", show=False, tooltip="The first step of the turn before", id="turn.previous"),
+        Binding("[", "turn(-1)", "Turn before", show=False, id="turn.previous",
+                tooltip="The first step of this turn, or of the one before"),
         Binding(":", "jump", "go to", tooltip="Go to a step by its number", id="jump"),
         Binding("n", "again(1)", "match", tooltip="The next match of the search", id="search.next"),
         Binding("N", "again(-1)", "Match before", show=False, tooltip="The match before", id="search.previous"),
@@ -197,7 +199,8 @@ class SessionScreen(Screen[None]):
         """Steps forward or back."""
         last = len(self.run.view.steps) - 1
         target = self.step + by
-        self._go(target if 0 <= target <= last else None, "this is the last step" if by > 0 else "this is the first step")
+        edge = "this is the last step" if by > 0 else "this is the first step"
+        self._go(target if 0 <= target <= last else None, edge)
 
     def action_event(self, by: int) -> None:
         """Goes to the next or previous event worth stopping at."""
@@ -208,7 +211,8 @@ class SessionScreen(Screen[None]):
     def action_turn(self, by: int) -> None:
         """Goes to another turn."""
         assert self.outline is not None  # noqa: S101 - set in __init__
-        self._go(self.outline.turn_start(self.step, by), "this is the last turn" if by > 0 else "this is the first turn")
+        edge = "this is the last turn" if by > 0 else "this is the first turn"
+        self._go(self.outline.turn_start(self.step, by), edge)
 
     def action_jump(self) -> None:
         """Asks for a step's number."""
@@ -321,7 +325,9 @@ class SessionScreen(Screen[None]):
 
     def _copy(self, text: str) -> None:
         self.app.copy_to_clipboard(text[:COPIED])
-        size = f"{len(text):,} characters" if len(text) <= COPIED else f"the first {COPIED:,} of {len(text):,} characters"
+        size = f"{len(text):,} characters"
+        if len(text) > COPIED:
+            size = f"the first {COPIED:,} of {size}"
         shown = f": {text}" if len(text) <= 60 and "\n" not in text else ""
         self.note = f"copied {size}, if the terminal allows it (OSC 52){shown}"
 
@@ -360,8 +366,10 @@ class SessionScreen(Screen[None]):
         turn = whatif.turn_of(made)
         if turn is not None:
             self.step = turn.run.decided
-        self.note = f"run {made.name}: " + ("nothing differs" if turn is None else f"turn {made.view.number(turn)} ends in "
-                                            f"{whatif.ending(turn)} · b goes between runs")
+            said = f"turn {made.view.number(turn)} ends in {whatif.ending(turn)} · b goes between runs"
+        else:
+            said = "nothing differs"
+        self.note = f"run {made.name}: {said}"
 
     def action_run(self, by: int) -> None:
         """Shows another run."""

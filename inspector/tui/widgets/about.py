@@ -26,7 +26,8 @@ class About(Panel):
         choice = self.choice
         if choice is None:
             return ()
-        named = (("story", choice.story), ("provenance", choice.provenance), ("ends in", choice.end_state), ("path", choice.path))
+        named = (("story", choice.story), ("from", choice.provenance), ("ends in", choice.end_state),
+                 ("path", choice.path))
         measure = paint_of(self.app).measure
         rows = [row for name, text in named if text for row in wrapped(field(name, said(text)), width, measure)]
         return [EMPTY, *rows]

@@ -40,7 +40,8 @@ class MachinePanel(Panel):
         steps = self.outline.view.steps
         step, block = steps[self.step], self.outline.block_of(self.step)
         following = steps[self.step + 1] if self.step + 1 < block.end else None
-        return [(Span("MACHINE", Role.TITLE),), *machine.panel(step, self._visited(block)), EMPTY, *machine.moves(step, following)]
+        drawing = machine.panel(step, self._visited(block))
+        return [(Span("MACHINE", Role.TITLE),), *drawing, EMPTY, *machine.moves(step, following)]
 
     def _visited(self, block: Block) -> Counter[State]:
         """How often each state was entered; one step further costs one addition."""

@@ -35,8 +35,10 @@ class TextView(ScrollView, can_focus=True):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("j,down", "lines(1)", "Down", show=False, tooltip="A line down", id="text.down"),
         Binding("k,up", "lines(-1)", "Up", show=False, tooltip="A line up", id="text.up"),
-        Binding("h,left", "columns(-8)", "Left", show=False, tooltip="Left, where lines are not wrapped", id="text.left"),
-        Binding("l,right", "columns(8)", "Right", show=False, tooltip="Right, where lines are not wrapped", id="text.right"),
+        Binding("h,left", "columns(-8)", "Left", show=False, id="text.left",
+                tooltip="Left, where lines are not wrapped"),
+        Binding("l,right", "columns(8)", "Right", show=False, id="text.right",
+                tooltip="Right, where lines are not wrapped"),
         Binding("pagedown", "page(1)", "Page down", show=False, tooltip="A page down", id="text.page-down"),
         Binding("pageup", "page(-1)", "Page up", show=False, tooltip="A page up", id="text.page-up"),
         Binding("g,home", "edge(-1)", "Top", show=False, tooltip="The first line", id="text.first"),
@@ -133,7 +135,8 @@ class TextView(ScrollView, can_focus=True):
             self.show_line(self.sheet.focus)
         elif self._laid != self._layout() or self._unsized:
             self._lay()
-            self.scroll_to(y=self._row_of(min(top, len(self._ends) - 1)) if self._ends else 0, animate=False, force=True)
+            row = self._row_of(min(top, len(self._ends) - 1)) if self._ends else 0
+            self.scroll_to(y=row, animate=False, force=True)
 
     @property
     def _top(self) -> int | None:
@@ -164,7 +167,8 @@ class TextView(ScrollView, can_focus=True):
         else:
             self._ends = range(1, len(sheet) + 1)
             few = len(sheet) <= UNWRAPPED
-            self._widest = max((width_of(sheet.line(i), measure) for i in range(len(sheet))), default=0) if few else UNWRAPPED
+            widths = (width_of(sheet.line(i), measure) for i in range(len(sheet)))
+            self._widest = max(widths, default=0) if few else UNWRAPPED
         return True
 
     def _row_of(self, line: int) -> int:

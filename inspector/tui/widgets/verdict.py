@@ -8,7 +8,7 @@ from textual.reactive import reactive
 
 from inspector.report.facts import View
 from inspector.report.lines import header
-from inspector.report.lines.spans import Line, joined, spread, width_of, wrapped
+from inspector.report.lines.spans import Line, Span, joined, spread, width_of, wrapped
 from inspector.tui.paint import paint_of
 from inspector.tui.widgets.panel import Panel
 
@@ -38,7 +38,8 @@ class Verdict(Panel):
         measure = paint_of(self.app).measure
         rows = wrapped(header.verdict(self.view), width, measure)
         if len(rows) > ROWS - 1:
-            rows = [*rows[: ROWS - 2], tuple(span for row in rows[ROWS - 2 :] for span in row)]
+            rest = [span for row in rows[ROWS - 2 :] for span in (*row, Span(" "))]
+            rows = [*rows[: ROWS - 2], tuple(rest)]
         source, counts = header.source(self.paths, self.view, self.run), header.counts(self.view)
         if width_of(source, measure) + width_of(counts, measure) + 2 <= width:
             last = spread(counts, source, width, measure)

@@ -61,9 +61,9 @@ class Decoder(base.Decoder):
         try:
             message = event["message"]
             if not event["done"] and "role" in message and "error" not in event:
-                text = message[self._kind]
-                if type(text) is str and (len(message) == 2 or self._is_thinking(message)):
-                    self._append(text)
+                piece = message[self._kind]
+                if len(message) == 2 or self._is_thinking(message):
+                    self._append(piece)
                     return
         except (KeyError, TypeError):
             pass
@@ -164,7 +164,11 @@ class Decoder(base.Decoder):
     def _part(self, item: _Run | ToolCall, number: int) -> ResponsePart:
         if isinstance(item, ToolCall):
             return replace(item, closed=True) if number < self._ended else item
-        return item[0]("".join(item[1]))
+        kind, pieces = item
+        try:
+            return kind("".join(pieces))
+        except TypeError:  # a piece that is no text: looking at each of them would cost all streams
+            return kind("".join(piece for piece in pieces if isinstance(piece, str)))
 
     def _at(self, pointer: str) -> At:
         return At(Part.BODY, *self._span, pointer)
