@@ -248,7 +248,9 @@ def _enter_repair(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
     said = history.assistant(seen.response, (), turn.tail) if seen else None
     added = (*((said,) if said else ()), history.repair(verdicts, turn.ability.system_hint))
     names = {v.call.name for v in verdicts if v.call.name}
-    choice = f"tool:{names.pop()}" if len(names) == 1 else "any"
+    choice: str | None = f"tool:{names.pop()}" if len(names) == 1 else "any"
+    if not turn.request.tools:
+        choice = None  # a choice among tools that are not declared would be refused
     cap = turn.sent.max_tokens if turn.sent else None
     send = Send(Place.REPAIR, spent.repairs, Method.REPAIR, added, cap, tool_choice=choice)
     return changed(turn, spent=spent, sent=send, repairing=True, broken=verdicts), (send,)

@@ -108,13 +108,18 @@ def _budget(look: Look) -> str:
 
 def _cut_call(look: Look) -> str:
     index, verdict = look.held[-1]
-    size = len((verdict.call.arguments or "").encode())
+    size = len((verdict.call.arguments or "").encode("utf-8", "replace"))
     name = verdict.call.name or "a call"
     exchange = look.replay.case.loaded.exchanges[index]
     shape = parse(verdict.call.arguments).shape.value
     end = f"at byte {size:,} of its arguments" if shape == "cut" else f"with {shape} arguments"
     verb = "cut" if shape in ("cut", "empty", "absent") else "sent"
     return f"{exchange.api} {verb} {name} {end} ({_budget(look)})"
+
+
+def _held_call(look: Look) -> str:
+    _, verdict = look.held[-1]
+    return f"its call {verdict.call.name or 'without a name'} is held: {verdict.why}"
 
 
 def _raise(look: Look) -> str:
@@ -203,6 +208,10 @@ ROWS: tuple[Row, ...] = (
         lambda look: look.word is Stop.CANCELLED,
         lambda look: f"{_who(look)} was cancelled",
         lambda look: "nothing to change"),
+    Row("CALL NOT RUN", "▣", "#", Severity.ERROR,
+        lambda look: any(index == look.turn.record.links[-1].index for index, _ in look.held),
+        lambda look: f"{_who(look)} ended with {_budget(look)}; {_held_call(look)}",
+        lambda look: "look at the call: nothing may run it as it is"),
     Row("CUT, COMPLETED", "✓", "+", Severity.INFO,
         lambda look: look.repaired and any(
             look.replay.case.judged[link.index].stop.normalized is Stop.MAX_TOKENS for link in look.turn.record.links),

@@ -56,7 +56,24 @@ def wire(api: str) -> WireFormat:
     """
     if api not in FORMATS:
         raise CallerError(f"unknown API {api!r}; expected one of {', '.join(FORMATS)}")
-    return cast(WireFormat, import_module(FORMATS[api]))
+    return cast("WireFormat", import_module(FORMATS[api]))
+
+
+def decoder(
+    api: str,
+    *,
+    http_status: int | None = None,
+    headers: Sequence[tuple[str, str]] = (),
+    n: int = 1,
+    background: bool = False,
+    words: Mapping[str, Mapped] | None = None,
+) -> Decoder:
+    """A decoder of one response: `feed` it bytes as they come, `close` it for the `ChatResponse`.
+
+    Raises:
+        CallerError: there is no such API.
+    """
+    return wire(api).Decoder(http_status=http_status, headers=headers, n=n, background=background, words=words)
 
 
 def decode(
@@ -76,7 +93,7 @@ def decode(
         CallerError: there is no such API.
         DecodeError: the bytes are no body of it.
     """
-    decoder = wire(api).Decoder(http_status=http_status, headers=headers, n=n, background=background, words=words)
+    reading = decoder(api, http_status=http_status, headers=headers, n=n, background=background, words=words)
     for data in (chunks,) if isinstance(chunks, bytes) else chunks:
-        decoder.feed(data)
-    return decoder.close(end)
+        reading.feed(data)
+    return reading.close(end)

@@ -33,9 +33,7 @@ from loop_core.values import (
     TransportEnd,
 )
 from loop_core.wire.failures import classify, read_error
-from loop_core.wire.json_array import JSONArray
 from loop_core.wire.jsonslice import byte_span, path_of
-from loop_core.wire.ndjson import NDJSON
 from loop_core.wire.quota import read_quota
 from loop_core.wire.sse import SSE, Frame
 
@@ -51,9 +49,11 @@ class Mapped(NamedTuple):
 class Framing(Protocol):
     """Bytes in, complete frames out."""
 
-    def feed(self, data: bytes) -> list[Frame]: ...
+    def feed(self, data: bytes) -> list[Frame]:
+        """The frames that these bytes complete."""
 
-    def flush(self) -> list[Frame]: ...
+    def flush(self) -> list[Frame]:
+        """What is left at the end."""
 
 
 class Whole:
@@ -296,20 +296,21 @@ class Decoder:
     def _body(self, payload: bytes, start: int, end: int) -> None:
         self._whole = payload
         failed = self.http_status is not None and self.http_status >= 400
+        whole = At(Part.BODY, start, end)
         try:
             body = from_json(payload.lstrip(b"\xef\xbb\xbf"))
         except ValueError as why:
             try:
                 body = json.loads(payload.decode("utf-8", "replace").lstrip("\ufeff"), strict=False)
-                self.find("body.lenient", "the body holds invalid UTF-8 or control characters", At(Part.BODY, start, end))
+                self.find("body.lenient", "the body holds invalid UTF-8 or control characters", whole)
             except (ValueError, RecursionError):
                 if failed:
                     text = payload.decode("utf-8", "replace").strip()
                     told = read_error(text[:2000], self.http_status) or ProviderError(text[:2000])
-                    self.fail(told, At(Part.BODY, start, end))
+                    self.fail(told, whole)
                     return
                 self.cut = True
-                self.find("body.cut", f"the body is no complete JSON value ({str(why)[:120]})", At(Part.BODY, start, end))
+                self.find("body.cut", f"the body is no complete JSON value ({str(why)[:120]})", whole)
                 return
         error = read_error(body, self.http_status)
         if error is not None:
@@ -318,7 +319,8 @@ class Decoder:
             try:
                 self.on_body(body)
             except (TypeError, AttributeError, KeyError, IndexError, ValueError, RecursionError) as why:
-                self.find("body.shape", f"the body has an unexpected shape ({type(why).__name__})", At(Part.BODY, start, end))
+                at = At(Part.BODY, start, end)
+                self.find("body.shape", f"the body has an unexpected shape ({type(why).__name__})", at)
         elif error is None:
             self.find("body.no_object", "the body is no JSON object", At(Part.BODY, start, end))
 

@@ -42,7 +42,7 @@ def _part(part: ResponsePart, loses: Collection[str]) -> dict[str, Any] | None:
     if type(part) is TextPart:
         return {"kind": "text", "text": part.text} if part.text else None
     if type(part) is ReasoningPart:
-        value: dict[str, Any] = {"text": part.text, "signature": part.signature, "data": part.data, "item_id": part.item_id}
+        value: dict[str, Any] = {name: getattr(part, name) for name in ("text", "signature", "data", "item_id")}
         kind = "reasoning"
     elif type(part) is OpaquePart:
         value, kind = {"type": part.type, "json": part.json}, "opaque"

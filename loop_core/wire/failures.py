@@ -30,14 +30,16 @@ def _mark(rule: str, pattern: str, stop: Stop, detail: str, source: str) -> Mark
 MARKS: tuple[Mark, ...] = (
     _mark("error.content_filter", r"content_filter|content filter|content management policy|ResponsibleAIPolicy",
           Stop.SAFETY_BLOCKED, "prompt", "Azure OpenAI; openai-python#1677"),
-    _mark("error.policy", r"\b(bio_policy|misalignment_policy_violation|image_content_policy_violation|content_policy_violation)\b",
+    _mark("error.policy", r"\b(bio_policy|misalignment_policy_violation|(image_)?content_policy_violation)\b",
           Stop.SAFETY_BLOCKED, "policy", "OpenAI Responses error codes"),
     _mark("error.guardrail", r"guardrail(s)? (intervened|blocked)|blocked by .{0,20}guardrail",
           Stop.SAFETY_BLOCKED, "guardrail", "Bedrock; Groq"),
-    _mark("error.context_code", r"context_length_exceeded|context_window_exceeded|model_context_window_exceeded|exceed_context_size",
+    _mark("error.context_code", r"context_length_exceeded|context_window_exceeded|exceed_context_size",
           Stop.CONTEXT_WINDOW_EXCEEDED, "input", "OpenAI error code; llama.cpp exceed_context_size_error"),
-    _mark("error.context_maximum", r"maximum context length|context (window|length|size) (is |was )?(exceeded|full)|"
-          r"exceeds? the (model'?s? )?(available |maximum )?context (window|length|size)|longer than the model'?s context",
+    _mark("error.context_maximum", r"maximum context length|"
+          r"context (window|length|size) (is |was )?(exceeded|full)|"
+          r"exceeds? the (model'?s? )?(available |maximum )?context (window|length|size)|"
+          r"longer than the model'?s context",
           Stop.CONTEXT_WINDOW_EXCEEDED, "input", "OpenAI, vLLM and LM Studio messages"),
     _mark("error.prompt_too_long", r"(prompt|input|request) is too long|input token count .{0,40}exceeds|"
           r"exceeds? the maximum number of tokens|too many (input )?tokens in (the )?(prompt|request)",

@@ -1,4 +1,4 @@
-"""Rate-limit headers -> Quota (seed 000 `quota_metadata`). A table of header names; values that are no number stay raw."""
+"""Rate-limit headers -> Quota (seed 000 `quota_metadata`): a table of header names. What is no number stays raw."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ TYPES = {
 
 @dataclass(frozen=True)
 class Asked:
-    """One exchange of a story: the request body, and the response as a value or as bytes where no encoder would lie so."""
+    """One exchange of a story: the request body, and the response as a value or as bytes that no encoder writes."""
 
     request: dict[str, Any]
     response: ChatResponse | bytes

@@ -1,4 +1,4 @@
-"""Records the sample sessions that come from a real model: `python tests/samples/record.py http://127.0.0.1:8099 FOLDER`.
+"""Records the sample sessions of a real model: `python tests/samples/record.py http://127.0.0.1:8099 FOLDER`.
 
 The server is any llama.cpp HTTP server on loopback with a small instruction model. Every byte is kept as it came, with
 its time; nothing is edited afterwards. Run again, the texts may differ: the committed files are what one run gave.
