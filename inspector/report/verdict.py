@@ -6,16 +6,16 @@ A table of rows, tried in order; the first whose test holds names the turn. A wo
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from inspector.replay import Replay, TurnRun
 from inspector.report.findings import CUT_WORDS, Noted, held
 from inspector.sessions.values import Exchange, Place
-from loop_core.arguments import parse
+from loop_core.arguments import Shape, parse
 from loop_core.classify import Judged
 from loop_core.gate import Verdict
-from loop_core.values import Severity, Stop
+from loop_core.values import ArgsForm, Severity, Stop
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,11 @@ class Look:
     def word(self) -> Stop:
         """The deciding effective reason."""
         return self.judged.stop.normalized
+
+    @property
+    def words(self) -> frozenset[Stop]:
+        """The effective reasons of all responses of the turn."""
+        return frozenset(self.replay.case.judged[link.index].stop.normalized for link in self.turn.record.links)
 
     @property
     def last_word(self) -> Stop:
@@ -111,10 +116,18 @@ def _cut_call(look: Look) -> str:
     size = len((verdict.call.arguments or "").encode("utf-8", "replace"))
     name = verdict.call.name or "a call"
     exchange = look.replay.case.loaded.exchanges[index]
-    shape = parse(verdict.call.arguments).shape.value
-    end = f"at byte {size:,} of its arguments" if shape == "cut" else f"with {shape} arguments"
-    verb = "cut" if shape in ("cut", "empty", "absent") else "sent"
-    return f"{exchange.api} {verb} {name} {end} ({_budget(look)})"
+    shape = parse(verdict.call.arguments).shape
+    if shape is Shape.CUT:
+        said = f"cut {name} at byte {size:,} of its arguments"
+    elif shape in (Shape.EMPTY, Shape.ABSENT):
+        said = f"cut {name} before its arguments"
+    elif shape is not Shape.COMPLETE:
+        said = f"sent {name} with invalid arguments"
+    elif verdict.call.form is ArgsForm.OBJECT:
+        said = f"cut {name}, sent as a whole object in which a cut cannot be seen"
+    else:
+        said = f"cut the batch of {name}, whose own arguments parse"
+    return f"{exchange.api} {said} ({_budget(look)})"
 
 
 def _held_call(look: Look) -> str:
@@ -212,14 +225,17 @@ ROWS: tuple[Row, ...] = (
         lambda look: any(index == look.turn.record.links[-1].index for index, _ in look.held),
         lambda look: f"{_who(look)} ended with {_budget(look)}; {_held_call(look)}",
         lambda look: "look at the call: nothing may run it as it is"),
+    Row("CALL REPAIRED", "✓", "+", Severity.INFO,
+        lambda look: look.repaired and (bool(look.held) or Stop.MALFORMED_TOOL_CALL in look.words),
+        lambda look: f"{_who(look)} sent a call that was held, and whole when it was asked for again ({_budget(look)})",
+        lambda look: ""),
     Row("CUT, COMPLETED", "✓", "+", Severity.INFO,
-        lambda look: look.repaired and any(
-            look.replay.case.judged[link.index].stop.normalized is Stop.MAX_TOKENS for link in look.turn.record.links),
+        lambda look: look.repaired and Stop.MAX_TOKENS in look.words,
         lambda look: f"{_who(look)} was cut and completed ({_budget(look)})",
         lambda look: ""),
     Row("COMPLETE", "✓", "+", Severity.INFO,
         lambda look: True,
-        _ended, lambda look: ""),
+        lambda look: _ended(replace(look, worst=look.turn.record.links[-1].index)), lambda look: ""),
 )
 """Worst first; the last row always holds."""
 

@@ -146,11 +146,7 @@ class LoopInspector(App[int]):
             return
         if keep:
             remember(read.paths)
-        screen = self._session(read)
-        if first:
-            self.switch_screen(screen)
-        else:
-            self.push_screen(screen)
+        self.push_screen(self._session(read))
 
     def _session(self, read: Opened) -> SessionScreen:
         self.errors = read.errors
@@ -170,7 +166,7 @@ class LoopInspector(App[int]):
 
     async def action_back(self) -> None:
         """Back, then quit."""
-        if len(self.screen_stack) > 1:
+        if len(self.screen_stack) > 1 and not getattr(self.screen_stack[-2], "passing", False):
             self.pop_screen()
         else:
             self.exit(READ)

@@ -15,6 +15,9 @@ from inspector.tui.widgets.note import note
 class LoadingScreen(Screen[None]):
     """Says what is being read."""
 
+    passing = True
+    """It only leads to a session: back from there quits. (Textual cannot switch away from an app's first screen.)"""
+
     def __init__(self, paths: Sequence[str]) -> None:
         super().__init__()
         self._paths = paths
