@@ -53,6 +53,8 @@ def parse(raw: str | None) -> Arguments:
             json.dumps(value, ensure_ascii=False).encode()
     except json.JSONDecodeError as why:
         shape = Shape.CUT if _is_beginning(raw, why) else Shape.INVALID
+        if why.msg.startswith("Unterminated string"):
+            return Arguments(shape, None, len(raw), f"the string that begins at character {why.pos} is not closed")
         return Arguments(shape, stopped_at=why.pos, problem=_lower(why.msg))
     except UnicodeEncodeError:
         return Arguments(Shape.INVALID, stopped_at=len(raw), problem="a lone surrogate, which is no character")

@@ -146,6 +146,7 @@ class LoopInspector(App[int]):
             return
         if keep:
             remember(read.paths)
+        gc.freeze()  # as at the start: what was read stays, and is never looked through again
         self.push_screen(self._session(read))
 
     def _session(self, read: Opened) -> SessionScreen:

@@ -81,14 +81,12 @@ class Terminal:
                 raise NotShownError(f"still drawing after {seconds} s")
 
     def press(self, key: str, times: int, quiet: float = 0.06) -> float:
-        """CPU seconds of one press, each drawn before the next, the idle rate taken off."""
-        idle = self.idle(1.0)
-        start, clock = self.cpu(), time.monotonic()
+        """CPU seconds of one press, each drawn before the next."""
+        start = self.cpu()
         for _ in range(times):
             os.write(self._fd, key.encode())
             self.settle(quiet)
-        used = self.cpu() - start - idle * (time.monotonic() - clock)
-        return used / times
+        return (self.cpu() - start) / times
 
     def idle(self, seconds: float) -> float:
         """CPU seconds a second while nothing is asked."""

@@ -103,7 +103,8 @@ def test_another_kind_of_json_is_named_in_its_own_words(raw: str, said: str) -> 
 def test_the_place_where_the_parser_stopped_is_kept() -> None:
     assert parse('{"n": 12').stopped_at == 8
     assert parse('{"a": 1}}').stopped_at == 8
-    assert parse('{"path": "a.tx').stopped_at == 9  # where the open string begins
+    assert parse('{"path": "a.tx').stopped_at == 14  # the end: the string was still open
+    assert "character 9 " in parse('{"path": "a.tx').problem
 
 
 @pytest.mark.parametrize(("raw", "shown"), [
