@@ -119,6 +119,6 @@ def _cap(text: str) -> int | None:
     plain = text.strip().replace(",", "").replace("_", "")
     if plain.lower() in ("", "none", "default", "recorded"):
         return None
-    if not plain.isdigit() or not 1 <= int(plain) <= 1_000_000_000:
+    if not (plain.isascii() and plain.isdigit() and len(plain) <= 10) or not 1 <= int(plain) <= 1_000_000_000:
         raise CallerError(f"{INITIAL}: {text!r} is not a whole number from 1 to 1,000,000,000")
     return int(plain)

@@ -179,7 +179,9 @@ def _terminal() -> bool:
 
 
 def _write(text: str) -> None:
-    sys.stdout.write(text)
+    encoding = sys.stdout.encoding or "utf-8"
+    # A terminal or pipe of another encoding gets an escape for what it cannot show, not a traceback.
+    sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
 
 
 def _write_json(value: Any) -> None:

@@ -5,12 +5,11 @@ Values only. `machine` moves them, `moves` says what a move costs and does; driv
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, make_dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
-from operator import attrgetter
-from typing import Any
 
 from loop_core.classify import Judged
+from loop_core.frozen import changer
 from loop_core.gate import Admission, Verdict
 from loop_core.history import Ability
 from loop_core.limits import Limits, Spent
@@ -207,20 +206,5 @@ class Turn:
         return tuple(v.call for v in seen.verdicts if v.admission is Admission.READY) if seen else ()
 
 
-_values = attrgetter(*(field.name for field in fields(Turn)))
-_place = {field.name: number for number, field in enumerate(fields(Turn))}
-_Draft: Any = make_dataclass("_Draft", [(field.name, Any) for field in fields(Turn)], slots=True, eq=False)
-
-
-def changed(turn: Turn, **changes: Any) -> Turn:
-    """`dataclasses.replace` for a turn, at a quarter of its cost: a replay makes one for every step.
-
-    A frozen `__init__` goes through `object.__setattr__` for each field. A draft with the same slots is filled without,
-    and becomes a turn before anybody sees it.
-    """
-    values = list(_values(turn))
-    for name, value in changes.items():
-        values[_place[name]] = value
-    made: Turn = _Draft(*values)
-    made.__class__ = Turn
-    return made
+changed = changer(Turn)
+"""`dataclasses.replace` for a turn: a replay makes one for every step."""

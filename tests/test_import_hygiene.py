@@ -15,6 +15,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 ENGINE = sorted((ROOT / "loop_core").rglob("*.py"))
+HIDDEN_IMPORTS = (ROOT / "loop_core" / "__init__.py", ROOT / "loop_core" / "wire" / "__init__.py")
+"""Where names are imported when first used: the engine's public names, and the wire formats by their ids."""
 
 NETWORK = {"httpx", "httpx2", "aiohttp", "requests", "socket", "ssl"}
 SDKS = {"openai", "anthropic", "google.genai", "botocore", "boto3", "ollama"}
@@ -132,7 +134,7 @@ def test_the_engine_takes_only_pure_parts_of_urllib_and_importlib(path: Path) ->
         for name in names:
             assert not name.startswith("urllib") or name == "urllib.parse", f"line {node.lineno}: {name}"
             if name.startswith("importlib"):
-                assert path == ROOT / "loop_core" / "wire" / "__init__.py", f"line {node.lineno}: a hidden import"
+                assert path in HIDDEN_IMPORTS, f"line {node.lineno}: an import that import-linter cannot see"
 
 
 @pytest.mark.parametrize("path", ENGINE + sorted((ROOT / "inspector").rglob("*.py")),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from inspector.pause import without_collector
 from inspector.report.facts import ResponseFacts, TurnFacts, View
 from inspector.report.findings import Noted
 from loop_core.gate import Verdict
@@ -12,6 +13,7 @@ from loop_core.values import At, Evidence
 SCHEMA = "loop-inspector/explain/1"
 
 
+@without_collector
 def document(view: View) -> dict[str, Any]:
     """The whole view as plain values, ready for `json.dumps`."""
     return {

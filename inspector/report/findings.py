@@ -6,10 +6,12 @@ where the recording ends, it says that it ends.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from inspector.replay import Case, Replay, TurnRun, results_in
+from inspector.sessions.hints import cut_result
 from inspector.sessions.values import Link, Place
 from loop_core.classify import is_phantom
 from loop_core.gate import Admission, Verdict
@@ -85,13 +87,24 @@ def _ran(case: Case, link: Link, following: Link, turn: str) -> Iterable[Noted]:
             continue
         where = f"request of response {following.index}"
         name = verdict.call.name
-        if answer.is_error:
+        if _refuses(answer):
             message = f"the recorded agent answered the held call {name} with an error ({where}); it did not run it"
             yield Noted(Finding("agent.refused_held_call", Severity.INFO, message, At(Part.REQUEST)), link.index, turn)
         else:
             said = answer.text if len(answer.text) <= 60 else f"{answer.text[:57]}…"
             message = f"the recorded agent ran the held call {name}: the {where} holds its result {said!r}"
             yield Noted(Finding("agent.ran_held_call", Severity.ERROR, message, At(Part.REQUEST)), link.index, turn)
+
+
+_OF_THE_CALL = re.compile(r"\b(?:calls?|arguments?|payload|json|not (?:been )?(?:executed|run))\b", re.IGNORECASE)
+
+
+def _refuses(answer: ToolResultPart) -> bool:
+    """Whether a result says that its call did not run: many formats have no mark for it, only words.
+
+    A result that is itself truncated (`[output truncated]`) is no refusal: it must speak of the call.
+    """
+    return answer.is_error or (cut_result(answer.text) is not None and _OF_THE_CALL.search(answer.text[:600]) is not None)
 
 
 def _result_for(verdict: Verdict, position: int, results: Sequence[ToolResultPart]) -> ToolResultPart | None:

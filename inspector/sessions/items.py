@@ -127,7 +127,7 @@ class Tree:
         if found is None:
             try:
                 found = json.dumps(from_json(raw), sort_keys=True) if raw.strip() else "{}"
-            except ValueError:
+            except (ValueError, TypeError):  # a lone surrogate is no text to the parser
                 found = raw.strip()
             self._parsed[raw] = found
         return found

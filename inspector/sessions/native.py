@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from inspector.sessions import lenient, redact
 from inspector.sessions.raw import Raw, Reading, UnreadableError
 from inspector.sessions.values import About, Act, Chunk, ToolAnswer
+from loop_core.errors import CallerError
+from loop_core.limits import Limits
 from loop_core.values import ToolResultPart, TransportEnd
 from loop_core.wire import FORMATS
 
@@ -256,6 +258,11 @@ class _Reader:
         self.reading.answers.append(ToolAnswer(self._entry(record), result, _optional_text(record, "at")))
 
     def _limits(self, record: Mapping[str, Any], line: bytes) -> None:
+        try:
+            Limits().with_set(record["values"])
+        except CallerError as why:
+            self.reading.notices.append(f"limits that cannot be used were passed over: {why}")
+            return
         self._act("limits", record["values"], record)
 
     def _policy(self, record: Mapping[str, Any], line: bytes) -> None:

@@ -104,7 +104,7 @@ def _unparsed(call: ToolCall) -> bool:
         return False
     try:
         return not isinstance(from_json(call.arguments), dict)
-    except ValueError:
+    except (ValueError, TypeError):  # a lone surrogate is no text to the parser
         return True
 
 

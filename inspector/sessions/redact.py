@@ -114,7 +114,7 @@ MARKS: tuple[str, ...] = ("sk-", "Bearer ", "AIza", "AKIA", "ghp_")
 _MARK_BYTES = tuple(mark.encode() for mark in MARKS)
 
 SHAPES = (
-    rb"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))(?:"
+    rb"(?:(?<![A-Za-z0-9])|(?<=\\[bfnrt])|(?<=\\u[0-9A-Fa-f]{4}))(?:"
     rb"(sk-(?:ant-|proj-|or-)?)(?=[A-Za-z0-9_-]*[A-Za-z0-9]{20})[A-Za-z0-9_-]{20,}|"
     rb"(Bearer )(?=[A-Za-z._~+/=-]*[0-9])[A-Za-z0-9._~+/=-]{20,}|"
     rb"(AIza)[A-Za-z0-9_-]{30,}|(AKIA)[A-Z0-9]{16}(?![A-Za-z0-9])|(ghp_)[A-Za-z0-9]{30,})"

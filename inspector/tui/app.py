@@ -16,7 +16,7 @@ from textual.types import CSSPathType
 
 from inspector.replay import Case
 from inspector.report.inert import one_line
-from inspector.tui.messages import PathWanted
+from inspector.tui.messages import ActionWanted, PathWanted
 from inspector.tui.opening import STDIN, Opened, Reading, heavy, load, opened, remember
 from inspector.tui.paint import Paint
 from inspector.tui.screens.session import SessionScreen
@@ -164,6 +164,10 @@ class LoopInspector(App[int]):
         if getattr(self.screen, "note", "") and not str(action).startswith("app.command"):
             self._tell("")
         return await super().run_action(action, *arguments, **options)
+
+    @on(ActionWanted)
+    async def _action_wanted(self, message: ActionWanted) -> None:
+        await self.run_action(message.action, message.node)
 
     async def action_back(self) -> None:
         """Back, then quit."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from textual.binding import ActiveBinding, Binding
+from textual.binding import ActiveBinding
 from textual.screen import Screen
 
 NAMES: Mapping[str, str] = {
@@ -35,7 +35,7 @@ def active(screen: Screen[object]) -> list[tuple[str, ActiveBinding]]:
     return [(" ".join(keys), found) for keys, found in grouped.values()]
 
 
-def shown_keys(screen: Screen[object]) -> Iterator[tuple[str, Binding]]:
+def shown_keys(screen: Screen[object]) -> Iterator[tuple[str, ActiveBinding]]:
     """The bindings that the key bar offers, in their order, help and leaving last."""
-    found = [(keys.split(" ")[0], each.binding) for keys, each in active(screen) if each.binding.show]
-    yield from sorted(found, key=lambda pair: LAST.index(pair[1].id) + 1 if pair[1].id in LAST else 0)
+    found = [(keys.split(" ")[0], each) for keys, each in active(screen) if each.binding.show]
+    yield from sorted(found, key=lambda pair: LAST.index(pair[1].binding.id) + 1 if pair[1].binding.id in LAST else 0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from textual.dom import DOMNode
 from textual.message import Message
 
 
@@ -43,10 +44,12 @@ class PathWanted(Message):
 
 
 @dataclass
-class KeyWanted(Message):
+class ActionWanted(Message):
     """The user clicked a key in the key bar."""
 
-    key: str
+    action: str
+    node: DOMNode
+    """Where the key works."""
 
 
 @dataclass

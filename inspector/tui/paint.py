@@ -16,6 +16,7 @@ from textual.app import App
 from textual.color import Color, ColorParseError
 from textual.strip import Strip
 
+from inspector.report.inert import one_line
 from inspector.report.lines.glyphs import ascii_line, ascii_text
 from inspector.report.lines.spans import Line, Measure, Role, clip
 
@@ -74,7 +75,8 @@ class Paint:
         if whole:
             line = clip(line, width, cell_len, self.mark)
         styles = self.on(base)
-        segments = [Segment(text, styles[role]) for text, role in line if text]
+        # Every span is inert already; this holds even for one that was forgotten.
+        segments = [Segment(text if text.isprintable() else one_line(text), styles[role]) for text, role in line if text]
         used = sum([cell_len(text) for text, _ in line])
         if used < width:
             segments.append(Segment(" " * (width - used), base))

@@ -20,6 +20,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 from pydantic_core import from_json
 
 from loop_core.errors import DecodeError
+from loop_core.frozen import changer
 from loop_core.values import (
     At,
     ChatResponse,
@@ -74,6 +75,8 @@ class Whole:
         body = b"".join(self._chunks)
         return [(body, None, 0, len(body))]
 
+
+_completed = changer(ChatResponse)
 
 _SSE_STARTS = (b"data", b"event", b"id:", b"retry", b":")
 
@@ -340,7 +343,7 @@ class Decoder:
             stop = StopReason(word, stop.raw, detail, (*kept, seen))
         elif self.cut and stop.raw is None:
             stop = replace(stop, evidence=(*stop.evidence, Evidence("cut", At(Part.BODY, self.size, self.size))))
-        return replace(
+        return _completed(
             response,
             stop_reason=stop,
             streaming=self.streaming,

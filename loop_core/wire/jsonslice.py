@@ -13,6 +13,7 @@ from json.decoder import scanstring  # type: ignore[attr-defined]
 _SPACE = re.compile(r"[ \t\r\n]*")
 # Numbers are skipped and never read: one of 5,000 digits is still a value.
 _SKIP = json.JSONDecoder(strict=False, parse_int=str, parse_float=str).raw_decode
+_BLANK = " \t\r\n"
 _BOM = b"\xef\xbb\xbf"
 _INDEX = re.compile(r"0|[1-9][0-9]*")
 
@@ -92,19 +93,27 @@ def _member(text: str, position: int, key: str | int) -> tuple[int, int | None] 
     position = _SPACE.match(text, position + 1).end()  # type: ignore[union-attr]
     index = 0
     last: tuple[int, int] | None = None
+    skip, space = _SKIP, _SPACE.match
     while text[position] not in "}]":
         name: str | int = index
         if opening == "{":
             name, position = scanstring(text, position + 1, False)
-            position = _SPACE.match(text, position).end() + 1  # type: ignore[union-attr]
-            position = _SPACE.match(text, position).end()  # type: ignore[union-attr]
+            if text[position] != ":":
+                position = space(text, position).end()  # type: ignore[union-attr]
+            position += 1
+            if text[position] in _BLANK:
+                position = space(text, position).end()  # type: ignore[union-attr]
         if name == key and opening == "[":
             return position, None
-        end = _SKIP(text, position)[1]
+        end = skip(text, position)[1]
         if name == key:
             last = position, end  # the last of several equal keys wins, as in every parser
-        position = _SPACE.match(text, end).end()  # type: ignore[union-attr]
+        position = end
+        if text[position] in _BLANK:
+            position = space(text, position).end()  # type: ignore[union-attr]
         if text[position] == ",":
-            position = _SPACE.match(text, position + 1).end()  # type: ignore[union-attr]
+            position += 1
+            if text[position] in _BLANK:
+                position = space(text, position).end()  # type: ignore[union-attr]
         index += 1
     return last

@@ -133,7 +133,7 @@ def _by_body(api: str, values: Sequence[Any]) -> Chosen | None:
 def _by_port(api: str, address: str) -> Chosen | None:
     port = address.partition("/")[0].rpartition(":")[2]
     for profile in _speakers(api):
-        if port.isdigit() and int(port) in profile.ports:
+        if port in map(str, profile.ports):
             return Chosen(profile, (Evidence("profile.port", At(Part.REQUEST, pointer="url"), port),))
     return None
 

@@ -40,7 +40,7 @@ class Merged(Listed):
         super().__init__([entry.line for entry in laid], copied=lambda: text)
         self.laid, self.positions, self.here, self.text = laid, positions, here, text
         self.shape: object = laid
-        self.focus = next((i for i, entry in enumerate(laid) if entry.segment == here), 0)
+        self.focus = next((i for i, entry in enumerate(laid) if entry.segment == here >= 0), 0)
 
     def line(self, index: int) -> Line:
         """The line with its gutter, dimmed where it lies ahead."""

@@ -13,7 +13,7 @@ from textual.screen import Screen
 
 from inspector.report.lines.spans import Role
 from inspector.sessions.samples import samples
-from inspector.tui.messages import KeyWanted, PathWanted, RowOpened
+from inspector.tui.messages import PathWanted, RowOpened
 from inspector.tui.opening import recent
 from inspector.tui.widgets.about import About
 from inspector.tui.widgets.choices import Choice, Choices
@@ -64,10 +64,6 @@ class PickerScreen(Screen[None]):
         choice = self.query_one(Choices).chosen
         if choice.path:
             self.post_message(PathWanted(choice.path, choice.remembered))
-
-    @on(KeyWanted)
-    def _key_wanted(self, message: KeyWanted) -> None:
-        self.app.simulate_key(message.key)
 
     def action_path(self) -> None:
         """Asks for a path."""

@@ -18,7 +18,7 @@ from textual.screen import Screen
 from inspector.branch import branch, command, settings_of
 from inspector.report.lines.outline import Outline
 from inspector.report.lines.sheet import Sheet
-from inspector.tui.messages import KeyWanted, RowOpened, RunWanted, StepWanted, TabWanted
+from inspector.tui.messages import RowOpened, RunWanted, StepWanted, TabWanted
 from inspector.tui.opening import Opened, Run, run_of
 from inspector.tui.sheets import TABS, WIRE_MODES, Asked, Sheets
 from inspector.tui.widgets.keybar import KeyBar
@@ -176,10 +176,6 @@ class SessionScreen(Screen[None]):
     @on(TabWanted)
     def _tab_wanted(self, message: TabWanted) -> None:
         self.action_tab(message.tab)
-
-    @on(KeyWanted)
-    def _key_wanted(self, message: KeyWanted) -> None:
-        self.app.simulate_key(message.key)
 
     @on(RowOpened)
     def _row_opened(self) -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from textual.binding import Binding
+from textual.binding import ActiveBinding
 from textual.events import Click
 from textual.reactive import reactive
 from textual.screen import Screen
 
 from inspector.report.lines.spans import Line, Role, Span, said, width_of
 from inspector.tui.keys import shown_keys
-from inspector.tui.messages import KeyWanted
+from inspector.tui.messages import ActionWanted
 from inspector.tui.widgets.panel import Panel
 
 
@@ -38,21 +38,21 @@ class KeyBar(Panel):
             return [(Span(" "), said(self.note, Role.WARN))]
         return [tuple(span for _, spans in self._fitting(width) for span in spans)]
 
-    def _fitting(self, width: int) -> list[tuple[Binding, Line]]:
+    def _fitting(self, width: int) -> list[tuple[ActiveBinding, Line]]:
         """The keys that fit, whole; the last two places are kept for help and leaving."""
-        every = [(binding, _entry(key, binding.description)) for key, binding in shown_keys(self.screen)]
+        every = [(found, _entry(key, found.binding.description)) for key, found in shown_keys(self.screen)]
         kept = list(every)
         while len(kept) > 2 and sum(width_of(spans) for _, spans in kept) > width:
             del kept[-3 if len(kept) > 2 else -1]
         return kept
 
     def on_click(self, event: Click) -> None:
-        """Presses the key that was clicked."""
+        """Does what the key that was clicked does."""
         position = 0
-        for binding, spans in self._fitting(self.size.width):
+        for found, spans in self._fitting(self.size.width):
             position += width_of(spans)
             if event.x < position:
-                self.post_message(KeyWanted(binding.key))
+                self.post_message(ActionWanted(found.binding.action, found.node))
                 return
 
 

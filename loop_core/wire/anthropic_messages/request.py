@@ -55,10 +55,10 @@ def read_request(body: Mapping[str, Any], url: str = "") -> Request:
 
 
 def _message(item: Any, names: dict[str, str]) -> Message | None:
-    if not isinstance(item, Mapping) or item.get("role") not in _ROLES:
+    role = _ROLES.get(str(item.get("role"))) if isinstance(item, Mapping) else None
+    if role is None:
         return None
     parts = tuple(_parts(item.get("content"), names))
-    role = _ROLES[item["role"]]
     if parts and all(type(part) is ToolResultPart for part in parts):
         role = Role.TOOL  # the API has no such role: results travel in a user message
     return Message(role, parts)

@@ -62,7 +62,7 @@ def _message(item: Any) -> Message | None:
         return Message(Role.USER, (TextPart(item),))
     if not isinstance(item, Mapping):
         return None
-    role = _ROLES.get(item.get("role", "user"))
+    role = _ROLES.get(str(item.get("role", "user")))
     if role is None:
         return None
     parts = tuple(_parts(item))

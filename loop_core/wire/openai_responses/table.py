@@ -122,7 +122,8 @@ PATHS: tuple[re.Pattern[str], ...] = (
 
 def runs_itself(item: Mapping[str, Any], answered: frozenset[str]) -> bool:
     """Whether the provider ran an item that could also be the client's; `answered` are the call ids with an output."""
-    if item.get("call_id") in answered and item.get("call_id"):
+    call_id = item.get("call_id")
+    if call_id and isinstance(call_id, str) and call_id in answered:
         return True
     if item.get("execution") == "server":
         return True

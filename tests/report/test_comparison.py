@@ -1,0 +1,105 @@
+"""A branch beside its original: what the change did, first; then each turn, its spend, and its text as a diff."""
+
+from __future__ import annotations
+
+import json
+
+from inspector.branch import branch, settings_of
+from inspector.replay import Settings
+from inspector.report.comparison import summary, text, values
+from tests.report.test_inert import HOSTILE, dangerous
+from tests.scenes import ASKS, PARTS, asked, chat, continued, shown, user
+
+
+def changed(found, **assignments):
+    return branch(found, settings_of({name: str(value) for name, value in assignments.items()}, Settings()))
+
+
+def test_attempts_that_were_too_few():
+    made = changed(shown(*continued(*PARTS)), continuation_max_attempts=5)
+    said = text(made).splitlines()
+    assert said[0] == "attempts=5: turn 1 ends in Complete completed"
+    assert said[1] == "fidelity: RECORDED; the recording answers everything that was asked"
+    assert "turn 1 of 1 (t1): AbortPartial retry_limit became Complete completed" in said
+    assert any(line.startswith("  spent: attempts 4 of 5, tokens 40 of no bound, chars ") for line in said)
+    assert "  -" + "".join(PARTS[:4]) in said
+    assert "  +" + "".join(PARTS) in said
+
+
+def test_the_first_difference_is_where_the_guard_stood():
+    # Request, then three times EvaluateStop > ContinuePending > RequestContinuation, then EvaluateStop,
+    # ContinuePending: eleven-and-one steps alike, and the next is AbortPartial or RequestContinuation.
+    found = shown(*continued(*PARTS))
+    made = changed(found, continuation_max_attempts=5)
+    alike = 1 + 3 * 3 + 2
+    assert made.difference == alike
+    assert f"first difference: step {alike + 1}, AbortPartial (retry_limit) became RequestContinuation (under_limits)" in text(made)
+    assert values(made)["first_difference"] == alike + 1
+
+
+def test_nothing_changes():
+    made = changed(shown(*continued(*PARTS[:2])))
+    assert summary(made) == "nothing changes"
+    assert text(made).startswith("unchanged: nothing changes\n")
+    assert "as before" in text(made)
+    assert "first difference" not in text(made)
+    assert values(made)["first_difference"] is None
+
+
+def test_where_the_recording_ends_it_says_so():
+    found = shown(*continued(*PARTS[:4], last="length"))
+    made = changed(found, continuation_max_attempts=9)
+    assert "the recording ends at step" in text(made)
+    assert "AbortPartial retry_limit became Unrecorded unrecorded" in text(made)
+    (turn,) = values(made)["turns"]
+    assert turn["unrecorded"] is True
+    assert turn["after"] == {"final_state": "Unrecorded", "terminal_reason": "unrecorded"}
+
+
+def test_fewer_attempts_give_a_shorter_answer():
+    made = changed(shown(*continued(*PARTS[:3])), continuation_max_attempts=1)
+    assert summary(made) == "turn 1 ends in AbortPartial retry_limit"
+    (turn,) = values(made)["turns"]
+    assert turn["spent"]["attempts"] == 1
+    assert turn["limits"]["attempts"] == 1
+    assert turn["merged_text_diff"][-2:] == ["-" + "".join(PARTS[:3]), "+" + "".join(PARTS[:2])]
+
+
+def test_many_turns_that_end_otherwise_are_counted():
+    second = [asked([user("and now " + str(n)), *each["request"]["body"]["messages"][1:]], each["response"]["body"])
+              for n, each in [(1, each) for each in continued(*PARTS)]]
+    made = changed(shown(*continued(*PARTS), *second), continuation_max_attempts=5)
+    assert summary(made) == "turn 1 ends in Complete completed (and 1 more turns end otherwise)"
+
+
+def test_another_first_cap_changes_only_the_budget_that_is_derived_from_it():
+    # Budget 4 x 20 = 80: two cut answers of 40 use it up. With a cap of 100 it is 400.
+    found = shown(*continued(*PARTS[:3], tokens=40, max_tokens=20))
+    made = changed(found, max_tokens=100)
+    (turn,) = values(made)["turns"]
+    assert made.name == "max_tokens=100"
+    assert turn["before"]["terminal_reason"] == "budget_exhausted"
+    assert turn["after"]["terminal_reason"] == "completed"
+    assert turn["limits"]["tokens"] == 400
+
+
+def test_the_document_holds_the_branchs_own_explanation():
+    made = values(changed(shown(*continued(*PARTS)), continuation_max_attempts=5))
+    assert (made["schema"], made["name"], made["fidelity"]) == ("loop-inspector/replay/1", "attempts=5", "RECORDED")
+    assert made["explain"]["schema"] == "loop-inspector/explain/1"
+    assert made["explain"]["turns"][0]["final_state"] == "Complete"
+    assert json.loads(json.dumps(made)) == made
+
+
+def test_a_hostile_text_is_inert_in_the_diff():
+    bad = "".join(HOSTILE.values())
+    made = changed(shown(*continued(bad + "a", bad + "b", bad + "c")), continuation_max_attempts=1)
+    assert values(made)["turns"][0]["merged_text_diff"]
+    assert dangerous(text(made)) == []
+    text(made).encode("utf-8")
+
+
+def test_an_equal_turn_has_no_diff():
+    made = changed(shown(asked(ASKS, chat("whole"))), continuation_max_attempts=0)
+    assert values(made)["turns"][0]["merged_text_diff"] == []
+    assert summary(made) == "nothing changes"

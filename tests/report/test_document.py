@@ -1,0 +1,202 @@
+"""`explain --json`: the document that others rely on, field for field as it is promised."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from inspector.report.document import document
+from tests.scenes import (
+    ASKS,
+    CHAT,
+    CUT,
+    GEMINI,
+    MESSAGES,
+    PARTS,
+    RESPONSES,
+    TOOLS,
+    asked,
+    call,
+    chat,
+    continued,
+    cut_stream,
+    exchange,
+    lines,
+    message,
+    ran_cut_call,
+    repaired_call,
+    shown,
+    unrecorded_har,
+    user,
+)
+
+RESPONSE = {"path", "entry", "api", "provider", "profile", "model", "streaming", "http_status", "raw_stop_reason",
+            "mapped_stop_reason", "stop_reason", "stop_detail", "evidence", "text", "reasoning", "tool_calls", "usage",
+            "turn", "segment", "state"}
+TURN = {"id", "conversation", "responses", "final_state", "terminal_reason", "merged_text", "continuations", "notice"}
+FINDING = {"rule", "severity", "response", "turn", "message", "at"}
+
+
+def explained(*exchanges, **options):
+    made = document(shown(*exchanges, **options))
+    assert json.loads(json.dumps(made)) == made
+    return made
+
+
+def test_the_shape_of_the_whole():
+    made = explained(*ran_cut_call())
+    assert set(made) == {"schema", "inputs", "responses", "turns", "findings"}
+    assert made["schema"] == "loop-inspector/explain/1"
+    assert set(made["inputs"][0]) == {"path", "format", "responses", "skipped"}
+    assert all(set(each) == RESPONSE for each in made["responses"])
+    assert all(set(each) == TURN for each in made["turns"])
+    assert all(set(each) == FINDING for each in made["findings"])
+    assert all(set(each) == {"id", "name", "arguments_raw", "verdict", "why"}
+               for response in made["responses"] for each in response["tool_calls"])
+    assert all(set(each["usage"]) == {"input_tokens", "output_tokens", "reasoning_tokens"} for each in made["responses"])
+    assert made["findings"]
+    for at in [seen["at"] for each in made["responses"] for seen in each["evidence"]]:
+        assert at is None or set(at) == {"part", "start", "end", "pointer"}
+
+
+def test_a_cut_call_field_by_field():
+    first = explained(*ran_cut_call())["responses"][0]
+    assert (first["path"], first["entry"], first["api"]) == ("-", 0, "openai_chat")
+    assert (first["provider"], first["model"], first["http_status"]) == ("api.openai.com", "m-1", 200)
+    assert (first["raw_stop_reason"], first["mapped_stop_reason"], first["stop_reason"]) == ("length", "max_tokens", "max_tokens")
+    assert (first["text"], first["reasoning"], first["streaming"]) == (None, None, False)
+    assert first["usage"] == {"input_tokens": 9, "output_tokens": 40, "reasoning_tokens": None}
+    (held,) = first["tool_calls"]
+    assert (held["id"], held["name"], held["arguments_raw"], held["verdict"]) == (
+        "call_a1b2c3d4e5", "write_file", CUT, "held")
+    assert (first["turn"], first["segment"], first["state"]) == ("t1", 1, "RepairPending")
+
+
+def test_the_offsets_are_bytes_of_the_body():
+    body = json.dumps(chat("Grüße aus Köln", "length"), ensure_ascii=False)
+    view_ = shown(asked(ASKS, body))
+    (seen,) = [e for e in document(view_)["responses"][0]["evidence"] if e["rule"] == "openai_chat.stop_reasons"]
+    raw = view_.responses[0].exchange.body
+    assert raw == body.encode()
+    assert raw[seen["at"]["start"] : seen["at"]["end"]] == b'"length"'
+    assert seen["at"]["pointer"] == "/choices/0/finish_reason"
+    assert seen["at"]["part"] == "body"
+
+
+def test_what_is_absent_is_null():
+    made = explained(asked(ASKS, cut_stream("The first")))["responses"][0]
+    assert made["raw_stop_reason"] is None
+    assert made["usage"] == {"input_tokens": None, "output_tokens": None, "reasoning_tokens": None}
+    assert made["streaming"] is True
+    assert made["stop_reason"] == "interrupted"
+
+
+def test_a_router_is_quoted_and_overruled():
+    made = explained(asked(ASKS, chat(None, "tool_calls", call(CUT)), tools=TOOLS))["responses"][0]
+    assert (made["raw_stop_reason"], made["mapped_stop_reason"], made["stop_reason"]) == ("tool_calls", "tool_call", "max_tokens")
+    assert "judge.cut_arguments" in [seen["rule"] for seen in made["evidence"]]
+
+
+@pytest.mark.parametrize(
+    ("status", "details", "raw"),
+    [
+        ("completed", None, "completed"),
+        ("incomplete", {"reason": "max_output_tokens"}, "incomplete:max_output_tokens"),
+        ("incomplete", {"reason": "content_filter"}, "incomplete:content_filter"),
+        ("incomplete", None, "incomplete"),
+    ],
+)
+def test_the_raw_reason_of_responses_is_its_status_with_the_reason(status, details, raw):
+    item = {"type": "message", "id": "msg_1", "role": "assistant", "status": status,
+            "content": [{"type": "output_text", "text": "Hi", "annotations": []}]}
+    body = {"id": "resp_1", "object": "response", "status": status, "incomplete_details": details, "model": "gpt-5",
+            "output": [item], "error": None}
+    made = explained(exchange({"model": "gpt-5", "input": "hi"}, body, url=RESPONSES))["responses"][0]
+    assert made["raw_stop_reason"] == raw
+
+
+def test_arguments_sent_as_an_object_are_the_slice_that_was_sent():
+    args = '{"path":  "a.md" , "n": 1.0}'  # the spaces and the 1.0 are the provider's own
+    body = ('{"candidates": [{"content": {"role": "model", "parts": [{"functionCall": {"name": "look", "args": ' + args
+            + '}}]}, "finishReason": "STOP"}]}')
+    asks = {"contents": [{"role": "user", "parts": [{"text": "x"}]}]}
+    (made,) = explained(exchange(asks, body, url=GEMINI))["responses"][0]["tool_calls"]
+    assert made["arguments_raw"] == args
+    assert (made["id"], made["verdict"]) == (None, "ready")
+
+
+def test_arguments_that_are_absent_are_null_and_empty_ones_are_empty():
+    (absent,) = explained(asked(ASKS, chat(None, "tool_calls", call(None)), tools=TOOLS))["responses"][0]["tool_calls"]
+    (empty,) = explained(asked(ASKS, chat(None, "tool_calls", call("")), tools=TOOLS))["responses"][0]["tool_calls"]
+    assert (absent["arguments_raw"], absent["verdict"]) == (None, "held")
+    assert (empty["arguments_raw"], empty["verdict"]) == ("", "held")
+
+
+def test_a_call_that_its_schema_refuses_is_rejected():
+    (made,) = explained(asked(ASKS, chat(None, "tool_calls", call('{"path": 5}')), tools=TOOLS))["responses"][0]["tool_calls"]
+    assert made["verdict"] == "rejected"
+
+
+def test_a_call_that_the_provider_runs_itself_is_not_among_the_calls():
+    body = message([{"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "q"}},
+                    {"type": "text", "text": "Found."}], "end_turn")
+    made = explained(asked(ASKS, body, url=MESSAGES, max_tokens=99))["responses"][0]
+    assert made["tool_calls"] == []
+    assert made["stop_reason"] == "end_turn"
+
+
+def test_the_responses_of_a_turn_are_indices_into_the_list():
+    other = asked([user("something else")], chat("yes"))
+    first, second, third = repaired_call()
+    made = explained(first, other, second, third)
+    by_turn = {turn["id"]: turn["responses"] for turn in made["turns"]}
+    assert sorted(by_turn.values()) == [[0, 2, 3], [1]]
+    for name, indices in by_turn.items():
+        assert {made["responses"][index]["turn"] for index in indices} == {name}
+    assert len({turn["conversation"] for turn in made["turns"]}) == 2
+
+
+def test_entries_are_counted_over_the_skipped_ones_too(tmp_path):
+    data = lines(asked(ASKS, chat("one"))) + b'{"nothing": "to see"}\n' + lines(asked([user("two")], chat("two")))
+    made = explained(data=data)
+    assert [each["entry"] for each in made["responses"]] == [0, 2]
+    assert [each["entry"] for each in made["inputs"][0]["skipped"]] == [1]
+    assert made["inputs"][0]["skipped"][0]["why"]
+    assert made["inputs"][0]["responses"] == 2
+
+
+def test_a_turn_field_by_field():
+    (turn,) = explained(*continued(*PARTS))["turns"]
+    assert turn["merged_text"] == "".join(PARTS[:4])
+    assert (turn["final_state"], turn["terminal_reason"], turn["continuations"]) == ("AbortPartial", "retry_limit", 3)
+    assert "continuation_max_attempts" in turn["notice"]
+    assert turn["responses"] == [0, 1, 2, 3, 4]
+
+
+def test_thinking_stands_apart_from_the_answer():
+    usage = {"prompt_tokens": 9, "completion_tokens": 50, "total_tokens": 59,
+             "completion_tokens_details": {"reasoning_tokens": 45}}
+    body = chat("Yes.", usage=usage)
+    body["choices"][0]["message"]["reasoning_content"] = "Let me think."
+    made = explained(asked(ASKS, body, url="https://api.deepseek.com/chat/completions"))["responses"][0]
+    assert (made["text"], made["reasoning"]) == ("Yes.", "Let me think.")
+    assert made["usage"] == {"input_tokens": 9, "output_tokens": 50, "reasoning_tokens": 45}
+
+
+def test_a_body_that_was_not_recorded_says_so():
+    made = explained(data=unrecorded_har())["responses"][0]
+    assert (made["stop_reason"], made["stop_detail"], made["raw_stop_reason"]) == ("unknown", "not_recorded", None)
+
+
+def test_the_model_of_the_request_stands_in_for_one_that_the_response_does_not_name():
+    body = {"candidates": [{"content": {"role": "model", "parts": [{"text": "Hi"}]}, "finishReason": "STOP"}]}
+    asks = {"contents": [{"role": "user", "parts": [{"text": "x"}]}]}
+    assert explained(exchange(asks, body, url=GEMINI))["responses"][0]["model"] == "gemini-2.5-pro"
+
+
+def test_who_answered_is_the_host_and_null_where_no_address_was_recorded():
+    pair = {"request": {"model": "m", "messages": ASKS}, "response": chat("yes")}
+    assert explained(pair)["responses"][0]["provider"] is None
+    assert explained(asked(ASKS, chat("yes"), url=CHAT.replace("api.openai.com", "localhost:8000")))["responses"][0][
+        "provider"] == "localhost:8000"

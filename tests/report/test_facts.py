@@ -1,0 +1,141 @@
+"""The view model: every response and turn with what is said about it, in the order of the recording."""
+
+from __future__ import annotations
+
+import pytest
+
+from inspector.replay import Settings, open_case, replay
+from inspector.report.facts import view
+from inspector.sessions import open_paths
+from loop_core.gate import Admission
+from loop_core.turn import State
+from tests.scenes import (
+    ASKS,
+    MESSAGES,
+    PARTS,
+    TOOLS,
+    WHOLE,
+    asked,
+    assistant,
+    call,
+    chat,
+    continued,
+    lines,
+    message,
+    ran_cut_call,
+    repaired_call,
+    result,
+    shown,
+    user,
+)
+
+
+def test_the_segments_of_an_answer_are_counted_from_one():
+    found = shown(*continued(*PARTS[:3]))
+    assert [facts.segment for facts in found.responses] == [1, 2, 3]
+    assert found.turns[0].merged.text == "".join(PARTS[:3])
+    assert [seam.at for seam in found.turns[0].merged.seams] == [len(PARTS[0]), len(PARTS[0] + PARTS[1])]
+
+
+def test_a_run_of_tools_begins_a_new_answer():
+    found = shown(*repaired_call())
+    assert [facts.segment for facts in found.responses] == [1, 2, 1]
+    assert found.turns[0].merged.text == "It is written."
+
+
+def test_what_the_machine_decides_and_what_the_agent_did_stand_side_by_side():
+    found = shown(*repaired_call())
+    assert [facts.state for facts in found.responses] == [State.REPAIR_PENDING, State.EXECUTE_TOOLS, State.COMPLETE]
+    assert [facts.recorded_next for facts in found.responses] == [
+        "asked for the call again", "answered the calls", "the recording ends",
+    ]
+    assert [[v.admission for v in facts.verdicts] for facts in found.responses] == [[Admission.HELD], [Admission.READY], []]
+
+
+def test_every_way_to_go_on_has_its_words():
+    paused = [{"type": "text", "text": "Searching."}]
+    opening = [user("search")]
+    found = shown(
+        asked(opening, message(paused, "pause_turn"), url=MESSAGES, max_tokens=90),
+        asked([*opening, {"role": "assistant", "content": paused}], message(paused, "end_turn"), url=MESSAGES, max_tokens=90),
+        asked([user("again")], {"type": "error", "error": {"type": "overloaded_error", "message": "no"}}, url=MESSAGES,
+              status=529, max_tokens=90),
+        asked([user("again")], message(paused, "end_turn"), url=MESSAGES, max_tokens=90),
+    )
+    assert [facts.recorded_next for facts in found.responses] == [
+        "resumed it", "the recording ends", "sent the request again", "the recording ends",
+    ]
+    assert [facts.recorded_next for facts in shown(*continued(*PARTS[:2])).responses][0] == "asked to continue"
+
+
+def test_a_turn_that_is_followed_by_another_says_so():
+    found = shown(asked(ASKS, chat("Done.")), asked([*ASKS, assistant("Done."), user("And more?")], chat("No.")))
+    assert [facts.recorded_next for facts in found.responses] == ["went on to a new turn", "the recording ends"]
+    assert len({turn.conversation for turn in found.turns}) == 1
+
+
+def test_a_response_that_our_machine_never_reached_is_looked_at_all_the_same():
+    found = shown(*continued(*PARTS))
+    assert found.turns[0].final_state is State.ABORT_PARTIAL
+    assert found.turns[0].run.runs == 2
+    assert [facts.index for facts in found.responses] == [0, 1, 2, 3, 4]
+    assert found.responses[4].state is State.COMPLETE
+    for facts in found.responses:
+        assert found.steps[facts.step].response == facts.index
+        assert found.steps[facts.step].state is State.EVALUATE_STOP
+
+
+def test_what_was_decided_is_the_first_run_not_the_last():
+    found = shown(*ran_cut_call())
+    (turn,) = found.turns
+    assert (turn.final_state, turn.terminal) == (State.UNRECORDED, "unrecorded")
+    assert found.steps[turn.run.decided].state is State.UNRECORDED
+    assert turn.run.end > turn.run.decided + 1
+
+
+def test_every_step_belongs_to_the_turn_that_holds_it():
+    found = shown(*repaired_call(), asked([user("other")], chat("yes")), *continued(*PARTS))
+    for turn in found.turns:
+        for step in range(turn.run.first, turn.run.end):
+            assert found.turn_of(step) is turn
+            assert found.steps[step].turn.id == turn.id
+    assert found.turns[-1].run.end == len(found.steps)
+
+
+def test_the_headline_of_nothing(tmp_path):
+    empty = tmp_path / "empty.har"
+    empty.write_bytes(b"")
+    found = view(replay(open_case(open_paths([str(empty)]))))
+    assert found.headline().startswith(f"NOTHING READ  {empty}: empty")
+    assert view(replay(open_case(open_paths([])))).headline() == "NOTHING READ  no LLM traffic was found"
+    assert found.counts() == ()
+    assert found.worst is None
+
+
+def test_the_first_of_equally_bad_turns_speaks():
+    found = shown(asked([user("one")], chat("a", "length")), asked([user("two")], chat("b", "length")))
+    assert "turn 1 of 2" in found.headline()
+
+
+def test_ids_are_unique_over_many_conversations():
+    found = shown(*(asked([user(f"question {n}")], chat("yes")) for n in range(12)))
+    assert len({turn.id for turn in found.turns}) == len({turn.conversation for turn in found.turns}) == 12
+
+
+def test_one_response_alone_has_a_turn_of_its_own():
+    loaded = open_paths(["-"], stdin=lines({"request": {}, "response": chat("All.")}))
+    found = view(replay(open_case(loaded), Settings()))
+    assert [turn.responses for turn in found.turns] == [(0,)]
+
+
+@pytest.mark.parametrize("count", [1, 5])
+def test_rounds_of_tools_go_on_to_the_end(count):
+    history, exchanges = list(ASKS), []
+    for number in range(count):
+        made = call(WHOLE.replace("a.md", f"{number}.md"), f"call_{number}a1b2c3d4e")
+        exchanges.append(asked(list(history), chat(None, "tool_calls", made), tools=TOOLS))
+        history += [assistant(None, made), result(f"ok {number}", f"call_{number}a1b2c3d4e")]
+    exchanges.append(asked(history, chat("All written."), tools=TOOLS))
+    found = shown(*exchanges)
+    assert [facts.state for facts in found.responses] == [State.EXECUTE_TOOLS] * count + [State.COMPLETE]
+    assert found.turns[0].ended.spent.tool_steps == count

@@ -1,0 +1,245 @@
+"""What the recorded agent did beside what our machine decides: each finding has a session that shows it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from loop_core.values import Severity
+from tests.scenes import (
+    ASKS,
+    CUT,
+    GEMINI,
+    HINT,
+    MESSAGE_TOOLS,
+    MESSAGES,
+    PARTS,
+    TOOLS,
+    WHOLE,
+    asked,
+    assistant,
+    call,
+    chat,
+    continued,
+    cut_stream,
+    exchange,
+    message,
+    ran_cut_call,
+    refused_cut_call,
+    repaired_call,
+    result,
+    shown,
+    unrecorded_har,
+    user,
+)
+
+
+def agent(found):
+    """The findings about the agent: rule, response, severity."""
+    return [(noted.finding.rule.removeprefix("agent."), noted.response, noted.finding.severity)
+            for noted in found.findings if noted.finding.rule.startswith("agent.")]
+
+
+def said(found, rule):
+    return [noted.finding.message for noted in found.findings if noted.finding.rule == rule]
+
+
+# -- a held call was run, or was not ----------------------------------------------------------------------------------
+
+
+def test_an_agent_that_answers_a_held_call_with_a_result_ran_it():
+    found = shown(*ran_cut_call())
+    assert ("ran_held_call", 0, Severity.ERROR) in agent(found)
+    (message_,) = said(found, "agent.ran_held_call")
+    assert "write_file" in message_
+    assert "request of response 1" in message_
+    assert "'ok, written'" in message_
+
+
+def test_a_long_result_is_quoted_in_part():
+    first, second = ran_cut_call()
+    second["request"]["body"]["messages"][-1]["content"] = "w" * 500
+    (message_,) = said(shown(first, second), "agent.ran_held_call")
+    assert "w" * 57 + "…" in message_
+    assert "w" * 58 not in message_
+
+
+def test_an_error_marked_as_one_is_a_refusal():
+    tool_use = {"type": "tool_use", "id": "toolu_1", "name": "write_file", "input": {"path": "a.md"}}
+    answer = {"role": "user", "content": [
+        {"type": "tool_result", "tool_use_id": "toolu_1", "is_error": True, "content": "no such tool here"}]}
+    history = [*ASKS, {"role": "assistant", "content": [tool_use]}, answer]
+    found = shown(
+        asked(ASKS, message([tool_use], "max_tokens", 40), url=MESSAGES, max_tokens=40, tools=MESSAGE_TOOLS),
+        asked(history, message([{"type": "text", "text": "I see."}], "end_turn"), url=MESSAGES, max_tokens=40,
+              tools=MESSAGE_TOOLS),
+    )
+    assert ("refused_held_call", 0, Severity.INFO) in agent(found)
+    assert not said(found, "agent.ran_held_call")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Error: the call was cut off by the output limit and was not executed.",
+        "Tool call was truncated: the arguments are incomplete.",
+        "InputValidationError: could not parse the JSON of the arguments",
+        "not executed: the response hit max_tokens",
+    ],
+)
+def test_where_a_format_has_no_mark_for_an_error_the_words_say_that_the_call_did_not_run(text):
+    found = shown(*refused_cut_call(text))
+    assert agent(found) == [("refused_held_call", 0, Severity.INFO)]
+    assert found.turns[0].verdict.word == "CALL REPAIRED"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["ok, written", "", "Error: no such directory", "12 files read\n[output truncated]", "the article is incomplete"],
+)
+def test_a_result_that_does_not_speak_of_the_call_is_one_that_ran(text):
+    found = shown(*refused_cut_call(text))
+    assert ("ran_held_call", 0, Severity.ERROR) in agent(found)
+    assert found.turns[0].verdict.word == "CUT CALL RUN"
+
+
+def test_only_the_held_call_is_named_and_each_by_its_id():
+    # One batch: the first call is whole and the second is cut, so both are held; the agent ran the first alone.
+    calls = (call(WHOLE, "call_a1b2c3d4e5"), call(CUT, "call_f6g7h8i9j0"))
+    history = [*ASKS, assistant(None, *calls), result("ok, the first"),
+               result("Error: this call was truncated and was not executed", "call_f6g7h8i9j0")]
+    found = shown(asked(ASKS, chat(None, "length", *calls), tools=TOOLS),
+                  asked(history, chat("The second again, please."), tools=TOOLS))
+    assert [rule for rule, _, _ in agent(found)][:2] == ["ran_held_call", "refused_held_call"]
+    assert "'ok, the first'" in said(found, "agent.ran_held_call")[0]
+
+
+def test_calls_without_ids_are_answered_by_their_names():
+    def part(name):
+        return {"functionCall": {"name": name, "args": {"path": "a.md"}}}
+
+    tools = [{"functionDeclarations": [{"name": "write_file"}, {"name": "look"}]}]
+    opening = [{"role": "user", "parts": [{"text": "write"}]}]
+    answer = {"functionResponse": {"name": "look", "response": {"result": "seen"}}}
+    history = [*opening, {"role": "model", "parts": [part("write_file"), part("look")]}, {"role": "user", "parts": [answer]}]
+
+    def body(reason, *parts):
+        return {"candidates": [{"index": 0, "finishReason": reason, "content": {"role": "model", "parts": list(parts)}}]}
+
+    found = shown(
+        exchange({"contents": opening, "tools": tools}, body("MAX_TOKENS", part("write_file"), part("look")), url=GEMINI),
+        exchange({"contents": history, "tools": tools}, body("STOP", {"text": "done"}), url=GEMINI),
+    )
+    (message_,) = said(found, "agent.ran_held_call")
+    assert "held call look" in message_
+
+
+def test_a_ready_call_that_runs_is_no_finding():
+    history = [*ASKS, assistant(None, call(WHOLE)), result()]
+    found = shown(asked(ASKS, chat(None, "tool_calls", call(WHOLE)), tools=TOOLS), asked(history, chat("done"), tools=TOOLS))
+    assert agent(found) == []
+
+
+# -- a cut answer was taken for whole ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("body", "word"),
+    [
+        (chat("The first part", "length"), "max_tokens"),
+        (cut_stream("The first part"), "interrupted"),
+    ],
+    ids=["max_tokens", "interrupted"],
+)
+def test_going_on_after_a_cut_answer_is_a_finding(body, word):
+    history = [*ASKS, assistant("The first part"), user("Thanks. Now book a table for two.")]
+    found = shown(asked(ASKS, body), asked(history, chat("Booked.")))
+    assert ("took_cut_answer", 0, Severity.ERROR) in agent(found)
+    assert word in said(found, "agent.took_cut_answer")[0]
+
+
+def test_going_on_after_a_full_context_is_a_finding():
+    body = message([{"type": "text", "text": "The first part"}], "model_context_window_exceeded")
+    history = [*ASKS, assistant("The first part"), user("Thanks. Now book a table for two.")]
+    found = shown(asked(ASKS, body, url=MESSAGES, max_tokens=9000),
+                  asked(history, message([{"type": "text", "text": "Booked."}], "end_turn"), url=MESSAGES, max_tokens=9000))
+    assert ("took_cut_answer", 0, Severity.ERROR) in agent(found)
+
+
+def test_a_cut_answer_at_the_end_of_the_recording_is_nobodys_fault():
+    assert agent(shown(asked(ASKS, chat("The first part", "length")))) == []
+
+
+def test_an_answer_that_was_continued_is_not_lost():
+    found = shown(*continued(*PARTS[:2]))
+    assert agent(found) == []
+
+
+# -- our machine decides otherwise ------------------------------------------------------------------------------------
+
+
+def test_where_our_machine_ends_and_the_agent_goes_on():
+    found = shown(*continued(*PARTS))
+    assert agent(found) == [("went_another_way", 3, Severity.WARNING)]  # the fourth answer: three continuations are used
+    assert said(found, "agent.went_another_way") == [
+        "our machine ended the turn (retry_limit) after response 3; the recorded agent went on with a continuation"
+    ]
+
+
+def test_where_our_machine_asks_for_something_else():
+    found = shown(*ran_cut_call())
+    assert said(found, "agent.went_another_way") == [
+        "our machine asked for the held call again after response 0; the recorded agent went on with a tool_result"
+    ]
+
+
+def test_where_the_agent_goes_the_same_way_nothing_is_said():
+    assert agent(shown(*repaired_call())) == []
+
+
+# -- what the bytes say -----------------------------------------------------------------------------------------------
+
+
+def test_an_unknown_word_is_reported_once_for_each_provider_and_model():
+    def once(number, model, host="https://api.openai.com"):
+        return asked([user(f"question {number}")], chat("The", "entropy", model=model), url=f"{host}/v1/chat/completions")
+
+    found = shown(once(1, "m-1"), once(2, "m-1"), once(3, "m-2"), once(4, "m-1", "https://openrouter.ai/api"))
+    assert [noted.response for noted in found.findings if noted.finding.rule == "stop.unknown_word"] == [0, 2, 3]
+
+
+def test_two_unknown_words_of_one_model_are_both_reported():
+    found = shown(asked([user("one")], chat("a", "entropy")), asked([user("two")], chat("b", "boredom")))
+    assert len(said(found, "stop.unknown_word")) == 2
+
+
+def test_a_body_that_was_not_recorded_is_said_to_be():
+    found = shown(data=unrecorded_har())
+    (noted,) = found.findings
+    assert (noted.finding.rule, noted.finding.severity, noted.response) == ("session.not_recorded", Severity.WARNING, 0)
+
+
+def test_an_ambiguous_parent_is_named_and_not_guessed():
+    opening = [user("hi")]
+    child = [*opening, assistant("Hello."), user("go on with that")]
+    found = shown(asked(opening, chat("Hello.")), asked(opening, chat("Hello.")), asked(child, chat("More.")))
+    (message_,) = said(found, "thread.ambiguous")
+    assert "responses 0, 1" in message_
+
+
+def test_the_findings_of_judging_reach_the_report_with_their_place():
+    body = json.dumps(chat(None, "tool_calls", call(CUT)))
+    found = shown(asked(ASKS, body, tools=TOOLS))
+    (noted,) = [noted for noted in found.findings if noted.finding.rule == "judge.cut_arguments"]
+    at = noted.finding.at
+    raw = found.responses[0].exchange.body
+    assert json.loads(raw[at.start : at.end])["function"]["arguments"] == CUT
+
+
+def test_a_hint_is_no_new_turn_and_another_message_is():
+    cut = asked(ASKS, chat("The first part is about", "length"))
+    goes_on = asked([*ASKS, assistant("The first part is about"), user(HINT)], chat(" water."))
+    assert len(shown(cut, goes_on).turns) == 1
+    other = asked([*ASKS, assistant("The first part is about"), user("What is the weather?")], chat("Fine."))
+    assert len(shown(cut, other).turns) == 2

@@ -1,0 +1,197 @@
+"""The linear report: the verdict first, every fact in words, nothing hostile, no colour."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from inspector.report.document import document
+from inspector.report.text import place, text
+from loop_core.values import At, Part
+from tests.report.test_inert import HOSTILE, dangerous
+from tests.scenes import (
+    ASKS,
+    CUT,
+    MESSAGES,
+    PARTS,
+    TOOLS,
+    asked,
+    assistant,
+    call,
+    chat,
+    continued,
+    exchange,
+    lines,
+    message,
+    ran_cut_call,
+    repaired_call,
+    result,
+    shown,
+    user,
+)
+
+
+def report(*exchanges, **options):
+    return text(shown(*exchanges, **options))
+
+
+def test_the_verdict_comes_first():
+    found = shown(asked([user("one")], chat("whole")), *ran_cut_call())
+    said = text(found).splitlines()
+    assert said[0] == found.headline()
+    assert said[0].startswith("CUT CALL RUN  turn 2 of 2")
+    assert said[1] == "turns: 1 cut call run, 1 complete"
+
+
+def test_one_turn_is_not_counted():
+    assert "turns:" not in report(asked(ASKS, chat("whole")))
+
+
+def test_what_was_read_and_what_was_not():
+    data = lines(asked(ASKS, chat("one"))) + b'{"nothing": "to see"}\n'
+    assert "read -: pairs, 1 responses, 1 entries skipped" in report(data=data)
+
+
+def test_a_cut_call_in_words():
+    said = report(*ran_cut_call())
+    assert 'raw "length" > max_tokens' in said
+    assert "tokens: 40 out, cap 40" in said
+    assert "call write_file: HELD, " in said
+    assert f"received: {CUT}" in said
+    assert "our machine: Request > EvaluateStop > RepairPending > RequestToolRepair > Unrecorded" in said
+    assert "our machine then: RepairPending; the recorded agent: answered the calls" in said
+    assert "[agent.ran_held_call]" in said
+    assert "what to change: raise max_tokens to ≥ 80" in said
+
+
+def test_a_corrected_reason_shows_both_words():
+    assert 'raw "tool_calls" > tool_call > max_tokens' in report(asked(ASKS, chat(None, "tool_calls", call(CUT)), tools=TOOLS))
+
+
+def test_the_merged_text_and_its_seams():
+    said = report(*continued("The first part is about water, and ", "the second\nis about fire."))
+    assert "merged text:\n    The first part is about water, and the second\n    is about fire.\n" in said
+    assert f"seam before segment 2 at character {len('The first part is about water, and ')}" in said
+
+
+def test_the_end_of_a_turn_and_its_notice():
+    said = report(*continued(*PARTS))
+    assert "ends in AbortPartial, retry_limit; continuations 3" in said
+    assert "notice: The answer is incomplete" in said
+
+
+def test_thinking_is_counted_apart():
+    usage = {"prompt_tokens": 9, "completion_tokens": 1234, "total_tokens": 1243,
+             "completion_tokens_details": {"reasoning_tokens": 1000}}
+    assert "tokens: 1,234 out, of which reasoning 1,000" in report(asked(ASKS, chat("Yes.", usage=usage)))
+
+
+def test_a_finding_stands_below_its_response():
+    said = report(*ran_cut_call()).splitlines()
+    first, second = (next(n for n, line in enumerate(said) if line.startswith(f"  response {k} ")) for k in (0, 1))
+    finding = next(n for n, line in enumerate(said) if "agent.ran_held_call" in line)
+    assert first < finding < second
+
+
+@pytest.mark.parametrize(
+    ("at", "words"),
+    [
+        (None, "the whole response"),
+        (At(Part.BODY, 1200, 1300, "/choices/0"), "body bytes 1,200 to 1,300 /choices/0"),
+        (At(Part.HEADERS), "headers"),
+        (At(Part.REQUEST, None, None, "/messages/3"), "request /messages/3"),
+    ],
+)
+def test_a_place_in_words(at, words):
+    assert place(at) == words
+
+
+# -- hostile transcripts ----------------------------------------------------------------------------------------------
+
+
+def hostile(bad):
+    """The same bad text in every place where a transcript can put one."""
+    arguments = json.dumps({"path": bad})
+    named = call(arguments, f"call_{bad}", f"write{bad}")
+    history = [user(bad), assistant(bad, named), result(bad, f"call_{bad}")]
+    return [
+        asked([user(bad)], chat(bad, "length", named, model=bad), tools=TOOLS, model=bad),
+        asked(history, chat(bad, bad or "x"), url=f"https://evil.example/{bad}/v1/chat/completions"),
+        asked([user("e")], {"error": {"message": bad, "type": bad, "code": bad}}, status=500),
+        asked([user("m")], message([{"type": "text", "text": bad}], bad), url=MESSAGES, max_tokens=9),
+        asked([user("q")], {"type": "error", "error": {"type": bad, "message": bad}}, url=MESSAGES, status=400, max_tokens=9),
+        exchange({"model": bad, "messages": [user("z")]}, chat("z", "stop"), headers={bad: bad}, response_headers={bad: bad}),
+        {bad: bad},
+    ]
+
+
+@pytest.mark.parametrize("bad", [*HOSTILE.values(), "".join(HOSTILE.values()), "[red]x[/red][@click=app.quit]y[/]"],
+                         ids=[*HOSTILE, "all at once", "markup"])
+def test_hostile_text_is_inert_in_the_report_and_in_the_document(bad):
+    found = shown(*hostile(bad))
+    said = text(found)
+    assert len(found.responses) >= 5
+    assert dangerous(said) == []
+    said.encode("utf-8")
+    written = json.dumps(document(found), ensure_ascii=True)
+    assert written.isascii()
+    assert "\x1b" not in written
+    assert "\x7f" not in json.loads(json.dumps(said))
+
+
+def test_markup_is_shown_as_it_was_sent():
+    assert "    [bold red]never parsed[/]" in report(asked(ASKS, chat("[bold red]never parsed[/]")))
+
+
+def test_a_report_has_no_line_that_begins_like_one_of_ours_by_accident_of_a_carriage_return():
+    said = report(asked(ASKS, chat("fine\rCOMPLETE  turn 1 of 1", "length")))
+    assert [line for line in said.split("\n") if line.startswith("COMPLETE")] == []
+    assert said.splitlines()[0].startswith("TRUNCATED")
+
+
+# -- credentials ------------------------------------------------------------------------------------------------------
+
+SECRETS = (
+    "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD",
+    "sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789",
+    "AIzaSyA-abcdefghijklmnopqrstuvwxyz01234",
+    "ghp_abcdefghijklmnopqrstuvwxyz0123456789",
+    "AKIAABCDEFGHIJKLMNOP",
+    "planted-only-by-name-7f3a9c",
+)
+
+
+@pytest.mark.parametrize("secret", SECRETS)
+def test_no_credential_reaches_any_output(secret):
+    headers = {"Authorization": f"Bearer {secret}", "x-api-key": secret, "Cookie": f"session={secret}",
+               "api-key": secret, "X-Goog-Api-Key": secret}
+    address = f"https://someone:{secret}@api.openai.com/v1/chat/completions?key={secret}&api_key={secret}&x=1"
+    request = {"model": "m", "messages": [user("hi")], "api_key": secret,
+               "tools": [{"type": "mcp", "server_url": "https://mcp.example", "authorization": secret,
+                          "headers": {"Authorization": f"Bearer {secret}"}}]}
+    answer = chat("hello", "entropy")
+    found = shown(
+        exchange(request, answer, url=address, headers=headers, response_headers={"Set-Cookie": f"s={secret}"}),
+        exchange({"model": "m", "messages": [user("no")]}, {"error": {"message": "no", "type": "t", "code": None}},
+                 url=address, status=401, headers=headers),
+    )
+    assert len(found.responses) == 2
+    assert secret not in text(found)
+    assert secret not in json.dumps(document(found))
+    kept = found.responses[0].exchange
+    assert secret not in repr((kept.url, kept.headers, kept.request_headers, kept.request_json))
+
+
+@pytest.mark.parametrize("secret", SECRETS[:-1])
+def test_a_well_known_key_is_masked_wherever_it_stands(secret):
+    said = f"Your key is {secret}, keep it."
+    made = call(json.dumps({"path": said}))
+    refused = {"error": {"message": f"Incorrect API key provided: {secret}.", "type": "invalid", "code": "bad"}}
+    history = [user(said), assistant(said, made), result(said)]
+    found = shown(asked([user(said)], chat(said, "length", made), tools=TOOLS),
+                  asked(history, chat(said)), asked([user("no")], refused, status=401))
+    assert len(found.responses) == 3
+    assert secret not in text(found)
+    assert secret not in json.dumps(document(found))
+    assert all(secret.encode() not in facts.exchange.body for facts in found.responses)

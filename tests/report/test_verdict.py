@@ -1,0 +1,331 @@
+"""Every verdict has a session that deserves it, and says what happened and what to change."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from inspector.report.facts import TurnFacts, View
+from inspector.report.verdict import ROWS
+from loop_core.values import Severity
+from tests.scenes import (
+    ASKS,
+    CUT,
+    GEMINI,
+    HINT,
+    MESSAGE_TOOLS,
+    MESSAGES,
+    PARTS,
+    RESPONSES,
+    TOOLS,
+    WHOLE,
+    asked,
+    assistant,
+    call,
+    chat,
+    continued,
+    cut_stream,
+    exchange,
+    message,
+    ran_cut_call,
+    repaired_call,
+    shown,
+    unrecorded_har,
+    user,
+)
+
+
+def only(shown_: View) -> TurnFacts:
+    (turn,) = shown_.turns
+    return turn
+
+
+def verdict(*exchanges):
+    """The verdict on a session of one turn: its word, how bad it is, its sentence and its advice."""
+    found = only(shown(*exchanges)).verdict
+    return found.word, found.severity, found.sentence, found.advice
+
+
+def alone(body, **more):
+    return verdict(asked(ASKS, body, **more))
+
+
+def contents(*parts, reason="STOP", **more):
+    """A Gemini body."""
+    content = {"content": {"role": "model", "parts": list(parts)}} if parts else {}
+    return {"candidates": [{"index": 0, "finishReason": reason, **content}], "modelVersion": "gemini-2.5-pro",
+            "usageMetadata": {"promptTokenCount": 9, "candidatesTokenCount": 7, "totalTokenCount": 16}, **more}
+
+
+def ask_gemini(body, status=200):
+    return exchange({"contents": [{"role": "user", "parts": [{"text": "write"}]}]}, body, url=GEMINI, status=status)
+
+
+# -- a call was cut ---------------------------------------------------------------------------------------------------
+
+
+def test_an_agent_that_runs_a_cut_call_is_the_worst_there_is():
+    word, severity, sentence, advice = verdict(*ran_cut_call())
+    assert (word, severity) == ("CUT CALL RUN", Severity.ERROR)
+    assert sentence == (
+        f'openai_chat cut write_file at byte {len(CUT)} of its arguments ("length", 40 of 40 tokens); the agent ran it'
+    )
+    assert advice == "raise max_tokens to ≥ 80; run nothing under this reason"
+
+
+def test_a_cut_call_is_measured_in_bytes_not_characters():
+    cut = '{"path": "a.md", "content": "Grüße'
+    after = [*ASKS, assistant(None, call(cut)), {"role": "tool", "tool_call_id": "call_a1b2c3d4e5", "content": "ok"}]
+    _, _, sentence, _ = verdict(asked(ASKS, chat(None, "length", call(cut)), tools=TOOLS),
+                                asked(after, chat("done"), tools=TOOLS))
+    assert f"at byte {len(cut) + 2} of" in sentence  # ü and ß are two bytes each
+
+
+def test_a_cut_call_that_nobody_went_on_from_is_held():
+    body = message([{"type": "text", "text": "I will."},
+                    {"type": "tool_use", "id": "toolu_1", "name": "write_file", "input": {}}], "max_tokens", 40)
+    word, severity, sentence, advice = alone(body, url=MESSAGES, max_tokens=40, tools=MESSAGE_TOOLS)
+    assert (word, severity) == ("CALL HELD", Severity.ERROR)
+    assert sentence.startswith("anthropic_messages cut write_file")
+    assert '("max_tokens", 40 of 40 tokens)' in sentence
+    assert advice == "raise max_tokens to ≥ 80"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (CUT, f"cut write_file at byte {len(CUT)} of its arguments"),
+        ("", "cut write_file before its arguments"),
+        ("{'path': 1}", "sent write_file with invalid arguments"),
+        (WHOLE, "cut the batch of write_file, whose own arguments parse"),
+    ],
+)
+def test_how_a_call_was_cut_is_said(arguments, said):
+    word, _, sentence, _ = alone(chat(None, "length", call(arguments), tokens=40), tools=TOOLS, max_tokens=40)
+    assert word == "CALL HELD"
+    assert sentence == f'openai_chat {said} ("length", 40 of 40 tokens)'
+
+
+def test_a_call_sent_as_an_object_cannot_show_its_cut():
+    part = {"functionCall": {"name": "write_file", "args": {"path": "a.md"}}}
+    word, _, sentence, _ = verdict(ask_gemini(contents(part, reason="MAX_TOKENS")))
+    assert word == "CALL HELD"
+    assert "cut write_file, sent as a whole object in which a cut cannot be seen" in sentence
+
+
+def test_a_router_that_says_tool_calls_over_a_cut_call_is_not_believed():
+    word, _, sentence, _ = alone(chat(None, "tool_calls", call(CUT)), tools=TOOLS)
+    assert word == "CALL HELD"
+    assert '"tool_calls"' in sentence
+
+
+def test_a_call_that_the_providers_own_parser_refused():
+    word, severity, sentence, advice = verdict(ask_gemini(contents(reason="MALFORMED_FUNCTION_CALL")))
+    assert (word, severity) == ("MALFORMED CALL", Severity.ERROR)
+    assert '"MALFORMED_FUNCTION_CALL"' in sentence
+    assert advice == "ask for the call again, with a simpler schema"
+
+
+def test_a_call_that_the_end_of_the_answer_does_not_authorise_is_not_run():
+    wrong = json.dumps({"path": 5})  # its schema wants a text, and content
+    word, severity, sentence, advice = alone(chat("There.", "stop", call(wrong)), tools=TOOLS)
+    assert (word, severity) == ("CALL NOT RUN", Severity.ERROR)
+    assert "its call write_file is held" in sentence
+    assert "nothing may run it" in advice
+
+
+def test_a_cut_call_that_came_whole_when_asked_again_needs_nothing():
+    word, severity, sentence, advice = verdict(*repaired_call())
+    assert (word, severity, advice) == ("CALL REPAIRED", Severity.INFO, "")
+    assert '"length", 40 of 40 tokens' in sentence
+
+
+# -- text was cut -----------------------------------------------------------------------------------------------------
+
+
+def test_a_cut_answer_that_the_agent_took_for_whole():
+    text = "The first part is about water, and"
+    after = [*ASKS, assistant(text), user("Thanks. Now book a table for two.")]
+    found = shown(asked(ASKS, chat(text, "length", tokens=20), max_tokens=20), asked(after, chat("Booked."), max_tokens=20))
+    first, second = (turn.verdict for turn in found.turns)
+    assert (first.word, first.severity) == ("TRUNCATED, ANSWER LOST", Severity.ERROR)
+    assert first.sentence.endswith('ended with "length", 20 of 20 tokens; the agent went on without the rest')
+    assert first.advice == "raise max_tokens to ≥ 40"
+    assert second.word == "COMPLETE"
+
+
+def test_a_cut_answer_at_the_end_of_the_recording():
+    word, severity, sentence, advice = alone(chat("The first", "length", tokens=20), max_tokens=20)
+    assert (word, severity) == ("TRUNCATED", Severity.ERROR)
+    assert sentence.endswith('ended with "length", 20 of 20 tokens')
+    assert advice == "raise max_tokens to ≥ 40"
+
+
+def test_what_thinking_took_is_added_to_the_advice():
+    usage = {"prompt_tokens": 9, "completion_tokens": 100, "total_tokens": 109,
+             "completion_tokens_details": {"reasoning_tokens": 90}}
+    _, _, _, advice = alone(chat("The", "length", usage=usage), max_tokens=50)
+    assert advice == "raise max_tokens to ≥ 140"  # 50 and the 90 of thinking, more than twice the cap
+
+
+def test_nothing_is_invented_where_no_count_was_recorded():
+    _, _, sentence, advice = alone(chat("The", "length", tokens=None))
+    assert sentence.endswith('ended with "length"')
+    assert advice == "raise max_tokens"
+    _, _, sentence, advice = alone(chat("The", "length", tokens=None), max_tokens=300)
+    assert sentence.endswith('ended with "length", cap 300')
+    assert advice == "raise max_tokens to ≥ 600"
+
+
+def test_a_limit_that_the_recorded_agent_did_not_have():
+    word, severity, sentence, advice = verdict(*continued(*PARTS))
+    assert (word, severity) == ("LIMIT REACHED", Severity.WARNING)
+    assert "continuation_max_attempts ends the turn" in sentence
+    assert "4 continuations" in sentence
+    assert advice == "raise continuation_max_attempts to 4"
+
+
+def test_a_token_budget_that_the_recorded_agent_did_not_have():
+    # The cap is 20, so the budget is 4 x 20; two answers of 40 use it up, and the third was recorded.
+    word, severity, sentence, advice = verdict(*continued(*PARTS[:3], tokens=40, max_tokens=20))
+    assert (word, severity) == ("LIMIT REACHED", Severity.WARNING)
+    assert "continuation_max_total_completion_tokens ends the turn" in sentence
+    assert advice == "raise continuation_max_total_completion_tokens"
+
+
+def test_attempts_that_end_in_a_cut_are_truncated_and_no_limit_would_have_helped():
+    assert verdict(*continued(*PARTS, last="length"))[0] == "TRUNCATED"
+
+
+def test_a_text_that_was_cut_and_completed():
+    word, severity, sentence, advice = verdict(*continued(*PARTS[:2]))
+    assert (word, severity, advice) == ("CUT, COMPLETED", Severity.INFO, "")
+    assert '"length", 10 tokens' in sentence
+
+
+# -- the other ends ---------------------------------------------------------------------------------------------------
+
+
+def test_a_full_context_wants_a_shorter_history():
+    body = message([{"type": "text", "text": "The"}], "model_context_window_exceeded")
+    word, severity, _, advice = alone(body, url=MESSAGES, max_tokens=4000)
+    assert (word, severity) == ("CONTEXT FULL", Severity.ERROR)
+    assert "shorten the history" in advice
+
+
+def test_a_stream_without_an_end():
+    stream = cut_stream("The first")
+    word, severity, sentence, advice = alone(stream)
+    assert (word, severity) == ("INTERRUPTED", Severity.ERROR)
+    assert f"without a stop reason ({len(stream.encode())} bytes)" in sentence
+    assert advice == "send it again; this was no budget cut"
+
+
+def test_a_stream_without_an_end_whose_usage_is_the_cap_was_cut_by_it():
+    usage = {"prompt_tokens": 9, "completion_tokens": 20, "total_tokens": 29}
+    last = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "model": "m-1", "choices": [], "usage": usage}
+    stream = cut_stream("The first") + f"data: {json.dumps(last)}\n\n"
+    word, _, _, advice = alone(stream, max_tokens=20)
+    assert word == "INTERRUPTED"
+    assert advice == "raise max_tokens to ≥ 40"
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "advice"),
+    [(529, "overloaded_error", "try again later"), (401, "authentication_error", "change the request")],
+)
+def test_an_error_says_whether_to_try_again(status, kind, advice):
+    body = {"type": "error", "error": {"type": kind, "message": "Not now"}}
+    word, severity, sentence, said = alone(body, url=MESSAGES, status=status, max_tokens=10)
+    assert (word, severity, said) == ("ERROR", Severity.ERROR, advice)
+    assert sentence.endswith(f"failed: HTTP {status}, Not now")
+
+
+def test_a_long_error_is_cut_to_a_line():
+    body = {"error": {"message": "x" * 5000, "type": "invalid_request_error", "code": None, "param": None}}
+    assert len(alone(body, status=400)[2]) < 200
+
+
+def test_a_filtered_answer():
+    word, severity, sentence, advice = alone(chat("The", "content_filter"))
+    assert (word, severity) == ("BLOCKED", Severity.WARNING)
+    assert "content_filter" in sentence
+    assert "a continuation will not help" in advice
+
+
+def test_a_word_that_no_table_knows():
+    word, severity, sentence, advice = alone(chat("The", "entropy"))
+    assert (word, severity) == ("UNKNOWN REASON", Severity.WARNING)
+    assert '"entropy"' in sentence
+    assert "--profile" in advice
+
+
+def test_a_body_that_a_browser_left_out_is_not_recorded_and_never_truncated():
+    found = only(shown(data=unrecorded_har())).verdict
+    assert (found.word, found.severity) == ("NOT RECORDED", Severity.WARNING)
+    assert "was not recorded" in found.sentence
+    assert "proxy" in found.advice
+
+
+def test_a_pause_wants_to_be_resumed():
+    body = message([{"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "q"}}],
+                   "pause_turn")
+    word, severity, sentence, advice = alone(body, url=MESSAGES, max_tokens=10)
+    assert (word, severity) == ("PAUSED", Severity.WARNING)
+    assert "pause_turn" in sentence
+    assert advice == "send the response back as it is"
+
+
+def test_a_cancelled_response():
+    body = {"id": "resp_1", "object": "response", "status": "cancelled", "model": "gpt-5", "output": [], "usage": None,
+            "error": None, "incomplete_details": None}
+    word, severity, _, advice = verdict(exchange({"model": "gpt-5", "input": "hi"}, body, url=RESPONSES))
+    assert (word, severity, advice) == ("CANCELLED", Severity.WARNING, "nothing to change")
+
+
+def test_a_whole_answer():
+    word, severity, sentence, advice = alone(chat("All of it."), max_tokens=50)
+    assert (word, severity, advice) == ("COMPLETE", Severity.INFO, "")
+    assert sentence.endswith('ended with "stop", 7 of 50 tokens')
+
+
+# -- the table --------------------------------------------------------------------------------------------------------
+
+
+def test_a_verdict_is_told_by_word_and_glyph_and_never_by_colour_alone():
+    assert len({row.word for row in ROWS}) == len(ROWS)
+    for row in ROWS:
+        assert row.word.isupper()
+        assert len(row.glyph) == 1
+        assert len(row.ascii) == 1
+        assert row.ascii.isascii()
+        assert row.ascii.isprintable()
+
+
+def test_the_worst_turn_speaks_for_the_session():
+    found = shown(asked([user("one")], chat("whole")),
+                  asked([user("two")], chat("cut", "length")),
+                  asked([user("three")], chat("filtered", "content_filter")))
+    assert [turn.verdict.word for turn in found.turns] == ["COMPLETE", "TRUNCATED", "BLOCKED"]
+    assert found.headline().startswith("TRUNCATED  turn 2 of 3 · ")
+    assert found.counts() == (("TRUNCATED", 1), ("BLOCKED", 1), ("COMPLETE", 1))
+
+
+def test_running_a_cut_call_outranks_losing_an_answer():
+    first, second = ran_cut_call()
+    history = [*second["request"]["body"]["messages"], assistant("It is wri"), user("And now the next thing.")]
+    second["response"]["body"] = chat("It is wri", "length")
+    found = shown(first, second, asked(history, chat("done"), tools=TOOLS, max_tokens=40))
+    assert found.turns[0].verdict.word == "CUT CALL RUN"
+    assert {"agent.ran_held_call", "agent.took_cut_answer"} <= {noted.finding.rule for noted in found.findings}
+
+
+def test_the_verdict_speaks_of_the_response_that_decides_not_of_the_last():
+    # An error in the middle of a turn that ended well is not what the turn is about; a cut in it is told as completed.
+    history = [user("tell me everything")]
+    cut = asked(history, chat("The first part is about water, ", "length", tokens=33), max_tokens=33)
+    whole = asked([*history, assistant("The first part is about water, "), user(HINT)], chat("and fire."), max_tokens=33)
+    word, _, sentence, _ = verdict(cut, whole)
+    assert word == "CUT, COMPLETED"
+    assert "33 of 33 tokens" in sentence

@@ -1,0 +1,32 @@
+"""Makes the scenes importable; takes the terminal's wishes and the user's recent files out of every test."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+
+@pytest.fixture(autouse=True)
+def _plain_surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("NO_COLOR", "TEXTUAL_THEME", "COLORFGBG", "COLUMNS", "LINES"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setattr("inspector.tui.opening.state_file", lambda: tmp_path / "state" / "recent.json")
+
+
+@pytest.fixture
+def app_on(tmp_path: Path) -> Callable[..., object]:
+    """The app on a file of entries, opened as the command line does it."""
+    from tui_scenes import story
+
+    from inspector.tui.app import LoopInspector
+    from inspector.tui.opening import Reading, load
+
+    def made(entries: list | None = None, **options: object) -> LoopInspector:
+        path = str(story(tmp_path, entries))
+        return LoopInspector([path], opened_already=load([path], Reading()), **options)
+
+    return made

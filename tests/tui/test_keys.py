@@ -1,0 +1,362 @@
+"""Every key of the session screen does what its binding says, at one pane and at three."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+from tui_scenes import PARTS, page, seen
+
+from inspector.branch import command
+from inspector.tui.app import LoopInspector
+from inspector.tui.keys import active, shown_keys
+from inspector.tui.screens.help import HelpScreen
+from inspector.tui.screens.session import SessionScreen
+from inspector.tui.widgets.rows import RowList
+from inspector.tui.widgets.steps import StepList
+from inspector.tui.widgets.text_view import TextView
+
+AppOn = Callable[..., LoopInspector]
+ONE_PANE, THREE = (80, 24), (160, 45)
+
+
+def session(pilot: Pilot[Any]) -> SessionScreen:
+    screen = pilot.app.screen
+    assert isinstance(screen, SessionScreen)
+    return screen
+
+
+async def test_space_steps_forward_and_backspace_back(app_on: AppOn) -> None:
+    async with app_on().run_test(size=ONE_PANE) as pilot:
+        await pilot.press("space", "space", "space", "backspace")
+        assert session(pilot).step == 2
+        assert "step 3/28" in page(pilot.app)
+
+
+async def test_the_ends_are_told_and_not_passed(app_on: AppOn) -> None:
+    async with app_on().run_test(size=ONE_PANE) as pilot:
+        await pilot.press("backspace")
+        assert session(pilot).step == 0
+        assert "this is the first step" in page(pilot.app)
+        await pilot.press("8", "G", "space")
+        assert session(pilot).step == 27
+        assert "this is the last step" in page(pilot.app)
+
+
+async def test_a_note_goes_with_the_next_key(app_on: AppOn) -> None:
+    async with app_on().run_test(size=ONE_PANE) as pilot:
+        await pilot.press("backspace", "space")
+        assert "this is the first step" not in page(pilot.app)
+
+
+async def test_list_keys_move_over_steps_and_pass_headings(app_on: AppOn) -> None:
+    async with app_on().run_test(size=THREE) as pilot:
+        steps = pilot.app.screen.query_one(StepList)
+        assert steps.has_focus
+        for keys, step in (("jj", 2), ("k", 1), ("G", 27), ("g", 0)):
+            await pilot.press(*keys)
+            assert session(pilot).step == step
+        for key, step in (("down", 1), ("up", 0), ("end", 27), ("home", 0)):
+            await pilot.press(key)
+            assert session(pilot).step == step
+        await pilot.press(*"j" * 20)
+        assert session(pilot).step == 20  # two headings were passed on the way
+        row = seen(pilot.app)[steps.region.y + steps.cursor - int(steps.scroll_offset.y)]
+        assert "▶ 21" in row
+
+
+async def test_pages_in_the_list_do_not_animate(app_on: AppOn) -> None:
+    async with app_on().run_test(size=(160, 15)) as pilot:
+        await pilot.press("pagedown")
+        first = session(pilot).step
+        assert first > 4
+        assert not pilot.app._animator._animations
+        await pilot.press("pageup")
+        assert session(pilot).step < first
+
+
+async def test_braces_go_between_events_worth_stopping_at(app_on: AppOn) -> None:
+    async with app_on().run_test(size=ONE_PANE) as pilot:
+        found = []
+        for _ in range(8):
+            await pilot.press("}")
+            found.append(session(pilot).run.view.steps[session(pilot).step].state.value)
+        # four cut answers, the end in trouble, the agent going on, its cut answer, then the held call
+        assert found == ["EvaluateStop"] * 4 + ["AbortPartial", "Request", "EvaluateStop", "EvaluateStop"]
+        here = session(pilot).step
+        await pilot.press("{")
+        assert session(pilot).step == 15
+        await pilot.press("}")
+        assert session(pilot).step == here
+
+
+async def test_brackets_go_between_turns(app_on: AppOn) -> None:
+    async with app_on().run_test(size=ONE_PANE) as pilot:
+        await pilot.press("]")
+        assert session(pilot).step == 20
+        await pilot.press("]")
+        assert "this is the last turn" in page(pilot.app)
+        await pilot.press("space", "[")
+        assert session(pilot).step == 20
+        await pilot.press("[")
+        assert session(pilot).step == 0
+
+
+@pytest.mark.parametrize(("typed", "step"), [("7", 6), ("1", 0), ("28", 27)])
+async def test_a_number_jumps(app_on: AppOn, typed: str, step: int) -> None:
+    async with app_on().run_test(size=ONE_PANE) as pilot:
+        await pilot.press(":", *typed, "enter")
+        assert session(pilot).step == step
+
+
+@pytest.mark.parametrize("typed", ["0", "29", "x"])
+async def test_a_number_that_is_no_step_is_told(app_on: AppOn, typed: str) -> None:
+    async with app_on().run_test(size=ONE_PANE) as pilot:
+        await pilot.press("space", ":", typed[0], *typed[1:], "enter")
+        assert session(pilot).step == 1
+        assert "is no step: 1 to 28" in page(pilot.app)
+
+
+async def test_escape_leaves_a_prompt(app_on: AppOn) -> None:
+    async with app_on().run_test(size=ONE_PANE) as pilot:
+        await pilot.press(":", "9", "escape")
+        assert session(pilot).step == 0
+
+
+@pytest.mark.parametrize(("key", "text"), [
+    ("1", "segment 1 · 64 tokens"), ("2", "openai_chat.stop_reasons"), ("3", "shown as"), ("4", "no tool calls in this turn"),
+    ("5", "against step 1"), ("6", "stop_reason_observed"), ("7", "OUT OF HERE"), ("8", "RequestContinuation"),
+])
+async def test_numbers_open_tabs_in_one_pane(app_on: AppOn, key: str, text: str) -> None:
+    async with app_on().run_test(size=ONE_PANE) as pilot:
+        await pilot.press("space", key)
+        assert text in page(pilot.app)
+        assert f"[{key}" in page(pilot.app)
+
+
+@pytest.mark.parametrize("key", "1234567")
+async def test_numbers_open_tabs_beside_the_list(app_on: AppOn, key: str) -> None:
+    async with app_on().run_test(size=THREE) as pilot:
+        await pilot.press("space", key)
+        shown = page(pilot.app)
+        assert f"[{key} " in shown
+        assert "RequestContinuation" in shown
+        assert "MACHINE" in shown
+        assert "SPENT" in shown
+
+
+async def test_eight_takes_the_list_in_hand_where_it_is_seen(app_on: AppOn) -> None:
+    async with app_on().run_test(size=THREE) as pilot:
+        await pilot.press("tab")
+        assert pilot.app.screen.query_one(TextView).has_focus
+        await pilot.press("8")
+        assert pilot.app.screen.query_one(StepList).has_focus
+        assert "[1 Merged]" in page(pilot.app)
+
+
+async def test_tab_goes_to_the_other_pane(app_on: AppOn) -> None:
+    async with app_on().run_test(size=ONE_PANE) as pilot:
+        await pilot.press("tab")
+        assert "[8Steps]" in page(pilot.app)
+        await pilot.press("tab")
+        assert "[1Merged]" in page(pilot.app)
+
+
+async def test_enter_in_the_list_shows_the_step(app_on: AppOn) -> None:
+    async with app_on().run_test(size=ONE_PANE) as pilot:
+        await pilot.press("8", "j", "enter")
+        assert "[1Merged]" in page(pilot.app)
+        assert session(pilot).step == 1
+
+
+async def test_text_keys_scroll(app_on: AppOn) -> None:
+    async with app_on().run_test(size=(80, 15)) as pilot:
+        text = pilot.app.screen.query_one(TextView)
+        await pilot.press("space", "3", "v", "v", "v", "j", "j", "k")
+        assert text.scroll_offset.y == 1
+        await pilot.press("G")
+        assert text.scroll_offset.y == text.max_scroll_y > 0
+        await pilot.press("g", "pagedown")
+        assert not pilot.app._animator._animations
+        assert text.scroll_offset.y == text.size.height - 1
+        await pilot.press("pageup")
+        assert text.scroll_offset.y == 0
+
+
+async def test_search_finds_goes_on_and_comes_round(app_on: AppOn) -> None:
+    async with app_on().run_test(size=(80, 15)) as pilot:
+        text = pilot.app.screen.query_one(TextView)
+        await pilot.press("/", *"certificates", "enter")
+        assert any("certificates" in row for row in seen(pilot.app))
+        first = text._match
+        await pilot.press("/", *"segment", "enter")
+        lines = [text._match]
+        for _ in range(4):
+            await pilot.press("n")
+            lines.append(text._match)
+        assert lines[0] is not None
+        assert len(set(lines[:4])) == 4
+        assert lines[4] == lines[0]
+        await pilot.press("N")
+        assert text._match == lines[3]
+        assert first is not None
+
+
+async def test_search_says_when_nothing_is_found(app_on: AppOn) -> None:
+    async with app_on().run_test(size=ONE_PANE) as pilot:
+        await pilot.press("n")
+        assert "nothing was searched yet" in page(pilot.app)
+        await pilot.press("/", *"xyzzy", "enter")
+        assert "'xyzzy' is not in this view" in page(pilot.app)
+
+
+async def test_search_in_the_list_goes_to_the_step(app_on: AppOn) -> None:
+    async with app_on().run_test(size=THREE) as pilot:
+        await pilot.press("/", *"unrecorded", "enter")
+        assert session(pilot).run.view.steps[session(pilot).step].state.value == "Unrecorded"
+
+
+async def test_v_cycles_the_forms_of_wire_and_diff(app_on: AppOn) -> None:
+    async with app_on().run_test(size=ONE_PANE) as pilot:
+        await pilot.press("space", "3", "g")
+        marks = []
+        for _ in range(4):
+            marks.append(session(pilot).wire_mode)
+            await pilot.press("v")
+        assert marks == ["events", "raw", "hex", "request"]
+        assert session(pilot).wire_mode == "events"
+        await pilot.press("5", "v")
+        assert "this is the original run" in page(pilot.app)
+        await pilot.press("1", "v")
+        assert "this view has one form" in page(pilot.app)
+
+
+async def test_the_wire_opens_where_the_stop_reason_stands(app_on: AppOn) -> None:
+    async with app_on().run_test(size=ONE_PANE) as pilot:
+        await pilot.press("space", "3")
+        assert '"finish_reason": "length"' in page(pilot.app)
+
+
+async def test_w_stops_wrapping(app_on: AppOn) -> None:
+    async with app_on().run_test(size=ONE_PANE) as pilot:
+        text = pilot.app.screen.query_one(TextView)
+        await pilot.press("space", "3", "w")
+        await pilot.pause()
+        assert text.virtual_size.width > 80
+        await pilot.press("l", "l")
+        assert text.scroll_offset.x == 16
+        await pilot.press("h", "w")
+        await pilot.pause()
+        assert text.virtual_size.width < 80
+
+
+async def test_z_shows_one_pane_alone(app_on: AppOn) -> None:
+    async with app_on().run_test(size=THREE) as pilot:
+        await pilot.press("tab", "z")
+        await pilot.pause()
+        assert "RequestContinuation 1" not in page(pilot.app)
+        assert pilot.app.screen.query_one(TextView).region.width == 160
+        await pilot.press("z")
+        await pilot.pause()
+        assert "MACHINE" in page(pilot.app)
+        await pilot.press("tab", "z")
+        await pilot.pause()
+        assert pilot.app.screen.query_one(StepList).region.width == 160
+
+
+async def test_y_copies_what_the_view_shows(app_on: AppOn) -> None:
+    async with app_on().run_test(size=ONE_PANE) as pilot:
+        await pilot.press("y")
+        assert pilot.app.clipboard == "".join(PARTS[:4])
+        assert "OSC 52" in page(pilot.app)
+        await pilot.press("]", "space", "4", "y")
+        assert pilot.app.clipboard.startswith('{"path": "report.md"')
+
+
+async def test_capital_y_copies_the_command_line(app_on: AppOn) -> None:
+    async with app_on().run_test(size=ONE_PANE) as pilot:
+        await pilot.press("Y")
+        screen = session(pilot)
+        assert pilot.app.clipboard == command(screen.opened.paths, screen.run.view.replay.settings)
+        assert pilot.app.clipboard.startswith("inspector replay ")
+
+
+async def test_t_goes_between_light_and_dark(app_on: AppOn) -> None:
+    async with app_on().run_test(size=ONE_PANE) as pilot:
+        assert pilot.app.current_theme.dark
+        await pilot.press("t")
+        assert not pilot.app.current_theme.dark
+        assert "CUT CALL RUN" in page(pilot.app)
+
+
+@pytest.mark.parametrize("key", ["question_mark", "f1"])
+async def test_help_names_every_key(app_on: AppOn, key: str) -> None:
+    async with app_on().run_test(size=ONE_PANE) as pilot:
+        expected = [found.binding.tooltip for _, found in active(pilot.app.screen)]
+        await pilot.press(key)
+        assert isinstance(pilot.app.screen, HelpScreen)
+        listed = "\n".join("".join(span.text for span in line) for line in pilot.app.screen._lines)
+        assert expected
+        for words in expected:
+            assert words in listed
+        await pilot.press("escape")
+        assert isinstance(pilot.app.screen, SessionScreen)
+
+
+async def test_q_goes_back_then_quits(app_on: AppOn) -> None:
+    async with app_on().run_test(size=ONE_PANE) as pilot:
+        await pilot.press("?")
+        await pilot.press("q")
+        assert isinstance(pilot.app.screen, SessionScreen)
+        await pilot.press("q")
+        assert pilot.app.return_value == 0
+
+
+async def test_control_q_quits_from_anywhere(app_on: AppOn) -> None:
+    async with app_on().run_test(size=ONE_PANE) as pilot:
+        await pilot.press("e", "ctrl+q")
+        assert pilot.app.return_value == 0
+
+
+async def test_the_palette_offers_every_key(app_on: AppOn) -> None:
+    from inspector.tui.commands import KeyCommands
+
+    async with app_on().run_test(size=ONE_PANE) as pilot:
+        offered = {title for title, _, _ in KeyCommands(pilot.app.screen)._every()}
+        for keys, found in active(pilot.app.screen):
+            if found.binding.id != "palette":
+                assert f"{found.binding.tooltip} ({keys})" in offered
+        await pilot.press("ctrl+p")
+        await pilot.press(*"next turn")
+        await pilot.pause(0.3)
+        await pilot.press("enter", "enter")
+        await pilot.pause(0.3)
+        assert session(pilot).step == 20
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 120, 160])
+async def test_the_key_bar_holds_whole_keys_and_always_help_and_back(app_on: AppOn, width: int) -> None:
+    async with app_on().run_test(size=(width, 24)) as pilot:
+        bar = seen(pilot.app)[-1].rstrip()
+        assert bar.endswith("? help  q back")
+        whole = [f"{key} {found.binding.description}" for key, found in shown_keys(pilot.app.screen)]
+        assert all(part.strip() in whole for part in bar.split("  ") if part.strip())
+
+
+async def test_every_binding_has_an_id_a_tooltip_and_a_key_of_its_own(app_on: AppOn) -> None:
+    async with app_on().run_test(size=ONE_PANE):
+        every = [binding for owner in (SessionScreen, LoopInspector, RowList, TextView) for binding in owner.BINDINGS]
+        assert all(binding.id and binding.tooltip for binding in every)
+        ids = [binding.id for binding in every]
+        assert len(ids) == len(set(ids))
+
+
+async def test_a_click_moves_opens_tabs_and_presses_keys(app_on: AppOn) -> None:
+    async with app_on().run_test(size=THREE) as pilot:
+        await pilot.click("#steps", offset=(10, 4))
+        assert session(pilot).step == 3
+        await pilot.click("#tabs", offset=(14, 0))
+        assert session(pilot).tab == "response"
+        await pilot.click("#keys", offset=(2, 0))
+        await pilot.pause()
+        assert session(pilot).step == 4

@@ -1,0 +1,157 @@
+"""A run under other limits: from the form to the branch, and what the screen says of it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+from textual.widgets import Input
+from tui_scenes import PARTS, continued, page, told
+
+from inspector.sessions.samples import samples
+from inspector.tui.app import LoopInspector
+from inspector.tui.screens.limits import LimitsForm
+from inspector.tui.screens.session import SessionScreen
+
+AppOn = Callable[..., LoopInspector]
+
+
+def session(pilot: Pilot[Any]) -> SessionScreen:
+    screen = pilot.app.screen
+    assert isinstance(screen, SessionScreen)
+    return screen
+
+
+@pytest.mark.parametrize("size", [(80, 24), (160, 45)])
+async def test_the_first_sample_is_completed_in_four_keys_from_the_start(size: tuple[int, int]) -> None:
+    app = LoopInspector()
+    async with app.run_test(size=size) as pilot:
+        await pilot.press("enter", "e", "5", "enter")
+        screen = session(pilot)
+        step = screen.run.view.steps[screen.step]
+        assert (step.state.value, step.turn.terminal, step.fidelity.value) == ("Complete", "completed", "RECORDED")
+        assert screen.run.view.replay.settings.limits.continuation_max_attempts == 5
+        shown = page(app)
+        for said in ("Complete", "RECORDED", "run attempts=5", "3 → 5", "parts at"):
+            assert said in shown
+        assert screen.opened.paths == (str(samples()[0].path),)
+
+
+async def test_the_branch_stands_beside_the_original(app_on: AppOn) -> None:
+    async with app_on(continued()).run_test(size=(120, 40)) as pilot:
+        before = session(pilot).run.view
+        await pilot.press("e", "5", "enter")
+        screen = session(pilot)
+        made = screen.run
+        assert made.branch is not None
+        assert screen.runs[0].view is before
+        # Attempt 4 is where the default of 3 stops: Request, then 3 for each of three continuations, and the guard.
+        assert made.branch.difference == 12
+        assert made.view.turns[0].merged.text == "".join(PARTS)
+        shown = told(pilot.app)
+        assert "step 13 in turn 1: AbortPartial → RequestContinuation" in shown
+        assert "AbortPartial, retry_limit → Complete, completed" in shown
+        assert "4 → 6" in shown
+        assert "+ All three have been closed" in shown
+        await pilot.press("b")
+        assert screen.run.view is before
+        assert "run 1 of 2: original" in page(pilot.app)
+        await pilot.press("b", "B", "B")
+        assert screen.run is made
+
+
+async def test_where_the_recording_ends_it_says_so(app_on: AppOn) -> None:
+    parts = PARTS[:4]
+    entries = continued((*parts, "never recorded"))[:4]
+    async with app_on(entries).run_test(size=(120, 40)) as pilot:
+        await pilot.press("e", "9", "enter")
+        step = session(pilot).run.view.steps[session(pilot).step]
+        assert step.state.value == "Unrecorded"
+        assert "The recording ends here" in told(pilot.app)
+
+
+async def test_a_shorter_run_is_a_prefix(app_on: AppOn) -> None:
+    async with app_on(continued()).run_test(size=(120, 40)) as pilot:
+        await pilot.press("e", "1", "enter")
+        screen = session(pilot)
+        assert screen.run.view.turns[0].merged.text == "".join(PARTS[:2])
+        assert "− In the second" in told(pilot.app)
+
+
+async def test_the_form_shows_what_is_in_force_and_the_defaults(app_on: AppOn) -> None:
+    async with app_on(continued()).run_test(size=(80, 24)) as pilot:
+        await pilot.press("e")
+        form = pilot.app.screen
+        assert isinstance(form, LimitsForm)
+        shown = page(pilot.app)
+        for said in ("continuation_max_attempts", "now 3 · default 3", "continuation_max_total_completion_tokens",
+                     "now 1,024 · default 4 × max_tokens", "continuation_max_output_chars", "now 120,000 · default 120,000",
+                     "continuation_tool_repair_attempts", "now 1 · default 1", "max_tokens of the first request", "now 256"):
+            assert said in shown
+        assert form.query_one("#continuation_max_attempts", Input).has_focus
+        assert form.query_one("#continuation_max_attempts", Input).selected_text == "3"
+
+
+@pytest.mark.parametrize(("typed", "said"), [
+    ("x", "'x' is not a whole number"), ("9999", "not a whole number from 0 to 1,000"), ("-1", "from 0 to 1,000"),
+])
+async def test_a_wrong_value_is_told_beside_its_field_and_not_run(app_on: AppOn, typed: str, said: str) -> None:
+    async with app_on(continued()).run_test(size=(80, 24)) as pilot:
+        await pilot.press("e", *typed, "enter")
+        assert isinstance(pilot.app.screen, LimitsForm)
+        rows = page(pilot.app).split("\n")
+        assert any(typed in row and said in row for row in rows)
+        await pilot.press("escape")
+        assert len(session(pilot).runs) == 1
+
+
+async def test_arrows_and_tab_go_between_fields(app_on: AppOn) -> None:
+    async with app_on(continued()).run_test(size=(80, 24)) as pilot:
+        await pilot.press("e", "down", "down")
+        assert pilot.app.focused is not None
+        assert pilot.app.focused.id == "continuation_max_output_chars"
+        await pilot.press("up", "tab", "tab", "tab")
+        assert pilot.app.focused.id == "max_tokens"
+
+
+async def test_max_tokens_changes_the_cap_and_says_that_it_changes_no_more(app_on: AppOn) -> None:
+    async with app_on(continued()).run_test(size=(120, 40)) as pilot:
+        await pilot.press("e", "up", *"32", "enter")
+        screen = session(pilot)
+        assert screen.run.view.replay.settings.max_tokens == 32
+        # 4 x 32 tokens: two answers of 64 tokens each spend them.
+        assert screen.run.view.turns[0].terminal == "budget_exhausted"
+        shown = told(pilot.app)
+        assert "1,024 → 128" in shown
+        assert "changes only the token cap derived from it" in shown
+
+
+async def test_the_same_limits_go_to_the_run_that_has_them(app_on: AppOn) -> None:
+    async with app_on(continued()).run_test(size=(120, 40)) as pilot:
+        await pilot.press("r")
+        assert len(session(pilot).runs) == 1
+        assert "a recording gives the same again" in page(pilot.app)
+        await pilot.press("e", "5", "enter", "b", "e", "5", "enter")
+        assert len(session(pilot).runs) == 2
+        assert session(pilot).current == 1
+
+
+async def test_the_command_line_of_a_branch(app_on: AppOn) -> None:
+    async with app_on(continued()).run_test(size=(120, 40)) as pilot:
+        await pilot.press("e", "5", "enter", "Y")
+        assert "--set continuation_max_attempts=5" in pilot.app.clipboard
+
+
+async def test_limits_that_change_nothing_say_so(app_on: AppOn) -> None:
+    async with app_on(continued(PARTS[:1])).run_test(size=(120, 40)) as pilot:
+        await pilot.press("e", "5", "enter")
+        assert "nothing differs" in page(pilot.app)
+
+
+async def test_the_form_lists_the_runs(app_on: AppOn) -> None:
+    async with app_on(continued()).run_test(size=(80, 24)) as pilot:
+        await pilot.press("e", "5", "enter", "e")
+        shown = page(pilot.app)
+        assert "original" in shown
+        assert "▶ attempts=5" in shown
+        assert "6 segments" in shown
