@@ -20,7 +20,7 @@ INITIAL = "max_tokens"
 """The setting beside the limits: the initial output cap."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Branch:
     """One re-run beside its original."""
 

@@ -47,7 +47,7 @@ class Settings:
     """The limits that the operator set; they go before those that a session file brings."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Case:
     """What was read, and each response judged; the same for every replay of it."""
 
@@ -59,7 +59,7 @@ class Case:
     """Limits that session files were recorded under, by path."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TurnRun:
     """One recorded turn under our machine: its steps are `Replay.trace.steps[first:end]`."""
 
@@ -72,7 +72,7 @@ class TurnRun:
     """The step that ends the first run: what our machine decided about this turn."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Replay:
     """A case under one setting."""
 

@@ -96,6 +96,9 @@ TRANSITIONS: Mapping[tuple[State, Signal], Row] = {
 """State and signal -> where they lead. The three last states (Abort, Complete, Unrecorded) have no rows: they end."""
 
 
+_BLANK = Turn("", Request(""), spent=Spent(requests=1))
+
+
 def begin(
     turn_id: str,
     request: Request,
@@ -106,9 +109,9 @@ def begin(
 ) -> tuple[Turn, tuple[Effect, ...]]:
     """A turn in state Request, and its first effect."""
     send = Send(Place.REQUEST, 0, Method.FIRST, (), request.max_tokens, request.tool_choice)
-    turn = Turn(
-        turn_id, request, provider, limits=limits or Limits(), policy=policy, ability=ability or Ability(),
-        history=request.messages, sent=send, spent=Spent(requests=1),
+    turn = changed(
+        _BLANK, id=turn_id, request=request, provider=provider, limits=limits or _BLANK.limits, policy=policy,
+        ability=ability or _BLANK.ability, history=request.messages, sent=send,
     )
     return turn, (send,)
 

@@ -6,7 +6,6 @@ Pure functions from a turn to a turn; which move is made is decided in `machine`
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from loop_core import history
@@ -29,6 +28,7 @@ from loop_core.turn import (
     ToolsRun,
     Turn,
     changed,
+    spending,
 )
 from loop_core.values import Message, Role, Stop, TextPart
 
@@ -117,7 +117,7 @@ def _spent_on_response(turn: Turn, signal: Signal) -> Change:
     continuing = sent is not None and sent.place is Place.CONTINUATION
     if truncated or continuing:
         tokens, assumed = _tokens(turn, truncated)
-        spent = replace(
+        spent = spending(
             spent,
             tokens=spent.tokens + tokens,
             tokens_assumed=spent.tokens_assumed + assumed,
@@ -126,13 +126,13 @@ def _spent_on_response(turn: Turn, signal: Signal) -> Change:
     if signal is Signal.MAX_TOKENS:
         empty = not seen.response.text
         stalled = continuing and not empty and _added(turn) < turn.limits.min_progress_chars
-        spent = replace(spent, thinking_only=spent.thinking_only + empty, stalled=spent.stalled + stalled)
+        spent = spending(spent, thinking_only=spent.thinking_only + empty, stalled=spent.stalled + stalled)
     elif turn.limits.attempts_scope == "response" and not truncated:
-        spent = replace(spent, attempts=0)
+        spent = spending(spent, attempts=0)
     if signal is Signal.TOOL_CALL:
         calls = tuple((v.call.name, v.call.arguments) for v in seen.verdicts)
         repeated = spent.identical + 1 if calls == turn.last_calls else 1
-        return {"spent": replace(spent, identical=repeated), "last_calls": calls}
+        return {"spent": spending(spent, identical=repeated), "last_calls": calls}
     return {} if spent is turn.spent else {"spent": spent}
 
 
@@ -171,7 +171,7 @@ def _spent_on_tools(turn: Turn, event: ToolsRun) -> Change:
         said = history.assistant(seen.response, seen.verdicts, turn.tail, seen.judged.stop.normalized)
         results = history.answered(said.tool_calls, event.results) if said is not None else ()
     messages = (*((said,) if said else ()), *((history.tool_message(results),) if results else ()))
-    spent = replace(
+    spent = spending(
         turn.spent,
         tool_steps=turn.spent.tool_steps + 1,
         result_chars=turn.spent.result_chars + sum(len(r.text) for r in event.results),
@@ -187,7 +187,7 @@ def entered(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
     if turn.state is State.EXECUTE_TOOLS:
         return _enter_tools(turn)
     if turn.state is State.REQUEST:
-        spent = replace(turn.spent, requests=turn.spent.requests + 1)
+        spent = spending(turn.spent, requests=turn.spent.requests + 1)
         asked = turn.request
         send = Send(Place.REQUEST, spent.tool_steps, Method.FIRST, (), asked.max_tokens, asked.tool_choice)
         return changed(turn, spent=spent, sent=send, answers=(*turn.answers, ())), (send,)
@@ -214,7 +214,7 @@ def _enter_tools(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
 
 
 def _enter_continuation(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
-    spent = replace(
+    spent = spending(
         turn.spent,
         requests=turn.spent.requests + 1,
         attempts=turn.spent.attempts + 1,
@@ -244,7 +244,7 @@ def _enter_continuation(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
 def _enter_repair(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
     seen = turn.evaluated
     verdicts = seen.verdicts if seen and seen.verdicts else turn.broken
-    spent = replace(turn.spent, requests=turn.spent.requests + 1, repairs=turn.spent.repairs + 1)
+    spent = spending(turn.spent, requests=turn.spent.requests + 1, repairs=turn.spent.repairs + 1)
     said = history.assistant(seen.response, (), turn.tail) if seen else None
     added = (*((said,) if said else ()), history.repair(verdicts, turn.ability.system_hint))
     names = {v.call.name for v in verdicts if v.call.name}
@@ -263,7 +263,7 @@ def _enter_resume(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
     methods = {"token": Method.TOKEN, "poll": Method.POLL, "server": Method.POLL}
     method = methods.get(seen.judged.stop.detail or "", Method.ECHO)
     said = history.echo(seen.response, turn.tail) if method is Method.ECHO else None
-    spent = replace(turn.spent, requests=turn.spent.requests + 1, resumes=turn.spent.resumes + 1)
+    spent = spending(turn.spent, requests=turn.spent.requests + 1, resumes=turn.spent.resumes + 1)
     cap, choice = (turn.sent.max_tokens, turn.sent.tool_choice) if turn.sent else (None, None)
     send = Send(Place.RESUME, spent.resumes, method, (said,) if said else (), cap, choice)
     return changed(turn, spent=spent, sent=send), (send,)
@@ -311,7 +311,8 @@ def notice(turn: Turn, signal: Signal, terminal: str) -> str | None:
     if seen is not None and seen.response.error is not None and seen.response.error.message:
         problem = f"the provider reported: {seen.response.error.message[:200]}"
     elif signal is Signal.UNKNOWN and seen is not None:
-        problem = f"the stop reason {seen.response.stop_reason.raw!r} is unknown"
+        raw = seen.response.stop_reason.raw
+        problem = "its stop reason is not known" if raw is None else f"the stop reason {raw!r} is unknown"
     return text.format(
         continuations=turn.spent.continuations,
         continuation_max_attempts=turn.limits.continuation_max_attempts,

@@ -25,7 +25,7 @@ class Fidelity(StrEnum):
     LIVE = "LIVE"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Step:
     """One move: the state that was entered, what led there, and the turn after it."""
 
@@ -53,7 +53,7 @@ class Step:
         return self.turn.evaluated.index if self.turn.evaluated else None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Trace:
     """All steps of one or more turns, in order."""
 

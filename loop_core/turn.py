@@ -208,3 +208,6 @@ class Turn:
 
 changed = changer(Turn)
 """`dataclasses.replace` for a turn: a replay makes one for every step."""
+
+spending = changer(Spent)
+"""The same for what a turn has spent."""

@@ -88,6 +88,11 @@ ENGINE: tuple[Table, ...] = (
     Table("loop_core.wire.failures", "RETRYABLE_STATUS", "tests/wire/test_failures.py"),
     Table("loop_core.wire.failures", "RETRYABLE_WORDS", "tests/wire/test_failures.py"),
 )
+REPORT: tuple[Table, ...] = (
+    Table("inspector.report.verdict", "ROWS", "tests/report/test_verdict.py"),
+    Table("inspector.report.verdict", "LIMIT_NAMES", "tests/report/test_verdict.py"),
+    Table("inspector.report.findings", "CUT_WORDS", "tests/report/test_findings.py"),
+)
 FORMAT_TABLES = re.compile(r"[A-Z_]*REASONS|BACKGROUND")
 """The tables of a wire format that are found by their names, wherever its package assigns them."""
 SERVERS = Table("loop_core.wire.servers", "SERVERS", "tests/wire/test_profiles.py", names=("SERVERS", "PROFILES"))
@@ -114,6 +119,7 @@ def tables() -> Iterator[Table]:
         if profile.words:
             yield replace(SERVERS, within=(position, "words"))
     yield from ENGINE
+    yield from REPORT
     holders = vars(sys.modules["loop_core.policy"])
     for policy in POLICIES.values():
         if policy.reason_map:
@@ -142,7 +148,7 @@ def _assigned(package: str, name: re.Pattern[str]) -> Iterator[tuple[str, str]]:
 def _label(member: Any) -> str:
     if isinstance(member, tuple) and not hasattr(member, "_fields") and len(member) == 2 and callable(member[1]):
         member = member[0]
-    named = getattr(member, "name", None) or getattr(member, "rule", None)
+    named = getattr(member, "name", None) or getattr(member, "rule", None) or getattr(member, "word", None)
     if isinstance(named, str) and not hasattr(member, "value"):
         return named
     return ", ".join(str(part) for part in member) if isinstance(member, tuple) else str(member)

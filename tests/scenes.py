@@ -1,4 +1,4 @@
-"""Recorded sessions in a few words, as the providers document their bodies; read, replayed and viewed. No test lives here.
+"""Recorded sessions in a few words, as the providers document their bodies; read, replayed and viewed. No tests here.
 
 Every scene is JSON Lines of request and response, read like any file, so that what is tested is the way from bytes to a
 report. Words, counts and offsets that tests expect stand in the scene or are counted from it.
@@ -51,34 +51,55 @@ def chat(
     text: str | None, reason: str | None = "stop", *calls: dict[str, Any], tokens: int | None = 7, **more: Any
 ) -> dict[str, Any]:
     """The body of a whole chat completion."""
-    usage = {} if tokens is None else {
-        "usage": {"prompt_tokens": 9, "completion_tokens": tokens, "total_tokens": 9 + tokens}
-    }
+    usage = (
+        {}
+        if tokens is None
+        else {"usage": {"prompt_tokens": 9, "completion_tokens": tokens, "total_tokens": 9 + tokens}}
+    )
     choice = {"index": 0, "message": assistant(text, *calls), "finish_reason": reason}
     return {"id": "chatcmpl-1", "object": "chat.completion", "model": "m-1", "choices": [choice], **usage, **more}
 
 
 def cut_stream(text: str) -> str:
     """A chat stream that ends after its text: no finish reason, no [DONE]."""
-    delta = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "model": "m-1",
-             "choices": [{"index": 0, "delta": {"role": "assistant", "content": text}, "finish_reason": None}]}
+    delta = {
+        "id": "chatcmpl-1",
+        "object": "chat.completion.chunk",
+        "model": "m-1",
+        "choices": [{"index": 0, "delta": {"role": "assistant", "content": text}, "finish_reason": None}],
+    }
     return f"data: {json.dumps(delta)}\n\n"
 
 
 def message(blocks: list[dict[str, Any]], reason: str | None, tokens: int = 7) -> dict[str, Any]:
     """The body of a whole Anthropic message."""
-    return {"id": "msg_1", "type": "message", "role": "assistant", "model": "claude-sonnet-4-5", "content": blocks,
-            "stop_reason": reason, "stop_sequence": None, "usage": {"input_tokens": 9, "output_tokens": tokens}}
+    return {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": "claude-sonnet-4-5",
+        "content": blocks,
+        "stop_reason": reason,
+        "stop_sequence": None,
+        "usage": {"input_tokens": 9, "output_tokens": tokens},
+    }
 
 
-def asked(messages: list[dict[str, Any]], body: Any, *, url: str = CHAT, status: int = 200, **more: Any) -> dict[str, Any]:
+def asked(
+    messages: list[dict[str, Any]], body: Any, *, url: str = CHAT, status: int = 200, **more: Any
+) -> dict[str, Any]:
     """One exchange whose request is a list of messages."""
     return exchange({"model": "m-1", "messages": messages, **more}, body, url=url, status=status)
 
 
 def exchange(
-    request: dict[str, Any], body: Any, *, url: str = CHAT, status: int = 200,
-    headers: dict[str, str] | None = None, response_headers: dict[str, str] | None = None,
+    request: dict[str, Any],
+    body: Any,
+    *,
+    url: str = CHAT,
+    status: int = 200,
+    headers: dict[str, str] | None = None,
+    response_headers: dict[str, str] | None = None,
 ) -> dict[str, Any]:
     """One exchange: a request body and a response body, whole or as the text of a stream."""
     return {
@@ -103,12 +124,21 @@ def unrecorded_har(url: str = CHAT) -> bytes:
     """What a browser writes of a stream: a response without a body."""
     asks = {"model": "m-1", "stream": True, "messages": [user("hi")]}
     entry = {
-        "request": {"method": "POST", "url": url, "headers": [],
-                    "postData": {"mimeType": "application/json", "text": json.dumps(asks)}},
-        "response": {"status": 200, "headers": [{"name": "content-type", "value": "text/event-stream"}],
-                     "content": {"size": 0, "mimeType": "text/event-stream"}},
+        "request": {
+            "method": "POST",
+            "url": url,
+            "headers": [],
+            "postData": {"mimeType": "application/json", "text": json.dumps(asks)},
+        },
+        "response": {
+            "status": 200,
+            "headers": [{"name": "content-type", "value": "text/event-stream"}],
+            "content": {"size": 0, "mimeType": "text/event-stream"},
+        },
     }
-    return json.dumps({"log": {"version": "1.2", "creator": {"name": "t", "version": "1"}, "entries": [entry]}}).encode()
+    return json.dumps(
+        {"log": {"version": "1.2", "creator": {"name": "t", "version": "1"}, "entries": [entry]}}
+    ).encode()
 
 
 # -- whole stories, by what they are about ----------------------------------------------------------------------------
@@ -159,5 +189,10 @@ def continued(*segments: str, last: str = "stop", tokens: int = 10, max_tokens: 
     return made
 
 
-PARTS = ("The first part is about water, ", "the second is about fire, ", "the third is about earth, ",
-         "the fourth is about air, ", "and the fifth is about nothing.")
+PARTS = (
+    "The first part is about water, ",
+    "the second is about fire, ",
+    "the third is about earth, ",
+    "the fourth is about air, ",
+    "and the fifth is about nothing.",
+)

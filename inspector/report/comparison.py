@@ -24,6 +24,9 @@ def text(made: Branch) -> str:
 
 
 def _lines(made: Branch) -> Iterator[str]:
+    if not made.view.turns:
+        yield one_line(made.view.headline())
+        return
     yield f"{made.name}: {summary(made)}"
     yield f"fidelity: RECORDED; {_ends(made)}"
     if made.difference is not None:

@@ -22,7 +22,7 @@ from loop_core.trace import Step
 from loop_core.turn import State, Turn
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ResponseFacts:
     """One response, with everything that is said about it."""
 
@@ -42,7 +42,7 @@ class ResponseFacts:
     """The step that evaluates it, by its index in the trace."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TurnFacts:
     """One turn under the machine, and its verdict."""
 
@@ -67,7 +67,7 @@ class TurnFacts:
         return self.ended.terminal or ""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class View:
     """A session as every report shows it."""
 
@@ -121,7 +121,7 @@ def view(replay: Replay) -> View:
     steps = replay.trace.steps
     turns: list[TurnFacts] = []
     responses: dict[int, ResponseFacts] = {}
-    last_ids = {c.turns[-1].id for c in replay.case.loaded.conversations if c.turns}
+    parents = {link.parent for turn in replay.case.loaded.turns for link in turn.links}
     for run in replay.turns:
         record = run.record
         ended = steps[run.decided].turn
@@ -129,7 +129,7 @@ def view(replay: Replay) -> View:
         indices = tuple(link.index for link in record.links)
         final = ended.outcome or ended.state
         turns.append(TurnFacts(run, record.conversation, indices, ended, final, ended.merged(), verdict))
-        responses.update(_responses(replay, run, record.id in last_ids))
+        responses.update(_responses(replay, run, indices[-1] not in parents))
     ordered = tuple(responses[index] for index in sorted(responses))
     return View(replay, replay.case.loaded.inputs, ordered, tuple(turns), tuple(noted))
 

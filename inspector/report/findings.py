@@ -7,7 +7,7 @@ where the recording ends, it says that it ends.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from inspector.replay import Case, Replay, TurnRun, results_in
@@ -16,7 +16,7 @@ from inspector.sessions.values import Link, Place
 from loop_core.classify import is_phantom
 from loop_core.gate import Admission, Verdict
 from loop_core.turn import State
-from loop_core.values import At, Finding, Part, Severity, Stop, ToolResultPart
+from loop_core.values import At, Finding, Part, Request, Role, Severity, Stop, ToolResultPart
 
 CUT_WORDS = frozenset({Stop.MAX_TOKENS, Stop.CONTEXT_WINDOW_EXCEEDED, Stop.INTERRUPTED})
 """Effective reasons of an answer that is not whole."""
@@ -29,6 +29,8 @@ class Noted:
     finding: Finding
     response: int | None = None
     turn: str | None = None
+    call: Verdict | None = None
+    """The held call that it speaks of; None where it speaks of none."""
 
 
 def held(verdicts: Iterable[Verdict]) -> list[Verdict]:
@@ -41,21 +43,23 @@ def collect(replay: Replay) -> list[Noted]:
     case = replay.case
     found: list[Noted] = []
     unknown: set[tuple[str, str, str]] = set()
-    conversations = _followers(case)
+    children = _followers(case)
     for turn in replay.turns:
-        links = turn.record.links
-        for position, link in enumerate(links):
+        for link in turn.record.links:
             found.extend(_of_response(case, link, turn.record.id, unknown))
-            following = links[position + 1] if position + 1 < len(links) else None
-            if following is not None:
-                found.extend(_ran(case, link, following, turn.record.id))
-        found.extend(_of_turn(replay, turn, turn.record.id in conversations))
+            found.extend(_ran(case, link.index, children.get(link.index, ()), turn.record.id))
+        found.extend(_of_turn(replay, turn, children))
     return found
 
 
-def _followers(case: Case) -> set[str]:
-    """The turns after which their conversation went on."""
-    return {turn.id for conversation in case.loaded.conversations for turn in conversation.turns[:-1]}
+def _followers(case: Case) -> dict[int, list[Link]]:
+    """Response -> what the recorded agent sent next, branches included; nothing is taken to follow across a gap."""
+    found: dict[int, list[Link]] = {}
+    for turn in case.loaded.turns:
+        for link in turn.links:
+            if link.parent is not None and not link.gap:
+                found.setdefault(link.parent, []).append(link)
+    return found
 
 
 def _of_response(case: Case, link: Link, turn: str, unknown: set[tuple[str, str, str]]) -> Iterable[Noted]:
@@ -76,24 +80,47 @@ def _of_response(case: Case, link: Link, turn: str, unknown: set[tuple[str, str,
         yield Noted(Finding("session.not_recorded", Severity.WARNING, message), link.index, turn)
 
 
-def _ran(case: Case, link: Link, following: Link, turn: str) -> Iterable[Noted]:
+def _ran(case: Case, index: int, children: Sequence[Link], turn: str) -> Iterable[Noted]:
     """Whether the recorded agent ran a held call: the next request answers it with a result that is no error."""
-    if following.place not in (Place.TOOL_RESULT, Place.REPAIR):
-        return
-    results = results_in(case.loaded.exchanges[following.index])
-    for position, verdict in enumerate(held(case.verdicts[link.index])):
-        answer = _result_for(verdict, position, results)
-        if answer is None:
-            continue
-        where = f"request of response {following.index}"
+    for verdict, answer, child in _answered(case, index, children):
+        where = f"request of response {child}"
         name = verdict.call.name
         if _refuses(answer):
             message = f"the recorded agent answered the held call {name} with an error ({where}); it did not run it"
-            yield Noted(Finding("agent.refused_held_call", Severity.INFO, message, At(Part.REQUEST)), link.index, turn)
+            finding = Finding("agent.refused_held_call", Severity.INFO, message, At(Part.REQUEST))
         else:
             said = answer.text if len(answer.text) <= 60 else f"{answer.text[:57]}…"
             message = f"the recorded agent ran the held call {name}: the {where} holds its result {said!r}"
-            yield Noted(Finding("agent.ran_held_call", Severity.ERROR, message, At(Part.REQUEST)), link.index, turn)
+            finding = Finding("agent.ran_held_call", Severity.ERROR, message, At(Part.REQUEST))
+        yield Noted(finding, index, turn, verdict)
+
+
+def _answered(case: Case, index: int, children: Sequence[Link]) -> list[tuple[Verdict, ToolResultPart, int]]:
+    """The held calls of a response that a following request answers, each with its result and where it stands."""
+    waiting = list(enumerate(held(case.verdicts[index])))
+    found: list[tuple[int, Verdict, ToolResultPart, int]] = []
+    for child in children:
+        results = results_in(case.loaded.exchanges[child.index]) if waiting and _goes_on(case, index, child) else ()
+        if not results:
+            continue
+        for position, verdict in list(waiting):
+            answer = _result_for(verdict, position, results)
+            if answer is not None:
+                found.append((position, verdict, answer, child.index))
+                waiting.remove((position, verdict))
+    return [(verdict, answer, child) for _, verdict, answer, child in sorted(found, key=lambda each: each[0])]
+
+
+def _goes_on(case: Case, index: int, child: Link) -> bool:
+    """Whether a request says more than the one that was answered: the results in the same one again are older."""
+    before, after = case.loaded.exchanges[index].request, case.loaded.exchanges[child.index].request
+    if before is None or after is None:
+        return False
+    return bool(after.previous_id) or _said(after) > _said(before)
+
+
+def _said(request: Request) -> int:
+    return sum(message.role is Role.ASSISTANT for message in request.messages)
 
 
 _OF_THE_CALL = re.compile(r"\b(?:calls?|arguments?|payload|json|not (?:been )?(?:executed|run))\b", re.IGNORECASE)
@@ -104,7 +131,8 @@ def _refuses(answer: ToolResultPart) -> bool:
 
     A result that is itself truncated (`[output truncated]`) is no refusal: it must speak of the call.
     """
-    return answer.is_error or (cut_result(answer.text) is not None and _OF_THE_CALL.search(answer.text[:600]) is not None)
+    said = cut_result(answer.text) is not None and _OF_THE_CALL.search(answer.text[:600]) is not None
+    return answer.is_error or said
 
 
 def _result_for(verdict: Verdict, position: int, results: Sequence[ToolResultPart]) -> ToolResultPart | None:
@@ -115,18 +143,19 @@ def _result_for(verdict: Verdict, position: int, results: Sequence[ToolResultPar
     return named[min(position, len(named) - 1)] if named else None
 
 
-def _of_turn(replay: Replay, turn: TurnRun, followed: bool) -> Iterable[Noted]:
+def _of_turn(replay: Replay, turn: TurnRun, children: Mapping[int, Sequence[Link]]) -> Iterable[Noted]:
     case, links = replay.case, turn.record.links
     last = links[-1].index
     ended = replay.trace.steps[turn.decided].turn
     word = case.judged[last].stop.normalized
-    if word in CUT_WORDS and followed:
+    if word in CUT_WORDS and any(child.place is Place.REQUEST for child in children.get(last, ())):
         message = f"the answer was {word.value} and the conversation went on without the rest of it"
         yield Noted(Finding("agent.took_cut_answer", Severity.ERROR, message), last, turn.record.id)
     if turn.runs > 1:
         reached = ended.evaluated.index if ended.evaluated else None
         decided = _waiting_for(replay, turn)
-        place = next((link.place.value for link in links if reached is not None and link.index > reached), "request")
+        after = [link.index for link in links].index(reached) + 1 if reached is not None else 0
+        place = links[after].place.value if after < len(links) else "request"
         message = f"our machine {decided} after response {reached}; the recorded agent went on with a {place}"
         yield Noted(Finding("agent.went_another_way", Severity.WARNING, message), reached, turn.record.id)
 

@@ -5,7 +5,7 @@ A table of rows, tried in order; the first whose test holds names the turn. A wo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -26,7 +26,7 @@ class Look:
     turn: TurnRun
     rules: frozenset[str]
     held: tuple[tuple[int, Verdict], ...]
-    """Every held call of the turn with its response."""
+    """Every held call of the turn with its response; where the agent ran some, only those."""
     worst: int
     """The response that decides: the last whose effective reason is no clean end, else the last."""
 
@@ -49,6 +49,11 @@ class Look:
     def words(self) -> frozenset[Stop]:
         """The effective reasons of all responses of the turn."""
         return frozenset(self.replay.case.judged[link.index].stop.normalized for link in self.turn.record.links)
+
+    @property
+    def cut_call(self) -> Verdict | None:
+        """The last held call of the deciding response; None where it holds none."""
+        return next((verdict for index, verdict in reversed(self.held) if index == self.worst), None)
 
     @property
     def last_word(self) -> Stop:
@@ -112,19 +117,25 @@ def _budget(look: Look) -> str:
 
 
 def _cut_call(look: Look) -> str:
-    index, verdict = look.held[-1]
+    exchange, verdict = look.exchange, look.cut_call
+    if verdict is None:
+        return _ended(look)
     size = len((verdict.call.arguments or "").encode("utf-8", "replace"))
     name = verdict.call.name or "a call"
-    exchange = look.replay.case.loaded.exchanges[index]
     shape = parse(verdict.call.arguments).shape
+    word = look.word
     if shape is Shape.CUT:
         said = f"cut {name} at byte {size:,} of its arguments"
     elif shape in (Shape.EMPTY, Shape.ABSENT):
-        said = f"cut {name} before its arguments"
+        said = f"cut {name} before its arguments" if word in CUT_WORDS else f"sent {name} without arguments"
     elif shape is not Shape.COMPLETE:
         said = f"sent {name} with invalid arguments"
+    elif word not in CUT_WORDS:
+        said = f"sent {name} under a reason that releases no call"
     elif verdict.call.form is ArgsForm.OBJECT:
         said = f"cut {name}, sent as a whole object in which a cut cannot be seen"
+    elif not verdict.call.closed:
+        said = f"never closed {name}, whose arguments parse as they stand"
     else:
         said = f"cut the batch of {name}, whose own arguments parse"
     return f"{exchange.api} {said} ({_budget(look)})"
@@ -146,6 +157,26 @@ def _raise(look: Look) -> str:
         return "raise max_tokens"
     return f"raise max_tokens to ≥ {max(2 * base, base + eaten):,}"
 
+
+CHANGES: Mapping[Stop, str] = {
+    Stop.CONTEXT_WINDOW_EXCEEDED: "shorten the history; another continuation cannot succeed",
+    Stop.MALFORMED_TOOL_CALL: "ask for the call again, with a simpler schema",
+    Stop.INTERRUPTED: "send it again; this was no budget cut",
+    Stop.SAFETY_BLOCKED: "change the prompt or the filter; a continuation will not help",
+    Stop.UNKNOWN: "name the server with --profile, or report the word",
+}
+"""Reason -> what to change, where a larger budget would not help."""
+
+
+def _change(look: Look) -> str:
+    """What to change about the deciding reason."""
+    if look.word is Stop.MAX_TOKENS or look.judged.cap_reached:
+        return _raise(look)
+    return CHANGES.get(look.word, "look at the response: nothing may run a call of it")
+
+
+HOLDING = CUT_WORDS | {Stop.MALFORMED_TOOL_CALL}
+"""Reasons under which a held call is what matters most."""
 
 LIMIT_NAMES = {
     "retry_limit": "continuation_max_attempts",
@@ -171,17 +202,17 @@ ROWS: tuple[Row, ...] = (
     Row("CUT CALL RUN", "✖", "x", Severity.ERROR,
         lambda look: "agent.ran_held_call" in look.rules,
         lambda look: f"{_cut_call(look)}; the agent ran it",
-        lambda look: f"{_raise(look)}; run nothing under this reason"),
+        lambda look: f"{_change(look)}; run nothing under this reason"),
     Row("TRUNCATED, ANSWER LOST", "✂", "%", Severity.ERROR,
         lambda look: "agent.took_cut_answer" in look.rules,
-        lambda look: f"{_cut_call(look) if look.held else _ended(look)}; the agent went on without the rest",
-        _raise),
+        lambda look: f"{_cut_call(look)}; the agent went on without the rest",
+        _change),
     Row("CALL HELD", "▣", "#", Severity.ERROR,
-        lambda look: bool(look.held) and not look.repaired and look.word in (*CUT_WORDS, Stop.MALFORMED_TOOL_CALL),
-        _cut_call, _raise),
+        lambda look: look.cut_call is not None and not look.repaired and look.word in HOLDING,
+        _cut_call, _change),
     Row("MALFORMED CALL", "▣", "#", Severity.ERROR,
         lambda look: look.word is Stop.MALFORMED_TOOL_CALL and not look.repaired,
-        _ended, lambda look: "ask for the call again, with a simpler schema"),
+        _ended, _change),
     Row("LIMIT REACHED", "✂", "%", Severity.WARNING,
         lambda look: _terminal(look) in LIMIT_NAMES and look.last_word in (Stop.END_TURN, Stop.TOOL_CALL),
         lambda look: f"{_who(look)} was cut again and again; {LIMIT_NAMES[_terminal(look)]} ends the turn, and the "
@@ -193,11 +224,11 @@ ROWS: tuple[Row, ...] = (
         _ended, _raise),
     Row("CONTEXT FULL", "▤", "=", Severity.ERROR,
         lambda look: look.word is Stop.CONTEXT_WINDOW_EXCEEDED,
-        _ended, lambda look: "shorten the history; another continuation cannot succeed"),
+        _ended, _change),
     Row("INTERRUPTED", "╳", "!", Severity.ERROR,
         lambda look: look.word is Stop.INTERRUPTED and not look.repaired,
         lambda look: f"{_who(look)} ended without a stop reason ({look.exchange.response.size:,} bytes)",
-        lambda look: _raise(look) if look.judged.cap_reached else "send it again; this was no budget cut"),
+        _change),
     Row("ERROR", "╳", "!", Severity.ERROR,
         lambda look: look.word is Stop.ERROR,
         lambda look: f"{_who(look)} failed: {_error(look)}",
@@ -205,13 +236,13 @@ ROWS: tuple[Row, ...] = (
     Row("BLOCKED", "⊘", "0", Severity.WARNING,
         lambda look: look.word is Stop.SAFETY_BLOCKED,
         lambda look: f"{_who(look)} filtered the answer ({_detail(look)})",
-        lambda look: "change the prompt or the filter; a continuation will not help"),
+        _change),
     Row("UNKNOWN REASON", "?", "?", Severity.WARNING,
         lambda look: look.word is Stop.UNKNOWN and look.exchange.recorded,
-        _ended, lambda look: "name the server with --profile, or report the word"),
+        _ended, _change),
     Row("NOT RECORDED", "∅", "-", Severity.WARNING,
         lambda look: not look.exchange.recorded,
-        lambda look: f"the body of a {look.exchange.api} response was not recorded",
+        lambda look: f"{look.exchange.api}: body not recorded, so nothing is known of its end",
         lambda look: "record with a proxy; a browser leaves streams out of its HAR"),
     Row("PAUSED", "‖", "|", Severity.WARNING,
         lambda look: look.last_word is Stop.PAUSED,
@@ -258,7 +289,9 @@ def judge_turn(replay: Replay, turn: TurnRun, noted: Sequence[Noted]) -> TurnVer
     """The verdict on a turn; `noted` are the findings of that turn."""
     case = replay.case
     rules = frozenset(note.finding.rule for note in noted)
-    calls = tuple((link.index, v) for link in turn.record.links for v in held(case.verdicts[link.index]))
+    ran = [(n.response, n.call) for n in noted if n.finding.rule == "agent.ran_held_call"]
+    calls = tuple((index, call) for index, call in ran if index is not None and call is not None)
+    calls = calls or tuple((link.index, v) for link in turn.record.links for v in held(case.verdicts[link.index]))
     look = Look(replay, turn, rules, calls, _deciding(replay, turn, rules, calls))
     rank, row = next((rank, row) for rank, row in enumerate(ROWS) if row.holds(look))
     said, advice = row.say(look), row.advise(look)

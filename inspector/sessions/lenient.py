@@ -15,6 +15,8 @@ from pydantic_core import from_json
 _ESCAPE = re.compile(
     r"\\(?:[^u]|u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|u)"
 )
+_LARGEST = 1e18
+"""Milliseconds of thirty million years: what is larger is no time."""
 
 
 def loads(text: str | bytes) -> Any:
@@ -46,6 +48,13 @@ def reparse(text: str | bytes) -> Any:
 def mend(text: str) -> str:
     """The same JSON text, as long, without lone surrogates."""
     return _ESCAPE.sub(lambda match: "\\ufffd" if match[1] else match[0], text)
+
+
+def number(value: Any) -> float | None:
+    """The number that `value` is; None where it is none, or one that no float can hold (JSON integers have no end)."""
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or not -_LARGEST < value < _LARGEST:
+        return None
+    return float(value)
 
 
 def utf8_error(data: bytes) -> str | None:

@@ -187,7 +187,7 @@ class _Reader:
             try:
                 getattr(self, f"_{kind}")(record, line)
                 return
-            except (KeyError, TypeError, ValueError, binascii.Error):
+            except (KeyError, TypeError, ValueError, OverflowError, binascii.Error):
                 pass
         from inspector.sessions.native_models import explain
 

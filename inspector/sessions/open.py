@@ -161,7 +161,7 @@ def _unknown(data: bytes) -> str:
     try:
         head.decode("utf-8")
     except UnicodeDecodeError as why:
-        if why.start < len(head) - 4 or len(data) > len(head):
+        if why.start < len(head) - 4 or len(data) == len(head):  # else the head itself may end inside a character
             kind = "binary data" if b"\0" in head or _rare(head) else "invalid UTF-8"
             return f"{kind} at byte {why.start}: {_EXPECTED}"
     if b"\0" in head:

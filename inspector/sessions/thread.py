@@ -174,7 +174,7 @@ class _Threader:
             one.base, one.joined = parent.base, parent.joined + one.text
         one.turn = turn
         self.index.add(one)
-        self._link(turn, one.index, placed.place, why, step.ambiguous, parent)
+        self._link(turn, one.index, placed.place, why, step.ambiguous, parent, not step.direct)
 
     def _open(self, one: Seen, conversation: object, new: bool) -> int:
         number = new_message(one.history) if new else -1
@@ -197,11 +197,13 @@ class _Threader:
         return self._open(one, conversation, new) if known is None or new else known
 
     def _link(
-        self, turn: int, index: int, where: Place, why: str, ambiguous: tuple[int, ...], parent: Seen | None
+        self, turn: int, index: int, where: Place, why: str, ambiguous: tuple[int, ...], parent: Seen | None,
+        gap: bool = False,
     ) -> None:
         held = self.turns[turn]
         held.counts[where] += 1
-        held.links.append(Link(index, where, held.counts[where], why, ambiguous, parent.index if parent else None))
+        follows = parent.index if parent else None
+        held.links.append(Link(index, where, held.counts[where], why, ambiguous, follows, gap))
 
     def _by_previous_id(self, waiting: list[tuple[int, Exchange]]) -> None:
         """Requests that name the response they go on from, each after the exchange that gave it."""
@@ -288,5 +290,5 @@ def _moment(started: str | None) -> float | None:
     except ValueError:
         try:
             return datetime.fromisoformat(started or "").timestamp()
-        except ValueError:
+        except (ValueError, OverflowError):
             return None

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from pydantic_core import from_json
 
+from inspector.sessions import lenient
 from loop_core.wire import FORMATS, wire
 from loop_core.wire.sse import SSE
 
@@ -177,6 +178,6 @@ def _partial(text: bytes) -> Any:
         return from_json(text, allow_partial="trailing-strings")
     except ValueError:
         try:
-            return from_json(text.decode("utf-8", "replace"), allow_partial="trailing-strings")
+            return from_json(lenient.mend(text.decode("utf-8", "replace")), allow_partial="trailing-strings")
         except ValueError:
             return None

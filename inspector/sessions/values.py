@@ -39,7 +39,7 @@ class Chunk:
     ms: float
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Exchange:
     """One request and its response, decoded, without credentials."""
 
@@ -134,6 +134,8 @@ class Link:
     """Exchanges that could each be its parent; it then opens a turn of its own, and nothing was guessed."""
     parent: int | None = None
     """The exchange that it follows; None where it follows none that was recorded."""
+    gap: bool = False
+    """Exchanges between its parent and it were not recorded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +156,7 @@ class Conversation:
     turns: tuple[TurnRecord, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Loaded:
     """Everything that was read in one call."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from textual.dom import DOMNode
@@ -50,10 +49,3 @@ class ActionWanted(Message):
     action: str
     node: DOMNode
     """Where the key works."""
-
-
-@dataclass
-class RunWanted(Message):
-    """The user wants the recording run under these settings: name -> value as typed."""
-
-    assignments: Mapping[str, str]

@@ -27,7 +27,7 @@ RECENT = 12
 STDIN = "-"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Run:
     """One run of a session: the original, or a branch."""
 
@@ -37,7 +37,7 @@ class Run:
     branch: Branch | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Opened:
     """A session that can be shown."""
 

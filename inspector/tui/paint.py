@@ -76,8 +76,9 @@ class Paint:
             line = clip(line, width, cell_len, self.mark)
         styles = self.on(base)
         # Every span is inert already; this holds even for one that was forgotten.
-        segments = [Segment(text if text.isprintable() else one_line(text), styles[role]) for text, role in line if text]
-        used = sum([cell_len(text) for text, _ in line])
+        shown = [(text if text.isprintable() else one_line(text), role) for text, role in line if text]
+        segments = [Segment(text, styles[role]) for text, role in shown]
+        used = sum([cell_len(text) for text, _ in shown])
         if used < width:
             segments.append(Segment(" " * (width - used), base))
         return Strip(segments, max(used, width))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import lru_cache
 from json.decoder import scanstring  # type: ignore[attr-defined]
 
 _SPACE = re.compile(r"[ \t\r\n]*")
@@ -40,36 +41,44 @@ def slice_of(text: str, *path: str | int) -> str | None:
 
 def byte_span(body: bytes, base: int, *path: str | int) -> tuple[int, int] | None:
     """The same in bytes: `body` is one JSON text that begins at byte `base` of the whole body."""
-    found = _only_one(body, path)
-    if found is not None:
-        return base + found[0], base + found[1]
     if body.startswith(_BOM):
         body, base = body[len(_BOM) :], base + len(_BOM)
-    text = body.decode("utf-8", "surrogateescape")  # every byte comes back, valid or not: places must not move
+    begun, path = _nearest(body, path)
+    if not path:
+        short = _SHORT.match(body, begun)
+        if short is not None:
+            return base + begun, base + short.end()
+    # Every byte comes back, valid or not: places must not move.
+    text = body[begun:].decode("utf-8", "surrogateescape")
     span = char_span(text, *path)
     if span is None:
         return None
-    start = base + len(text[: span[0]].encode("utf-8", "surrogateescape"))
+    start = base + begun + len(text[: span[0]].encode("utf-8", "surrogateescape"))
     return start, start + len(text[span[0] : span[1]].encode("utf-8", "surrogateescape"))
 
 
-_SHORT = re.compile(rb'\s*:\s*("[^"\\]*"|-?[0-9]+|null|true|false)(?=\s*[,}])')
+_SHORT = re.compile(rb'(?:"[^"\\]*"|-?[0-9]+|null|true|false)(?=\s*[,}\]])')
 
 
-def _only_one(body: bytes, path: tuple[str | int, ...]) -> tuple[int, int] | None:
-    """The place of a short value whose key stands once in the whole text: no walk is needed to find it.
+def _nearest(body: bytes, path: tuple[str | int, ...]) -> tuple[int, tuple[str | int, ...]]:
+    """Where the walk to `path` may begin, and what is left of it: at the value of its last key, if that stands once.
 
     A key inside a string would have its quotes escaped, so it does not look like one.
     """
-    key = path[-1] if path else 0
-    if not isinstance(key, str) or not key.isidentifier():
-        return None
-    quoted = b'"%s"' % key.encode()
-    first = body.find(quoted)
-    if first < 0 or body.find(quoted, first + 1) >= 0:
-        return None
-    value = _SHORT.match(body, first + len(quoted))
-    return value.span(1) if value else None
+    for number in range(len(path) - 1, -1, -1):
+        key = path[number]
+        if isinstance(key, str) and key.isidentifier():
+            found = _as_key(key).findall(body, 0)
+            if len(found) == 1:
+                match = _as_key(key).search(body)
+                return (match.end() if match else 0), path[number + 1 :]
+            return 0, path
+    return 0, path
+
+
+@lru_cache(maxsize=256)
+def _as_key(key: str) -> re.Pattern[bytes]:
+    return re.compile(rb'"%s"\s*:\s*' % key.encode())
 
 
 def pointer(*path: str | int) -> str:

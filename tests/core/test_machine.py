@@ -52,6 +52,7 @@ from loop_core.values import (
     ReasoningPart,
     Role,
     Stop,
+    StopReason,
     TextPart,
     ToolCall,
     ToolResultPart,
@@ -60,6 +61,7 @@ from loop_core.values import (
 ABC = alphabet()
 TICK, CANCEL, GONE = Tick(), Cancel(), NotRecorded()
 END, CALL, TEXT, EMPTY, CUT_CALL, PAUSED = (ABC[n] for n in ("end", "call", "text", "empty", "cut", "paused"))
+WORDLESS = responded(replace(reply(Stop.UNKNOWN), stop_reason=StopReason(Stop.UNKNOWN)))
 RAN = ToolsRun((ToolResultPart("c1", "write", "ok"), ToolResultPart("c2", "now", "noon")))
 R, E, X, CP, RC, RP, RR, RS, AP, A, C, U = (
     State.REQUEST, State.EVALUATE_STOP, State.EXECUTE_TOOLS, State.CONTINUE_PENDING, State.REQUEST_CONTINUATION,
@@ -197,6 +199,7 @@ ENDS: list[tuple[str, State, State, list[Event], dict[str, Any], str | None]] = 
     ("interrupted", AP, C, [ABC["interrupted"]], {}, "without a stop reason"),
     ("error", AP, C, [ABC["error"]], {}, "overloaded"),
     ("error", AP, C, [ABC["unknown"]], {}, "'entropy' is unknown"),
+    ("error", AP, C, [WORDLESS], {}, "its stop reason is not known"),
     ("no_progress", AP, C, [EMPTY], {"max_thinking_only": 0}, "nothing new"),
     ("repair_failed", AP, C, [CUT_CALL, CUT_CALL], {},
      "raise the output limit, split the work into smaller parts, or simplify"),

@@ -21,7 +21,9 @@ def test_attempts_that_were_too_few():
     assert said[0] == "attempts=5: turn 1 ends in Complete completed"
     assert said[1] == "fidelity: RECORDED; the recording answers everything that was asked"
     assert "turn 1 of 1 (t1): AbortPartial retry_limit became Complete completed" in said
-    assert any(line.startswith("  spent: attempts 4 of 5, tokens 40 of no bound, chars ") for line in said)
+    # Four cut answers of 10 tokens, and the continuation that completed them, of 5.
+    chars = len("".join(PARTS))
+    assert f"  spent: attempts 4 of 5, tokens 45 of no bound, chars {chars} of 120,000, repairs 0 of 1" in said
     assert "  -" + "".join(PARTS[:4]) in said
     assert "  +" + "".join(PARTS) in said
 
@@ -33,7 +35,10 @@ def test_the_first_difference_is_where_the_guard_stood():
     made = changed(found, continuation_max_attempts=5)
     alike = 1 + 3 * 3 + 2
     assert made.difference == alike
-    assert f"first difference: step {alike + 1}, AbortPartial (retry_limit) became RequestContinuation (under_limits)" in text(made)
+    assert (
+        f"first difference: step {alike + 1}, AbortPartial (retry_limit) became RequestContinuation (under_limits)"
+        in text(made)
+    )
     assert values(made)["first_difference"] == alike + 1
 
 
@@ -66,8 +71,10 @@ def test_fewer_attempts_give_a_shorter_answer():
 
 
 def test_many_turns_that_end_otherwise_are_counted():
-    second = [asked([user("and now " + str(n)), *each["request"]["body"]["messages"][1:]], each["response"]["body"])
-              for n, each in [(1, each) for each in continued(*PARTS)]]
+    second = [
+        asked([user("and now " + str(n)), *each["request"]["body"]["messages"][1:]], each["response"]["body"])
+        for n, each in [(1, each) for each in continued(*PARTS)]
+    ]
     made = changed(shown(*continued(*PARTS), *second), continuation_max_attempts=5)
     assert summary(made) == "turn 1 ends in Complete completed (and 1 more turns end otherwise)"
 
@@ -93,7 +100,7 @@ def test_the_document_holds_the_branchs_own_explanation():
 
 def test_a_hostile_text_is_inert_in_the_diff():
     bad = "".join(HOSTILE.values())
-    made = changed(shown(*continued(bad + "a", bad + "b", bad + "c")), continuation_max_attempts=1)
+    made = changed(shown(*continued("one " + bad + " and", " two " + bad, " three")), continuation_max_attempts=1)
     assert values(made)["turns"][0]["merged_text_diff"]
     assert dangerous(text(made)) == []
     text(made).encode("utf-8")

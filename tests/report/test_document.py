@@ -31,9 +31,28 @@ from tests.scenes import (
     user,
 )
 
-RESPONSE = {"path", "entry", "api", "provider", "profile", "model", "streaming", "http_status", "raw_stop_reason",
-            "mapped_stop_reason", "stop_reason", "stop_detail", "evidence", "text", "reasoning", "tool_calls", "usage",
-            "turn", "segment", "state"}
+RESPONSE = {
+    "path",
+    "entry",
+    "api",
+    "provider",
+    "profile",
+    "model",
+    "streaming",
+    "http_status",
+    "raw_stop_reason",
+    "mapped_stop_reason",
+    "stop_reason",
+    "stop_detail",
+    "evidence",
+    "text",
+    "reasoning",
+    "tool_calls",
+    "usage",
+    "turn",
+    "segment",
+    "state",
+}
 TURN = {"id", "conversation", "responses", "final_state", "terminal_reason", "merged_text", "continuations", "notice"}
 FINDING = {"rule", "severity", "response", "turn", "message", "at"}
 
@@ -52,9 +71,14 @@ def test_the_shape_of_the_whole():
     assert all(set(each) == RESPONSE for each in made["responses"])
     assert all(set(each) == TURN for each in made["turns"])
     assert all(set(each) == FINDING for each in made["findings"])
-    assert all(set(each) == {"id", "name", "arguments_raw", "verdict", "why"}
-               for response in made["responses"] for each in response["tool_calls"])
-    assert all(set(each["usage"]) == {"input_tokens", "output_tokens", "reasoning_tokens"} for each in made["responses"])
+    assert all(
+        set(each) == {"id", "name", "arguments_raw", "verdict", "why"}
+        for response in made["responses"]
+        for each in response["tool_calls"]
+    )
+    assert all(
+        set(each["usage"]) == {"input_tokens", "output_tokens", "reasoning_tokens"} for each in made["responses"]
+    )
     assert made["findings"]
     for at in [seen["at"] for each in made["responses"] for seen in each["evidence"]]:
         assert at is None or set(at) == {"part", "start", "end", "pointer"}
@@ -64,12 +88,20 @@ def test_a_cut_call_field_by_field():
     first = explained(*ran_cut_call())["responses"][0]
     assert (first["path"], first["entry"], first["api"]) == ("-", 0, "openai_chat")
     assert (first["provider"], first["model"], first["http_status"]) == ("api.openai.com", "m-1", 200)
-    assert (first["raw_stop_reason"], first["mapped_stop_reason"], first["stop_reason"]) == ("length", "max_tokens", "max_tokens")
+    assert (first["raw_stop_reason"], first["mapped_stop_reason"], first["stop_reason"]) == (
+        "length",
+        "max_tokens",
+        "max_tokens",
+    )
     assert (first["text"], first["reasoning"], first["streaming"]) == (None, None, False)
     assert first["usage"] == {"input_tokens": 9, "output_tokens": 40, "reasoning_tokens": None}
     (held,) = first["tool_calls"]
     assert (held["id"], held["name"], held["arguments_raw"], held["verdict"]) == (
-        "call_a1b2c3d4e5", "write_file", CUT, "held")
+        "call_a1b2c3d4e5",
+        "write_file",
+        CUT,
+        "held",
+    )
     assert (first["turn"], first["segment"], first["state"]) == ("t1", 1, "RepairPending")
 
 
@@ -94,7 +126,11 @@ def test_what_is_absent_is_null():
 
 def test_a_router_is_quoted_and_overruled():
     made = explained(asked(ASKS, chat(None, "tool_calls", call(CUT)), tools=TOOLS))["responses"][0]
-    assert (made["raw_stop_reason"], made["mapped_stop_reason"], made["stop_reason"]) == ("tool_calls", "tool_call", "max_tokens")
+    assert (made["raw_stop_reason"], made["mapped_stop_reason"], made["stop_reason"]) == (
+        "tool_calls",
+        "tool_call",
+        "max_tokens",
+    )
     assert "judge.cut_arguments" in [seen["rule"] for seen in made["evidence"]]
 
 
@@ -108,18 +144,33 @@ def test_a_router_is_quoted_and_overruled():
     ],
 )
 def test_the_raw_reason_of_responses_is_its_status_with_the_reason(status, details, raw):
-    item = {"type": "message", "id": "msg_1", "role": "assistant", "status": status,
-            "content": [{"type": "output_text", "text": "Hi", "annotations": []}]}
-    body = {"id": "resp_1", "object": "response", "status": status, "incomplete_details": details, "model": "gpt-5",
-            "output": [item], "error": None}
+    item = {
+        "type": "message",
+        "id": "msg_1",
+        "role": "assistant",
+        "status": status,
+        "content": [{"type": "output_text", "text": "Hi", "annotations": []}],
+    }
+    body = {
+        "id": "resp_1",
+        "object": "response",
+        "status": status,
+        "incomplete_details": details,
+        "model": "gpt-5",
+        "output": [item],
+        "error": None,
+    }
     made = explained(exchange({"model": "gpt-5", "input": "hi"}, body, url=RESPONSES))["responses"][0]
     assert made["raw_stop_reason"] == raw
 
 
 def test_arguments_sent_as_an_object_are_the_slice_that_was_sent():
     args = '{"path":  "a.md" , "n": 1.0}'  # the spaces and the 1.0 are the provider's own
-    body = ('{"candidates": [{"content": {"role": "model", "parts": [{"functionCall": {"name": "look", "args": ' + args
-            + '}}]}, "finishReason": "STOP"}]}')
+    body = (
+        '{"candidates": [{"content": {"role": "model", "parts": [{"functionCall": {"name": "look", "args": '
+        + args
+        + '}}]}, "finishReason": "STOP"}]}'
+    )
     asks = {"contents": [{"role": "user", "parts": [{"text": "x"}]}]}
     (made,) = explained(exchange(asks, body, url=GEMINI))["responses"][0]["tool_calls"]
     assert made["arguments_raw"] == args
@@ -134,13 +185,20 @@ def test_arguments_that_are_absent_are_null_and_empty_ones_are_empty():
 
 
 def test_a_call_that_its_schema_refuses_is_rejected():
-    (made,) = explained(asked(ASKS, chat(None, "tool_calls", call('{"path": 5}')), tools=TOOLS))["responses"][0]["tool_calls"]
+    (made,) = explained(asked(ASKS, chat(None, "tool_calls", call('{"path": 5}')), tools=TOOLS))["responses"][0][
+        "tool_calls"
+    ]
     assert made["verdict"] == "rejected"
 
 
 def test_a_call_that_the_provider_runs_itself_is_not_among_the_calls():
-    body = message([{"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "q"}},
-                    {"type": "text", "text": "Found."}], "end_turn")
+    body = message(
+        [
+            {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "q"}},
+            {"type": "text", "text": "Found."},
+        ],
+        "end_turn",
+    )
     made = explained(asked(ASKS, body, url=MESSAGES, max_tokens=99))["responses"][0]
     assert made["tool_calls"] == []
     assert made["stop_reason"] == "end_turn"
@@ -175,8 +233,12 @@ def test_a_turn_field_by_field():
 
 
 def test_thinking_stands_apart_from_the_answer():
-    usage = {"prompt_tokens": 9, "completion_tokens": 50, "total_tokens": 59,
-             "completion_tokens_details": {"reasoning_tokens": 45}}
+    usage = {
+        "prompt_tokens": 9,
+        "completion_tokens": 50,
+        "total_tokens": 59,
+        "completion_tokens_details": {"reasoning_tokens": 45},
+    }
     body = chat("Yes.", usage=usage)
     body["choices"][0]["message"]["reasoning_content"] = "Let me think."
     made = explained(asked(ASKS, body, url="https://api.deepseek.com/chat/completions"))["responses"][0]
@@ -198,5 +260,9 @@ def test_the_model_of_the_request_stands_in_for_one_that_the_response_does_not_n
 def test_who_answered_is_the_host_and_null_where_no_address_was_recorded():
     pair = {"request": {"model": "m", "messages": ASKS}, "response": chat("yes")}
     assert explained(pair)["responses"][0]["provider"] is None
-    assert explained(asked(ASKS, chat("yes"), url=CHAT.replace("api.openai.com", "localhost:8000")))["responses"][0][
-        "provider"] == "localhost:8000"
+    assert (
+        explained(asked(ASKS, chat("yes"), url=CHAT.replace("api.openai.com", "localhost:8000")))["responses"][0][
+            "provider"
+        ]
+        == "localhost:8000"
+    )

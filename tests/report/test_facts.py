@@ -47,9 +47,15 @@ def test_what_the_machine_decides_and_what_the_agent_did_stand_side_by_side():
     found = shown(*repaired_call())
     assert [facts.state for facts in found.responses] == [State.REPAIR_PENDING, State.EXECUTE_TOOLS, State.COMPLETE]
     assert [facts.recorded_next for facts in found.responses] == [
-        "asked for the call again", "answered the calls", "the recording ends",
+        "asked for the call again",
+        "answered the calls",
+        "the recording ends",
     ]
-    assert [[v.admission for v in facts.verdicts] for facts in found.responses] == [[Admission.HELD], [Admission.READY], []]
+    assert [[v.admission for v in facts.verdicts] for facts in found.responses] == [
+        [Admission.HELD],
+        [Admission.READY],
+        [],
+    ]
 
 
 def test_every_way_to_go_on_has_its_words():
@@ -57,15 +63,28 @@ def test_every_way_to_go_on_has_its_words():
     opening = [user("search")]
     found = shown(
         asked(opening, message(paused, "pause_turn"), url=MESSAGES, max_tokens=90),
-        asked([*opening, {"role": "assistant", "content": paused}], message(paused, "end_turn"), url=MESSAGES, max_tokens=90),
-        asked([user("again")], {"type": "error", "error": {"type": "overloaded_error", "message": "no"}}, url=MESSAGES,
-              status=529, max_tokens=90),
+        asked(
+            [*opening, {"role": "assistant", "content": paused}],
+            message(paused, "end_turn"),
+            url=MESSAGES,
+            max_tokens=90,
+        ),
+        asked(
+            [user("again")],
+            {"type": "error", "error": {"type": "overloaded_error", "message": "no"}},
+            url=MESSAGES,
+            status=529,
+            max_tokens=90,
+        ),
         asked([user("again")], message(paused, "end_turn"), url=MESSAGES, max_tokens=90),
     )
     assert [facts.recorded_next for facts in found.responses] == [
-        "resumed it", "the recording ends", "sent the request again", "the recording ends",
+        "resumed it",
+        "the recording ends",
+        "sent the request again",
+        "the recording ends",
     ]
-    assert [facts.recorded_next for facts in shown(*continued(*PARTS[:2])).responses][0] == "asked to continue"
+    assert shown(*continued(*PARTS[:2])).responses[0].recorded_next == "asked to continue"
 
 
 def test_a_turn_that_is_followed_by_another_says_so():

@@ -37,8 +37,11 @@ from tests.scenes import (
 
 def agent(found):
     """The findings about the agent: rule, response, severity."""
-    return [(noted.finding.rule.removeprefix("agent."), noted.response, noted.finding.severity)
-            for noted in found.findings if noted.finding.rule.startswith("agent.")]
+    return [
+        (noted.finding.rule.removeprefix("agent."), noted.response, noted.finding.severity)
+        for noted in found.findings
+        if noted.finding.rule.startswith("agent.")
+    ]
 
 
 def said(found, rule):
@@ -67,13 +70,22 @@ def test_a_long_result_is_quoted_in_part():
 
 def test_an_error_marked_as_one_is_a_refusal():
     tool_use = {"type": "tool_use", "id": "toolu_1", "name": "write_file", "input": {"path": "a.md"}}
-    answer = {"role": "user", "content": [
-        {"type": "tool_result", "tool_use_id": "toolu_1", "is_error": True, "content": "no such tool here"}]}
+    answer = {
+        "role": "user",
+        "content": [
+            {"type": "tool_result", "tool_use_id": "toolu_1", "is_error": True, "content": "no such tool here"}
+        ],
+    }
     history = [*ASKS, {"role": "assistant", "content": [tool_use]}, answer]
     found = shown(
         asked(ASKS, message([tool_use], "max_tokens", 40), url=MESSAGES, max_tokens=40, tools=MESSAGE_TOOLS),
-        asked(history, message([{"type": "text", "text": "I see."}], "end_turn"), url=MESSAGES, max_tokens=40,
-              tools=MESSAGE_TOOLS),
+        asked(
+            history,
+            message([{"type": "text", "text": "I see."}], "end_turn"),
+            url=MESSAGES,
+            max_tokens=40,
+            tools=MESSAGE_TOOLS,
+        ),
     )
     assert ("refused_held_call", 0, Severity.INFO) in agent(found)
     assert not said(found, "agent.ran_held_call")
@@ -104,13 +116,44 @@ def test_a_result_that_does_not_speak_of_the_call_is_one_that_ran(text):
     assert found.turns[0].verdict.word == "CUT CALL RUN"
 
 
+def test_a_held_call_that_was_run_is_found_where_a_user_speaks_in_the_same_request():
+    """The result and a new question in one request: the request opens a turn, and the call was run all the same."""
+    history = [*ASKS, assistant(None, call(CUT)), result(), user("Thanks. Now book a table for two.")]
+    found = shown(asked(ASKS, chat(None, "length", call(CUT), tokens=40), tools=TOOLS), asked(history, chat("Booked.")))
+    assert ("ran_held_call", 0, Severity.ERROR) in agent(found)
+
+
+def test_results_that_were_there_before_the_held_call_are_not_its_own():
+    """The request is sent again with a larger cap: the result at its end answers the call before."""
+    part = {"functionCall": {"name": "look", "args": {"path": "a.md"}}}
+    tools = [{"functionDeclarations": [{"name": "look"}]}]
+    answer = {"role": "user", "parts": [{"functionResponse": {"name": "look", "response": {"result": "seen"}}}]}
+    history = [{"role": "user", "parts": [{"text": "look"}]}, {"role": "model", "parts": [part]}, answer]
+
+    def once(cap, reason, *parts):
+        said_ = {"role": "model", "parts": list(parts)}
+        body = {"candidates": [{"index": 0, "finishReason": reason, "content": said_}]}
+        request = {"contents": history, "tools": tools, "generationConfig": {"maxOutputTokens": cap}}
+        return exchange(request, body, url=GEMINI)
+
+    found = shown(once(20, "MAX_TOKENS", part), once(200, "STOP", {"text": "done"}))
+    assert [facts.link.place.value for facts in found.responses] == ["tool_result", "repair"]
+    assert said(found, "agent.ran_held_call") == []
+
+
 def test_only_the_held_call_is_named_and_each_by_its_id():
     # One batch: the first call is whole and the second is cut, so both are held; the agent ran the first alone.
     calls = (call(WHOLE, "call_a1b2c3d4e5"), call(CUT, "call_f6g7h8i9j0"))
-    history = [*ASKS, assistant(None, *calls), result("ok, the first"),
-               result("Error: this call was truncated and was not executed", "call_f6g7h8i9j0")]
-    found = shown(asked(ASKS, chat(None, "length", *calls), tools=TOOLS),
-                  asked(history, chat("The second again, please."), tools=TOOLS))
+    history = [
+        *ASKS,
+        assistant(None, *calls),
+        result("ok, the first"),
+        result("Error: this call was truncated and was not executed", "call_f6g7h8i9j0"),
+    ]
+    found = shown(
+        asked(ASKS, chat(None, "length", *calls), tools=TOOLS),
+        asked(history, chat("The second again, please."), tools=TOOLS),
+    )
     assert [rule for rule, _, _ in agent(found)][:2] == ["ran_held_call", "refused_held_call"]
     assert "'ok, the first'" in said(found, "agent.ran_held_call")[0]
 
@@ -122,13 +165,21 @@ def test_calls_without_ids_are_answered_by_their_names():
     tools = [{"functionDeclarations": [{"name": "write_file"}, {"name": "look"}]}]
     opening = [{"role": "user", "parts": [{"text": "write"}]}]
     answer = {"functionResponse": {"name": "look", "response": {"result": "seen"}}}
-    history = [*opening, {"role": "model", "parts": [part("write_file"), part("look")]}, {"role": "user", "parts": [answer]}]
+    history = [
+        *opening,
+        {"role": "model", "parts": [part("write_file"), part("look")]},
+        {"role": "user", "parts": [answer]},
+    ]
 
     def body(reason, *parts):
-        return {"candidates": [{"index": 0, "finishReason": reason, "content": {"role": "model", "parts": list(parts)}}]}
+        return {
+            "candidates": [{"index": 0, "finishReason": reason, "content": {"role": "model", "parts": list(parts)}}]
+        }
 
     found = shown(
-        exchange({"contents": opening, "tools": tools}, body("MAX_TOKENS", part("write_file"), part("look")), url=GEMINI),
+        exchange(
+            {"contents": opening, "tools": tools}, body("MAX_TOKENS", part("write_file"), part("look")), url=GEMINI
+        ),
         exchange({"contents": history, "tools": tools}, body("STOP", {"text": "done"}), url=GEMINI),
     )
     (message_,) = said(found, "agent.ran_held_call")
@@ -137,7 +188,9 @@ def test_calls_without_ids_are_answered_by_their_names():
 
 def test_a_ready_call_that_runs_is_no_finding():
     history = [*ASKS, assistant(None, call(WHOLE)), result()]
-    found = shown(asked(ASKS, chat(None, "tool_calls", call(WHOLE)), tools=TOOLS), asked(history, chat("done"), tools=TOOLS))
+    found = shown(
+        asked(ASKS, chat(None, "tool_calls", call(WHOLE)), tools=TOOLS), asked(history, chat("done"), tools=TOOLS)
+    )
     assert agent(found) == []
 
 
@@ -162,9 +215,28 @@ def test_going_on_after_a_cut_answer_is_a_finding(body, word):
 def test_going_on_after_a_full_context_is_a_finding():
     body = message([{"type": "text", "text": "The first part"}], "model_context_window_exceeded")
     history = [*ASKS, assistant("The first part"), user("Thanks. Now book a table for two.")]
-    found = shown(asked(ASKS, body, url=MESSAGES, max_tokens=9000),
-                  asked(history, message([{"type": "text", "text": "Booked."}], "end_turn"), url=MESSAGES, max_tokens=9000))
+    found = shown(
+        asked(ASKS, body, url=MESSAGES, max_tokens=9000),
+        asked(history, message([{"type": "text", "text": "Booked."}], "end_turn"), url=MESSAGES, max_tokens=9000),
+    )
     assert ("took_cut_answer", 0, Severity.ERROR) in agent(found)
+
+
+def test_a_branch_beside_a_cut_answer_did_not_go_on_from_it():
+    """Two questions after one answer: the second conversation never saw the first one's cut answer."""
+    first = asked(ASKS, chat("Made."))
+    left = asked([*ASKS, assistant("Made."), user("And the left one?")], chat("The left one is", "length"))
+    right = asked([*ASKS, assistant("Made."), user("And the right one?")], chat("The right one is done."))
+    found = shown(first, left, right)
+    assert agent(found) == []
+    assert [facts.recorded_next for facts in found.responses] == [
+        "went on to a new turn", "the recording ends", "the recording ends",
+    ]
+
+
+def test_a_gap_after_a_cut_answer_accuses_nobody():
+    history = [*ASKS, assistant("The first part"), user("More?"), assistant("and the rest."), user("Thanks. And now?")]
+    assert agent(shown(asked(ASKS, chat("The first part", "length")), asked(history, chat("Booked.")))) == []
 
 
 def test_a_cut_answer_at_the_end_of_the_recording_is_nobodys_fault():
@@ -181,7 +253,9 @@ def test_an_answer_that_was_continued_is_not_lost():
 
 def test_where_our_machine_ends_and_the_agent_goes_on():
     found = shown(*continued(*PARTS))
-    assert agent(found) == [("went_another_way", 3, Severity.WARNING)]  # the fourth answer: three continuations are used
+    assert agent(found) == [
+        ("went_another_way", 3, Severity.WARNING)
+    ]  # the fourth answer: three continuations are used
     assert said(found, "agent.went_another_way") == [
         "our machine ended the turn (retry_limit) after response 3; the recorded agent went on with a continuation"
     ]
@@ -194,6 +268,13 @@ def test_where_our_machine_asks_for_something_else():
     ]
 
 
+def test_the_order_of_the_entries_changes_nothing():
+    found = shown(*reversed(ran_cut_call()))
+    assert said(found, "agent.went_another_way") == [
+        "our machine asked for the held call again after response 1; the recorded agent went on with a tool_result"
+    ]
+
+
 def test_where_the_agent_goes_the_same_way_nothing_is_said():
     assert agent(shown(*repaired_call())) == []
 
@@ -203,7 +284,9 @@ def test_where_the_agent_goes_the_same_way_nothing_is_said():
 
 def test_an_unknown_word_is_reported_once_for_each_provider_and_model():
     def once(number, model, host="https://api.openai.com"):
-        return asked([user(f"question {number}")], chat("The", "entropy", model=model), url=f"{host}/v1/chat/completions")
+        return asked(
+            [user(f"question {number}")], chat("The", "entropy", model=model), url=f"{host}/v1/chat/completions"
+        )
 
     found = shown(once(1, "m-1"), once(2, "m-1"), once(3, "m-2"), once(4, "m-1", "https://openrouter.ai/api"))
     assert [noted.response for noted in found.findings if noted.finding.rule == "stop.unknown_word"] == [0, 2, 3]

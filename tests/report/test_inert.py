@@ -33,9 +33,17 @@ INVISIBLE = "\u00ad\u061c\u180e\u200b\u200c\u200d\u200e\u200f\u2060\ufeff\U000e0
 
 
 def dangerous(text: str) -> list[str]:
-    """Characters by which text commands a terminal, misleads a reader, or cannot be written; no line breaks, no tabs."""
-    return [c for c in text if c not in "\n\t" and (
-        unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") or unicodedata.bidirectional(c) in OVERRIDES or c in INVISIBLE)]
+    """Characters by which text commands a terminal, misleads a reader, or cannot be written; no line break, no tab."""
+    return [
+        c
+        for c in text
+        if c not in "\n\t"
+        and (
+            unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp")
+            or unicodedata.bidirectional(c) in OVERRIDES
+            or c in INVISIBLE
+        )
+    ]
 
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
@@ -53,7 +61,9 @@ def test_an_escape_is_a_visible_mark_and_what_follows_it_stays_readable():
     assert inert("\ud83d") == "<D83D>"
 
 
-@pytest.mark.parametrize("text", ["", "plain", "two\nlines\tand a tab", "Grüße, 世界, 🦊, é, ﷺ", "[bold]x[/bold] `code`"])
+@pytest.mark.parametrize(
+    "text", ["", "plain", "two\nlines\tand a tab", "Grüße, 世界, 🦊, é, ﷺ", "[bold]x[/bold] `code`"]
+)
 def test_what_is_harmless_stays_as_it_is(text):
     assert inert(text) == text
 

@@ -25,7 +25,6 @@ from tests.scenes import (
     lines,
     message,
     ran_cut_call,
-    repaired_call,
     result,
     shown,
     user,
@@ -66,7 +65,9 @@ def test_a_cut_call_in_words():
 
 
 def test_a_corrected_reason_shows_both_words():
-    assert 'raw "tool_calls" > tool_call > max_tokens' in report(asked(ASKS, chat(None, "tool_calls", call(CUT)), tools=TOOLS))
+    assert 'raw "tool_calls" > tool_call > max_tokens' in report(
+        asked(ASKS, chat(None, "tool_calls", call(CUT)), tools=TOOLS)
+    )
 
 
 def test_the_merged_text_and_its_seams():
@@ -82,8 +83,12 @@ def test_the_end_of_a_turn_and_its_notice():
 
 
 def test_thinking_is_counted_apart():
-    usage = {"prompt_tokens": 9, "completion_tokens": 1234, "total_tokens": 1243,
-             "completion_tokens_details": {"reasoning_tokens": 1000}}
+    usage = {
+        "prompt_tokens": 9,
+        "completion_tokens": 1234,
+        "total_tokens": 1243,
+        "completion_tokens_details": {"reasoning_tokens": 1000},
+    }
     assert "tokens: 1,234 out, of which reasoning 1,000" in report(asked(ASKS, chat("Yes.", usage=usage)))
 
 
@@ -120,14 +125,26 @@ def hostile(bad):
         asked(history, chat(bad, bad or "x"), url=f"https://evil.example/{bad}/v1/chat/completions"),
         asked([user("e")], {"error": {"message": bad, "type": bad, "code": bad}}, status=500),
         asked([user("m")], message([{"type": "text", "text": bad}], bad), url=MESSAGES, max_tokens=9),
-        asked([user("q")], {"type": "error", "error": {"type": bad, "message": bad}}, url=MESSAGES, status=400, max_tokens=9),
-        exchange({"model": bad, "messages": [user("z")]}, chat("z", "stop"), headers={bad: bad}, response_headers={bad: bad}),
+        asked(
+            [user("q")],
+            {"type": "error", "error": {"type": bad, "message": bad}},
+            url=MESSAGES,
+            status=400,
+            max_tokens=9,
+        ),
+        asked([user("s")], json.dumps(chat(bad, "length", named))),  # the escapes of the body are its own
+        exchange(
+            {"model": bad, "messages": [user("z")]}, chat("z", "stop"), headers={bad: bad}, response_headers={bad: bad}
+        ),
         {bad: bad},
     ]
 
 
-@pytest.mark.parametrize("bad", [*HOSTILE.values(), "".join(HOSTILE.values()), "[red]x[/red][@click=app.quit]y[/]"],
-                         ids=[*HOSTILE, "all at once", "markup"])
+@pytest.mark.parametrize(
+    "bad",
+    [*HOSTILE.values(), "".join(HOSTILE.values()), "[red]x[/red][@click=app.quit]y[/]"],
+    ids=[*HOSTILE, "all at once", "markup"],
+)
 def test_hostile_text_is_inert_in_the_report_and_in_the_document(bad):
     found = shown(*hostile(bad))
     said = text(found)
@@ -164,17 +181,37 @@ SECRETS = (
 
 @pytest.mark.parametrize("secret", SECRETS)
 def test_no_credential_reaches_any_output(secret):
-    headers = {"Authorization": f"Bearer {secret}", "x-api-key": secret, "Cookie": f"session={secret}",
-               "api-key": secret, "X-Goog-Api-Key": secret}
+    headers = {
+        "Authorization": f"Bearer {secret}",
+        "x-api-key": secret,
+        "Cookie": f"session={secret}",
+        "api-key": secret,
+        "X-Goog-Api-Key": secret,
+    }
     address = f"https://someone:{secret}@api.openai.com/v1/chat/completions?key={secret}&api_key={secret}&x=1"
-    request = {"model": "m", "messages": [user("hi")], "api_key": secret,
-               "tools": [{"type": "mcp", "server_url": "https://mcp.example", "authorization": secret,
-                          "headers": {"Authorization": f"Bearer {secret}"}}]}
+    request = {
+        "model": "m",
+        "messages": [user("hi")],
+        "api_key": secret,
+        "tools": [
+            {
+                "type": "mcp",
+                "server_url": "https://mcp.example",
+                "authorization": secret,
+                "headers": {"Authorization": f"Bearer {secret}"},
+            }
+        ],
+    }
     answer = chat("hello", "entropy")
     found = shown(
         exchange(request, answer, url=address, headers=headers, response_headers={"Set-Cookie": f"s={secret}"}),
-        exchange({"model": "m", "messages": [user("no")]}, {"error": {"message": "no", "type": "t", "code": None}},
-                 url=address, status=401, headers=headers),
+        exchange(
+            {"model": "m", "messages": [user("no")]},
+            {"error": {"message": "no", "type": "t", "code": None}},
+            url=address,
+            status=401,
+            headers=headers,
+        ),
     )
     assert len(found.responses) == 2
     assert secret not in text(found)
@@ -189,8 +226,11 @@ def test_a_well_known_key_is_masked_wherever_it_stands(secret):
     made = call(json.dumps({"path": said}))
     refused = {"error": {"message": f"Incorrect API key provided: {secret}.", "type": "invalid", "code": "bad"}}
     history = [user(said), assistant(said, made), result(said)]
-    found = shown(asked([user(said)], chat(said, "length", made), tools=TOOLS),
-                  asked(history, chat(said)), asked([user("no")], refused, status=401))
+    found = shown(
+        asked([user(said)], chat(said, "length", made), tools=TOOLS),
+        asked(history, chat(said)),
+        asked([user("no")], refused, status=401),
+    )
     assert len(found.responses) == 3
     assert secret not in text(found)
     assert secret not in json.dumps(document(found))

@@ -30,6 +30,7 @@ from tests.scenes import (
     message,
     ran_cut_call,
     repaired_call,
+    result,
     shown,
     unrecorded_har,
     user,
@@ -147,7 +148,8 @@ def test_a_cut_call_that_came_whole_when_asked_again_needs_nothing():
 def test_a_cut_answer_that_the_agent_took_for_whole():
     text = "The first part is about water, and"
     after = [*ASKS, assistant(text), user("Thanks. Now book a table for two.")]
-    found = shown(asked(ASKS, chat(text, "length", tokens=20), max_tokens=20), asked(after, chat("Booked."), max_tokens=20))
+    found = shown(asked(ASKS, chat(text, "length", tokens=20), max_tokens=20),
+                  asked(after, chat("Booked."), max_tokens=20))
     first, second = (turn.verdict for turn in found.turns)
     assert (first.word, first.severity) == ("TRUNCATED, ANSWER LOST", Severity.ERROR)
     assert first.sentence.endswith('ended with "length", 20 of 20 tokens; the agent went on without the rest')
@@ -202,6 +204,41 @@ def test_a_text_that_was_cut_and_completed():
     word, severity, sentence, advice = verdict(*continued(*PARTS[:2]))
     assert (word, severity, advice) == ("CUT, COMPLETED", Severity.INFO, "")
     assert '"length", 10 tokens' in sentence
+
+
+def test_a_call_that_was_run_after_an_interruption_asks_for_no_larger_budget():
+    delta = {"role": "assistant", "tool_calls": [{"index": 0, **call(WHOLE)}]}
+    chunk = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "model": "m-1",
+             "choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
+    history = [*ASKS, assistant(None, call(WHOLE)), result()]
+    word, _, sentence, advice = verdict(asked(ASKS, f"data: {json.dumps(chunk)}\n\n", tools=TOOLS),
+                                        asked(history, chat("It is written."), tools=TOOLS))
+    assert word == "CUT CALL RUN"
+    assert "never closed write_file, whose arguments parse as they stand (no stop reason)" in sentence
+    assert advice == "send it again; this was no budget cut; run nothing under this reason"
+
+
+def test_a_held_call_in_a_full_context_wants_a_shorter_history():
+    body = message([{"type": "tool_use", "id": "toolu_1", "name": "write_file", "input": {}}],
+                   "model_context_window_exceeded")
+    word, _, _, advice = alone(body, url=MESSAGES, max_tokens=4000, tools=MESSAGE_TOOLS)
+    assert (word, advice) == ("CALL HELD", "shorten the history; another continuation cannot succeed")
+
+
+def test_invalid_arguments_under_a_clean_end_want_another_call_and_no_budget():
+    word, _, sentence, advice = alone(chat(None, "tool_calls", call("{'path': 1}")), tools=TOOLS)
+    assert (word, advice) == ("CALL HELD", "ask for the call again, with a simpler schema")
+    assert "sent write_file with invalid arguments" in sentence
+
+
+def test_the_call_that_was_run_is_named_and_not_a_later_one():
+    late = call(CUT, "call_f6g7h8i9j0", "append_file")
+    history = [*ASKS, assistant(None, call(CUT)), result()]
+    word, _, sentence, _ = verdict(asked(ASKS, chat(None, "length", call(CUT), tokens=40), tools=TOOLS),
+                                   asked(history, chat(None, "length", late, tokens=40), tools=TOOLS))
+    assert word == "CUT CALL RUN"
+    assert "cut write_file at byte" in sentence
+    assert "append_file" not in sentence
 
 
 # -- the other ends ---------------------------------------------------------------------------------------------------
@@ -264,7 +301,7 @@ def test_a_word_that_no_table_knows():
 def test_a_body_that_a_browser_left_out_is_not_recorded_and_never_truncated():
     found = only(shown(data=unrecorded_har())).verdict
     assert (found.word, found.severity) == ("NOT RECORDED", Severity.WARNING)
-    assert "was not recorded" in found.sentence
+    assert "body not recorded" in found.sentence
     assert "proxy" in found.advice
 
 
@@ -324,8 +361,9 @@ def test_running_a_cut_call_outranks_losing_an_answer():
 def test_the_verdict_speaks_of_the_response_that_decides_not_of_the_last():
     # An error in the middle of a turn that ended well is not what the turn is about; a cut in it is told as completed.
     history = [user("tell me everything")]
-    cut = asked(history, chat("The first part is about water, ", "length", tokens=33), max_tokens=33)
-    whole = asked([*history, assistant("The first part is about water, "), user(HINT)], chat("and fire."), max_tokens=33)
+    text = "The first part is about water, "
+    cut = asked(history, chat(text, "length", tokens=33), max_tokens=33)
+    whole = asked([*history, assistant(text), user(HINT)], chat("and fire."), max_tokens=33)
     word, _, sentence, _ = verdict(cut, whole)
     assert word == "CUT, COMPLETED"
     assert "33 of 33 tokens" in sentence

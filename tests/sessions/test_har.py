@@ -292,3 +292,20 @@ def test_an_unknown_api_is_the_callers_error(tmp_path):
 
     with pytest.raises(CallerError, match="openai_chat"):
         open_paths([], api="openai")
+
+
+@pytest.mark.parametrize("odd", [10**400, -1, True, "12", None, 1e999])
+def test_a_time_that_is_no_time_is_none(opened, odd):
+    source = {**entry(HELLO, chat_body("hi")), "time": odd}
+    (exchange,) = opened(har(source), "odd.har").exchanges
+    assert exchange.duration_ms is None
+
+
+def test_arguments_with_half_a_character_are_read_and_held(opened):
+    """A lone surrogate is no text to the fast parser; JavaScript writes one when it cuts a string."""
+    calls = [{"id": "call_1", "type": "function", "function": {"name": "look", "arguments": '{"q": "\ud83d"}'}}]
+    body = chat_body(None, "tool_calls", *calls)
+    history = [*HELLO, {"role": "assistant", "content": None, "tool_calls": calls},
+               {"role": "tool", "tool_call_id": "call_1", "content": "seen"}]
+    loaded = opened(har(entry(HELLO, body), entry(history, chat_body("done"))), "half.har")
+    assert [len(turn.links) for turn in loaded.turns] == [2]

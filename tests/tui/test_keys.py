@@ -123,10 +123,13 @@ async def test_escape_leaves_a_prompt(app_on: AppOn) -> None:
         assert session(pilot).step == 0
 
 
-@pytest.mark.parametrize(("key", "text"), [
-    ("1", "segment 1 · 64 tokens"), ("2", "openai_chat.stop_reasons"), ("3", "shown as"), ("4", "no tool calls in this turn"),
-    ("5", "against step 1"), ("6", "stop_reason_observed"), ("7", "OUT OF HERE"), ("8", "RequestContinuation"),
-])
+TAB_SAYS = {
+    "1": "segment 1 · 64 tokens", "2": "openai_chat.stop_reasons", "3": "shown as", "4": "no tool calls in this turn",
+    "5": "against step 1", "6": "stop_reason_observed", "7": "OUT OF HERE", "8": "RequestContinuation",
+}
+
+
+@pytest.mark.parametrize(("key", "text"), TAB_SAYS.items())
 async def test_numbers_open_tabs_in_one_pane(app_on: AppOn, key: str, text: str) -> None:
     async with app_on().run_test(size=ONE_PANE) as pilot:
         await pilot.press("space", key)

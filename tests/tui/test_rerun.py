@@ -44,7 +44,7 @@ async def test_the_branch_stands_beside_the_original(app_on: AppOn) -> None:
         screen = session(pilot)
         made = screen.run
         assert made.branch is not None
-        assert screen.runs[0].view is before
+        assert screen.runs.every[0].view is before
         # Attempt 4 is where the default of 3 stops: Request, then 3 for each of three continuations, and the guard.
         assert made.branch.difference == 12
         assert made.view.turns[0].merged.text == "".join(PARTS)
@@ -84,9 +84,14 @@ async def test_the_form_shows_what_is_in_force_and_the_defaults(app_on: AppOn) -
         form = pilot.app.screen
         assert isinstance(form, LimitsForm)
         shown = page(pilot.app)
-        for said in ("continuation_max_attempts", "now 3 · default 3", "continuation_max_total_completion_tokens",
-                     "now 1,024 · default 4 × max_tokens", "continuation_max_output_chars", "now 120,000 · default 120,000",
-                     "continuation_tool_repair_attempts", "now 1 · default 1", "max_tokens of the first request", "now 256"):
+        rows = (
+            "continuation_max_attempts", "now 3 · default 3",
+            "continuation_max_total_completion_tokens", "now 1,024 · default 4 × max_tokens",
+            "continuation_max_output_chars", "now 120,000 · default 120,000",
+            "continuation_tool_repair_attempts", "now 1 · default 1",
+            "max_tokens of the first request", "now 256",
+        )
+        for said in rows:
             assert said in shown
         assert form.query_one("#continuation_max_attempts", Input).has_focus
         assert form.query_one("#continuation_max_attempts", Input).selected_text == "3"
@@ -102,7 +107,7 @@ async def test_a_wrong_value_is_told_beside_its_field_and_not_run(app_on: AppOn,
         rows = page(pilot.app).split("\n")
         assert any(typed in row and said in row for row in rows)
         await pilot.press("escape")
-        assert len(session(pilot).runs) == 1
+        assert len(session(pilot).runs.every) == 1
 
 
 async def test_arrows_and_tab_go_between_fields(app_on: AppOn) -> None:
@@ -129,11 +134,11 @@ async def test_max_tokens_changes_the_cap_and_says_that_it_changes_no_more(app_o
 async def test_the_same_limits_go_to_the_run_that_has_them(app_on: AppOn) -> None:
     async with app_on(continued()).run_test(size=(120, 40)) as pilot:
         await pilot.press("r")
-        assert len(session(pilot).runs) == 1
+        assert len(session(pilot).runs.every) == 1
         assert "a recording gives the same again" in page(pilot.app)
         await pilot.press("e", "5", "enter", "b", "e", "5", "enter")
-        assert len(session(pilot).runs) == 2
-        assert session(pilot).current == 1
+        assert len(session(pilot).runs.every) == 2
+        assert session(pilot).runs.index == 1
 
 
 async def test_the_command_line_of_a_branch(app_on: AppOn) -> None:

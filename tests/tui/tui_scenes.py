@@ -32,7 +32,10 @@ PARTS = (
     "All three have been closed, and the owners are named below. ",
     "Nothing else is open.",
 )
-HOSTILE = "[bold red]markup[/] \x1b[31mred\x1b[0m \x1b]52;c;AAAA\x07 \x9b2J \u202eesrever\u202c \r\n[link=x]l[/link] \x00end"
+HOSTILE = (
+    "[bold red]markup[/] \x1b[31mred\x1b[0m \x1b]52;c;AAAA\x07 \x9b2J \u202eesrever\u202c "
+    "\r\n[link=x]l[/link] \x00end"
+)
 
 
 def user(text: str) -> dict[str, Any]:

@@ -18,9 +18,11 @@ from hypothesis import strategies as st
 from loop_core.errors import DecodeError, EncodeError
 from loop_core.values import (
     ArgsForm,
+    At,
     CallKind,
     ChatResponse,
     OpaquePart,
+    Part,
     ProviderError,
     ReasoningPart,
     Role,
@@ -201,7 +203,9 @@ def test_a_cut_call_keeps_its_prefix_and_stays_open() -> None:
     got = decode(API, sse(message_start(), *call_, message_delta("max_tokens"), STOP))
     (call,) = got.tool_calls
     assert (call.arguments, call.closed) == ('{"city": "Be', False)
-    assert [f.rule for f in got.findings] == ["anthropic_messages.block_not_closed"]
+    (finding,) = got.findings
+    assert finding.rule == "anthropic_messages.block_not_closed"
+    assert finding.at == At(Part.BODY, len(sse(message_start())), len(sse(message_start(), *call_)))
 
 
 def test_a_cut_call_whose_block_was_closed_keeps_its_prefix() -> None:

@@ -18,9 +18,11 @@ from hypothesis import strategies as st
 from loop_core.errors import DecodeError, EncodeError
 from loop_core.values import (
     ArgsForm,
+    At,
     CallKind,
     ChatResponse,
     OpaquePart,
+    Part,
     ProviderError,
     ReasoningPart,
     Role,
@@ -188,7 +190,11 @@ def test_lines_say_where_the_word_stands() -> None:
 def test_a_cut_call_keeps_its_prefix_and_stays_open() -> None:
     got = decode(API, frames(START, *call_block(0, '{"city": "Be', stop=False), message_stop("max_tokens"), USAGE))
     assert [(c.arguments, c.closed) for c in got.tool_calls] == [('{"city": "Be', False)]
-    assert [f.rule for f in got.findings] == ["bedrock_converse.block_not_closed"]
+    (finding,) = got.findings
+    assert finding.rule == "bedrock_converse.block_not_closed"
+    # The block reaches from its first frame to the frame of the stop reason.
+    before, block = frames(START), frames(*call_block(0, '{"city": "Be', stop=False))
+    assert finding.at == At(Part.BODY, len(before), len(before) + len(block))
     assert got.usage == Usage(25, 15, None, 7)
 
 

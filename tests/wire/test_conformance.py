@@ -533,3 +533,80 @@ def test_any_object_can_be_asked_about(api: str, value: dict[str, Any], event: s
     assert wire(api).recognises(value, event) in (True, False)
     assert isinstance(wire(api).read_request(value, "https://example.org/v1/x"), Request)
     assert isinstance(wire(api).read_request(value), Request)
+
+
+ASKS: dict[str, dict[str, Any]] = {
+    "openai_chat": {
+        "model": "m", "max_tokens": 9, "stream": True, "n": 1,
+        "tool_choice": {"type": "function", "function": {"name": "f"}},
+        "tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}],
+        "messages": [
+            {"role": "system", "content": "s"}, {"role": "user", "content": [{"type": "text", "text": "u"}]},
+            {"role": "assistant", "content": None,
+             "tool_calls": [{"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}]},
+            {"role": "tool", "tool_call_id": "1", "content": "r"},
+        ],
+    },
+    "openai_responses": {
+        "model": "m", "max_output_tokens": 9, "instructions": "s", "background": False,
+        "previous_response_id": "resp_0",
+        "tools": [{"type": "function", "name": "f", "parameters": {"type": "object"}}], "tool_choice": "auto",
+        "input": [
+            {"role": "user", "content": [{"type": "input_text", "text": "u"}]},
+            {"type": "function_call", "call_id": "1", "name": "f", "arguments": "{}"},
+            {"type": "function_call_output", "call_id": "1", "output": "r"},
+        ],
+    },
+    "anthropic_messages": {
+        "model": "m", "max_tokens": 9, "system": [{"type": "text", "text": "s"}],
+        "tools": [{"name": "f", "input_schema": {"type": "object"}}], "tool_choice": {"type": "tool", "name": "f"},
+        "messages": [
+            {"role": "user", "content": "u"},
+            {"role": "assistant", "content": [{"type": "tool_use", "id": "1", "name": "f", "input": {}}]},
+            {"role": "user", "content": [
+                {"type": "tool_result", "tool_use_id": "1", "content": [{"type": "text", "text": "r"}]}]},
+        ],
+    },
+    "gemini_generate": {
+        "systemInstruction": {"parts": [{"text": "s"}]},
+        "generationConfig": {"maxOutputTokens": 9, "candidateCount": 1},
+        "tools": [{"functionDeclarations": [{"name": "f", "parameters": {"type": "OBJECT"}}]}],
+        "toolConfig": {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["f"]}},
+        "contents": [
+            {"role": "user", "parts": [{"text": "u"}]},
+            {"role": "model", "parts": [{"functionCall": {"name": "f", "args": {}}}]},
+            {"role": "user", "parts": [{"functionResponse": {"name": "f", "response": {"result": "r"}}}]},
+        ],
+    },
+    "bedrock_converse": {
+        "system": [{"text": "s"}], "inferenceConfig": {"maxTokens": 9},
+        "toolConfig": {"tools": [{"toolSpec": {"name": "f", "inputSchema": {"json": {"type": "object"}}}}],
+                       "toolChoice": {"tool": {"name": "f"}}},
+        "messages": [
+            {"role": "user", "content": [{"text": "u"}]},
+            {"role": "assistant", "content": [{"toolUse": {"toolUseId": "1", "name": "f", "input": {}}}]},
+            {"role": "user", "content": [
+                {"toolResult": {"toolUseId": "1", "content": [{"text": "r"}], "status": "success"}}]},
+        ],
+    },
+    "ollama_chat": {
+        "model": "m", "stream": False, "options": {"num_predict": 9},
+        "tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}],
+        "messages": [
+            {"role": "user", "content": "u"},
+            {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "f", "arguments": {}}}]},
+            {"role": "tool", "tool_name": "f", "content": "r"},
+        ],
+    },
+}
+
+
+@each_format
+@pytest.mark.parametrize("other", ODD, ids=repr)
+def test_any_field_of_a_request_may_hold_anything(api: str, other: Any) -> None:
+    whole = ASKS[api]
+    assert len(wire(api).read_request(whole).messages) >= 3  # the request by itself is read
+    for path in paths(whole):
+        value = changed(whole, path, other)
+        if isinstance(value, dict):
+            assert isinstance(wire(api).read_request(value), Request)

@@ -67,7 +67,7 @@ def call(view: View, facts: ResponseFacts, verdict: Verdict, here: bool = False)
     lines.append(field("parser", *_parser(verdict)))
     lines.append(field("schema", *_schema(facts, verdict)))
     if verdict.admission is not Admission.READY:
-        lines.append(field("why", said(verdict.why.removesuffix(f"; {REMEDY}"))))
+        lines.append(field("why", said(without_remedy(verdict.why))))
     if made.kind is not CallKind.CUSTOM and parse(made.arguments).shape is not Shape.COMPLETE:
         lines.append(field("lenient", *_lenient(verdict)))
         lines.append(more(Span("what a forgiving parser would have run; shown only, never run", Role.DIM)))
@@ -75,6 +75,11 @@ def call(view: View, facts: ResponseFacts, verdict: Verdict, here: bool = False)
     lines.append(field("agent", *_agent(view, facts, verdict)))
     lines.append(field("what to do", Span(advice(verdict), Role.KEY)))
     return lines
+
+
+def without_remedy(why: str) -> str:
+    """Why a call is held, without what to do about it, which stands in a line of its own."""
+    return why.removesuffix(f"; {REMEDY}")
 
 
 def short_why(verdict: Verdict) -> str:

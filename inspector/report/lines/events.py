@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 
 from inspector.report.facts import View
+from inspector.report.lines import glyphs
 from inspector.report.lines.outline import Block
 from inspector.report.lines.sheet import Listed
 from inspector.report.lines.spans import Line, Role, Span, field, more, said
@@ -35,10 +36,11 @@ def events(view: View, block: Block, here: int) -> Listed:
 
 
 def _record(record: Record, index: int, here: int) -> list[Line]:
-    mark, role = ("▶", Role.HERE) if index == here else ("│", Role.PAST) if index < here else ("┆", Role.AHEAD)
+    mark = "┃" if index == here else glyphs.PAST if index < here else glyphs.AHEAD
     name = Role.STRONG if index <= here else Role.AHEAD
-    gutter = Span(f"{mark} ", Role.RULE if mark != "▶" else role)
-    head: Line = (gutter, Span(str(record["event"]), name), Span(f"  step {index + 1}", Role.DIM))
+    gutter = Span(f"{mark} ", Role.RULE)
+    first = Span(f"{glyphs.HERE} ", Role.HERE) if index == here else gutter
+    head: Line = (first, Span(str(record["event"]), name), Span(f"  step {index + 1}", Role.DIM))
     lines = [head]
     for key, value in record.items():
         if key not in SHOWN_APART:

@@ -40,7 +40,7 @@ def counts(view: View) -> Line:
 
 def source(paths: Sequence[str], view: View, branch: str) -> Line:
     """What is looked at: the files, the run, and what could not be read."""
-    parts: list[list[Span]] = [[Span(f"run {branch}", Role.STRONG if branch != "original" else Role.DIM)]]
+    parts: list[list[Span]] = [[said(f"run {branch}", Role.STRONG if branch != "original" else Role.DIM)]]
     title = next((given.about.title for given in view.inputs if given.about and given.about.title), "")
     shown = paths[0].rsplit("/", 1)[-1] if paths else "session"
     parts.append([said(title or shown, Role.DIM, 60)])

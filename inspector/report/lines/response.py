@@ -8,6 +8,7 @@ from __future__ import annotations
 from inspector.report.document import provider
 from inspector.report.facts import ResponseFacts, View
 from inspector.report.lines import glyphs
+from inspector.report.lines.calls import without_remedy
 from inspector.report.lines.events import findings_of
 from inspector.report.lines.sheet import Listed
 from inspector.report.lines.spans import EMPTY, Line, Role, Span, field, joined, more, paragraphs, quoted, said
@@ -141,7 +142,7 @@ def _calls(facts: ResponseFacts) -> list[Line]:
     lines: list[Line] = []
     for verdict in facts.verdicts:
         glyph, role = glyphs.ADMISSION[verdict.admission]
-        why = () if verdict.admission is Admission.READY else (said(f"  {verdict.why}", Role.DIM),)
+        why = () if verdict.admission is Admission.READY else (said(f"  {without_remedy(verdict.why)}", Role.DIM),)
         lines.append(field("" if lines else "calls", Span(f"{glyph} {verdict.admission.value} ", role),
                            said(verdict.call.name or "unnamed", Role.STRONG), *why))
     return lines

@@ -159,8 +159,9 @@ def clip(line: Line, width: int, measure: Measure = cells, mark: str = "…") ->
     for span in line:
         size = measure(span.text)
         if size > room:
-            if room > 0:
-                kept.append(Span(span.text[: fit(span.text, room, measure)], span.role))
+            part = span.text[: fit(span.text, room, measure)] if room > 0 else ""
+            if part and measure(part) <= room:
+                kept.append(Span(part, span.role))
             break
         kept.append(span)
         room -= size

@@ -45,8 +45,8 @@ def _role(used: int, limit: int | None) -> Role:
     return Role.ERROR if used >= limit else Role.WARN if used * 4 >= limit * 3 else Role.PLAIN
 
 
-def short(turn: Turn) -> Line:
-    """All four on one line: `att 2/3 tok 60% chr 3% rep 0/1`."""
+def short(turn: Turn, tight: bool = False) -> Line:
+    """All four on one line: `att 2/3 tok 60% chr 3% rep 0/1`, or tight: `a2/3 t60% c3% r0/1`."""
     spans: list[Span] = []
     for _, name, used, limit in remaining(turn):
         if limit is None:
@@ -55,5 +55,6 @@ def short(turn: Turn) -> Line:
             shown = f"{used}/{limit}"
         else:
             shown = f"{min(999, used * 100 // limit)}%"
-        spans += [Span(f"{' ' if spans else ''}{SHORT[name]} ", Role.DIM), Span(shown, _role(used, limit))]
+        label = name[0] if tight else f"{SHORT[name]} "
+        spans += [Span(f"{' ' if spans else ''}{label}", Role.DIM), Span(shown, _role(used, limit))]
     return tuple(spans)

@@ -31,7 +31,10 @@ def status(outline: Outline, index: int, width: int) -> Line:
         line = joined(parts)
         if width_of(line) <= width:
             return line
-    return joined([*place, gauge], " ")
+    line = joined([*place, gauge], " ")
+    if width_of(line) <= width:
+        return line
+    return joined([*(part[-1:] for part in place), spent.short(step.turn, tight=True)], " ")
 
 
 def fidelity(step: Step) -> Span:

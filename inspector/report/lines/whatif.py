@@ -77,7 +77,10 @@ def parting(made: Branch) -> Line:
     turn = turn_of(made)
     if turn is not None:
         where = (*where, Span(f"in turn {made.view.number(turn)}: ", Role.DIM))
-    return (*where, *changed(_state(old), _state(new)))
+    then, now = _state(old), _state(new)
+    if then == now:
+        then, now = f"{then} ({_why(old)})", f"{now} ({_why(new)})"
+    return (*where, *changed(then, now))
 
 
 def _step(view: View, index: int) -> Step | None:
@@ -86,6 +89,10 @@ def _step(view: View, index: int) -> Step | None:
 
 def _state(step: Step | None) -> str:
     return "the end" if step is None else step.state.value
+
+
+def _why(step: Step | None) -> str:
+    return step.turn.terminal or (step.signal.value if step.signal else "") if step is not None else ""
 
 
 def ending(turn: TurnFacts) -> str:
@@ -112,7 +119,8 @@ def _turns(made: Branch) -> list[Line]:
         if new.final_state is State.UNRECORDED:
             lines.append(more(said(new.ended.notice or "the recording ends here", Role.WARN)))
         lines.append(field("spent", *spend(old, new)))
-        lines.append(field("segments", *changed(str(segments(old)), str(segments(new)))))
+        was, now = segments(old), segments(new)
+        lines.append(field("segments", *(changed(str(was), str(now)) if was != now else (Span(str(now)),))))
     return lines
 
 
@@ -163,12 +171,17 @@ def text_diff(old: str, new: str) -> list[Line]:
         for word, i, j, k, m in group:
             if word == "equal":
                 lines += _text("  ", right[k:m], Role.DIM)
-            elif word == "replace" and j - i == 1 and m - k >= 1 and shared(left[i], right[k]) * 2 > len(left[i]):
+            elif word == "replace" and j - i == 1 and _goes_on(left[i], right[k]):
                 lines += _extended(left[i], right[k:m])
             else:
                 lines += _text("− ", left[i:j], Role.REMOVED)
                 lines += _text("+ ", right[k:m], Role.ADDED)
     return lines
+
+
+def _goes_on(old: str, new: str) -> bool:
+    """Whether two lines begin alike, so far that one is the other gone on or cut short."""
+    return shared(old, new) * 2 > min(len(old), len(new))
 
 
 def _extended(old: str, new: Sequence[str]) -> list[Line]:

@@ -141,7 +141,8 @@ def _text(value: Any) -> str | None:
 
 
 def _number(value: Any) -> float | None:
-    return float(value) if isinstance(value, (int, float)) and 0 < value < _LONGEST else None
+    found = lenient.number(value)
+    return found if found is not None and found > 0 else None
 
 
 def _rescue(data: bytes, why: str, reading: Reading) -> list[Any]:

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 from pydantic_core import from_json
 
+from inspector.sessions import lenient
+
 _LINES = 8
 
 
@@ -45,7 +47,7 @@ def partial(text: bytes) -> Any:
         return from_json(text, allow_partial="trailing-strings")
     except ValueError:
         try:
-            return from_json(text.decode("utf-8", "replace"), allow_partial="trailing-strings")
+            return from_json(lenient.mend(text.decode("utf-8", "replace")), allow_partial="trailing-strings")
         except ValueError:
             return None
 
@@ -53,7 +55,7 @@ def partial(text: bytes) -> Any:
 def complete(text: bytes) -> bool:
     """Whether `text` is one whole JSON value."""
     try:
-        from_json(text)
+        lenient.loads(text)
     except ValueError:
         return False
     return True

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from inspector.sessions import lenient
 from inspector.sessions.raw import Headers
 
 REQUESTS = ("request", "req", "request_body", "requestBody", "input", "kwargs")
@@ -82,11 +83,11 @@ def moment(value: dict[str, Any]) -> str | None:
         found = value.get(name)
         if isinstance(found, str) and found:
             return found
-        if isinstance(found, (int, float)) and not isinstance(found, bool) and found > 0:
+        if (lenient.number(found) or 0) > 0:
             return str(found)
     return None
 
 
 def duration(value: dict[str, Any]) -> float | None:
     """How long an exchange took in milliseconds; None where that is not said."""
-    return next((float(value[name]) for name in DURATIONS if isinstance(value.get(name), (int, float))), None)
+    return next((found for name in DURATIONS if (found := lenient.number(value.get(name))) is not None), None)

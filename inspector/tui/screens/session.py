@@ -10,17 +10,18 @@ from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Container, Horizontal
 from textual.reactive import reactive
 from textual.screen import Screen
 
-from inspector.branch import branch, command, settings_of
 from inspector.report.lines.outline import Outline
 from inspector.report.lines.sheet import Sheet
-from inspector.tui.messages import RowOpened, RunWanted, StepWanted, TabWanted
-from inspector.tui.opening import Opened, Run, run_of
-from inspector.tui.sheets import TABS, WIRE_MODES, Asked, Sheets
+from inspector.tui.messages import RowOpened, StepWanted, TabWanted
+from inspector.tui.opening import Opened, Run
+from inspector.tui.runs import Runs
+from inspector.tui.session_keys import SESSION_KEYS
+from inspector.tui.sheets import WIRE_MODES, Asked, Sheets
 from inspector.tui.widgets.keybar import KeyBar
 from inspector.tui.widgets.machine import MachinePanel
 from inspector.tui.widgets.spent import SpentPanel
@@ -39,34 +40,7 @@ class SessionScreen(Screen[None]):
     """One session under any number of runs."""
 
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (NARROW, "-medium"), (WIDE, "-wide"), (ROOMY, "-roomy")]  # noqa: RUF012
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("space", "step(1)", "step", tooltip="The next step", id="step.forward"),
-        Binding("backspace", "step(-1)", "back", tooltip="The step before", id="step.back"),
-        Binding("}", "event(1)", "event", tooltip="The next cut, held call, limit or end in trouble", id="event.next"),
-        Binding("e", "limits", "limits", tooltip="Edit the limits and run again", id="limits"),
-        Binding("/", "search", "search", tooltip="Search in this view", id="search"),
-        Binding("b", "run(1)", "runs", tooltip="The next run: the original and its branches", id="run.next"),
-        Binding("v", "mode", "view", id="mode",
-                tooltip="Another form of this view: events, raw, hex, request; step or run"),
-        Binding("y", "copy", "copy", tooltip="Copy what this view shows", id="copy"),
-        Binding("{", "event(-1)", "Event before", show=False, id="event.previous",
-                tooltip="The cut, held call, limit or end in trouble before"),
-        Binding("]", "turn(1)", "turn", tooltip="The first step of the next turn", id="turn.next"),
-        Binding("[", "turn(-1)", "Turn before", show=False, id="turn.previous",
-                tooltip="The first step of this turn, or of the one before"),
-        Binding(":", "jump", "go to", tooltip="Go to a step by its number", id="jump"),
-        Binding("n", "again(1)", "match", tooltip="The next match of the search", id="search.next"),
-        Binding("N", "again(-1)", "Match before", show=False, tooltip="The match before", id="search.previous"),
-        Binding("B", "run(-1)", "Run before", show=False, tooltip="The run before", id="run.previous"),
-        Binding("r", "rerun", "Run again", show=False, tooltip="Run again now with the limits of this run", id="rerun"),
-        Binding("Y", "copy_command", "command", id="copy.command",
-                tooltip="Copy the command line that makes this run headless"),
-        Binding("w", "wrap", "wrap", tooltip="Wrap long lines, or scroll sideways", id="wrap"),
-        Binding("z", "zoom", "zoom", tooltip="This pane alone, or all of them", id="zoom"),
-        *(Binding(tab.key, f"tab('{tab.name}')", tab.title, show=False, tooltip=tab.about, id=f"tab.{tab.name}")
-          for tab in TABS),
-        Binding("tab", "other_pane", "Other pane", show=False, tooltip="To the other pane", id="pane"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = SESSION_KEYS
 
     outline: reactive[Outline | None] = reactive(None, init=False, repaint=False)
     step: reactive[int] = reactive(0, init=False, repaint=False)
@@ -86,8 +60,7 @@ class SessionScreen(Screen[None]):
         columns = get_terminal_size().columns
         self.add_class([name for least, name in self.HORIZONTAL_BREAKPOINTS if least <= columns][-1])
         self.opened = opened
-        self.runs: list[Run] = [opened.original]
-        self.current = 0
+        self.runs = Runs(opened)
         self.wire_mode = WIRE_MODES[0]
         self.against = "step"
         self._sheets = Sheets()
@@ -97,7 +70,7 @@ class SessionScreen(Screen[None]):
     @property
     def run(self) -> Run:
         """The run that is shown."""
-        return self.runs[self.current]
+        return self.runs.current
 
     # -- layout --------------------------------------------------------------------------------------------------
 
@@ -184,10 +157,6 @@ class SessionScreen(Screen[None]):
             self.listing = False
             self._mark_tab()
         self.query_one(TextView).focus(scroll_visible=False)
-
-    @on(RunWanted)
-    def _run_wanted(self, message: RunWanted) -> None:
-        self._branch(dict(message.assignments))
 
     # -- stepping ------------------------------------------------------------------------------------------------
 
@@ -317,7 +286,7 @@ class SessionScreen(Screen[None]):
 
     def action_copy_command(self) -> None:
         """Copies the command line of this run."""
-        self._copy(command(self.opened.paths, self.run.view.replay.settings))
+        self._copy(self.runs.command())
 
     def _copy(self, text: str) -> None:
         self.app.copy_to_clipboard(text[:COPIED])
@@ -334,7 +303,7 @@ class SessionScreen(Screen[None]):
         from inspector.tui.screens.limits import LimitsForm
 
         if self.run.view.steps:
-            self.app.push_screen(LimitsForm(self.runs, self.current, self.step), self._limits_chosen)
+            self.app.push_screen(LimitsForm(self.runs.every, self.runs.index, self.step), self._limits_chosen)
 
     def _limits_chosen(self, assignments: dict[str, str] | None) -> None:
         if assignments is not None:
@@ -346,38 +315,40 @@ class SessionScreen(Screen[None]):
 
     def _branch(self, assignments: dict[str, str]) -> None:
         """Makes a branch, or goes to the run that has these settings already."""
-        start = self.opened.original.view
-        settings = settings_of(assignments, self.run.view.replay.settings)
-        known = next((i for i, each in enumerate(self.runs) if each.view.replay.settings == settings), None)
-        if known is not None:
-            self._switch(known)
+        index, new = self.runs.under(assignments)
+        if not new:
+            self._switch(index)
             self.note = f"run {self.run.name}: these limits were run already, and a recording gives the same again"
             return
+        self.against = "run"
+        self._switch(index, "diff")
+        self._land()
+
+    def _land(self) -> None:
+        """Puts the cursor on the end of the turn that a new branch has changed, and says how it ends."""
         from inspector.report.lines import whatif
 
-        made = branch(start, settings)
-        self.runs.append(run_of(made.name, made.view, made))
-        self.against = "run"
-        self._switch(len(self.runs) - 1, "diff")
-        turn = whatif.turn_of(made)
-        if turn is not None:
-            self.step = turn.run.decided
-            said = f"turn {made.view.number(turn)} ends in {whatif.ending(turn)} · b goes between runs"
-        else:
-            said = "nothing differs"
-        self.note = f"run {made.name}: {said}"
+        made = self.run.branch
+        turn = whatif.turn_of(made) if made is not None else None
+        if turn is None:
+            self.note = f"run {self.run.name}: nothing differs"
+            return
+        self.step = turn.run.decided
+        number, end = self.run.view.number(turn), whatif.ending(turn)
+        self.note = f"run {self.run.name}: turn {number} ends in {end} · b goes between runs"
 
     def action_run(self, by: int) -> None:
         """Shows another run."""
-        if len(self.runs) == 1:
+        count = len(self.runs.every)
+        if count == 1:
             self.note = "there is only the original run; e makes another"
             return
-        self._switch((self.current + by) % len(self.runs))
-        self.note = f"run {self.current + 1} of {len(self.runs)}: {self.run.name}"
+        self._switch((self.runs.index + by) % count)
+        self.note = f"run {self.runs.index + 1} of {count}: {self.run.name}"
 
     def _switch(self, index: int, tab: str | None = None) -> None:
         """Another run; the cursor stays on its step as far as the run has it."""
-        self.current = index
+        self.runs.index = index
         run = self.run
         # The step first: clamped, it stands in both runs.
         self.step = min(self.step, max(0, len(run.view.steps) - 1))

@@ -156,9 +156,10 @@ class TextView(ScrollView, can_focus=True):
     def _measured(self) -> bool:
         """Works out which rows each line takes at the present width."""
         width = self.scrollable_content_region.width
-        if width <= 0:
-            return False
         self._rows.clear()
+        if width <= 0:  # hidden: laid out when it is seen again
+            self._laid, self._ends = None, ()
+            return False
         sheet, measure = self.sheet, paint_of(self.app).measure
         self._laid = self._layout()
         self._widest = width

@@ -100,7 +100,7 @@ class Decoder(base.Decoder):
         calls = [part for part in parts if type(part) is ToolCall and part.kind is CallKind.FUNCTION]
         if self.raw == "tool_use" and not calls:
             self.find(f"{API}.tool_use_without_call", "stop_reason is tool_use, but there is no call", self.raw_at)
-        self._look_back()
+        self._look_back(limit)
         return ChatResponse(
             api=API,
             parts=tuple(parts),
@@ -232,12 +232,13 @@ class Decoder(base.Decoder):
 
     # -- findings ------------------------------------------------------------------------------------------------
 
-    def _look_back(self) -> None:
+    def _look_back(self, limit: int) -> None:
         if self.raw is None:
             return
         for block in self._order:
             if not block.closed:
-                self._quirk("block_not_closed", "a stop reason came, but a block was never closed", block.start, None)
+                end = max(limit, block.start)
+                self._quirk("block_not_closed", "a stop reason came, but a block was never closed", block.start, end)
 
     def _quirk(self, rule: str, message: str, start: int | None, end: int | None,
                severity: Severity = Severity.WARNING) -> None:

@@ -114,7 +114,8 @@ class Decoder(base.Decoder):
         if self.raw is not None:
             for block in self._order:
                 if not block.closed:
-                    self._quirk("block_not_closed", "a stop reason came, but a block was never closed", block.start)
+                    said, end = "a stop reason came, but a block was never closed", max(limit, block.start)
+                    self._quirk("block_not_closed", said, block.start, end)
         self.saw_done = self._stopped
         return ChatResponse(
             api=API,

@@ -1,0 +1,500 @@
+"""The pure lines: spans, sheets and each view, over sessions built by hand."""
+
+import json
+import sys
+import unicodedata
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tui"))  # the scenes of the app's tests are these sessions too
+
+from tui_scenes import CUT_ARGUMENTS, HOSTILE, PARTS, continued, entry, hostile, ran_a_cut_call, story, stream, user
+
+from inspector.branch import branch, settings_of
+from inspector.replay import Settings, open_case, replay
+from inspector.report.facts import View, view
+from inspector.report.lines import calls, diff, events, header, machine, response, spent, status, steps, whatif, wire
+from inspector.report.lines.glyphs import ADMISSION, ASCII, STATE, STOP, ascii_line, ascii_text
+from inspector.report.lines.merged import merged
+from inspector.report.lines.outline import Outline, is_interesting
+from inspector.report.lines.sheet import Listed, Sheet
+from inspector.report.lines.slices import Hex, Slice, Slices
+from inspector.report.lines.spans import (
+    EMPTY,
+    LONGEST,
+    Line,
+    Role,
+    Span,
+    cells,
+    clip,
+    field,
+    highlighted,
+    matched,
+    paragraphs,
+    said,
+    split,
+    spread,
+    text_of,
+    width_of,
+    wrapped,
+)
+from inspector.sessions import open_paths
+from loop_core.gate import Admission
+from loop_core.machine import TRANSITIONS
+from loop_core.turn import State
+from loop_core.values import Stop
+
+
+@pytest.fixture
+def seen(tmp_path: Path) -> View:
+    """Two turns: a text cut five times, then a cut call that the agent ran."""
+    return read(tmp_path, [*continued(), *ran_a_cut_call()])
+
+
+def read(folder: Path, entries: list) -> View:  # type: ignore[type-arg]
+    return view(replay(open_case(open_paths([str(story(folder, entries))]))))
+
+
+def said_by(sheet: Sheet) -> list[str]:
+    return [text_of(sheet.line(index)) for index in range(len(sheet))]
+
+
+def marked(lines: list[Line], role: Role) -> list[str]:
+    return [span.text for line in lines for span in line if span.role is role]
+
+
+# -- spans -----------------------------------------------------------------------------------------------------------
+
+
+def test_text_of_a_transcript_becomes_inert_spans() -> None:
+    for made in (said(HOSTILE), *(span for line in paragraphs(HOSTILE) for span in line)):
+        assert all(unicodedata.category(char) not in ("Cc", "Cf", "Cs") for char in made.text)
+        assert "[bold red]" in made.text or "[link=x]" in made.text
+
+
+def test_cells_count_wide_and_combining_characters() -> None:
+    assert (cells("abc"), cells("漢字"), cells("e\u0301")) == (3, 4, 1)
+
+
+@pytest.mark.parametrize("width", range(1, 30))
+def test_clipping_never_exceeds_a_width(width: int) -> None:
+    line = (Span("abc", Role.STRONG), Span("漢字漢字"), Span("defghij"))
+    assert width_of(clip(line, width)) <= width
+    assert clip(line, 40) == line
+
+
+def test_clipping_says_that_something_is_left_out() -> None:
+    assert text_of(clip((Span("abcdefgh"),), 5)) == "abcd…"
+
+
+def test_two_ends_of_a_line_fill_it() -> None:
+    assert text_of(spread((Span("ab"),), (Span("yz"),), 10)) == "ab      yz"
+    assert text_of(spread((Span("abcdefghij"),), (Span("yz"),), 10)) == "abcdef… yz"
+
+
+@pytest.mark.parametrize("width", [3, 7, 10, 24, 80])
+@pytest.mark.parametrize("text", ["one two three four five six", "x" * 50, "漢字 " * 12, "a" + " " * 30 + "b"])
+def test_wrapping_loses_nothing_but_spaces_and_keeps_the_width(text: str, width: int) -> None:
+    rows = wrapped((Span(text[:5], Role.STRONG), Span(text[5:])), width)
+    assert "".join(text_of(row) for row in rows).replace(" ", "") == text.replace(" ", "")
+    assert all(width_of(row) <= width for row in rows)
+
+
+def test_wrapped_rows_hang_behind_a_gutter_or_under_a_field() -> None:
+    gutter = wrapped((Span("│ ", Role.RULE), Span("word " * 10)), 20)
+    assert len(gutter) > 2
+    assert all(text_of(row).startswith("│ ") for row in gutter)
+    under = wrapped(field("name", Span("word " * 20)), 60)
+    assert [text_of(row)[:15].strip() for row in under] == ["name", *[""] * (len(under) - 1)]
+
+
+def test_a_very_long_paragraph_is_broken_so_that_wrapping_stays_cheap() -> None:
+    lines = paragraphs("word " * 5_000)
+    assert "".join(text_of(line) for line in lines) == "word " * 5_000
+    assert all(len(text_of(line)) <= LONGEST for line in lines)
+
+
+def test_highlighting_changes_roles_and_no_character() -> None:
+    line = (Span("abc"), Span("def", Role.KEY))
+    marked_line = highlighted(line, 2, 5, Role.MARK)
+    assert text_of(marked_line) == "abcdef"
+    assert [span.text for span in marked_line if span.role is Role.MARK] == ["c", "de"]
+
+
+def test_matches_are_marked_whatever_their_case() -> None:
+    line = matched((Span("Length, length, LENGTH"),), "length")
+    assert [span.text for span in line if span.role is Role.MATCH] == ["Length", "length", "LENGTH"]
+    assert matched((Span("İstanbul length"),), "length")[-1] == Span("length", Role.MATCH)
+
+
+def test_splitting_at_every_place_gives_the_line_back() -> None:
+    line = (Span("abc"), Span("de", Role.KEY), Span("f"))
+    for at in range(7):
+        left, right = split(line, at)
+        assert (text_of(left), text_of(right)) == ("abcdef"[:at], "abcdef"[at:])
+
+
+# -- glyphs ----------------------------------------------------------------------------------------------------------
+
+
+def test_every_word_has_a_glyph() -> None:
+    assert set(STOP) == set(Stop)
+    assert set(STATE) == set(State)
+    assert set(ADMISSION) == set(Admission)
+
+
+def test_every_glyph_has_an_ascii_place_holder() -> None:
+    for glyph, _ in (*STOP.values(), *STATE.values(), *ADMISSION.values()):
+        assert ascii_text(glyph) != glyph or glyph.isascii()
+        assert len(ascii_text(glyph)) <= 2
+    assert all(stand_in.isascii() for stand_in in ASCII.values())
+
+
+def test_anything_else_is_escaped() -> None:
+    assert text_of(ascii_line((Span("naïve 漢"),))) == "na\\xefve \\u6f22"
+
+
+# -- the outline and the steps ---------------------------------------------------------------------------------------
+
+
+def test_rows_and_steps_are_each_others_inverse(seen: View) -> None:
+    outline = Outline(seen)
+    found = [outline.at(row)[1] for row in range(outline.rows)]
+    assert [step for step in found if step is not None] == list(range(len(seen.steps)))
+    assert all(outline.at(outline.row_of(step))[1] == step for step in range(len(seen.steps)))
+    assert found.count(None) == len(outline.blocks) == 4  # two turns, and twice the agent went on by itself
+
+
+def test_interesting_steps_are_cuts_held_calls_and_bad_ends(seen: View) -> None:
+    outline = Outline(seen)
+    forward, at = [], -1
+    while (following := outline.interesting(at, 1)) is not None:
+        forward.append(following)
+        at = following
+    assert forward == [index for index, step in enumerate(seen.steps) if is_interesting(step)]
+    states = [seen.steps[index].state for index in forward]
+    assert states.count(State.EVALUATE_STOP) == 6  # five cut answers and the held call
+    assert State.COMPLETE not in states
+    assert outline.interesting(forward[-1], 1) is None
+    assert outline.interesting(len(seen.steps), -1) == forward[-1]
+
+
+def test_a_step_says_where_it_stands_in_a_word_and_a_gutter(seen: View) -> None:
+    outline = Outline(seen)
+    lines = [text_of(steps.row(outline, outline.row_of(step), 4)) for step in range(6)]
+    assert lines[0] == " │  1 → Request             cap 256"
+    assert lines[1] == " │  2 ✂ EvaluateStop        max_tokens"
+    assert lines[2] == " │  3 ◌ ContinuePending     0 of 3"
+    assert lines[3] == " │  4 → RequestContinuation 1 anchor"
+    assert [line[1] for line in lines] == ["│", "│", "│", "│", "▶", "┆"]
+
+
+def test_headings_carry_the_verdict(seen: View) -> None:
+    outline = Outline(seen)
+    headings = [text_of(steps.heading(outline, block)).strip() for block in outline.blocks]
+    for turn, heading in zip(seen.turns, (headings[0], headings[2]), strict=True):
+        assert f"{turn.verdict.glyph} {turn.verdict.word}" in heading
+    assert headings[1] == headings[3] == "the recorded agent went on"
+
+
+# -- the views -------------------------------------------------------------------------------------------------------
+
+
+def test_merged_text_is_laid_out_whole_with_its_seams(seen: View) -> None:
+    outline = Outline(seen)
+    sheet = merged(seen, outline.blocks[0], 1)
+    lines = said_by(sheet)
+    for number, part in enumerate(PARTS[:4], 1):
+        assert any(line[2:].startswith(f"segment {number} · 64 tokens") for line in lines)
+        assert any(part.strip() in line for line in lines)
+    assert sum("seam: prefill, joined byte for byte" in line for line in lines) == 3
+    assert "ends in AbortPartial, retry_limit" in lines
+    gutters = {line[0] for line in lines if line[1:2] == " " and "segment" in line}
+    assert gutters == {"│", "┃", "┆"}
+    assert sheet.copied() == "".join(PARTS[:4])
+
+
+def test_stepping_moves_no_line_of_the_merged_text(seen: View) -> None:
+    outline = Outline(seen)
+    first = merged(seen, outline.blocks[0], None)
+    for index in (0, 1, 2, 3):
+        other = first.at(index)
+        assert other.shape is first.shape
+        assert [line[2:] for line in said_by(other)] == [line[2:] for line in said_by(first)]
+
+
+def test_an_anchor_that_was_cut_is_shown(tmp_path: Path) -> None:
+    start = "The answer begins here and is long enough to be quoted back exactly as it was. "
+    again = start[-40:]
+    ask, hint = user("x"), user("Continue exactly from where you left off.")
+    entries = [entry([ask], stream(start, "length", 64)),
+               entry([ask, {"role": "assistant", "content": start}, hint], stream(again + "And it ends.", "stop", 8))]
+    seen = read(tmp_path, entries)
+    lines = said_by(merged(seen, Outline(seen).blocks[0], 1))
+    assert any("overlap, 40 characters cut" in line for line in lines)
+    assert any(line[2:] == f'− "{again}"' for line in lines)
+    assert any(line[2:] == "And it ends." for line in lines)
+
+
+def test_a_held_call_stands_in_the_merged_text(seen: View) -> None:
+    lines = said_by(merged(seen, Outline(seen).blocks[2], 6))
+    assert any("▣ HELD write_file" in line for line in lines)
+
+
+def test_the_response_names_both_words_the_evidence_and_what_was_done(seen: View) -> None:
+    shown = "\n".join(said_by(response.response(seen, seen.responses[0])))
+    for wanted in ('"length"', "mapped         max_tokens", "✂ max_tokens", "openai_chat.stop_reasons",
+                   "/choices/0/finish_reason", "ContinuePending", "asked to continue", "output 64 of 256",
+                   "api.openai.com"):
+        assert wanted in shown, wanted
+
+
+def test_what_is_awaited_is_told_before_the_first_response(seen: View) -> None:
+    shown = "\n".join(said_by(response.awaited(seen.steps[0])))
+    assert "No response yet" in shown
+    assert "max_tokens     256" in shown
+    assert "Write the report." in shown
+
+
+@pytest.mark.parametrize("mode", ["events", "raw", "hex"])
+def test_the_bytes_of_the_stop_reason_are_marked_in_every_form(seen: View, mode: str) -> None:
+    facts = seen.responses[0]
+    sheet = wire.wire(facts, mode)
+    lines = [sheet.line(index) for index in range(len(sheet))]
+    found = marked(lines, Role.MARK)
+    pairs = "".join(text for text in found if len(text) == 2)
+    assert pairs == b'"length"'.hex() if mode == "hex" else "".join(found) == '"length"'
+    start, end = wire.evidence_ranges(facts.exchange, facts.judged.stop.evidence)[0]
+    assert facts.exchange.body[start:end] == b'"length"'
+    assert any(span.role is Role.MARK for span in sheet.line(sheet.focus))
+
+
+def test_events_stand_at_their_offsets(seen: View) -> None:
+    facts = seen.responses[0]
+    body = facts.exchange.body
+    slices, what = wire.event_slices(facts.exchange)
+    assert what == f"{body.count(b'data: ')} events"
+    assert [body[each.start - 6 : each.start] for each in slices] == [b"data: "] * len(slices)
+    assert body[slices[-1].start : slices[-1].end] == b"[DONE]"
+    assert text_of(wire.wire(facts, "events").line(4)).startswith(f"{slices[0].start:>9,} ")
+
+
+def test_raw_lines_are_all_of_the_body(seen: View) -> None:
+    body = seen.responses[0].exchange.body
+    pieces = wire.raw_lines(body)
+    assert b"\n".join(body[each.start : each.end] for each in pieces) == body.rstrip(b"\n") + b"\n"
+
+
+def test_pretty_json_changes_no_byte_and_leaves_none_out() -> None:
+    body = json.dumps({"a": [1, {"b": "x, {y} [z]"}, []], "c": {}, "d": None, "e": "\\\""}).encode()
+    pieces = wire.pretty(body)
+    assert b"".join(body[each.start : each.end] for each in pieces).replace(b" ", b"") == body.replace(b" ", b"")
+    rows = [" " * each.indent + body[each.start : each.end].decode() for each in pieces]
+    assert rows == ["{", '  "a": [', "    1,", "    {", '      "b": "x, {y} [z]"', "    },", "    []", "  ],",
+                    '  "c": {},', '  "d": null,', '  "e": "\\\\\\""', "}"]
+
+
+@pytest.mark.parametrize("body", [b'{"a": [1, 2', b'{"a": "cut', b"}}]]", b"", b"[,]"])
+def test_broken_json_is_shown_too(body: bytes) -> None:
+    assert b"".join(body[each.start : each.end] for each in wire.pretty(body)) == body.replace(b", ", b",")
+
+
+def test_long_lines_are_broken_between_characters() -> None:
+    body = ("é漢" * 5_000).encode()
+    pieces = wire.raw_lines(body)
+    assert b"".join(body[each.start : each.end] for each in pieces) == body
+    assert all(each.end - each.start <= wire.CHUNK for each in pieces)
+    for each in pieces:
+        body[each.start : each.end].decode()
+
+
+def test_the_height_of_a_slice_is_that_of_its_rows() -> None:
+    body = ("plain text " * 40 + "\n" + "漢字" * 90 + "\n\x1b[31m" + "x" * 200 + "\n").encode() + b"\xff\xfe"
+    pieces = [Slice(0, 440, 4, "label"), *wire.raw_lines(body)]
+    sheet = Slices([(Span("head"),)], body, pieces, [(5, 9)], (Span("end"),))
+    for width in (20, 33, 80, 200):
+        for index in range(len(sheet)):
+            rows = sheet.rows(index, width)
+            assert sheet.height(index, width) == len(rows)
+            assert all(width_of(row) <= width for row in rows)
+
+
+def test_a_large_body_is_made_into_lines_only_where_it_is_looked_at() -> None:
+    body = b"x" * 50_000_000
+    sheet = Slices([], body, wire.raw_lines(body), [(25_000_000, 25_000_008)], EMPTY)
+    assert len(sheet) == -(-50_000_000 // wire.CHUNK) + 1
+    assert sheet.height(0, 80) > 1
+    assert "".join(marked([sheet.line(sheet.focus)], Role.MARK)) == "x" * 8
+    hexed = Hex([], body, [(25_000_000, 25_000_008)], EMPTY)
+    assert text_of(hexed.line(hexed.focus)).startswith("25,000,000".rjust(9))
+
+
+def test_searching_bytes_finds_forward_and_back() -> None:
+    body = b"alpha\nbeta\nALPHA\ngamma"
+    sheet = Slices([(Span("alpha in the head"),)], body, wire.raw_lines(body), [], (Span("end"),))
+    assert [sheet.find("alpha", start, 1) for start in range(5)] == [0, 1, 3, 3, None]
+    assert [sheet.find("alpha", start, -1) for start in (4, 3, 2, 1, 0)] == [3, 3, 1, 1, 0]
+    assert sheet.find("end", 0, 1) == 5
+    hexed = Hex([], body * 10, [], EMPTY)
+    assert hexed.find("gamma", 0, 1) == 1
+    assert hexed.find("gamma", 2, 1) == (17 + 22) // 16
+    assert hexed.find("gamma", 2, -1) == (17 + 22) // 16
+    assert hexed.find("nothing", 0, 1) is None
+
+
+def test_a_hex_row_is_sixteen_bytes_or_eight() -> None:
+    sheet = Hex([], bytes(range(65, 65 + 20)), [], EMPTY)
+    assert text_of(sheet.line(0)) == "        0 41 42 43 44 45 46 47 48  49 4a 4b 4c 4d 4e 4f 50 ABCDEFGHIJKLMNOP"
+    assert text_of(sheet.line(1)).startswith("       16 51 52 53 54 ")
+    assert text_of(sheet.line(1)).index("QRST") == text_of(sheet.line(0)).index("ABCD")
+    for width in (50, 76, 80):
+        for index in range(len(sheet)):
+            assert sheet.height(index, width) == len(sheet.rows(index, width))
+            assert all(width_of(row) <= width for row in sheet.rows(index, width))
+
+
+def test_the_request_is_shown_without_credentials(tmp_path: Path) -> None:
+    key = "sk-proj-" + "a1B2" * 10
+    seen = read(tmp_path, [entry([user("x")], stream("y", "stop", 1), key=key)])
+    shown = "\n".join(said_by(wire.wire(seen.responses[0], "request")))
+    assert key not in shown
+    assert "REDACTED" in shown
+    assert '"content": "x"' in shown
+
+
+def test_a_held_call_is_an_object_in_its_own_right(seen: View) -> None:
+    sheet = calls.calls(seen, Outline(seen).blocks[2], 6)
+    shown = "\n".join(said_by(sheet))
+    for wanted in ("▣ HELD write_file", CUT_ARGUMENTS + "▌", "stopped at character",
+                   "not checked: the arguments are cut",
+                   'write_file(path="report.md", content="The report covers three regi")', "never run",
+                   "would run it: pi-presence", "would not: strict", "the recorded agent ran the held call write_file",
+                   "raise the output limit"):
+        assert wanted in shown, wanted
+    assert sheet.copied() == CUT_ARGUMENTS
+
+
+def test_what_a_policy_would_do_is_what_the_machine_does(seen: View) -> None:
+    from loop_core.policy import PI_PRESENCE, STRICT
+
+    facts = seen.responses[6]
+    assert not calls.runs_under(STRICT, facts, facts.verdicts[0])
+    assert calls.runs_under(PI_PRESENCE, facts, facts.verdicts[0])
+
+
+def test_the_diff_names_state_spend_text_and_history(seen: View) -> None:
+    first = "\n".join(said_by(diff.diff(seen, 0)))
+    assert "the turn begins" in first
+    assert "1 message" in first
+    answered = "\n".join(said_by(diff.diff(seen, 1)))
+    assert "Request → EvaluateStop" in answered
+    assert f"+ {len(PARTS[0])} characters, {len(PARTS[0])} in all" in answered
+    asked = "\n".join(said_by(diff.diff(seen, 3)))
+    assert "attempts 0 → 1" in asked
+    assert "continuation 1 · by anchor · max_tokens 256" in asked
+    assert "Previous response was truncated by token limit." in asked
+
+
+@pytest.mark.parametrize(("old", "new", "length"), [("", "", 0), ("abc", "abd", 2), ("abc", "abc", 3), ("abc", "x", 0)])
+def test_the_shared_beginning_of_two_texts(old: str, new: str, length: int) -> None:
+    assert diff.shared(old, new) == length
+
+
+def test_a_branch_is_compared_with_its_original(seen: View) -> None:
+    made = branch(seen, settings_of({"continuation_max_attempts": "5"}, Settings()))
+    shown = "\n".join(said_by(whatif.against_original(made)))
+    for wanted in ("Run attempts=5", "continuation_max_attempts 3 → 5", "step 13 in turn 1",
+                   "AbortPartial, retry_limit → Complete, completed", "attempts 3 → 5 of 5", "4 → 6", "+ All three"):
+        assert wanted in shown, wanted
+    line = text_of(whatif.run_line(made.name, made.view, whatif.turn_of(made), made, here=True))
+    assert line.startswith("▶ attempts=5  turn 1 Complete, completed · RECORDED · 6 segments")
+
+
+@pytest.mark.parametrize(("old", "new", "wanted"), [
+    ("a\nb\nc", "a\nb\nc", ["the same 5 characters"]),
+    ("a\nb\nc", "a\nx\nc", ["  a", "− b", "+ x", "  c"]),
+    ("the same beginning", "the same beginning goes on", ["  the same beginning", "+  goes on"]),
+    ("the same beginning goes on", "the same beginning", ["  the same beginning", "−  goes on"]),
+    ("", "new", ["− ", "+ new"]),
+])
+def test_two_texts_are_compared_line_by_line(old: str, new: str, wanted: list[str]) -> None:
+    lines = [text_of(line) for line in whatif.text_diff(old, new)]
+    assert [line for line in lines if not line.startswith("  line ")] == wanted
+
+
+def test_events_of_the_turn_are_listed_with_their_steps(seen: View) -> None:
+    sheet = events.events(seen, Outline(seen).blocks[0], 3)
+    lines = said_by(sheet)
+    assert sum("stop_reason_observed" in line for line in lines) == 4
+    assert sum("continuation_attempt" in line for line in lines) == 3
+    assert sum("continuation_terminated" in line for line in lines) == 1
+    records = [json.loads(line) for line in sheet.copied().split("\n")]
+    assert records == [record for step in seen.steps[:14] for record in step.records]
+    assert lines[sheet.focus].startswith("▶ continuation_attempt")
+
+
+def test_the_machine_draws_every_state_and_every_transition(seen: View) -> None:
+    drawn = [state for _, state, _ in machine.tree()]
+    assert sorted(drawn) == sorted(State)
+    found = {(state, signal, to) for state, leads in machine.edges().items() for to, signals in leads.items()
+             for signal in signals}
+    assert found == {(state, signal, row.to) for (state, signal), row in TRANSITIONS.items()}
+    shown = {(machine.parents().get(state), state) for state in drawn}
+    back = {(state, to) for _, state, ways in machine.tree() for to in ways}
+    assert shown - {(None, State.REQUEST)} | back == {(state, row.to) for (state, _), row in TRANSITIONS.items()}
+
+
+def test_the_machine_marks_the_path_and_the_next_move(seen: View) -> None:
+    shown = [text_of(line) for line in machine.sheet_lines(seen.steps, 0, 5, 14)]
+    assert shown[0].startswith("● Request")
+    assert any("▶ ContinuePending ×2" in line for line in shown)
+    assert "next under_limits → RequestContinuation" in shown
+    assert any("▶ContinuePending" in line for line in shown)
+    assert machine.visits(seen.steps, 0, 5)[State.EVALUATE_STOP] == 2
+
+
+def test_gauges_fill_with_what_is_spent(seen: View) -> None:
+    shown = [text_of(line) for line in spent.gauges(seen.steps[11].turn)]
+    assert shown[0] == "attempts ▰▰▰  3 of 3"
+    assert shown[1] == "tokens   ▰▱▱▱ 256 of 1,024"
+    assert shown[3] == "repairs  ▱    0 of 1"
+    assert text_of(spent.short(seen.steps[11].turn)) == "att 3/3 tok 25% chr 0% rep 0/1"
+    assert text_of(spent.gauges(seen.steps[11].turn, 20)[1]) == "tokens   ▰▱▱▱ 256/1,024"
+
+
+@pytest.mark.parametrize("width", range(58, 160, 7))
+def test_the_status_line_fits(seen: View, width: int) -> None:
+    outline = Outline(seen)
+    for index in range(len(seen.steps)):
+        line = status.status(outline, index, width)
+        assert width_of(line) <= width
+        assert f"{index + 1}/28" in text_of(line)
+        assert seen.steps[index].state.value in text_of(line)
+
+
+def test_the_header_leads_with_the_worst_turn(seen: View) -> None:
+    assert text_of(header.verdict(seen)).startswith("✖ CUT CALL RUN  turn 2 of 2 · ")
+    assert text_of(header.counts(seen)).startswith("1 ✖ CUT CALL RUN · 1 ")
+    assert text_of(header.source(["a/b/story.har"], seen, "attempts=5")) == "run attempts=5 · story.har"
+
+
+def test_no_view_of_a_hostile_transcript_holds_a_command(tmp_path: Path) -> None:
+    seen = read(tmp_path, hostile())
+    outline = Outline(seen)
+    lines: list[Line] = [header.verdict(seen), header.counts(seen), header.source([HOSTILE], seen, HOSTILE)]
+    lines += [steps.row(outline, row, 0) for row in range(outline.rows)]
+    sheets: list[Sheet] = []
+    for block in outline.blocks:
+        sheets += [merged(seen, block, None), calls.calls(seen, block, None), events.events(seen, block, block.first)]
+        sheets.append(Listed(machine.sheet_lines(seen.steps, block.first, block.first, block.end)))
+    for facts in seen.responses:
+        sheets += [response.response(seen, facts), *(wire.wire(facts, mode) for mode in wire.MODES)]
+    for index, step in enumerate(seen.steps):
+        sheets += [diff.diff(seen, index), response.awaited(step)]
+        lines.append(status.status(outline, index, 100))
+    sheets.append(whatif.against_original(branch(seen, settings_of({"continuation_max_attempts": "0"}, Settings()))))
+    lines += [sheet.line(index) for sheet in sheets for index in range(len(sheet))]
+    bad = [line for line in lines if any(unicodedata.category(char) in ("Cc", "Cf", "Cs") for char in text_of(line))]
+    assert bad == []
+    assert sum("[bold red]" in text_of(line) for line in lines) > 20

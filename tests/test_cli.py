@@ -1,0 +1,400 @@
+"""The command line: what it prints, where, and with which exit code; never a traceback."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from inspector import cli
+from tests.scenes import PARTS, asked, chat, continued, lines, ran_cut_call, shown, unrecorded_har, user
+
+ROOT = Path(__file__).resolve().parents[1]
+SAMPLE = str(ROOT / "sample_sessions" / "01-cut-call-and-long-answer.session.jsonl")
+
+
+class Said(tuple):
+    """Exit code, standard output, standard error."""
+
+    __slots__ = ()
+    code = property(lambda self: self[0])
+    out = property(lambda self: self[1])
+    err = property(lambda self: self[2])
+
+
+@pytest.fixture
+def inspector(monkeypatch, capsys):
+    """Runs a command line in this process, its output no terminal."""
+
+    def run(*arguments, stdin=b""):
+        monkeypatch.setattr(sys, "argv", ["inspector", *map(str, arguments)])
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        with pytest.raises(SystemExit) as ended:
+            cli.run()
+        captured = capsys.readouterr()
+        return Said((ended.value.code or 0, captured.out, captured.err))
+
+    return run
+
+
+def spawn(*arguments, stdin=b"", **environment):
+    """The same in a process of its own, as it is installed."""
+    return subprocess.run(
+        [sys.executable, "-m", "inspector", *map(str, arguments)],
+        input=stdin,
+        capture_output=True,
+        timeout=30,
+        check=False,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+    )
+
+
+@pytest.fixture
+def cut(tmp_path):
+    """A file in which an agent ran a cut call."""
+    path = tmp_path / "cut.jsonl"
+    path.write_bytes(lines(*ran_cut_call()))
+    return path
+
+
+# -- explain ----------------------------------------------------------------------------------------------------------
+
+
+def test_explain_says_the_verdict_first_and_exits_0_whatever_it_finds(inspector, cut):
+    said = inspector("explain", cut)
+    assert said.code == 0
+    assert said.out.startswith("CUT CALL RUN  turn 1 of 1")
+    assert said.err == ""
+
+
+def test_explain_as_json_is_one_document_in_ascii(inspector, tmp_path):
+    path = tmp_path / "x.jsonl"
+    path.write_bytes(lines(asked([user("Grüße")], chat("Schöne Grüße \u202e \x1b[31m 🦊"))))
+    said = inspector("explain", "--json", path)
+    assert said.out.isascii()
+    assert "\x1b" not in said.out
+    made = json.loads(said.out)
+    assert made["schema"] == "loop-inspector/explain/1"
+    assert made["responses"][0]["text"] == "Schöne Grüße \u202e \x1b[31m 🦊"
+    assert (said.code, said.err) == (0, "")
+
+
+def test_many_files_and_folders_in_one_call(inspector, tmp_path, cut):
+    folder = tmp_path / "more"
+    folder.mkdir()
+    (folder / "one.jsonl").write_bytes(lines(asked([user("one")], chat("one"))))
+    (folder / "notes.txt").write_text("nothing to see")
+    said = inspector("explain", "--json", cut, folder, SAMPLE)
+    made = json.loads(said.out)
+    assert said.code == 0
+    assert [given["path"] for given in made["inputs"]] == [str(cut), str(folder), str(folder / "one.jsonl"), SAMPLE]
+    assert [given["responses"] for given in made["inputs"]] == [2, 0, 1, 8]
+    assert [skipped["entry"] for skipped in made["inputs"][1]["skipped"]] == [0]
+    assert len(made["responses"]) == 11
+    assert len({turn["id"] for turn in made["turns"]}) == len(made["turns"])
+
+
+def test_a_named_file_that_is_unreadable_gives_2_after_the_rest_was_read(inspector, tmp_path, cut):
+    missing = tmp_path / "missing.har"
+    said = inspector("explain", "--json", missing, cut)
+    made = json.loads(said.out)
+    assert said.code == 2
+    assert len(made["responses"]) == 2
+    assert "No such file" in made["inputs"][0]["error"]
+    assert said.err == f"inspector: {missing}: cannot be read: No such file or directory\n"
+
+
+def test_standard_input(inspector):
+    said = inspector("explain", "-", stdin=lines(*ran_cut_call()))
+    assert (said.code, said.err) == (0, "")
+    assert said.out.startswith("CUT CALL RUN")
+
+
+def test_a_path_opens_from_where_one_is(inspector, cut, monkeypatch):
+    monkeypatch.chdir(cut.parent)
+    made = json.loads(inspector("explain", "--json", cut.name).out)
+    assert {response["path"] for response in made["responses"]} == {cut.name}
+    assert Path(made["responses"][0]["path"]).is_file()
+
+
+def test_a_policy_changes_what_the_machine_does(inspector, cut):
+    assert "EvaluateStop > RepairPending" in inspector("explain", cut).out
+    assert "EvaluateStop > ExecuteTools" in inspector("explain", "--policy", "pi-presence", cut).out
+
+
+def test_an_api_and_a_profile_can_be_given(inspector, tmp_path):
+    path = tmp_path / "error.json"
+    path.write_text(json.dumps({"error": {"message": "no", "type": "server_error", "code": None}}))
+    said = inspector("explain", "--json", "--api", "openai_chat", "--profile", "vllm", path)
+    (response,) = json.loads(said.out)["responses"]
+    assert (response["api"], response["profile"]) == ("openai_chat", "vllm")
+
+
+# -- replay -----------------------------------------------------------------------------------------------------------
+
+
+def test_replay_with_more_attempts(inspector, tmp_path):
+    path = tmp_path / "long.jsonl"
+    path.write_bytes(lines(*continued(*PARTS)))
+    said = inspector("replay", path, "--set", "continuation_max_attempts=5")
+    assert (said.code, said.err) == (0, "")
+    assert said.out.splitlines()[0] == "attempts=5: turn 1 ends in Complete completed"
+    made = json.loads(inspector("replay", path, "--set", "continuation_max_attempts=5", "--json").out)
+    assert (made["schema"], made["name"]) == ("loop-inspector/replay/1", "attempts=5")
+    assert made["turns"][0]["after"]["terminal_reason"] == "completed"
+
+
+def test_replay_takes_many_settings_and_a_policy(inspector, cut):
+    said = inspector(
+        "replay", cut, "--set", "max_tokens=80", "--set", "max_tool_steps=2", "--policy", "pi-presence", "--json"
+    )
+    assert said.code == 0
+    assert json.loads(said.out)["name"] == "max_tool_steps=2, max_tokens=80, policy=pi-presence"
+    assert said.out.isascii()
+
+
+def test_replay_of_nothing_changed(inspector, cut):
+    assert inspector("replay", cut).out.startswith("unchanged: nothing changes")
+
+
+def test_replay_exits_2_for_what_it_could_not_read(inspector, cut, tmp_path):
+    said = inspector("replay", cut, tmp_path / "missing")
+    assert said.code == 2
+    assert "unchanged" in said.out
+    assert said.err.count("\n") == 1
+
+
+# -- samples and the rest ---------------------------------------------------------------------------------------------
+
+
+def test_samples_lists_paths_that_open(inspector):
+    said = inspector("samples")
+    rows = [line.split("  ", 1) for line in said.out.splitlines()]
+    assert said.code == 0
+    assert len(rows) >= 14
+    assert all(Path(path).is_file() and title for path, title in rows)
+
+
+def test_the_version(inspector):
+    from inspector import __version__
+
+    said = inspector("--version")
+    assert (said.code, said.err) == (0, "")
+    assert said.out.strip() == f"loop-inspector, version {__version__}"
+
+
+@pytest.mark.parametrize(
+    "command", [[], ["view"], ["explain"], ["replay"], ["samples"]], ids=lambda c: " ".join(c) or "-"
+)
+@pytest.mark.parametrize("option", ["--help", "-h"])
+def test_help_fits_a_terminal_of_80_columns(inspector, monkeypatch, command, option):
+    monkeypatch.setenv("COLUMNS", "300")
+    said = inspector(*command, option)
+    assert (said.code, said.err) == (0, "")
+    assert "Usage:" in said.out
+    assert [line for line in said.out.splitlines() if len(line) > 80] == []
+
+
+def test_the_app_is_asked_for_by_a_path_alone_and_says_that_it_needs_a_terminal(inspector, cut):
+    said = inspector(cut)
+    assert said.code == 2
+    assert said.out == ""
+    assert "needs a terminal" in said.err
+    assert "inspector explain" in said.err
+    assert inspector("--policy", "pi-presence", cut).code == 2
+
+
+# -- bad input --------------------------------------------------------------------------------------------------------
+
+HAR = json.loads(unrecorded_har())
+
+
+def cut_har():
+    entries = [HAR["log"]["entries"][0]] * 3
+    whole = json.dumps({"log": {**HAR["log"], "entries": entries}})
+    return whole[: int(len(whole) * 0.9)].encode()
+
+
+BAD = {
+    "empty": (b"", "empty"),
+    "binary": (bytes(range(256)) * 64, "binary data at byte"),
+    "text": (b"just some notes\n", "text of no session format"),
+    "invalid UTF-8": ("Some notes about the Gru\u00df".encode("latin-1"), "invalid UTF-8 at byte 24"),
+    "other JSON": (b'{"name": "package"}', "JSON of no API"),
+    "a HAR cut at once": (b'{"log": {"version": "1.2", "entr', "HAR"),
+    "Claude Code": (
+        b'{"type":"user","uuid":"u","sessionId":"s","parentUuid":null,"message":{"role":"user"}}\n',
+        "Claude Code transcript: not read yet",
+    ),
+}
+
+
+@pytest.mark.parametrize("command", ["explain", "replay"])
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_is_one_clear_line_and_exit_2(inspector, tmp_path, command, name):
+    data, what = BAD[name]
+    path = tmp_path / "bad.file"
+    path.write_bytes(data)
+    said = inspector(command, path)
+    assert said.code == 2
+    assert said.err.startswith(f"inspector: {path}: ")
+    assert what in said.err
+    assert said.err.count("\n") == 1
+    assert "Traceback" not in said.out + said.err
+    assert said.out.startswith(f"NOTHING READ  {path}: ")
+
+
+def test_bad_input_from_standard_input_is_named_so(inspector):
+    said = inspector("explain", "-", stdin=b"")
+    assert said.code == 2
+    assert said.err.startswith("inspector: standard input: empty")
+
+
+def test_a_folder_without_sessions(inspector, tmp_path):
+    (tmp_path / "notes.txt").write_text("nothing")
+    said = inspector("explain", tmp_path)
+    assert said.code == 2
+    assert said.err.count("\n") == 1
+    assert "no session in this folder (files looked at: 1)" in said.err
+
+
+def test_a_har_that_was_cut_shows_what_was_read(inspector, tmp_path):
+    path = tmp_path / "cut.har"
+    path.write_bytes(cut_har())
+    said = inspector("explain", "--json", path)
+    made = json.loads(said.out)
+    assert said.code == 2
+    assert len(made["responses"]) == 2
+    assert made["inputs"][0]["error"]
+    assert said.err.count("\n") == 1
+
+
+def test_a_line_of_50_megabytes(inspector, tmp_path):
+    path = tmp_path / "long.jsonl"
+    path.write_bytes(b'{"x": "' + b"y" * 50_000_000 + b'"}')
+    said = inspector("explain", path)
+    assert said.code == 2
+    assert said.err.count("\n") == 1
+    assert len(said.err) < 1000
+    assert len(said.out) < 3000
+
+
+def test_a_wrong_api_for_the_content(inspector, tmp_path):
+    path = tmp_path / "body.json"
+    path.write_text(json.dumps(chat("hello")))
+    said = inspector("explain", "--api", "anthropic_messages", path)
+    assert said.code == 2
+    assert "openai_chat" in said.err
+    assert said.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        (["explain", "--api", "telepathy"], "unknown API 'telepathy'"),
+        (["explain", "--profile", "nobody"], "unknown profile 'nobody'"),
+        (["explain", "--policy", "hope"], "unknown policy 'hope'"),
+        (["replay", "--policy", "hope"], "unknown policy 'hope'"),
+        (["replay", "--set", "continuation_max_attempts"], "expected NAME=VALUE"),
+        (["replay", "--set", "hope=3"], "unknown limit 'hope'"),
+        (["replay", "--set", "continuation_max_attempts=many"], "'many' is not a whole number"),
+        (["replay", "--set", "continuation_max_attempts=100000"], "not a whole number from 0 to 1,000"),
+        (["replay", "--set", "max_tokens=0"], "max_tokens: '0'"),
+        (["--policy", "hope"], "unknown policy 'hope'"),
+    ],
+)
+def test_a_wrong_option_is_one_line_and_exit_2(inspector, cut, arguments, what):
+    said = inspector(*arguments, cut)
+    assert (said.code, said.out) == (2, "")
+    assert said.err.startswith("inspector: ")
+    assert what in said.err
+    assert said.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("arguments", [["explain"], ["replay"], ["explain", "--hope"], ["samples", "more"]])
+def test_wrong_usage_is_exit_2_and_says_what_is_wrong(inspector, arguments):
+    said = inspector(*arguments)
+    assert said.code == 2
+    assert "Error: " in said.err
+    assert "Traceback" not in said.err
+
+
+def test_a_session_whose_limits_do_not_exist_hides_no_other(inspector, tmp_path, cut):
+    path = tmp_path / "odd.session.jsonl"
+    rows = Path(SAMPLE).read_text(encoding="utf-8").splitlines(keepends=True)
+    path.write_text(rows[0] + '{"type": "limits", "values": {"hope": 3}}\n' + "".join(rows[1:]), encoding="utf-8")
+    said = inspector("explain", "--json", path, cut)
+    made = json.loads(said.out)
+    assert said.code == 0
+    assert len(made["responses"]) == 10
+    assert "unknown limit 'hope'" in made["inputs"][0]["notices"][0]
+
+
+def test_a_hostile_file_name_is_inert(inspector, tmp_path):
+    path = os.fsdecode(os.fsencode(str(tmp_path)) + b"/a\x1b[31m\xff\nb.har")
+    Path(path).write_bytes(b"")
+    said = inspector("explain", path)
+    assert said.code == 2
+    assert "\x1b" not in said.out + said.err
+    assert said.err.count("\n") == 1
+    assert inspector("explain", "--json", path).out.isascii()
+
+
+def test_what_an_error_quotes_is_inert(inspector, cut):
+    said = inspector("explain", "--api", "\x1b[31m\u202e\nx", cut)
+    assert said.code == 2
+    assert "\x1b" not in said.err
+    assert "\u202e" not in said.err
+    assert said.err.count("\n") == 1
+
+
+# -- as a process -----------------------------------------------------------------------------------------------------
+
+
+def test_python_dash_m_piped_without_textual(cut):
+    ran = spawn("explain", "--json", "-", stdin=cut.read_bytes())
+    assert (ran.returncode, ran.stderr) == (0, b"")
+    assert json.loads(ran.stdout)["turns"][0]["final_state"] == "Unrecorded"
+
+
+def test_a_picker_without_a_terminal_does_not_wait_for_keys():
+    ran = spawn()
+    assert ran.returncode in (0, 2)
+    assert b"Traceback" not in ran.stderr
+    assert b"\x1b" not in ran.stdout
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_a_reader_that_leaves_early_is_no_error(tmp_path, options):
+    path = tmp_path / "many.jsonl"
+    text = "A long answer, line by line.\n" * 400
+    path.write_bytes(b"".join(lines(asked([user(f"question {n}")], chat(text))) for n in range(60)))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "inspector", "explain", *options, str(path)],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    assert process.stdout.read(100)
+    process.stdout.close()
+    error = process.stderr.read()
+    process.stderr.close()
+    assert process.wait(timeout=30) == 0
+    assert error == b""
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252"])
+def test_a_terminal_of_another_encoding_gets_escapes_and_no_traceback(cut, encoding):
+    assert "≥ 80" in shown(*ran_cut_call()).headline()
+    ran = spawn("explain", cut, PYTHONIOENCODING=encoding)
+    assert (ran.returncode, ran.stderr) == (0, b"")
+    assert b"\\u2265 80" in ran.stdout  # raise max_tokens to ≥ 80
+    assert spawn("replay", cut, PYTHONIOENCODING=encoding).returncode == 0
+    assert spawn("samples", PYTHONIOENCODING=encoding).returncode == 0

@@ -1,0 +1,85 @@
+"""A transcript full of escape sequences, markup and bidirectional marks is shown, inert, in every view."""
+
+import unicodedata
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tui_scenes import CUT_ARGUMENTS, HOSTILE, continued, entry, har, hostile, page, seen, told, user
+
+from inspector.tui.app import LoopInspector
+from inspector.tui.opening import Reading, load
+from inspector.tui.sheets import TABS
+
+AppOn = Callable[..., LoopInspector]
+
+
+def commands_in(rows: list[str]) -> set[str]:
+    """Characters that a terminal would obey: controls, format characters, surrogates."""
+    return {repr(char) for row in rows for char in row if unicodedata.category(char) in ("Cc", "Cf", "Cs", "Zl", "Zp")}
+
+
+def test_the_scene_is_hostile() -> None:
+    assert len(commands_in([HOSTILE])) == 8
+
+
+@pytest.mark.parametrize("size", [(80, 24), (160, 45)])
+@pytest.mark.parametrize("plain", [False, True])
+async def test_no_view_lets_a_command_through(app_on: AppOn, size: tuple[int, int], plain: bool) -> None:
+    async with app_on(hostile(), plain=plain).run_test(size=size) as pilot:
+        for _ in range(9):
+            for tab in TABS:
+                await pilot.press(tab.key)
+                for form in range(4 if tab.name == "wire" else 1):
+                    if form:
+                        await pilot.press("v")
+                    assert commands_in(seen(pilot.app)) == set(), (tab.name, form)
+            await pilot.press("space")
+
+
+@pytest.mark.parametrize("key", ["1", "2", "4", "5"])
+async def test_markup_is_text(app_on: AppOn, key: str) -> None:
+    async with app_on(hostile()).run_test(size=(160, 45)) as pilot:
+        await pilot.press("space", key)
+        assert "[bold red]markup[/]" in page(pilot.app)
+        assert "␛[31mred␛[0m" in page(pilot.app)
+
+
+async def test_a_branch_and_the_form_are_inert_too(app_on: AppOn) -> None:
+    async with app_on(hostile()).run_test(size=(120, 40)) as pilot:
+        await pilot.press("e")
+        assert commands_in(seen(pilot.app)) == set()
+        await pilot.press("1", "enter")
+        assert commands_in(seen(pilot.app)) == set()
+        await pilot.press("/", "x", "enter", "?")
+        assert commands_in(seen(pilot.app)) == set()
+
+
+async def test_a_file_name_is_inert(tmp_path: Path) -> None:
+    path = tmp_path / "a\x1b[31m[red]b.har"
+    path.write_text(har(continued()))
+    app = LoopInspector([str(path)], opened_already=load([str(path)], Reading()))
+    async with app.run_test(size=(120, 40)) as pilot:
+        assert commands_in(seen(app)) == set()
+        assert "a␛[31m[red]b.har" in page(app)
+        await pilot.press("Y")
+        assert commands_in(seen(app)) == set()
+
+
+async def test_credentials_are_in_no_view(app_on: AppOn) -> None:
+    key = "sk-proj-" + "a1B2" * 10
+    secret = entry([user("x")], '{"choices": [{"index": 0, "message": {"role": "assistant", "content": "y"}, '
+                                '"finish_reason": "stop"}]}', key=key)
+    async with app_on([secret]).run_test(size=(160, 45)) as pilot:
+        await pilot.press("space", "3", "v", "v", "v")
+        assert "REDACTED" in page(pilot.app)
+        for tab in TABS:
+            await pilot.press(tab.key)
+            assert key not in page(pilot.app)
+
+
+async def test_a_held_call_shows_its_cut(app_on: AppOn) -> None:
+    async with app_on().run_test(size=(160, 45)) as pilot:
+        await pilot.press("]", "space", "4")
+        assert CUT_ARGUMENTS + "▌" in told(pilot.app)
+        assert "▣ HELD write_file" in page(pilot.app)

@@ -1,0 +1,110 @@
+"""The start without a path: samples, recent files, a path that is typed."""
+
+import json
+from pathlib import Path
+
+from tui_scenes import page, story
+
+from inspector.sessions.samples import samples
+from inspector.tui import opening
+from inspector.tui.app import LoopInspector
+from inspector.tui.screens.picker import PickerScreen
+from inspector.tui.screens.session import SessionScreen
+from inspector.tui.widgets.choices import Choices
+
+SIZE = (80, 24)
+
+
+async def test_the_first_sample_is_under_the_cursor_and_told() -> None:
+    app = LoopInspector()
+    async with app.run_test(size=SIZE):
+        first = samples()[0]
+        shown = page(app)
+        assert "Sample sessions" in shown
+        assert f"▶ {first.title[:40]}" in shown
+        assert "story" in shown
+        assert "Recent files" not in shown
+
+
+async def test_every_sample_is_listed_by_its_title() -> None:
+    app = LoopInspector()
+    async with app.run_test(size=SIZE):
+        listed = [choice.title for choice in app.screen.query_one(Choices).choices if choice.path]
+        assert listed == [sample.title for sample in samples()]
+        assert len(listed) >= 9
+
+
+async def test_moving_tells_of_the_next() -> None:
+    app = LoopInspector()
+    async with app.run_test(size=SIZE) as pilot:
+        await pilot.press("j")
+        assert f"▶ {samples()[1].title[:40]}" in page(app)
+        await pilot.press("G")
+        assert f"▶ {samples()[-1].title[:40]}" in page(app)
+
+
+async def test_enter_opens_and_q_comes_back() -> None:
+    app = LoopInspector()
+    async with app.run_test(size=SIZE) as pilot:
+        await pilot.press("enter")
+        assert isinstance(app.screen, SessionScreen)
+        assert app.screen.opened.paths == (str(samples()[0].path),)
+        await pilot.press("q")
+        assert isinstance(app.screen, PickerScreen)
+        await pilot.press("q")
+        assert app.return_value == 0
+
+
+async def test_a_sample_is_not_remembered_and_a_path_is(tmp_path: Path) -> None:
+    path = story(tmp_path)
+    app = LoopInspector()
+    async with app.run_test(size=SIZE) as pilot:
+        await pilot.press("enter", "q")
+        assert not opening.state_file().exists()
+        await pilot.press("o", *str(path), "enter")
+        assert isinstance(app.screen, SessionScreen)
+    assert json.loads(opening.state_file().read_text()) == [str(path)]
+    app = LoopInspector()
+    async with app.run_test(size=(80, 40)) as pilot:
+        assert "Recent files" in page(app)
+        await pilot.press("G", "enter")
+        assert isinstance(app.screen, SessionScreen)
+        assert app.screen.opened.paths == (str(path),)
+
+
+async def test_a_path_that_cannot_be_read_is_told() -> None:
+    app = LoopInspector()
+    async with app.run_test(size=SIZE) as pilot:
+        await pilot.press("o", *"/no/such.har", "enter")
+        assert isinstance(app.screen, PickerScreen)
+        assert "/no/such.har: cannot be read" in page(app)
+
+
+def test_recent_files_that_are_gone_are_left_out(tmp_path: Path) -> None:
+    there = story(tmp_path)
+    opening.remember([str(tmp_path / "gone.har")])
+    opening.remember([str(there)])
+    assert opening.recent() == [str(there)]
+
+
+def test_the_last_file_comes_first_and_once(tmp_path: Path) -> None:
+    one, two = story(tmp_path, name="one.har"), story(tmp_path, name="two.har")
+    for path in (one, two, one):
+        opening.remember([str(path)])
+    assert opening.recent() == [str(one), str(two)]
+
+
+def test_standard_input_is_not_remembered() -> None:
+    opening.remember(["-"])
+    assert not opening.state_file().exists()
+
+
+def test_a_place_that_cannot_be_written_or_read_fails_nothing(tmp_path: Path) -> None:
+    there = story(tmp_path)
+    opening.state_file().parent.write_text("a file where a folder is due")
+    opening.remember([str(there)])
+    assert opening.recent() == []
+    opening.state_file().parent.unlink()
+    opening.state_file().parent.mkdir()
+    opening.state_file().write_text('{"no": "list"}')
+    assert opening.recent() == []

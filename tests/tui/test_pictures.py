@@ -1,0 +1,45 @@
+"""A picture of each screen at both sizes: for looks only; what a screen says is tested elsewhere."""
+
+from collections.abc import Callable
+
+import pytest
+
+from inspector.tui.app import LoopInspector
+from inspector.tui.screens.picker import PickerScreen
+from inspector.tui.widgets.choices import Choice
+
+AppOn = Callable[..., LoopInspector]
+Compare = Callable[..., bool]
+SIZES = [(80, 24), (160, 45)]
+STEP_OF_THE_HELD_CALL = ("]", "space")
+PICTURES = {
+    "merged": ("space", "space", "space", "space", "1"),
+    "response": (*STEP_OF_THE_HELD_CALL, "2"),
+    "wire": (*STEP_OF_THE_HELD_CALL, "3"),
+    "calls": (*STEP_OF_THE_HELD_CALL, "4"),
+    "diff": ("space", "space", "space", "5"),
+    "events": ("space", "6"),
+    "machine": (*STEP_OF_THE_HELD_CALL, "7"),
+    "steps": ("8",),
+    "limits": ("e", "x"),
+    "branch": ("e", "5", "enter"),
+    "help": ("?",),
+    "light": ("t", *STEP_OF_THE_HELD_CALL),
+}
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize("name", PICTURES)
+def test_a_session(app_on: AppOn, snap_compare: Compare, name: str, size: tuple[int, int]) -> None:
+    assert snap_compare(app_on(), press=PICTURES[name], terminal_size=size)
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+def test_the_picker(snap_compare: Compare, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]) -> None:
+    listed = [Choice("Sample sessions"), Choice("A first sample", "a/first.har", "Its story.", "by hand", "Complete"),
+              Choice("A second one", "a/second.har"), Choice(""), Choice("Recent files"),
+              Choice("mine.har", "b/mine.har")]
+    monkeypatch.setattr("inspector.tui.screens.picker.choices", lambda: listed)
+    app = LoopInspector()
+    assert isinstance(app.get_default_screen(), PickerScreen)
+    assert snap_compare(app, terminal_size=size)

@@ -1,0 +1,88 @@
+"""The screens at any size from 60x15 to 160x45: what must be seen is seen, and nothing falls over while resizing."""
+
+import random
+from collections.abc import Callable
+
+import pytest
+from tui_scenes import page, seen
+
+from inspector.tui.app import LoopInspector
+from inspector.tui.screens.session import SessionScreen
+
+AppOn = Callable[..., LoopInspector]
+SIZES = [(60, 15), (80, 24), (99, 30), (109, 30), (110, 30), (119, 40), (120, 40), (139, 40), (140, 45), (160, 45)]
+
+
+def always(app: LoopInspector) -> None:
+    """What no size may hide: the verdict, step, turn, state, fidelity, spend, the open tab, help."""
+    rows = seen(app)
+    assert "CUT CALL RUN" in rows[0]
+    text = page(app)
+    assert isinstance(app.screen, SessionScreen)
+    step = app.screen.run.view.steps[app.screen.step]
+    spent = ("att ", "tok ", "chr ", "rep ") if app.size.width >= 80 else ("a", " t", " c", " r")
+    for said in (f"{app.screen.step + 1}/28", "1/2", step.state.value, "RECORDED", *spent, "? help"):
+        assert said in text, said
+    assert rows[-2].rstrip().endswith(f"{step.turn.spent.repairs}/1")
+    assert all(len(row) == app.size.width for row in rows)
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_what_must_be_seen_is_seen(app_on: AppOn, size: tuple[int, int]) -> None:
+    async with app_on().run_test(size=size) as pilot:
+        for _ in range(5):
+            always(pilot.app)
+            await pilot.press("space")
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_every_tab_is_whole_in_the_strip(app_on: AppOn, size: tuple[int, int]) -> None:
+    async with app_on().run_test(size=size) as pilot:
+        strip = next(row for row in seen(pilot.app) if "Merged" in row)
+        names = ["Merged", "Response", "Wire", "Calls", "Diff", "Events", "Machine"]
+        for name in names if size[0] >= 80 else names[:5]:
+            assert name in strip
+
+
+async def test_resizing_at_random_keeps_the_step_and_the_screen_whole(app_on: AppOn) -> None:
+    chance = random.Random(7)
+    async with app_on().run_test(size=(160, 45)) as pilot:
+        await pilot.press("space", "space", "space", "space")
+        for _ in range(25):
+            await pilot.resize_terminal(chance.randint(60, 160), chance.randint(15, 45))
+            await pilot.press(chance.choice("1234567"))
+            await pilot.pause()
+            assert pilot.app.screen.step == 4
+            always(pilot.app)
+            assert pilot.app.focused is not None
+            assert pilot.app.focused.display
+
+
+async def test_the_list_stays_open_when_the_screen_grows_and_shrinks(app_on: AppOn) -> None:
+    async with app_on().run_test(size=(80, 24)) as pilot:
+        await pilot.press("8")
+        await pilot.resize_terminal(160, 45)
+        await pilot.pause()
+        assert "[1 Merged]" in page(pilot.app)
+        await pilot.resize_terminal(80, 24)
+        await pilot.pause()
+        assert "[8Steps]" in page(pilot.app)
+
+
+async def test_the_cursor_stays_in_sight_in_a_low_screen(app_on: AppOn) -> None:
+    async with app_on().run_test(size=(80, 15)) as pilot:
+        await pilot.press("8")
+        for step in range(28):
+            assert f"▶ {step + 1:>2} " in page(pilot.app)
+            await pilot.press("j")
+        for step in range(27, -1, -1):
+            assert f"▶ {step + 1:>2} " in page(pilot.app)
+            await pilot.press("k")
+
+
+async def test_the_form_and_the_help_fit_eighty_by_twenty_four(app_on: AppOn) -> None:
+    async with app_on().run_test(size=(80, 24)) as pilot:
+        await pilot.press("e")
+        assert "enter runs · esc leaves" in page(pilot.app)
+        await pilot.press("escape", "?")
+        assert "This screen" in page(pilot.app)

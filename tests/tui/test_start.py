@@ -1,0 +1,212 @@
+"""How the app starts and ends: without colour, in ASCII, in a dumb terminal, on bad input, on large files."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from rich.segment import Segment
+from textual.color import Color
+from textual.filter import LineFilter
+from textual.widgets import Input
+from tui_scenes import continued, har, page, seen, story, told
+
+from inspector.replay import open_case
+from inspector.sessions import open_paths
+from inspector.tui import app as entry
+from inspector.tui import opening
+from inspector.tui.app import LoopInspector
+from inspector.tui.screens.session import SessionScreen
+from inspector.tui.themes import DARK, LIGHT
+
+AppOn = Callable[..., LoopInspector]
+ROOT = Path(__file__).resolve().parents[2]
+
+FIRST_FRAME = """
+import asyncio, sys
+from inspector.tui.app import LoopInspector
+from inspector.tui.opening import Reading, load
+app = LoopInspector(sys.argv[1:], opened_already=load(sys.argv[1:], Reading()))
+async def main():
+    async with app.run_test(size=(120, 40)):
+        assert "step 1/" in "".join(strip.text for strip in app.screen._compositor.render_strips())
+asyncio.run(main())
+print("\\n".join(sys.modules))
+"""
+
+
+def test_the_first_frame_imports_nothing_slow(tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", FIRST_FRAME, str(story(tmp_path))], capture_output=True, text=True,
+                          cwd=ROOT, timeout=60, check=True)
+    loaded = set(done.stdout.split())
+    assert "inspector.tui.screens.session" in loaded
+    slow = {"pydantic", "httpx", "aiohttp", "yaml", "tree_sitter", "jsonschema_rs"}
+    widgets = {f"textual.widgets._{name}" for name in ("data_table", "text_area", "markdown", "footer", "rich_log")}
+    later = {f"inspector.tui.screens.{name}" for name in ("limits", "help", "prompt", "picker", "loading")}
+    assert loaded & (slow | widgets | later) == set()
+
+
+async def test_a_ready_case_is_taken(tmp_path: Path) -> None:
+    case = open_case(open_paths([str(story(tmp_path))]))
+    app = LoopInspector(["story.har"], case=case)
+    async with app.run_test(size=(80, 24)):
+        assert "CUT CALL RUN" in page(app)
+
+
+async def test_without_colour_every_state_keeps_its_word(app_on: AppOn, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    async with app_on().run_test(size=(160, 45)) as pilot:
+        await pilot.press("]", "space", "4")
+        strips = pilot.app.screen._compositor.render_strips()
+        filters = [each for each in pilot.app._filters if each.enabled]
+        painted = [segment for strip in strips for segment in _filtered(list(strip), filters)]
+        colours = [colour for segment in painted if segment.style
+                   for colour in (segment.style.color, segment.style.bgcolor) if colour is not None and colour.triplet]
+        assert colours
+        assert all(len({colour.triplet.red, colour.triplet.green, colour.triplet.blue}) == 1 for colour in colours)
+        shown = page(pilot.app)
+        for word in ("✖ CUT CALL RUN", "▣ HELD", "▶ 22", "max_tokens", "RECORDED"):
+            assert word in shown
+
+
+def _filtered(segments: list[Segment], filters: list[LineFilter]) -> list[Segment]:
+    for each in filters:
+        segments = each.apply(segments, Color(0, 0, 0))
+    return segments
+
+
+async def test_the_cursor_is_told_apart_without_colour(app_on: AppOn) -> None:
+    async with app_on().run_test(size=(160, 45)) as pilot:
+        await pilot.press("space", "space")
+        rows = [row[:6] for row in seen(pilot.app)[4:9]]
+        assert rows == [" │  1 ", " │  2 ", " ▶  3 ", " ┆  4 ", " ┆  5 "]
+
+
+@pytest.mark.parametrize("size", [(80, 24), (160, 45)])
+async def test_ascii_is_ascii_in_every_view(app_on: AppOn, size: tuple[int, int]) -> None:
+    entries = continued(("naïve — “text” with 漢字 and ✂ ", "the end."))
+    async with app_on(entries, plain=True).run_test(size=size) as pilot:
+        for key in (*"12345678", "?"):
+            await pilot.press("space", key)
+            # What Textual draws itself (scrollbars, borders between panes) is taken out of the comparison.
+            rows = [row.translate({ord(char): " " for char in "▁▂▃▄▅▆▇█▏▕╭╮╰╯─│"}) for row in seen(pilot.app)]
+            assert all(row.isascii() for row in rows), [row for row in rows if not row.isascii()]
+
+
+async def test_ascii_loses_no_character_of_a_text(app_on: AppOn) -> None:
+    async with app_on(continued(("é" * 300,)), plain=True).run_test(size=(80, 24)) as pilot:
+        await pilot.press("space")
+        assert "é" * 300 in told(pilot.app)
+        await pilot.press("z")
+        assert page(pilot.app).count("\\xe9") == 300
+
+
+@pytest.mark.parametrize(("value", "theme"), [("15;0", DARK), ("0;15", LIGHT), ("", DARK), ("0;default;15", LIGHT)])
+def test_the_theme_follows_the_terminal(monkeypatch: pytest.MonkeyPatch, value: str, theme: str) -> None:
+    monkeypatch.setenv("COLORFGBG", value)
+    assert LoopInspector().theme == theme
+
+
+async def test_any_theme_of_textual_works(app_on: AppOn) -> None:
+    async with app_on().run_test(size=(80, 24)) as pilot:
+        for name in ("nord", "textual-light", "ansi-dark", "gruvbox"):
+            pilot.app.theme = name
+            await pilot.pause()
+            assert "CUT CALL RUN" in page(pilot.app)
+
+
+# -- the entry -------------------------------------------------------------------------------------------------------
+
+
+def test_a_dumb_terminal_gets_the_linear_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TERM", "dumb")
+    assert entry.run([str(story(tmp_path))]) == 0
+    out, err = capsys.readouterr()
+    assert out.startswith("CUT CALL RUN")
+    assert "\x1b" not in out
+    assert "cannot show screens" in err
+
+
+def test_a_dumb_terminal_without_a_path_names_the_samples(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TERM", "dumb")
+    assert entry.run([]) == 0
+    assert "sample_sessions" in capsys.readouterr().out
+
+
+BAD = {
+    "empty": (b"", "empty"),
+    "rubbish": (bytes(range(256)) * 4, "binary data"),
+    "utf16": ("{}".encode("utf-16"), "UTF-16"),
+    "line": (b"x" * 100_000, "longer than"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_is_one_line_and_exit_code_two(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    data, said = BAD[name]
+    path = tmp_path / name
+    path.write_bytes(data)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    assert entry.run([str(path)]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert len(err.strip().split("\n")) == 1
+    assert str(path) in err
+    assert said in err
+
+
+async def test_what_was_read_of_a_cut_file_is_shown_and_told(tmp_path: Path) -> None:
+    path = tmp_path / "cut.har"
+    path.write_text(har(continued())[:-400])
+    read = opening.load([str(path)], opening.Reading())
+    assert read.errors
+    app = LoopInspector([str(path)], opened_already=read)
+    async with app.run_test(size=(160, 45)):
+        assert "turn 1" in page(app)
+        assert "cut.har: " in page(app)
+    assert app.errors == read.errors
+
+
+async def test_a_large_file_is_read_behind_a_screen_that_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = story(tmp_path)
+    monkeypatch.setattr(opening, "HEAVY", 10)
+    monkeypatch.setattr(entry, "remember", lambda paths: None)
+    app = LoopInspector([str(path)])
+    async with app.run_test(size=(80, 24)) as pilot:
+        await app.workers.wait_for_complete()
+        await pilot.pause()
+        assert isinstance(app.screen, SessionScreen)
+        assert "CUT CALL RUN" in page(app)
+        await pilot.press("q")
+    assert app.return_value == 0
+
+
+async def test_a_large_file_that_is_none_ends_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "none.har"
+    path.write_text(json.dumps({"log": {"version": "1.2", "creator": {}, "entries": []}}))
+    app = LoopInspector([str(path)])
+    async with app.run_test(size=(80, 24)) as pilot:
+        for _ in range(100):
+            if app.return_value is not None:
+                break
+            await pilot.pause(0.02)
+    assert app.return_value == 2
+    assert app.errors
+
+
+async def test_the_fields_of_the_form_do_not_blink(app_on: AppOn) -> None:
+    async with app_on().run_test(size=(120, 40)) as pilot:
+        await pilot.press("e")
+        assert all(not field.cursor_blink for field in pilot.app.screen.query(Input))
+        await pilot.press("escape", "/")
+        assert all(not field.cursor_blink for field in pilot.app.screen.query(Input))
