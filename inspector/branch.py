@@ -93,12 +93,14 @@ def name_of(before: Settings, after: Settings) -> str:
     return ", ".join(words) or "unchanged"
 
 
-def command(paths: Sequence[str], settings: Settings) -> str:
-    """The command line that gives the same replay headless."""
+def command(paths: Sequence[str], settings: Settings, api: str | None = None, profile: str | None = None) -> str:
+    """The command line that gives the same replay headless, read as it was read here."""
     import shlex
 
     default = Settings()
     words = ["inspector", "replay", *paths]
+    for option, given in (("--api", api), ("--profile", profile)):
+        words += [option, given] if given is not None else []
     for field in fields(Limits):
         value = getattr(settings.limits, field.name)
         if field.name in settings.explicit or value != getattr(default.limits, field.name):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import NamedTuple
 
 from inspector.replay import Replay, TurnRun
@@ -62,8 +63,10 @@ class Look:
 
     @property
     def repaired(self) -> bool:
-        """Whether our machine ended the turn in peace."""
-        return self.replay.trace.steps[self.turn.decided].turn.terminal == "completed"
+        """Whether the turn ended in peace, by a response that ended cleanly whatever the policy made of it."""
+        ended = self.replay.trace.steps[self.turn.decided].turn
+        by = ended.evaluated.judged.stop.normalized if ended.evaluated else None
+        return ended.terminal == "completed" and by in (Stop.END_TURN, Stop.TOOL_CALL)
 
 
 class Row(NamedTuple):
@@ -264,6 +267,10 @@ ROWS: tuple[Row, ...] = (
         lambda look: look.repaired and Stop.MAX_TOKENS in look.words,
         lambda look: f"{_who(look)} was cut and completed ({_budget(look)})",
         lambda look: ""),
+    Row("RETRIED", "✓", "+", Severity.INFO,
+        lambda look: any(link.place is Place.RETRY for link in look.turn.record.links),
+        lambda look: f"{_who(look)} was asked again after a failure and ended with {_budget(look)}",
+        lambda look: ""),
     Row("COMPLETE", "✓", "+", Severity.INFO,
         lambda look: True,
         lambda look: _ended(replace(look, worst=look.turn.record.links[-1].index)), lambda look: ""),
@@ -306,4 +313,7 @@ def _deciding(replay: Replay, turn: TurnRun, rules: frozenset[str], calls: Seque
     indices = [link.index for link in turn.record.links]
     if judged[indices[-1]].stop.normalized not in clean:
         return indices[-1]
-    return next((i for i in reversed(indices) if judged[i].stop.normalized not in clean), indices[-1])
+    # What the agent sent again was its own affair, once the answer came.
+    retried = {a.index for a, b in pairwise(turn.record.links) if b.place is Place.RETRY}
+    troubled = (i for i in reversed(indices) if judged[i].stop.normalized not in clean and i not in retried)
+    return next(troubled, indices[-1])

@@ -194,6 +194,9 @@ def _decoded(path: str, format_name: str, reading: Reading, options: Options) ->
     if not exchanges and error is None:
         error, notice = _nothing(format_name, refused, skipped, options)
         notices.extend(notice)
+    if format_name == "pairs" and not exchanges and error is None and not skipped and reading.notices:
+        error = reading.notices[0]  # what is there is damaged, and nothing else is
+        notices.remove(error)
     name = "standard input" if path == STDIN else path
     source = Input(
         path,

@@ -64,6 +64,7 @@ class LoopInspector(App[int]):
         self._paths = tuple(paths)
         self._plain = plain
         self._start = opened_already or (opened(case, paths, self.reading.policy) if case is not None else None)
+        self.set_class(plain, "-plain")
         for theme in THEMES:
             self.register_theme(theme)
         if "TEXTUAL_THEME" not in os.environ:

@@ -14,9 +14,12 @@ class StepWanted(Message):
 
     step: int
 
-    def can_replace(self, message: Message) -> bool:
-        """A held key sends many; only the last one matters."""
-        return isinstance(message, StepWanted)
+
+@dataclass
+class StepMoved(Message):
+    """The user moved by steps. From where is the screen's to know: keys may come faster than it answers."""
+
+    by: int
 
 
 @dataclass

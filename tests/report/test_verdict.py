@@ -6,8 +6,10 @@ import json
 
 import pytest
 
+from inspector.replay import Settings
 from inspector.report.facts import TurnFacts, View
 from inspector.report.verdict import ROWS
+from loop_core.policy import PI_PRESENCE
 from loop_core.values import Severity
 from tests.scenes import (
     ASKS,
@@ -241,6 +243,13 @@ def test_the_call_that_was_run_is_named_and_not_a_later_one():
     assert "append_file" not in sentence
 
 
+def test_a_policy_that_takes_a_cut_answer_for_its_end_gives_no_tick():
+    cut = asked(ASKS, chat("The first", "length", tokens=20), max_tokens=20)
+    found = shown(cut, settings=Settings(policy=PI_PRESENCE))
+    assert only(found).terminal == "completed"  # so the policy believes
+    assert (only(found).verdict.word, only(found).verdict.severity) == ("TRUNCATED", Severity.ERROR)
+
+
 # -- the other ends ---------------------------------------------------------------------------------------------------
 
 
@@ -325,6 +334,15 @@ def test_a_whole_answer():
     word, severity, sentence, advice = alone(chat("All of it."), max_tokens=50)
     assert (word, severity, advice) == ("COMPLETE", Severity.INFO, "")
     assert sentence.endswith('ended with "stop", 7 of 50 tokens')
+
+
+def test_a_failure_that_was_sent_again_with_success_is_told_and_no_trouble():
+    down = {"error": {"message": "Overloaded", "type": "server_error"}}
+    (turn,) = shown(
+        asked([user("hi")], down, status=503, max_tokens=50), asked([user("hi")], chat("All of it."), max_tokens=50)
+    ).turns
+    assert (turn.verdict.word, turn.verdict.severity) == ("RETRIED", Severity.INFO)
+    assert turn.verdict.sentence.endswith('ended with "stop", 7 of 50 tokens')
 
 
 # -- the table --------------------------------------------------------------------------------------------------------

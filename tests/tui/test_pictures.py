@@ -17,14 +17,9 @@ PICTURES = {
     "response": (*STEP_OF_THE_HELD_CALL, "2"),
     "wire": (*STEP_OF_THE_HELD_CALL, "3"),
     "calls": (*STEP_OF_THE_HELD_CALL, "4"),
-    "diff": ("space", "space", "space", "5"),
-    "events": ("space", "6"),
-    "machine": (*STEP_OF_THE_HELD_CALL, "7"),
-    "steps": ("8",),
     "limits": ("e", "x"),
     "branch": ("e", "5", "enter"),
     "help": ("?",),
-    "light": ("t", *STEP_OF_THE_HELD_CALL),
 }
 
 

@@ -13,13 +13,12 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Container, Horizontal
 from textual.reactive import reactive
-from textual.screen import Screen
 
 from inspector.report.lines.outline import Outline
-from inspector.report.lines.sheet import Sheet
-from inspector.tui.messages import RowOpened, StepWanted, TabWanted
+from inspector.tui.messages import RowOpened, StepMoved, StepWanted, TabWanted
 from inspector.tui.opening import Opened, Run
 from inspector.tui.runs import Runs
+from inspector.tui.screens.panes import Panes
 from inspector.tui.session_keys import SESSION_KEYS
 from inspector.tui.sheets import WIRE_MODES, Asked, Sheets
 from inspector.tui.widgets.keybar import KeyBar
@@ -28,31 +27,26 @@ from inspector.tui.widgets.spent import SpentPanel
 from inspector.tui.widgets.status import Status
 from inspector.tui.widgets.steps import StepList
 from inspector.tui.widgets.tabs import Tabs
-from inspector.tui.widgets.text_view import NOTHING, TextView
+from inspector.tui.widgets.text_view import TextView
 from inspector.tui.widgets.verdict import Verdict
 
 NARROW, WIDE, ROOMY = 110, 120, 140
-COPIED = 1_000_000
-"""Characters that are copied at most."""
 
 
-class SessionScreen(Screen[None]):
+class SessionScreen(Panes):
     """One session under any number of runs."""
 
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (NARROW, "-medium"), (WIDE, "-wide"), (ROOMY, "-roomy")]  # noqa: RUF012
     BINDINGS: ClassVar[list[BindingType]] = SESSION_KEYS
 
     outline: reactive[Outline | None] = reactive(None, init=False, repaint=False)
-    step: reactive[int] = reactive(0, init=False, repaint=False)
     tab: reactive[str] = reactive("merged", init=False, repaint=False)
     """The tab whose sheet is shown."""
     open_tab: reactive[str] = reactive("merged", init=False, repaint=False)
     """The tab that is marked: `steps` where the list is a tab of its own and open."""
-    sheet: reactive[Sheet] = reactive(NOTHING, init=False, repaint=False)
     listing: reactive[bool] = reactive(False, init=False, repaint=False)
     """Whether the step list is open as a tab, where there is no room beside the text."""
     narrow: reactive[bool] = reactive(False, init=False, repaint=False)
-    note: reactive[str] = reactive("", init=False, repaint=False)
 
     def __init__(self, opened: Opened) -> None:
         super().__init__()
@@ -64,7 +58,6 @@ class SessionScreen(Screen[None]):
         self.wire_mode = WIRE_MODES[0]
         self.against = "step"
         self._sheets = Sheets()
-        self._needle = ""
         self.set_reactive(SessionScreen.outline, opened.original.outline)
 
     @property
@@ -135,6 +128,7 @@ class SessionScreen(Screen[None]):
         self._show()
 
     def _go(self, step: int | None, otherwise: str) -> None:
+        """Goes to a step, or says why there is none."""
         if step is None:
             self.note = otherwise
         elif self.run.view.steps:
@@ -145,6 +139,11 @@ class SessionScreen(Screen[None]):
     @on(StepWanted)
     def _step_wanted(self, message: StepWanted) -> None:
         self._go(message.step, "")
+
+    @on(StepMoved)
+    def _step_moved(self, message: StepMoved) -> None:
+        last = len(self.run.view.steps) - 1
+        self._go(min(max(self.step + message.by, 0), last), "")
 
     @on(TabWanted)
     def _tab_wanted(self, message: TabWanted) -> None:
@@ -221,19 +220,6 @@ class SessionScreen(Screen[None]):
             return
         self._show()
 
-    def action_wrap(self) -> None:
-        """Wraps or scrolls sideways."""
-        text = self.query_one(TextView)
-        text.wrap = not text.wrap
-        self.note = "long lines are wrapped" if text.wrap else "long lines scroll sideways: h and l, or the arrows"
-
-    def action_zoom(self) -> None:
-        """One pane alone."""
-        steps = self.query_one(StepList).has_focus
-        zoomed = self.has_class("-zoom-text") or self.has_class("-zoom-steps")
-        self.set_class(not zoomed and not steps, "-zoom-text")
-        self.set_class(not zoomed and steps, "-zoom-steps")
-
     def action_other_pane(self) -> None:
         """To the other pane; where only one is seen, to the other tab."""
         steps, text = self.query_one(StepList), self.query_one(TextView)
@@ -242,59 +228,6 @@ class SessionScreen(Screen[None]):
             return
         self.remove_class("-zoom-text", "-zoom-steps")
         (text if steps.has_focus else steps).focus(scroll_visible=False)
-
-    # -- search --------------------------------------------------------------------------------------------------
-
-    def action_search(self) -> None:
-        """Asks what to look for."""
-        from inspector.tui.screens.prompt import Prompt
-
-        self.app.push_screen(Prompt("search", "text in this view", self._needle), self._search)
-
-    def _search(self, typed: str | None) -> None:
-        if typed is None:
-            return
-        self._needle = typed
-        self.query_one(TextView).needle = typed
-        self._find(1, again=False)
-
-    def action_again(self, by: int) -> None:
-        """The next or previous match."""
-        if not self._needle:
-            self.note = "nothing was searched yet: / searches"
-            return
-        self._find(by, again=True)
-
-    def _find(self, by: int, again: bool) -> None:
-        if not self._needle:
-            return
-        steps = self.query_one(StepList)
-        if steps.has_focus:
-            found = steps.find(self._needle, self.step + (by if again else 0), by)
-            if found is None:
-                found = steps.find(self._needle, 0 if by > 0 else len(self.run.view.steps) - 1, by)
-            self._go(found, f"{self._needle!r} is in no step")
-        elif not self.query_one(TextView).find(by, again):
-            self.note = f"{self._needle!r} is not in this view"
-
-    # -- copying -------------------------------------------------------------------------------------------------
-
-    def action_copy(self) -> None:
-        """Copies what the focused pane shows."""
-        steps = self.query_one(StepList)
-        self._copy(steps.copied() if steps.has_focus else self.sheet.copied())
-
-    def action_copy_command(self) -> None:
-        """Copies the command line of this run."""
-        self._copy(self.runs.command())
-
-    def _copy(self, text: str) -> None:
-        self.app.copy_to_clipboard(text[:COPIED])
-        size = f"{len(text):,} characters"
-        if len(text) > COPIED:
-            size = f"the first {COPIED:,} of {size}"
-        shown = f": {text}" if len(text) <= 60 and "\n" not in text else ""
-        self.note = f"copied {size}, if the terminal allows it (OSC 52){shown}"
 
     # -- runs ----------------------------------------------------------------------------------------------------
 
@@ -336,6 +269,10 @@ class SessionScreen(Screen[None]):
         self.step = turn.run.decided
         number, end = self.run.view.number(turn), whatif.ending(turn)
         self.note = f"run {self.run.name}: turn {number} ends in {end} · b goes between runs"
+
+    def action_copy_command(self) -> None:
+        """Copies the command line of this run."""
+        self._copy(self.runs.command())
 
     def action_run(self, by: int) -> None:
         """Shows another run."""

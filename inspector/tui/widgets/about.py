@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from textual.reactive import reactive
 
-from inspector.report.lines.spans import EMPTY, Line, field, said, wrapped
+from inspector.report.lines.spans import Line, field, said, wrapped
 from inspector.tui.paint import paint_of
 from inspector.tui.widgets.choices import Choice
 from inspector.tui.widgets.panel import Panel
@@ -30,4 +30,4 @@ class About(Panel):
                  ("path", choice.path))
         measure = paint_of(self.app).measure
         rows = [row for name, text in named if text for row in wrapped(field(name, said(text)), width, measure)]
-        return [EMPTY, *rows]
+        return rows

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
 
 from inspector.report.lines.spans import EMPTY, Line, Role, Span, said
 from inspector.tui.widgets.rows import RowList
@@ -24,6 +27,10 @@ class Choice:
 
 class Choices(RowList):
     """Sessions and headings."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "open", "open", tooltip="Open the session", id="choices.open"),
+    ]
 
     def __init__(self, choices: Sequence[Choice], *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
         super().__init__(id=id)

@@ -40,7 +40,11 @@ class KeyBar(Panel):
 
     def _fitting(self, width: int) -> list[tuple[ActiveBinding, Line]]:
         """The keys that fit, whole; the last two places are kept for help and leaving."""
-        every = [(found, _entry(key, found.binding.description)) for key, found in shown_keys(self.screen)]
+        last = len(self.app.screen_stack) == 1
+        every = [
+            (found, _entry(key, "quit" if last and found.binding.id == "back" else found.binding.description))
+            for key, found in shown_keys(self.screen)
+        ]
         kept = list(every)
         while len(kept) > 2 and sum(width_of(spans) for _, spans in kept) > width:
             del kept[-3 if len(kept) > 2 else -1]

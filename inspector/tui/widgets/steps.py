@@ -7,7 +7,7 @@ from textual.reactive import reactive
 from inspector.report.lines import steps
 from inspector.report.lines.outline import Outline
 from inspector.report.lines.spans import Line, text_of
-from inspector.tui.messages import StepWanted
+from inspector.tui.messages import StepMoved, StepWanted
 from inspector.tui.widgets.rows import RowList
 
 
@@ -36,6 +36,14 @@ class StepList(RowList):
         if step is not None:
             self.post_message(StepWanted(step))
 
+    def action_move(self, by: int) -> None:
+        """Moves by steps; headings are passed over."""
+        self.post_message(StepMoved(by))
+
+    def action_page(self, by: int) -> None:
+        """Moves by pages."""
+        self.post_message(StepMoved(by * max(1, self.size.height - 1)))
+
     def watch_outline(self) -> None:
         """Another run: other rows."""
         if self.outline is not None and self.is_mounted:
@@ -48,15 +56,16 @@ class StepList(RowList):
         if self.outline is not None and self.outline.rows:
             self.cursor = self.outline.row_of(self.step)
 
-    def find(self, needle: str, start: int, direction: int) -> int | None:
-        """The next step whose line holds `needle`; None where there is none."""
+    def find(self, needle: str, direction: int, again: bool) -> int | None:
+        """The next step whose line holds `needle`, round the end if need be; None where none does."""
         if self.outline is None:
             return None
-        wanted, step = needle.lower(), start
-        while 0 <= step < len(self.outline.view.steps):
-            if wanted in text_of(steps.step_line(self.outline.view, step, self.step)).lower():
+        count = len(self.outline.view.steps)
+        start = self.step + (direction if again else 0)
+        for far in range(count):
+            step = (start + far * direction) % count
+            if needle.lower() in text_of(steps.step_line(self.outline.view, step, self.step)).lower():
                 return step
-            step += direction
         return None
 
     def copied(self) -> str:
