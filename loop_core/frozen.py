@@ -14,19 +14,30 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
+def maker(kind: type[T]) -> Callable[..., T]:
+    """A constructor of one frozen, slotted dataclass without `__post_init__`, from all its values in order."""
+    names = [field.name for field in fields(kind)]  # type: ignore[arg-type]
+    draft: Any = make_dataclass("_Draft", [(name, Any) for name in names], slots=True, eq=False)
+
+    def made(*values: Any) -> T:
+        value: T = draft(*values)
+        value.__class__ = kind
+        return value
+
+    return made
+
+
 def changer(kind: type[T]) -> Callable[..., T]:
     """A function like `dataclasses.replace` for one frozen, slotted dataclass without `__post_init__`."""
     names = [field.name for field in fields(kind)]  # type: ignore[arg-type]
     place = {name: number for number, name in enumerate(names)}
     values_of = attrgetter(*names)
-    draft: Any = make_dataclass("_Draft", [(name, Any) for name in names], slots=True, eq=False)
+    made = maker(kind)
 
     def changed(value: T, /, **changes: Any) -> T:
         values = list(values_of(value))
         for name, new in changes.items():
             values[place[name]] = new
-        made: T = draft(*values)
-        made.__class__ = kind
-        return made
+        return made(*values)
 
     return changed

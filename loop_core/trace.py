@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Any
 
 from loop_core.events import Record, emitted
+from loop_core.frozen import maker
 from loop_core.machine import step
 from loop_core.policy import Signal
 from loop_core.turn import Effect, Event, Finish, NotRecorded, RunTools, Send, State, Turn
@@ -53,6 +54,9 @@ class Step:
         return self.turn.evaluated.index if self.turn.evaluated else None
 
 
+_made = maker(Step)
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Trace:
     """All steps of one or more turns, in order."""
@@ -76,7 +80,7 @@ def advance(previous: Step, event: Event, fidelity: Fidelity | None = None) -> S
     records = emitted(previous.turn, event, turn, effects)
     if isinstance(event, NotRecorded):
         fidelity = previous.fidelity
-    return Step(turn, effects, previous.turn.state, fidelity or previous.fidelity, records, previous.run)
+    return _made(turn, effects, previous.turn.state, fidelity or previous.fidelity, records, previous.run)
 
 
 def key(step_: Step) -> tuple[Any, ...]:
