@@ -157,7 +157,7 @@ def check_requests(steps: Sequence[Step]) -> None:
             assert ends.role is Role.ASSISTANT
             assert ends.text == ends.text.rstrip(), "a prefill may not end with white space"
         else:
-            again = send.method is Method.BOOST and messages == before
+            again = send.method in (Method.BOOST, Method.ECHO) and messages == before  # a pause may bring nothing new
             echoed = send.method is Method.ECHO and bool(send.added)
             assert ends.role is not Role.ASSISTANT or echoed or again, "a request ends with another's word"
         assert messages[: len(before)] == before, "the history only grows"
