@@ -157,7 +157,8 @@ def check_requests(steps: Sequence[Step]) -> None:
             assert ends.role is Role.ASSISTANT
             assert ends.text == ends.text.rstrip(), "a prefill may not end with white space"
         else:
-            again = send.method in (Method.BOOST, Method.ECHO) and messages == before  # a pause may bring nothing new
+            # The same request again: with a larger cap, with a token, or after a pause that brought nothing new.
+            again = send.method in (Method.BOOST, Method.ECHO, Method.TOKEN, Method.POLL) and messages == before
             echoed = send.method is Method.ECHO and bool(send.added)
             assert ends.role is not Role.ASSISTANT or echoed or again, "a request ends with another's word"
         assert messages[: len(before)] == before, "the history only grows"
