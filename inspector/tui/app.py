@@ -24,6 +24,14 @@ from inspector.tui.themes import DARK, LIGHT, THEMES, own_colours
 from loop_core.errors import LoopError
 
 READ, UNREADABLE = 0, 2
+PLAIN = """
+.-plain #steps { border-right: ascii $border; }
+.-plain #machine, .-plain #spent { border-left: ascii $border; }
+.-plain #about { border-top: ascii $border; }
+.-plain #form, .-plain #help { border: ascii $primary; }
+.-plain #text, .-plain #steps, .-plain #choices, .-plain #help TextView { scrollbar-size: 0 0; }
+"""
+"""For `--ascii`: what Textual itself would draw with other characters."""
 
 
 def _commands() -> type:
@@ -64,7 +72,9 @@ class LoopInspector(App[int]):
         self._paths = tuple(paths)
         self._plain = plain
         self._start = opened_already or (opened(case, paths, self.reading.policy) if case is not None else None)
-        self.set_class(plain, "-plain")
+        if plain:
+            self.add_class("-plain")
+            self.stylesheet.add_source(PLAIN)
         for theme in THEMES:
             self.register_theme(theme)
         if "TEXTUAL_THEME" not in os.environ:

@@ -29,6 +29,11 @@ GLYPHS: Sequence[tuple[str, str]] = (
 class HelpScreen(ModalScreen[None]):
     """All keys."""
 
+    DEFAULT_CSS = """
+    HelpScreen { align: center middle; background: $background 60%; }
+    #help { width: 80; max-width: 100%; height: 90%; padding: 0 2; background: $surface; border: round $primary; }
+    #help TextView { height: 1fr; background: $surface; scrollbar-size-vertical: 1; scrollbar-gutter: stable; }
+    """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,question_mark,f1", "leave", "close", tooltip="Close the help", id="help.leave"),
     ]

@@ -32,6 +32,14 @@ FIELDS = (*CONTINUATION_LIMITS, INITIAL)
 class LimitsForm(ModalScreen[dict[str, str] | None]):
     """Asks for other limits; gives None where the user leaves."""
 
+    DEFAULT_CSS = """
+    LimitsForm { align: center middle; background: $background 60%; }
+    #form { width: 80; max-width: 100%; height: auto; max-height: 100%; padding: 0 2; }
+    #form { background: $surface; border: round $primary; }
+    .field { height: 1; }
+    .field Input { width: 18; margin: 0 2 0 2; background: $panel; }
+    .field Input:focus { background: $cursor; }
+    """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "leave", tooltip="Leave without running", id="form.leave"),
         Binding("up,shift+tab", "field(-1)", "Field before", priority=True, tooltip="The field before", id="form.up"),

@@ -40,6 +40,11 @@ class PickerScreen(Screen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("o", "path", "open a path", tooltip="Open a file or folder by its path", id="picker.path"),
     ]
+    DEFAULT_CSS = """
+    #picker-title { height: 1; padding: 0 1; background: $surface; }
+    #choices { height: 1fr; scrollbar-size-vertical: 1; overflow-x: hidden; }
+    #about { height: 8; padding: 0 1; border-top: hkey $border; }
+    """
     note: reactive[str] = reactive("", init=False, repaint=False)
 
     def compose(self) -> ComposeResult:

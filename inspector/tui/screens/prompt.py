@@ -15,6 +15,12 @@ from textual.widgets import Input, Label
 class Prompt(ModalScreen[str | None]):
     """Asks for one line; gives None where the user leaves."""
 
+    DEFAULT_CSS = """
+    Prompt { align: left bottom; background: $background 0%; }
+    #prompt { height: 1; background: $panel; }
+    #prompt-word { width: auto; background: $primary; color: $background; text-style: bold; }
+    #prompt-input { width: 1fr; background: $panel; }
+    """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "leave", tooltip="Leave without doing anything", id="prompt.leave"),
     ]

@@ -29,5 +29,4 @@ class About(Panel):
         named = (("story", choice.story), ("from", choice.provenance), ("ends in", choice.end_state),
                  ("path", choice.path))
         measure = paint_of(self.app).measure
-        rows = [row for name, text in named if text for row in wrapped(field(name, said(text)), width, measure)]
-        return rows
+        return [row for name, text in named if text for row in wrapped(field(name, said(text)), width, measure)]

@@ -13,6 +13,7 @@ from inspector.tui.widgets.panel import Panel
 class Note(Panel):
     """A line of text with a role."""
 
+    DEFAULT_CSS = "Note { height: 1; }"
     line: reactive[Line] = reactive((), init=False, repaint=False)
 
     def watch_line(self) -> None:
