@@ -306,3 +306,8 @@ def test_the_command_line_gives_the_same_settings_back():
 
 def test_the_command_line_of_nothing_special():
     assert command(["x.har"], Settings()) == "inspector replay x.har"
+
+
+def test_the_copied_command_reads_the_files_as_they_were_read_here():
+    words = command(["a file.json"], Settings(), api="openai_chat", profile="vllm")
+    assert words == "inspector replay 'a file.json' --api openai_chat --profile vllm"

@@ -37,6 +37,6 @@ class Runs:
         self.every.append(run_of(made.name, made.view, made))
         return len(self.every) - 1, True
 
-    def command(self) -> str:
-        """The command line that makes the current run headless."""
-        return command(self.paths, self.current.view.replay.settings)
+    def command(self, api: str | None = None, profile: str | None = None) -> str:
+        """The command line that makes the current run headless, read as it was read here."""
+        return command(self.paths, self.current.view.replay.settings, api, profile)

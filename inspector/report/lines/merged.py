@@ -40,6 +40,8 @@ class Merged(Listed):
         super().__init__([entry.line for entry in laid], copied=lambda: text)
         self.laid, self.positions, self.here, self.text = laid, positions, here, text
         self.shape: object = laid
+        """The same for every sheet of one run: they differ in no line's height."""
+        self.others: dict[int, Merged] = {here: self}
         self.focus = next((i for i, entry in enumerate(laid) if entry.segment == here >= 0), 0)
 
     def line(self, index: int) -> Line:
@@ -56,7 +58,11 @@ class Merged(Listed):
     def at(self, response: int | None) -> Merged:
         """The same sheet with the cursor on another response."""
         here = self.positions.get(response, -1) if response is not None else -1
-        return self if here == self.here else Merged(self.laid, self.positions, here, self.text)
+        found = self.others.get(here)
+        if found is None:
+            found = self.others[here] = Merged(self.laid, self.positions, here, self.text)
+            found.others = self.others
+        return found
 
 
 def merged(view: View, block: Block, response: int | None) -> Merged:

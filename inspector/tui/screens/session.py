@@ -16,7 +16,7 @@ from textual.reactive import reactive
 
 from inspector.report.lines.outline import Outline
 from inspector.tui.messages import RowOpened, StepMoved, StepWanted, TabWanted
-from inspector.tui.opening import Opened, Run
+from inspector.tui.opening import Opened, Reading, Run
 from inspector.tui.runs import Runs
 from inspector.tui.screens.panes import Panes
 from inspector.tui.session_keys import SESSION_KEYS
@@ -272,7 +272,8 @@ class SessionScreen(Panes):
 
     def action_copy_command(self) -> None:
         """Copies the command line of this run."""
-        self._copy(self.runs.command())
+        reading: Reading | None = getattr(self.app, "reading", None)
+        self._copy(self.runs.command(reading.api, reading.profile) if reading is not None else self.runs.command())
 
     def action_run(self, by: int) -> None:
         """Shows another run."""

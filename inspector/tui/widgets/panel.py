@@ -27,9 +27,16 @@ class Panel(Widget):
         raise NotImplementedError
 
     def changed(self) -> None:
-        """What the lines show has changed."""
-        self._lines = None
-        self.refresh()
+        """What the lines show has changed: those that differ are drawn again."""
+        old, width = self._lines, self.size.width
+        if old is None or self._width != width or not self.is_mounted:
+            self._lines = None
+            self.refresh()
+            return
+        new = self._lines = self.make(width)
+        for y in range(max(len(old), len(new))):
+            if old[y : y + 1] != new[y : y + 1]:
+                self.refresh(Region(0, y, width, 1))
 
     def render_lines(self, crop: Region) -> list[Strip]:
         """Takes the style once for all rows: it is worked out anew each time it is asked for."""

@@ -123,7 +123,7 @@ class RowList(ScrollView, can_focus=True):
         above = self.cursor - 1 if self.cursor and not self.selectable(self.cursor - 1) else self.cursor
         if height <= 0 or (top <= above and self.cursor < top + height):
             return
-        margin = min(3, height // 4)
+        margin = height // 3  # seldom enough that most keys draw two rows
         target = above - margin if above < top else self.cursor - height + 1 + margin
         self.scroll_to(y=max(0, min(target, self.count - height)), animate=False, force=True)
 

@@ -106,14 +106,23 @@ class TextView(ScrollView, can_focus=True):
     def watch_sheet(self, old: Sheet, new: Sheet) -> None:
         """Another sheet; one of the same shape keeps its place."""
         same = getattr(old, "shape", old) is getattr(new, "shape", new)
-        self._rows.clear()
         if same and self._laid is not None:
-            self.refresh()
+            self._redraw(old, new)
         else:
+            self._rows.clear()
             self._match = None
             self._lay()
             self.scroll_to(x=0, y=0, animate=False, force=True)
         self.show_line(new.focus)
+
+    def _redraw(self, old: Sheet, new: Sheet) -> None:
+        """Draws the visible lines in which two sheets of one shape differ."""
+        self._rows.clear()
+        top, height = int(self.scroll_offset.y), self.size.height
+        for line in range(self._line_at(top), min(self._line_at(top + height - 1) + 1, len(new))):
+            if old.line(line) != new.line(line):
+                first = self._row_of(line)
+                self.refresh(Region(0, first - top, self.size.width, self._ends[line] - first))
 
     def watch_wrap(self) -> None:
         """Lays out again."""
