@@ -14,6 +14,7 @@ from inspector.pause import without_collector
 from inspector.sessions.values import Exchange, Link, Loaded, TurnRecord
 from inspector.sessions.values import Place as Recorded_Place
 from loop_core.classify import Judged, judge
+from loop_core.frozen import maker
 from loop_core.gate import Verdict, admit_all
 from loop_core.history import Ability
 from loop_core.limits import Limits
@@ -162,18 +163,22 @@ def _used(ran: Sequence[Step]) -> int:
     return sum([step.turn.signal is Signal.PROVIDER_RESPONSE for step in ran])
 
 
+_PREFILLS, _ASKS = Ability(prefill=True), Ability()
+
+
 def _run(case: Case, record: TurnRecord, links: Sequence[Link], settings: Settings, number: int) -> list[Step]:
     opening = case.loaded.exchanges[links[0].index]
     request = opening.request or Request(opening.api, model=opening.response.model)
     if settings.max_tokens is not None:
         request = replace(request, max_tokens=settings.max_tokens)
-    ability = Ability(prefill=opening.profile.prefill != "none")
+    ability = _PREFILLS if opening.profile.prefill != "none" else _ASKS
     provider = opening.profile.name
     limits = limits_for(case, opening.path, settings)
     plan = Plan(limits, settings.policy, ability, provider, Fidelity.RECORDED, number)
     return list(steps(record.id, request, _source(case, links), plan))
 
 
+_responded = maker(Responded)
 _NONE_YET = dict.fromkeys(Place, 0)
 
 
@@ -197,7 +202,7 @@ def _answer(case: Case, link: Link, position: int) -> Responded:
     exchange = case.loaded.exchanges[link.index]
     judged = case.judged[link.index]
     if position == 0 or link.place not in (Recorded_Place.CONTINUATION, Recorded_Place.REPAIR, Recorded_Place.RESUME):
-        return Responded(exchange.response, judged, link.index, Method.FIRST, verdicts=case.verdicts[link.index])
+        return _responded(exchange.response, judged, link.index, Method.FIRST, "", None, case.verdicts[link.index])
     method, stripped = asked_by(case, link)
     verdicts = case.verdicts[link.index]
     return Responded(exchange.response, judged, link.index, method, stripped, verdicts=verdicts)

@@ -7,7 +7,7 @@ nothing here has a clock: where times are not given, latency is absent and repor
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,15 +15,17 @@ from loop_core.arguments import parse
 from loop_core.gate import Admission
 from loop_core.limits import Spent
 from loop_core.policy import Signal
-from loop_core.turn import Effect, Event, Finish, Place, Responded, Send, State, Turn
+from loop_core.turn import Effect, Event, Finish, Place, Responded, Send, State, Tick, Turn
 from loop_core.values import Stop
 
 Record = dict[str, Any]
 NOT_RECORDED = "not recorded"
 
 
-def emitted(before: Turn, event: Event, after: Turn, effects: Iterable[Effect]) -> tuple[Record, ...]:
+def emitted(before: Turn, event: Event, after: Turn, effects: Sequence[Effect]) -> tuple[Record, ...]:
     """The records of one move."""
+    if type(event) is Tick and not effects and before.state is not State.REPAIR_PENDING and not before.repairing:
+        return ()  # most moves: nothing was received, asked for or ended
     records: list[Record] = []
     if isinstance(event, Responded):
         records.append(_stop_reason_observed(after, event))

@@ -10,6 +10,7 @@ from typing import Any
 
 from loop_core import history
 from loop_core.errors import TransitionError
+from loop_core.frozen import maker
 from loop_core.gate import Admission, admit_all
 from loop_core.limits import tripped
 from loop_core.policy import Dispatch, Reads, Signal
@@ -68,6 +69,8 @@ def continuable(turn: Turn) -> bool:
 # -- what events and signals change ----------------------------------------------------------------------------------
 
 
+_segment, _evaluated = maker(Segment), maker(Evaluated)
+
 Change = dict[str, Any]
 """Fields of a turn and their new values: a move makes one new turn, not one for each thing that it changes."""
 
@@ -92,19 +95,20 @@ def _received(turn: Turn, event: Responded) -> Change:
     sent = turn.sent
     method = event.method or (sent.method if sent else Method.FIRST)
     recorded = event.method is not None
-    segment = Segment(
+    asked = None if recorded else sent
+    segment = _segment(
         response.text or "",
         method,
-        anchor="" if recorded or sent is None else sent.anchor,
-        stripped=event.stripped if recorded or sent is None else sent.stripped,
-        echoes=event.echoes if recorded else turn.ability.echoes,
-        response=event.index,
+        "" if asked is None else asked.anchor,
+        event.stripped if asked is None else asked.stripped,
+        event.echoes if recorded else turn.ability.echoes,
+        event.index,
     )
     answers = (*turn.answers[:-1], (*turn.answers[-1], segment))
     told = turn.history
     if sent is not None and method is not Method.PREFILL:
         told = (*told, *sent.added)  # what was sent stays sent: the history only grows
-    seen = Evaluated(response, judged, verdicts, event.index, word)
+    seen = _evaluated(response, judged, verdicts, event.index, word)
     return {"evaluated": seen, "answers": answers, "history": told}
 
 
@@ -198,8 +202,10 @@ def entered(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
     if turn.state is State.RESUME:
         return _enter_resume(turn)
     if turn.state in ENDED:
-        said = turn.merged().text.strip()
-        silent = said if turn.terminal == "completed" and said in turn.policy.silent_endings else None
+        silent = None
+        if turn.terminal == "completed":
+            said = turn.merged().text.strip()
+            silent = said if said in turn.policy.silent_endings else None
         return turn, (Finish(turn.terminal or "completed", turn.notice, silent),)
     return turn, ()
 
@@ -304,8 +310,8 @@ def notice(turn: Turn, signal: Signal, terminal: str) -> str | None:
     """What the operator is told about an end; None where all is well."""
     stopped = signal is Signal.RETRY_LIMIT and tripped("continuation", turn.limits, turn.spent, turn.token_cap) is None
     text = NOTICES.get("not_continued" if stopped else terminal)
-    if text is None:
-        return None
+    if text is None or "{" not in text:
+        return text
     seen = turn.evaluated
     problem = "the provider reported an error"
     if seen is not None and seen.response.error is not None and seen.response.error.message:
