@@ -69,6 +69,8 @@ class LoopInspector(App[int]):
         self.animation_level = "none"
         self.errors: tuple[str, ...] = ()
         """What could not be read, for the command line to say at the end."""
+        self.opened_paths: tuple[str, ...] = ()
+        """What the command line opened: put among the recent files once it is seen."""
         self._paths = tuple(paths)
         self._plain = plain
         self._start = opened_already or (opened(case, paths, self.reading.policy) if case is not None else None)
@@ -110,6 +112,7 @@ class LoopInspector(App[int]):
         if not gc.isenabled():
             gc.freeze()
             gc.enable()
+        remember(self.opened_paths)
 
     def _repaint(self, theme: object) -> None:
         self.paint = Paint(self.theme_variables, self._plain)
@@ -232,14 +235,14 @@ def run(
     if os.environ.get("TERM", "") in ("dumb", "unknown") or not sys.stdout.isatty():
         return _plainly(paths, reading)
     start: Opened | None = None
-    if paths and not heavy(paths):
+    if paths and (STDIN in paths or not heavy(paths)):
         start = load(paths, reading)
         if not start.original.view.steps:
             return _complain(start.errors or ("no LLM traffic was found",))
-        remember(paths)
         if STDIN in paths and not _keyboard():
             return _complain(("standard input was read to its end and there is no terminal to take keys from",))
     app = LoopInspector(paths, opened_already=start, reading=reading, plain=ascii)
+    app.opened_paths = tuple(paths) if start is not None else ()
     code = app.run()
     return _complain(app.errors) or code or app.return_code or READ
 
