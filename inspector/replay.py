@@ -18,7 +18,7 @@ from loop_core.frozen import maker
 from loop_core.gate import Verdict, admit_all
 from loop_core.history import Ability
 from loop_core.limits import Limits
-from loop_core.loop import Plan, steps
+from loop_core.loop import Plan, one_turn
 from loop_core.policy import STRICT, Policy, Signal
 from loop_core.seam import Method
 from loop_core.sources import Recorded
@@ -175,7 +175,7 @@ def _run(case: Case, record: TurnRecord, links: Sequence[Link], settings: Settin
     provider = opening.profile.name
     limits = limits_for(case, opening.path, settings)
     plan = Plan(limits, settings.policy, ability, provider, Fidelity.RECORDED, number)
-    return list(steps(record.id, request, _source(case, links), plan))
+    return list(one_turn(record.id, request, _source(case, links), plan))
 
 
 _responded = maker(Responded)

@@ -16,8 +16,10 @@ from loop_core.machine import begin
 from loop_core.policy import STRICT, Policy
 from loop_core.sources import AsyncSource, Source
 from loop_core.trace import Fidelity, Step, Trace, advance, first
-from loop_core.turn import RunTools, Send, Tick, Turn
+from loop_core.turn import Event, RunTools, Send, Tick, Turn
 from loop_core.values import Message, Request
+
+_TICK = Tick()
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,7 @@ def steps(turn_id: str, request: Request, source: Source, plan: Plan) -> Iterato
     asked = request
     for follow in range(plan.limits.max_follow_ups + 1):
         last: Step | None = None
-        for last in _turn(_name(turn_id, follow), asked, source, plan):
+        for last in one_turn(_name(turn_id, follow), asked, source, plan):
             yield last
         if last is None or last.turn.terminal != "completed" or follow == plan.limits.max_follow_ups:
             return
@@ -81,17 +83,20 @@ async def asteps(turn_id: str, request: Request, source: AsyncSource, plan: Plan
         asked = _following(request, step_.turn, said)
 
 
-def _turn(turn_id: str, request: Request, source: Source, plan: Plan) -> Iterator[Step]:
+def one_turn(turn_id: str, request: Request, source: Source, plan: Plan) -> Iterator[Step]:
+    """The steps of one turn, without follow-ups: what a replay needs."""
     step_ = _first(turn_id, request, plan)
     yield step_
     while not step_.turn.ended:
         effect = step_.effects[0] if step_.effects else None
-        if isinstance(effect, Send):
+        if effect is None:
+            event: Event = _TICK
+        elif isinstance(effect, Send):
             event = source.respond(effect, step_.turn)
         elif isinstance(effect, RunTools):
             event = source.run_tools(effect, step_.turn)
         else:
-            event = Tick()
+            event = _TICK
         step_ = advance(step_, event)
         yield step_
 

@@ -34,9 +34,19 @@ class Step:
     effects: tuple[Effect, ...] = ()
     came_from: State | None = None
     fidelity: Fidelity = Fidelity.RECORDED
-    records: tuple[Record, ...] = ()
+    before: Turn | None = None
+    """The turn before the move; None for the first step of a turn."""
+    event: Event | None = None
+    """What happened."""
     run: int = 0
     """Counts the runs of one turn: after our machine has ended where the recorded agent went on, a next one begins."""
+
+    @property
+    def records(self) -> tuple[Record, ...]:
+        """The structured events of this move; derived when they are asked for."""
+        if self.before is None or self.event is None:
+            return ()
+        return emitted(self.before, self.event, self.turn, self.effects)
 
     @property
     def state(self) -> State:
@@ -71,16 +81,16 @@ class Trace:
 
 def first(turn: Turn, effects: Iterable[Effect], fidelity: Fidelity = Fidelity.RECORDED, run: int = 0) -> Step:
     """The step that begins a turn."""
-    return Step(turn, tuple(effects), None, fidelity, (), run)
+    return _made(turn, tuple(effects), None, fidelity, None, None, run)
 
 
 def advance(previous: Step, event: Event, fidelity: Fidelity | None = None) -> Step:
-    """The next step: one move of the machine, with its records."""
+    """The next step: one move of the machine."""
     turn, effects = step(previous.turn, event)
-    records = emitted(previous.turn, event, turn, effects)
     if isinstance(event, NotRecorded):
         fidelity = previous.fidelity
-    return _made(turn, effects, previous.turn.state, fidelity or previous.fidelity, records, previous.run)
+    before = previous.turn
+    return _made(turn, effects, before.state, fidelity or previous.fidelity, before, event, previous.run)
 
 
 def key(step_: Step) -> tuple[Any, ...]:

@@ -108,3 +108,12 @@ def test_a_place_that_cannot_be_written_or_read_fails_nothing(tmp_path: Path) ->
     opening.state_file().parent.mkdir()
     opening.state_file().write_text('{"no": "list"}')
     assert opening.recent() == []
+
+
+async def test_what_the_command_line_opened_is_remembered_once_it_is_seen(tmp_path: Path) -> None:
+    path = story(tmp_path)
+    app = LoopInspector([str(path)], opened_already=opening.load([str(path)], opening.Reading()))
+    app.opened_paths = (str(path),)
+    async with app.run_test(size=SIZE):
+        pass
+    assert opening.recent() == [str(path)]
