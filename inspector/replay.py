@@ -163,6 +163,7 @@ def _used(ran: Sequence[Step]) -> int:
     return sum([step.turn.signal is Signal.PROVIDER_RESPONSE for step in ran])
 
 
+_plan = maker(Plan)
 _PREFILLS, _ASKS = Ability(prefill=True), Ability()
 
 
@@ -174,11 +175,11 @@ def _run(case: Case, record: TurnRecord, links: Sequence[Link], settings: Settin
     ability = _PREFILLS if opening.profile.prefill != "none" else _ASKS
     provider = opening.profile.name
     limits = limits_for(case, opening.path, settings)
-    plan = Plan(limits, settings.policy, ability, provider, Fidelity.RECORDED, number)
+    plan = _plan(limits, settings.policy, ability, provider, Fidelity.RECORDED, number)
     return list(one_turn(record.id, request, _source(case, links), plan))
 
 
-_responded = maker(Responded)
+_responded, _recorded = maker(Responded), maker(Recorded)
 _NONE_YET = dict.fromkeys(Place, 0)
 
 
@@ -195,7 +196,7 @@ def _source(case: Case, links: Sequence[Link]) -> Recorded:
         if link.place is Recorded_Place.TOOL_RESULT and position:
             results[counts[Place.REQUEST] - 1] = results_in(case.loaded.exchanges[link.index])
         answers.append((place, counts[place], _answer(case, link, position)))
-    return Recorded(tuple(answers), results)
+    return _recorded(tuple(answers), results)
 
 
 def _answer(case: Case, link: Link, position: int) -> Responded:

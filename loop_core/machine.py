@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 from loop_core import moves
 from loop_core.errors import TransitionError
+from loop_core.frozen import maker
 from loop_core.gate import Admission, Verdict
 from loop_core.history import Ability
 from loop_core.limits import Limits, Spent
@@ -96,6 +97,7 @@ TRANSITIONS: Mapping[tuple[State, Signal], Row] = {
 """State and signal -> where they lead. The three last states (Abort, Complete, Unrecorded) have no rows: they end."""
 
 
+_send = maker(Send)
 _BLANK = Turn("", Request(""), spent=Spent(requests=1))
 
 
@@ -108,7 +110,7 @@ def begin(
     provider: str = "",
 ) -> tuple[Turn, tuple[Effect, ...]]:
     """A turn in state Request, and its first effect."""
-    send = Send(Place.REQUEST, 0, Method.FIRST, (), request.max_tokens, request.tool_choice)
+    send = _send(Place.REQUEST, 0, Method.FIRST, (), request.max_tokens, request.tool_choice, "", "")
     turn = changed(
         _BLANK, id=turn_id, request=request, provider=provider, limits=limits or _BLANK.limits, policy=policy,
         ability=ability or _BLANK.ability, history=request.messages, sent=send,
