@@ -1,7 +1,7 @@
 """The errors of the engine: one base, and leaves that say whose fault it was.
 
-Nothing else may leave `loop_core` for bad input: a provider that sends rubbish, a recording that is damaged and a
-caller that asks for the impossible are three different things to the person who has to mend them.
+Nothing else may leave `loop_core` for bad input: a provider that sends rubbish and a caller that asks for the
+impossible are different things to the person who has to mend them.
 """
 
 
@@ -35,7 +35,3 @@ class CallerError(LoopError):
 
 class TransitionError(CallerError):
     """No row of the transition table joins this state and this signal."""
-
-
-class RecordingError(LoopError):
-    """A recording contradicts itself or lacks what a replay needs."""

@@ -10,12 +10,12 @@ from enum import StrEnum
 
 from loop_core.classify import Judged
 from loop_core.frozen import changer
-from loop_core.gate import Admission, Verdict
+from loop_core.gate import Verdict
 from loop_core.history import Ability
 from loop_core.limits import Limits, Spent
 from loop_core.policy import STRICT, Policy, Signal
 from loop_core.seam import Joined, Method, Segment, join
-from loop_core.values import ChatResponse, Message, Request, Stop, ToolCall, ToolResultPart
+from loop_core.values import ChatResponse, Message, Request, Stop, ToolResultPart
 
 
 class State(StrEnum):
@@ -198,12 +198,6 @@ class Turn:
         while first > 0 and segments[first].method in _GOES_ON:
             first -= 1
         return join(segments[max(first, 0) :], self.policy.seam).text
-
-    @property
-    def ready_calls(self) -> tuple[ToolCall, ...]:
-        """The calls that the gate released in the response at hand."""
-        seen = self.evaluated
-        return tuple(v.call for v in seen.verdicts if v.admission is Admission.READY) if seen else ()
 
 
 changed = changer(Turn)

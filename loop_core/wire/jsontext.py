@@ -15,6 +15,11 @@ class Raw(str):
     __slots__ = ()
 
 
+def compact(value: Any, *, sort: bool = False) -> str:
+    """JSON text without blanks, characters as they are."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=sort)
+
+
 def dump(value: Any) -> str:
     """Compact JSON, characters as they are; `Raw` values stand verbatim."""
     if type(value) is Raw:

@@ -7,7 +7,6 @@ have run, why the gate decided as it did, which policies would have run it, what
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from typing import Any
 
 from inspector.report.facts import ResponseFacts, View
@@ -205,8 +204,3 @@ def advice(verdict: Verdict) -> str:
     if verdict.rule == "gate.batch":
         return "nothing by itself: it runs once its siblings are whole"
     return REMEDY
-
-
-def held_names(verdicts: Sequence[Verdict]) -> list[str]:
-    """The names of held calls, for a line."""
-    return [verdict.call.name or "unnamed" for verdict in verdicts if verdict.admission is Admission.HELD]

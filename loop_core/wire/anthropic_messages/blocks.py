@@ -5,18 +5,13 @@ Owns what of a block becomes a part and what stays verbatim. Knows nothing of ev
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from loop_core.values import ArgsForm, At, CallKind, OpaquePart, Part, ReasoningPart, ResponsePart, TextPart, ToolCall
 from loop_core.wire.anthropic_messages.table import FIELDS, KINDS, KNOWN, worth_keeping
 from loop_core.wire.jsonslice import slice_of
-
-
-def compact(value: Any, *, sort: bool = False) -> str:
-    """JSON text without blanks, characters as they are."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=sort)
+from loop_core.wire.jsontext import compact
 
 
 class Block:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from loop_core.wire.anthropic_messages.blocks import compact
+from loop_core.wire.jsontext import compact
 
 _JSON = frozenset({"stop_details.fallback_has_prefill_claim", "container.skills", "context_management.applied_edits"})
 """Words that are JSON and not strings (anthropic 2.12.0: RefusalStopDetails, Container, ContextManagementResponse)."""

@@ -22,8 +22,8 @@ from loop_core.values import (
     ToolCall,
     ToolResultPart,
 )
-from loop_core.wire.anthropic_messages.blocks import compact
 from loop_core.wire.anthropic_messages.table import API, KINDS, PATHS
+from loop_core.wire.jsontext import compact
 
 _ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM}
 _SERVER_TOOLS = ("web_search_", "web_fetch_", "code_execution_", "tool_search_tool_", "mcp_toolset", "advisor_")

@@ -6,20 +6,15 @@ Owns what of a block becomes a part and what stays verbatim. A block is a union 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from loop_core.values import ArgsForm, At, CallKind, OpaquePart, Part, ReasoningPart, ResponsePart, TextPart, ToolCall
 from loop_core.wire.bedrock_converse.table import FIELDS, SERVER_TOOL
+from loop_core.wire.jsontext import compact
 
 _INNER = {"toolUse": "input", "reasoningContent": "text"}
 """Where the characters stand inside a delta of this kind; a text delta is the characters."""
-
-
-def compact(value: Any, *, sort: bool = False) -> str:
-    """JSON text without blanks, characters as they are."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=sort)
 
 
 class Block:

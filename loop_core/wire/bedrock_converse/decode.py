@@ -23,11 +23,12 @@ from loop_core.values import (
     Usage,
 )
 from loop_core.wire import base
-from loop_core.wire.bedrock_converse.blocks import Block, compact, read_block
+from loop_core.wire.bedrock_converse.blocks import Block, read_block
 from loop_core.wire.bedrock_converse.table import API, EVENTS, STOP_REASONS, completes, unwrapped
 from loop_core.wire.eventstream import EventStream
 from loop_core.wire.failures import read_error
 from loop_core.wire.jsonslice import slice_of
+from loop_core.wire.jsontext import compact
 from loop_core.wire.ndjson import NDJSON
 
 _LINES = re.compile(rb'\{\s*"(?:' + "|".join(sorted(EVENTS)).encode() + rb'|[A-Za-z]+Exception)"\s*:')

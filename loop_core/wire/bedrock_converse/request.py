@@ -23,8 +23,8 @@ from loop_core.values import (
     ToolCall,
     ToolResultPart,
 )
-from loop_core.wire.bedrock_converse.blocks import compact
 from loop_core.wire.bedrock_converse.table import API, PATHS, SERVER_TOOL
+from loop_core.wire.jsontext import compact
 
 _ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM}
 
