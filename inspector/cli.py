@@ -20,9 +20,9 @@ from inspector import __version__
 from loop_core.errors import LoopError
 
 if TYPE_CHECKING:
-    from inspector.replay import Settings
     from inspector.report.facts import View
     from inspector.sessions.values import Loaded
+    from inspector.settings import Settings
 
 READ, UNREADABLE = 0, 2
 
@@ -99,7 +99,7 @@ def view_command(paths: Sequence[str], api: str | None, profile: str | None, pol
 @click.option("--json", "as_json", is_flag=True, help="One JSON document (loop-inspector/explain/1).")
 def explain(paths: Sequence[str], api: str | None, profile: str | None, policy: str, as_json: bool) -> None:
     """Explains recorded sessions as linear text, the verdict first."""
-    from inspector.replay import Settings
+    from inspector.settings import Settings
 
     loaded, shown = _open(paths, api, profile, Settings(policy=_named_policy(policy)))
     if as_json:
@@ -118,15 +118,15 @@ def explain(paths: Sequence[str], api: str | None, profile: str | None, policy: 
 @_reading
 @_POLICY
 @click.option("--set", "assignments", multiple=True, metavar="NAME=VALUE",
-              help="A limit, such as continuation_max_attempts=5, or max_tokens; may be repeated.")
+              help="A limit (continuation_max_attempts=5), max_tokens, policy, seam or method; may be repeated.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document (loop-inspector/replay/1).")
 def replay(
     paths: Sequence[str], api: str | None, profile: str | None, policy: str, assignments: Sequence[str], as_json: bool
 ) -> None:
     """Runs recorded turns again under other limits or another policy, beside the original."""
-    from inspector.branch import branch, parse_assignments, settings_of
-    from inspector.replay import Settings
-    from inspector.report import comparison
+    from inspector.settings import Settings, parse_assignments, settings_of
+    from inspector.whatif import comparison
+    from inspector.whatif.branch import branch
 
     settings = settings_of(parse_assignments(assignments), Settings(policy=_named_policy(policy)))
     loaded, original = _open(paths, api, profile, Settings())

@@ -13,13 +13,14 @@ from dataclasses import dataclass, field, replace
 from inspector.pause import without_collector
 from inspector.sessions.values import Exchange, Link, Loaded, TurnRecord
 from inspector.sessions.values import Place as Recorded_Place
+from inspector.settings import Settings
 from loop_core.classify import Judged, judge
 from loop_core.frozen import maker
 from loop_core.gate import Verdict, admit_all
 from loop_core.history import Ability
 from loop_core.limits import Limits
 from loop_core.loop import Plan, one_turn
-from loop_core.policy import STRICT, Policy, Signal
+from loop_core.policy import Signal
 from loop_core.seam import Method
 from loop_core.sources import Recorded
 from loop_core.trace import Fidelity, Step, Trace
@@ -34,18 +35,6 @@ PLACES: Mapping[Recorded_Place, Place] = {
     Recorded_Place.TOOL_RESULT: Place.REQUEST,
 }
 """What the recorded agent did -> the place in the turn. A request or a retry is no place: it begins a run."""
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """What a replay may change."""
-
-    limits: Limits = field(default_factory=Limits)
-    policy: Policy = STRICT
-    max_tokens: int | None = None
-    """Another initial max_tokens: over a recording only the token cap derived from it changes."""
-    explicit: frozenset[str] = frozenset()
-    """The limits that the operator set; they go before those that a session file brings."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -175,7 +164,7 @@ def _run(case: Case, record: TurnRecord, links: Sequence[Link], settings: Settin
     ability = _PREFILLS if opening.profile.prefill != "none" else _ASKS
     provider = opening.profile.name
     limits = limits_for(case, opening.path, settings)
-    plan = _plan(limits, settings.policy, ability, provider, Fidelity.RECORDED, number)
+    plan = _plan(limits, settings.belief, ability, provider, Fidelity.RECORDED, number)
     return list(one_turn(record.id, request, _source(case, links), plan))
 
 

@@ -17,12 +17,13 @@ from typing import Any
 
 import pytest
 
-from inspector.branch import branch, settings_of
-from inspector.replay import Settings, open_case, replay
+from inspector.replay import open_case, replay
 from inspector.report.document import document
 from inspector.report.facts import View, view
 from inspector.report.text import text
 from inspector.sessions import open_paths
+from inspector.settings import Settings, settings_of
+from inspector.whatif.branch import branch
 from loop_core.trace import key
 
 ROOT = Path(os.environ.get("LOOP_INSPECTOR_CORPUS") or Path(__file__).resolve().parents[2] / "shared" / "corpus")

@@ -13,12 +13,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from inspector.branch import Branch
 from inspector.pause import without_collector
-from inspector.replay import Case, Settings, open_case, replay
+from inspector.replay import Case, open_case, replay
 from inspector.report.facts import View, view
 from inspector.report.lines.outline import Outline
 from inspector.sessions import open_paths
+from inspector.settings import Settings
+from inspector.whatif.branch import Branch
 from loop_core.policy import named
 
 HEAVY = 4_000_000

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from inspector.branch import branch, command, settings_of
 from inspector.pause import without_collector
+from inspector.settings import command, settings_of
 from inspector.tui.opening import Opened, Run, run_of
+from inspector.whatif.branch import branch
 
 
 class Runs:

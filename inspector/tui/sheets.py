@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from inspector.branch import Branch
 from inspector.report.lines.merged import Merged, merged
 from inspector.report.lines.outline import Block, Outline
 from inspector.report.lines.sheet import Listed, Sheet
 from inspector.report.lines.spans import Role, Span
+from inspector.whatif.branch import Branch
 
 
 class Tab(NamedTuple):
@@ -123,7 +123,8 @@ def _calls(asked: Asked) -> Sheet:
 
 
 def _diff(asked: Asked) -> Sheet:
-    from inspector.report.lines import diff, whatif
+    from inspector.report.lines import diff
+    from inspector.whatif import lines as whatif
 
     if asked.against == "run":
         if asked.branch is None:

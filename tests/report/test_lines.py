@@ -11,10 +11,9 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tui"))  # the scenes of the 
 
 from tui_scenes import CUT_ARGUMENTS, HOSTILE, PARTS, continued, entry, hostile, ran_a_cut_call, story, stream, user
 
-from inspector.branch import branch, settings_of
-from inspector.replay import Settings, open_case, replay
+from inspector.replay import open_case, replay
 from inspector.report.facts import View, view
-from inspector.report.lines import calls, diff, events, header, machine, response, spent, status, steps, whatif, wire
+from inspector.report.lines import calls, diff, events, header, machine, response, spent, status, steps, wire
 from inspector.report.lines.glyphs import ADMISSION, ASCII, STATE, STOP, ascii_line, ascii_text
 from inspector.report.lines.merged import merged
 from inspector.report.lines.outline import Outline, is_interesting
@@ -40,6 +39,9 @@ from inspector.report.lines.spans import (
     wrapped,
 )
 from inspector.sessions import open_paths
+from inspector.settings import Settings, settings_of
+from inspector.whatif import lines as whatif
+from inspector.whatif.branch import branch
 from loop_core.gate import Admission
 from loop_core.machine import TRANSITIONS
 from loop_core.turn import State

@@ -7,15 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from inspector.branch import branch, settings_of
-from inspector.replay import Settings, open_case, replay
+from inspector.replay import open_case, replay
 from inspector.report.facts import View, view
-from inspector.report.lines import calls, diff, events, response, status, steps, whatif, wire
+from inspector.report.lines import calls, diff, events, response, status, steps, wire
 from inspector.report.lines.merged import merged
 from inspector.report.lines.outline import Outline
 from inspector.report.lines.sheet import Sheet
 from inspector.report.lines.spans import text_of, width_of
 from inspector.sessions import open_paths
+from inspector.settings import Settings, settings_of
+from inspector.whatif import lines as whatif
+from inspector.whatif.branch import branch
 
 CORPUS = Path(os.environ.get("LOOP_INSPECTOR_CORPUS", Path(__file__).resolve().parents[3] / "shared" / "corpus"))
 APIS = ("openai_chat", "openai_responses", "anthropic_messages", "gemini_generate", "bedrock_converse", "ollama_chat")

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from inspector.branch import branch, settings_of
-from inspector.replay import Settings, open_case, replay
+from inspector.replay import open_case, replay
 from inspector.report.facts import View, view
 from inspector.sessions import open_paths
 from inspector.sessions.samples import samples
+from inspector.settings import Settings, settings_of
+from inspector.whatif.branch import branch
 from loop_core.values import Stop
 from tests.samples.make import written
 from tests.samples.stories import STORIES

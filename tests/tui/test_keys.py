@@ -7,7 +7,7 @@ import pytest
 from textual.pilot import Pilot
 from tui_scenes import PARTS, page, seen
 
-from inspector.branch import command
+from inspector.settings import command
 from inspector.tui.app import LoopInspector
 from inspector.tui.keys import active, shown_keys
 from inspector.tui.screens.help import HelpScreen

@@ -16,9 +16,8 @@ from textual.containers import Horizontal, Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Input
 
-from inspector.branch import INITIAL, settings_of
-from inspector.replay import Settings
 from inspector.report.lines.spans import Role, Span
+from inspector.settings import INITIAL, Settings, settings_of
 from inspector.tui.opening import Run
 from inspector.tui.widgets.note import Note, note
 from inspector.tui.widgets.runs import Runs

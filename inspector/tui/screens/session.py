@@ -259,7 +259,7 @@ class SessionScreen(Panes):
 
     def _land(self) -> None:
         """Puts the cursor on the end of the turn that a new branch has changed, and says how it ends."""
-        from inspector.report.lines import whatif
+        from inspector.whatif import lines as whatif
 
         made = self.run.branch
         turn = whatif.turn_of(made) if made is not None else None

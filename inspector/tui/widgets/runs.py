@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from inspector.report.lines.spans import Line
-from inspector.report.lines.whatif import run_line, turn_of
 from inspector.tui.opening import Run
 from inspector.tui.widgets.panel import Panel
+from inspector.whatif.lines import run_line, turn_of
 
 
 class Runs(Panel):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from difflib import SequenceMatcher
 
-from inspector.branch import Branch
 from inspector.report.facts import TurnFacts, View
 from inspector.report.lines.diff import changed, shared
 from inspector.report.lines.sheet import Listed
 from inspector.report.lines.spans import Line, Role, Span, field, joined, more, paragraphs, said
+from inspector.whatif.branch import Branch
 from loop_core.events import remaining
 from loop_core.trace import Step
 from loop_core.turn import State

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-from inspector.branch import branch, settings_of
-from inspector.replay import Settings
-from inspector.report.comparison import summary, text, values
+from inspector.settings import Settings, settings_of
+from inspector.whatif.branch import branch
+from inspector.whatif.comparison import summary, text, values
 from tests.report.test_inert import HOSTILE, dangerous
 from tests.scenes import ASKS, PARTS, asked, chat, continued, shown, user
 

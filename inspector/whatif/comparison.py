@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from difflib import unified_diff
 from typing import Any
 
-from inspector.branch import Branch
 from inspector.report.document import document
 from inspector.report.facts import TurnFacts, View
 from inspector.report.inert import inert, one_line
+from inspector.whatif.branch import Branch
 from loop_core.events import remaining
 
 SCHEMA = "loop-inspector/replay/1"

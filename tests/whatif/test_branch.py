@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from inspector.branch import branch, command, name_of, parse_assignments, settings_of
-from inspector.replay import Settings
 from inspector.report.document import document
 from inspector.report.facts import View
 from inspector.sessions import open_paths
 from inspector.sessions.samples import samples
+from inspector.settings import Settings, command, name_of, parse_assignments, settings_of
+from inspector.whatif.branch import branch
 from loop_core.errors import CallerError
 from loop_core.limits import CONTINUATION_LIMITS, Limits
 from loop_core.policy import PI_PRESENCE

@@ -1,0 +1,161 @@
+"""What a replay may change, as a value; how an operator writes it, and the command line that says the same.
+
+One table, `CHOICES`, holds the settings beside the limits: how each is read, and how it is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, NamedTuple
+
+from loop_core.errors import CallerError
+from loop_core.limits import CONTINUATION_LIMITS, Limits
+from loop_core.policy import STRICT, Policy, named
+from loop_core.seam import Method, SeamRule
+
+INITIAL = "max_tokens"
+"""The setting beside the limits that is asked for most: the initial output cap."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a replay may change."""
+
+    limits: Limits = field(default_factory=Limits)
+    policy: Policy = STRICT
+    max_tokens: int | None = None
+    """Another initial max_tokens: over a recording only the token cap derived from it changes."""
+    explicit: frozenset[str] = frozenset()
+    """The limits that the operator set; they go before those that a session file brings."""
+    seam: SeamRule | None = None
+    """How seams are decided; None: as the policy says."""
+    method: Method | None = None
+    """How text is continued; None: the first of the policy's methods that the server allows."""
+    simulate: bool = False
+    """Whether what the recording does not hold is simulated from the output known so far."""
+
+    @property
+    def belief(self) -> Policy:
+        """The policy in force, with the seam rule and the method that were asked for."""
+        policy = self.policy
+        if self.seam is not None:
+            policy = replace(policy, seam=self.seam)
+        if self.method is not None:
+            policy = replace(policy, methods=(self.method,))
+        return policy
+
+
+def _cap(text: str) -> int | None:
+    plain = text.strip().replace(",", "").replace("_", "")
+    if plain.lower() in ("", "none", "default", "recorded"):
+        return None
+    if not (plain.isascii() and plain.isdigit() and len(plain) <= 10) or not 1 <= int(plain) <= 1_000_000_000:
+        raise CallerError(f"{INITIAL}: {text!r} is not a whole number from 1 to 1,000,000,000")
+    return int(plain)
+
+
+def _one_of(name: str, words: Mapping[str, Any], text: str) -> Any:
+    plain = text.strip().lower()
+    if plain in ("", "none", "default"):
+        return None
+    if plain not in words:
+        raise CallerError(f"{name}: {text!r} is not one of {', '.join(words)}")
+    return words[plain]
+
+
+SEAMS: Mapping[str, SeamRule] = {rule.value: rule for rule in SeamRule}
+METHODS: Mapping[str, Method] = {each.value: each for each in (Method.PREFILL, Method.ANCHOR, Method.HINT)}
+"""The ways of continuing that a loop can choose; the others follow from what the provider sent."""
+
+
+class Choice(NamedTuple):
+    """A setting beside the limits: how what is typed is read, and how a value is written."""
+
+    read: Callable[[str], Any]
+    """Raises CallerError for what it does not take."""
+    written: Callable[[Any], str] = str
+    words: tuple[str, ...] = ()
+    """What may be typed, where it is a closed list."""
+
+
+CHOICES: Mapping[str, Choice] = {
+    INITIAL: Choice(_cap),
+    "policy": Choice(named, lambda policy: policy.name),
+    "seam": Choice(lambda text: _one_of("seam", SEAMS, text), lambda rule: rule.value, tuple(SEAMS)),
+    "method": Choice(lambda text: _one_of("method", METHODS, text), lambda method: method.value, tuple(METHODS)),
+}
+"""Field of `Settings` -> how it is read and written."""
+
+
+def settings_of(assignments: Mapping[str, str], base: Settings) -> Settings:
+    """`base` with `NAME=VALUE` assignments: any limit, and the names of `CHOICES`.
+
+    Raises:
+        CallerError: an unknown name, or a value out of range.
+    """
+    named_limits = {name: value for name, value in assignments.items() if name not in CHOICES}
+    others = {name: CHOICES[name].read(value) for name, value in assignments.items() if name in CHOICES}
+    limits = base.limits.with_set(named_limits)
+    return replace(base, limits=limits, explicit=base.explicit | named_limits.keys(), **others)
+
+
+def parse_assignments(given: Sequence[str]) -> dict[str, str]:
+    """`NAME=VALUE` as it stands on a command line.
+
+    Raises:
+        CallerError: one of them has no `=`.
+    """
+    found: dict[str, str] = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise CallerError(f"--set {text!r}: expected NAME=VALUE, such as continuation_max_attempts=5")
+        found[name.strip()] = value.strip()
+    return found
+
+
+def name_of(before: Settings, after: Settings) -> str:
+    """What differs between two settings, short; `unchanged` where nothing does."""
+    words = [
+        f"{_short(name)}={value}" for name, value in _limits(after)
+        if getattr(before.limits, name) != value or name in after.explicit - before.explicit
+    ]
+    words += [
+        f"{name}={_written(name, after)}" for name in CHOICES if getattr(before, name) != getattr(after, name)
+    ]
+    if before.simulate != after.simulate:
+        words.append("simulated" if after.simulate else "recorded")
+    return ", ".join(words) or "unchanged"
+
+
+def command(paths: Sequence[str], settings: Settings, api: str | None = None, profile: str | None = None) -> str:
+    """The command line that gives the same replay headless, read as it was read here."""
+    import shlex
+
+    default = Settings()
+    words = ["inspector", "replay", *paths]
+    for option, given in (("--api", api), ("--profile", profile)):
+        words += [option, given] if given is not None else []
+    for name, value in _limits(settings):
+        if name in settings.explicit or value != getattr(default.limits, name):
+            words += ["--set", f"{name}={value}"]
+    for name in CHOICES:
+        if getattr(settings, name) != getattr(default, name):
+            value = _written(name, settings)
+            words += ["--policy", value] if name == "policy" else ["--set", f"{name}={value}"]
+    return shlex.join([*words, "--simulate"] if settings.simulate else words)
+
+
+def _limits(settings: Settings) -> list[tuple[str, Any]]:
+    return [(field.name, getattr(settings.limits, field.name)) for field in fields(Limits)]
+
+
+def _written(name: str, settings: Settings) -> str:
+    value = getattr(settings, name)
+    return "default" if value is None else CHOICES[name].written(value)
+
+
+def _short(name: str) -> str:
+    shorts = dict(zip(CONTINUATION_LIMITS, ("attempts", "tokens", "chars", "repairs"), strict=True))
+    return shorts.get(name, name)

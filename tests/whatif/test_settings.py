@@ -1,0 +1,47 @@
+"""The settings beside the limits: read, written, named, and in force."""
+
+from __future__ import annotations
+
+import pytest
+
+from inspector.settings import CHOICES, Settings, command, name_of, settings_of
+from inspector.whatif.branch import branch
+from loop_core.errors import CallerError
+from loop_core.seam import Decision, Method, SeamRule
+from tests.scenes import PARTS, continued, shown
+
+
+@pytest.mark.parametrize("name", [name for name, choice in CHOICES.items() if choice.words])
+def test_every_word_is_read_and_written_back(name):
+    for word in CHOICES[name].words:
+        made = settings_of({name: word}, Settings())
+        assert getattr(made, name) == word
+        assert f"--set {name}={word}" in command(["x.har"], made)
+        assert name_of(Settings(), made) == f"{name}={word}"
+        assert settings_of({name: "default"}, made) == Settings()
+    with pytest.raises(CallerError, match=f"{name}: 'sideways' is not one of"):
+        settings_of({name: "sideways"}, Settings())
+
+
+def test_a_policy_is_a_setting_like_another():
+    made = settings_of({"policy": "pi-presence"}, Settings())
+    assert made.policy.name == "pi-presence"
+    assert command(["x.har"], made) == "inspector replay x.har --policy pi-presence"
+
+
+def test_another_seam_rule_joins_the_same_segments_otherwise():
+    repeated = "and so the third region was left alone, "
+    found = shown(*continued(f"First part {repeated}", f"{repeated}which ended it."))
+    assert found.turns[0].merged.text == f"First part {repeated}which ended it."
+    made = branch(found, settings_of({"seam": "concat"}, Settings()))
+    assert made.view.turns[0].merged.text == f"First part {repeated}{repeated}which ended it."
+    assert [seam.decision for seam in made.view.turns[0].merged.seams] == [Decision.AS_SENT]
+    assert Settings(seam=SeamRule.CONCAT).belief.seam is SeamRule.CONCAT
+
+
+def test_another_method_asks_otherwise_and_is_a_difference():
+    found = shown(*continued(*PARTS))
+    made = branch(found, Settings(method=Method.HINT))
+    sent = made.view.steps[made.difference].turn.sent
+    assert sent.method is Method.HINT
+    assert made.view.turns[0].terminal == found.turns[0].terminal
