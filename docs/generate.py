@@ -37,6 +37,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "metrics": parts.metrics,
     "gate": parts.gate,
     "held": parts.held,
+    "filter-terms": parts.filter_terms,
 }
 
 _PART = re.compile(r"(<!-- generated: (?P<name>[\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)

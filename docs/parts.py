@@ -16,6 +16,7 @@ from typing import Any
 
 from examples import GATE_CASES, WORDS_TRIED, Tried, records, try_call
 
+from inspector.filters import terms
 from loop_core import classify, moves
 from loop_core import events as engine_events
 from loop_core import gate as engine_gate
@@ -280,3 +281,12 @@ def profile_words() -> str:
         (code(profile.name), code(word), code(row.stop.value), code(row.detail), row.source)
         for profile in speakers.PROFILES.values() for word, row in profile.words.items()
     ))
+
+
+def filter_terms() -> str:
+    """What a filter can ask."""
+    rows = [(code(f"{name}:WORD"), row.about) for name, row in terms.WORDS.items()]
+    rows += [(code(name), row.about) for name, row in terms.FLAGS.items()]
+    rows += [(code(f"{name}>N"), row.about) for name, row in terms.NUMBERS.items()]
+    rows += [(code(f"~{name} REGEX"), row.about) for name, row in terms.PATTERNS.items()]
+    return table(("term", "finds steps where"), rows)

@@ -96,20 +96,29 @@ def view_command(paths: Sequence[str], api: str | None, profile: str | None, pol
 @_paths(required=True)
 @_reading
 @_POLICY
+@click.option("--filter", "wanted", metavar="EXPR", help="Only what it finds: 'stop:max_tokens held tool:write_*'.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document (loop-inspector/explain/1).")
-def explain(paths: Sequence[str], api: str | None, profile: str | None, policy: str, as_json: bool) -> None:
+def explain(
+    paths: Sequence[str], api: str | None, profile: str | None, policy: str, wanted: str | None, as_json: bool
+) -> None:
     """Explains recorded sessions as linear text, the verdict first."""
     from inspector.settings import Settings
 
+    found = None
+    if wanted is not None:
+        from inspector import filters
+
+        found = filters.parse(wanted)  # before anything is read: a wrong expression costs nothing
     loaded, shown = _open(paths, api, profile, Settings(policy=_named_policy(policy)))
+    only = None if found is None else filters.responses(found, shown)
     if as_json:
         from inspector.report.document import document
 
-        _write_json(document(shown))
+        _write_json(document(shown, None if found is None or only is None else (found.text, only)))
     else:
         from inspector.report.text import text
 
-        _write(text(shown))
+        _write(text(shown, only))
     sys.exit(_complain(loaded))
 
 

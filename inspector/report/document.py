@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from inspector.pause import without_collector
@@ -14,8 +15,8 @@ SCHEMA = "loop-inspector/explain/1"
 
 
 @without_collector
-def document(view: View) -> dict[str, Any]:
-    """The whole view as plain values, ready for `json.dumps`."""
+def document(view: View, filtered: tuple[str, Sequence[int]] | None = None) -> dict[str, Any]:
+    """The whole view as plain values, ready for `json.dumps`; with a filter, which responses it finds."""
     return {
         "schema": SCHEMA,
         "inputs": [
@@ -32,6 +33,7 @@ def document(view: View) -> dict[str, Any]:
         "responses": [_response(facts) for facts in view.responses],
         "turns": [_turn(turn) for turn in view.turns],
         "findings": [_finding(noted) for noted in view.findings],
+        **({} if filtered is None else {"filter": {"text": filtered[0], "responses": list(filtered[1])}}),
     }
 
 

@@ -5,7 +5,7 @@ No colour, no box, no cursor movement; every line can be read aloud. Transcript 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence, Set
 
 from inspector.report.facts import ResponseFacts, TurnFacts, View
 from inspector.report.inert import inert, one_line
@@ -16,12 +16,12 @@ from loop_core.values import At, Severity
 _WORDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
 
 
-def text(view: View) -> str:
-    """The whole report."""
-    return "\n".join(_lines(view)) + "\n"
+def text(view: View, only: Sequence[int] | None = None) -> str:
+    """The whole report; with `only`, of the turns and responses with these indices."""
+    return "\n".join(_lines(view, None if only is None else frozenset(only))) + "\n"
 
 
-def _lines(view: View) -> Iterator[str]:
+def _lines(view: View, only: Set[int] | None) -> Iterator[str]:
     yield one_line(view.headline())
     if len(view.turns) > 1:
         yield "turns: " + ", ".join(f"{count} {word.lower()}" for word, count in view.counts())
@@ -31,9 +31,13 @@ def _lines(view: View) -> Iterator[str]:
     for noted in view.findings:
         line = f"{_WORDS[noted.finding.severity]}: {one_line(noted.finding.message)} [{noted.finding.rule}]"
         findings.setdefault(noted.response, []).append(line)
+    if only is not None:
+        yield f"filter: {len(only)} of {len(view.responses)} responses match"
     for number, turn in enumerate(view.turns, start=1):
-        yield ""
-        yield from _turn(view, number, turn, findings)
+        indices = [index for index in turn.responses if only is None or index in only]
+        if indices:
+            yield ""
+            yield from _turn(view, number, turn, indices, findings)
 
 
 def _input(given: Input) -> Iterator[str]:
@@ -54,7 +58,9 @@ def _counted(words: Iterable[str]) -> list[tuple[str, int]]:
     return sorted(counts.items(), key=lambda pair: -pair[1])
 
 
-def _turn(view: View, number: int, turn: TurnFacts, findings: dict[int | None, list[str]]) -> Iterator[str]:
+def _turn(
+    view: View, number: int, turn: TurnFacts, indices: Sequence[int], findings: dict[int | None, list[str]]
+) -> Iterator[str]:
     verdict = turn.verdict
     yield f"turn {number} of {len(view.turns)} ({turn.id}): {verdict.word} · {one_line(verdict.sentence)}"
     if verdict.advice:
@@ -63,7 +69,7 @@ def _turn(view: View, number: int, turn: TurnFacts, findings: dict[int | None, l
     yield f"  ends in {turn.final_state.value}, {turn.terminal}; continuations {turn.ended.spent.continuations}"
     if turn.ended.notice:
         yield f"  notice: {one_line(turn.ended.notice)}"
-    for index in turn.responses:
+    for index in indices:
         yield from _response(view.responses[index], findings.get(index, []))
     for seam in turn.merged.seams:
         cut = f", left out {one_line(seam.cut, 60)!r}" if seam.cut else ""

@@ -1,0 +1,244 @@
+"""Reads a filter: `stop:max_tokens held attempt>1 & (tool:write_* | ~t report) !marked`.
+
+Terms side by side are both wanted; `&` says so aloud, `|` wants either, `!` wants not, brackets group. An error names
+the column, from 1, that it stands at.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from fnmatch import translate
+
+from inspector.filters.terms import FLAGS, NUMBERS, PATTERNS, WORDS, Look
+from inspector.report.facts import ResponseFacts, View
+from loop_core.errors import CallerError
+
+
+class FilterError(CallerError):
+    """The expression cannot be read; `column` counts from 1."""
+
+    def __init__(self, column: int, message: str) -> None:
+        self.column = column
+        super().__init__(f"column {column}: {message}")
+
+
+Test = Callable[[Look], bool]
+OfResponse = Callable[[View, ResponseFacts], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """An expression that was read."""
+
+    text: str
+    matches: Test
+    """Whether a step is wanted. Keeps what it learned of each response of one view."""
+
+
+OPERATORS: Mapping[str, Callable[[float, float], bool]] = {
+    ">=": operator.ge, "<=": operator.le, "!=": operator.ne, ">": operator.gt, "<": operator.lt, "=": operator.eq,
+    ":": operator.eq,
+}
+DEEPEST = 100
+"""Brackets and negations in one expression; each is a call deeper."""
+_TOKEN = re.compile(r"""
+    (?P<space>\s+)
+  | (?P<mark>[()&|!])
+  | ~(?P<pattern>\w+)\s+(?P<regex>"(?:[^"\\]|\\.)*"|[^\s()]+)
+  | (?P<name>[A-Za-z_][\w.]*)(?:(?P<op>>=|<=|!=|[:=<>])(?P<value>"(?:[^"\\]|\\.)*"|[^\s()&|]*))?
+""", re.VERBOSE)
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    at: int
+    mark: str
+    """A bracket or a connective; empty for a term."""
+    test: Test | None = None
+
+
+def parse(text: str) -> Filter:
+    """Reads an expression.
+
+    Raises:
+        FilterError: it cannot be read; the column says where.
+    """
+    if not text.strip():
+        raise FilterError(1, "empty; expected a term such as stop:max_tokens or held")
+    tokens = _tokens(text)
+    deepest = [token for token in tokens if token.mark and token.mark in "(!"]
+    if len(deepest) > DEEPEST:
+        raise FilterError(deepest[DEEPEST].at, f"more than {DEEPEST} brackets and negations")
+    test, rest = _either(tokens, 0, len(text) + 1)
+    if rest < len(tokens):
+        raise FilterError(tokens[rest].at, f"{tokens[rest].mark!r} closes nothing")
+    return Filter(text.strip(), test)
+
+
+# -- the grammar -----------------------------------------------------------------------------------------------------
+
+
+def _either(tokens: list[_Token], at: int, end: int) -> tuple[Test, int]:
+    first, at = _both(tokens, at, end)
+    tests = [first]
+    while at < len(tokens) and tokens[at].mark == "|":
+        following, at = _both(tokens, at + 1, end)
+        tests.append(following)
+    return (first if len(tests) == 1 else lambda look: any(test(look) for test in tests)), at
+
+
+def _both(tokens: list[_Token], at: int, end: int) -> tuple[Test, int]:
+    first, at = _one(tokens, at, end)
+    tests = [first]
+    while at < len(tokens) and tokens[at].mark not in ("|", ")"):
+        following, at = _one(tokens, at + (tokens[at].mark == "&"), end)
+        tests.append(following)
+    return (first if len(tests) == 1 else lambda look: all(test(look) for test in tests)), at
+
+
+def _one(tokens: list[_Token], at: int, end: int) -> tuple[Test, int]:
+    if at >= len(tokens):
+        raise FilterError(end, "the expression ends where a term is expected")
+    token = tokens[at]
+    if token.test is not None:
+        return token.test, at + 1
+    if token.mark == "!":
+        inner, at = _one(tokens, at + 1, end)
+        return lambda look: not inner(look), at
+    if token.mark == "(":
+        inner, at = _either(tokens, at + 1, end)
+        if at >= len(tokens):
+            raise FilterError(token.at, "this bracket is not closed")
+        return inner, at + 1
+    raise FilterError(token.at, f"{token.mark!r} where a term is expected")
+
+
+# -- terms -----------------------------------------------------------------------------------------------------------
+
+
+def _tokens(text: str) -> list[_Token]:
+    found: list[_Token] = []
+    at = 0
+    while at < len(text):
+        seen = _TOKEN.match(text, at)
+        if seen is None:
+            raise FilterError(at + 1, _unreadable(text[at:]))
+        if seen["mark"]:
+            found.append(_Token(at + 1, seen["mark"]))
+        elif not seen["space"]:
+            found.append(_Token(at + 1, "", _term(seen, at + 1)))
+        at = seen.end()
+    return found
+
+
+def _unreadable(rest: str) -> str:
+    if rest.startswith("~"):
+        return f"expected ~ with one of {' '.join(PATTERNS)} and a regular expression, such as ~t report"
+    return f"{rest[0]!r} begins no term; expected a word such as stop:max_tokens, held, attempt>1 or ~t text"
+
+
+def _term(seen: re.Match[str], column: int) -> Test:
+    if seen["pattern"]:
+        return _pattern(seen["pattern"], _value(seen["regex"]), column, seen.start("regex") + 1)
+    name, op = seen["name"], seen["op"]
+    if op is None:
+        return _flag(name, column)
+    value, value_column = _value(seen["value"]), seen.start("value") + 1
+    if name in NUMBERS:
+        return _number(name, op, value, value_column)
+    if name in WORDS and op in (":", "=", "!="):
+        return _word(name, op, value, value_column)
+    if name in WORDS:
+        raise FilterError(seen.start("op") + 1, f"{name} is a word, not a number: expected {name}:VALUE")
+    if name in FLAGS:
+        raise FilterError(seen.start("op") + 1, f"{name} stands alone")
+    raise FilterError(column, _unknown(name))
+
+
+def _value(text: str) -> str:
+    return re.sub(r"\\(.)", r"\1", text[1:-1]) if text.startswith('"') else text
+
+
+def _unknown(name: str) -> str:
+    near = get_close_matches(name, (*FLAGS, *WORDS, *NUMBERS), 1)
+    return f"unknown term {name!r}" + (f"; did you mean {near[0]}?" if near else "; ? lists the terms")
+
+
+def _flag(name: str, column: int) -> Test:
+    row = FLAGS.get(name)
+    if row is None:
+        known = name in WORDS or name in NUMBERS
+        raise FilterError(column, f"{name} wants a value, such as {name}:…" if known else _unknown(name))
+    if row.of_response is not None:
+        return _of_response(row.of_response)
+    assert row.of_step is not None  # noqa: S101 - a row looks at one or the other
+    return row.of_step
+
+
+def _word(name: str, op: str, value: str, column: int) -> Test:
+    if not value:
+        raise FilterError(column, f"{name} wants a value; {name}:* is any")
+    wanted = re.compile(translate(value), re.IGNORECASE)
+    row = WORDS[name]
+    if row.of_response is not None:
+        values_of = row.of_response
+        test = _of_response(lambda view, facts: any(wanted.match(each) for each in values_of(view, facts)))
+    else:
+        assert row.of_step is not None  # noqa: S101 - a row looks at one or the other
+        of_step = row.of_step
+        test = lambda look: any(wanted.match(each) for each in of_step(look))  # noqa: E731 - a closure like the others
+    return (lambda look: not test(look)) if op == "!=" else test
+
+
+def _number(name: str, op: str, value: str, column: int) -> Test:
+    plain = value.replace(",", "").replace("_", "")
+    share = plain.endswith("%")
+    if re.fullmatch(r"\d{1,15}(\.\d{1,6})?%?", plain) is None:
+        raise FilterError(column, f"{value!r} is no number; expected {name}{op}1")
+    row, wanted, compare = NUMBERS[name], float(plain.rstrip("%")), OPERATORS[op]
+    if share and row.share is None:
+        raise FilterError(column, f"{name} has no limit to be a share of")
+    read = row.share if share and row.share is not None else row.value
+
+    def test(look: Look) -> bool:
+        found = read(look)
+        return found is not None and compare(found, wanted)
+
+    return test
+
+
+def _pattern(name: str, regex: str, column: int, regex_column: int) -> Test:
+    row = PATTERNS.get(name)
+    if row is None:
+        raise FilterError(column, f"unknown ~{name}; expected one of {' '.join('~' + each for each in PATTERNS)}")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Python warns of what may change its meaning one day, on standard error
+            wanted = re.compile(regex, re.IGNORECASE | re.DOTALL)
+    except re.error as why:
+        raise FilterError(regex_column + (why.pos or 0), f"the regular expression is wrong: {why.msg}") from None
+    return _of_response(lambda view, facts: wanted.search(row.text(facts)) is not None)
+
+
+def _of_response(test: OfResponse) -> Test:
+    """A test that is made once for each response of a view."""
+    known: dict[int, bool] = {}
+    of: list[View] = []
+
+    def look_up(look: Look) -> bool:
+        at = look.step.response
+        if at is None:
+            return False
+        if not of or of[0] is not look.view:
+            known.clear()
+            of[:] = [look.view]
+        if at not in known:
+            known[at] = test(look.view, look.view.responses[at])
+        return known[at]
+
+    return look_up

@@ -1,0 +1,207 @@
+"""What a filter can ask of a step: words, flags, numbers and regular expressions, a row each.
+
+A row looks either at the step itself or at the response at hand there; what is asked of a response is asked once for
+each, however many steps it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+from inspector.report.facts import ResponseFacts, TurnFacts, View
+from loop_core.events import remaining
+from loop_core.gate import Admission
+from loop_core.trace import Step
+from loop_core.values import Stop
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One step of a session."""
+
+    view: View
+    index: int
+    marks: frozenset[int] = frozenset()
+    """Steps that the operator marked."""
+
+    @property
+    def step(self) -> Step:
+        """The step."""
+        return self.view.steps[self.index]
+
+    @property
+    def response(self) -> ResponseFacts | None:
+        """The response at hand; None before the first of a turn."""
+        at = self.step.response
+        return None if at is None else self.view.responses[at]
+
+    @property
+    def turn(self) -> TurnFacts:
+        """The turn that the step belongs to."""
+        return self.view.turn_of(self.index)
+
+
+class Word(NamedTuple):
+    """`name:value`: the values that a step or response has, any of which may match."""
+
+    about: str
+    of_response: Callable[[View, ResponseFacts], Iterable[str]] | None = None
+    of_step: Callable[[Look], Iterable[str]] | None = None
+
+
+class Flag(NamedTuple):
+    """A word that stands alone."""
+
+    about: str
+    of_response: Callable[[View, ResponseFacts], bool] | None = None
+    of_step: Callable[[Look], bool] | None = None
+
+
+class Number(NamedTuple):
+    """`name>1`: a number, and what `%` of it means where a limit stands against it."""
+
+    about: str
+    value: Callable[[Look], float | None]
+    share: Callable[[Look], float | None] | None = None
+    """Percent of the limit that is spent; None where there is no bound."""
+
+
+class Pattern(NamedTuple):
+    """`~b REGEX`: a text of the response."""
+
+    about: str
+    text: Callable[[ResponseFacts], str]
+
+
+def _present(*values: str | None) -> list[str]:
+    return [value for value in values if value]
+
+
+def _has(admission: Admission) -> Callable[[View, ResponseFacts], bool]:
+    return lambda view, facts: any(verdict.admission is admission for verdict in facts.verdicts)
+
+
+@lru_cache(maxsize=4)
+def _rules(view: View) -> Mapping[int | None, set[str]]:
+    """Response -> the rules of its findings; gathered once for a view."""
+    found: dict[int | None, set[str]] = {}
+    for note in view.findings:
+        found.setdefault(note.response, set()).add(note.finding.rule)
+    return found
+
+
+def _found(rule: str) -> Callable[[View, ResponseFacts], bool]:
+    return lambda view, facts: rule in _rules(view).get(facts.index, ())
+
+
+_CUT = frozenset({Stop.MAX_TOKENS, Stop.CONTEXT_WINDOW_EXCEEDED, Stop.INTERRUPTED})
+
+WORDS: Mapping[str, Word] = {
+    "stop": Word("the effective stop reason: stop:max_tokens",
+                 lambda view, facts: (facts.judged.stop.normalized.value,)),
+    "mapped": Word("what the provider's own word means before any correction",
+                   lambda view, facts: (facts.judged.mapped.normalized.value,)),
+    "raw": Word("the provider's own word: raw:length; !raw:* where it sent none",
+                lambda view, facts: _present(facts.exchange.response.raw_stop_reason)),
+    "detail": Word("the detail of the reason",
+                   lambda view, facts: _present(facts.judged.stop.detail)),
+    "rule": Word("a rule that read the reason: rule:judge.*",
+                 lambda view, facts: (seen.rule for seen in facts.judged.stop.evidence)),
+    "tool": Word("the name of a call: tool:write_file",
+                 lambda view, facts: _present(*(verdict.call.name for verdict in facts.verdicts))),
+    "provider": Word("who answered: the profile's name",
+                     lambda view, facts: (facts.exchange.profile.name,)),
+    "api": Word("the wire format", lambda view, facts: (facts.exchange.api,)),
+    "model": Word("the model", lambda view, facts: _present(
+        facts.exchange.response.model, facts.exchange.request.model if facts.exchange.request else None)),
+    "finding": Word("a finding about the response: finding:agent.*",
+                    lambda view, facts: _rules(view).get(facts.index, ())),
+    "next": Word("what the recorded agent did next", lambda view, facts: (facts.recorded_next,)),
+    "file": Word("the file it was read from", lambda view, facts: (facts.exchange.path,)),
+    "state": Word("the state that was entered: state:ContinuePending", None,
+                  lambda look: (look.step.state.value,)),
+    "signal": Word("what led there", None,
+                   lambda look: _present(look.step.signal.value if look.step.signal else None)),
+    "event": Word("an event of the step: event:continuation_attempt", None,
+                  lambda look: (str(record["event"]) for record in look.step.records)),
+    "end": Word("the terminal reason of the turn: end:retry_limit", None, lambda look: _present(look.turn.terminal)),
+    "verdict": Word("the verdict on the turn, a word of it", None, lambda look: (
+        look.turn.verdict.word, *look.turn.verdict.word.replace(",", "").split())),
+    "fidelity": Word("RECORDED, SIMULATED or LIVE", None, lambda look: (look.step.fidelity.value,)),
+    "conversation": Word("the conversation's id", None, lambda look: (look.turn.conversation,)),
+}
+
+FLAGS: Mapping[str, Flag] = {
+    "held": Flag("a call is held", _has(Admission.HELD)),
+    "ready": Flag("a call is ready", _has(Admission.READY)),
+    "rejected": Flag("a call was rejected", _has(Admission.REJECTED)),
+    "cut": Flag("the response is not whole", lambda view, facts: facts.judged.stop.normalized in _CUT),
+    "corrected": Flag("the effective reason is another than the provider's word means",
+                      lambda view, facts: facts.judged.stop.normalized is not facts.judged.mapped.normalized),
+    "ran": Flag("the recorded agent ran a held call", _found("agent.ran_held_call")),
+    "marked": Flag("you marked the step", None, lambda look: look.index in look.marks),
+    "changed": Flag("the step does not come from the recording", None,
+                    lambda look: look.step.fidelity.value != "RECORDED"),
+}
+
+
+def _spent(name: str) -> Number:
+    place = ("attempts", "tokens", "chars", "repairs").index(name)
+
+    def row(look: Look) -> tuple[str, str, int, int | None]:
+        return remaining(look.step.turn)[place]
+
+    return Number(f"{name} spent by the turn; with % the share of the limit",
+                  lambda look: row(look)[2], lambda look: _share(row(look)[2], row(look)[3]))
+
+
+def _share(spent: int, limit: int | None) -> float | None:
+    if limit is None:
+        return None
+    return 100.0 if not limit else 100.0 * spent / limit
+
+
+def _budget(look: Look) -> float | None:
+    shares = [_share(spent, limit) for _, _, spent, limit in remaining(look.step.turn) if spent]
+    return max((share for share in shares if share is not None), default=0.0)
+
+
+def _output(look: Look) -> float | None:
+    usage = look.response.exchange.response.usage if look.response else None
+    return None if usage is None else usage.output_tokens
+
+
+NUMBERS: Mapping[str, Number] = {
+    "attempt": _spent("attempts"),
+    "tokens": _spent("tokens"),
+    "chars": _spent("chars"),
+    "repairs": _spent("repairs"),
+    "budget": Number("the share of the budget that is spent most: budget>=80%", _budget, _budget),
+    "step": Number("the step's number", lambda look: look.index + 1),
+    "turn": Number("the turn's number", lambda look: look.view.replay.turn_at(look.index) + 1),
+    "segment": Number("which segment of its answer the response is",
+                      lambda look: look.response.segment if look.response else None),
+    "out": Number("output tokens of the response", _output),
+    "size": Number("bytes of the response's body",
+                   lambda look: len(look.response.exchange.body) if look.response else None),
+}
+
+
+def _asked(facts: ResponseFacts) -> str:
+    request = facts.exchange.request
+    return "\n".join(message.text for message in request.messages) if request else ""
+
+
+PATTERNS: Mapping[str, Pattern] = {
+    "b": Pattern("the body", lambda facts: facts.exchange.body.decode("utf-8", "replace")),
+    "t": Pattern("the visible text", lambda facts: facts.exchange.response.text or ""),
+    "r": Pattern("the reasoning", lambda facts: facts.exchange.response.reasoning_content or ""),
+    "a": Pattern("the arguments of calls",
+                 lambda facts: "\n".join(verdict.call.arguments or "" for verdict in facts.verdicts)),
+    "q": Pattern("the messages of the request", _asked),
+    "u": Pattern("the address", lambda facts: facts.exchange.url),
+    "h": Pattern("the headers", lambda facts: "\n".join(f"{k}: {v}" for k, v in facts.exchange.headers)),
+}
