@@ -45,7 +45,7 @@ def test_the_generated_parts_are_fresh(generate: ModuleType, name: str) -> None:
 def test_every_generated_part_stands_in_exactly_one_document(generate: ModuleType) -> None:
     found = [part for path in generate.documents() for part in generate.names_in(path.read_text("utf-8"))]
     assert sorted(found) == sorted(generate.PARTS)
-    assert {path.name for path in generate.documents()} == set(ASKED_FOR)
+    assert {path.name for path in generate.documents()} >= set(ASKED_FOR)
 
 
 def test_a_changed_row_makes_a_document_stale(generate: ModuleType) -> None:
