@@ -3,6 +3,7 @@
     inspector [PATH…]            opens the app; without a path, a picker with the embedded samples
     inspector explain PATH…      the same facts as linear text, or as one JSON document
     inspector replay PATH…       a re-run over the recording with other limits or another policy
+    inspector export PATH…       a page, Markdown, a session file, a curl command, a bug report
     inspector samples            lists the embedded sample sessions
 
 Exit codes: 0 read, whatever was found; 2 bad usage or an input that is unreadable.
@@ -144,6 +145,34 @@ def replay(
         _write_json(comparison.values(made))
     else:
         _write(comparison.text(made))
+    sys.exit(_complain(loaded))
+
+
+@main.command(context_settings=CONTEXT)
+@_paths(required=True)
+@_reading
+@_POLICY
+@click.option("--to", "form", metavar="FORM", required=True,
+              help="html, md, text, json, session, curl, fixture or bug.")
+@click.option("--turn", "turn_number", type=click.IntRange(1), metavar="N", help="Only this turn, by its number.")
+@click.option("--response", "response_index", type=click.IntRange(0), metavar="N", help="The response, by its index.")
+@click.option("--out", "folder", metavar="DIR", default=".", help="Where the files go; - is standard output.")
+@click.option("--force", is_flag=True, help="Write over files that are there.")
+def export(
+    paths: Sequence[str], api: str | None, profile: str | None, policy: str, form: str, turn_number: int | None,
+    response_index: int | None, folder: str, force: bool,
+) -> None:
+    """Writes a session, a response or a bug report, without credentials."""
+    from inspector.export import write
+    from inspector.settings import Settings
+
+    loaded, shown = _open(paths, api, profile, Settings(policy=_named_policy(policy)))
+    made = write.chosen(shown, form, turn_number, response_index)
+    if folder == "-":
+        _write("".join(made.values()))
+    else:
+        for path in write.write(made, folder, force):
+            _write(f"{path}\n")
     sys.exit(_complain(loaded))
 
 

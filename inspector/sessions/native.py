@@ -95,13 +95,22 @@ class SessionWriter:
 
 def write_session(path: str | Path, records: Iterable[BaseModel | Mapping[str, Any]], **about: str) -> None:
     """Writes a whole session; a header goes before the records unless the first of them is one."""
+    with open(path, "wb") as file:
+        file.write(session_bytes(records, **about))
+
+
+def session_bytes(records: Iterable[BaseModel | Mapping[str, Any]], **about: str) -> bytes:
+    """A whole session file; credentials never reach it.
+
+    Raises:
+        ValueError: a record is none of the format.
+    """
     from inspector.sessions.native_models import clean
 
     lines = [clean(record) for record in records]
     if not lines or MARK not in json.loads(lines[0]):
         lines.insert(0, clean({MARK: VERSION, **about}))
-    with open(path, "w", encoding="utf-8") as file:
-        file.write("".join(f"{line}\n" for line in lines))
+    return "".join(f"{line}\n" for line in lines).encode("utf-8")
 
 
 def schema() -> dict[str, Any]:

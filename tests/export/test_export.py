@@ -1,0 +1,223 @@
+"""What leaves the program: harmless in its own syntax, without credentials, and true when it is read again."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+import sys
+from html.parser import HTMLParser
+
+import pytest
+
+from inspector import cli
+from inspector.export import FORMS
+from inspector.export.bug import reread, shrink, symptom
+from inspector.export.markdown import escaped, fenced
+from inspector.export.write import chosen
+from inspector.replay import open_case, replay
+from inspector.report.document import document
+from inspector.report.facts import view
+from inspector.sessions import open_paths
+from loop_core.errors import CallerError
+from tests.report.test_inert import HOSTILE, dangerous
+from tests.scenes import ASKS, PARTS, asked, chat, continued, cut_stream, exchange, lines, ran_cut_call, shown, user
+
+KEY = "sk-ant-api03-" + "A1b2C3d4E5" * 4
+MARKUP = '<script>alert(1)</script> [x](javascript:1) ```` | ![i](http://e.example) &amp; <!-- "q" \'s\' www.e.example'
+
+
+def everything(found, response=0):
+    return {name: chosen(found, name, response=response) for name in FORMS}
+
+
+@pytest.fixture(scope="module")
+def ran():
+    return shown(*ran_cut_call())
+
+
+def test_every_form_makes_files_of_a_name_of_its_own(ran):
+    made = [name for files in everything(ran).values() for name in files]
+    assert len(made) == len(set(made)) == len(FORMS) + 1  # the bug report has a session beside it
+    assert all(form.about for form in FORMS.values())
+
+
+class Reader(HTMLParser):
+    """The tags and the text of a page, as a browser reads them."""
+
+    def __init__(self):
+        super().__init__()
+        self.tags, self.attributes, self.text = [], [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += [name for name, _ in attrs]
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+def test_markup_of_a_transcript_is_text_in_the_page():
+    page = html_of(shown(asked([user("hi")], chat(MARKUP))))
+    assert set(page.tags) <= {
+        "html", "head", "meta", "title", "style", "body", "main", "h1", "h2", "h3", "p", "div", "table", "thead",
+        "tbody", "tr", "th", "td", "ul", "li", "figure", "figcaption", "pre"}
+    assert set(page.attributes) <= {"lang", "charset", "http-equiv", "content", "name", "class"}
+    assert MARKUP in "".join(page.text)
+
+
+def html_of(found):
+    reader = Reader()
+    (page,) = chosen(found, "html").values()
+    assert "default-src 'none'" in page
+    reader.feed(page)
+    return reader
+
+
+def test_markdown_cannot_be_left():
+    assert fenced("a\n````\nb").splitlines()[0] == "`````text"
+    assert fenced("a\n````\nb").splitlines()[-1] == "`````"
+    assert escaped("<b> [x](y) a|b `c` # d") == r"\<b\> \[x\](y) a\|b \`c\` # d"
+    assert escaped("# heading") == r"\# heading"
+    assert escaped("1. item") == r"1\. item"
+    assert escaped("http://e.example www.e.example") == r"http\://e.example www\.e.example"
+    assert escaped("two\nlines") == "two⏎lines"
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_no_form_lets_an_escape_sequence_out(name):
+    found = shown(asked([user("hi")], chat("".join(HOSTILE), "length")), asked([user("x")], chat("end")))
+    for content in chosen(found, name, response=0).values():
+        assert name in ("session", "json", "fixture", "curl", "bug") or not dangerous(content)
+        assert "\x1b" not in content
+        assert "\x9b" not in content
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_no_form_holds_a_credential(name):
+    asks = {"model": "m-1", "messages": [user(f"my key is {KEY}")], "api_key": "plain-secret-value"}
+    found = shown(exchange(
+        asks, cut_stream(f"so {KEY} it is"), headers={"Authorization": f"Bearer {KEY}", "x-api-key": KEY},
+        url=f"https://api.openai.com/v1/chat/completions?key={KEY}",
+        response_headers={"set-cookie": "sid=plain-secret-value"}))
+    for content in chosen(found, name, response=0).values():
+        assert KEY not in content
+        assert "plain-secret-value" not in content
+
+
+def test_a_key_split_over_deltas_is_masked_in_documents():
+    first, second = KEY[:25], KEY[25:]
+    found = shown(asked(ASKS, chat(f"the key {first}", "length")), asked([
+        *ASKS, {"role": "assistant", "content": f"the key {first}"}], chat(f"{second} is it")))
+    assert KEY in found.turns[0].merged.text  # across a seam no body holds it whole
+    for name in ("html", "md", "text", "json"):
+        (content,) = chosen(found, name).values()
+        assert KEY not in content
+
+
+def test_a_session_is_read_again_as_it_was(tmp_path):
+    found = shown(*continued(*PARTS))
+    (content,) = chosen(found, "session").values()
+    path = tmp_path / "again.jsonl"
+    path.write_text(content, "utf-8")
+    again = view(replay(open_case(open_paths([str(path)]))))
+    before, after = document(found), document(again)
+    for each in (*before["responses"], *after["responses"]):
+        for name in ("path", "entry"):
+            del each[name]
+        each["evidence"] = [seen for seen in each["evidence"] if seen["at"] is None or seen["at"]["part"] == "body"
+                            if not seen["rule"].startswith("profile.")]
+    assert after["responses"] == before["responses"]
+    assert after["turns"] == before["turns"]
+
+
+def test_a_fixture_is_a_test_that_passes_and_can_fail(ran, tmp_path):
+    (content,) = chosen(ran, "fixture", response=0).values()
+    path = tmp_path / "recorded.py"
+    path.write_text(content + "\n\ntest_recorded_response()\n", "utf-8")
+    subprocess.run([sys.executable, str(path)], check=True, env=env_of())
+    path.write_text(content.replace("'length'", "'stop'") + "\n\ntest_recorded_response()\n", "utf-8")
+    assert subprocess.run([sys.executable, str(path)], capture_output=True, env=env_of()).returncode == 1
+
+
+def env_of():
+    import os
+    from pathlib import Path
+
+    return {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+
+
+def test_curl_sends_what_was_sent():
+    asks = {"model": "m-1", "messages": [user("it's $HOME `x`")], "max_tokens": 9}
+    found = shown(exchange(asks, chat("ok"), headers={"Authorization": "Bearer abc", "X-Title": "a b"}))
+    (content,) = chosen(found, "curl").values()
+    words = shlex.split(content)
+    assert words[0] == "curl"
+    assert "https://api.openai.com/v1/chat/completions" in words
+    headers = [words[i + 1] for i, word in enumerate(words) if word == "-H"]
+    assert headers == ["Authorization: $API_KEY", "X-Title: a b", "content-type: application/json"]
+    assert json.loads(words[words.index("--data-binary") + 1]) == asks
+    echoed = subprocess.run(["sh", "-c", f"API_KEY=secret; set -- {content.strip()}; printf '%s\\n' \"$@\""],
+                            capture_output=True, text=True, check=True).stdout
+    assert "Authorization: secret" in echoed
+    assert "it's $HOME `x`" in echoed
+
+
+def test_curl_needs_a_request():
+    found = shown(data=json.dumps(chat("ok")).encode())
+    with pytest.raises(CallerError, match="was not recorded"):
+        chosen(found, "curl")
+
+
+def test_a_bug_report_holds_the_fewest_exchanges():
+    # Two turns that have nothing to do with it, around a call that was cut and run.
+    apart = asked([user("another matter")], chat("fine"))
+    found = shown(apart, *ran_cut_call(), asked([user("a third")], chat("good")))
+    files = chosen(found, "bug")
+    (session,) = [content for name, content in files.items() if name.endswith(".jsonl")]
+    (report,) = [content for name, content in files.items() if name.endswith(".md")]
+    assert sum('"type": "request"' in line for line in session.splitlines()) == 2
+    again = view(replay(open_case(open_paths(["-"], stdin=session.encode()))))
+    assert any(note.finding.rule == "agent.ran_held_call" for note in again.findings)
+    assert "inspector explain loop-inspector-agent-ran_held_call.jsonl" in report
+
+
+def test_shrinking_leaves_what_is_needed():
+    assert shrink(list(range(20)), lambda some: {3, 17} <= set(some)) == [3, 17]
+    assert shrink([1], lambda some: True) == [1]
+
+
+def test_a_symptom_without_findings_is_the_verdict():
+    found = shown(asked([user("hi")], chat("all of it")))
+    rule, shows = symptom(found, found.turns[0])
+    assert rule == found.turns[0].verdict.word.lower().replace(" ", "-")
+    assert shows(found)
+    assert shows(reread([found.responses[0].exchange], found.replay.settings))
+
+
+def test_the_command_line(tmp_path, capsys):
+    path = tmp_path / "my session.har.jsonl"
+    path.write_bytes(lines(*ran_cut_call()))
+
+    def run(*words):
+        with pytest.raises(SystemExit) as ended:
+            cli.main(["export", str(path), *words], standalone_mode=False)
+        return ended.value.code, capsys.readouterr().out
+
+    code, out = run("--to", "html", "--out", str(tmp_path / "new"))
+    assert code == 0
+    assert out.strip() == str(tmp_path / "new" / "my-session.html")
+    assert (tmp_path / "new" / "my-session.html").read_text("utf-8").startswith("<!doctype html>")
+    with pytest.raises(CallerError, match="is there already"):
+        run("--to", "html", "--out", str(tmp_path / "new"))
+    assert run("--to", "html", "--out", str(tmp_path / "new"), "--force")[0] == 0
+    assert run("--to", "md", "--turn", "1", "--out", "-")[1].startswith("# Loop Inspector report")
+    for words, says in {
+        ("--to", "pdf"): "unknown form 'pdf'", ("--to", "md", "--turn", "9"): "no turn 9",
+        ("--to", "curl", "--response", "9"): "no response 9", ("--to", "curl"): "choose a response",
+        ("--to", "html", "--out", str(path)): "cannot be written",
+    }.items():
+        with pytest.raises(CallerError, match=says):
+            run(*words)
+
+
