@@ -4,6 +4,7 @@
     inspector explain PATH…      the same facts as linear text, or as one JSON document
     inspector replay PATH…       a re-run over the recording with other limits or another policy
     inspector export PATH…       a page, Markdown, a session file, a curl command, a bug report
+    inspector config, locate     what is configured, and where things are kept
     inspector samples            lists the embedded sample sessions
 
 Exit codes: 0 read, whatever was found; 2 bad usage or an input that is unreadable.
@@ -21,6 +22,7 @@ from inspector import __version__
 from loop_core.errors import LoopError
 
 if TYPE_CHECKING:
+    from inspector.config import Config
     from inspector.report.facts import View
     from inspector.sessions.values import Loaded
     from inspector.settings import Settings
@@ -59,7 +61,7 @@ def _reading(command: Command) -> Command:
     return command
 
 
-_POLICY = click.option("--policy", default="strict", metavar="NAME", help="A loop's beliefs: strict or pi-presence.")
+_POLICY = click.option("--policy", metavar="NAME", help="A loop's beliefs: strict, unless the configuration says else.")
 
 
 @click.group(cls=Inspector, context_settings=CONTEXT, invoke_without_command=True)
@@ -80,17 +82,18 @@ def main() -> None:
 @_reading
 @_POLICY
 @click.option("--ascii", "plain", is_flag=True, help="Draw with ASCII characters only.")
-def view_command(paths: Sequence[str], api: str | None, profile: str | None, policy: str, plain: bool) -> None:
+def view_command(paths: Sequence[str], api: str | None, profile: str | None, policy: str | None, plain: bool) -> None:
     """Opens the app on recorded sessions; without a path, on a picker."""
     import os
 
     os.environ.setdefault("TEXTUAL_FPS", "120")  # read when Textual is imported: smoother keys for no more CPU
-    _named_policy(policy)
+    config, settings = _configured(policy)
     if paths and not _terminal():
         raise click.UsageError("the app needs a terminal; `inspector explain` gives the same as text")
     from inspector.tui.app import run
 
-    sys.exit(run(list(paths), api=api, profile=profile, ascii=plain, policy=policy))
+    sys.exit(run(list(paths), api=api, profile=profile, ascii=plain or config.ascii, settings=settings,
+                 theme=config.theme, keys=config.keys))
 
 
 @main.command(context_settings=CONTEXT)
@@ -100,17 +103,15 @@ def view_command(paths: Sequence[str], api: str | None, profile: str | None, pol
 @click.option("--filter", "wanted", metavar="EXPR", help="Only what it finds: 'stop:max_tokens held tool:write_*'.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document (loop-inspector/explain/1).")
 def explain(
-    paths: Sequence[str], api: str | None, profile: str | None, policy: str, wanted: str | None, as_json: bool
+    paths: Sequence[str], api: str | None, profile: str | None, policy: str | None, wanted: str | None, as_json: bool
 ) -> None:
     """Explains recorded sessions as linear text, the verdict first."""
-    from inspector.settings import Settings
-
     found = None
     if wanted is not None:
         from inspector import filters
 
         found = filters.parse(wanted)  # before anything is read: a wrong expression costs nothing
-    loaded, shown = _open(paths, api, profile, Settings(policy=_named_policy(policy)))
+    loaded, shown = _open(paths, api, profile, _configured(policy)[1])
     only = None if found is None else filters.responses(found, shown)
     if as_json:
         from inspector.report.document import document
@@ -131,15 +132,16 @@ def explain(
               help="A limit (continuation_max_attempts=5), max_tokens, policy, seam or method; may be repeated.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document (loop-inspector/replay/1).")
 def replay(
-    paths: Sequence[str], api: str | None, profile: str | None, policy: str, assignments: Sequence[str], as_json: bool
+    paths: Sequence[str], api: str | None, profile: str | None, policy: str | None, assignments: Sequence[str],
+    as_json: bool,
 ) -> None:
     """Runs recorded turns again under other limits or another policy, beside the original."""
-    from inspector.settings import Settings, parse_assignments, settings_of
+    from inspector.settings import parse_assignments, settings_of
     from inspector.whatif import comparison
     from inspector.whatif.branch import branch
 
-    settings = settings_of(parse_assignments(assignments), Settings(policy=_named_policy(policy)))
-    loaded, original = _open(paths, api, profile, Settings())
+    settings = settings_of(parse_assignments(assignments), _configured(policy)[1])
+    loaded, original = _open(paths, api, profile, _configured(None)[1])
     made = branch(original, settings)
     if as_json:
         _write_json(comparison.values(made))
@@ -159,14 +161,13 @@ def replay(
 @click.option("--out", "folder", metavar="DIR", default=".", help="Where the files go; - is standard output.")
 @click.option("--force", is_flag=True, help="Write over files that are there.")
 def export(
-    paths: Sequence[str], api: str | None, profile: str | None, policy: str, form: str, turn_number: int | None,
+    paths: Sequence[str], api: str | None, profile: str | None, policy: str | None, form: str, turn_number: int | None,
     response_index: int | None, folder: str, force: bool,
 ) -> None:
     """Writes a session, a response or a bug report, without credentials."""
     from inspector.export import write
-    from inspector.settings import Settings
 
-    loaded, shown = _open(paths, api, profile, Settings(policy=_named_policy(policy)))
+    loaded, shown = _open(paths, api, profile, _configured(policy)[1])
     made = write.chosen(shown, form, turn_number, response_index)
     if folder == "-":
         _write("".join(made.values()))
@@ -174,6 +175,38 @@ def export(
         for path in write.write(made, folder, force):
             _write(f"{path}\n")
     sys.exit(_complain(loaded))
+
+
+@main.command(context_settings=CONTEXT)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object: name -> value and origin.")
+def config(as_json: bool) -> None:
+    """Shows every configured value and where it comes from."""
+    from inspector.config import every, load
+
+    rows = every(load())
+    if as_json:
+        _write_json({name: {"value": each.value, "origin": each.origin} for name, each in rows})
+        return
+    for name, each in rows:
+        value = "none" if each.value is None else each.value
+        _write(f"{name} = {value}  ({each.origin})\n")
+
+
+@main.command(context_settings=CONTEXT)
+@click.argument("what", type=click.Choice(("config", "project", "data", "state")), required=False)
+def locate(what: str | None) -> None:
+    """Prints where things are kept: config, project, data or state; without a word, all of them."""
+    import os
+
+    from inspector.config import places
+
+    found = {
+        "config": places.user_file(os.environ), "project": places.project_file() or f"./{places.PROJECT_FILE}",
+        "data": places.data_folder(os.environ), "state": places.state_folder(),
+    }
+    for name, place in found.items():
+        if what in (None, name):
+            _write(f"{place}\n" if what else f"{name}  {place or 'none'}\n")
 
 
 @main.command(context_settings=CONTEXT)
@@ -186,10 +219,15 @@ def samples() -> None:
         _write(f"{sample.path}  {one_line(sample.title)}\n")
 
 
-def _named_policy(name: str) -> Any:
+def _configured(policy: str | None) -> tuple[Config, Settings]:
+    """The configuration, and the settings that a replay starts from: the flag goes over the configuration."""
+    from dataclasses import replace
+
+    from inspector import config
     from loop_core.policy import named
 
-    return named(name)
+    found = config.load()
+    return found, found.settings if policy is None else replace(found.settings, policy=named(policy))
 
 
 def _open(paths: Sequence[str], api: str | None, profile: str | None, settings: Settings) -> tuple[Loaded, View]:

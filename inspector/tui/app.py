@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from textual import on, work
@@ -16,12 +16,13 @@ from textual.types import CSSPathType
 
 from inspector.replay import Case
 from inspector.report.inert import one_line
+from inspector.settings import Settings
 from inspector.tui.messages import ActionWanted, PathWanted
 from inspector.tui.opening import STDIN, Opened, Reading, heavy, load, opened, remember
 from inspector.tui.paint import Paint
 from inspector.tui.screens.session import SessionScreen
 from inspector.tui.themes import DARK, LIGHT, THEMES, own_colours
-from loop_core.errors import LoopError
+from loop_core.errors import CallerError, LoopError
 
 READ, UNREADABLE = 0, 2
 PLAIN = """
@@ -62,7 +63,8 @@ class LoopInspector(App[int]):
 
     def __init__(
         self, paths: Sequence[str] = (), *, case: Case | None = None, opened_already: Opened | None = None,
-        reading: Reading | None = None, plain: bool = False,
+        reading: Reading | None = None, plain: bool = False, theme: str | None = None,
+        keys: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__()
         self.reading = reading or Reading()
@@ -73,13 +75,20 @@ class LoopInspector(App[int]):
         """What the command line opened: put among the recent files once it is seen."""
         self._paths = tuple(paths)
         self._plain = plain
-        self._start = opened_already or (opened(case, paths, self.reading.policy) if case is not None else None)
+        self._start = opened_already or (opened(case, paths, self.reading.settings) if case is not None else None)
         if plain:
             self.add_class("-plain")
             self.stylesheet.add_source(PLAIN)
-        for theme in THEMES:
-            self.register_theme(theme)
-        if "TEXTUAL_THEME" not in os.environ:
+        for own in THEMES:
+            self.register_theme(own)
+        if keys:
+            self.set_keymap(dict(keys))
+        if theme is not None:
+            if theme not in self.available_themes:
+                known = ", ".join(sorted(self.available_themes))
+                raise CallerError(f"unknown theme {theme!r}; expected one of {known}")
+            self.theme = theme
+        elif "TEXTUAL_THEME" not in os.environ:
             # Without its watcher: the styles are computed once, at the start, and not a second time.
             self.set_reactive(App.theme, LIGHT if _light_terminal() else DARK)
             self.stylesheet.set_variables(self.get_css_variables())
@@ -222,16 +231,22 @@ def _light_terminal() -> bool:
 
 def run(
     paths: Sequence[str], *, api: str | None = None, profile: str | None = None, ascii: bool = False,  # noqa: A002
-    policy: str = "strict",
+    settings: Settings | None = None,
+    theme: str | None = None,
+    keys: Mapping[str, str] | None = None,
 ) -> int:
     """Opens the app on these paths, on a picker without any; gives the exit code.
 
     Raises:
-        LoopError: an API, profile or policy that does not exist.
+        LoopError: an API, profile, theme or key binding that does not exist.
     """
     # Building what is shown makes no rubbish: the collector waits for the first frame, then leaves all of it alone.
     gc.disable()
-    reading = Reading(api, profile, policy)
+    reading = Reading(api, profile, settings or Settings())
+    if keys:
+        from inspector.tui.keys import check
+
+        check(keys)
     if os.environ.get("TERM", "") in ("dumb", "unknown") or not sys.stdout.isatty():
         return _plainly(paths, reading)
     start: Opened | None = None
@@ -241,7 +256,7 @@ def run(
             return _complain(start.errors or ("no LLM traffic was found",))
         if STDIN in paths and not _keyboard():
             return _complain(("standard input was read to its end and there is no terminal to take keys from",))
-    app = LoopInspector(paths, opened_already=start, reading=reading, plain=ascii)
+    app = LoopInspector(paths, opened_already=start, reading=reading, plain=ascii, theme=theme, keys=keys)
     app.opened_paths = tuple(paths) if start is not None else ()
     code = app.run()
     return _complain(app.errors) or code or app.return_code or READ

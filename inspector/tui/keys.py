@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from textual.binding import ActiveBinding
+from textual.binding import ActiveBinding, Binding
 from textual.screen import Screen
+
+from loop_core.errors import CallerError
 
 NAMES: Mapping[str, str] = {
     "space": "space", "backspace": "⌫", "enter": "enter", "escape": "esc", "pagedown": "PgDn", "pageup": "PgUp",
@@ -39,3 +41,33 @@ def shown_keys(screen: Screen[object]) -> Iterator[tuple[str, ActiveBinding]]:
     """The bindings that the key bar offers, in their order, help and leaving last."""
     found = [(keys.split(" ")[0], each) for keys, each in active(screen) if each.binding.show]
     yield from sorted(found, key=lambda pair: LAST.index(pair[1].binding.id) + 1 if pair[1].binding.id in LAST else 0)
+
+
+def check(keys: Mapping[str, str]) -> None:
+    """Looks whether a configuration names bindings that exist, and keys for them.
+
+    Raises:
+        CallerError: it does not; the text says which.
+    """
+    from difflib import get_close_matches
+
+    known = every_id()
+    for name, given in keys.items():
+        if name not in known:
+            near = get_close_matches(name, known, 1)
+            raise CallerError(f"keys.{name}: there is no such binding" + (f"; did you mean {near[0]}?" if near else ""))
+        if not all(part.strip() for part in given.split(",")):
+            raise CallerError(f"keys.{name}: {given!r} names no key; expected keys such as space,right")
+
+
+def every_id() -> Mapping[str, Binding]:
+    """Each binding of the app, its screens and its lists, by its id: what a configuration may remap."""
+    from inspector.tui.app import LoopInspector
+    from inspector.tui.screens.limits import LimitsForm
+    from inspector.tui.screens.picker import PickerScreen
+    from inspector.tui.session_keys import SESSION_KEYS
+    from inspector.tui.widgets.rows import RowList
+    from inspector.tui.widgets.text_view import TextView
+
+    lists = (SESSION_KEYS, *(owner.BINDINGS for owner in (LoopInspector, RowList, TextView, PickerScreen, LimitsForm)))
+    return {each.id: each for bindings in lists for each in bindings if isinstance(each, Binding) and each.id}

@@ -10,7 +10,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from inspector.pause import without_collector
@@ -20,7 +20,6 @@ from inspector.report.lines.outline import Outline
 from inspector.sessions import open_paths
 from inspector.settings import Settings
 from inspector.whatif.branch import Branch
-from loop_core.policy import named
 
 HEAVY = 4_000_000
 """Bytes from which reading is done behind a screen that says so."""
@@ -58,7 +57,7 @@ class Reading:
 
     api: str | None = None
     profile: str | None = None
-    policy: str = "strict"
+    settings: Settings = field(default_factory=Settings)
 
 
 @without_collector
@@ -70,13 +69,13 @@ def load(paths: Sequence[str], reading: Reading) -> Opened:
     """
     stdin = sys.stdin.buffer.read() if STDIN in paths else None
     loaded = open_paths(list(paths), api=reading.api, profile=reading.profile, stdin=stdin)
-    return opened(open_case(loaded), paths, reading.policy)
+    return opened(open_case(loaded), paths, reading.settings)
 
 
 @without_collector
-def opened(case: Case, paths: Sequence[str], policy: str = "strict") -> Opened:
+def opened(case: Case, paths: Sequence[str], settings: Settings | None = None) -> Opened:
     """A case as the screens want it."""
-    return Opened(tuple(paths), case, run_of("original", view(replay(case, Settings(policy=named(policy))))))
+    return Opened(tuple(paths), case, run_of("original", view(replay(case, settings))))
 
 
 def run_of(name: str, seen: View, made: Branch | None = None) -> Run:
@@ -101,9 +100,9 @@ def _size(path: str) -> int:
 
 def state_file() -> Path:
     """Where the list of recent files is kept."""
-    from platformdirs import user_state_path
+    from inspector.config.places import state_folder
 
-    return user_state_path("loop-inspector", appauthor=False) / "recent.json"
+    return state_folder() / "recent.json"
 
 
 def recent() -> list[str]:

@@ -1,0 +1,117 @@
+"""What the operator has settled for good: limits, policy, theme, keys. Flags go over the environment, over files.
+
+Each value knows where it came from. Without a file and without a variable nothing is read and pydantic stays unloaded.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+
+from inspector.config import places
+from inspector.settings import CHOICES, Settings
+from loop_core.errors import CallerError
+from loop_core.limits import Limits
+
+PREFIX = "LOOP_INSPECTOR_"
+"""Of every variable: LOOP_INSPECTOR_CONTINUATION_MAX_ATTEMPTS=5, LOOP_INSPECTOR_THEME=loop-light."""
+AGENT = "agent"
+"""The table of a configuration that holds the limits, by the names of seed 000."""
+KEYS = "keys"
+NAMES: Mapping[str, str] = {
+    "policy": "the loop's beliefs",
+    "seam": "how seams are decided",
+    "method": "how text is continued",
+    "theme": "the theme of the app",
+    "ascii": "draw with ASCII characters only",
+}
+"""The values beside the limits and the keys."""
+DEFAULT = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """One value and where it came from: a file, a variable, or `default`."""
+
+    value: object
+    origin: str
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """Everything that was settled, by dotted name."""
+
+    values: Mapping[str, Value] = field(default_factory=dict)
+
+    @property
+    def settings(self) -> Settings:
+        """The settings that every replay starts from."""
+        limits = {name: str(each.value) for name in _limit_names() if (each := self.values.get(f"{AGENT}.{name}"))}
+        chosen = {name: CHOICES[name].read(str(each.value)) for name in CHOICES if (each := self.values.get(name))}
+        return Settings(limits=Limits().with_set(limits), **chosen)
+
+    @property
+    def theme(self) -> str | None:
+        """The theme that was asked for."""
+        found = self.values.get("theme")
+        return None if found is None else str(found.value)
+
+    @property
+    def ascii(self) -> bool:
+        """Whether only ASCII is drawn."""
+        found = self.values.get("ascii")
+        return found is not None and found.value in (True, "1", "true", "yes", "on")
+
+    @property
+    def keys(self) -> Mapping[str, str]:
+        """Binding -> its keys, comma-separated, in place of its own."""
+        return {name.removeprefix(f"{KEYS}."): str(each.value) for name, each in self.values.items()
+                if name.startswith(f"{KEYS}.")}
+
+
+def load(environment: Mapping[str, str] | None = None) -> Config:
+    """Files and variables, read in their order; a later one goes before an earlier.
+
+    Raises:
+        CallerError: a file cannot be read, or holds what it may not; the text names file, value and what was expected.
+    """
+    given = os.environ if environment is None else environment
+    found: dict[str, Value] = {}
+    for path in places.files(given):
+        from inspector.config.model import read
+
+        found |= {name: Value(value, str(path)) for name, value in read(path).items()}
+    for name in (*_limit_names(), *NAMES):
+        variable = PREFIX + name.upper()
+        if given.get(variable):
+            dotted = name if name in NAMES else f"{AGENT}.{name}"
+            found[dotted] = Value(given[variable], f"${variable}")
+    _checked(found)
+    return Config(found)
+
+
+def every(config: Config) -> list[tuple[str, Value]]:
+    """Each value that there is, those that nobody set with their defaults."""
+    plain = Settings()
+    rows: dict[str, object] = {f"{AGENT}.{name}": getattr(plain.limits, name) for name in _limit_names()}
+    rows |= {name: plain.policy.name if name == "policy" else None for name in NAMES}
+    rows["ascii"] = False
+    shown = [(name, config.values.get(name, Value(value, DEFAULT))) for name, value in rows.items()]
+    return shown + [(name, value) for name, value in config.values.items() if name.startswith(f"{KEYS}.")]
+
+
+def _limit_names() -> list[str]:
+    return [each.name for each in fields(Limits)]
+
+
+def _checked(found: Mapping[str, Value]) -> None:
+    """Reads every value once, by the engine's own rules, so that a mistake is told with the place it stands at."""
+    for name, each in found.items():
+        try:
+            if name.startswith(f"{AGENT}."):
+                Limits().with_set({name.removeprefix(f"{AGENT}."): str(each.value)})
+            elif name in CHOICES:
+                CHOICES[name].read(str(each.value))
+        except CallerError as why:
+            raise CallerError(f"{each.origin}: {why}") from None

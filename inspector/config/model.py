@@ -1,0 +1,73 @@
+"""The form of a configuration file, as pydantic models; imported only where there is a file."""
+
+from __future__ import annotations
+
+import tomllib
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+
+from loop_core.errors import CallerError
+from loop_core.limits import RANGES, SCOPES
+
+
+class Strict(BaseModel):
+    """A table that holds what it may hold, and nothing else."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+_LIMITS: dict[str, Any] = {
+    name: (Annotated[int, Field(ge=low, le=high)] | None, None) for name, (low, high) in RANGES.items()
+}
+_LIMITS["attempts_scope"] = (Annotated[str, Field(pattern=f"^({'|'.join(SCOPES)})$")] | None, None)
+Agent = create_model("Agent", __base__=Strict, **_LIMITS)
+"""`[agent]`: the limits by their names."""
+
+
+class File(Strict):
+    """A configuration file."""
+
+    agent: Agent = Field(default_factory=Agent)  # type: ignore[valid-type]
+    policy: str | None = None
+    seam: str | None = None
+    method: str | None = None
+    theme: str | None = None
+    ascii: bool | None = None
+    keys: dict[str, str] = Field(default_factory=dict)
+    """Binding -> keys: `"step.forward" = "space,right"`."""
+
+
+def read(path: Path) -> dict[str, object]:
+    """The values of one file, by dotted name.
+
+    Raises:
+        CallerError: it cannot be read, is no TOML, or holds what it may not.
+    """
+    try:
+        given = tomllib.loads(path.read_text("utf-8"))
+        parsed = File.model_validate(given)
+    except OSError as why:
+        raise CallerError(f"{path}: cannot be read: {why.strerror or why}") from None
+    except UnicodeDecodeError as why:
+        raise CallerError(f"{path}: byte {why.start} is not UTF-8") from None
+    except tomllib.TOMLDecodeError as why:
+        raise CallerError(f"{path}: no TOML: {why}") from None
+    except ValidationError as why:
+        raise CallerError(f"{path}: {_first(why)}") from None
+    values = parsed.model_dump(exclude_none=True)
+    agent, keys = values.pop("agent"), values.pop("keys")
+    return {**values, **{f"agent.{name}": value for name, value in agent.items()},
+            **{f"keys.{name}": value for name, value in keys.items()}}
+
+
+def _first(why: ValidationError) -> str:
+    error = why.errors(include_url=False, include_input=False)[0]
+    place = ".".join(str(part) for part in error["loc"])
+    if error["type"] != "extra_forbidden":
+        return f"{place}: {error['msg'][0].lower()}{error['msg'][1:]}"
+    table = Agent if error["loc"][0] == "agent" and len(error["loc"]) > 1 else File
+    near = get_close_matches(str(error["loc"][-1]), table.model_fields, 1)
+    return f"{place}: there is no such value" + (f"; did you mean {near[0]}?" if near else "")

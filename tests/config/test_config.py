@@ -1,0 +1,159 @@
+"""Flags over the environment over the project over the operator's file; each value knows its origin."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from inspector import cli
+from inspector.config import every, load, places
+from loop_core.errors import CallerError
+from loop_core.limits import Limits
+from loop_core.seam import Method, SeamRule
+from tests.scenes import PARTS, continued, lines
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def at_home(tmp_path, monkeypatch):
+    """A user with a configuration folder, in a project with a repository."""
+    (tmp_path / "project" / ".git").mkdir(parents=True)
+    (tmp_path / "project" / "deep").mkdir()
+    monkeypatch.chdir(tmp_path / "project" / "deep")
+    monkeypatch.setenv(places.CONFIG_VARIABLE, str(tmp_path / "config.toml"))
+    return tmp_path
+
+
+def user(home, text):
+    (home / "config.toml").write_text(text, "utf-8")
+
+
+def project(home, text):
+    (home / "project" / places.PROJECT_FILE).write_text(text, "utf-8")
+
+
+def test_nothing_configured_is_the_defaults(at_home):
+    user(at_home, "")
+    found = load({places.CONFIG_VARIABLE: ""})
+    assert found.values == {}
+    assert found.settings.limits == Limits()
+    assert {each.origin for _, each in every(found)} == {"default"}
+
+
+def test_each_layer_goes_over_the_one_before(at_home):
+    environment = {places.CONFIG_VARIABLE: str(at_home / "config.toml")}
+    user(at_home, '[agent]\ncontinuation_max_attempts = 4\nmax_tool_steps = 7\n')
+    assert load(environment).settings.limits.continuation_max_attempts == 4
+    project(at_home, "[agent]\ncontinuation_max_attempts = 5\n")
+    found = load(environment)
+    assert found.settings.limits == Limits(continuation_max_attempts=5, max_tool_steps=7)
+    assert found.values["agent.continuation_max_attempts"].origin.endswith(places.PROJECT_FILE)
+    environment["LOOP_INSPECTOR_CONTINUATION_MAX_ATTEMPTS"] = "6"
+    found = load(environment)
+    assert found.settings.limits.continuation_max_attempts == 6
+    assert found.values["agent.continuation_max_attempts"].origin == "$LOOP_INSPECTOR_CONTINUATION_MAX_ATTEMPTS"
+
+
+def test_the_limits_of_a_session_file_go_before_those_of_a_configuration(at_home):
+    user(at_home, "[agent]\ncontinuation_max_attempts = 4\n")
+    assert load({places.CONFIG_VARIABLE: str(at_home / "config.toml")}).settings.explicit == frozenset()
+
+
+def test_every_value_has_its_effect(at_home):
+    user(at_home, 'policy = "pi-presence"\nseam = "concat"\nmethod = "hint"\ntheme = "nord"\nascii = true\n'
+                  '[keys]\n"step.forward" = "right"\n')
+    found = load({places.CONFIG_VARIABLE: str(at_home / "config.toml")})
+    assert found.settings.policy.name == "pi-presence"
+    assert found.settings.seam is SeamRule.CONCAT
+    assert found.settings.method is Method.HINT
+    assert (found.theme, found.ascii, dict(found.keys)) == ("nord", True, {"step.forward": "right"})
+
+
+@pytest.mark.parametrize(("text", "says"), [
+    ("[agent]\ncontinuation_max_attempts = 'x'\n", "agent.continuation_max_attempts: input should be a valid integer"),
+    ("[agent]\ncontinuation_max_attempts = 5000\n", "agent.continuation_max_attempts: input should be less than"),
+    ("[agent]\ncontinuation_max_atempts = 5\n", "did you mean continuation_max_attempts?"),
+    ("[agent]\nattempts_scope = 'never'\n", "agent.attempts_scope"),
+    ("polcy = 'strict'\n", "did you mean policy?"),
+    ("policy = 'nobody'\n", "unknown policy 'nobody'"),
+    ("seam = 'sideways'\n", "seam: 'sideways' is not one of"),
+    ("= 3\n", "no TOML: "),
+    ("ascii = 'yes'\n", "ascii: input should be a valid boolean"),
+])
+def test_a_mistake_names_the_file_and_the_value(at_home, text, says):
+    user(at_home, text)
+    path = str(at_home / "config.toml")
+    with pytest.raises(CallerError) as caught:
+        load({places.CONFIG_VARIABLE: path})
+    assert str(caught.value).startswith(f"{path}: ")
+    assert says in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_that_cannot_be_read_is_told(at_home):
+    with pytest.raises(CallerError, match="cannot be read"):
+        load({places.CONFIG_VARIABLE: str(at_home / "nothing.toml")})
+    (at_home / "config.toml").write_bytes(b"theme = '\xff'")
+    with pytest.raises(CallerError, match="byte 9 is not UTF-8"):
+        load({places.CONFIG_VARIABLE: str(at_home / "config.toml")})
+
+
+def test_a_wrong_variable_is_told_by_its_name():
+    with pytest.raises(CallerError, match=r"^\$LOOP_INSPECTOR_MAX_TOOL_STEPS: max_tool_steps: "):
+        load({places.CONFIG_VARIABLE: "", "LOOP_INSPECTOR_MAX_TOOL_STEPS": "many"})
+
+
+def test_the_project_ends_at_its_repository(at_home):
+    (at_home / places.PROJECT_FILE).write_text("policy = 'pi-presence'\n", "utf-8")
+    assert places.project_file() is None
+    project(at_home, "")
+    assert places.project_file() == at_home / "project" / places.PROJECT_FILE
+
+
+def run(capsys, *words):
+    with contextlib.suppress(SystemExit):
+        cli.main(list(words), standalone_mode=False)
+    return capsys.readouterr().out
+
+
+def test_a_configured_limit_is_in_force_headless(at_home, capsys):
+    path = at_home / "s.jsonl"
+    path.write_bytes(lines(*continued(*PARTS)))
+    user(at_home, "")
+    assert "LIMIT REACHED" in run(capsys, "explain", str(path))
+    user(at_home, "[agent]\ncontinuation_max_attempts = 5\n")
+    assert "CUT, COMPLETED" in run(capsys, "explain", str(path))
+    replayed = run(capsys, "replay", str(path), "--set", "continuation_max_attempts=3")
+    assert "Complete completed became AbortPartial retry_limit" in replayed
+
+
+def test_config_and_locate_tell_what_is_where(at_home, capsys):
+    user(at_home, "theme = 'nord'\n")
+    rows = json.loads(run(capsys, "config", "--json"))
+    assert rows["theme"] == {"value": "nord", "origin": str(at_home / "config.toml")}
+    assert rows["agent.continuation_max_attempts"] == {"value": 3, "origin": "default"}
+    assert f"theme = nord  ({at_home / 'config.toml'})" in run(capsys, "config")
+    assert run(capsys, "locate", "config").strip() == str(at_home / "config.toml")
+    assert {line.split()[0] for line in run(capsys, "locate").splitlines()} == {"config", "project", "data", "state"}
+
+
+def test_without_a_configuration_pydantic_stays_unloaded():
+    code = ("import sys\nfrom inspector.config import load\nload({'LOOP_INSPECTOR_CONFIG': '', "
+            "'LOOP_INSPECTOR_POLICY': 'strict'})\nassert 'pydantic' not in sys.modules")
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT / "tests", env={"PYTHONPATH": str(ROOT)})
+
+
+def test_keys_that_do_not_exist_are_told():
+    from inspector.tui.keys import check, every_id
+
+    check(dict.fromkeys(every_id(), "f9"))
+    with pytest.raises(CallerError, match=r"keys\.step\.foward: .* no such binding; did you mean step\.forward\?"):
+        check({"step.foward": "f9"})
+    with pytest.raises(CallerError, match="names no key"):
+        check({"step.forward": "f9,,"})

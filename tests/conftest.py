@@ -1,0 +1,23 @@
+"""Takes the configuration and the data of whoever runs the tests out of every test."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _nobody_at_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """No configuration, and a data folder of its own, for this process and those that it starts."""
+    data = tmp_path_factory.mktemp("data")
+    before = {name: value for name, value in os.environ.items() if name.startswith("LOOP_INSPECTOR_")}
+    for name in before:
+        if name != "LOOP_INSPECTOR_MODEL_URL":  # where the tests against a real model find it
+            del os.environ[name]
+    os.environ["LOOP_INSPECTOR_CONFIG"] = ""
+    os.environ["LOOP_INSPECTOR_DATA"] = str(data)
+    yield data
+    for name in ("LOOP_INSPECTOR_CONFIG", "LOOP_INSPECTOR_DATA"):
+        del os.environ[name]
+    os.environ.update(before)
