@@ -20,7 +20,7 @@ from inspector.settings import Settings
 from inspector.tui.messages import ActionWanted, PathWanted
 from inspector.tui.opening import STDIN, Opened, Reading, heavy, load, opened, remember
 from inspector.tui.paint import Paint
-from inspector.tui.screens.session import SessionScreen
+from inspector.tui.session.screen import SessionScreen
 from inspector.tui.themes import DARK, LIGHT, THEMES, own_colours
 from loop_core.errors import CallerError, LoopError
 

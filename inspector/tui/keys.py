@@ -16,6 +16,9 @@ NAMES: Mapping[str, str] = {
     "left_curly_bracket": "{", "right_curly_bracket": "}", "f1": "F1",
 }
 
+BAR = ("step.forward", "step.back", "event.next", "limits", "search", "run.next", "mode", "copy", "turn.next", "jump",
+       "search.next", "copy.command", "wrap", "zoom")
+"""The order in which the key bar offers bindings; others follow in the order of their screen."""
 LAST = ("help", "back")
 """Bindings that the key bar keeps whatever the width, at its end."""
 
@@ -40,7 +43,13 @@ def active(screen: Screen[object]) -> list[tuple[str, ActiveBinding]]:
 def shown_keys(screen: Screen[object]) -> Iterator[tuple[str, ActiveBinding]]:
     """The bindings that the key bar offers, in their order, help and leaving last."""
     found = [(keys.split(" ")[0], each) for keys, each in active(screen) if each.binding.show]
-    yield from sorted(found, key=lambda pair: LAST.index(pair[1].binding.id) + 1 if pair[1].binding.id in LAST else 0)
+    yield from sorted(found, key=lambda pair: _place(pair[1].binding.id or ""))
+
+
+def _place(name: str) -> int:
+    if name in LAST:
+        return len(BAR) + 1 + LAST.index(name)
+    return BAR.index(name) if name in BAR else len(BAR)
 
 
 def check(keys: Mapping[str, str]) -> None:
@@ -65,9 +74,11 @@ def every_id() -> Mapping[str, Binding]:
     from inspector.tui.app import LoopInspector
     from inspector.tui.screens.limits import LimitsForm
     from inspector.tui.screens.picker import PickerScreen
-    from inspector.tui.session_keys import SESSION_KEYS
+    from inspector.tui.session.running import Running
+    from inspector.tui.session.stepping import Stepping
+    from inspector.tui.session.viewing import Viewing
     from inspector.tui.widgets.rows import RowList
     from inspector.tui.widgets.text_view import TextView
 
-    lists = (SESSION_KEYS, *(owner.BINDINGS for owner in (LoopInspector, RowList, TextView, PickerScreen, LimitsForm)))
-    return {each.id: each for bindings in lists for each in bindings if isinstance(each, Binding) and each.id}
+    owners = (LoopInspector, Stepping, Running, Viewing, RowList, TextView, PickerScreen, LimitsForm)
+    return {each.id: each for owner in owners for each in owner.BINDINGS if isinstance(each, Binding) and each.id}

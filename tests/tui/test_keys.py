@@ -11,7 +11,7 @@ from inspector.settings import command
 from inspector.tui.app import LoopInspector
 from inspector.tui.keys import active, shown_keys
 from inspector.tui.screens.help import HelpScreen
-from inspector.tui.screens.session import SessionScreen
+from inspector.tui.session.screen import SessionScreen
 from inspector.tui.widgets.rows import RowList
 from inspector.tui.widgets.steps import StepList
 from inspector.tui.widgets.text_view import TextView

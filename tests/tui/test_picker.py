@@ -9,7 +9,7 @@ from inspector.sessions.samples import samples
 from inspector.tui import opening
 from inspector.tui.app import LoopInspector
 from inspector.tui.screens.picker import PickerScreen
-from inspector.tui.screens.session import SessionScreen
+from inspector.tui.session.screen import SessionScreen
 from inspector.tui.widgets.choices import Choices
 
 SIZE = (80, 24)

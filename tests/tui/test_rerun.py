@@ -11,7 +11,7 @@ from tui_scenes import PARTS, continued, page, told
 from inspector.sessions.samples import samples
 from inspector.tui.app import LoopInspector
 from inspector.tui.screens.limits import LimitsForm
-from inspector.tui.screens.session import SessionScreen
+from inspector.tui.session.screen import SessionScreen
 
 AppOn = Callable[..., LoopInspector]
 

@@ -7,7 +7,7 @@ import pytest
 from tui_scenes import page, seen
 
 from inspector.tui.app import LoopInspector
-from inspector.tui.screens.session import SessionScreen
+from inspector.tui.session.screen import SessionScreen
 
 AppOn = Callable[..., LoopInspector]
 SIZES = [(60, 15), (80, 24), (99, 30), (109, 30), (110, 30), (119, 40), (120, 40), (139, 40), (140, 45), (160, 45)]

@@ -18,7 +18,7 @@ from inspector.sessions import open_paths
 from inspector.tui import app as entry
 from inspector.tui import opening
 from inspector.tui.app import LoopInspector
-from inspector.tui.screens.session import SessionScreen
+from inspector.tui.session.screen import SessionScreen
 from inspector.tui.themes import DARK, LIGHT
 
 AppOn = Callable[..., LoopInspector]
@@ -41,7 +41,7 @@ def test_the_first_frame_imports_nothing_slow(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", FIRST_FRAME, str(story(tmp_path))], capture_output=True, text=True,
                           cwd=ROOT, timeout=60, check=True)
     loaded = set(done.stdout.split())
-    assert "inspector.tui.screens.session" in loaded
+    assert "inspector.tui.session.screen" in loaded
     slow = {"pydantic", "httpx", "aiohttp", "yaml", "tree_sitter", "jsonschema_rs"}
     widgets = {f"textual.widgets._{name}" for name in ("data_table", "text_area", "markdown", "footer", "rich_log")}
     later = {f"inspector.tui.screens.{name}" for name in ("limits", "help", "prompt", "picker", "loading")}

@@ -1,0 +1,68 @@
+"""What all parts of the session screen share: which step, tab and run are looked at, and how to go elsewhere.
+
+The parts (`stepping`, `viewing`, `running`) each own their keys and actions; `screen` puts them together and lays them
+out.
+"""
+
+from __future__ import annotations
+
+from textual.reactive import reactive
+
+from inspector.report.lines.outline import Outline
+from inspector.tui.opening import Opened, Run
+from inspector.tui.runs import Runs
+from inspector.tui.session.panes import Panes
+from inspector.tui.sheets import WIRE_MODES, Asked, Sheets
+
+
+class Base(Panes):
+    """One session under any number of runs."""
+
+    outline: reactive[Outline | None] = reactive(None, init=False, repaint=False)
+    tab: reactive[str] = reactive("merged", init=False, repaint=False)
+    """The tab whose sheet is shown."""
+    open_tab: reactive[str] = reactive("merged", init=False, repaint=False)
+    """The tab that is marked: `steps` where the list is a tab of its own and open."""
+    listing: reactive[bool] = reactive(False, init=False, repaint=False)
+    """Whether the step list is open as a tab, where there is no room beside the text."""
+    narrow: reactive[bool] = reactive(False, init=False, repaint=False)
+
+    def __init__(self, opened: Opened) -> None:
+        super().__init__()
+        self.opened = opened
+        self.runs = Runs(opened)
+        self.wire_mode = WIRE_MODES[0]
+        self.against = "step"
+        self._sheets = Sheets()
+        self.set_reactive(Base.outline, opened.original.outline)
+
+    @property
+    def run(self) -> Run:
+        """The run that is shown."""
+        return self.runs.current
+
+    def _mark_tab(self) -> None:
+        self.open_tab = "steps" if self.narrow and self.listing else self.tab
+        self.set_class(self.narrow and self.listing, "-listing")
+
+
+    def _show(self) -> None:
+        if self.outline is not None:
+            self.sheet = self._sheets.at(
+                Asked(self.tab, self.outline, self.step, self.wire_mode, self.against, self.run.branch))
+
+    def watch_step(self) -> None:
+        """Another step: another sheet, perhaps."""
+        self._show()
+
+    def watch_tab(self) -> None:
+        """Another tab."""
+        self._mark_tab()
+        self._show()
+
+    def _go(self, step: int | None, otherwise: str) -> None:
+        """Goes to a step, or says why there is none."""
+        if step is None:
+            self.note = otherwise
+        elif self.run.view.steps:
+            self.step = min(max(step, 0), len(self.run.view.steps) - 1)
