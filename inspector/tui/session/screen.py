@@ -28,7 +28,7 @@ from inspector.tui.widgets.verdict import Verdict
 NARROW, WIDE, ROOMY = 110, 120, 140
 
 
-class SessionScreen(Stepping, Running, Viewing):
+class SessionScreen(Viewing, Running, Stepping):
     """One session under any number of runs."""
 
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (NARROW, "-medium"), (WIDE, "-wide"), (ROOMY, "-roomy")]  # noqa: RUF012
