@@ -53,10 +53,10 @@ async def test_the_branch_stands_beside_the_original(app_on: AppOn) -> None:
         assert "AbortPartial, retry_limit → Complete, completed" in shown
         assert "4 → 6" in shown
         assert "+ All three have been closed" in shown
-        await pilot.press("b")
+        await pilot.press("o")
         assert screen.run.view is before
         assert "run 1 of 2: original" in page(pilot.app)
-        await pilot.press("b", "B", "B")
+        await pilot.press("o", "O", "O")
         assert screen.run is made
 
 
@@ -136,7 +136,7 @@ async def test_the_same_limits_go_to_the_run_that_has_them(app_on: AppOn) -> Non
         await pilot.press("r")
         assert len(session(pilot).runs.every) == 1
         assert "a recording gives the same again" in page(pilot.app)
-        await pilot.press("e", "5", "enter", "b", "e", "5", "enter")
+        await pilot.press("e", "5", "enter", "o", "e", "5", "enter")
         assert len(session(pilot).runs.every) == 2
         assert session(pilot).runs.index == 1
 

@@ -6,7 +6,8 @@ press among a hundred thousand steps costs what it costs among a hundred.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from inspector.report.facts import View
@@ -54,6 +55,10 @@ class Outline:
         step = row - block.row - 1
         return block, None if step < 0 else block.first + step
 
+    def moved(self, step: int, by: int) -> int:
+        """The step `by` rows on, no further than the first and the last."""
+        return min(max(step + by, 0), max(0, len(self.view.steps) - 1))
+
     def interesting(self, step: int, direction: int) -> int | None:
         """The next step worth stopping at, forward (1) or back (-1); None where there is none."""
         steps = self.view.steps
@@ -71,6 +76,42 @@ class Outline:
         if direction > 0:
             return firsts[0] if firsts else None
         return firsts[-1] if firsts else (block.first if step > block.first else None)
+
+
+class Narrowed(Outline):
+    """The rows of some steps only, each turn with its heading; everything else is asked of the whole."""
+
+    def __init__(self, whole: Outline, kept: Sequence[int]) -> None:
+        self.view, self.blocks, self._firsts = whole.view, whole.blocks, whole._firsts
+        self.kept = tuple(kept)
+        shown = [
+            (block, first) for block in self.blocks
+            if (first := bisect_left(self.kept, block.first)) < bisect_left(self.kept, block.end)
+        ]
+        self._shown = [block for block, _ in shown]
+        self._from = [first for _, first in shown]
+        self._rows = [first + number for number, first in enumerate(self._from)]
+        self.rows = len(self.kept) + len(shown)
+
+    def row_of(self, step: int) -> int:
+        """The row of a step, or of the nearest one after it that is kept, else of the last."""
+        place = min(bisect_left(self.kept, step), len(self.kept) - 1)
+        return max(0, place + bisect_right(self._from, place))
+
+    def at(self, row: int) -> tuple[Block, int | None]:
+        """What a row shows."""
+        number = max(0, bisect_right(self._rows, row) - 1)
+        place = row - self._rows[number] - 1
+        return self._shown[number], None if place < 0 else self.kept[self._from[number] + place]
+
+    def moved(self, step: int, by: int) -> int:
+        """The step `by` kept ones on, no further than the first and the last of them."""
+        if not self.kept:
+            return step
+        place = bisect_left(self.kept, step)
+        if by > 0 and (place == len(self.kept) or self.kept[place] != step):
+            place -= 1  # from between two, the next one is one step on
+        return self.kept[min(max(place + by, 0), len(self.kept) - 1)]
 
 
 def _blocks(view: View) -> list[Block]:

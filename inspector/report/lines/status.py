@@ -5,14 +5,14 @@ from __future__ import annotations
 from inspector.report.lines import spent
 from inspector.report.lines.merged import reason
 from inspector.report.lines.outline import Outline
-from inspector.report.lines.spans import Line, Role, Span, joined, width_of
+from inspector.report.lines.spans import Line, Role, Span, joined, said, width_of
 from loop_core.trace import Fidelity, Step
 from loop_core.turn import State
 
 FIDELITY = {Fidelity.RECORDED: Role.OK, Fidelity.SIMULATED: Role.WARN, Fidelity.LIVE: Role.WARN}
 
 
-def status(outline: Outline, index: int, width: int) -> Line:
+def status(outline: Outline, index: int, width: int, filtered: str = "") -> Line:
     """The line for step `index`; what does not fit is left out (the tabs show the fidelity too)."""
     view = outline.view
     if not view.steps:
@@ -25,6 +25,8 @@ def status(outline: Outline, index: int, width: int) -> Line:
         (Span(step.state.value, Role.HERE),),
     ]
     trust: Line = (fidelity(step),)
+    if filtered:
+        place.append((said(filtered, Role.MARK),))
     gauge = spent.short(step.turn)
     word = _word(step)
     for parts in ([*place, trust, *([word] if word else []), gauge], [*place, trust, gauge], [*place, gauge]):

@@ -7,6 +7,7 @@ entered, and in a short detail what decided it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from inspector.report.facts import View
 from inspector.report.lines import glyphs
@@ -21,10 +22,21 @@ SEVERITY: Mapping[Severity, Role] = {Severity.ERROR: Role.ERROR, Severity.WARNIN
 STATE_COLUMNS = max(len(state.value) for state in State)
 
 
-def row(outline: Outline, index: int, here: int) -> Line:
+@dataclass(frozen=True, slots=True)
+class Remarks:
+    """What the operator put on steps: marks, notes, and where breakpoints stop."""
+
+    marks: frozenset[int] = frozenset()
+    notes: Mapping[int, str] = field(default_factory=dict)
+
+
+NO_REMARKS = Remarks()
+
+
+def row(outline: Outline, index: int, here: int, remarks: Remarks = NO_REMARKS) -> Line:
     """One row of the list, the cursor standing on step `here`."""
     block, step = outline.at(index)
-    return heading(outline, block) if step is None else step_line(outline.view, step, here)
+    return heading(outline, block) if step is None else step_line(outline.view, step, here, remarks)
 
 
 def heading(outline: Outline, block: Block) -> Line:
@@ -41,7 +53,7 @@ def heading(outline: Outline, block: Block) -> Line:
     return tuple(spans)
 
 
-def step_line(view: View, index: int, here: int) -> Line:
+def step_line(view: View, index: int, here: int, remarks: Remarks = NO_REMARKS) -> Line:
     """The line of one step."""
     step = view.steps[index]
     digits = len(str(len(view.steps)))
@@ -49,9 +61,11 @@ def step_line(view: View, index: int, here: int) -> Line:
     glyph, tone = glyph_of(step)
     name = f"{step.state.value:<{STATE_COLUMNS}}"
     words = Role.STRONG if index == here else Role.AHEAD if index > here else Role.PLAIN
+    noted = (said(f"{glyphs.NOTE} {remarks.notes[index]}  ", Role.KEY),) if index in remarks.notes else ()
     return (
-        Span(f" {gutter} ", role), Span(f"{index + 1:>{digits}} ", Role.DIM), Span(f"{glyph} ", tone),
-        Span(f"{name} ", words), *detail(step),
+        Span(f" {gutter}", role), Span(glyphs.MARKED if index in remarks.marks else " ", Role.MARK),
+        Span(f"{index + 1:>{digits}} ", Role.DIM), Span(f"{glyph} ", tone), Span(f"{name} ", words), *noted,
+        *detail(step),
     )
 
 

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from textual.reactive import reactive
 
+from inspector.report.lines import glyphs
 from inspector.report.lines.outline import Outline
+from inspector.report.lines.steps import NO_REMARKS, Remarks
 from inspector.tui.opening import Opened, Run
 from inspector.tui.runs import Runs
 from inspector.tui.session.panes import Panes
+from inspector.tui.session.stops import Breakpoint
 from inspector.tui.sheets import WIRE_MODES, Asked, Sheets
 
 
@@ -19,6 +22,10 @@ class Base(Panes):
     """One session under any number of runs."""
 
     outline: reactive[Outline | None] = reactive(None, init=False, repaint=False)
+    listed: reactive[Outline | None] = reactive(None, init=False, repaint=False)
+    """The outline of the step list: the whole, or what a filter keeps of it."""
+    filtered: reactive[str] = reactive("", init=False, repaint=False)
+    remarks: reactive[Remarks] = reactive(NO_REMARKS, init=False, repaint=False)
     tab: reactive[str] = reactive("merged", init=False, repaint=False)
     """The tab whose sheet is shown."""
     open_tab: reactive[str] = reactive("merged", init=False, repaint=False)
@@ -34,7 +41,13 @@ class Base(Panes):
         self.wire_mode = WIRE_MODES[0]
         self.against = "step"
         self._sheets = Sheets()
+        self._expression = ""
+        self.breakpoints: tuple[Breakpoint, ...] = ()
         self.set_reactive(Base.outline, opened.original.outline)
+        self.set_reactive(Base.listed, opened.original.outline)
+
+    def remarked(self) -> None:
+        """Marks, notes or breakpoints have changed."""
 
     @property
     def run(self) -> Run:
@@ -52,8 +65,10 @@ class Base(Panes):
                 Asked(self.tab, self.outline, self.step, self.wire_mode, self.against, self.run.branch))
 
     def watch_step(self) -> None:
-        """Another step: another sheet, perhaps."""
+        """Another step: another sheet, perhaps, and what was noted there."""
         self._show()
+        if self.step in self.remarks.notes:
+            self.note = f"{glyphs.NOTE} {self.remarks.notes[self.step]}"
 
     def watch_tab(self) -> None:
         """Another tab."""

@@ -12,8 +12,8 @@ from inspector.tui.widgets.verdict import Verdict
 
 RUNNING_KEYS: list[BindingType] = [
     Binding("e", "limits", "limits", tooltip="Edit the limits and run again", id="limits"),
-    Binding("b", "run(1)", "runs", tooltip="The next run: the original and its branches", id="run.next"),
-    Binding("B", "run(-1)", "Run before", show=False, tooltip="The run before", id="run.previous"),
+    Binding("o", "run(1)", "runs", tooltip="The next run: the original and its branches", id="run.next"),
+    Binding("O", "run(-1)", "Run before", show=False, tooltip="The run before", id="run.previous"),
     Binding("r", "rerun", "Run again", show=False, tooltip="Run again now with the limits of this run", id="rerun"),
     Binding("Y", "copy_command", "command", id="copy.command",
             tooltip="Copy the command line that makes this run headless"),
@@ -62,7 +62,7 @@ class Running(Base):
             return
         self.step = turn.run.decided
         number, end = self.run.view.number(turn), whatif.ending(turn)
-        self.note = f"run {self.run.name}: turn {number} ends in {end} · b goes between runs"
+        self.note = f"run {self.run.name}: turn {number} ends in {end} · o goes between runs"
 
     def action_copy_command(self) -> None:
         """Copies the command line of this run."""

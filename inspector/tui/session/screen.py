@@ -13,6 +13,7 @@ from textual.containers import Container, Horizontal
 
 from inspector.tui.messages import RowOpened, StepMoved, StepWanted, TabWanted
 from inspector.tui.opening import Opened
+from inspector.tui.session.remarking import Remarking
 from inspector.tui.session.running import Running
 from inspector.tui.session.stepping import Stepping
 from inspector.tui.session.viewing import Viewing
@@ -28,7 +29,7 @@ from inspector.tui.widgets.verdict import Verdict
 NARROW, WIDE, ROOMY = 110, 120, 140
 
 
-class SessionScreen(Viewing, Running, Stepping):
+class SessionScreen(Viewing, Running, Remarking, Stepping):
     """One session under any number of runs."""
 
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (NARROW, "-medium"), (WIDE, "-wide"), (ROOMY, "-roomy")]  # noqa: RUF012
@@ -48,14 +49,15 @@ class SessionScreen(Viewing, Running, Stepping):
         verdict.set_reactive(Verdict.paths, self.opened.paths)
         yield verdict
         with Horizontal(id="body"):
-            yield StepList(id="steps").data_bind(SessionScreen.outline, SessionScreen.step)
+            yield StepList(id="steps").data_bind(
+                SessionScreen.step, SessionScreen.remarks, outline=SessionScreen.listed)
             with Container(id="middle"):
                 yield Tabs(id="tabs").data_bind(
                     SessionScreen.outline, SessionScreen.step, tab=SessionScreen.open_tab, steps=SessionScreen.narrow)
                 yield TextView(id="text").data_bind(SessionScreen.sheet)
                 yield MachinePanel(id="machine").data_bind(SessionScreen.outline, SessionScreen.step)
                 yield SpentPanel(id="spent").data_bind(SessionScreen.outline, SessionScreen.step)
-        yield Status(id="status").data_bind(SessionScreen.outline, SessionScreen.step)
+        yield Status(id="status").data_bind(SessionScreen.outline, SessionScreen.step, SessionScreen.filtered)
         yield KeyBar(id="keys").data_bind(SessionScreen.note)
 
     def on_mount(self) -> None:
@@ -80,8 +82,7 @@ class SessionScreen(Viewing, Running, Stepping):
 
     @on(StepMoved)
     def _step_moved(self, message: StepMoved) -> None:
-        last = len(self.run.view.steps) - 1
-        self._go(min(max(self.step + message.by, 0), last), "")
+        self._go(self._moved(message.by), "")
 
     @on(TabWanted)
     def _tab_wanted(self, message: TabWanted) -> None:

@@ -17,6 +17,8 @@ class Status(Panel):
 
     outline: reactive[Outline | None] = reactive(None, init=False, repaint=False)
     step: reactive[int] = reactive(0, init=False, repaint=False)
+    filtered: reactive[str] = reactive("", init=False, repaint=False)
+    """The filter in force and how many steps it keeps; empty without one."""
 
     def watch_outline(self) -> None:
         """Another run."""
@@ -26,6 +28,10 @@ class Status(Panel):
         """Another step."""
         self.changed()
 
+    def watch_filtered(self) -> None:
+        """Another filter."""
+        self.changed()
+
     def make(self, width: int) -> Sequence[Line]:
         """One row."""
-        return [status(self.outline, self.step, width)] if self.outline is not None else ()
+        return [status(self.outline, self.step, width, self.filtered)] if self.outline is not None else ()

@@ -7,6 +7,7 @@ from textual.reactive import reactive
 from inspector.report.lines import steps
 from inspector.report.lines.outline import Outline
 from inspector.report.lines.spans import Line, text_of
+from inspector.report.lines.steps import NO_REMARKS, Remarks
 from inspector.tui.messages import StepMoved, StepWanted
 from inspector.tui.widgets.rows import RowList
 
@@ -16,6 +17,7 @@ class StepList(RowList):
 
     outline: reactive[Outline | None] = reactive(None, init=False, repaint=False)
     step: reactive[int] = reactive(0, init=False, repaint=False)
+    remarks: reactive[Remarks] = reactive(NO_REMARKS, init=False)
 
     @property
     def count(self) -> int:
@@ -24,7 +26,7 @@ class StepList(RowList):
 
     def row(self, index: int) -> Line:
         """A step or the heading of a turn."""
-        return steps.row(self.outline, index, self.step) if self.outline is not None else ()
+        return steps.row(self.outline, index, self.step, self.remarks) if self.outline is not None else ()
 
     def selectable(self, index: int) -> bool:
         """Headings are passed over."""
@@ -64,7 +66,7 @@ class StepList(RowList):
         start = self.step + (direction if again else 0)
         for far in range(count):
             step = (start + far * direction) % count
-            if needle.lower() in text_of(steps.step_line(self.outline.view, step, self.step)).lower():
+            if needle.lower() in text_of(steps.step_line(self.outline.view, step, self.step, self.remarks)).lower():
                 return step
         return None
 

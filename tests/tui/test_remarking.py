@@ -1,0 +1,195 @@
+"""Filter, breakpoints, marks and notes in the app: each key does what its binding says."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+from tui_scenes import page, seen
+
+from inspector.tui.app import LoopInspector
+from inspector.tui.screens.breakpoints import BreakpointList
+from inspector.tui.session.screen import SessionScreen
+from inspector.tui.session.stops import Breakpoint
+from inspector.tui.widgets.steps import StepList
+
+AppOn = Callable[..., LoopInspector]
+ONE_PANE, THREE = (80, 24), (160, 45)
+
+
+def session(pilot: Pilot[Any]) -> SessionScreen:
+    screen = pilot.app.screen_stack[-1] if isinstance(pilot.app.screen, SessionScreen) else pilot.app.screen_stack[0]
+    assert isinstance(screen, SessionScreen)
+    return screen
+
+
+def listed(pilot: Pilot[Any]) -> list[str]:
+    steps = session(pilot).query_one(StepList)
+    return [line for line in (seen(pilot.app)[steps.region.y + row][: steps.region.width]
+                              for row in range(steps.region.height)) if line.strip(" │┃▕▏▐")]
+
+
+async def test_a_filter_keeps_what_matches_and_says_how_much(app_on: AppOn) -> None:
+    async with app_on().run_test(size=THREE) as pilot:
+        await pilot.press("f", *"state:ContinuePending", "enter")
+        screen = session(pilot)
+        kept = [i for i, step in enumerate(screen.run.view.steps) if step.state.value == "ContinuePending"]
+        assert len(kept) == 5  # four of our machine, and one where the recorded agent went on
+        assert sum("ContinuePending" in line for line in listed(pilot)) == 5
+        assert not any("EvaluateStop" in line for line in listed(pilot))
+        assert "5 state:ContinuePending" in page(pilot.app)
+        # The cursor goes to the first that is kept, and moves among those only.
+        assert screen.step == kept[0]
+        await pilot.press("space")
+        assert screen.step == kept[1]
+        await pilot.press("j", "j", "j")
+        assert screen.step == kept[4]
+        await pilot.press("space")
+        assert "this is the last step that the filter keeps" in page(pilot.app)
+        await pilot.press("backspace")
+        assert screen.step == kept[3]
+
+
+async def test_a_filter_narrows_while_it_is_typed_and_escape_takes_it_back(app_on: AppOn) -> None:
+    async with app_on().run_test(size=THREE) as pilot:
+        await pilot.press("f", *"held")
+        await pilot.pause(0.3)
+        assert "of 28 steps" in page(pilot.app)
+        assert not any("ContinuePending" in line for line in listed(pilot))
+        await pilot.press("escape")
+        assert any("ContinuePending" in line for line in listed(pilot))
+        assert session(pilot).filtered == ""
+
+
+async def test_a_wrong_filter_is_told_with_its_column_and_changes_nothing(app_on: AppOn) -> None:
+    async with app_on().run_test(size=THREE) as pilot:
+        await pilot.press("f", *"stop>3", "enter")
+        assert "column 5: stop is a word, not a number" in page(pilot.app)
+        assert any("ContinuePending" in line for line in listed(pilot))
+        await pilot.press("escape")
+        assert isinstance(pilot.app.screen, SessionScreen)
+
+
+async def test_an_empty_filter_shows_all_again(app_on: AppOn) -> None:
+    async with app_on().run_test(size=THREE) as pilot:
+        await pilot.press("f", *"held", "enter")
+        await pilot.press("f", *["backspace"] * 4, "enter")
+        assert "all steps are shown" in page(pilot.app)
+        assert any("ContinuePending" in line for line in listed(pilot))
+
+
+async def test_a_filter_that_finds_nothing_leaves_the_list(app_on: AppOn) -> None:
+    async with app_on().run_test(size=THREE) as pilot:
+        await pilot.press("f", *"tool:nobody", "enter")
+        assert "0 of 28 steps: nothing matches" in page(pilot.app)
+        assert any("ContinuePending" in line for line in listed(pilot))
+
+
+async def test_a_filter_stays_over_another_run(app_on: AppOn) -> None:
+    async with app_on().run_test(size=THREE) as pilot:
+        await pilot.press("f", *"state:ContinuePending", "enter", "e", "5", "enter")
+        screen = session(pilot)
+        assert len(screen.run.view.steps) != 28
+        assert sum("ContinuePending" in line for line in listed(pilot)) == sum(
+            step.state.value == "ContinuePending" for step in screen.run.view.steps)
+        assert screen.filtered.endswith("state:ContinuePending")
+
+
+async def test_continue_without_breakpoints_runs_to_the_ends(app_on: AppOn) -> None:
+    async with app_on().run_test(size=ONE_PANE) as pilot:
+        await pilot.press("c")
+        assert session(pilot).step == 27
+        assert "no breakpoint on the way" in page(pilot.app)
+        await pilot.press("C")
+        assert session(pilot).step == 0
+
+
+async def test_a_breakpoint_is_offered_set_and_stops(app_on: AppOn) -> None:
+    async with app_on().run_test(size=THREE) as pilot:
+        await pilot.press("space", "space", "b")
+        assert isinstance(pilot.app.screen, BreakpointList)
+        assert "+ state:ContinuePending" in page(pilot.app)
+        assert "+ stop:max_tokens" in page(pilot.app)
+        await pilot.press("enter")
+        assert "● on  state:ContinuePending  stops 5 times" in page(pilot.app)
+        await pilot.press("escape", "c")
+        screen = session(pilot)
+        assert screen.breakpoints == (Breakpoint("state:ContinuePending"),)
+        hits = [i for i, step in enumerate(screen.run.view.steps) if step.state.value == "ContinuePending"]
+        assert screen.step == hits[1]
+        assert "breakpoint: state:ContinuePending" in page(pilot.app)
+        await pilot.press("c", "c", "C")
+        assert screen.step == hits[2]
+
+
+async def test_a_breakpoint_is_typed_switched_and_removed(app_on: AppOn) -> None:
+    async with app_on().run_test(size=THREE) as pilot:
+        await pilot.press("b", "a", *"helt", "enter")
+        assert "unknown term 'helt'; did you mean held?" in page(pilot.app)
+        await pilot.press("a", *"held", "enter", "space")
+        assert "○ off held" in page(pilot.app)
+        await pilot.press("escape", "c")
+        assert session(pilot).step == 27  # it is off
+        await pilot.press("C", "b", "space", "escape", "c")
+        seen_ = session(pilot).run.view.steps[session(pilot).step]
+        assert seen_.state.value == "EvaluateStop"
+        assert any(verdict.admission.value == "held" for verdict in seen_.turn.evaluated.verdicts)
+        await pilot.press("b", "d", "escape")
+        assert session(pilot).breakpoints == ()
+
+
+async def test_marks_are_set_seen_and_gone_to(app_on: AppOn) -> None:
+    async with app_on().run_test(size=THREE) as pilot:
+        await pilot.press("space", "space", "m")
+        assert any("▶◆ 3" in line for line in listed(pilot))
+        await pilot.press(*["space"] * 4, "m", "g", "apostrophe")
+        assert session(pilot).step == 2
+        await pilot.press("apostrophe")
+        assert session(pilot).step == 6
+        await pilot.press("apostrophe")
+        assert "no mark after this step" in page(pilot.app)
+        await pilot.press("quotation_mark", "m")
+        assert session(pilot).remarks.marks == {6}
+        await pilot.press("f", *"marked", "enter")
+        assert session(pilot).step == 6
+
+
+async def test_a_note_stands_beside_its_step(app_on: AppOn) -> None:
+    async with app_on().run_test(size=THREE) as pilot:
+        await pilot.press("semicolon", *"look [b]here", "enter")
+        assert any("✎ look [b]here" in line for line in listed(pilot))
+        await pilot.press("space")
+        assert page(pilot.app).count("look [b]here") == 1
+        await pilot.press("backspace")
+        assert page(pilot.app).count("look [b]here") == 2  # in the list, and in full at the foot
+        await pilot.press("semicolon", *["backspace"] * 12, "enter")
+        assert session(pilot).remarks.notes == {}
+
+
+@pytest.mark.parametrize(("steps", "most"), [(28, 1), (5_000, 100)])
+def test_a_held_key_runs_faster_but_never_far(steps: int, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    from inspector.tui.session import stepping
+
+    class Screen(stepping.Stepping):
+        moves: list[int] = []  # noqa: RUF012
+
+        def __init__(self) -> None:
+            self._struck, self._streak = (0, 0.0), 0
+
+        step = 0  # type: ignore[assignment]
+        run = type("Run", (), {"view": type("View", (), {"steps": range(steps)})})  # type: ignore[assignment]
+        listed = type("All", (), {"moved": staticmethod(lambda step, by: step + by)})  # type: ignore[assignment]
+
+    now = [0.0]
+    monkeypatch.setattr(stepping, "monotonic", lambda: now[0])
+    screen = Screen()
+    strides = []
+    for _ in range(80):
+        now[0] += 0.03
+        strides.append(screen._moved(1))
+    assert strides[:8] == [1] * 8
+    assert max(strides) == min(most, 2**9)
+    assert strides == sorted(strides)
+    now[0] += 0.2
+    assert screen._moved(1) == 1
+    assert screen._moved(-1) == -1
