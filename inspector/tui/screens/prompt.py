@@ -8,7 +8,6 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
-from textual.events import Key
 from textual.screen import ModalScreen
 from textual.widgets import Input, Label
 
@@ -46,12 +45,6 @@ class Prompt(ModalScreen[str | None]):
     def accepts(self, text: str) -> bool:
         """Whether the line may be handed over; one that may not be says why itself."""
         return True
-
-    def on_key(self, event: Key) -> None:
-        """Takes what was typed before the line had the focus: a burst of keys loses none."""
-        if event.is_printable and event.character is not None:
-            event.stop()
-            self.query_one(Input).insert_text_at_cursor(event.character)
 
     def action_leave(self) -> None:
         """Leaves."""
