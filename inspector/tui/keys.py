@@ -17,7 +17,7 @@ NAMES: Mapping[str, str] = {
 }
 
 BAR = ("step.forward", "step.back", "event.next", "limits", "filter", "search", "run.next", "mode", "continue",
-       "breakpoints", "copy", "turn.next", "jump", "search.next", "copy.command", "wrap", "zoom")
+       "breakpoints", "copy", "export", "turn.next", "jump", "search.next", "copy.command", "wrap", "zoom")
 """The order in which the key bar offers bindings; others follow in the order of their screen."""
 LAST = ("help", "back")
 """Bindings that the key bar keeps whatever the width, at its end."""
@@ -74,6 +74,7 @@ def every_id() -> Mapping[str, Binding]:
     from inspector.tui.app import LoopInspector
     from inspector.tui.screens.limits import LimitsForm
     from inspector.tui.screens.picker import PickerScreen
+    from inspector.tui.session.exporting import Exporting
     from inspector.tui.session.remarking import Remarking
     from inspector.tui.session.running import Running
     from inspector.tui.session.stepping import Stepping
@@ -81,5 +82,6 @@ def every_id() -> Mapping[str, Binding]:
     from inspector.tui.widgets.rows import RowList
     from inspector.tui.widgets.text_view import TextView
 
-    owners = (LoopInspector, Stepping, Remarking, Running, Viewing, RowList, TextView, PickerScreen, LimitsForm)
+    owners = (
+        LoopInspector, Stepping, Remarking, Running, Viewing, Exporting, RowList, TextView, PickerScreen, LimitsForm)
     return {each.id: each for owner in owners for each in owner.BINDINGS if isinstance(each, Binding) and each.id}

@@ -5,10 +5,13 @@ The screen that is built on this decides what the panes show.
 
 from __future__ import annotations
 
+import os
+
 from textual.reactive import reactive
 from textual.screen import Screen
 
 from inspector.report.lines.sheet import Sheet
+from inspector.tui.clipboard import refused
 from inspector.tui.widgets.steps import StepList
 from inspector.tui.widgets.text_view import NOTHING, TextView
 
@@ -70,6 +73,10 @@ class Panes(Screen[None]):
         self._copy(steps.copied() if steps.has_focus else self.sheet.copied())
 
     def _copy(self, text: str) -> None:
+        lost = refused(os.environ)
+        if lost is not None:
+            self.note = f"not copied: {lost}; x writes it to a file"
+            return
         self.app.copy_to_clipboard(text[:COPIED])
         size = f"{len(text):,} characters"
         if len(text) > COPIED:

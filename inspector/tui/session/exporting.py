@@ -1,0 +1,93 @@
+"""Exporting: the view, the session, a response or a bug report, into a folder that the operator names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
+
+from inspector.report.lines.spans import text_of
+from inspector.tui.session.base import Base
+from loop_core.errors import LoopError
+
+VIEWS: Mapping[str, str] = {
+    "svg": "this screen as a picture (SVG)",
+    "view": "what this view shows, as text",
+}
+"""Forms that only the app has, beside those of `inspector export`."""
+
+
+class Exporting(Base):
+    """What leaves the program."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("x", "export", "export", tooltip="Write a page, a picture, a session file, curl, a test, a bug report",
+                id="export"),
+        Binding("X", "report", "Bug report", show=False, id="report",
+                tooltip="Write a bug report: the smallest session that shows this turn's finding, without credentials"),
+    ]
+
+    def action_export(self) -> None:
+        """Asks for a form, then for a folder."""
+        from inspector.export import FORMS
+        from inspector.tui.screens.choose import Choose
+
+        rows = [*VIEWS.items(), *((name, form.about) for name, form in FORMS.items())]
+        picture = self.app.export_screenshot(title="Loop Inspector")
+        self.app.push_screen(Choose("Export", rows), lambda form: self._ask_folder(form, picture))
+
+    def action_report(self) -> None:
+        """A bug report into the working directory."""
+        self._write(".", lambda: self._files("bug", ""))
+
+    def _ask_folder(self, form: str | None, picture: str) -> None:
+        from inspector.tui.screens.prompt import Prompt
+
+        if form is not None:
+            self.app.push_screen(
+                Prompt("into", "a folder", "."), lambda folder: self._write(folder, lambda: self._files(form, picture)))
+
+    def _files(self, form: str, picture: str) -> Mapping[str, str]:
+        from inspector.export import FORMS, Chosen
+        from inspector.export.write import name_of
+        from inspector.sessions import redact
+
+        view = self.run.view
+        name = name_of(view)
+        if form == "svg":
+            return {f"{name}-{self.tab}.svg": redact.text(picture)}
+        if form == "view":
+            return {f"{name}-{self.tab}.txt": redact.text("\n".join(text_of(self.sheet.line(at)) for at in range(len(self.sheet)))) + "\n"}
+        at = view.steps[self.step].response if view.steps else None
+        turn = view.turn_of(self.step) if form == "bug" and view.steps else None
+        return FORMS[form].make(Chosen(view, turn, None if at is None else view.responses[at], name))
+
+    def _write(self, folder: str | None, make: Callable[[], Mapping[str, str]]) -> None:
+        from inspector.export.write import write
+
+        if folder is None:
+            return
+        try:
+            files = make()
+            paths = write(_apart(files, folder), str(Path(folder).expanduser()))
+        except LoopError as why:
+            self.note = f"not written: {why}"
+            return
+        self.note = f"written: {', '.join(paths)}"
+
+
+def _apart(files: Mapping[str, str], folder: str) -> Mapping[str, str]:
+    """The files under names that are not taken yet: nothing is ever written over."""
+    place, number = Path(folder).expanduser(), 1
+    while True:
+        named = {name if number == 1 else _numbered(name, number): content for name, content in files.items()}
+        if not any((place / name).exists() for name in named):
+            return named
+        number += 1
+
+
+def _numbered(name: str, number: int) -> str:
+    stem, dot, suffix = name.partition(".")
+    return f"{stem}-{number}{dot}{suffix}"
