@@ -59,7 +59,8 @@ class Exporting(Base):
         if form == "svg":
             return {f"{name}-{self.tab}.svg": redact.text(picture)}
         if form == "view":
-            return {f"{name}-{self.tab}.txt": redact.text("\n".join(text_of(self.sheet.line(at)) for at in range(len(self.sheet)))) + "\n"}
+            lines = [text_of(self.sheet.line(at)) for at in range(len(self.sheet))]
+            return {f"{name}-{self.tab}.txt": redact.text("\n".join(lines)) + "\n"}
         at = view.steps[self.step].response if view.steps else None
         turn = view.turn_of(self.step) if form == "bug" and view.steps else None
         return FORMS[form].make(Chosen(view, turn, None if at is None else view.responses[at], name))
