@@ -7,6 +7,7 @@ import pytest
 from textual.pilot import Pilot
 from tui_scenes import PARTS, page, seen
 
+from inspector.report.lines.spans import text_of
 from inspector.settings import command
 from inspector.tui.app import LoopInspector
 from inspector.tui.keys import active, shown_keys
@@ -298,7 +299,7 @@ async def test_help_names_every_key(app_on: AppOn, key: str) -> None:
         expected = [found.binding.tooltip for _, found in active(pilot.app.screen)]
         await pilot.press(key)
         assert isinstance(pilot.app.screen, HelpScreen)
-        listed = "\n".join("".join(span.text for span in line) for line in pilot.app.screen._lines)
+        listed = "\n".join(text_of(line) for rows in pilot.app.screen._sections.values() for line in rows)
         assert expected
         for words in expected:
             assert words in listed
@@ -306,10 +307,23 @@ async def test_help_names_every_key(app_on: AppOn, key: str) -> None:
         assert isinstance(pilot.app.screen, SessionScreen)
 
 
+async def test_help_is_narrowed_by_what_is_typed(app_on: AppOn) -> None:
+    async with app_on().run_test(size=ONE_PANE) as pilot:
+        await pilot.press("?")
+        assert "Stepping" in page(pilot.app)
+        await pilot.press(*"breakpoint before")
+        assert "Run back to the breakpoint before" in page(pilot.app)
+        assert "The next step" not in page(pilot.app)
+        await pilot.press(*["backspace"] * 17, *"filter lang stop:")
+        assert "stop:WORD" in page(pilot.app)
+        await pilot.press(*["backspace"] * 20, *"xyzzy")
+        assert "nothing is called so" in page(pilot.app)
+
+
 async def test_q_goes_back_then_quits(app_on: AppOn) -> None:
     async with app_on().run_test(size=ONE_PANE) as pilot:
         await pilot.press("?")
-        await pilot.press("q")
+        await pilot.press("escape")
         assert isinstance(pilot.app.screen, SessionScreen)
         await pilot.press("q")
         assert pilot.app.return_value == 0

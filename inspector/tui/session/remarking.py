@@ -16,6 +16,7 @@ from inspector.tui.session.stops import Breakpoint
 class Remarking(Base):
     """What the operator says about steps, and which of them are shown."""
 
+    TITLE_OF_KEYS = "Filter, breakpoints, marks"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f", "filter", "filter", id="filter",
                 tooltip="Show only the steps that match: stop:max_tokens held attempt>1"),

@@ -23,6 +23,7 @@ RUNNING_KEYS: list[BindingType] = [
 class Running(Base):
     """Running."""
 
+    TITLE_OF_KEYS = "What if"
     BINDINGS: ClassVar[list[BindingType]] = RUNNING_KEYS
 
     def action_limits(self) -> None:

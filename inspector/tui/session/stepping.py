@@ -20,6 +20,7 @@ SHARE = 50
 class Stepping(Base):
     """Where the cursor goes."""
 
+    TITLE_OF_KEYS = "Stepping"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "step(1)", "step", tooltip="The next step; held down, faster and faster", id="step.forward"),
         Binding("backspace", "step(-1)", "back", tooltip="The step before", id="step.back"),

@@ -29,6 +29,7 @@ VIEWING_KEYS: list[BindingType] = [
 class Viewing(Base):
     """Viewing."""
 
+    TITLE_OF_KEYS = "Views"
     BINDINGS: ClassVar[list[BindingType]] = VIEWING_KEYS
 
     def action_tab(self, name: str) -> None:
