@@ -6,6 +6,7 @@
     inspector export PATH…       a page, Markdown, a session file, a curl command, a bug report
     inspector config, locate     what is configured, and where things are kept
     inspector samples            lists the embedded sample sessions
+    inspector providers          one intended answer as every provider would have told of it
 
 Exit codes: 0 read, whatever was found; 2 bad usage or an input that is unreadable.
 """
@@ -217,6 +218,42 @@ def samples() -> None:
 
     for sample in embedded():
         _write(f"{sample.path}  {one_line(sample.title)}\n")
+
+
+@main.command(context_settings=CONTEXT)
+@click.argument("scenario", required=False, metavar="[SCENARIO]")
+@click.option("--budget", type=click.IntRange(1, 1_000_000), metavar="N",
+              help="The output cap in tokens (ESTIMATED); the scenario's own by default.")
+@_POLICY
+@click.option("--only", multiple=True, metavar="NAME",
+              help="An API, a server, or api/server, such as vllm; may be repeated.")
+@click.option("--each", is_flag=True, help="One line for each dialect, also for those that say the same.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document (loop-inspector/providers/1).")
+@click.option("--save", metavar="FOLDER", help="Writes each row as a session file, to be opened with inspector.")
+@click.option("--list", "names", is_flag=True, help="Lists the scenarios and the dialects with their sources.")
+def providers(
+    scenario: str | None, budget: int | None, policy: str | None, only: Sequence[str], each: bool, as_json: bool,
+    save: str | None, names: bool,
+) -> None:
+    """Shows one intended answer as every provider would have told of it."""
+    from inspector.dialects import document, rows, scenarios, table
+
+    if names:
+        _write(document.listed())
+        return
+    chosen = scenarios.named(scenario or next(iter(scenarios.SCENARIOS)))
+    settings = _configured(policy)[1]
+    told = rows(chosen, budget, table.chosen(tuple(only)), settings)
+    if save is not None:
+        from inspector.dialects.saving import save_all
+
+        save_all(told, save)
+    if as_json:
+        _write_json(document.document(told, chosen, settings.policy))
+    else:
+        from shutil import get_terminal_size
+
+        _write(document.text(told, settings.policy, get_terminal_size((120, 24)).columns, each))
 
 
 def _configured(policy: str | None) -> tuple[Config, Settings]:

@@ -109,13 +109,14 @@ def _finding(noted: Noted) -> dict[str, Any]:
         "response": noted.response,
         "turn": noted.turn,
         "message": noted.finding.message,
-        "at": _at(noted.finding.at),
+        "at": place_of(noted.finding.at),
     }
 
 
 def _evidence(seen: Evidence) -> dict[str, Any]:
-    return {"rule": seen.rule, "at": _at(seen.at)}
+    return {"rule": seen.rule, "at": place_of(seen.at)}
 
 
-def _at(at: At | None) -> dict[str, Any] | None:
+def place_of(at: At | None) -> dict[str, Any] | None:
+    """A place in an exchange as plain values."""
     return None if at is None else {"part": at.part.value, "start": at.start, "end": at.end, "pointer": at.pointer}

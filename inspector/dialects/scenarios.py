@@ -1,0 +1,163 @@
+"""The scenarios: what a model meant to answer, under which budget, and what happens on the way.
+
+`play` says how far it came. Nothing here knows a provider.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from inspector.dialects.budget import Cut, cut
+from loop_core.errors import CallerError
+from loop_core.values import ReasoningPart, ResponsePart, TextPart, Tool, ToolCall
+
+
+class Moment(StrEnum):
+    """How an answer ended, as it truly was."""
+
+    ENDED = "ended"
+    """All of it came, and it asks for nothing."""
+    CALLED = "called"
+    """All of it came, with its calls."""
+    CUT = "cut"
+    """The budget was spent in text or thinking, before any call."""
+    CUT_CALL = "cut_call"
+    """The budget was spent inside the first call."""
+    CUT_BATCH = "cut_batch"
+    """The budget was spent inside a later call; those before it are complete."""
+    CUT_AFTER = "cut_after"
+    """The budget was spent outside of any call, after complete ones."""
+    FULL = "full"
+    """The context is full."""
+    FILTERED = "filtered"
+    PAUSED = "paused"
+    """The provider stopped on its own account and can go on."""
+    MALFORMED = "malformed"
+    """The model wrote a call that is no call."""
+    FAILED = "failed"
+    """The server failed after it had begun to answer."""
+    BROKEN = "broken"
+    """The connection was lost before the end."""
+
+
+CUTS = frozenset({Moment.CUT, Moment.CUT_CALL, Moment.CUT_BATCH, Moment.CUT_AFTER})
+"""The budget ended it."""
+COMPLETE = frozenset({Moment.ENDED, Moment.CALLED})
+"""Nothing is missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """One intended answer."""
+
+    name: str
+    title: str
+    parts: tuple[ResponsePart, ...]
+    budget: int
+    """The output cap that is asked for, in estimated tokens."""
+    event: Moment | None = None
+    """What else ends the answer, if the budget does not."""
+    at: int | None = None
+    """After how many tokens it does; None: at the end of the parts."""
+    prompt: str = "Report what happened to the queue."
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """How far an answer came."""
+
+    scenario: Scenario
+    budget: int
+    moment: Moment
+    cut: Cut
+
+    @property
+    def parts(self) -> tuple[ResponsePart, ...]:
+        """What the model had written when it ended."""
+        return self.cut.parts
+
+    @property
+    def inside(self) -> ToolCall | None:
+        """The intended call in which it ended."""
+        return self.cut.inside
+
+
+def play(scenario: Scenario, budget: int | None = None, free_thinking: bool = False) -> Played:
+    """The scenario under a budget; None is its own."""
+    limit = scenario.budget if budget is None else budget
+    happens = scenario.event is not None and scenario.at is not None and scenario.at <= limit
+    came = cut(scenario.parts, scenario.at if happens else limit, free_thinking and not happens)
+    return Played(scenario, limit, _moment(scenario, came, happens), came)
+
+
+def _moment(scenario: Scenario, came: Cut, happens: bool) -> Moment:
+    calls = sum(isinstance(part, ToolCall) for part in came.parts)
+    if scenario.event is not None and (happens or (came.whole and scenario.at is None)):
+        return scenario.event
+    if came.whole:
+        return Moment.CALLED if calls else Moment.ENDED
+    if came.inside is not None:
+        return Moment.CUT_BATCH if calls > 1 else Moment.CUT_CALL
+    return Moment.CUT_AFTER if calls else Moment.CUT
+
+
+WRITE = Tool("write_file", {
+    "type": "object",
+    "properties": {"path": {"type": "string"}, "content": {"type": "string"}},
+    "required": ["path", "content"],
+    "additionalProperties": False,
+}, "Writes a file.")
+PAGE = Tool("page_oncall", {
+    "type": "object", "properties": {"team": {"type": "string"}}, "required": ["team"], "additionalProperties": False,
+}, "Pages a team.")
+TOOLS = (WRITE, PAGE)
+
+_REPORT = TextPart(
+    "The queue was saturated for nineteen minutes. It began at 09:14, when the second region was drained, and ended at "
+    "09:33, after the consumers had been doubled. No message was lost: those that waited came within the hour."
+)
+_SHORT = TextPart("The queue was saturated for nineteen minutes.")
+_WRITE = ToolCall(None, "write_file", json.dumps({
+    "path": "report.md",
+    "content": "# Queue\n\nSaturated from 09:14 to 09:33. The second region was drained, the consumers were doubled, "
+               "and no message was lost.",
+}))
+_PAGE = ToolCall(None, "page_oncall", json.dumps({"team": "platform"}))
+_INVALID = ToolCall(None, "write_file", "{path: report.md, content: Saturated from 09:14 to 09:33}")
+_WORDS = TextPart("I write the report to a file.")
+_THOUGHT = ReasoningPart(
+    "The user wants to know what happened to the queue. The metrics of the second region come first, then those of the "
+    "consumers; the two must be laid side by side before anything can be said about a cause."
+)
+
+SCENARIOS: Mapping[str, Scenario] = {each.name: each for each in (
+    Scenario("call-cut", "a call that the budget cuts in the middle of a string", (_WORDS, _WRITE), 32),
+    Scenario("text-cut", "a text that the budget cuts", (_REPORT,), 32),
+    Scenario("two-calls", "a complete call and a second one that the budget cuts", (_WORDS, _PAGE, _WRITE), 32),
+    Scenario("call-then-text", "a complete call, and the budget ends in the text after it",
+             (_PAGE, TextPart("While the team is being paged, I look at the metrics of the second region.")), 16),
+    Scenario("thinking", "thinking takes the whole budget", (_THOUGHT, _SHORT), 32),
+    Scenario("text-done", "a text that ends within the budget", (_REPORT,), 256),
+    Scenario("call-done", "a call that ends within the budget", (_WORDS, _WRITE), 256),
+    Scenario("context-full", "the context is full before the budget is spent", (_REPORT,), 256, Moment.FULL, 32),
+    Scenario("filtered", "a filter or a refusal ends the answer", (_REPORT,), 256, Moment.FILTERED, 8),
+    Scenario("paused", "the provider pauses a long turn and can go on", (_REPORT,), 256, Moment.PAUSED, 32),
+    Scenario("malformed-call", "the model writes a call that is no JSON", (_WORDS, _INVALID), 256, Moment.MALFORMED),
+    Scenario("server-fails", "the server fails in the middle of the text", (_REPORT,), 256, Moment.FAILED, 32),
+    Scenario("stream-breaks", "the connection is lost inside a call", (_WORDS, _WRITE), 256, Moment.BROKEN, 32),
+)}
+"""By name, the one that is shown without a name first."""
+
+
+def named(name: str) -> Scenario:
+    """The scenario with this name.
+
+    Raises:
+        CallerError: there is none.
+    """
+    if name not in SCENARIOS:
+        raise CallerError(f"unknown scenario {name!r}; expected one of {', '.join(SCENARIOS)}")
+    return SCENARIOS[name]

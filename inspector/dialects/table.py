@@ -1,0 +1,208 @@
+"""The dialects: how each server that is known spells an answer that was cut, and where that is written.
+
+Data only: one row a server and a habit. A row without words of its own speaks as its format does; `blind` says where
+even our judge takes a cut answer for a finished one, and why nothing in the bytes could tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from inspector.dialects import quirks
+from inspector.dialects.quirks import Quirk
+from inspector.dialects.scenarios import Moment
+from inspector.dialects.spelling import CARRIED, Carried, Says, Spelling, fails, say, spelling, spent
+from loop_core.errors import CallerError
+from loop_core.values import ProviderError
+from loop_core.wire.servers import CHAT, CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES
+
+ENDED, CALLED, CUT, CUT_CALL = Moment.ENDED, Moment.CALLED, Moment.CUT, Moment.CUT_CALL
+CUT_BATCH, CUT_AFTER, FULL, FILTERED = Moment.CUT_BATCH, Moment.CUT_AFTER, Moment.FULL, Moment.FILTERED
+PAUSED, MALFORMED, FAILED, BROKEN = Moment.PAUSED, Moment.MALFORMED, Moment.FAILED, Moment.BROKEN
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """One server, and one habit of it."""
+
+    api: str
+    profile: str
+    habit: str = ""
+    """Tells rows of one server apart."""
+    title: str = ""
+    """What it does otherwise than its format says."""
+    source: str = ""
+    """Where that is written."""
+    says: Says = field(default_factory=dict)
+    """What it says at moments at which it does not speak as its format does."""
+    carried: Carried | None = None
+    """What it sends of a cut call, where that is not what its format does."""
+    stream: bool = True
+    quirks: tuple[Quirk, ...] = ()
+    free_thinking: bool = False
+    """Thinking does not count under the cap."""
+    model: str = "model-1"
+    blind: Mapping[Moment, str] = field(default_factory=dict)
+    """Where nothing that is sent tells a cut answer from a finished one -> why."""
+
+    @property
+    def name(self) -> str:
+        """`api/profile`, and the habit where the server has several rows."""
+        return f"{self.api}/{self.profile}" + (f"+{self.habit}" if self.habit else "")
+
+    def carries(self, moment: Moment) -> Carried:
+        """What it sends of a call in which the answer ended at this moment.
+
+        A malformed one is sent as it is; what a parser makes of a cut call never happens where the stream breaks.
+        """
+        said = self.spelling(moment)
+        if said is not None and said.carried is not None:
+            return said.carried
+        if moment is Moment.MALFORMED:
+            return Carried.PREFIX
+        own = self.carried if moment is not Moment.BROKEN or self.carried is Carried.DROPPED else None
+        return own or CARRIED[self.api]
+
+    def spelling(self, moment: Moment) -> Spelling | None:
+        """What it says at this moment; None where it has no way to say it."""
+        return spelling(self.says, self.api, moment, self.stream)
+
+
+_AT_CAP = "only the token count equals the cap, and whether thinking counts under it is not known here"
+DIALECTS: tuple[Dialect, ...] = (
+    # -- Chat Completions ----------------------------------------------------------------------------------------
+    Dialect(CHAT, "openai", model="gpt-4o-mini", source="openai 3.54.0 types/chat/chat_completion.py"),
+    Dialect(CHAT, "openai", "named", "says stop over complete calls where tool_choice names the function",
+            "vLLM PR#25054", {CALLED: say("stop")}, model="gpt-4o-mini"),
+    Dialect(CHAT, "mimo", title="sends no finish reason at the cap: the last chunk has choices []",
+            source="seed 001; Zoo-Code#425", model="mimo-v2.5-pro",
+            says={moment: say(None) for moment in (CUT, CUT_CALL, CUT_AFTER)}),
+    Dialect(CHAT, "vllm", title="its call parser says tool_calls, whatever ended the call",
+            source="vLLM #53269, #9053, #58228",
+            says={CUT_CALL: say("tool_calls"), CUT_AFTER: say("tool_calls"),
+                  FAILED: fails("error", "EngineDeadError", "InternalServerError")}),
+    Dialect(CHAT, "vllm", "empty", "turns a cut call into the arguments {}", "vLLM PR#46303",
+            {CUT_CALL: say("tool_calls")}, Carried.EMPTY_OBJECT),
+    Dialect(CHAT, "vllm", "markup", "leaves the markup of a cut call in the text of a whole answer", "vLLM #47903",
+            carried=Carried.MARKUP, stream=False),
+    Dialect(CHAT, "openrouter", title="rewrites the reason; the native one stands beside it",
+            source="recorded; hermes-agent PR#7693; openrouter 1.3.84 generationresponse.py:78",
+            says={CUT: Spelling("stop", {"native_finish_reason": "MAX_TOKENS"}),
+                  CUT_CALL: Spelling("tool_calls", {"native_finish_reason": "length"}),
+                  CUT_AFTER: Spelling("length", {"native_finish_reason": "length"}),
+                  FAILED: fails("error", "Provider returned error", code="502")}),
+    Dialect(CHAT, "generic", "router", "a router that says tool_calls over a cut call, and nothing else",
+            "hermes-agent PR#7693", {CUT_CALL: say("tool_calls")}),
+    Dialect(CHAT, "litellm", title="puts tool_calls in the place of Gemini's MAX_TOKENS where any call came",
+            source="LiteLLM 1.109.1",
+            says={CUT_BATCH: say("tool_calls"), CUT_AFTER: say("tool_calls"), PAUSED: say("length"),
+                  MALFORMED: say("stop", Carried.DROPPED), FAILED: say("stop")}, carried=Carried.DROPPED,
+            blind={CUT_BATCH: _AT_CAP, CUT_AFTER: _AT_CAP,
+                   MALFORMED: "an unknown native word becomes stop, and the call is gone",
+                   FAILED: "an error word becomes stop"}),
+    Dialect(CHAT, "dynamo", title="tool_calls over a cut call, and one index for all calls, in older versions",
+            source="ai-dynamo PR#13791, PR#4723", says={CUT_CALL: say("tool_calls")}, quirks=(quirks.one_index,)),
+    Dialect(CHAT, "generic", "leak", "gives back a call's unclosed markup as text, and says stop", "omlx#3153",
+            {CUT_CALL: say("stop")}, Carried.MARKUP,
+            blind={CUT_CALL: "the call is text; an unclosed mark in it is a finding, and changes no reason",
+                   CUT_BATCH: "the calls are text"}),
+    Dialect(CHAT, "generic", "alias", "has another word: MAX_TOKENS", "ironclaw PR#5665; agentao PR#125",
+            spent("MAX_TOKENS")),
+    Dialect(CHAT, "llama_cpp", title="says length for a full context too, with truncated: true beside it",
+            source="llama.cpp PR#28711", says={FULL: Spelling("length", {"truncated": "true"})}),
+    Dialect(CHAT, "lm_studio", title="no finish reason where the context is full; another id in every piece of a call",
+            source="vaadin/flow-components b88af58; LM Studio#830", says={FULL: say(None)},
+            quirks=(quirks.fresh_ids,)),
+    Dialect(CHAT, "ollama", title="drops a cut call; says stop over calls, all of index 0",
+            source="ollama#15457; opencode#14972", says={CALLED: say("stop"), MALFORMED: None}, carried=Carried.DROPPED,
+            quirks=(quirks.one_index,)),
+    Dialect(CHAT, "gemini", title="drops a cut call; says stop over calls, which have no index",
+            source="openai-python#2806; opencode#14972", says={CALLED: say("stop"), MALFORMED: None},
+            carried=Carried.DROPPED, quirks=(quirks.no_index,), model="gemini-2.5-flash"),
+    Dialect(CHAT, "azure_openai", title="begins with choices [], what its filter says of the prompt",
+            source="openai-python#1677; langchain#18977", quirks=(quirks.prompt_annotations,),
+            says={FILTERED: Spelling("content_filter", {"content_filter_results": "violence"})}, model="gpt-4o-mini"),
+    Dialect(CHAT, "github_copilot", title="text and calls come in two choices of a whole body",
+            source="zeroclaw PR#2136", stream=False, quirks=(quirks.split_choices,)),
+    Dialect(CHAT, "groq", title="a call that its parser cannot read becomes an HTTP 400", source="Groq error codes",
+            says={MALFORMED: Spelling(
+                None, {"failed_generation": "<function=write_file>{path: report.md}</function>"},
+                ProviderError("Failed to call a function.", "invalid_request_error", "tool_use_failed"), 400)}),
+    Dialect(CHAT, "mistral", title="complete arguments may be an object; model_length in whole bodies only",
+            source="mistralai 3.7.0 functioncall.py, chatcompletionchoice.py:23", stream=False,
+            quirks=(quirks.object_arguments,), says={FULL: say("model_length"), FAILED: say("error")}),
+    Dialect(CHAT, "deepseek", title="says by a word of its own that it ran out of resources",
+            source="@ai-sdk/deepseek 3.0.56", says={FAILED: say("insufficient_system_resource")}),
+    Dialect(CHAT, "zai", title="has words of its own", source="pydantic-ai 2.68.0 models/zai.py:35",
+            says={FULL: say("model_context_window_exceeded"), FILTERED: say("sensitive"),
+                  FAILED: say("network_error")}),
+    Dialect(CHAT, "xai", title="thinking counts neither under the cap nor in completion_tokens",
+            source="recorded: 113 tokens, 110 of them thinking, under a cap of 16", free_thinking=True,
+            quirks=(quirks.thinking_apart,)),
+    Dialect(CHAT, "together", title="ends a turn with eos",
+            source="together 3.1.1 types/chat/chat_completion.py:17", says={ENDED: say("eos")}),
+    Dialect(CHAT, "fireworks", title="says error under HTTP 200",
+            source="fireworks-ai 1.2.30 types/shared/choice.py:25", says={FAILED: say("error")}),
+    Dialect(CHAT, "moonshot", title="usage stands inside the choice", source="pi-ai openai-completions.js",
+            quirks=(quirks.usage_in_choice,)),
+    Dialect(CHAT, "cerebras", title="the later pieces of a call have another index and no id", source="dirac PR#215",
+            quirks=(quirks.wandering_index,)),
+    Dialect(CHAT, "oci", title="every piece of a call has another id, and an empty name", source="litellm PR#40040",
+            quirks=(quirks.fresh_ids,)),
+    Dialect(CHAT, "sglang", title="calls have no index", source="openai-python#2806", quirks=(quirks.no_index,)),
+    Dialect(CHAT, "tgi", title="tool_calls is an object, the id is empty", source="TGI #2794",
+            quirks=(quirks.one_object,)),
+    # -- Responses -----------------------------------------------------------------------------------------------
+    Dialect(RESPONSES, "openai", model="gpt-5-mini", source="openai 3.54.0 types/responses/response.py"),
+    Dialect(RESPONSES, "llama_cpp", title="says completed over a cut at max_output_tokens",
+            source="seen with SmolLM2, two builds", says=spent("completed")),
+    Dialect(RESPONSES, "generic", "completed", "says completed for every cut", "omlx PR#2817",
+            spent("completed", full="completed"),
+            blind={CUT: _AT_CAP, CUT_AFTER: _AT_CAP, FULL: "completed, and the count is below the cap"}),
+    Dialect(RESPONSES, "generic", "bare", "says incomplete, and not why", "hermes-agent #91770",
+            {**spent("incomplete", full="incomplete"), FILTERED: say("incomplete")}),
+    # -- Messages ------------------------------------------------------------------------------------------------
+    Dialect(MESSAGES, "anthropic", model="claude-sonnet-4-5", source="anthropic 2.12.0 types/stop_reason.py"),
+    Dialect(MESSAGES, "anthropic", "open", "never ends the block of a cut call", "zeroclaw cfee31c613",
+            carried=Carried.OPEN, model="claude-sonnet-4-5"),
+    Dialect(MESSAGES, "anthropic", "whole", "a cut call in a whole body is an object of what was complete",
+            "cynative PR#283", carried=Carried.MEMBERS, stream=False, model="claude-sonnet-4-5",
+            says={MALFORMED: None}),
+    # -- Gemini --------------------------------------------------------------------------------------------------
+    Dialect(GEMINI, "gemini", title="a cut call is not sent", model="gemini-2.5-flash",
+            source="wire notes"),
+    Dialect(GEMINI, "gemini", "malformed", "a cut call becomes MALFORMED_FUNCTION_CALL, and is not sent", "wire notes",
+            {CUT_CALL: say("MALFORMED_FUNCTION_CALL")}, model="gemini-2.5-flash"),
+    Dialect(GEMINI, "vertex", title="streams arguments value by value; the last one of a cut call stays open",
+            source="google-genai 3.4.0 types.py:2065 willContinue", quirks=(quirks.partial_values,),
+            model="gemini-2.5-flash"),
+    # -- Converse ------------------------------------------------------------------------------------------------
+    Dialect(CONVERSE, "bedrock", title="the block of a cut call may never end", source="goose#11838",
+            model="anthropic.claude-sonnet-4-5"),
+    Dialect(CONVERSE, "bedrock", "whole", "a cut call in a whole body is an object of what was complete",
+            "botocore 1.44.5 service-2.json: input is a document", carried=Carried.MEMBERS, stream=False,
+            says={MALFORMED: None}, model="anthropic.claude-sonnet-4-5"),
+    # -- Ollama --------------------------------------------------------------------------------------------------
+    Dialect(OLLAMA, "ollama", title="a cut call vanishes; length for num_predict and num_ctx alike",
+            source="ollama llm/server.go DoneReason; TradingAgents#168", model="qwen3:8b"),
+    Dialect(OLLAMA, "ollama", "markup", "the markup of a cut call stays in the text", "wire notes",
+            carried=Carried.MARKUP, model="qwen3:8b"),
+)
+"""Every row; the first of a format is its own server."""
+
+
+def chosen(only: tuple[str, ...] = ()) -> tuple[Dialect, ...]:
+    """The dialects that any of these words names: an api, a profile, `api/profile` or the whole name; all without any.
+
+    Raises:
+        CallerError: a word names none.
+    """
+    for word in only:
+        if not any(_names(dialect, word) for dialect in DIALECTS):
+            raise CallerError(f"no dialect is called {word!r}; `inspector providers --list` shows them")
+    return tuple(d for d in DIALECTS if not only or any(_names(d, word) for word in only))
+
+
+def _names(dialect: Dialect, word: str) -> bool:
+    return word in (dialect.api, dialect.profile, f"{dialect.api}/{dialect.profile}", dialect.name)

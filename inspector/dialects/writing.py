@@ -1,0 +1,145 @@
+"""An answer as far as it came -> the bytes by which one server tells of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+from inspector.dialects.quirks import PIECE, rewritten
+from inspector.dialects.scenarios import Moment, Played
+from inspector.dialects.spelling import Carried, Spelling
+from inspector.dialects.table import Dialect
+from loop_core.arguments import lenient
+from loop_core.values import ChatResponse, ResponsePart, Stop, StopReason, TextPart, ToolCall, Usage
+from loop_core.wire import wire
+from loop_core.wire.jsontext import compact
+from loop_core.wire.profiles import PROFILES, resolved
+from loop_core.wire.servers import CHAT, CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES
+
+_BLOCKS = (MESSAGES, CONVERSE)
+"""Formats in which a call is a block, and a whole body closes the last one by its reason alone."""
+_IDS = {CHAT: "call_{}", RESPONSES: "call_{}", MESSAGES: "toolu_{}", CONVERSE: "tooluse_{}"}
+"""Formats that give calls an id."""
+_NAMES = {CHAT: "chatcmpl-{}", RESPONSES: "resp_{}", MESSAGES: "msg_{}", GEMINI: "{}"}
+PROMPT_TOKENS = 60
+"""What the request costs, the tools included."""
+
+
+def streamed(dialect: Dialect, spelling: Spelling) -> bool:
+    """Whether this answer comes as a stream."""
+    return dialect.stream and not spelling.whole and spelling.status < 400
+
+
+def written(dialect: Dialect, spelling: Spelling, played: Played) -> list[bytes]:
+    """The body, in the pieces in which it is sent."""
+    stream = streamed(dialect, spelling)
+    response = told(dialect, spelling, played)
+    sent = list(wire(dialect.api).encode(response, stream=stream, chunk=PIECE))
+    return rewritten(sent, dialect.quirks, played) if response.parts else sent
+
+
+def told(dialect: Dialect, spelling: Spelling, played: Played) -> ChatResponse:
+    """The answer as this server has it, before it is written."""
+    failed = spelling.status >= 400
+    parts = () if failed else tuple(_parts(dialect, spelling, played))
+    ids = _NAMES.get(dialect.api)
+    return ChatResponse(
+        dialect.api,
+        parts,
+        StopReason(_word(dialect, spelling), spelling.raw),
+        None if failed else _usage(dialect, spelling, played),
+        id=ids.format("0001") if ids and not failed else None,
+        model=None if failed or dialect.api == CONVERSE else dialect.model,
+        http_status=spelling.status,
+        error=spelling.error,
+        native=spelling.native,
+        continuation_token=spelling.token,
+        saw_done=dialect.api == OLLAMA and played.moment is Moment.BROKEN,  # done, and no word why: its runner was lost
+    )
+
+
+def _word(dialect: Dialect, spelling: Spelling) -> Stop:
+    """What the format's own table says of the word; the encoders ask for it."""
+    raw = spelling.raw
+    if spelling.whole:
+        return Stop.PAUSED
+    rows = {**wire(dialect.api).STOP_REASONS, **PROFILES[dialect.profile].words}
+    row = rows.get(raw or "") or rows.get((raw or "").casefold())
+    return row.stop if row is not None else Stop.INTERRUPTED if raw is None else Stop.UNKNOWN
+
+
+def _usage(dialect: Dialect, spelling: Spelling, played: Played) -> Usage | None:
+    """What the server counts; a stream that is lost or fails never comes to it."""
+    came = played.cut
+    if played.moment is Moment.BROKEN or spelling.error is not None:
+        return Usage(PROMPT_TOKENS, 1) if dialect.api == MESSAGES else None
+    asked = PROMPT_TOKENS
+    size = resolved(PROFILES[dialect.profile], dialect.model).context_size
+    if played.moment is Moment.FULL and size is not None:
+        asked = size - came.tokens
+    return Usage(asked, came.tokens, came.thinking or None)
+
+
+def _parts(dialect: Dialect, spelling: Spelling, played: Played) -> Iterator[ResponsePart]:
+    calls = sum(isinstance(part, ToolCall) for part in played.parts)
+    number = 0
+    for part in played.parts:
+        if not isinstance(part, ToolCall):
+            yield part
+            continue
+        number += 1
+        unsound = number == calls and (played.inside is not None or played.moment is Moment.MALFORMED)
+        sent = _carried(part, dialect.carries(played.moment)) if unsound else part
+        if isinstance(sent, ToolCall):
+            yield _identified(dialect, spelling, played, sent, Standing(number, number == calls, unsound))
+        elif sent is not None:
+            yield sent
+
+
+class Standing(NamedTuple):
+    """Where a call stands among those of its answer."""
+
+    number: int
+    last: bool
+    unsound: bool
+    """The answer ended inside it, or it is no call."""
+
+
+def _carried(call: ToolCall, carried: Carried) -> ResponsePart | None:
+    """What is sent of a call that is no whole one."""
+    if carried in (Carried.DROPPED, Carried.VALUES):
+        return None
+    if carried is Carried.MARKUP:
+        return TextPart(f'\n<tool_call>\n{{"name": "{call.name}", "arguments": {call.arguments}')
+    if carried is Carried.EMPTY_OBJECT:
+        return replace(call, arguments="{}")
+    if carried is Carried.MEMBERS:
+        return replace(call, arguments=compact(_complete_members(call.arguments or "")))
+    return call
+
+
+def _complete_members(text: str) -> dict[str, object]:
+    """The members of cut arguments; the last string, which the text ends in, is left out."""
+    members = lenient(text) or {}
+    open_string = text.count('"') - text.count('\\"')
+    if open_string % 2 and members:
+        members.popitem()
+    return members
+
+
+def _identified(dialect: Dialect, spelling: Spelling, played: Played, call: ToolCall, at: Standing) -> ToolCall:
+    """The call with its id, its status, and whether the server says that it is closed."""
+    ids = _IDS.get(dialect.api)
+    call = replace(call, id=ids.format(at.number) if ids else None)
+    if dialect.api == RESPONSES:
+        status = "completed"
+        if at.unsound and spelling.raw != "completed":
+            status = "in_progress" if spelling.raw is None else "incomplete"
+        return replace(call, closed=status == "completed", status=status, item_id=f"fc_{at.number}")
+    if dialect.api not in _BLOCKS:
+        return replace(call, closed=spelling.raw is not None)
+    if streamed(dialect, spelling):
+        return replace(call, closed=not (at.unsound and dialect.carries(played.moment) is Carried.OPEN))
+    ended = _word(dialect, spelling) in (Stop.TOOL_CALL, Stop.END_TURN)
+    return replace(call, closed=spelling.raw is not None and (ended or not at.last))
