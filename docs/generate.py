@@ -17,6 +17,7 @@ DOCS = Path(__file__).resolve().parent
 sys.path[:0] = [str(DOCS.parent), str(DOCS)]  # the engine of this checkout, and the modules beside this file
 
 import parts  # noqa: E402 - found by the line above
+import provider_parts  # noqa: E402 - likewise
 
 PARTS: Mapping[str, Callable[[], str]] = {
     "words": parts.words,
@@ -38,6 +39,11 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "gate": parts.gate,
     "held": parts.held,
     "filter-terms": parts.filter_terms,
+    "scenarios": provider_parts.scenarios,
+    "libraries": provider_parts.libraries,
+    "told-call-cut": provider_parts.call_cut,
+    "told-text-cut": provider_parts.text_cut,
+    "dialects": provider_parts.dialects,
 }
 
 _PART = re.compile(r"(<!-- generated: (?P<name>[\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)

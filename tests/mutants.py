@@ -92,6 +92,14 @@ REPORT: tuple[Table, ...] = (
     Table("inspector.report.verdict", "ROWS", "tests/report/test_verdict.py"),
     Table("inspector.report.verdict", "LIMIT_NAMES", "tests/report/test_verdict.py"),
     Table("inspector.report.findings", "CUT_WORDS", "tests/report/test_findings.py"),
+    # Its rows are asked for by name in every test; none is a copy of it.
+    Table("inspector.dialects.scenarios", "SCENARIOS", "tests/dialects/test_expected.py", names=("no copy",)),
+    Table("inspector.dialects.spelling", "FORMATS", "tests/dialects/test_expected.py"),
+    Table("inspector.dialects.spelling", "CARRIED", "tests/dialects/test_expected.py"),
+    Table("inspector.dialects.table", "DIALECTS", "tests/dialects/test_expected.py"),
+    Table("inspector.dialects.peers", "ANSWERS", "tests/dialects/test_expected.py"),
+    Table("inspector.dialects.peers", "MEANS", "tests/dialects/test_expected.py"),
+    Table("inspector.dialects.run", "DECISIONS", "tests/dialects/test_expected.py"),
 )
 FORMAT_TABLES = re.compile(r"[A-Z_]*REASONS|BACKGROUND")
 """The tables of a wire format that are found by their names, wherever its package assigns them."""

@@ -80,6 +80,7 @@ def _told(row: Row) -> dict[str, Any]:
                         "verdict": v.admission.value, "why": v.why} for v in row.verdicts],
         "lost": list(row.lost),
         "decision": row.decision,
+        "terminal_reason": row.run.trace.steps[-1].turn.terminal,
         "runs_held_call": row.runs_cut,
         "blind": row.blind or None,
         "peers": [{"name": peer.name, "word": peer.word, "means": peer.means.value, "agrees": peer.agrees,

@@ -34,7 +34,7 @@ def entries(told: Sequence[Told], each: bool = False) -> list[Entry]:
     """The lines of the table; with `each`, every row has its own."""
     groups: dict[object, list[Told]] = {}
     for number, row in enumerate(told):
-        key: object = number if each else (row.dialect.api, tuple(tuple(cell) for cell in cells(row)[1:]))
+        key: object = number if each else (row.dialect.api, cells(row)[1:], _blind(row))
         groups.setdefault(key, []).append(row)
     return [Entry(first, tuple(rest)) for first, *rest in groups.values()]
 
@@ -82,7 +82,7 @@ def seen_by(row: Row) -> str:
 
 def _decision(row: Row) -> Line:
     role = Role.ERROR if row.runs_cut or row.blind or row.decision == LOST else Role.PLAIN
-    return (Span(row.decision, role), Span(" (blind)", Role.ERROR) if row.blind else Span(""))
+    return (Span(row.decision, role),)
 
 
 def _differing(row: Row) -> Line:
@@ -103,7 +103,8 @@ def table(told: Sequence[Told], width: int, each: bool = False) -> list[Line]:
     shown = entries(told, each)
     whole: Grid = [(_name(entry), *cells(entry.row)[1:]) for entry in shown]
     for kept in (len(COLUMNS), len(COLUMNS) - 1):
-        lines = _columns([row[:kept] for row in whole], COLUMNS[:kept], [row[kept:] for row in whole], width)
+        beneath = [(*row[kept:], _blind(entry.row)) for row, entry in zip(whole, shown, strict=True)]
+        lines = _columns([row[:kept] for row in whole], COLUMNS[:kept], beneath, width)
         if lines is not None:
             return lines
     return _by_api(shown, width)
@@ -147,7 +148,7 @@ def _by_api(shown: Sequence[Entry], width: int) -> list[Line]:
     for entry in shown:
         _, raw, _, _, seen, call, decision, differ = cells(entry.row)
         grid.append(((Span("  "), *_name(entry, short=True)), raw, _way(entry.row), call, decision))
-        beneath.append((_why(entry.row, seen, differ),))
+        beneath.append((_why(entry.row, seen, differ), _blind(entry.row)))
     columns = _columns(grid, NARROW, beneath, width)
     stacks: list[list[Line]] = []
     if columns is None:
@@ -179,6 +180,11 @@ def _way(row: Told) -> Line:
     if isinstance(row, Row) and row.judged.mapped.normalized is not row.judged.stop.normalized:
         return (*mapped, Span(" → ", Role.DIM), *effective[:2])
     return effective
+
+
+def _blind(row: Told) -> Line:
+    """Why nothing told that the answer was cut."""
+    return (Span("blind: ", Role.ERROR), Span(row.blind)) if isinstance(row, Row) and row.blind else ()
 
 
 def _why(row: Told, seen: Line, differ: Line) -> Line:

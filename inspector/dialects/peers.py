@@ -97,7 +97,7 @@ ANSWERS: Mapping[tuple[str, str], tuple[Word, ...]] = {
     ("bedrock_converse", "model_context_window_exceeded"): ("length", "other", "length", "length"),
     ("bedrock_converse", "guardrail_intervened"): _FILTER,
     ("bedrock_converse", "malformed_tool_use"): ("stop", "other", "error", "error"),
-    ("bedrock_converse", ABSENT): ("stop", "other", "none", "error"),
+    ("bedrock_converse", ABSENT): ("", "other", "none", "error"),
     ("bedrock_converse", FAILURE): _FAILED,
     ("ollama_chat", "stop"): (("stop", "tool_calls"), "", "stop", ""),
     ("ollama_chat", "length"): (("length", "tool_calls"), "", "length", ""),

@@ -17,11 +17,12 @@ from inspector.dialects.scenarios import COMPLETE, Played, Scenario, play
 from inspector.dialects.spelling import Spelling
 from inspector.dialects.table import DIALECTS, Dialect
 from inspector.dialects.writing import streamed, written
-from inspector.replay import Case, Replay, Settings, open_case, replay
+from inspector.replay import Case, Replay, open_case, replay
 from inspector.sessions.build import Refused, build
 from inspector.sessions.raw import Options, Raw
 from inspector.sessions.thread import thread
 from inspector.sessions.values import Chunk, Exchange, Input, Loaded
+from inspector.settings import Settings
 from loop_core.arguments import Shape, lenient, parse
 from loop_core.classify import Judged
 from loop_core.errors import EncodeError
@@ -191,12 +192,13 @@ DECISIONS = {
     State.CONTINUE_PENDING: "continue",
     State.REPAIR_PENDING: "hold, repair",
     State.RESUME: "resume",
-    State.ABORT: "stop",
-    State.ABORT_PARTIAL: "stop, keep the text",
+    State.ABORT: "abort",
+    State.ABORT_PARTIAL: "abort, keep text",
 }
 """The state after EvaluateStop -> what that means."""
-LOST = "finish, the rest lost"
-"""A turn that ends in peace although its answer does not."""
+LOST = "lose the rest"
+"""A turn that ends in peace although its answer is not complete."""
+RUN_HELD = "run held call"
 
 
 def _decision(run: Replay, played: Played) -> tuple[str, bool]:
@@ -204,14 +206,11 @@ def _decision(run: Replay, played: Played) -> tuple[str, bool]:
     steps = run.trace.steps
     at = next(index for index, step in enumerate(steps) if step.state is State.EVALUATE_STOP)
     after = steps[at + 1]
-    said = DECISIONS[after.state]
-    if after.state in (State.ABORT, State.ABORT_PARTIAL):
-        return f"{said}: {after.turn.terminal}", False
     if after.state is State.COMPLETE and played.moment not in COMPLETE:
         return LOST, False
     ran = [verdict for effect in after.effects if isinstance(effect, RunTools) for verdict in effect.calls]
     cut = any(verdict.admission is Admission.HELD for verdict in ran)
-    return ("run the held call" if cut else said), cut
+    return RUN_HELD if cut else DECISIONS[after.state], cut
 
 
 def call_state(played: Played, exchange: Exchange) -> CallState:

@@ -1,0 +1,56 @@
+"""The generated parts of `providers.md`: the dialects, and two scenarios as each of them tells of it."""
+
+from __future__ import annotations
+
+from parts import code, table
+
+from inspector.dialects import DIALECTS, SCENARIOS, Row, rows
+from inspector.dialects.lines import SILENT, cells, entries
+from inspector.dialects.peers import VERSIONS
+from inspector.report.lines.spans import text_of
+
+
+def dialects() -> str:
+    """What each server does otherwise than its format says, and where that is written."""
+    return table(("dialect", "what it does", "written in", "where it blinds us"), (
+        (code(each.name), each.title or "speaks as its format says", each.source,
+         "; ".join(f"{moment.value.replace('_', ' ')}: {why}" for moment, why in each.blind.items()))
+        for each in DIALECTS
+    ))
+
+
+def scenarios() -> str:
+    """The scenarios."""
+    return table(("scenario", "what happens", "budget"), (
+        (code(each.name), each.title, f"{each.budget:,} tokens") for each in SCENARIOS.values()
+    ))
+
+
+def call_cut() -> str:
+    """A call that the budget cuts."""
+    return _told("call-cut")
+
+
+def text_cut() -> str:
+    """A text that the budget cuts."""
+    return _told("text-cut")
+
+
+def _told(scenario: str) -> str:
+    lines = []
+    for row, like in entries(rows(SCENARIOS[scenario])):
+        _, raw, mapped, effective, seen, call, decision, differ = (text_of(cell) for cell in cells(row))
+        names = ", ".join([code(row.name), *(code(each.name.partition("/")[2]) for each in like)])
+        if not isinstance(row, Row):
+            lines.append((names, SILENT, *[""] * 6))
+            continue
+        word = raw if row.exchange.response.raw_stop_reason is None else code(raw)
+        lines.append((names, word, code(mapped), effective, seen, call, decision, differ))
+    head = ("dialects", "raw word", "mapped", "effective", "seen by", "the call", "`strict` decides",
+            "libraries that differ")
+    return table(head, lines)
+
+
+def libraries() -> str:
+    """Which versions the words of the libraries are from."""
+    return ", ".join(f"{version} ({code(name)})" for name, version in VERSIONS.items())
