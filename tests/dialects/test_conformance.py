@@ -14,6 +14,7 @@ from inspector.dialects.run import LOST, RUN_HELD, Row, Told, opened, rows
 from inspector.dialects.scenarios import COMPLETE, CUTS, Moment
 from inspector.dialects.sheet import sheet
 from inspector.report.lines.spans import plain, text_of, width_of
+from inspector.settings import Settings
 from loop_core.arguments import Shape, parse
 from loop_core.classify import FINISHED
 from loop_core.gate import Admission
@@ -28,7 +29,7 @@ BUDGETS = (1, 2, 7, 8, 9, 10, 12, 16, 17, 20, 33, 40, 64)
 
 @cache
 def told_of(scenario: str, budget: int | None = None, policy: str = "strict") -> tuple[Told, ...]:
-    return rows(SCENARIOS[scenario], budget, policy=POLICIES[policy])
+    return rows(SCENARIOS[scenario], budget, settings=Settings(policy=POLICIES[policy]))
 
 
 def rows_of(scenario: str, budget: int | None = None) -> list[Row]:
