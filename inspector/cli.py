@@ -247,7 +247,7 @@ def providers(
     if save is not None:
         from inspector.dialects.saving import save_all
 
-        save_all(told, save)
+        click.echo(f"inspector: {len(save_all(told, save))} sessions written to {save}", err=True)
     if as_json:
         _write_json(document.document(told, chosen, settings.policy))
     else:

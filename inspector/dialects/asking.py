@@ -46,6 +46,7 @@ def body(dialect: Dialect, played: Played, stream: bool) -> Body:
     asked = _BODIES[dialect.api](played.scenario.prompt, played.budget, stream)
     if dialect.api not in (GEMINI, CONVERSE):
         asked = {"model": dialect.model, **asked}
+    asked.update(dialect.asks)
     if dialect.api == RESPONSES and played.moment is Moment.PAUSED:
         asked["background"] = True
     return asked

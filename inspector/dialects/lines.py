@@ -216,9 +216,11 @@ def heading(told: Sequence[Told], policy: str) -> list[Line]:
     decided = Counter(row.decision for row in rows)
     lines: list[Line] = [
         (Span(f"{played.scenario.name}: {played.scenario.title}", Role.TITLE),),
-        (Span(f"{asked} in {len(told)} dialects"),),
-        (Span(f"{policy} decides: ", Role.KEY), Span(" · ".join(f"{word} {count}" for word, count in decided.items()))),
+        (Span(f"{asked} in {len(told)} dialect{'s' if len(told) != 1 else ''}"),),
     ]
+    if decided:
+        counts = " · ".join(f"{word} {count}" for word, count in decided.items())
+        lines.append((Span(f"{policy} decides: ", Role.KEY), Span(counts)))
     unfinished = [row for row in rows if row.played.moment not in COMPLETE]
     by_word = sum(row.judged.mapped.normalized in FINISHED for row in unfinished)
     after = sum(row.judged.stop.normalized in FINISHED for row in unfinished)

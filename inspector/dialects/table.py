@@ -43,6 +43,8 @@ class Dialect:
     free_thinking: bool = False
     """Thinking does not count under the cap."""
     model: str = "model-1"
+    asks: Mapping[str, object] = field(default_factory=dict)
+    """What the request must hold for it, beside the prompt, the tools and the budget."""
     blind: Mapping[Moment, str] = field(default_factory=dict)
     """Where nothing that is sent tells a cut answer from a finished one -> why."""
 
@@ -74,14 +76,15 @@ DIALECTS: tuple[Dialect, ...] = (
     # -- Chat Completions ----------------------------------------------------------------------------------------
     Dialect(CHAT, "openai", model="gpt-4o-mini", source="openai 3.54.0 types/chat/chat_completion.py"),
     Dialect(CHAT, "openai", "named", "says stop over complete calls where tool_choice names the function",
-            "vLLM PR#25054", {CALLED: say("stop")}, model="gpt-4o-mini"),
+            "vLLM PR#25054", {CALLED: say("stop")}, model="gpt-4o-mini",
+            asks={"tool_choice": {"type": "function", "function": {"name": "write_file"}}}),
     Dialect(CHAT, "mimo", title="sends no finish reason at the cap: the last chunk has choices []",
             source="seed 001; Zoo-Code#425", model="mimo-v2.5-pro",
             says={moment: say(None) for moment in (CUT, CUT_CALL, CUT_AFTER)}),
     Dialect(CHAT, "vllm", title="its call parser says tool_calls, whatever ended the call",
             source="vLLM #53269, #9053, #58228",
             says={CUT_CALL: say("tool_calls"), CUT_AFTER: say("tool_calls"),
-                  FAILED: fails("error", "EngineDeadError", "InternalServerError")}),
+                  FAILED: fails("error", "The engine failed.", "InternalServerError")}),
     Dialect(CHAT, "vllm", "empty", "turns a cut call into the arguments {}", "vLLM PR#46303",
             {CUT_CALL: say("tool_calls")}, Carried.EMPTY_OBJECT),
     Dialect(CHAT, "vllm", "markup", "leaves the markup of a cut call in the text of a whole answer", "vLLM #47903",
@@ -108,17 +111,17 @@ DIALECTS: tuple[Dialect, ...] = (
             blind={CUT_CALL: "the call is text; an unclosed mark in it is a finding, and changes no reason",
                    CUT_BATCH: "the calls are text"}),
     Dialect(CHAT, "generic", "alias", "has another word: MAX_TOKENS", "ironclaw PR#5665; agentao PR#125",
-            spent("MAX_TOKENS")),
+            spent("MAX_TOKENS", full="MAX_TOKENS")),
     Dialect(CHAT, "llama_cpp", title="says length for a full context too, with truncated: true beside it",
             source="llama.cpp PR#28711", says={FULL: Spelling("length", {"truncated": "true"})}),
     Dialect(CHAT, "lm_studio", title="no finish reason where the context is full; another id in every piece of a call",
             source="vaadin/flow-components b88af58; LM Studio#830", says={FULL: say(None)},
             quirks=(quirks.fresh_ids,)),
     Dialect(CHAT, "ollama", title="drops a cut call; says stop over calls, all of index 0",
-            source="ollama#15457; opencode#14972", says={CALLED: say("stop"), MALFORMED: None}, carried=Carried.DROPPED,
-            quirks=(quirks.one_index,)),
+            source="ollama#15457; opencode#14972; wire notes", says={CALLED: say("stop"), MALFORMED: None},
+            carried=Carried.DROPPED, quirks=(quirks.one_index,)),
     Dialect(CHAT, "gemini", title="drops a cut call; says stop over calls, which have no index",
-            source="openai-python#2806; opencode#14972", says={CALLED: say("stop"), MALFORMED: None},
+            source="openai-python#2806; opencode#14972; wire notes", says={CALLED: say("stop"), MALFORMED: None},
             carried=Carried.DROPPED, quirks=(quirks.no_index,), model="gemini-2.5-flash"),
     Dialect(CHAT, "azure_openai", title="begins with choices [], what its filter says of the prompt",
             source="openai-python#1677; langchain#18977", quirks=(quirks.prompt_annotations,),
@@ -150,7 +153,7 @@ DIALECTS: tuple[Dialect, ...] = (
             quirks=(quirks.wandering_index,)),
     Dialect(CHAT, "oci", title="every piece of a call has another id, and an empty name", source="litellm PR#40040",
             quirks=(quirks.fresh_ids,)),
-    Dialect(CHAT, "sglang", title="calls have no index", source="openai-python#2806", quirks=(quirks.no_index,)),
+    Dialect(CHAT, "sglang", title="calls have no index", source="wire notes", quirks=(quirks.no_index,)),
     Dialect(CHAT, "tgi", title="tool_calls is an object, the id is empty", source="TGI #2794",
             quirks=(quirks.one_object,)),
     # -- Responses -----------------------------------------------------------------------------------------------
@@ -176,7 +179,8 @@ DIALECTS: tuple[Dialect, ...] = (
             {CUT_CALL: say("MALFORMED_FUNCTION_CALL")}, model="gemini-2.5-flash"),
     Dialect(GEMINI, "vertex", title="streams arguments value by value; the last one of a cut call stays open",
             source="google-genai 3.4.0 types.py:2065 willContinue", quirks=(quirks.partial_values,),
-            model="gemini-2.5-flash"),
+            model="gemini-2.5-flash",
+            asks={"toolConfig": {"functionCallingConfig": {"streamFunctionCallArguments": True}}}),
     # -- Converse ------------------------------------------------------------------------------------------------
     Dialect(CONVERSE, "bedrock", title="the block of a cut call may never end", source="goose#11838",
             model="anthropic.claude-sonnet-4-5"),

@@ -262,6 +262,15 @@ def test_a_call_that_is_no_object_is_not_sent(name: str) -> None:
     assert b"report.md" not in sent
 
 
+def test_a_habit_that_must_be_asked_for_is_asked_for() -> None:
+    """OpenAI says stop over calls only where one is named, Vertex sends values only where it is told to."""
+    named, values = row("openai_chat/openai+named").exchange, row("gemini_generate/vertex").exchange
+    assert named.request is not None
+    assert named.request.tool_choice == "tool:write_file"
+    assert values.request_json["toolConfig"]["functionCallingConfig"] == {"streamFunctionCallArguments": True}
+    assert row("openai_chat/openai").exchange.request_json.keys().isdisjoint({"tool_choice", "toolConfig"})
+
+
 def test_vertex_leaves_the_last_value_open() -> None:
     calls = [part["functionCall"] for event in events("gemini_generate/vertex")
              for part in event["candidates"][0]["content"]["parts"] if "functionCall" in part]
