@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -167,3 +168,15 @@ def test_the_page_of_the_providers_is_fresh(generate: Any) -> None:
     assert generate.rendered(page) == page, "docs/providers.md is stale; run python docs/generate.py"
     row = next(line for line in page.splitlines() if line.startswith("| `openai_chat/mimo` | absent"))
     assert generate.rendered(page.replace(row, row.replace("hold, repair", "finish"))) == page
+
+
+def test_the_commands_of_the_page_run(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "providers.md").read_text("utf-8")
+    commands = [re.split(r"  +", line)[0].split() for line in page.splitlines()
+                if line.startswith("inspector providers")]
+    assert len(commands) == 7
+    for words in commands:
+        result = providers(*[str(tmp_path) if word == "FOLDER" else word for word in words[2:]])
+        assert result.exit_code == 0, words
+        assert result.output
+    assert len(list(tmp_path.iterdir())) == len(DIALECTS)

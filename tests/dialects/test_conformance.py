@@ -20,7 +20,7 @@ from loop_core.classify import FINISHED
 from loop_core.gate import Admission
 from loop_core.policy import POLICIES, STRICT
 from loop_core.values import ToolCall
-from loop_core.wire.profiles import PROFILES
+from loop_core.wire.profiles import PROFILES, choose
 
 each_scenario = pytest.mark.parametrize("scenario", SCENARIOS)
 BUDGETS = (1, 2, 7, 8, 9, 10, 12, 16, 17, 20, 33, 40, 64)
@@ -95,6 +95,13 @@ def test_the_names_are_unique_and_the_servers_known() -> None:
         assert dialect.api in PROFILES[dialect.profile].apis
         assert dialect.source
         assert dialect.title or not (dialect.says or dialect.quirks or dialect.carried)
+
+
+def test_the_address_gives_the_server_away_where_it_has_one() -> None:
+    for row in rows_of("call-cut"):
+        profile = PROFILES[row.dialect.profile]
+        if profile.hosts or profile.urls or profile.ports:
+            assert choose(row.dialect.api, row.exchange.url).profile.name == profile.name, row.exchange.url
 
 
 @each_scenario
