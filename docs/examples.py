@@ -9,8 +9,10 @@ from loop_core.classify import Judged, judge
 from loop_core.events import Record
 from loop_core.gate import Verdict, admit_all
 from loop_core.loop import Plan, run
+from loop_core.machine import begin, step
+from loop_core.policy import Policy
 from loop_core.sources import Scripted
-from loop_core.turn import Responded
+from loop_core.turn import Responded, RunTools, State, Tick
 from loop_core.values import (
     CallKind,
     ChatResponse,
@@ -90,6 +92,45 @@ def try_call(calls: tuple[ToolCall, ...], word: str) -> Tried:
     judged = _judged(response, request)
     first = admit_all(response.tool_calls, judged, request.tools)[0]
     return Tried(judged.mapped.normalized.value, judged.stop.normalized.value, first)
+
+
+POLICY_CASES: tuple[tuple[str, tuple[ToolCall, ...], str], ...] = (
+    ("text", (), "length"),
+    ("text", (), "content_filter"),
+    ("a whole call", GATE_CASES["complete"], "tool_calls"),
+    ("a whole call", GATE_CASES["complete"], "stop"),
+    ("a whole call", GATE_CASES["complete"], "length"),
+    ("a whole call and a cut one", GATE_CASES["complete, beside a cut call"], "length"),
+    ("a cut call", GATE_CASES["cut in a string"], "length"),
+    ("a cut call", GATE_CASES["cut in a string"], "tool_calls"),
+    ("a cut call", GATE_CASES["cut in a string"], ""),
+    ("a call without arguments", GATE_CASES["empty, though the tool needs arguments"], "length"),
+)
+"""What the policies are shown: what a chat completion holds beside a text, and its finish reason."""
+
+GOES: Mapping[State, str] = {
+    State.COMPLETE: "ends, as if finished",
+    State.CONTINUE_PENDING: "continues the text",
+    State.REPAIR_PENDING: "asks for the call again",
+    State.ABORT: "ends with a notice",
+    State.ABORT_PARTIAL: "ends with a notice",
+}
+"""Where a response leads, in words; a batch that runs is counted."""
+
+
+def decided(policy: Policy, calls: tuple[ToolCall, ...], raw: str) -> str:
+    """What a loop does with one chat completion."""
+    request = Request("openai_chat", tools=(WRITE, PING, PATCH))
+    response = ChatResponse("openai_chat", (TextPart("Well."), *calls), StopReason(RAW[raw], raw or None))
+    turn, _ = begin("t", request, policy=policy)
+    turn, _ = step(turn, Responded(response, _judged(response, request)))
+    turn, effects = step(turn, Tick())
+    if turn.terminal == "stuck":
+        return "**stuck**"
+    if isinstance(effects[0] if effects else None, RunTools):
+        ran = sum(len(effect.calls) for effect in effects if isinstance(effect, RunTools))
+        return f"**runs** {ran} of {len(calls)}" if len(calls) > 1 else "**runs** it"
+    return GOES[turn.state]
 
 
 def records() -> tuple[Record, ...]:

@@ -17,6 +17,7 @@ DOCS = Path(__file__).resolve().parent
 sys.path[:0] = [str(DOCS.parent), str(DOCS)]  # the engine of this checkout, and the modules beside this file
 
 import parts  # noqa: E402 - found by the line above
+import policies  # noqa: E402
 import provider_parts  # noqa: E402 - likewise
 
 PARTS: Mapping[str, Callable[[], str]] = {
@@ -33,7 +34,8 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "terminals": parts.terminals,
     "methods": parts.methods,
     "seams": parts.seams,
-    "policies": parts.policies,
+    "policies": policies.policies,
+    "who-runs": policies.who_runs,
     "events": parts.events,
     "metrics": parts.metrics,
     "gate": parts.gate,

@@ -22,7 +22,7 @@ from loop_core import events as engine_events
 from loop_core import gate as engine_gate
 from loop_core.limits import DEFAULT_TOKEN_FACTOR, GUARDS, OPTIONAL, RANGES, SCOPES, Limits
 from loop_core.machine import TRANSITIONS
-from loop_core.policy import POLICIES, STRICT, Policy, Signal
+from loop_core.policy import STRICT, Signal
 from loop_core.seam import Decision, Method
 from loop_core.turn import ENDED, State
 from loop_core.values import Stop
@@ -82,9 +82,8 @@ def words() -> str:
     said = docs_of(Stop)
     rows = []
     for word in Stop:
-        plain, with_calls = STRICT.signals[word]
-        rows.append((code(word.value), said.get(word.name, ""), way(plain), way(with_calls)))
-    return table(("word", "meaning", "without calls leads to", "with calls leads to"), rows)
+        rows.append((code(word.value), said.get(word.name, ""), *map(way, STRICT.signals[word])))
+    return table(("word", "meaning", "without calls leads to", "with held calls", "with calls that may run"), rows)
 
 
 def _mapped(rows: Mapping[str, Mapped]) -> str:
@@ -183,30 +182,6 @@ def methods() -> str:
 def seams() -> str:
     """What can be decided at a seam."""
     return table(("decision", "meaning"), _members(Decision))
-
-
-def policies() -> str:
-    """What each preset believes."""
-    return "\n\n".join(_policy(policy) for policy in POLICIES.values())
-
-
-def _policy(policy: Policy) -> str:
-    told = [f"{word.value} → {taken.value}" for word, taken in policy.reason_map.items()]
-    changed = [
-        f"{word.value} → {plain.value} / {with_calls.value}"
-        for word, (plain, with_calls) in policy.signals.items() if (plain, with_calls) != STRICT.signals[word]
-    ]
-    rows = [
-        ("reads the reason", policy.reads.value),
-        ("takes a word for another", "; ".join(told) or "no"),
-        ("signals other than strict's (without / with calls)", "; ".join(changed) or "none"),
-        ("runs calls that are", policy.dispatch.value),
-        ("continues by", ", ".join(method.value for method in policy.methods) or "never"),
-        ("takes a missing reason at the cap for a cut", "yes" if policy.cap_evidence else "no"),
-        ("seams", policy.seam.value),
-        ("follows", "; ".join(policy.cites)),
-    ]
-    return f"### {policy.name}\n\n{policy.title}.\n\n{table(('belief', 'value'), rows)}"
 
 
 # -- events ----------------------------------------------------------------------------------------------------------

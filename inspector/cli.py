@@ -3,6 +3,7 @@
     inspector [PATH…]            opens the app; without a path, a picker with the embedded samples
     inspector explain PATH…      the same facts as linear text, or as one JSON document
     inspector replay PATH…       a re-run over the recording with other limits or another policy
+    inspector policies PATH…     what each policy would have done with every turn, as a matrix
     inspector export PATH…       a page, Markdown, a session file, a curl command, a bug report
     inspector config, locate     what is configured, and where things are kept
     inspector samples            lists the embedded sample sessions
@@ -24,6 +25,7 @@ from loop_core.errors import LoopError
 
 if TYPE_CHECKING:
     from inspector.config import Config
+    from inspector.replay import Case
     from inspector.report.facts import View
     from inspector.sessions.values import Loaded
     from inspector.settings import Settings
@@ -154,6 +156,34 @@ def replay(
 @main.command(context_settings=CONTEXT)
 @_paths(required=True)
 @_reading
+@click.option("--policy", "names", multiple=True, metavar="NAME",
+              help="A policy to lay beside strict; may be repeated. All of them without it.")
+@click.option("--set", "assignments", multiple=True, metavar="NAME=VALUE", help="A limit; may be repeated.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document (loop-inspector/policies/1).")
+def policies(
+    paths: Sequence[str], api: str | None, profile: str | None, names: Sequence[str], assignments: Sequence[str],
+    as_json: bool,
+) -> None:
+    """Lays recorded turns under every policy: what each loop would have run, held, continued or lost."""
+    from inspector.settings import parse_assignments, settings_of
+    from inspector.whatif import policies_report
+    from inspector.whatif.policies import matrix
+    from loop_core.presets import named
+
+    settings = settings_of(parse_assignments(assignments), _configured(None)[1])
+    chosen = [named(name) for name in names]
+    loaded, case = _read(paths, api, profile)
+    made = matrix(case, settings, chosen)
+    if as_json:
+        _write_json(policies_report.values(made))
+    else:
+        _write(policies_report.text(made))
+    sys.exit(_complain(loaded))
+
+
+@main.command(context_settings=CONTEXT)
+@_paths(required=True)
+@_reading
 @_POLICY
 @click.option("--to", "form", metavar="FORM", required=True,
               help="html, md, text, json, session, curl, fixture or bug.")
@@ -261,20 +291,27 @@ def _configured(policy: str | None) -> tuple[Config, Settings]:
     from dataclasses import replace
 
     from inspector import config
-    from loop_core.policy import named
+    from loop_core.presets import named
 
     found = config.load()
     return found, found.settings if policy is None else replace(found.settings, policy=named(policy))
 
 
 def _open(paths: Sequence[str], api: str | None, profile: str | None, settings: Settings) -> tuple[Loaded, View]:
-    from inspector.replay import open_case, replay
+    from inspector.replay import replay
     from inspector.report.facts import view
+
+    loaded, case = _read(paths, api, profile)
+    return loaded, view(replay(case, settings))
+
+
+def _read(paths: Sequence[str], api: str | None, profile: str | None) -> tuple[Loaded, Case]:
+    from inspector.replay import open_case
     from inspector.sessions import open_paths
 
     stdin = sys.stdin.buffer.read() if "-" in paths else None
     loaded = open_paths(list(paths), api=api, profile=profile, stdin=stdin)
-    return loaded, view(replay(open_case(loaded), settings))
+    return loaded, open_case(loaded)
 
 
 def _complain(loaded: Loaded) -> int:

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 from loop_core.errors import CallerError
 from loop_core.limits import CONTINUATION_LIMITS, Limits
-from loop_core.policy import STRICT, Policy, named
+from loop_core.policy import STRICT, Policy
+from loop_core.presets import named
 from loop_core.seam import Method, SeamRule
 
 INITIAL = "max_tokens"

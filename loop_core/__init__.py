@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from loop_core.machine import begin as begin
     from loop_core.machine import step as step
     from loop_core.policy import Policy as Policy
-    from loop_core.policy import named as policy
+    from loop_core.presets import named as policy
     from loop_core.seam import join as join
     from loop_core.tools import Toolbox as Toolbox
     from loop_core.trace import Trace as Trace
@@ -40,7 +40,7 @@ _HOMES = {
     "begin": ("machine", "begin"),
     "step": ("machine", "step"),
     "Policy": ("policy", "Policy"),
-    "policy": ("policy", "named"),
+    "policy": ("presets", "named"),
     "join": ("seam", "join"),
     "Toolbox": ("tools", "Toolbox"),
     "Trace": ("trace", "Trace"),

@@ -7,7 +7,7 @@ configuration. `Spent` only grows. A guard is a row: where it looks, when it sto
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
@@ -171,10 +171,12 @@ GUARDS: tuple[Guard, ...] = (
 )
 
 
-def tripped(place: str, limits: Limits, spent: Spent, cap: int | None) -> Guard | None:
-    """The first guard of `place` that stops the turn; None where all hold."""
+def tripped(
+    place: str, limits: Limits, spent: Spent, cap: int | None, lacks: Container[str] = frozenset()
+) -> Guard | None:
+    """The first guard of `place` that stops the turn, those that the loop lacks left out; None where all hold."""
     for guard in GUARDS:
-        if guard.place == place and guard.exceeded(limits, spent, cap):
+        if guard.place == place and guard.name not in lacks and guard.exceeded(limits, spent, cap):
             return guard
     return None
 

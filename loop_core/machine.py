@@ -23,10 +23,9 @@ from typing import NamedTuple
 from loop_core import moves
 from loop_core.errors import TransitionError
 from loop_core.frozen import maker
-from loop_core.gate import Admission, Verdict
 from loop_core.history import Ability
 from loop_core.limits import Limits, Spent
-from loop_core.policy import STRICT, Dispatch, Policy, Signal
+from loop_core.policy import STRICT, Policy, Signal, runnable
 from loop_core.seam import Method
 from loop_core.turn import (
     Cancel,
@@ -71,6 +70,7 @@ TRANSITIONS: Mapping[tuple[State, Signal], Row] = {
     (_E, Signal.INTERRUPTED): Row(_AP, "interrupted"),
     (_E, Signal.UNKNOWN): Row(_AP, "error"),
     (_E, Signal.ERROR): Row(_AP, "error"),
+    (_E, Signal.STUCK): Row(_A, "stuck"),
     (_X, Signal.TOOL_RESULTS): Row(_R),
     (_X, Signal.STEP_LIMIT): Row(_AP, "step_limit"),
     (_X, Signal.NO_PROGRESS): Row(_AP, "no_progress"),
@@ -168,12 +168,12 @@ def _read(turn: Turn) -> Signal:
     seen = turn.evaluated
     if seen is None:
         raise TransitionError("EvaluateStop without a response")
-    plain, with_calls = turn.policy.signals[seen.word]
-    if moves.is_cut(turn):
-        plain, with_calls = turn.policy.signals[Stop.MAX_TOKENS]
-    signal = with_calls if _counted(turn) else plain
-    if signal is Signal.TOOL_CALL and turn.policy.dispatch is Dispatch.READY and not _runnable(seen.verdicts):
-        signal = Signal.PARTIAL_CALL  # the reason authorises a call, and the gate released none
+    policy = turn.policy
+    plain, held, released = policy.signals[Stop.MAX_TOKENS if moves.is_cut(turn) else seen.word]
+    if not _counted(turn):
+        signal = plain
+    else:
+        signal = held if held is released or not runnable(policy, seen.verdicts) else released
     if turn.repairing and signal in (Signal.END_TURN, Signal.MAX_TOKENS):
         return Signal.PARTIAL_CALL  # the call that was asked for again has not come
     return signal
@@ -183,9 +183,3 @@ def _counted(turn: Turn) -> bool:
     """Whether the response holds calls, phantoms left out."""
     seen = turn.evaluated
     return seen is not None and any(v.rule != "gate.phantom" for v in seen.verdicts)
-
-
-def _runnable(verdicts: tuple[Verdict, ...]) -> bool:
-    """Whether at least one call may run or be answered; one that is held (no phantom) stops them all."""
-    real = [v for v in verdicts if v.rule != "gate.phantom"]
-    return bool(real) and all(v.admission is not Admission.HELD for v in real)

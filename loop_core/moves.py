@@ -5,15 +5,15 @@ Pure functions from a turn to a turn; which move is made is decided in `machine`
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any
 
 from loop_core import history
 from loop_core.errors import TransitionError
 from loop_core.frozen import maker
-from loop_core.gate import Admission, admit_all
+from loop_core.gate import admit_all
 from loop_core.limits import tripped
-from loop_core.policy import Dispatch, Reads, Signal
+from loop_core.policy import Dispatch, Signal, dispatched, word_of
 from loop_core.seam import Method, Segment, join
 from loop_core.turn import (
     ENDED,
@@ -31,7 +31,7 @@ from loop_core.turn import (
     changed,
     spending,
 )
-from loop_core.values import Message, Role, Stop, TextPart
+from loop_core.values import CallKind, Message, Role, Stop, TextPart, ToolCall
 
 _TERMINAL_SIGNALS: Mapping[str, Signal] = {
     "retry_limit": Signal.RETRY_LIMIT,
@@ -54,7 +54,7 @@ def guard_signal(turn: Turn) -> Signal | None:
     place = _GUARDED.get(turn.state)
     if place is None or (turn.state is State.RESUME and turn.sent is not None):
         return None  # a request is under way
-    guard = tripped(place, turn.limits, turn.spent, turn.token_cap)
+    guard = tripped(place, turn.limits, turn.spent, turn.token_cap, turn.policy.lacks)
     if guard is not None:
         return _TERMINAL_SIGNALS[guard.terminal]
     return Signal.RETRY_LIMIT if turn.state is State.CONTINUE_PENDING and not continuable(turn) else None
@@ -90,8 +90,7 @@ def _received(turn: Turn, event: Responded) -> Change:
     verdicts = event.verdicts
     if verdicts is None:
         verdicts = admit_all(response.tool_calls, judged, turn.request.tools)
-    read = judged.stop if turn.policy.reads is Reads.EFFECTIVE else judged.mapped
-    word = turn.policy.reason_map.get(read.normalized, read.normalized)
+    word = word_of(turn.policy, response, judged, turn.provider)
     sent = turn.sent
     method = event.method or (sent.method if sent else Method.FIRST)
     recorded = event.method is not None
@@ -168,8 +167,8 @@ def _spent_on_tools(turn: Turn, event: ToolsRun) -> Change:
     seen = turn.evaluated
     if seen is None:
         raise TransitionError("tool results without a response")
-    if turn.policy.dispatch is Dispatch.PRESENT:
-        said: Message | None = Message(Role.ASSISTANT, seen.response.parts)
+    if turn.policy.dispatch is not Dispatch.READY:
+        said: Message | None = _as_received(turn, seen)
         results = event.results
     else:
         said = history.assistant(seen.response, seen.verdicts, turn.tail, seen.judged.stop.normalized)
@@ -181,6 +180,17 @@ def _spent_on_tools(turn: Turn, event: ToolsRun) -> Change:
         result_chars=turn.spent.result_chars + sum(len(r.text) for r in event.results),
     )
     return {"history": (*turn.history, *messages, *event.steering), "spent": spent}
+
+
+def _as_received(turn: Turn, seen: Evaluated) -> Message:
+    """The response as another loop keeps it: with every call that it ran, whole or not."""
+    ran = {id(verdict.call) for verdict in dispatched(turn.policy, seen.verdicts)}
+    parts = seen.response.parts
+    return Message(Role.ASSISTANT, tuple(p for p in parts if type(p) is not ToolCall or _ours(p, ran)))
+
+
+def _ours(call: ToolCall, ran: Container[int]) -> bool:
+    return call.kind is CallKind.SERVER or id(call) in ran
 
 
 # -- what a state does when it is entered ----------------------------------------------------------------------------
@@ -213,9 +223,7 @@ def entered(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
 def _enter_tools(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
     if guard_signal(turn) is not None or turn.evaluated is None:
         return turn, ()  # the next tick leaves by the guard
-    calls = turn.evaluated.verdicts
-    if turn.policy.dispatch is Dispatch.READY:
-        calls = tuple(v for v in calls if v.admission is not Admission.HELD)  # a phantom gets no result
+    calls = dispatched(turn.policy, turn.evaluated.verdicts)
     return changed(turn, repairing=False, broken=()), (RunTools(calls),)
 
 
@@ -242,7 +250,7 @@ def _enter_continuation(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
     else:
         anchor = history.anchor_of(text) if method is Method.ANCHOR else ""
         said = Message(Role.ASSISTANT, (TextPart(text),))
-        asked = history.hint(anchor, turn.ability.system_hint)
+        asked = history.hint(anchor, turn.ability.system_hint and turn.policy.system_hint)
         send = Send(Place.CONTINUATION, ordinal, method, (said, asked), cap, choice, anchor=anchor)
     return changed(turn, spent=spent, sent=send), (send,)
 
@@ -280,6 +288,8 @@ def concluded(turn: Turn) -> tuple[Message, ...]:
     seen = turn.evaluated
     if seen is None or not turn.answers[-1]:
         return turn.history  # the last response is in it, with its results
+    if not turn.policy.strips and seen.response.tool_calls:
+        return (*turn.history, Message(Role.ASSISTANT, seen.response.parts))
     said = history.assistant(seen.response, (), turn.tail, seen.judged.stop.normalized)
     note = history.not_run(turn.broken or seen.verdicts, turn.ability.system_hint)
     return (*turn.history, *((said,) if said else ()), *((note,) if note else ()))
@@ -301,6 +311,7 @@ NOTICES: Mapping[str, str] = {
     "safety_blocked": "The answer was blocked by a filter.",
     "context_window_exceeded": "The answer is incomplete: the context window is full; a continuation cannot succeed.",
     "cancelled": "The turn was cancelled.",
+    "stuck": "A tool call was begun and this loop never ends it: it waits for ever, or shows an invalid call.",
     "unrecorded": "The recording ends here: what this loop asks for next was never recorded.",
 }
 """Terminal reason -> what the operator is told. Notices are events, never assistant text."""
@@ -308,7 +319,8 @@ NOTICES: Mapping[str, str] = {
 
 def notice(turn: Turn, signal: Signal, terminal: str) -> str | None:
     """What the operator is told about an end; None where all is well."""
-    stopped = signal is Signal.RETRY_LIMIT and tripped("continuation", turn.limits, turn.spent, turn.token_cap) is None
+    guard = tripped("continuation", turn.limits, turn.spent, turn.token_cap, turn.policy.lacks)
+    stopped = signal is Signal.RETRY_LIMIT and guard is None
     text = NOTICES.get("not_continued" if stopped else terminal)
     if text is None or "{" not in text:
         return text

@@ -1,20 +1,23 @@
 """What a loop believes, as data.
 
-A policy says which word of a response is read, what each word leads to, whether held calls run, how an answer is
-continued and how its seams are decided. `strict` is ours. The presets describe other systems, so that one transcript
-can be run under each; every preset cites the lines that it follows. No policy contains code.
+A policy says which word of a response is read, what each word leads to, which calls run, how an answer is continued and
+how its seams are decided. `STRICT` is ours; other systems are described in `presets`. No policy contains code: what
+reads one is below it, and the machine.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
+from typing import NamedTuple
 
-from loop_core.errors import CallerError
+from loop_core.arguments import Shape, lenient, parse
+from loop_core.classify import Judged
+from loop_core.gate import Admission, Verdict
 from loop_core.seam import Method, SeamRule
-from loop_core.values import Stop
+from loop_core.values import CallKind, ChatResponse, Stop, ToolCall
 
 
 class Signal(StrEnum):
@@ -35,6 +38,8 @@ class Signal(StrEnum):
     INTERRUPTED = "Interrupted"
     UNKNOWN = "Unknown"
     ERROR = "Error"
+    STUCK = "NeverFinalized"
+    """A call was begun, and this loop never ends it: it waits for ever, or shows a call that it cannot run."""
     UNDER_LIMITS = "under_limits"
     RETRY_LIMIT = "retry_limit"
     BUDGET_EXHAUSTED = "budget_exhausted"
@@ -47,12 +52,25 @@ class Signal(StrEnum):
 
 
 class Dispatch(StrEnum):
-    """Which calls a loop runs."""
+    """Which calls a loop takes for runnable."""
 
     READY = "ready"
     """Those that the gate released."""
+    COMPLETE = "complete"
+    """Those whose arguments parse, whatever the reason says."""
+    READABLE = "readable"
+    """Those of which a forgiving parser reads at least one argument."""
     PRESENT = "present"
     """Any call that the response holds, read with a forgiving parser."""
+
+
+class Batch(StrEnum):
+    """What one call that may not run means for its siblings."""
+
+    WHOLE = "whole"
+    """A truncated batch is one unfinished batch: nothing runs."""
+    EACH = "each"
+    """The others run."""
 
 
 class Reads(StrEnum):
@@ -60,32 +78,43 @@ class Reads(StrEnum):
 
     EFFECTIVE = "effective"
     MAPPED = "mapped"
+    """The provider's own word, by this loop's table where it has one for the format."""
 
 
-Signals = Mapping[Stop, tuple[Signal, Signal]]
-"""Word -> the signal for a response without calls, and for one with calls."""
+class Promotion(NamedTuple):
+    """One row: under `word` the calls of a response make it a tool call."""
+
+    api: str
+    """The wire format; `*` for any."""
+    word: Stop
+    complete: bool
+    """Whether the calls must be complete; else any call will do."""
+    source: str
+    but: str = "-"
+    """A profile to which the row does not apply; `-` for none."""
+
+
+Words = Mapping[tuple[str, str], Stop]
+"""Wire format and native word -> what a loop's own table makes of it."""
+
+Signals = Mapping[Stop, tuple[Signal, Signal, Signal]]
+"""Word -> the signal for a response without calls, with calls that may not run, and with calls that may."""
 
 STRICT_SIGNALS: Signals = MappingProxyType({
-    Stop.END_TURN: (Signal.END_TURN, Signal.END_TURN),
-    Stop.TOOL_CALL: (Signal.END_TURN, Signal.TOOL_CALL),
-    Stop.MAX_TOKENS: (Signal.MAX_TOKENS, Signal.PARTIAL_CALL),
-    Stop.MALFORMED_TOOL_CALL: (Signal.PARTIAL_CALL, Signal.PARTIAL_CALL),
-    Stop.PAUSED: (Signal.PAUSED, Signal.PAUSED),
-    Stop.SAFETY_BLOCKED: (Signal.SAFETY_BLOCKED, Signal.SAFETY_BLOCKED),
-    Stop.CONTEXT_WINDOW_EXCEEDED: (Signal.CONTEXT_WINDOW_EXCEEDED, Signal.CONTEXT_WINDOW_EXCEEDED),
-    Stop.CANCELLED: (Signal.CANCELLED, Signal.CANCELLED),
-    Stop.INTERRUPTED: (Signal.INTERRUPTED, Signal.INTERRUPTED),
-    Stop.UNKNOWN: (Signal.UNKNOWN, Signal.UNKNOWN),
-    Stop.ERROR: (Signal.ERROR, Signal.ERROR),
+    Stop.END_TURN: (Signal.END_TURN, Signal.END_TURN, Signal.END_TURN),
+    Stop.TOOL_CALL: (Signal.END_TURN, Signal.PARTIAL_CALL, Signal.TOOL_CALL),
+    Stop.MAX_TOKENS: (Signal.MAX_TOKENS, Signal.PARTIAL_CALL, Signal.PARTIAL_CALL),
+    Stop.MALFORMED_TOOL_CALL: (Signal.PARTIAL_CALL, Signal.PARTIAL_CALL, Signal.PARTIAL_CALL),
+    Stop.PAUSED: (Signal.PAUSED, Signal.PAUSED, Signal.PAUSED),
+    Stop.SAFETY_BLOCKED: (Signal.SAFETY_BLOCKED, Signal.SAFETY_BLOCKED, Signal.SAFETY_BLOCKED),
+    Stop.CONTEXT_WINDOW_EXCEEDED: (
+        Signal.CONTEXT_WINDOW_EXCEEDED, Signal.CONTEXT_WINDOW_EXCEEDED, Signal.CONTEXT_WINDOW_EXCEEDED),
+    Stop.CANCELLED: (Signal.CANCELLED, Signal.CANCELLED, Signal.CANCELLED),
+    Stop.INTERRUPTED: (Signal.INTERRUPTED, Signal.INTERRUPTED, Signal.INTERRUPTED),
+    Stop.UNKNOWN: (Signal.UNKNOWN, Signal.UNKNOWN, Signal.UNKNOWN),
+    Stop.ERROR: (Signal.ERROR, Signal.ERROR, Signal.ERROR),
 })
 """`tool_call` without a call ends the turn: it would loop for ever (mastra PR #14187)."""
-
-PRESENCE_SIGNALS: Signals = MappingProxyType({
-    **dict.fromkeys(Stop, (Signal.END_TURN, Signal.TOOL_CALL)),
-    Stop.ERROR: (Signal.ERROR, Signal.ERROR),
-    Stop.CANCELLED: (Signal.CANCELLED, Signal.CANCELLED),
-})
-"""Any call present runs; nothing else matters but error and abort (seed 002, the loop's third mark)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,16 +124,28 @@ class Policy:
     name: str
     title: str
     cites: tuple[str, ...] = ()
+    """The lines that it follows, and what was read into them."""
     reads: Reads = Reads.EFFECTIVE
+    words: Words = field(default_factory=dict)
+    unlisted: Mapping[str, Stop] = field(default_factory=dict)
+    """Wire format -> what a native word that `words` does not list is taken for."""
     reason_map: Mapping[Stop, Stop] = field(default_factory=dict)
     """Normalized word -> what this loop takes it for; a word that is not here stays."""
+    promotions: tuple[Promotion, ...] = ()
     signals: Signals = field(default_factory=lambda: STRICT_SIGNALS)
     cap_evidence: bool = True
     """Whether a stream without a reason, whose usage equals the cap, is taken for a budget cut."""
     dispatch: Dispatch = Dispatch.READY
+    batch: Batch = Batch.WHOLE
+    strips: bool = True
+    """Whether a call that did not run leaves the history."""
     methods: tuple[Method, ...] = (Method.PREFILL, Method.ANCHOR)
     """How text is continued, best first; the first that the server allows is used. Empty: never."""
+    system_hint: bool = True
+    """Whether the hint is a system message where the server allows one; else it is the user's."""
     seam: SeamRule = SeamRule.CAREFUL
+    lacks: frozenset[str] = frozenset()
+    """The guards (`limits.GUARDS`) that this loop does not have."""
     silent_endings: tuple[str, ...] = ("__SILENT__", "HEARTBEAT_OK")
     """Whole answers that ask for nothing to be shown (seed 002); they end a turn like any other."""
 
@@ -115,38 +156,70 @@ STRICT = Policy(
     ("seed 000", "seed 003: only a ToolUse terminal authorises execution"),
 )
 
-PI_PRESENCE = Policy(
-    "pi-presence",
-    "pi / OpenClaw before its fix: any call present runs, whatever the reason but error and abort",
-    (
-        "seed 002: agent-loop.js:59, the loop's marks 2 and 3",
-        "seed 002: anthropic.js:681, mapStopReason (refusal and sensitive are errors, pause_turn is a stop)",
-        "its switch has no row for model_context_window_exceeded or an unknown word: it throws",
-    ),
-    reads=Reads.MAPPED,
-    reason_map={
-        Stop.SAFETY_BLOCKED: Stop.ERROR,
-        Stop.PAUSED: Stop.END_TURN,
-        Stop.CONTEXT_WINDOW_EXCEEDED: Stop.ERROR,
-        Stop.UNKNOWN: Stop.ERROR,
-    },
-    signals=PRESENCE_SIGNALS,
-    cap_evidence=False,
-    dispatch=Dispatch.PRESENT,
-    methods=(),
-    seam=SeamRule.CONCAT,
-)
 
-POLICIES: Mapping[str, Policy] = {policy.name: policy for policy in (STRICT, PI_PRESENCE)}
-"""Every preset, by name."""
+# -- reading a policy ------------------------------------------------------------------------------------------------
 
 
-def named(name: str) -> Policy:
-    """The preset with this name.
+def word_of(policy: Policy, response: ChatResponse, judged: Judged, provider: str = "") -> Stop:
+    """The word that a policy goes by; `provider` is the profile's name."""
+    if policy.reads is Reads.EFFECTIVE:
+        read = judged.stop.normalized
+        return policy.reason_map.get(read, read)
+    word = _own_word(policy, response, judged)
+    for row in policy.promotions:
+        if row.word is word and row.api in ("*", response.api) and row.but != provider and _fits(row, response):
+            return Stop.TOOL_CALL
+    return word
 
-    Raises:
-        CallerError: there is none.
-    """
-    if name not in POLICIES:
-        raise CallerError(f"unknown policy {name!r}; expected one of {', '.join(POLICIES)}")
-    return POLICIES[name]
+
+def _own_word(policy: Policy, response: ChatResponse, judged: Judged) -> Stop:
+    mapped, raw = judged.mapped.normalized, judged.mapped.raw
+    if response.error is not None:
+        return mapped
+    if raw is not None and not raw.isdecimal():  # an enum sent as its number is read as we read it
+        listed = policy.words.get((response.api, raw))
+        if listed is not None:
+            return listed
+        if mapped not in (Stop.ERROR, Stop.CANCELLED) and response.api in policy.unlisted:
+            return policy.unlisted[response.api]
+    return policy.reason_map.get(mapped, mapped)
+
+
+def _fits(row: Promotion, response: ChatResponse) -> bool:
+    calls = response.tool_calls
+    return bool(calls) and (not row.complete or all(complete(call) for call in calls))
+
+
+def complete(call: ToolCall) -> bool:
+    """Whether the arguments of a call are there as they should be, whatever became of the response."""
+    if call.kind is CallKind.CUSTOM:
+        return call.arguments is not None
+    return parse(call.arguments).shape is Shape.COMPLETE
+
+
+def _readable(call: ToolCall) -> bool:
+    if call.kind is CallKind.CUSTOM:
+        return bool(call.arguments)
+    value = lenient(call.arguments)
+    return isinstance(value, dict) and bool(value)
+
+
+MAY_RUN: Mapping[Dispatch, Callable[[Verdict], bool]] = {
+    Dispatch.READY: lambda verdict: verdict.admission is not Admission.HELD,
+    Dispatch.COMPLETE: lambda verdict: verdict.admission is not Admission.HELD or complete(verdict.call),
+    Dispatch.READABLE: lambda verdict: verdict.admission is not Admission.HELD or _readable(verdict.call),
+    Dispatch.PRESENT: lambda verdict: True,
+}
+"""Which calls a loop takes for runnable; those that the gate released are, for every loop."""
+
+
+def dispatched(policy: Policy, verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
+    """The calls that a loop runs or answers when it runs the batch; a phantom gets no result but under `present`."""
+    return tuple([verdict for verdict in verdicts if MAY_RUN[policy.dispatch](verdict)])
+
+
+def runnable(policy: Policy, verdicts: Sequence[Verdict]) -> bool:
+    """Whether a loop takes a batch for one that it may run."""
+    real = [verdict for verdict in verdicts if verdict.rule != "gate.phantom"]
+    may = dispatched(policy, real)
+    return bool(may) and (policy.batch is Batch.EACH or len(may) == len(real))

@@ -7,7 +7,7 @@ overlap too long to be chance. Segments and decisions are kept; the text is deri
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -39,8 +39,11 @@ class SeamRule(StrEnum):
     """How a seam is decided."""
 
     CAREFUL = "careful"
+    """What was asked back or is too long to be chance is cut, and nothing else."""
     CONCAT = "concat"
     """As sent, nothing cut."""
+    OVERLAP = "overlap"
+    """The longest overlap is cut, however short: what others do, and what corrupts ordinary text."""
 
 
 class Decision(StrEnum):
@@ -115,10 +118,7 @@ def join(segments: Sequence[Segment], rule: SeamRule = SeamRule.CAREFUL) -> Join
     text = segments[0].text
     seams: list[Seam] = []
     for index, segment in enumerate(segments[1:], start=1):
-        if rule is SeamRule.CONCAT:
-            decision, keep, cut, why = Decision.AS_SENT, len(text), 0, "joined as sent"
-        else:
-            decision, keep, cut, why = _decide(text, segment)
+        decision, keep, cut, why = RULES[rule](text, segment)
         text = text[:keep]
         if decision is Decision.APART:
             text += APART
@@ -134,11 +134,22 @@ _Cut = tuple[Decision, int, int, str]
 """The decision, how much of the text so far stays, how much of the next segment is left out, and why."""
 
 
-def _decide(text: str, segment: Segment) -> _Cut:
+def _as_sent(text: str, segment: Segment) -> _Cut:
+    return Decision.AS_SENT, len(text), 0, "joined as sent"
+
+
+def _longest_overlap(text: str, segment: Segment) -> _Cut:
+    overlap = _border(text, segment.text)
+    if not overlap:
+        return _as_sent(text, segment)
+    return Decision.OVERLAP, len(text), overlap, f"any overlap, {overlap} characters cut"
+
+
+def _careful(text: str, segment: Segment) -> _Cut:
     if segment.method is Method.REPAIR:
         if text and segment.text:
             return Decision.APART, len(text), 0, "text beside a repaired call, set apart"
-        return Decision.AS_SENT, len(text), 0, "joined as sent"
+        return _as_sent(text, segment)
     if segment.method is Method.PREFILL:
         return _prefill(text, segment)
     if segment.method in (Method.ECHO, Method.TOKEN):
@@ -222,3 +233,28 @@ def _meaningful(text: str, overlap: str) -> bool:
     before = text[: len(text) - len(overlap)]
     full_line = overlap.endswith("\n") and (not before or before.endswith("\n"))
     return full_line and len(set(overlap.strip())) >= OVERLAP_WORDS
+
+
+def _border(text: str, following: str) -> int:
+    """The length of the longest end of `text` that `following` begins with, in time linear in the two."""
+    shorter: list[int] = [0]  # for every beginning of `following`, the longest of its ends that it begins with too
+    size = 0
+    for char in following[1:]:
+        while size and following[size] != char:
+            size = shorter[size - 1]
+        size += following[size] == char
+        shorter.append(size)
+    size = 0
+    for char in text[-len(following) :] if following else "":
+        while size and following[size] != char:
+            size = shorter[size - 1]
+        size += following[size] == char
+    return size
+
+
+RULES: Mapping[SeamRule, Callable[[str, Segment], _Cut]] = {
+    SeamRule.CAREFUL: _careful,
+    SeamRule.CONCAT: _as_sent,
+    SeamRule.OVERLAP: _longest_overlap,
+}
+"""Seam rule -> what decides a seam by it."""

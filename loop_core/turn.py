@@ -183,8 +183,8 @@ class Turn:
 
     @property
     def token_cap(self) -> int | None:
-        """The bound on output tokens that is in force."""
-        return self.limits.token_cap(self.request.max_tokens)
+        """The bound on output tokens that is in force; None where there is none."""
+        return None if "tokens" in self.policy.lacks else self.limits.token_cap(self.request.max_tokens)
 
     def merged(self, answer: int = -1) -> Joined:
         """The merged text of one answer, the last by default, with its seams."""

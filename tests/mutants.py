@@ -83,7 +83,8 @@ ENGINE: tuple[Table, ...] = (
     Table("loop_core.history", "HINT_POINTS", "tests/core/test_history.py"),
     Table("loop_core.events", "GUARDED_EXITS", "tests/core/test_events.py"),
     Table("loop_core.policy", "STRICT_SIGNALS", "tests/core/test_policy.py"),
-    Table("loop_core.policy", "PRESENCE_SIGNALS", "tests/core/test_policy.py"),
+    Table("loop_core.policy", "MAY_RUN", "tests/core/test_presets.py"),
+    Table("loop_core.seam", "RULES", "tests/core/test_seam.py"),
     Table("loop_core.wire.failures", "MARKS", "tests/wire/test_failures.py"),
     Table("loop_core.wire.failures", "RETRYABLE_STATUS", "tests/wire/test_failures.py"),
     Table("loop_core.wire.failures", "RETRYABLE_WORDS", "tests/wire/test_failures.py"),
@@ -92,6 +93,7 @@ REPORT: tuple[Table, ...] = (
     Table("inspector.report.verdict", "ROWS", "tests/report/test_verdict.py"),
     Table("inspector.report.verdict", "LIMIT_NAMES", "tests/report/test_verdict.py"),
     Table("inspector.report.findings", "CUT_WORDS", "tests/report/test_findings.py"),
+<<<<<<< HEAD
     # Its rows are asked for by name in every test; none is a copy of it.
     Table("inspector.dialects.scenarios", "SCENARIOS", "tests/dialects/test_expected.py", names=("no copy",)),
     Table("inspector.dialects.spelling", "FORMATS", "tests/dialects/test_expected.py"),
@@ -100,7 +102,15 @@ REPORT: tuple[Table, ...] = (
     Table("inspector.dialects.peers", "ANSWERS", "tests/dialects/test_expected.py"),
     Table("inspector.dialects.peers", "MEANS", "tests/dialects/test_expected.py"),
     Table("inspector.dialects.run", "DECISIONS", "tests/dialects/test_expected.py"),
+=======
+    Table("inspector.report.by_policy", "_RUNS", "tests/whatif/test_policies.py"),
+    Table("inspector.report.by_policy", "_HOLDS", "tests/whatif/test_policies.py"),
+    Table("inspector.report.by_policy", "SAYS", "tests/whatif/test_policies.py"),
+    Table("inspector.whatif.policies", "DECISIONS", "tests/whatif/test_policies.py"),
+>>>>>>> 39ee324 (The systems of the seeds as policies, and every recording under all of them)
 )
+BELIEFS = ("words", "unlisted", "reason_map", "promotions", "signals", "lacks")
+"""The fields of a preset that are tables."""
 FORMAT_TABLES = re.compile(r"[A-Z_]*REASONS|BACKGROUND")
 """The tables of a wire format that are found by their names, wherever its package assigns them."""
 SERVERS = Table("loop_core.wire.servers", "SERVERS", "tests/wire/test_profiles.py", names=("SERVERS", "PROFILES"))
@@ -115,7 +125,7 @@ def rows() -> list[Row]:
 
 
 def tables() -> Iterator[Table]:
-    from loop_core.policy import POLICIES
+    from loop_core.presets import POLICIES, STRICT
     from loop_core.wire import FORMATS
     from loop_core.wire.servers import SERVERS as PROFILES
 
@@ -128,11 +138,12 @@ def tables() -> Iterator[Table]:
             yield replace(SERVERS, within=(position, "words"))
     yield from ENGINE
     yield from REPORT
-    holders = vars(sys.modules["loop_core.policy"])
+    holders = vars(sys.modules["loop_core.presets"])
     for policy in POLICIES.values():
-        if policy.reason_map:
-            name = next(name for name, value in holders.items() if value is policy)
-            yield Table("loop_core.policy", name, "tests/core/test_policy.py", ("reason_map",), ("reason_map",))
+        name = next(name for name, value in holders.items() if value is policy)
+        for field in BELIEFS:
+            if policy is not STRICT and getattr(policy, field):
+                yield Table("loop_core.presets", name, "tests/core/test_presets.py", (field,), (field,))
 
 
 def rows_of(table: Table) -> Iterator[Row]:

@@ -190,7 +190,7 @@ def test_the_version(inspector):
 
 
 @pytest.mark.parametrize(
-    "command", [[], ["view"], ["explain"], ["replay"], ["samples"]], ids=lambda c: " ".join(c) or "-"
+    "command", [[], ["view"], ["explain"], ["replay"], ["policies"], ["samples"]], ids=lambda c: " ".join(c) or "-"
 )
 @pytest.mark.parametrize("option", ["--help", "-h"])
 def test_help_fits_a_terminal_of_80_columns(inspector, monkeypatch, command, option):

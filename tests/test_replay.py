@@ -13,7 +13,7 @@ from inspector.sessions import open_paths
 from inspector.sessions.values import Place as RecordedPlace
 from loop_core.gate import Admission
 from loop_core.limits import Limits
-from loop_core.policy import PI_PRESENCE
+from loop_core.presets import PI_PRESENCE
 from loop_core.seam import Method
 from loop_core.trace import Fidelity
 from loop_core.turn import RunTools, Send, State

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence, Set
 
+from inspector.report.by_policy import SAYS, grouped, opinions
 from inspector.report.facts import ResponseFacts, TurnFacts, View
 from inspector.report.inert import inert, one_line
 from inspector.sessions.values import Input
@@ -105,6 +106,8 @@ def _response(facts: ResponseFacts, findings: list[str]) -> Iterator[str]:
         yield f"    call {name}: {verdict.admission.value.upper()}, {one_line(verdict.why)}"
         if verdict.admission is not Admission.READY:
             yield f"      received: {received}"
+            said = grouped(opinions(facts.exchange, facts.judged, facts.verdicts, verdict))
+            yield "      policies: " + "; ".join(f"{SAYS[fate]}: {', '.join(names)}" for fate, names in said)
     state = facts.state.value if facts.state else "not reached"
     yield f"    our machine then: {state}; the recorded agent: {facts.recorded_next}"
     yield from (f"    {line}" for line in findings)

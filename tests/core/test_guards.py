@@ -18,7 +18,8 @@ from loop_core.gate import Admission, Verdict
 from loop_core.limits import Limits
 from loop_core.loop import Plan, run
 from loop_core.moves import concluded
-from loop_core.policy import PRESENCE_SIGNALS, STRICT, Policy
+from loop_core.policy import STRICT, Policy
+from loop_core.presets import PRESENCE_SIGNALS
 from loop_core.sources import Scripted
 from loop_core.tools import Toolbox
 from loop_core.trace import Trace

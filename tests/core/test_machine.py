@@ -31,7 +31,8 @@ from loop_core.gate import Admission
 from loop_core.history import Ability
 from loop_core.limits import Limits
 from loop_core.machine import TRANSITIONS, begin, step
-from loop_core.policy import Signal
+from loop_core.policy import STRICT, Signal
+from loop_core.presets import ZOO_BEFORE
 from loop_core.seam import Method
 from loop_core.turn import (
     ENDED,
@@ -70,8 +71,13 @@ R, E, X, CP, RC, RP, RR, RS, AP, A, C, U = (
 )
 
 
+def limits_of(given: dict[str, Any]) -> Limits:
+    return Limits(**{name: value for name, value in given.items() if name != "policy"})
+
+
 def walk(events: Sequence[Event], limits: dict[str, Any] | None = None) -> list[Turn]:
-    turn, _ = begin("t", REQUEST, Limits(**(limits or {})))
+    limits = limits or {}
+    turn, _ = begin("t", REQUEST, limits_of(limits), limits.get("policy", STRICT))
     turns = [turn]
     for event in events:
         turn, _ = step(turn, event)
@@ -80,7 +86,7 @@ def walk(events: Sequence[Event], limits: dict[str, Any] | None = None) -> list[
 
 
 ROWS: list[tuple[State, str, State, str | None, list[Event], dict[str, Any]]] = [
-    # from, signal, to, terminal reason, the events that make the move (the last one makes it), limits
+    # from, signal, to, terminal reason, the events that make the move (the last one makes it), limits and policy
     (R, "provider_response", E, None, [END], {}),
     (R, "Cancelled", A, "cancelled", [CANCEL], {}),
     (R, "not_recorded", U, "unrecorded", [GONE], {}),
@@ -95,6 +101,7 @@ ROWS: list[tuple[State, str, State, str | None, list[Event], dict[str, Any]]] = 
     (E, "Interrupted", AP, "interrupted", [ABC["interrupted"], TICK], {}),
     (E, "Unknown", AP, "error", [ABC["unknown"], TICK], {}),
     (E, "Error", AP, "error", [ABC["error"], TICK], {}),
+    (E, "NeverFinalized", A, "stuck", [CUT_CALL, TICK], {"policy": ZOO_BEFORE}),
     (X, "tool_results_appended", R, None, [CALL, TICK, RAN], {}),
     (X, "step_limit", AP, "step_limit", [CALL, TICK, TICK], {"max_tool_steps": 0}),
     (X, "no_progress", AP, "no_progress", [CALL, TICK, RAN, CALL, TICK, TICK], {"max_identical_calls": 1}),
@@ -205,6 +212,7 @@ ENDS: list[tuple[str, State, State, list[Event], dict[str, Any], str | None]] = 
      "raise the output limit, split the work into smaller parts, or simplify"),
     ("step_limit", AP, C, [CALL], {"max_tool_steps": 0}, "max_tool_steps"),
     ("unrecorded", U, U, [], {}, "never recorded"),
+    ("stuck", A, A, [CUT_CALL], {"policy": ZOO_BEFORE}, "never ends it"),
 ]
 
 
@@ -212,7 +220,7 @@ ENDS: list[tuple[str, State, State, list[Event], dict[str, Any], str | None]] = 
 def test_an_end(
     terminal: str, outcome: State, final: State, events: list[Event], limits: dict[str, Any], word: str | None
 ) -> None:
-    trace = drive(events, Limits(**limits))
+    trace = drive(events, limits_of(limits), policy=limits.get("policy", STRICT))
     turn = last(trace)
     assert (turn.terminal, turn.outcome, turn.state) == (terminal, outcome, final)
     assert finish(trace).terminal == terminal

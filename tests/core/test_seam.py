@@ -133,6 +133,30 @@ def test_the_rule_as_sent_cuts_nothing_at_all() -> None:
     assert {seam.decision for seam in made.seams} == {Decision.AS_SENT}
 
 
+@pytest.mark.parametrize(("first", "second", "text"), [
+    ("The population is 10", "000 people.", "The population is 1000 people."),
+    ("The only English word is book", "keeper.", "The only English word is bookeeper."),
+    ('{"a": {"b": 1}}', "}", '{"a": {"b": 1}}'),
+    ("ha ha", "ha", "ha ha"),
+    ("one", "two", "onetwo"),
+    ("one", "", "one"),
+    ("", "two", "two"),
+    ("abab", "ababc", "ababc"),
+])
+def test_the_rule_of_any_overlap_corrupts_what_zeroclaw_2373_corrupts(first: str, second: str, text: str) -> None:
+    made = join((Segment(first), Segment(second, Method.HINT)), SeamRule.OVERLAP)
+    assert made.text == text
+    cut = len(first) + len(second) - len(text)
+    assert made.seams[0].cut == second[:cut]
+    assert made.seams[0].decision is (Decision.OVERLAP if cut else Decision.AS_SENT)
+
+
+@given(st.text("ab", max_size=12), st.text("ab", max_size=12))
+def test_the_longest_overlap_is_the_longest(first: str, second: str) -> None:
+    longest = max(size for size in range(len(second) + 1) if first.endswith(second[:size]))
+    assert join((Segment(first), Segment(second)), SeamRule.OVERLAP).text == first + second[longest:]
+
+
 def test_prefill_white_space_is_restored_once() -> None:
     first = "one\n\n"
     for said, echoes in (("two", None), ("\n\ntwo", None), ("one\n\ntwo", True), ("onetwo", True)):
@@ -270,4 +294,12 @@ def test_long_segments_are_joined_in_no_time() -> None:
     join((Segment(first), Segment(second, Method.HINT)))
     prose = LINES * 800
     join((Segment(prose), Segment("x" + prose, Method.HINT)))
+    assert time.process_time() - began < 2
+
+
+def test_any_overlap_is_found_in_linear_time() -> None:
+    """120,000 characters, the most that a turn may have: nearly the same all over, so that every place looks right."""
+    began = time.process_time()
+    made = join((Segment("a" * 60_000), Segment("a" * 59_999 + "b")), SeamRule.OVERLAP)
+    assert len(made.text) == 60_001
     assert time.process_time() - began < 2

@@ -371,18 +371,12 @@ def test_a_held_call_is_an_object_in_its_own_right(seen: View) -> None:
     for wanted in ("▣ HELD write_file", CUT_ARGUMENTS + "▌", "stopped at character",
                    "not checked: the arguments are cut",
                    'write_file(path="report.md", content="The report covers three regi")', "never run",
-                   "would run it: pi-presence", "would not: strict", "the recorded agent ran the held call write_file",
+                   "would run it: zoo-after, pi-presence", "stuck with it: zoo-before",
+                   "would hold it: strict, zeroclaw-rfi, zeroclaw-merged, botnexus",
+                   "the recorded agent ran the held call write_file",
                    "raise the output limit"):
         assert wanted in shown, wanted
     assert sheet.copied() == CUT_ARGUMENTS
-
-
-def test_what_a_policy_would_do_is_what_the_machine_does(seen: View) -> None:
-    from loop_core.policy import PI_PRESENCE, STRICT
-
-    facts = seen.responses[6]
-    assert not calls.runs_under(STRICT, facts, facts.verdicts[0])
-    assert calls.runs_under(PI_PRESENCE, facts, facts.verdicts[0])
 
 
 def test_the_diff_names_state_spend_text_and_history(seen: View) -> None:
@@ -445,6 +439,18 @@ def test_the_machine_draws_every_state_and_every_transition(seen: View) -> None:
     shown = {(machine.parents().get(state), state) for state in drawn}
     back = {(state, to) for _, state, ways in machine.tree() for to in ways}
     assert shown - {(None, State.REQUEST)} | back == {(state, row.to) for (state, _), row in TRANSITIONS.items()}
+
+
+def test_the_machine_shows_only_ways_that_the_policy_has(seen: View) -> None:
+    from loop_core.presets import ZOO_BEFORE
+
+    def ways(view: View) -> set[str]:
+        step = next(step for step in view.steps if step.state is State.EVALUATE_STOP)
+        return {line[1].text for line in machine.moves(step, None)[1:]}
+
+    zoo = view(replay(seen.replay.case, Settings(policy=ZOO_BEFORE)))
+    assert ways(seen) - ways(zoo) >= {"MaxTokens", "PartialToolCall", "Paused"}
+    assert ways(zoo) - ways(seen) == {"NeverFinalized"}
 
 
 def test_the_machine_marks_the_path_and_the_next_move(seen: View) -> None:

@@ -9,7 +9,7 @@ import pytest
 from inspector.report.facts import TurnFacts, View
 from inspector.report.verdict import ROWS
 from inspector.settings import Settings
-from loop_core.policy import PI_PRESENCE
+from loop_core.presets import PI_PRESENCE
 from loop_core.values import Severity
 from tests.scenes import (
     ASKS,

@@ -18,8 +18,8 @@ from inspector.settings import Settings, command, name_of, parse_assignments, se
 from inspector.whatif.branch import branch
 from loop_core.errors import CallerError
 from loop_core.limits import CONTINUATION_LIMITS, Limits
-from loop_core.policy import PI_PRESENCE
 from loop_core.policy import Signal as PolicySignal
+from loop_core.presets import PI_PRESENCE
 from loop_core.trace import first_difference, key
 from loop_core.turn import State
 from tests.scenes import (

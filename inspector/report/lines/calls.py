@@ -9,17 +9,15 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from inspector.report.by_policy import SAYS, Fate, grouped, opinions
 from inspector.report.facts import ResponseFacts, View
 from inspector.report.lines import glyphs
 from inspector.report.lines.outline import Block
 from inspector.report.lines.sheet import Listed
-from inspector.report.lines.spans import Line, Role, Span, field, joined, more, paragraphs, said
+from inspector.report.lines.spans import Line, Role, Span, field, more, paragraphs, said
 from loop_core import schema
 from loop_core.arguments import Shape, lenient, parse
 from loop_core.gate import REMEDY, Admission, Verdict
-from loop_core.machine import begin, step
-from loop_core.policy import POLICIES, Dispatch, Policy
-from loop_core.turn import Responded, RunTools, Tick
 from loop_core.values import CallKind, Request, Tool
 
 CUT = "▌"
@@ -70,7 +68,7 @@ def call(view: View, facts: ResponseFacts, verdict: Verdict, here: bool = False)
     if made.kind is not CallKind.CUSTOM and parse(made.arguments).shape is not Shape.COMPLETE:
         lines.append(field("lenient", *_lenient(verdict)))
         lines.append(more(Span("what a forgiving parser would have run; shown only, never run", Role.DIM)))
-    lines.append(field("policies", *_policies(facts, verdict)))
+    lines += _policies(facts, verdict)
     lines.append(field("agent", *_agent(view, facts, verdict)))
     lines.append(field("what to do", Span(advice(verdict), Role.KEY)))
     return lines
@@ -157,28 +155,14 @@ def _literal(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def runs_under(policy: Policy, facts: ResponseFacts, verdict: Verdict) -> bool:
-    """Whether a loop with this policy would run the call."""
-    exchange = facts.exchange
-    turn, _ = begin("asked", exchange.request or Request(exchange.api), policy=policy)
-    turn, _ = step(turn, Responded(exchange.response, facts.judged, facts.index))
-    _, effects = step(turn, Tick())
-    if not any(isinstance(effect, RunTools) for effect in effects):
-        return False
-    return policy.dispatch is Dispatch.PRESENT or verdict.admission is Admission.READY
-
-
-def _policies(facts: ResponseFacts, verdict: Verdict) -> Line:
-    would = {name: runs_under(policy, facts, verdict) for name, policy in POLICIES.items()}
-    run = [name for name, runs in would.items() if runs]
-    hold = [name for name, runs in would.items() if not runs]
-    unsafe = Role.ERROR if verdict.admission is not Admission.READY else Role.PLAIN
-    parts: list[Line] = []
-    if run:
-        parts.append((Span("would run it: ", Role.DIM), Span(", ".join(run), unsafe)))
-    if hold:
-        parts.append((Span("would not: ", Role.DIM), Span(", ".join(hold))))
-    return joined(parts)
+def _policies(facts: ResponseFacts, verdict: Verdict) -> list[Line]:
+    unsafe = {Fate.RUN, Fate.STUCK} if verdict.admission is Admission.HELD else {Fate.STUCK}
+    lines: list[Line] = []
+    for fate, names in grouped(opinions(facts.exchange, facts.judged, facts.verdicts, verdict)):
+        role = Role.ERROR if fate in unsafe else Role.PLAIN
+        shown = (Span(f"{SAYS[fate]}: ", Role.DIM), Span(", ".join(names), role))
+        lines.append(more(*shown) if lines else field("policies", *shown))
+    return lines
 
 
 def _agent(view: View, facts: ResponseFacts, verdict: Verdict) -> Line:

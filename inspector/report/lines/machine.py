@@ -106,11 +106,15 @@ def _mark(state: State, now: State, visited: Mapping[State, int]) -> tuple[str, 
 
 
 def moves(step: Step, following: Step | None) -> list[Line]:
-    """What led into this state, and what leads out of it; the way that was taken is marked."""
+    """What led into this state, and what leads out of it under the policy; the way that was taken is marked."""
     came = [Span("by   ", Role.KEY), Span(step.signal.value if step.signal else "the first request", Role.STRONG)]
     lines: list[Line] = [tuple(came)]
     taken = following.signal if following is not None and following.came_from is not None else None
-    ways = [(signal, to) for to, signals in edges()[step.state].items() for signal in signals]
+    believed = {signal for signals in step.turn.policy.signals.values() for signal in signals}
+    ways = [
+        (signal, to) for to, signals in edges()[step.state].items() for signal in signals
+        if step.state is not State.EVALUATE_STOP or signal in believed
+    ]
     for signal, to in sorted(ways, key=lambda way: way[0] is not taken):
         here = signal is taken
         lines.append((

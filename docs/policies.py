@@ -1,0 +1,75 @@
+"""The generated parts about policies: what each preset believes, and what each does with the same responses."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from examples import POLICY_CASES, decided
+from parts import code, docs_of, table
+
+from loop_core.policy import STRICT, Policy, Promotion
+from loop_core.presets import POLICIES
+
+
+def policies() -> str:
+    """What each preset believes."""
+    return "\n\n".join(_policy(policy) for policy in POLICIES.values())
+
+
+def _policy(policy: Policy) -> str:
+    told = [f"{word.value} → {taken.value}" for word, taken in policy.reason_map.items()]
+    rows = [
+        ("reads the reason", policy.reads.value),
+        ("its table of native words", "; ".join(_words(policy)) or "ours"),
+        ("takes a word for another", "; ".join(told) or "no"),
+        ("promotes to a tool call", "; ".join(_promotion(row) for row in policy.promotions) or "nothing of its own"),
+        ("leads elsewhere than strict (text / calls that may not run / calls that may)", "; ".join(_leads(policy))),
+        ("calls that may run", f"{policy.dispatch.value}: {_meaning(policy.dispatch)}"),
+        ("a call that may not run", f"{policy.batch.value}: {_meaning(policy.batch)}"),
+        ("a call that did not run", "leaves the history" if policy.strips else "stays in the history"),
+        ("continues by", ", ".join(method.value for method in policy.methods) or "never"),
+        ("hints as", "the system, where the server allows it" if policy.system_hint else "the user"),
+        ("takes a missing reason at the cap for a cut", "yes" if policy.cap_evidence else "no"),
+        ("seams", f"{policy.seam.value}: {_meaning(policy.seam)}"),
+        ("guards that it lacks", ", ".join(sorted(policy.lacks)) or "none"),
+        ("follows", "; ".join(policy.cites)),
+    ]
+    if not policy.methods:
+        rows = [row for row in rows if row[0] not in ("hints as", "seams", "guards that it lacks")]
+    return f"### {policy.name}\n\n{policy.title}.\n\n{table(('belief', 'value'), rows)}"
+
+
+def _leads(policy: Policy) -> list[str]:
+    words: dict[str, list[str]] = {}
+    for word, signals in policy.signals.items():
+        if signals != STRICT.signals[word]:
+            words.setdefault(" / ".join(signal.value for signal in signals), []).append(word.value)
+    return [f"{', '.join(found)} → {leads}" for leads, found in words.items()] or ["nowhere"]
+
+
+def _words(policy: Policy) -> list[str]:
+    listed: dict[str, list[str]] = {}
+    for (api, raw), stop in policy.words.items():
+        listed.setdefault(api, []).append(f"{code(raw)} → {stop.value}")
+    for api, stop in policy.unlisted.items():
+        listed.setdefault(api, []).append(f"any other → {stop.value}")
+    return [f"{api}: {', '.join(rows)}" for api, rows in listed.items()]
+
+
+def _promotion(row: Promotion) -> str:
+    where = "any format" if row.api == "*" else row.api
+    but = f" (but not {row.but})" if row.but != "-" else ""
+    return f"{row.word.value} in {where}{but}, {'complete ones' if row.complete else 'any call'}: {row.source}"
+
+
+def _meaning(member: StrEnum) -> str:
+    said = docs_of(type(member)).get(member.name, "")
+    return said[:1].lower() + said[1:].rstrip(".")
+
+
+def who_runs() -> str:
+    """What each preset does with the same responses, found by asking the machine."""
+    return table(("the response", *(code(name) for name in POLICIES)), (
+        (f"{case}, {code(raw) if raw else 'no reason'}", *(decided(policy, calls, raw) for policy in POLICIES.values()))
+        for case, calls, raw in POLICY_CASES
+    ))

@@ -1,0 +1,116 @@
+"""What each policy would do with one call: the gate's verdict is ours, these are the others'.
+
+Pure: the machine takes the one response under each policy and makes its next move; the move says what becomes of the
+call. `run` under another policy than `strict` is told, never done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
+from typing import NamedTuple
+
+from inspector.replay import Case
+from inspector.sessions.values import Exchange
+from loop_core.classify import Judged
+from loop_core.gate import Admission, Verdict
+from loop_core.machine import begin, step
+from loop_core.policy import Dispatch, Policy
+from loop_core.presets import POLICIES
+from loop_core.turn import Responded, RunTools, State, Tick, Turn
+from loop_core.values import Request
+
+
+class Fate(StrEnum):
+    """What a loop would do with a call."""
+
+    RUN = "run"
+    REFUSE = "refuse"
+    """Answer it with the error that its schema gives."""
+    STUCK = "stuck"
+    """Begin it, and never end it."""
+    HOLD = "hold"
+
+
+class Opinion(NamedTuple):
+    """What one policy would do with one call, and why."""
+
+    policy: str
+    fate: Fate
+    why: str
+
+
+_RUNS: Mapping[Dispatch, str] = {
+    Dispatch.READY: "whole, and authorised by its reason",
+    Dispatch.COMPLETE: "its arguments parse",
+    Dispatch.READABLE: "a forgiving parser reads some of it",
+    Dispatch.PRESENT: "it is present",
+}
+"""What makes a loop run a call."""
+
+_HOLDS: Mapping[State, str] = {
+    State.EXECUTE_TOOLS: "runs its siblings without it",
+    State.REPAIR_PENDING: "asks for it again",
+    State.CONTINUE_PENDING: "leaves it out and has the text continued",
+    State.RESUME: "resumes the response without it",
+    State.COMPLETE: "leaves it out and takes the turn for finished",
+    State.ABORT_PARTIAL: "ends the turn with a notice",
+    State.ABORT: "ends the turn with a notice",
+}
+"""Where the machine goes with a call that does not run -> what becomes of the turn."""
+
+
+def verdict_by_policy(case: Case, response: int, call: int, among: Iterable[Policy] = ()) -> tuple[Opinion, ...]:
+    """What every policy would do with one call, by the indices of its response and of the call in it.
+
+    Raises:
+        IndexError: there is no such response or call.
+    """
+    verdicts = case.verdicts[response]
+    return opinions(case.loaded.exchanges[response], case.judged[response], verdicts, verdicts[call], among)
+
+
+def opinions(
+    exchange: Exchange, judged: Judged, verdicts: Sequence[Verdict], verdict: Verdict, among: Iterable[Policy] = ()
+) -> tuple[Opinion, ...]:
+    """The same for a call of `verdicts`, under the policies `among`; under every preset where none is given."""
+    return tuple(_opinion(policy, exchange, judged, verdicts, verdict) for policy in (among or POLICIES.values()))
+
+
+def _opinion(
+    policy: Policy, exchange: Exchange, judged: Judged, verdicts: Sequence[Verdict], verdict: Verdict
+) -> Opinion:
+    request = exchange.request or Request(exchange.api)
+    turn, _ = begin("asked", request, policy=policy, provider=exchange.profile.name)
+    turn, _ = step(turn, Responded(exchange.response, judged, verdicts=tuple(verdicts)))
+    turn, effects = step(turn, Tick())
+    if turn.terminal == "stuck":
+        return Opinion(policy.name, Fate.STUCK, f"{_read(turn)}, which ends no call")
+    runs = next((effect.calls for effect in effects if isinstance(effect, RunTools)), ())
+    if not any(each.call is verdict.call for each in runs):
+        return Opinion(policy.name, Fate.HOLD, f"{_read(turn)}; {_HOLDS[turn.state]}")
+    if verdict.admission is Admission.REJECTED:
+        return Opinion(policy.name, Fate.REFUSE, "its schema refuses it")
+    dispatch = Dispatch.READY if verdict.admission is Admission.READY else policy.dispatch
+    return Opinion(policy.name, Fate.RUN, f"{_read(turn)}; {_RUNS[dispatch]}")
+
+
+def _read(turn: Turn) -> str:
+    return f"reads {turn.evaluated.word.value}" if turn.evaluated else "reads nothing"
+
+
+SAYS: Mapping[Fate, str] = {
+    Fate.RUN: "would run it",
+    Fate.STUCK: "stuck with it",
+    Fate.REFUSE: "would answer it with the error",
+    Fate.HOLD: "would hold it",
+}
+"""What a group of policies does, in words; the worst first."""
+
+
+def grouped(said: Iterable[Opinion]) -> list[tuple[Fate, list[str]]]:
+    """The names of the policies by what they would do, the worst first."""
+    found: dict[Fate, list[str]] = {fate: [] for fate in SAYS}
+    for opinion in said:
+        found[opinion.fate].append(opinion.policy)
+    return [(fate, names) for fate, names in found.items() if names]

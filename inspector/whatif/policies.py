@@ -1,0 +1,274 @@
+"""One case under every policy: a matrix of policies by turns, a decision in each cell.
+
+A decision is about what the loop would have done, so only the run that begins a turn counts; a failure that the
+recorded agent sent again is passed over. Rows of `DECISIONS` are tried in order, the worst first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import groupby
+from typing import NamedTuple
+
+from inspector.replay import Case, Replay, TurnRun, replay
+from inspector.report.findings import CUT_WORDS, held
+from inspector.sessions.values import Place
+from inspector.settings import Settings
+from loop_core.gate import Admission, Verdict
+from loop_core.policy import STRICT, Policy, Signal
+from loop_core.presets import POLICIES
+from loop_core.seam import SeamRule, join
+from loop_core.trace import Step, Trace, first_difference
+from loop_core.turn import Evaluated, RunTools, Send, State, Turn
+from loop_core.values import Severity, Stop
+
+
+class Look:
+    """What a decision looks at: the run of one turn under one policy."""
+
+    def __init__(self, steps: Sequence[Step]) -> None:
+        self.steps = steps
+        self.turn: Turn = steps[-1].turn
+
+    @cached_property
+    def evaluated(self) -> list[Evaluated]:
+        """The responses that the loop looked at, in order."""
+        return [s.turn.evaluated for s in self.steps if s.state is State.EVALUATE_STOP and s.turn.evaluated is not None]
+
+    @cached_property
+    def ran(self) -> list[tuple[Evaluated, Verdict]]:
+        """The held calls that the loop ran, each with its response."""
+        return [
+            (step.turn.evaluated, verdict)
+            for step in self.steps for effect in step.effects if isinstance(effect, RunTools)
+            for verdict in effect.calls if step.turn.evaluated is not None and verdict.admission is Admission.HELD
+        ]
+
+    @cached_property
+    def left(self) -> list[Verdict]:
+        """The held calls that the loop did not run."""
+        ran = {id(verdict.call) for _, verdict in self.ran}
+        return [v for seen in self.evaluated for v in held(seen.verdicts) if id(v.call) not in ran]
+
+    @cached_property
+    def lost(self) -> list[Verdict]:
+        """The calls that might have run, and that the loop never ran."""
+        ran = {id(v.call) for s in self.steps for e in s.effects if isinstance(e, RunTools) for v in e.calls}
+        ready = [v for seen in self.evaluated for v in seen.verdicts if v.admission is not Admission.HELD]
+        return [verdict for verdict in ready if id(verdict.call) not in ran]
+
+    @property
+    def cut(self) -> tuple[Evaluated, Verdict] | None:
+        """The first cut call that it ran: incomplete, or part of a response that was cut."""
+        return next(((seen, v) for seen, v in self.ran if v.rule == "gate.incomplete" or _is_cut(seen)), None)
+
+    @property
+    def last(self) -> Stop | None:
+        """The effective reason of the last response; None where there was none."""
+        return self.evaluated[-1].judged.stop.normalized if self.evaluated else None
+
+    @property
+    def completed(self) -> bool:
+        """Whether the loop takes the turn for finished."""
+        return self.turn.terminal == "completed"
+
+    @property
+    def gone(self) -> int:
+        """Characters that its seams left out and that a careful rule keeps."""
+        rule = self.turn.policy.seam
+        joined = [(join(a, SeamRule.CAREFUL).text, join(a, rule).text) for a in self.turn.answers if len(a) > 1]
+        return sum(max(0, len(careful) - len(own)) for careful, own in joined)
+
+    @property
+    def asked(self) -> str:
+        """What it asked for last, in words."""
+        effects = [effect for step in self.steps for effect in step.effects if isinstance(effect, (Send, RunTools))]
+        last = effects[-1] if effects else None
+        if isinstance(last, RunTools):
+            return "the results of its calls"
+        return f"{last.place.value} {last.ordinal}" if last is not None and last.ordinal else "a response"
+
+
+def _is_cut(seen: Evaluated) -> bool:
+    return seen.judged.stop.normalized in CUT_WORDS or seen.judged.cap_reached
+
+
+def _name(verdict: Verdict) -> str:
+    return verdict.call.name or "a call without a name"
+
+
+def _ran(pair: tuple[Evaluated, Verdict]) -> str:
+    seen, verdict = pair
+    size = len(verdict.call.arguments or "")
+    word = seen.judged.stop.normalized
+    taken = "" if seen.word is word else f", which it takes for {seen.word.value}"
+    return f"{_name(verdict)} runs with the {size:,} characters that came, under {word.value}{taken}"
+
+
+def _taken(look: Look) -> str:
+    return f"{look.last.value if look.last else 'nothing'} is taken for a finished answer"
+
+
+def _lost(look: Look) -> str:
+    if look.last in _UNFINISHED:
+        return f"{_taken(look)}; the rest is never asked for"
+    return f"its seams leave out {look.gone:,} characters that strict keeps"
+
+
+def _holds(look: Look) -> bool:
+    if not look.left:
+        return False
+    if not look.completed:
+        return bool(look.evaluated and held(look.evaluated[-1].verdicts)) or look.turn.repairing
+    return not _ran_after(look)
+
+
+def _ran_after(look: Look) -> bool:
+    """Whether a batch ran after a call was held: it came again, whole."""
+    since = next((i for i, step in enumerate(look.steps) if _keeps_one(step)), len(look.steps))
+    return any(isinstance(effect, RunTools) for step in look.steps[since:] for effect in step.effects)
+
+
+def _keeps_one(step: Step) -> bool:
+    seen = step.turn.evaluated
+    return step.state is State.EVALUATE_STOP and seen is not None and bool(held(seen.verdicts))
+
+
+def _held(look: Look) -> str:
+    name = _name(look.left[-1])
+    if look.completed:
+        return f"{name} does not run; the turn is taken for finished without it"
+    if look.turn.terminal == "unrecorded":
+        return f"{name} does not run; the loop asks for {look.asked}, never recorded"
+    return f"{name} does not run; the turn ends with a notice ({look.turn.terminal})"
+
+
+_CLEAN = (Stop.END_TURN, Stop.TOOL_CALL)
+_UNFINISHED = CUT_WORDS | {Stop.PAUSED}
+_LIMITS = ("retry_limit", "budget_exhausted", "no_progress", "step_limit")
+
+
+class Decision(NamedTuple):
+    """One word for what a loop did with a turn: in full, short for a table, how bad it is, and when it holds."""
+
+    word: str
+    short: str
+    severity: Severity
+    holds: Callable[[Look], bool]
+    why: Callable[[Look], str]
+
+
+DECISIONS: tuple[Decision, ...] = (
+    Decision("ran a cut call", "ran cut", Severity.ERROR,
+             lambda look: look.cut is not None,
+             lambda look: _ran(look.cut or look.ran[0])),
+    Decision("ran a held call", "ran held", Severity.ERROR,
+             lambda look: bool(look.ran),
+             lambda look: _ran(look.ran[0])),
+    Decision("stuck", "stuck", Severity.ERROR,
+             lambda look: look.turn.terminal == "stuck",
+             lambda look: f"{_name(look.evaluated[-1].verdicts[-1])} is begun and never ended"),
+    Decision("held", "held", Severity.WARNING, _holds, _held),
+    Decision("lost text", "lost text", Severity.ERROR,
+             lambda look: look.completed and (look.last in _UNFINISHED or look.gone > 0),
+             _lost),
+    Decision("lost a call", "lost call", Severity.ERROR,
+             lambda look: look.completed and bool(look.lost),
+             lambda look: f"{_name(look.lost[0])} is whole and authorised; the turn is taken for finished without it"),
+    Decision("missed the reason", "missed", Severity.ERROR,
+             lambda look: look.completed and look.last not in _CLEAN,
+             _taken),
+    Decision("stopped at a limit", "limit", Severity.WARNING,
+             lambda look: look.turn.terminal in _LIMITS,
+             lambda look: f"{look.turn.terminal} after {look.turn.spent.continuations} continuations"),
+    Decision("goes on", "goes on", Severity.INFO,
+             lambda look: look.turn.terminal == "unrecorded",
+             lambda look: f"asks for {look.asked}, never recorded"),
+    Decision("ended with a notice", "ended", Severity.WARNING,
+             lambda look: not look.completed,
+             lambda look: f"{look.turn.terminal}: {look.turn.notice or 'no notice'}"),
+    Decision("repaired", "repaired", Severity.INFO,
+             lambda look: bool(look.left) or look.turn.spent.repairs > 0,
+             lambda look: "a call was held, asked for again, and came whole"),
+    Decision("continued", "continued", Severity.INFO,
+             lambda look: look.turn.spent.continuations > 0,
+             lambda look: f"finished after {look.turn.spent.continuations} continuations"),
+    Decision("finished", "finished", Severity.INFO,
+             lambda look: True,
+             lambda look: "resumed and finished" if look.turn.spent.resumes else "finished"),
+)
+"""Worst first; the last row always holds."""
+
+
+class Cell(NamedTuple):
+    """What one policy did with one turn."""
+
+    decision: Decision
+    why: str
+    """One sentence; it may hold words of the transcript, and is not inert."""
+    continuations: int
+    step: int | None
+    """The first step of this policy's run that differs from strict's, by its index; None where none does."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Matrix:
+    """Policies by turns: `rows[turn][policy]`."""
+
+    replays: tuple[Replay, ...]
+    """One run of the case for every policy, the first of them strict's."""
+    rows: tuple[tuple[Cell, ...], ...]
+
+    @property
+    def policies(self) -> tuple[Policy, ...]:
+        """The policies, in the order of the columns."""
+        return tuple(made.settings.policy for made in self.replays)
+
+    @property
+    def turns(self) -> tuple[TurnRun, ...]:
+        """The turns, in the order of the rows."""
+        return self.replays[0].turns
+
+    def settings(self, policy: int) -> Settings:
+        """What to run the case under, to open a cell of a column as a branch."""
+        return self.replays[policy].settings
+
+
+def matrix(case: Case, settings: Settings | None = None, policies: Sequence[Policy] = ()) -> Matrix:
+    """Runs a case under `policies` (all presets where none is given), strict first; limits are those of `settings`."""
+    base = settings or Settings()
+    chosen = (STRICT, *(p for p in (policies or POLICIES.values()) if p.name != STRICT.name))
+    replays = tuple(replay(case, replace(base, policy=policy)) for policy in chosen)
+    rows = tuple(tuple(_cell(made, replays[0], row) for made in replays) for row in range(len(replays[0].turns)))
+    return Matrix(replays, rows)
+
+
+def _cell(made: Replay, strict: Replay, row: int) -> Cell:
+    turn, theirs = made.turns[row], strict.turns[row]
+    look = Look(_first_run(made, turn))
+    decision = next(each for each in DECISIONS if each.holds(look))
+    differs = None if made is strict else first_difference(_of(made, turn), _of(strict, theirs))
+    step = None if differs is None else min(turn.first + differs, turn.end - 1)
+    return Cell(decision, decision.why(look), look.turn.spent.continuations, step)
+
+
+def _of(made: Replay, turn: TurnRun) -> Trace:
+    return Trace(made.trace.steps[turn.first : turn.end])
+
+
+def _first_run(made: Replay, turn: TurnRun) -> list[Step]:
+    """The run that begins the turn; one that ended in a failure which was sent again is passed over."""
+    links, used = turn.record.links, 0
+    runs = _runs(made.trace.steps[turn.first : turn.end])
+    for run in runs:
+        used += max(1, sum(step.turn.signal is Signal.PROVIDER_RESPONSE for step in run))
+        if used >= len(links) or links[used].place is not Place.RETRY:
+            return run
+    return run
+
+
+def _runs(steps: Sequence[Step]) -> Iterator[list[Step]]:
+    for _, run in groupby(steps, key=lambda step: step.run):
+        yield list(run)

@@ -1,0 +1,311 @@
+"""The systems of the seeds, as data: what each loop believes, so that one transcript can be run under all of them.
+
+Each preset has the reason map and the promotions of its seed and cites the lines it follows. Where a seed is silent (a
+format that it never speaks, a word that it does not name) the engine's own table is used. The limits are the operator's
+under every policy, and so are the bounds that make every turn end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from loop_core.errors import CallerError
+from loop_core.policy import STRICT, Batch, Dispatch, Policy, Promotion, Reads, Signal, Signals, Words
+from loop_core.seam import Method, SeamRule
+from loop_core.values import Stop
+
+_END, _RUN, _STUCK = Signal.END_TURN, Signal.TOOL_CALL, Signal.STUCK
+
+_WITHOUT_A_WORD = "the format has no word for calls: their presence is the word"
+WORDLESS_FORMATS: tuple[Promotion, ...] = (
+    Promotion("gemini_generate", Stop.END_TURN, True, _WITHOUT_A_WORD),
+    Promotion("openai_responses", Stop.END_TURN, True, _WITHOUT_A_WORD),
+    Promotion("ollama_chat", Stop.END_TURN, True, _WITHOUT_A_WORD),
+)
+"""What any loop over these formats has to do with a whole call, whatever its seed says of others."""
+
+# -- ZeroClaw (seed 000) ---------------------------------------------------------------------------------------------
+
+ZEROCLAW_WORDS: Words = MappingProxyType({
+    ("openai_chat", "stop"): Stop.END_TURN,
+    ("openai_chat", "tool_calls"): Stop.TOOL_CALL,
+    ("openai_chat", "function_call"): Stop.TOOL_CALL,
+    ("openai_chat", "length"): Stop.MAX_TOKENS,
+    ("openai_chat", "content_filter"): Stop.SAFETY_BLOCKED,
+    ("anthropic_messages", "end_turn"): Stop.END_TURN,
+    ("anthropic_messages", "stop_sequence"): Stop.END_TURN,
+    ("anthropic_messages", "tool_use"): Stop.TOOL_CALL,
+    ("anthropic_messages", "max_tokens"): Stop.MAX_TOKENS,
+    ("anthropic_messages", "model_context_window_exceeded"): Stop.CONTEXT_WINDOW_EXCEEDED,
+    ("gemini_generate", "STOP"): Stop.END_TURN,
+    ("gemini_generate", "MAX_TOKENS"): Stop.MAX_TOKENS,
+    ("gemini_generate", "SAFETY"): Stop.SAFETY_BLOCKED,
+    ("gemini_generate", "RECITATION"): Stop.SAFETY_BLOCKED,
+    ("bedrock_converse", "end_turn"): Stop.END_TURN,
+    ("bedrock_converse", "tool_use"): Stop.TOOL_CALL,
+    ("bedrock_converse", "max_tokens"): Stop.MAX_TOKENS,
+    ("bedrock_converse", "guardrail_intervened"): Stop.SAFETY_BLOCKED,
+})
+"""The provider mapping table of the document, row by row."""
+
+ZEROCLAW_UNLISTED: Mapping[str, Stop] = MappingProxyType({
+    "openai_chat": Stop.UNKNOWN,
+    "anthropic_messages": Stop.UNKNOWN,
+    "gemini_generate": Stop.UNKNOWN,
+    "bedrock_converse": Stop.UNKNOWN,
+})
+
+ZEROCLAW_REASONS: Mapping[Stop, Stop] = MappingProxyType({
+    Stop.PAUSED: Stop.UNKNOWN,
+    Stop.INTERRUPTED: Stop.UNKNOWN,
+    Stop.MALFORMED_TOOL_CALL: Stop.UNKNOWN,
+})
+"""The document has seven words; these are none of them."""
+
+_PARSED = "seed 000: loop_.rs finalizes a response if it holds no parsed tool calls"
+ZEROCLAW_PROMOTIONS: tuple[Promotion, ...] = (Promotion("*", Stop.END_TURN, True, _PARSED),)
+
+ZEROCLAW_RFI_SIGNALS: Signals = MappingProxyType({
+    Stop.END_TURN: (_END, _END, _END),
+    Stop.TOOL_CALL: (_END, Signal.PARTIAL_CALL, _RUN),
+    Stop.MAX_TOKENS: (Signal.MAX_TOKENS, Signal.PARTIAL_CALL, Signal.MAX_TOKENS),
+    Stop.SAFETY_BLOCKED: (Signal.SAFETY_BLOCKED, Signal.SAFETY_BLOCKED, Signal.SAFETY_BLOCKED),
+    Stop.CONTEXT_WINDOW_EXCEEDED: (
+        Signal.CONTEXT_WINDOW_EXCEEDED, Signal.CONTEXT_WINDOW_EXCEEDED, Signal.CONTEXT_WINDOW_EXCEEDED),
+    Stop.CANCELLED: (Signal.CANCELLED, Signal.CANCELLED, Signal.CANCELLED),
+    Stop.UNKNOWN: (Signal.UNKNOWN, Signal.UNKNOWN, Signal.UNKNOWN),
+    Stop.ERROR: (Signal.ERROR, Signal.ERROR, Signal.ERROR),
+})
+"""The document's diagram: MaxTokens goes to ContinuePending, and only a partial call is asked for again."""
+
+ZEROCLAW_RFI = Policy(
+    "zeroclaw-rfi",
+    "ZeroClaw's document: cut text is continued by a hint, partial calls are repaired once",
+    (
+        "seed 000, provider mapping table: other words are Unknown",
+        "seed 000, state diagram: MaxTokens leads to ContinuePending, whole calls or not",
+        "seed 000, partial tool-call policy: never execute what is incomplete; ask once for its re-emission",
+        "seed 000: the continuation hint is system-side; the four limits",
+        "its hint of four points is the engine's own; how it merges is not told, so seams are decided as by strict",
+    ),
+    reads=Reads.MAPPED,
+    words=ZEROCLAW_WORDS,
+    unlisted=ZEROCLAW_UNLISTED,
+    reason_map=ZEROCLAW_REASONS,
+    promotions=ZEROCLAW_PROMOTIONS,
+    signals=ZEROCLAW_RFI_SIGNALS,
+    cap_evidence=False,
+    dispatch=Dispatch.COMPLETE,
+    methods=(Method.HINT,),
+    lacks=frozenset({"thinking", "progress"}),
+    silent_endings=(),
+)
+
+ZEROCLAW_MERGED_WORDS: Words = MappingProxyType({
+    **ZEROCLAW_WORDS,
+    ("openai_chat", "max_tokens"): Stop.MAX_TOKENS,
+    ("anthropic_messages", "safety"): Stop.SAFETY_BLOCKED,
+    ("gemini_generate", "MALFORMED_FUNCTION_CALL"): Stop.TOOL_CALL,
+    ("gemini_generate", "UNEXPECTED_TOOL_CALL"): Stop.TOOL_CALL,
+    ("gemini_generate", "TOO_MANY_TOOL_CALLS"): Stop.TOOL_CALL,
+})
+"""The document's table as it was built."""
+
+PRESENCE_SIGNALS: Signals = MappingProxyType({
+    **dict.fromkeys(Stop, (_END, _END, _RUN)),
+    Stop.ERROR: (Signal.ERROR, Signal.ERROR, Signal.ERROR),
+    Stop.CANCELLED: (Signal.CANCELLED, Signal.CANCELLED, Signal.CANCELLED),
+})
+"""Calls run and anything else ends the turn; nothing matters but error and abort (seed 002, the loop's third mark)."""
+
+ZEROCLAW_MERGED_SIGNALS: Signals = MappingProxyType({
+    **PRESENCE_SIGNALS,
+    Stop.MAX_TOKENS: (Signal.MAX_TOKENS, Signal.MAX_TOKENS, _RUN),
+})
+
+ZEROCLAW_MERGED = Policy(
+    "zeroclaw-merged",
+    "What was merged of it: whole calls run although the response was cut, any overlap is removed",
+    (
+        "zeroclaw#2373: continues under MaxTokens while no native call parses, and attempts and characters last",
+        "zeroclaw#2373: a response with native calls that parse skips that loop and executes them, max_tokens or not",
+        "zeroclaw#2373: the longest overlap of any length is removed at a seam; the hint is a user message",
+        "zeroclaw#2373: no token budget and no repair; Gemini's MALFORMED_FUNCTION_CALL is a tool call",
+    ),
+    reads=Reads.MAPPED,
+    words=ZEROCLAW_MERGED_WORDS,
+    unlisted=ZEROCLAW_UNLISTED,
+    signals=ZEROCLAW_MERGED_SIGNALS,
+    cap_evidence=False,
+    dispatch=Dispatch.COMPLETE,
+    batch=Batch.EACH,
+    methods=(Method.HINT,),
+    system_hint=False,
+    seam=SeamRule.OVERLAP,
+    lacks=frozenset({"tokens", "thinking", "progress"}),
+    silent_endings=(),
+)
+
+# -- Zoo Code (seed 001) ---------------------------------------------------------------------------------------------
+
+ZOO_BEFORE_SIGNALS: Signals = MappingProxyType({
+    **dict.fromkeys(Stop, (_END, _STUCK, _STUCK)),
+    Stop.TOOL_CALL: (_END, _STUCK, _RUN),
+    Stop.ERROR: (Signal.ERROR, Signal.ERROR, Signal.ERROR),
+    Stop.CANCELLED: (Signal.CANCELLED, Signal.CANCELLED, Signal.CANCELLED),
+})
+"""Only `tool_calls` ends a call; under every other word, and under none, it stays a partial for ever."""
+
+ZOO_BEFORE = Policy(
+    "zoo-before",
+    "Zoo Code before its fix: only tool_calls ends a call, any other call is never finalized",
+    (
+        "seed 001, root cause 1: processToolCalls() handles finish_reason tool_calls only",
+        "seed 001, root cause 2: nothing is cleaned up when the stream ends, so calls stay partials for ever",
+        "seed 001, problem: without nativeArgs the user sees an invalid tool call",
+        "told of its OpenAI-compatible handlers; other formats are read alike",
+        "Zoo-Code#1221: what is finalized runs with what a partial-JSON parser read of it",
+    ),
+    reads=Reads.MAPPED,
+    promotions=WORDLESS_FORMATS,
+    signals=ZOO_BEFORE_SIGNALS,
+    cap_evidence=False,
+    dispatch=Dispatch.READABLE,
+    batch=Batch.EACH,
+    strips=False,
+    methods=(),
+    seam=SeamRule.CONCAT,
+    silent_endings=(),
+)
+
+ZOO_AFTER_SIGNALS: Signals = MappingProxyType({
+    **dict.fromkeys(Stop, (_END, _STUCK, _RUN)),
+    Stop.ERROR: (Signal.ERROR, Signal.ERROR, Signal.ERROR),
+    Stop.CANCELLED: (Signal.CANCELLED, Signal.CANCELLED, Signal.CANCELLED),
+})
+"""Every call that was begun is ended, by its reason or when the stream ends."""
+
+ZOO_AFTER = Policy(
+    "zoo-after",
+    "Zoo Code after its fix: every call is finalized when the stream ends, cut ones too",
+    (
+        "seed 001, fix 1: finish_reason length ends the calls as tool_calls does",
+        "seed 001, fix 2: when the stream ends, every call that is still open is ended",
+        "seed 001, fix 3: without nativeArgs the user is told to raise the output limit",
+        "Zoo-Code#1221: what is finalized runs with what a partial-JSON parser read of it",
+    ),
+    reads=Reads.MAPPED,
+    signals=ZOO_AFTER_SIGNALS,
+    cap_evidence=False,
+    dispatch=Dispatch.READABLE,
+    batch=Batch.EACH,
+    strips=False,
+    methods=(),
+    seam=SeamRule.CONCAT,
+    silent_endings=(),
+)
+
+# -- pi (seed 002) ---------------------------------------------------------------------------------------------------
+
+PI_WORDS: Words = MappingProxyType({
+    ("anthropic_messages", "end_turn"): Stop.END_TURN,
+    ("anthropic_messages", "tool_use"): Stop.TOOL_CALL,
+    ("anthropic_messages", "max_tokens"): Stop.MAX_TOKENS,
+    ("anthropic_messages", "pause_turn"): Stop.END_TURN,
+    ("anthropic_messages", "stop_sequence"): Stop.END_TURN,
+})
+"""`mapStopReason`; its rows for refusal and sensitive lead to an error, where a word without a row leads as well."""
+
+PI_REASONS: Mapping[Stop, Stop] = MappingProxyType({
+    Stop.SAFETY_BLOCKED: Stop.ERROR,
+    Stop.PAUSED: Stop.END_TURN,
+    Stop.CONTEXT_WINDOW_EXCEEDED: Stop.ERROR,
+    Stop.UNKNOWN: Stop.ERROR,
+})
+"""The same, for formats whose words the seed does not name."""
+
+PI_PRESENCE = Policy(
+    "pi-presence",
+    "pi / OpenClaw before its fix: any call present runs, whatever the reason but error and abort",
+    (
+        "seed 002: agent-loop.js:59, the loop's marks 2 and 3",
+        "seed 002: anthropic.js:681, mapStopReason (refusal and sensitive are errors, pause_turn is a stop)",
+        "its switch has no row for model_context_window_exceeded or an unknown word: it throws, which is an error",
+    ),
+    reads=Reads.MAPPED,
+    words=PI_WORDS,
+    unlisted=MappingProxyType({"anthropic_messages": Stop.ERROR}),
+    reason_map=PI_REASONS,
+    signals=PRESENCE_SIGNALS,
+    cap_evidence=False,
+    dispatch=Dispatch.PRESENT,
+    batch=Batch.EACH,
+    strips=False,
+    methods=(),
+    seam=SeamRule.CONCAT,
+)
+
+# -- BotNexus (seed 003) ---------------------------------------------------------------------------------------------
+
+BOTNEXUS_WORDS: Words = MappingProxyType({
+    ("openai_responses", "incomplete"): Stop.MAX_TOKENS,
+    ("openai_responses", "incomplete:content_filter"): Stop.MAX_TOKENS,
+})
+"""Where its mapping is not ours: `incomplete` is Length, whatever the reason."""
+
+BOTNEXUS_PROMOTIONS: tuple[Promotion, ...] = (
+    Promotion("openai_responses", Stop.END_TURN, False, "seed 003: ResponsesStreamParser, any call under Stop"),
+    Promotion("openai_chat", Stop.INTERRUPTED, False,
+              "seed 003: OpenAICompatProvider, null and hasToolCalls; OpenAI's own host has a provider without it",
+              but="openai"),
+    Promotion("gemini_generate", Stop.END_TURN, True, _WITHOUT_A_WORD),
+    Promotion("ollama_chat", Stop.END_TURN, True, _WITHOUT_A_WORD),
+)
+
+BOTNEXUS_SIGNALS: Signals = MappingProxyType({
+    **dict.fromkeys(Stop, (_END, _END, _END)),
+    Stop.TOOL_CALL: (_END, _END, _RUN),
+    Stop.SAFETY_BLOCKED: (Signal.SAFETY_BLOCKED, Signal.SAFETY_BLOCKED, Signal.SAFETY_BLOCKED),
+    Stop.ERROR: (Signal.ERROR, Signal.ERROR, Signal.ERROR),
+    Stop.CANCELLED: (Signal.CANCELLED, Signal.CANCELLED, Signal.CANCELLED),
+})
+"""Only ToolUse dispatches; without a dispatch the run simply ends."""
+
+BOTNEXUS = Policy(
+    "botnexus",
+    "BotNexus: only a ToolUse terminal dispatches; other calls are stripped and the run ends",
+    (
+        "seed 003: AgentLoopRunner, FinishReason == ToolUse and calls present; the arguments are not looked at",
+        "seed 003: StripNonExecutableToolCalls, from the calls and from the content",
+        "seed 003, posture decision: each provider's mapping, and what it promotes",
+        "a cut call reaches ToolUse by the promotion of a missing reason: the seed's proof has this gap",
+    ),
+    reads=Reads.MAPPED,
+    words=BOTNEXUS_WORDS,
+    promotions=BOTNEXUS_PROMOTIONS,
+    signals=BOTNEXUS_SIGNALS,
+    cap_evidence=False,
+    dispatch=Dispatch.PRESENT,
+    batch=Batch.EACH,
+    methods=(),
+    seam=SeamRule.CONCAT,
+    silent_endings=(),
+)
+
+POLICIES: Mapping[str, Policy] = MappingProxyType({
+    policy.name: policy
+    for policy in (STRICT, ZEROCLAW_RFI, ZEROCLAW_MERGED, ZOO_BEFORE, ZOO_AFTER, PI_PRESENCE, BOTNEXUS)
+})
+"""Every preset, by name: ours first, then in the order of the seeds."""
+
+
+def named(name: str) -> Policy:
+    """The preset with this name.
+
+    Raises:
+        CallerError: there is none.
+    """
+    if name not in POLICIES:
+        raise CallerError(f"unknown policy {name!r}; expected one of {', '.join(POLICIES)}")
+    return POLICIES[name]

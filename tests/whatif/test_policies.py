@@ -1,0 +1,338 @@
+"""The policy matrix: what each loop did with each turn, against what the documents of those loops tell."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from inspector.cli import main
+from inspector.replay import Case, open_case, replay
+from inspector.report.by_policy import Fate, verdict_by_policy
+from inspector.report.facts import view
+from inspector.report.lines.spans import Role, cells, text_of
+from inspector.report.text import text as explained
+from inspector.sessions import open_paths
+from inspector.settings import Settings
+from inspector.whatif import policies_report
+from inspector.whatif.branch import branch
+from inspector.whatif.lines_policies import cell_at, line_of, policies_sheet, settings_at, step_at
+from inspector.whatif.policies import DECISIONS, Matrix, matrix
+from loop_core.limits import Limits
+from loop_core.presets import BOTNEXUS, PI_PRESENCE, POLICIES
+from loop_core.seam import SeamRule
+from loop_core.trace import Trace, key
+from tests.scenes import CUT, HINT, MESSAGES, WHOLE, asked, assistant, call, chat, lines, message, result, user
+
+SAMPLES = Path(__file__).parents[2] / "sample_sessions"
+NAMES = ("strict", "zeroclaw-rfi", "zeroclaw-merged", "zoo-before", "zoo-after", "pi-presence", "botnexus")
+
+
+def case_of(*exchanges: dict[str, Any]) -> Case:
+    return open_case(open_paths(["-"], stdin=lines(*exchanges)))
+
+
+def sample(number: str) -> Case:
+    return open_case(open_paths([str(next(SAMPLES.glob(f"{number}-*")))]))
+
+
+def decided(made: Matrix, turn: int = 0) -> dict[str, str]:
+    return {policy.name: cell.decision.word for policy, cell in zip(made.policies, made.rows[turn], strict=True)}
+
+
+CUT_RUN, LOST, HELD, STUCK, GOES_ON, ENDED, MISSED = (
+    "ran a cut call", "lost text", "held", "stuck", "goes on", "ended with a notice", "missed the reason")
+EXPECTED: dict[str, tuple[str, str, str, str, str, str, str]] = {
+    # a sample session -> what each loop did with its last turn, in the order of NAMES; read off the documents
+    "01": (HELD, HELD, HELD, STUCK, CUT_RUN, CUT_RUN, HELD),
+    "02": ("continued", "continued", "continued", LOST, LOST, LOST, LOST),
+    "03": ("stopped at a limit", "stopped at a limit", "stopped at a limit", LOST, LOST, LOST, LOST),
+    "04": ("stopped at a limit", "stopped at a limit", GOES_ON, LOST, LOST, LOST, LOST),
+    "05": ("repaired", "repaired", HELD, STUCK, CUT_RUN, CUT_RUN, HELD),
+    "06": (HELD, HELD, HELD, STUCK, CUT_RUN, CUT_RUN, HELD),
+    # the MiMo stream: seed 003 promotes a missing reason with calls, so that its gate opens here
+    "07": (HELD, HELD, HELD, STUCK, CUT_RUN, CUT_RUN, CUT_RUN),
+    # tool_calls over a cut call: whoever goes by the word runs it
+    "08": (HELD, HELD, HELD, CUT_RUN, CUT_RUN, CUT_RUN, CUT_RUN),
+    # one whole call under length runs where whole calls run; so does the whole object of session 10
+    "09": (HELD, HELD, CUT_RUN, STUCK, CUT_RUN, CUT_RUN, HELD),
+    "10": (HELD, HELD, CUT_RUN, STUCK, CUT_RUN, CUT_RUN, HELD),
+    "11": (ENDED, ENDED, LOST, LOST, LOST, ENDED, LOST),
+    "12": (ENDED, ENDED, MISSED, MISSED, MISSED, ENDED, ENDED),
+    "13": ("finished", ENDED, LOST, LOST, LOST, LOST, LOST),
+    "14": (HELD, HELD, HELD, STUCK, CUT_RUN, CUT_RUN, HELD),
+    "15": ("repaired", ENDED, MISSED, MISSED, MISSED, MISSED, MISSED),
+    "16": (GOES_ON, LOST, LOST, LOST, LOST, LOST, LOST),
+    "17": (GOES_ON, GOES_ON, GOES_ON, LOST, LOST, LOST, LOST),
+}
+
+
+@pytest.mark.parametrize("number", EXPECTED)
+def test_what_each_loop_did_with_a_sample_session(number: str) -> None:
+    made = matrix(sample(number))
+    assert decided(made, len(made.rows) - 1) == dict(zip(NAMES, EXPECTED[number], strict=True))
+
+
+def test_a_call_that_ran_under_a_filter_is_a_held_call() -> None:
+    """Nothing cut it, and nothing authorised it."""
+    made = matrix(case_of(asked([user("x")], chat(None, "content_filter", call(WHOLE)))))
+    assert decided(made) == dict(zip(NAMES, (
+        HELD, HELD, "ran a held call", STUCK, "ran a held call", HELD, HELD), strict=True))
+    assert "runs with the 44 characters that came, under safety_blocked" in made.rows[0][4].why
+    assert len(WHOLE) == 44
+
+
+def test_a_whole_call_under_stop_is_lost_or_never_ended_where_only_the_word_counts() -> None:
+    """vLLM PR #25054: a named tool_choice is answered with `stop`."""
+    made = matrix(case_of(asked([user("x")], chat(None, "stop", call(WHOLE)))))
+    assert decided(made) == dict(zip(NAMES, (GOES_ON, GOES_ON, GOES_ON, STUCK, GOES_ON, GOES_ON, "lost a call"),
+                                     strict=True))
+    assert made.rows[0][0].why == "asks for the results of its calls, never recorded"
+    assert made.rows[0][3].why == "write_file is begun and never ended"
+
+
+def test_what_is_not_cut_is_finished_under_every_policy() -> None:
+    made = matrix(case_of(
+        asked([user("x")], chat(None, "tool_calls", call(WHOLE))),
+        asked([user("x"), assistant(None, call(WHOLE)), result()], chat("done", "stop")),
+    ))
+    assert set(decided(made).values()) == {"finished"}
+    assert [cell.step for cell in made.rows[0]] == [None] * 7
+
+
+def test_an_overlap_that_was_text_is_lost_where_it_is_removed() -> None:
+    first = [user("how many")]
+    made = matrix(case_of(
+        asked(first, chat("The town has 10", "length")),
+        asked([*first, assistant("The town has 10"), user(HINT)], chat("000 people.", "stop")),
+    ))
+    assert {name: word for name, word in decided(made).items() if word == LOST and name.startswith("zero")} == {
+        "zeroclaw-merged": LOST}
+    assert made.rows[0][2].why == "its seams leave out 1 characters that strict keeps"
+    assert (made.rows[0][0].decision.word, made.rows[0][0].continuations) == ("continued", 1)
+
+
+def test_a_failure_that_was_sent_again_is_passed_over() -> None:
+    failed = asked([user("x")], {"error": {"message": "overloaded", "type": "server_error"}}, status=503)
+    made = matrix(case_of(failed, asked([user("x")], chat("done", "stop"))))
+    assert set(decided(made).values()) == {"finished"}
+    alone = matrix(case_of(failed))
+    assert set(decided(alone).values()) == {ENDED}
+
+
+def test_only_the_run_that_begins_a_turn_counts() -> None:
+    """pi ends the turn at the cut text: what the recorded agent asked for then, pi never saw."""
+    first = [user("x")]
+    made = matrix(case_of(
+        asked(first, chat("one", "length")),
+        asked([*first, assistant("one"), user(HINT)], chat(None, "length", call(CUT))),
+    ))
+    assert decided(made)["pi-presence"] == LOST
+    assert decided(made)["strict"] == HELD
+
+
+def test_every_decision_is_reached() -> None:
+    words = {word for row in EXPECTED.values() for word in row} | {"ran a held call", "lost a call"}
+    assert {each.word for each in DECISIONS} == words
+    assert all(len(each.short) <= 9 for each in DECISIONS)
+
+
+# -- where they part -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("number", ["01", "05", "07", "10"])
+def test_a_cell_names_the_step_at_which_its_run_parts_from_strict(number: str) -> None:
+    made = matrix(sample(number))
+    for column, own in enumerate(made.replays):
+        for row, cell in enumerate(made.rows):
+            theirs, mine = made.replays[0].turns[row], own.turns[row]
+            ours = [key(step) for step in made.replays[0].trace.steps[theirs.first : theirs.end]]
+            steps = [key(step) for step in own.trace.steps[mine.first : mine.end]]
+            at = None if cell[column].step is None else cell[column].step - mine.first
+            assert steps[:at] == ours[:at]
+            assert (at is None) == (steps == ours)
+            if at is not None:
+                assert steps[at:] != ours[at:]
+
+
+def test_strict_alone_is_what_a_replay_is() -> None:
+    """Laying others beside it changes nothing of it."""
+    case = sample("05")
+    made = matrix(case, policies=[PI_PRESENCE])
+    assert [policy.name for policy in made.policies] == ["strict", "pi-presence"]
+    plain = replay(case)
+    assert list(map(key, made.replays[0].trace.steps)) == list(map(key, plain.trace.steps))
+
+
+def test_limits_hold_for_every_policy_and_a_cell_opens_as_a_branch() -> None:
+    case = sample("01")
+    settings = Settings(Limits(continuation_max_attempts=5), explicit=frozenset({"continuation_max_attempts"}))
+    made = matrix(case, settings)
+    assert decided(made, 0) == dict(zip(NAMES, ("continued",) * 3 + (LOST,) * 4, strict=True))
+    assert made.rows[0][0].continuations == 5
+    place = (1, NAMES.index("botnexus"))
+    opened = branch(view(replay(case)), settings_at(made, place))
+    assert opened.view.replay.settings == replace(settings, policy=BOTNEXUS)
+    assert list(map(key, opened.view.steps)) == list(map(key, made.replays[place[1]].trace.steps))
+    assert isinstance(opened.view.replay.trace, Trace)
+
+
+def test_a_seam_rule_that_was_asked_for_goes_over_every_policys_own() -> None:
+    made = matrix(sample("02"), Settings(seam=SeamRule.CONCAT))
+    assert decided(made)["zeroclaw-merged"] == "continued"
+
+
+# -- one call --------------------------------------------------------------------------------------------------------
+
+
+def fates(number: str, response: int, index: int = 0) -> dict[str, Fate]:
+    return {said.policy: said.fate for said in verdict_by_policy(sample(number), response, index)}
+
+
+def test_who_would_run_a_held_call() -> None:
+    run, hold, stuck = Fate.RUN, Fate.HOLD, Fate.STUCK
+    assert fates("05", 0) == dict(zip(NAMES, (hold, hold, hold, stuck, run, run, hold), strict=True))
+    assert fates("07", 0) == dict(zip(NAMES, (hold, hold, hold, stuck, run, run, run), strict=True))
+    assert fates("09", 0) == dict(zip(NAMES, (hold, hold, run, stuck, run, run, hold), strict=True))
+    assert fates("09", 0, 1) == dict(zip(NAMES, (hold, hold, hold, stuck, run, run, hold), strict=True))
+    assert set(fates("05", 1).values()) == {run}
+
+
+def test_a_call_that_its_schema_refuses_is_answered_with_the_error() -> None:
+    case = case_of(asked([user("x")], chat(None, "tool_calls", call('{"path": 5}')), tools=[
+        {"type": "function", "function": {"name": "write_file", "parameters": {
+            "type": "object", "properties": {"path": {"type": "string"}}}}}]))
+    assert {said.fate for said in verdict_by_policy(case, 0, 0)} == {Fate.REFUSE}
+    assert f"policies: would answer it with the error: {', '.join(NAMES)}\n" in explained(view(replay(case)))
+
+
+def test_why_a_policy_would_do_it() -> None:
+    why = {said.policy: said.why for said in verdict_by_policy(sample("07"), 0, 0)}
+    assert why["strict"] == "reads interrupted; asks for it again"
+    assert why["zoo-before"] == "reads interrupted, which ends no call"
+    assert why["botnexus"] == "reads tool_call; it is present"
+    assert why["zeroclaw-rfi"] == "reads unknown; ends the turn with a notice"
+    only = verdict_by_policy(sample("07"), 0, 0, [BOTNEXUS])
+    assert [said.policy for said in only] == ["botnexus"]
+
+
+@pytest.mark.parametrize(("number", "index", "policy", "why"), [
+    ("09", 0, "zeroclaw-merged", "reads max_tokens; its arguments parse"),
+    ("09", 0, "zeroclaw-rfi", "reads max_tokens; asks for it again"),
+    ("09", 1, "zeroclaw-merged", "reads max_tokens; runs its siblings without it"),
+    ("09", 1, "zoo-after", "reads max_tokens; a forgiving parser reads some of it"),
+    ("10", 0, "zeroclaw-rfi", "reads max_tokens; leaves it out and has the text continued"),
+    ("10", 0, "botnexus", "reads max_tokens; leaves it out and takes the turn for finished"),
+])
+def test_what_becomes_of_the_turn(number: str, index: int, policy: str, why: str) -> None:
+    assert {said.policy: said.why for said in verdict_by_policy(sample(number), 0, index)}[policy] == why
+
+
+def test_a_filtered_and_a_paused_call() -> None:
+    filtered = case_of(asked([user("x")], chat(None, "content_filter", call(WHOLE))))
+    assert verdict_by_policy(filtered, 0, 0)[0].why == "reads safety_blocked; ends the turn with a notice"
+    block = {"type": "tool_use", "id": "toolu_1", "name": "write_file", "input": {"path": "a.md", "content": "x"}}
+    paused = case_of(asked([user("x")], message([block], "pause_turn"), url=MESSAGES, max_tokens=99))
+    assert verdict_by_policy(paused, 0, 0)[0].why == "reads paused; resumes the response without it"
+    ready = case_of(asked([user("x")], chat(None, "tool_calls", call(WHOLE))))
+    assert verdict_by_policy(ready, 0, 0)[0].why == "reads tool_call; whole, and authorised by its reason"
+
+
+@pytest.mark.parametrize("number", sorted(EXPECTED))
+def test_the_fate_of_a_call_agrees_with_the_run(number: str) -> None:
+    """A call of the first response runs in the matrix's own replay exactly if it is said that it would."""
+    case = sample(number)
+    made = matrix(case)
+    for index in range(len(case.verdicts[0])):
+        wanted = case.verdicts[0][index].call
+        for own, said in zip(made.replays, verdict_by_policy(case, 0, index), strict=True):
+            ran = any(verdict.call is wanted for step in own.trace.steps for effect in step.effects
+                      for verdict in getattr(effect, "calls", ()))
+            assert ran == (said.fate is Fate.RUN), (own.settings.policy.name, said)
+
+
+def test_the_report_of_a_held_call_names_the_policies() -> None:
+    shown = explained(view(replay(sample("07"))))
+    assert ("      policies: would run it: zoo-after, pi-presence, botnexus; stuck with it: zoo-before; "
+            "would hold it: strict, zeroclaw-rfi, zeroclaw-merged\n") in shown
+
+
+# -- as text, as JSON, as lines --------------------------------------------------------------------------------------
+
+
+def test_the_text_fits_80_columns_and_tells_every_turn() -> None:
+    for path in sorted(SAMPLES.glob("*.jsonl")):
+        shown = policies_report.text(matrix(open_case(open_paths([str(path)]))))
+        assert max(len(line) for line in shown.splitlines()) <= 80
+    shown = policies_report.text(matrix(sample("01")))
+    rows = [line for line in shown.splitlines() if line.startswith(("1 ", "2 "))][1:]
+    assert rows == [
+        "1     limit     limit     limit     lost text lost text lost text lost text",
+        "2     held      held      held      stuck     ran cut   ran cut   held",
+    ]
+    assert "zoo-before: stuck · write_file is begun and never ended" in shown
+
+
+def test_the_document() -> None:
+    made = policies_report.values(matrix(sample("07")))
+    assert made["schema"] == "loop-inspector/policies/1"
+    assert [policy["name"] for policy in made["policies"]] == list(NAMES)
+    assert made["policies"][3]["decisions"] == {"stuck": 1}
+    assert made["turns"][0]["responses"] == [0]
+    assert made["turns"][0]["decisions"][6] == {
+        "policy": "botnexus", "decision": "ran a cut call", "severity": "error", "continuations": 0,
+        "why": "write_to_file runs with the 79 characters that came, under interrupted, which it takes for tool_call",
+        "first_difference": 3,
+    }
+
+
+def test_the_sheet_has_a_row_for_each_turn_and_a_column_for_each_policy() -> None:
+    made = matrix(sample("01"))
+    for here in ((0, 0), (1, 3), (1, 6)):
+        sheet = policies_sheet(made, here)
+        row = text_of(sheet.line(line_of(here[0])))
+        assert cells(row) <= 80
+        assert cell_at(made, line_of(here[0]), row.index("▶")) == here
+        told = "\n".join(text_of(sheet.line(index)) for index in range(len(sheet)))
+        assert f"turn {here[0] + 1} under {NAMES[here[1]]}" in told
+        assert made.rows[here[0]][here[1]].why in told
+        assert sheet.focus == line_of(here[0])
+    assert cell_at(made, line_of(2), 10) is None
+    assert cell_at(made, line_of(0), 2) is None
+    assert cell_at(made, line_of(0), 6 + 7 * 10) is None
+    names = text_of(policies_sheet(made).line(2))
+    assert [cell_at(made, line_of(0), names.index(name)) for name in ("strict", "botnexus")] == [(0, 0), (0, 6)]
+    assert step_at(made, (1, 0)) == made.replays[0].turns[1].first
+    assert step_at(made, (1, 3)) == made.rows[1][3].step
+
+
+def test_names_from_a_transcript_are_inert_everywhere() -> None:
+    made = matrix(case_of(asked([user("x")], chat(None, "length", call(CUT, name="a\x1b[31mb")))))
+    assert any("\x1b" in cell.why for cell in made.rows[0])
+    assert "\x1b" not in policies_report.text(made)
+    sheet = policies_sheet(made, (0, 3))
+    assert not any("\x1b" in text_of(sheet.line(index)) for index in range(len(sheet)))
+    assert Role.ERROR in {span.role for span in sheet.line(line_of(0))}
+
+
+def test_nothing_read_is_said() -> None:
+    made = matrix(open_case(open_paths(["-"], stdin=b"{}\n")))
+    assert policies_report.text(made).startswith("NOTHING READ")
+    assert policies_report.values(made)["turns"] == []
+    assert len(policies_sheet(made)) == 1
+
+
+def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    path = str(next(SAMPLES.glob("07-*")))
+    shown = CliRunner().invoke(main, ["policies", path, "--policy", "botnexus"])
+    assert shown.exit_code == 0
+    assert "1 turn under 2 policies" in shown.output
+    document = json.loads(CliRunner().invoke(main, ["policies", path, "--json"]).output)
+    assert len(document["policies"]) == len(POLICIES)
+    wrong = CliRunner().invoke(main, ["policies", path, "--policy", "lax"])
+    assert "unknown policy 'lax'" in str(wrong.exception)
