@@ -93,7 +93,6 @@ REPORT: tuple[Table, ...] = (
     Table("inspector.report.verdict", "ROWS", "tests/report/test_verdict.py"),
     Table("inspector.report.verdict", "LIMIT_NAMES", "tests/report/test_verdict.py"),
     Table("inspector.report.findings", "CUT_WORDS", "tests/report/test_findings.py"),
-<<<<<<< HEAD
     # Its rows are asked for by name in every test; none is a copy of it.
     Table("inspector.dialects.scenarios", "SCENARIOS", "tests/dialects/test_expected.py", names=("no copy",)),
     Table("inspector.dialects.spelling", "FORMATS", "tests/dialects/test_expected.py"),
@@ -102,12 +101,10 @@ REPORT: tuple[Table, ...] = (
     Table("inspector.dialects.peers", "ANSWERS", "tests/dialects/test_expected.py"),
     Table("inspector.dialects.peers", "MEANS", "tests/dialects/test_expected.py"),
     Table("inspector.dialects.run", "DECISIONS", "tests/dialects/test_expected.py"),
-=======
     Table("inspector.report.by_policy", "_RUNS", "tests/whatif/test_policies.py"),
     Table("inspector.report.by_policy", "_HOLDS", "tests/whatif/test_policies.py"),
     Table("inspector.report.by_policy", "SAYS", "tests/whatif/test_policies.py"),
     Table("inspector.whatif.policies", "DECISIONS", "tests/whatif/test_policies.py"),
->>>>>>> 39ee324 (The systems of the seeds as policies, and every recording under all of them)
 )
 BELIEFS = ("words", "unlisted", "reason_map", "promotions", "signals", "lacks")
 """The fields of a preset that are tables."""
