@@ -12,13 +12,14 @@ from textual import on, work
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
+from textual.theme import Theme
 from textual.types import CSSPathType
 
 from inspector.replay import Case
 from inspector.report.inert import one_line
 from inspector.settings import Settings
 from inspector.tui.messages import ActionWanted, PathWanted
-from inspector.tui.opening import STDIN, Opened, Reading, heavy, load, opened, remember
+from inspector.tui.opening import STDIN, Opened, Reading, heavy, keep_theme, last_theme, load, opened, remember
 from inspector.tui.paint import Paint
 from inspector.tui.session.screen import SessionScreen
 from inspector.tui.themes import DARK, LIGHT, THEMES, own_colours
@@ -83,16 +84,19 @@ class LoopInspector(App[int]):
             self.register_theme(own)
         if keys:
             self.set_keymap(dict(keys))
-        if theme is not None:
-            if theme not in self.available_themes:
-                known = ", ".join(sorted(self.available_themes))
-                raise CallerError(f"unknown theme {theme!r}; expected one of {known}")
-            self.theme = theme
-        elif "TEXTUAL_THEME" not in os.environ:
+        if theme is not None and theme not in self.available_themes:
+            known = ", ".join(sorted(self.available_themes))
+            raise CallerError(f"unknown theme {theme!r}; expected one of {known}")
+        if theme is not None or "TEXTUAL_THEME" not in os.environ:
             # Without its watcher: the styles are computed once, at the start, and not a second time.
-            self.set_reactive(App.theme, LIGHT if _light_terminal() else DARK)
+            self.set_reactive(App.theme, theme or self._theme_of_old())
             self.stylesheet.set_variables(self.get_css_variables())
         self.paint = Paint(self.theme_variables, plain)
+
+    def _theme_of_old(self) -> str:
+        """The theme that was chosen last, else the one that suits the terminal."""
+        kept = last_theme()
+        return kept if kept in self.available_themes else LIGHT if _light_terminal() else DARK
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         """Our own colours, for the themes that do not name them."""
@@ -123,7 +127,8 @@ class LoopInspector(App[int]):
             gc.enable()
         remember(self.opened_paths)
 
-    def _repaint(self, theme: object) -> None:
+    def _repaint(self, theme: Theme) -> None:
+        keep_theme(theme.name)
         self.paint = Paint(self.theme_variables, self._plain)
         for screen in self.screen_stack:
             for widget in screen.query("*"):

@@ -127,3 +127,21 @@ def remember(paths: Sequence[str]) -> None:
         target.write_text(json.dumps([*new, *kept][:RECENT]), encoding="utf-8")
     except OSError:
         return
+
+
+def last_theme() -> str | None:
+    """The theme that was chosen last in the app; None where none was."""
+    try:
+        return (state_file().parent / "theme").read_text(encoding="utf-8").strip() or None
+    except (OSError, ValueError):
+        return None
+
+
+def keep_theme(name: str) -> None:
+    """Remembers a theme that was chosen, if it can be written."""
+    try:
+        target = state_file().parent / "theme"
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(name, encoding="utf-8")
+    except OSError:
+        return

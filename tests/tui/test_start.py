@@ -216,3 +216,26 @@ async def test_the_fields_of_the_form_do_not_blink(app_on: AppOn) -> None:
         assert all(not field.cursor_blink for field in pilot.app.screen.query(Input))
         await pilot.press("escape", "/")
         assert all(not field.cursor_blink for field in pilot.app.screen.query(Input))
+
+
+async def test_a_theme_that_was_chosen_is_there_the_next_time(app_on: AppOn) -> None:
+    app = app_on()
+    async with app.run_test() as pilot:
+        await pilot.press("t")
+        chosen = app.theme
+    again = app_on()
+    async with again.run_test():
+        assert again.theme == chosen
+        assert again.paint.cursor == app.paint.cursor
+    asked = app_on(theme="nord")
+    async with asked.run_test():
+        assert asked.theme == "nord"
+
+
+async def test_a_theme_that_is_gone_is_no_reason_to_fail(app_on: AppOn) -> None:
+    from inspector.tui.opening import keep_theme
+
+    keep_theme("no-such-theme")
+    app = app_on()
+    async with app.run_test():
+        assert app.theme == "inspector-dark"

@@ -52,7 +52,7 @@ class HelpScreen(ModalScreen[None]):
         """A title, a line to type in, and the list."""
         with Vertical(id="help"):
             yield note("Keys  (type to narrow, ↑ ↓ scroll, esc closes)", Role.TITLE)
-            field = Input(self._start, placeholder="step, filter, held…", compact=True)
+            field = Input(self._start, placeholder="step, filter, held", compact=True)
             field.cursor_blink = False
             yield field
             text = TextView()
