@@ -92,6 +92,11 @@ ENGINE: tuple[Table, ...] = (
 REPORT: tuple[Table, ...] = (
     Table("inspector.report.verdict", "ROWS", "tests/report/test_verdict.py"),
     Table("inspector.report.verdict", "LIMIT_NAMES", "tests/report/test_verdict.py"),
+    Table("inspector.sessions.transcripts.inference", "RULES", "tests/sessions/test_claude_code.py"),
+    Table("inspector.sessions.transcripts.claude_rows", "ENDED", "tests/sessions/test_claude_code.py"),
+    Table("inspector.sessions.transcripts.claude_rows", "HOOKS", "tests/sessions/test_claude_code.py"),
+    Table("inspector.sessions.transcripts.pi_rows", "STOPS", "tests/sessions/test_pi.py"),
+    Table("inspector.sessions.importers.pi", "APIS", "tests/sessions/test_pi.py"),
     Table("inspector.report.findings", "CUT_WORDS", "tests/report/test_findings.py"),
     # Its rows are asked for by name in every test; none is a copy of it.
     Table("inspector.dialects.scenarios", "SCENARIOS", "tests/dialects/test_expected.py", names=("no copy",)),

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from inspector.replay import Case, Replay, TurnRun, results_in
 from inspector.sessions.hints import cut_result
+from inspector.sessions.transcripts import provenance
 from inspector.sessions.values import Link, Place
 from loop_core.classify import is_phantom
 from loop_core.gate import Admission, Verdict
@@ -44,10 +45,13 @@ def collect(replay: Replay) -> list[Noted]:
     found: list[Noted] = []
     unknown: set[tuple[str, str, str]] = set()
     children = _followers(case)
+    late = _late_answers(case)
     for turn in replay.turns:
         for link in turn.record.links:
             found.extend(_of_response(case, link, turn.record.id, unknown))
-            found.extend(_ran(case, link.index, children.get(link.index, ()), turn.record.id))
+            exchange = case.loaded.exchanges[link.index]
+            after = late.get((exchange.path, exchange.entry), ())
+            found.extend(_ran(case, link.index, children.get(link.index, ()), after, turn.record.id))
         found.extend(_of_turn(replay, turn, children))
     return found
 
@@ -80,12 +84,26 @@ def _of_response(case: Case, link: Link, turn: str, unknown: set[tuple[str, str,
         yield Noted(Finding("session.not_recorded", Severity.WARNING, message), link.index, turn)
 
 
-def _ran(case: Case, index: int, children: Sequence[Link], turn: str) -> Iterable[Noted]:
-    """Whether the recorded agent ran a held call: the next request answers it with a result that is no error."""
-    for verdict, answer, child in _answered(case, index, children):
-        where = f"request of response {child}"
+def _late_answers(case: Case) -> dict[tuple[str, int | None], list[ToolResultPart]]:
+    """Exchange -> the results that were recorded by themselves, beside any request that carried them."""
+    found: dict[tuple[str, int | None], list[ToolResultPart]] = {}
+    for given in case.loaded.inputs:
+        for answer in given.answers:
+            found.setdefault((given.path, answer.entry), []).append(answer.result)
+    return found
+
+
+def _ran(
+    case: Case, index: int, children: Sequence[Link], late: Sequence[ToolResultPart], turn: str
+) -> Iterable[Noted]:
+    """Whether the recorded agent ran a held call: a result that is no error answers it."""
+    for verdict, answer, child in _answered(case, index, children, late):
+        where = f"request of response {child}" if child is not None else "recording"
         name = verdict.call.name
-        if _refuses(answer):
+        if provenance.unseen(case.judged[index].stop) and not _refuses(answer):
+            message = f"the recorded agent ran {name} ({where}); how the answer ended was not recorded"
+            finding = Finding("agent.ran_call_of_unseen_end", Severity.WARNING, message, At(Part.REQUEST))
+        elif _refuses(answer):
             message = f"the recorded agent answered the held call {name} with an error ({where}); it did not run it"
             finding = Finding("agent.refused_held_call", Severity.INFO, message, At(Part.REQUEST))
         else:
@@ -95,10 +113,12 @@ def _ran(case: Case, index: int, children: Sequence[Link], turn: str) -> Iterabl
         yield Noted(finding, index, turn, verdict)
 
 
-def _answered(case: Case, index: int, children: Sequence[Link]) -> list[tuple[Verdict, ToolResultPart, int]]:
-    """The held calls of a response that a following request answers, each with its result and where it stands."""
+def _answered(
+    case: Case, index: int, children: Sequence[Link], late: Sequence[ToolResultPart]
+) -> list[tuple[Verdict, ToolResultPart, int | None]]:
+    """The held calls of a response that were answered, each with its result and the request that carried it."""
     waiting = list(enumerate(held(case.verdicts[index])))
-    found: list[tuple[int, Verdict, ToolResultPart, int]] = []
+    found: list[tuple[int, Verdict, ToolResultPart, int | None]] = []
     for child in children:
         results = results_in(case.loaded.exchanges[child.index]) if waiting and _goes_on(case, index, child) else ()
         if not results:
@@ -108,6 +128,10 @@ def _answered(case: Case, index: int, children: Sequence[Link]) -> list[tuple[Ve
             if answer is not None:
                 found.append((position, verdict, answer, child.index))
                 waiting.remove((position, verdict))
+    for position, verdict in waiting:
+        answer = _result_for(verdict, position, late)
+        if answer is not None:
+            found.append((position, verdict, answer, None))
     return [(verdict, answer, child) for _, verdict, answer, child in sorted(found, key=lambda each: each[0])]
 
 

@@ -12,11 +12,12 @@ from typing import NamedTuple
 
 from inspector.replay import Replay, TurnRun
 from inspector.report.findings import CUT_WORDS, Noted, held
+from inspector.sessions.transcripts import provenance
 from inspector.sessions.values import Exchange, Place
 from loop_core.arguments import Shape, parse
 from loop_core.classify import Judged
 from loop_core.gate import Verdict
-from loop_core.values import ArgsForm, Severity, Stop
+from loop_core.values import ArgsForm, Evidence, Severity, Stop
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,17 @@ class Look:
         return self.replay.case.judged[self.turn.record.links[-1].index].stop.normalized
 
     @property
+    def unseen(self) -> bool:
+        """Whether the deciding response's end is not in the file, though the response is."""
+        return provenance.unseen(self.judged.stop)
+
+    @property
+    def inferred(self) -> Evidence | None:
+        """What the end of the turn's last response was read from, where no word was recorded and it looks whole."""
+        stop = self.replay.case.judged[self.turn.record.links[-1].index].stop
+        return provenance.shown(stop) if stop.normalized in (Stop.END_TURN, Stop.TOOL_CALL) else None
+
+    @property
     def repaired(self) -> bool:
         """Whether the turn ended in peace, by a response that ended cleanly whatever the policy made of it."""
         ended = self.replay.trace.steps[self.turn.decided].turn
@@ -79,6 +91,8 @@ class Row(NamedTuple):
     holds: Callable[[Look], bool]
     say: Callable[[Look], str]
     advise: Callable[[Look], str]
+    sure: bool = True
+    """False where what it says is not known, but inferred: it is never shown as good."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +107,7 @@ class TurnVerdict:
     severity: Severity
     sentence: str
     advice: str
+    sure: bool = True
 
     @property
     def clean(self) -> bool:
@@ -111,7 +126,7 @@ def _budget(look: Look) -> str:
     used = exchange.response.usage.output_tokens if exchange.response.usage else None
     cap = exchange.request.max_tokens if exchange.request else None
     raw = exchange.response.raw_stop_reason
-    word = "no stop reason" if raw is None else f'"{raw}"'
+    word = provenance.in_words(exchange.response.stop_reason) if raw is None else f'"{raw}"'
     if used is not None and cap is not None:
         return f"{word}, {used:,} of {cap:,} tokens"
     if used is not None:
@@ -135,6 +150,8 @@ def _cut_call(look: Look) -> str:
         said = f"sent {name} with invalid arguments"
     elif word not in CUT_WORDS:
         said = f"sent {name} under a reason that releases no call"
+    elif verdict.call.form is ArgsForm.OBJECT and size <= len("{}"):
+        said = f"cut {name} before its arguments"
     elif verdict.call.form is ArgsForm.OBJECT:
         said = f"cut {name}, sent as a whole object in which a cut cannot be seen"
     elif not verdict.call.closed:
@@ -240,6 +257,10 @@ ROWS: tuple[Row, ...] = (
         lambda look: look.word is Stop.SAFETY_BLOCKED,
         lambda look: f"{_who(look)} filtered the answer ({_detail(look)})",
         _change),
+    Row("END NOT RECORDED", "∅", "-", Severity.WARNING,
+        lambda look: look.unseen,
+        lambda look: f"{_who(look)}: how the answer ended was not recorded, and nothing in the file shows it",
+        lambda look: "record with a proxy to know"),
     Row("UNKNOWN REASON", "?", "?", Severity.WARNING,
         lambda look: look.word is Stop.UNKNOWN and look.exchange.recorded,
         _ended, _change),
@@ -259,6 +280,11 @@ ROWS: tuple[Row, ...] = (
         lambda look: any(index == look.turn.record.links[-1].index for index, _ in look.held),
         lambda look: f"{_who(look)} ended with {_budget(look)}; {_held_call(look)}",
         lambda look: "look at the call: nothing may run it as it is"),
+    Row("END INFERRED", "≈", "~", Severity.INFO,
+        lambda look: look.inferred is not None,
+        lambda look: f"{_who(look)}: no stop reason was recorded{_cut_before(look)}; {look.last_word.value} is "
+        f"inferred: {look.inferred.note if look.inferred else ''}",
+        lambda look: "", sure=False),
     Row("CALL REPAIRED", "✓", "+", Severity.INFO,
         lambda look: look.repaired and (bool(look.held) or Stop.MALFORMED_TOOL_CALL in look.words),
         lambda look: f"{_who(look)} sent a call that was held, and whole when it was asked for again ({_budget(look)})",
@@ -276,6 +302,10 @@ ROWS: tuple[Row, ...] = (
         lambda look: _ended(replace(look, worst=look.turn.record.links[-1].index)), lambda look: ""),
 )
 """Worst first; the last row always holds."""
+
+
+def _cut_before(look: Look) -> str:
+    return ", and before it the answer was cut" if Stop.MAX_TOKENS in look.words else ""
 
 
 def _error(look: Look) -> str:
@@ -302,7 +332,7 @@ def judge_turn(replay: Replay, turn: TurnRun, noted: Sequence[Noted]) -> TurnVer
     look = Look(replay, turn, rules, calls, _deciding(replay, turn, rules, calls))
     rank, row = next((rank, row) for rank, row in enumerate(ROWS) if row.holds(look))
     said, advice = row.say(look), row.advise(look)
-    return TurnVerdict(turn.record.id, rank, row.word, row.glyph, row.ascii, row.severity, said, advice)
+    return TurnVerdict(turn.record.id, rank, row.word, row.glyph, row.ascii, row.severity, said, advice, row.sure)
 
 
 def _deciding(replay: Replay, turn: TurnRun, rules: frozenset[str], calls: Sequence[tuple[int, Verdict]]) -> int:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator, Sequence
+from glob import escape, glob
 
 from inspector.pause import without_collector
 from inspector.sessions.build import Refused, build
-from inspector.sessions.importers import HEAD, choose
+from inspector.sessions.importers import BESIDE, HEAD, choose
 from inspector.sessions.raw import Options, Raw, Reading, UnreadableError
 from inspector.sessions.thread import thread
 from inspector.sessions.unpack import unpack
@@ -65,7 +66,14 @@ def _open(path: str, options: Options, stdin: bytes | None) -> Iterator[tuple[In
     except OSError as why:
         yield _failed(path, f"cannot be read: {why.strerror or why}"), []
         return
-    yield _read(path, data, options)
+    source, found = _read(path, data, options)
+    yield source, found
+    pattern = BESIDE.get(source.format)
+    for name in sorted(glob(os.path.join(escape(os.path.splitext(path)[0]), pattern))) if pattern else ():
+        try:
+            yield _read(name, _bytes(name), options)
+        except OSError as why:
+            yield _failed(name, f"cannot be read: {why.strerror or why}"), []
 
 
 def _bytes(path: str) -> bytes:
@@ -179,7 +187,7 @@ def _rare(head: bytes) -> bool:
 
 
 def _decoded(path: str, format_name: str, reading: Reading, options: Options) -> tuple[Input, list[Exchange]]:
-    exchanges: list[Exchange] = []
+    exchanges = list(reading.exchanges)
     refused: list[tuple[Raw, Refused]] = []
     for raw in reading.raws:
         built = build(raw, path, options)

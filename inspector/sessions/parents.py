@@ -58,6 +58,11 @@ class Seen:
         return self.exchange.response.stop_reason.normalized is Stop.PAUSED
 
     @property
+    def lost(self) -> bool:
+        """Whether it failed and said nothing, so that there is nothing to go on from."""
+        return self.exchange.response.error is not None and not self.text and not self.calls
+
+    @property
     def call_cut(self) -> bool:
         """Whether it was a call that the cut hit, though nothing of it may be left."""
         return bool(self.cut_calls) or self.exchange.response.stop_reason.normalized is Stop.MALFORMED_TOOL_CALL

@@ -57,11 +57,11 @@ def opening(history: History) -> int:
 def place(tail: Sequence[Item], parent: Seen | None) -> Placed:
     """The place of an exchange whose history adds `tail` to its parent's answer."""
     if not tail:
-        return _prefill(parent)
+        return _prefill(parent) if parent is None or parent.exchange.recorder is None else _at_once(parent)
     if any(item.kind is Kind.RESULTS for item in tail):
         return _results(tail, parent)
     said = "\n".join(item.text for item in tail)
-    if parent is not None and (parent.cut or parent.paused):
+    if parent is not None and (parent.cut or parent.paused) and not parent.lost:
         hint = known_hint(said, parent.call_cut)
         if hint is None and quotes_end(said, parent.joined):
             hint = "it repeats the end of the cut text"
@@ -82,6 +82,15 @@ def _prefill(parent: Seen | None) -> Placed:
     if parent.paused:
         return Placed(Place.RESUME, "the paused answer is sent back as it was")
     return Placed(Place.CONTINUATION, "the request ends with the answer's own text, to go on from")
+
+
+def _at_once(parent: Seen) -> Placed:
+    """An answer right after an answer: what a transcript leaves out can only be told by the first."""
+    if parent.paused:
+        return Placed(Place.RESUME, "the answer after a pause")
+    if parent.calls:
+        return Placed(Place.TOOL_RESULT, "the next answer; the results of the calls were not recorded")
+    return Placed(Place.CONTINUATION, "the next answer follows at once; what was asked was not recorded")
 
 
 def _results(tail: Sequence[Item], parent: Seen | None) -> Placed:

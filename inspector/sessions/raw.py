@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from inspector.sessions.values import About, Act, Chunk, Skipped, ToolAnswer
+from inspector.sessions.values import About, Act, Chunk, Exchange, Skipped, ToolAnswer
 from loop_core.values import TransportEnd
 
 Headers = list[tuple[str, str]]
@@ -52,6 +52,8 @@ class Reading:
     """What one importer made of one file."""
 
     raws: list[Raw] = field(default_factory=list)
+    exchanges: list[Exchange] = field(default_factory=list)
+    """Those of a transcript, which holds no bytes that a wire format could decode."""
     skipped: list[Skipped] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
     error: str | None = None

@@ -8,7 +8,7 @@ Masks in bodies keep their length, so that offsets of the decoded body stay true
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -125,6 +125,9 @@ The group is what stays readable of each.
 """
 
 
+_SHAPE = re.compile(SHAPES)
+
+
 @lru_cache(maxsize=4096)
 def secret_name(name: str) -> bool:
     """Whether a header of this name carries a credential."""
@@ -163,7 +166,25 @@ def suspicious(data: bytes) -> bool:
 
 def body(data: bytes) -> bytes:
     """The same bytes, as many, with well-known keys masked by asterisks."""
-    return re.sub(SHAPES, _mask, data) if suspicious(data) else data
+    if not suspicious(data):
+        return data
+    pieces: list[bytes] = []
+    done = 0
+    # Tried at the marks alone: a search would try the whole pattern at every byte.
+    for start in sorted(_starts(data)):
+        match = _SHAPE.match(data, start) if start >= done else None
+        if match is not None:
+            pieces += (data[done:start], _mask(match))
+            done = match.end()
+    return b"".join([*pieces, data[done:]]) if pieces else data
+
+
+def _starts(data: bytes) -> Iterator[int]:
+    for mark in _MARK_BYTES:
+        start = data.find(mark)
+        while start >= 0:
+            yield start
+            start = data.find(mark, start + 1)
 
 
 def _mask(match: re.Match[bytes]) -> bytes:

@@ -125,6 +125,9 @@ class _Threader:
         last = asked[-1]
         if last.failed:
             return _Step(Placed(Place.RETRY, "the same request again after an error or an interruption"), last)
+        if last.cut and one.exchange.recorder is not None:  # which cap was sent is not in a transcript
+            again = Place.REPAIR if last.call_cut else Place.RETRY
+            return _Step(Placed(again, "the same request again after a cut"), last)
         before, now = _cap(last), _cap(one)
         if self.ordered and last.cut and before is not None and now is not None and now > before:
             place_again = Place.REPAIR if last.call_cut else Place.RETRY

@@ -64,6 +64,10 @@ class Exchange:
     duration_ms: float | None = None
     chunks: tuple[Chunk, ...] = ()
     """When the pieces of the body arrived; empty where that is not recorded."""
+    recorder: str | None = None
+    """The agent whose rows `body` holds; None where it holds the provider's bytes."""
+    lines: tuple[int, ...] = ()
+    """The lines of the file that those rows are, from 1."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,15 @@ import json
 import pytest
 
 from inspector.report.facts import TurnFacts, View
+from inspector.report.lines import header
+from inspector.report.lines.spans import Role
+from inspector.report.lines.steps import glyph_of
 from inspector.report.verdict import ROWS
 from inspector.settings import Settings
 from loop_core.presets import PI_PRESENCE
+from loop_core.turn import State
 from loop_core.values import Severity
+from tests import transcript_scenes as agents
 from tests.scenes import (
     ASKS,
     CUT,
@@ -343,6 +348,46 @@ def test_a_failure_that_was_sent_again_with_success_is_told_and_no_trouble():
     ).turns
     assert (turn.verdict.word, turn.verdict.severity) == ("RETRIED", Severity.INFO)
     assert turn.verdict.sentence.endswith('ended with "stop", 7 of 50 tokens')
+
+
+# -- transcripts of agents, which keep no word for an end -------------------------------------------------------------
+
+
+def test_an_end_that_no_row_shows_is_not_recorded_and_no_error(tmp_path):
+    (turn,) = agents.shown(agents.claude(agents.prompt("hi"), agents.block(agents.text("Hello."))), tmp_path).turns
+    seen = turn.verdict
+    assert (seen.word, seen.severity, seen.glyph) == ("END NOT RECORDED", Severity.WARNING, "∅")
+    assert seen.sentence.endswith("how the answer ended was not recorded, and nothing in the file shows it")
+    assert seen.advice == "record with a proxy to know"
+
+
+def test_an_end_that_other_rows_show_is_inferred_and_never_shown_as_good(tmp_path):
+    rows = [agents.prompt("hi"), agents.block(agents.text("Hello.")), agents.system("turn_duration")]
+    seen = agents.shown(agents.claude(*rows), tmp_path)
+    (turn,) = seen.turns
+    assert (turn.verdict.word, turn.verdict.severity, turn.verdict.sure) == ("END INFERRED", Severity.INFO, False)
+    assert "end_turn is inferred: line 3: the agent recorded the end of its turn" in turn.verdict.sentence
+    for role, drawn in ((span.role, span.text) for span in header.verdict(seen)):
+        assert role is not Role.OK, drawn
+    for step in seen.steps:
+        if step.state is State.EVALUATE_STOP:
+            assert glyph_of(step) == ("≈", Role.PLAIN)
+
+
+def test_a_cut_before_an_inferred_end_is_told(tmp_path):
+    rows = [agents.prompt("hi"), agents.block(agents.text("Hel"), stop="max_tokens"),
+            agents.prompt("Continue exactly where you left off."), agents.block(agents.text("lo."), "msg_02"),
+            agents.system("turn_duration")]
+    (turn,) = agents.shown(agents.claude(*rows), tmp_path).turns
+    assert turn.verdict.word == "END INFERRED"
+    assert "and before it the answer was cut" in turn.verdict.sentence
+
+
+def test_an_end_in_the_recorders_words_is_said_to_be(tmp_path):
+    cut = agents.pi_said(agents.text("Hel"), stop="length")
+    (turn,) = agents.shown(agents.pi(agents.pi_user("hi"), cut), tmp_path).turns
+    assert turn.verdict.word == "TRUNCATED"
+    assert turn.verdict.sentence == 'openai_chat ended with "length" as the recorder says, 7 tokens'
 
 
 # -- the table --------------------------------------------------------------------------------------------------------

@@ -286,9 +286,7 @@ def test_a_folder_gives_its_sessions_and_counts_the_rest(tmp_path):
     (tmp_path / "b" / "empty.json").write_text("")
     (tmp_path / "notes.txt").write_text("my notes")
     (tmp_path / "package.json").write_text('{"name": "x"}')
-    (tmp_path / "claude.jsonl").write_text(
-        '{"type": "user", "uuid": "u", "sessionId": "s", "parentUuid": null, "message": {}}\n'
-    )
+    (tmp_path / "codex.jsonl").write_text('{"timestamp": "t", "type": "session_meta", "payload": {"id": "x"}}\n{}\n')
     (tmp_path / ".git" / "c.har").write_text(har(entry([user("hi")], chat_body("never"))))
     loaded = open_paths([str(tmp_path)])
     assert [exchange.response.text for exchange in loaded.exchanges] == ["one", "two"]
@@ -300,11 +298,11 @@ def test_a_folder_gives_its_sessions_and_counts_the_rest(tmp_path):
     assert (first.path, first.format, first.responses, first.error) == (str(tmp_path), "folder", 0, None)
     assert sorted(skip.why.removeprefix(str(tmp_path)).split(":")[0] for skip in first.skipped) == [
         "/b/empty.json",
-        "/claude.jsonl",
+        "/codex.jsonl",
         "/notes.txt",
         "/package.json",
     ]
-    assert any("Claude Code transcript: not read yet" in skip.why for skip in first.skipped)
+    assert any("Codex rollout: not read yet" in skip.why for skip in first.skipped)
     assert sum(given.responses for given in loaded.inputs) == len(loaded.exchanges)
 
 
@@ -456,14 +454,11 @@ def test_the_results_of_a_batch_are_read(opened):
 # -- known transcripts ------------------------------------------------------------------------------------------------
 
 NAMES = {
-    "claude-code": "Claude Code transcript",
     "codex-cli": "Codex rollout",
     "gemini-cli": "Gemini CLI chat",
     "inspect_ai": "inspect_ai log",
     "langfuse": "Langfuse export",
     "mini-swe-agent": "mini-swe-agent trajectory",
-    "openclaw": "pi or OpenClaw session",
-    "pi": "pi or OpenClaw session",
     "openhands": "OpenHands trajectory",
     "swe-agent": "SWE-agent trajectory",
     "as-copilot": "Copilot CLI session",
@@ -473,6 +468,8 @@ NAMES = {
     "as-opencode": "opencode storage",
     "as-qwen": "Qwen Code transcript",
 }
+READ = {"claude-code": "claude-code", "pi": "pi", "openclaw": "pi"}
+"""Transcripts that are read, and by which importer."""
 SESSIONS = {"rec-browser-agent.concurrent.responses": 8}
 """Recorded responses among the transcripts: read as pairs."""
 NO_SESSION = {"tst-resolved-aliases.golden.json"}
@@ -488,6 +485,9 @@ def test_every_recorded_transcript_is_read_or_named_as_what_it_is(corpus):
         if row["format"] == "har":
             assert given.responses >= 1
             assert given.error is None
+        elif row["format"] in READ:
+            assert (given.format, given.error) == (READ[row["format"]], None)
+            assert given.responses >= 1
         elif name in SESSIONS:
             assert given.responses == SESSIONS[name]
         elif name in NO_SESSION:
@@ -517,16 +517,10 @@ def test_every_recorded_transcript_is_read_or_named_as_what_it_is(corpus):
             "Qwen Code transcript",
         ),
         (
-            '{"type": "file-history-snapshot", "messageId": "m", "snapshot": {}}\n{"type": "x"}\n',
-            "Claude Code transcript",
-        ),
-        (
             '{"timestamp": "t", "type": "session_meta", "payload": {"id": "x"}}\n{"type": "event_msg"}\n',
             "Codex rollout",
         ),
         ('{"sessionId": "s", "projectHash": "p", "messages": []}', "Gemini CLI chat"),
-        ('{"type": "session", "id": "x", "cwd": "/"}\n{"type": "message"}\n', "pi or OpenClaw session"),
-        ('{"type": "session", "id": "x", "version": 3}\n{"type": "message"}\n', "pi or OpenClaw session"),
         ('{"type": "session.start", "data": {}}\n{"type": "x"}\n', "Copilot CLI session"),
         ('{"type": "session_start", "id": "x"}\n{"type": "message"}\n', "Droid session"),
         ('{"type": "metadata", "protocol_version": "1.4"}\n{"type": "x"}\n', "Kimi Code session"),

@@ -10,9 +10,10 @@ from collections.abc import Mapping
 
 from inspector.report.lines.spans import Line, Role, Span
 from inspector.report.verdict import ROWS
+from inspector.sessions.transcripts import provenance
 from loop_core.gate import Admission
 from loop_core.turn import State
-from loop_core.values import Stop
+from loop_core.values import Stop, StopReason
 
 HERE = "▶"
 PAST = "│"
@@ -34,6 +35,16 @@ STOP: Mapping[Stop, tuple[str, Role]] = {
     Stop.ERROR: ("╳", Role.ERROR),
 }
 """Effective reason -> its glyph, and how grave it is."""
+
+
+
+def of_reason(stop: StopReason) -> tuple[str, Role]:
+    """The glyph of a reason; one that was inferred, or that the file does not hold, is never shown as good."""
+    if provenance.unseen(stop):
+        return "∅", Role.WARN
+    glyph, role = STOP[stop.normalized]
+    return ("≈", Role.PLAIN) if role is Role.OK and provenance.shown(stop) is not None else (glyph, role)
+
 
 STATE: Mapping[State, tuple[str, Role]] = {
     State.REQUEST: ("→", Role.PLAIN),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from inspector.report.facts import View
 from inspector.report.lines.spans import Line, Role, Span, joined, said
-from inspector.report.lines.steps import SEVERITY
+from inspector.report.lines.steps import role_of
 
 
 def verdict(view: View) -> Line:
@@ -15,7 +15,7 @@ def verdict(view: View) -> Line:
     if worst is None:
         return (Span("NOTHING READ", Role.ERROR), Span("  "), said(problem(view) or "no LLM traffic was found"))
     seen = worst.verdict
-    spans = [Span(f"{seen.glyph} {seen.word}", SEVERITY[seen.severity]), Span("  "),
+    spans = [Span(f"{seen.glyph} {seen.word}", role_of(seen)), Span("  "),
              Span(f"turn {view.number(worst)} of {len(view.turns)}", Role.STRONG), Span(" · ", Role.DIM),
              said(seen.sentence)]
     if seen.advice:
@@ -30,7 +30,7 @@ def problem(view: View) -> str | None:
 
 def counts(view: View) -> Line:
     """How many turns have each verdict, worst first."""
-    severities = {turn.verdict.word: SEVERITY[turn.verdict.severity] for turn in view.turns}
+    severities = {turn.verdict.word: role_of(turn.verdict) for turn in view.turns}
     glyphs = {turn.verdict.word: turn.verdict.glyph for turn in view.turns}
     return joined(
         (Span(f"{number:,} ", Role.STRONG), Span(f"{glyphs[word]} {word}", severities[word]))

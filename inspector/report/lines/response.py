@@ -46,8 +46,8 @@ def _title(view: View, facts: ResponseFacts) -> Line:
 
 def _reason(facts: ResponseFacts) -> list[Line]:
     judged, answer = facts.judged, facts.exchange.response
-    glyph, role = glyphs.STOP[judged.stop.normalized]
-    raw = quoted(answer.raw_stop_reason) if answer.raw_stop_reason is not None else Span("none was sent", Role.RAW)
+    glyph, role = glyphs.of_reason(judged.stop)
+    raw = quoted(answer.raw_stop_reason) if answer.raw_stop_reason is not None else Span(_no_word(facts), Role.RAW)
     lines = [
         field("raw", raw, *_native(answer)),
         field("mapped", Span(judged.mapped.normalized.value, Role.NORMALIZED),
@@ -62,6 +62,10 @@ def _reason(facts: ResponseFacts) -> list[Line]:
         lines.append(more(Span(f"  {place(seen.at)}", Role.DIM)))
         name = ""
     return lines
+
+
+def _no_word(facts: ResponseFacts) -> str:
+    return "none was sent" if facts.exchange.recorder is None else "not recorded"
 
 
 def _native(answer: ChatResponse) -> Line:

@@ -13,12 +13,21 @@ from inspector.report.facts import View
 from inspector.report.lines import glyphs
 from inspector.report.lines.outline import Block, Outline
 from inspector.report.lines.spans import Line, Role, Span, said
+from inspector.report.verdict import TurnVerdict
+from inspector.sessions.transcripts import provenance
 from loop_core.gate import Admission, Verdict
 from loop_core.trace import Step
 from loop_core.turn import RunTools, Send, State
 from loop_core.values import Severity
 
 SEVERITY: Mapping[Severity, Role] = {Severity.ERROR: Role.ERROR, Severity.WARNING: Role.WARN, Severity.INFO: Role.OK}
+
+
+def role_of(verdict: TurnVerdict) -> Role:
+    """How grave a verdict is; one that is not sure is plain, and never good."""
+    return SEVERITY[verdict.severity] if verdict.sure or verdict.severity is not Severity.INFO else Role.PLAIN
+
+
 STATE_COLUMNS = max(len(state.value) for state in State)
 
 
@@ -45,7 +54,7 @@ def heading(outline: Outline, block: Block) -> Line:
         return (Span("   ", Role.RULE), Span("the recorded agent went on", Role.WARN))
     view = outline.view
     turn = view.turns[block.turn]
-    verdict, role = turn.verdict, SEVERITY[turn.verdict.severity]
+    verdict, role = turn.verdict, role_of(turn.verdict)
     spans = [Span(f" turn {block.turn + 1}", Role.TITLE), Span(f"  {verdict.glyph} {verdict.word}", role)]
     previous = view.turns[block.turn - 1] if block.turn else None
     if previous is not None and previous.conversation != turn.conversation:
@@ -79,7 +88,7 @@ def glyph_of(step: Step) -> tuple[str, Role]:
     """The glyph of a step: that of the reason where one was evaluated, else that of the state."""
     seen = step.turn.evaluated
     if step.state is State.EVALUATE_STOP and seen is not None:
-        return glyphs.STOP[seen.judged.stop.normalized]
+        return glyphs.of_reason(seen.judged.stop)
     if step.state is State.COMPLETE and step.turn.terminal != "completed":
         return glyphs.STATE[State.ABORT_PARTIAL]
     return glyphs.STATE[step.state]
@@ -108,6 +117,8 @@ def _evaluated(step: Step) -> Line:
         return ()
     stop = seen.judged.stop
     found = [Span(stop.normalized.value, Role.NORMALIZED)]
+    if provenance.shown(stop) is not None:
+        found.append(Span(" inferred", Role.DIM))
     if seen.judged.mapped.normalized is not stop.normalized:
         found.append(Span(f" said {seen.judged.mapped.normalized.value}", Role.RAW))
     for admission in (Admission.HELD, Admission.REJECTED):

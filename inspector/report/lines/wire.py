@@ -124,6 +124,8 @@ def pieces(body: bytes, start: int, end: int, indent: int = 0, label: str = "") 
 
 def event_slices(exchange: Exchange) -> tuple[list[Slice], str]:
     """The frames of a stream or the lines of a JSON value, and what they are called."""
+    if exchange.recorder is not None:
+        return row_slices(exchange), f"{len(exchange.lines):,} rows of {exchange.recorder}"
     framing = framing_of(exchange)
     if framing is None:
         return pretty(exchange.body), "one JSON value" if len(exchange.body) <= PRETTY else "one JSON value, as sent"
@@ -138,6 +140,18 @@ def event_slices(exchange: Exchange) -> tuple[list[Slice], str]:
         found.extend(pieces(exchange.body, low, high, 0, label))
     word = {"SSE": "events", "NDJSON": "lines", "EventStream": "frames"}.get(type(framing).__name__, "values")
     return found, f"{len(frames):,} {word}"
+
+
+def row_slices(exchange: Exchange) -> list[Slice]:
+    """The rows of a transcript, each with its line in the file."""
+    found: list[Slice] = []
+    start = 0
+    for number in exchange.lines:
+        newline = exchange.body.find(b"\n", start)
+        end = len(exchange.body) if newline < 0 else newline
+        found.extend(pieces(exchange.body, start, end, 0, f"line {number:,}"))
+        start = end + 1
+    return found
 
 
 def _named(name: str | None) -> str:

@@ -15,10 +15,14 @@ from inspector.sessions.raw import Importer
 IMPORTERS: Mapping[str, str] = {
     "har": "inspector.sessions.importers.har.HARImporter",
     "session": "inspector.sessions.importers.native.NativeImporter",
+    "claude-code": "inspector.sessions.importers.claude_code.ClaudeCodeImporter",
+    "pi": "inspector.sessions.importers.pi.PiImporter",
     "known": "inspector.sessions.importers.known.KnownImporter",
     "pairs": "inspector.sessions.importers.pairs.PairsImporter",
     "body": "inspector.sessions.importers.body.BodyImporter",
 }
+BESIDE: Mapping[str, str] = {"claude-code": "subagents/*.jsonl"}
+"""Format -> files that belong to one of it: below a folder of the file's name without its suffix."""
 CERTAIN = 100
 HEAD = 1 << 16
 

@@ -37,14 +37,6 @@ def _is_qwen(value: dict[str, Any]) -> bool:
     return "uuid" in value and "sessionId" in value and "parts" in _message(value)
 
 
-def _is_claude_code(value: dict[str, Any]) -> bool:
-    if value.get("type") in ("file-history-snapshot", "queue-operation") or (
-        "leafUuid" in value and "summary" in value
-    ):
-        return True
-    return "sessionId" in value and "uuid" in value and ("isSidechain" in value or "parentUuid" in value)
-
-
 def _is_gemini_cli(value: dict[str, Any]) -> bool:
     if "projectHash" in value and "sessionId" in value:
         return True
@@ -64,14 +56,11 @@ def _is_mini_swe(value: dict[str, Any]) -> bool:
 
 JSON: tuple[Known, ...] = (
     Known("Qwen Code transcript", _is_qwen),
-    Known("Claude Code transcript", _is_claude_code),
     Known(
         "Codex rollout",
         _typed("session_meta", "turn_context", "response_item", "event_msg", "compacted", keys=("payload",)),
     ),
     Known("Gemini CLI chat", _is_gemini_cli),
-    Known("pi or OpenClaw session", _typed("session", keys=("id", "cwd"))),
-    Known("pi or OpenClaw session", _typed("session", keys=("id", "version"))),
     Known("Copilot CLI session", _typed("session.start", keys=("data",))),
     Known("Droid session", _typed("session_start", keys=("id",))),
     Known("Kimi Code session", _typed("metadata", keys=("protocol_version",))),

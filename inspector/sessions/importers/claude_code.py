@@ -1,0 +1,287 @@
+"""Claude Code's transcripts: `~/.claude/projects/<folder>/<session>.jsonl`, and the subagents' files below it.
+
+Owns the tree of rows (`parentUuid`): an answer of the model is written as one row a content block, all with its message
+id; a row that no request carried (hooks, snapshots, progress) is passed through; a row of the agent about a failure is
+an answer that failed, or says how the answer before it ended. The format is not documented, and its fields drift: what
+is of another shape is counted and told.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from functools import partial
+from typing import Any
+
+from inspector.sessions.importers.peek import look
+from inspector.sessions.raw import Options, Reading, UnreadableError
+from inspector.sessions.transcripts import provenance
+from inspector.sessions.transcripts.answer import Answer, Said, Where, early_usage
+from inspector.sessions.transcripts.claude_rows import (
+    CAP_EXCEEDED,
+    CONTEXT_FULL,
+    dict_of,
+    ended,
+    error_of,
+    retried,
+    said,
+    stop_of,
+    take_end,
+    text_of,
+)
+from inspector.sessions.transcripts.lines import Line, Lines, slice_of
+from inspector.sessions.values import About, Exchange, Skipped
+from loop_core.values import At, Evidence, Stop, StopReason, TextPart
+from loop_core.wire.anthropic_messages.blocks import read_block
+from loop_core.wire.anthropic_messages.table import API
+from loop_core.wire.failures import classify
+from loop_core.wire.profiles import Chosen, choose, named
+
+NAME = "claude-code"
+SYNTHETIC = "<synthetic>"
+"""The model's name on rows that Claude Code wrote itself."""
+PASSED = frozenset({
+    "agent-name", "ai-title", "attachment", "bridge-session", "cost-state", "custom-title", "file-history-snapshot",
+    "last-prompt", "mode", "permission-mode", "pr-link", "progress", "queue-operation", "summary", "system", "tag",
+})
+"""Types of records that carry nothing of an exchange."""
+TITLES = ("customTitle", "aiTitle", "summary")
+_TEXT = frozenset({"type", "text"})
+_HEAD = re.compile(rb'"parentUuid"\s*:\s*(?:null|")')
+
+
+class ClaudeCodeImporter:
+    """A session's file, or a subagent's."""
+
+    name = NAME
+
+    def sniff(self, head: bytes, path: str) -> int:
+        """A row of the tree, or one of the records that only Claude Code writes, among the first lines."""
+        seen = look(head)
+        for value in (seen.first, *seen.lines):
+            if isinstance(value, dict) and _is_row(value):
+                return 0 if "parts" in dict_of(value.get("message")) else 100  # parts: Qwen Code's rows are like these
+        return 90 if seen.text[:1] == b"{" and _HEAD.search(head) and b'"sessionId"' in head else 0
+
+    def read(self, data: bytes, path: str, options: Options) -> Reading:
+        """Every answer in the file.
+
+        Raises:
+            UnreadableError: another API than its own was asked for.
+        """
+        if options.api not in (None, API):
+            raise UnreadableError(f"its answers are {API}, not {options.api}: expected `--api {API}`, or none")
+        return _Session(path, options).read(data)
+
+
+def _is_row(value: dict[str, Any]) -> bool:
+    if "sessionId" in value and "uuid" in value and ("isSidechain" in value or "parentUuid" in value):
+        return True
+    return value.get("type") in ("file-history-snapshot", "queue-operation") or "leafUuid" in value
+
+
+class _Session:
+    """One file being read."""
+
+    def __init__(self, path: str, options: Options) -> None:
+        self.path, self.options = path, options
+        self.reading = Reading()
+        self.answers: list[Answer] = []
+        self.places: dict[str, Where] = {}
+        """Row -> what a row below it follows."""
+        self.groups: dict[tuple[Any, ...], Answer] = {}
+        self.ids: set[str] = set()
+        self.caps: set[int] = set()
+        self.titles: dict[str, str] = {}
+        self.agents: set[str] = set()
+        self.told: Counter[str] = Counter()
+        self.profiles: dict[str | None, Chosen] = {}
+
+    def read(self, data: bytes) -> Reading:
+        lines = Lines(data)
+        reading = self.reading
+        for line in lines:
+            value = line.value
+            kind = value.get("type")
+            uuid = value.get("uuid")
+            if isinstance(uuid, str) and uuid in self.places:
+                self.told["repeat a row before them (same uuid)"] += 1
+                continue
+            where = self._above(value)
+            if kind == "user":
+                where = self._user(line, where)
+            elif kind == "assistant":
+                where = self._assistant(line, where)
+            else:
+                lines.count(kind, PASSED)
+                self._other(line, where)
+            if isinstance(uuid, str):
+                self.places[uuid] = where
+        caps = frozenset(self.caps)
+        for answer in self.answers:
+            early_usage(answer)
+            if answer.stop is None:
+                answer.stop = stop_of(answer, caps)
+            reading.exchanges.append(self._exchange(answer))
+            reading.answers += answer.answers()
+        lines.report(reading)
+        reading.notices += [f"rows that {what}: {count:,}" for what, count in self.told.items()]
+        self._summary()
+        return reading
+
+    # -- rows ------------------------------------------------------------------------------------------------------
+
+    def _above(self, value: dict[str, Any]) -> Where:
+        parent = value.get("parentUuid") or value.get("logicalParentUuid")
+        if not isinstance(parent, str):
+            return Where(None)
+        found = self.places.get(parent)
+        if found is None:
+            self.told["name a parent that is not in the file before them"] += 1
+            return Where(None)
+        return found
+
+    def _user(self, line: Line, where: Where) -> Where:
+        value = line.value
+        if value.get("isCompactSummary") is True:
+            self.told["hold the summary of a compacted history"] += 1
+            return where
+        row = said(line)
+        if row is None:
+            self.told["are of an unexpected shape"] += 1
+            return where
+        if isinstance(value.get("agentId"), str):
+            self.agents.add(value["agentId"])
+        if where.answer is not None:
+            where.answer.follow(row)
+        return where if row.mark else Where(where.answer, (where.since, row))
+
+    def _other(self, line: Line, where: Where) -> None:
+        value = line.value
+        for name in TITLES:
+            if isinstance(value.get(name), str):
+                self.titles[name] = value[name]
+        end = ended(value)
+        if end is not None and where.answer is not None and where.since is None:
+            where.answer.follow(Said(line.number, end, mark="ended"))
+        elif value.get("subtype") == "api_error":
+            why = f"a failed request that Claude Code sent again: {retried(value)}"
+            self.reading.skipped.append(Skipped(line.number - 1, why))
+
+    def _assistant(self, line: Line, where: Where) -> Where:
+        value, message = line.value, line.value.get("message")
+        if not isinstance(message, dict) or not isinstance(message.get("content"), (list, str)):
+            self.told["are of an unexpected shape"] += 1
+            return where
+        text = text_of(message["content"])
+        if value.get("isApiErrorMessage") is True or (
+            message.get("model") == SYNTHETIC and text.startswith("API Error")
+        ):
+            return self._failure(line, message, text, where)
+        if message.get("model") == SYNTHETIC:
+            self.reading.skipped.append(Skipped(line.number - 1, "a message of Claude Code's own, and no model's"))
+            return where
+        answer = self._group(line, message, where)
+        at = answer.take(line)
+        self._blocks(answer, line, message["content"], at)
+        take_end(answer, message, at)
+        return Where(answer)
+
+    def _group(self, line: Line, message: dict[str, Any], where: Where) -> Answer:
+        """The answer that a row belongs to: that of its message id, or where it has none, that right above it."""
+        value = line.value
+        key: tuple[Any, ...] = (value.get("agentId"), value.get("isSidechain"), message.get("id"),
+                                value.get("requestId"))
+        named_ = isinstance(message.get("id"), str)
+        found = self.groups.get(key) if named_ else None
+        if not named_ and where.answer is not None and where.since is None and self.groups.get(key) is where.answer:
+            found = where.answer
+        if found is not None:
+            return found
+        model = message.get("model")
+        answer = self._open(line, message.get("id"), model if isinstance(model, str) else None, where)
+        self.groups[key] = answer
+        return answer
+
+    def _open(self, line: Line, key: Any, model: str | None, where: Where) -> Answer:
+        started = line.value.get("timestamp")
+        uuid = line.value.get("uuid")
+        name = key if isinstance(key, str) and key not in self.ids else f"{uuid or key or 'row'}:{line.number}"
+        self.ids.add(name)
+        answer = Answer(
+            name, API, model, where, line.number, started if isinstance(started, str) else None,
+        )
+        if where.answer is not None:
+            where.answer.next.append(answer)
+        self.answers.append(answer)
+        return answer
+
+    def _blocks(self, answer: Answer, line: Line, content: Any, at: At) -> None:
+        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        for number, block in enumerate(blocks):
+            if not isinstance(block, dict):
+                self.told["hold a block that is no object"] += 1
+                continue
+            if block in answer.blocks:
+                continue  # a recorder that writes the answer so far on every row
+            answer.blocks.append(block)
+            if block.keys() == _TEXT and isinstance(block["text"], str):
+                answer.parts.append(TextPart(block["text"]))
+                continue
+            here = At(at.part, at.start, at.end, f"/message/content/{number}")
+            answer.parts += read_block(block, True, here, partial(slice_of, line.data, "message", "content", number))
+
+    def _failure(self, line: Line, message: dict[str, Any], text: str, where: Where) -> Where:
+        """A row about a failure: how the answer right above it ended, or an answer of which nothing is left."""
+        cap = CAP_EXCEEDED.search(text)
+        full = CONTEXT_FULL.search(text) is not None
+        if cap is not None:
+            self.caps.add(int(cap[1].replace(",", "").replace("_", "")))
+        above = where.answer
+        if (cap is not None or full) and above is not None and where.since is None and above.stop is None:
+            above.take(line)
+            above.cap = max(self.caps) if cap is not None else None
+            above.follow(Said(line.number, text, mark="cap" if cap is not None else "context"))
+            return where
+        answer = self._open(line, message.get("id"), None, where)
+        at = answer.take(line)
+        if cap is not None or full or line.value.get("apiError") == "max_output_tokens":
+            answer.cap = max(self.caps) if cap is not None else None
+            stop = Stop.CONTEXT_WINDOW_EXCEEDED if full else Stop.MAX_TOKENS
+            seen = (Evidence(provenance.RECORDER, at, text[:200]),
+                    Evidence(f"{provenance.INFERRED}error_row", at, text[:200]))
+            answer.stop = StopReason(stop, None, None, seen)
+        else:
+            answer.error, answer.status = error_of(line.value, text)
+            word, detail, rule = classify(answer.error)
+            seen = (Evidence(provenance.RECORDER, at, text[:200]), Evidence(rule, at))
+            answer.stop = StopReason(word, None, detail, seen)
+        return Where(answer)
+
+    # -- the file --------------------------------------------------------------------------------------------------
+
+    def _exchange(self, answer: Answer) -> Exchange:
+        chosen = self.profiles.get(answer.model)
+        if chosen is None:
+            chosen = self.profiles[answer.model] = self._profile(answer.model)
+        mark = Evidence("transcript.claude_code", At(pointer="/type"), "rows of Claude Code, not the provider's bytes")
+        return answer.exchange(self.path, NAME, chosen.profile, (mark, *chosen.evidence))
+
+    def _profile(self, model: str | None) -> Chosen:
+        if self.options.profile is not None:
+            return named(self.options.profile, API, model)
+        return choose(API, "", (), None, model)
+
+    def _summary(self) -> None:
+        reading = self.reading
+        null = sum(answer.word is None and answer.error is None for answer in self.answers)
+        if null:
+            reading.notices.insert(0, (
+                f"{null:,} of {len(self.answers):,} answers have no stop reason, as Claude Code writes them: what is "
+                "shown for those is inferred from other rows, and says so"
+            ))
+        title = next((self.titles[name] for name in TITLES if name in self.titles), "")
+        if len(self.agents) == 1 and not title:
+            title = f"subagent {next(iter(self.agents))}"
+        if title:
+            reading.about = About(title=title)

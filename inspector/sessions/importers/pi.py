@@ -1,0 +1,212 @@
+"""Session files of pi and of what was made from it (OpenClaw): `~/.pi/agent/sessions/…`, versions 1 to 3.
+
+Owns their tree (`id`, `parentId`; version 1 has none and is a line) and their words for the end of an answer, which are
+pi's and no provider's. A label, a change of model or of thinking, a compaction are entries of the tree that no request
+carried. Source: pi's `docs/session-format.md`; the words are those of seed 002.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from inspector.sessions.importers.peek import look
+from inspector.sessions.raw import Options, Reading
+from inspector.sessions.transcripts.answer import Answer, Where
+from inspector.sessions.transcripts.inference import infer
+from inspector.sessions.transcripts.lines import Line, Lines
+from inspector.sessions.transcripts.pi_rows import said, take_content, take_end, text, usage_of
+from inspector.sessions.values import About, Exchange
+from loop_core.errors import CallerError
+from loop_core.values import (
+    At,
+    Evidence,
+    Finding,
+    Severity,
+)
+from loop_core.wire.profiles import Chosen, choose, named
+
+NAME = "pi"
+APIS: Mapping[str, str] = {
+    "anthropic-messages": "anthropic_messages",
+    "openai-completions": "openai_chat",
+    "mistral-conversations": "openai_chat",
+    "openai-responses": "openai_responses",
+    "azure-openai-responses": "openai_responses",
+    "openai-codex-responses": "openai_responses",
+    "google-generative-ai": "gemini_generate",
+    "google-gemini-cli": "gemini_generate",
+    "google-vertex": "gemini_generate",
+    "bedrock-converse-stream": "bedrock_converse",
+    "ollama": "ollama_chat",
+    "ollama-chat": "ollama_chat",
+}
+"""pi's names of wire formats."""
+ASSUMED = "openai_chat"
+"""Taken where a message does not say what it was spoken in; nothing of the transcript depends on it."""
+PASSED = frozenset({
+    "session", "model_change", "thinking_level_change", "label", "session_info", "custom", "compaction",
+    "branch_summary",
+})
+"""Entries that carry nothing of an exchange."""
+
+
+class PiImporter:
+    """A session's file."""
+
+    name = NAME
+
+    def sniff(self, head: bytes, path: str) -> int:
+        """The header is the first line."""
+        first = look(head).first
+        if not isinstance(first, dict) or first.get("type") != "session" or "id" not in first:
+            return 0
+        return 100 if "cwd" in first or "version" in first else 0
+
+    def read(self, data: bytes, path: str, options: Options) -> Reading:
+        """Every answer in the file, those of all branches."""
+        return _Session(path, options).read(data)
+
+
+class _Session:
+    """One file being read."""
+
+    def __init__(self, path: str, options: Options) -> None:
+        self.path, self.options = path, options
+        self.reading = Reading()
+        self.answers: list[Answer] = []
+        self.places: dict[str, Where] = {}
+        self.last = Where(None)
+        self.told: Counter[str] = Counter()
+        self.labels: Counter[str] = Counter()
+        self.compacted: str | None = None
+        self.chosen: dict[tuple[str, str | None], Chosen] = {}
+        self.assumed = 0
+        self.title = ""
+
+    def read(self, data: bytes) -> Reading:
+        lines = Lines(data)
+        for line in lines:
+            value = line.value
+            key = value.get("id")
+            if isinstance(key, str) and key in self.places:
+                self.told["repeat an entry before them (same id)"] += 1
+                continue
+            where = self._above(value)
+            if value.get("type") in ("message", "custom_message"):
+                where = self._message(line, value, where)
+            else:
+                lines.count(value.get("type"), PASSED)
+                self._other(line, value)
+            if isinstance(key, str):
+                self.places[key] = where  # OpenClaw's first entries name the header as their parent
+            if value.get("type") != "label":
+                self.last = where
+        for answer in self.answers:
+            answer.stop = answer.stop or infer(answer, frozenset())
+            self.reading.exchanges.append(self._exchange(answer))
+            self.reading.answers += answer.answers()
+        lines.report(self.reading)
+        self._summary()
+        return self.reading
+
+    # -- entries ---------------------------------------------------------------------------------------------------
+
+    def _above(self, value: dict[str, Any]) -> Where:
+        if "parentId" not in value:
+            return self.last  # version 1: each entry follows the one before
+        parent = value["parentId"]
+        if not isinstance(parent, str):
+            return Where(None)
+        found = self.places.get(parent)
+        if found is None:
+            if parent not in self._calls_of_last():
+                self.told["name a parent that is not in the file before them"] += 1
+                return Where(None)
+            return self.last  # OpenClaw: a result names its call
+        return found
+
+    def _calls_of_last(self) -> set[str | None]:
+        answer = self.last.answer
+        return {call.id for call in answer.calls} if answer is not None else set()
+
+    def _other(self, line: Line, value: dict[str, Any]) -> None:
+        kind = value.get("type")
+        if kind == "session_info" and isinstance(value.get("name"), str):
+            self.title = value["name"]
+        elif kind == "label" and isinstance(value.get("label"), str):
+            self.labels[value["label"]] += 1
+        elif kind == "compaction":
+            before = value.get("tokensBefore")
+            size = f" ({before:,} tokens before)" if type(before) is int else ""
+            self.compacted = f"line {line.number}: the history was compacted before this answer{size}"
+
+    def _message(self, line: Line, value: dict[str, Any], where: Where) -> Where:
+        custom = value.get("type") == "custom_message"
+        message = value if custom else value.get("message")
+        role = message.get("role", "custom" if custom else None) if isinstance(message, dict) else None
+        if not isinstance(message, dict) or not isinstance(role, str):
+            self.told["are of an unexpected shape"] += 1
+            return where
+        if role == "assistant":
+            return self._assistant(line, message, where)
+        row = said(line, role, message)
+        if row is None:
+            return where
+        if where.answer is not None:
+            where.answer.follow(row)
+        return Where(where.answer, (where.since, row))
+
+    def _assistant(self, line: Line, message: dict[str, Any], where: Where) -> Where:
+        api = APIS.get(str(message.get("api")))
+        if api is None:
+            api, self.assumed = self.options.api or ASSUMED, self.assumed + 1
+        model = message.get("model")
+        key = line.value.get("id")
+        answer = Answer(
+            f"{key if isinstance(key, str) else 'line'}:{line.number}", api, model if isinstance(model, str) else None,
+            where, line.number, text(line.value.get("timestamp")),
+        )
+        at = answer.take(line)
+        take_content(answer, message.get("content"), line, at)
+        answer.usage = usage_of(message.get("usage"))
+        take_end(answer, message, at)
+        if self.compacted is not None:
+            answer.findings.append(Finding("transcript.compacted", Severity.INFO, self.compacted))
+            self.compacted = None
+        if where.answer is not None:
+            where.answer.next.append(answer)
+        self.answers.append(answer)
+        return Where(answer)
+
+    # -- the file --------------------------------------------------------------------------------------------------
+
+    def _exchange(self, answer: Answer) -> Exchange:
+        key = (answer.api, answer.model)
+        chosen = self.chosen.get(key)
+        if chosen is None:
+            chosen = self.chosen[key] = self._profile(*key)
+        mark = Evidence("transcript.pi", At(pointer="/type"), "rows of pi, not the provider's bytes")
+        return answer.exchange(self.path, NAME, chosen.profile, (mark, *chosen.evidence))
+
+    def _profile(self, api: str, model: str | None) -> Chosen:
+        if self.options.profile is not None:
+            try:
+                return named(self.options.profile, api, model)
+            except CallerError:
+                pass  # one of several formats in the file, and not that profile's
+        return choose(api, "", (), None, model)
+
+    def _summary(self) -> None:
+        notices = self.reading.notices
+        if self.answers:
+            notices.insert(0, "stop reasons are pi's own words for the providers', which are not in the file")
+        if self.assumed:
+            taken = self.options.api or ASSUMED
+            notices.append(f"answers that do not say their API, taken for {taken}: {self.assumed:,}")
+        if self.labels:
+            notices.append(f"labels: {', '.join(sorted(self.labels)[:20])}")
+        notices += [f"entries that {what}: {count:,}" for what, count in self.told.items()]
+        if self.title:
+            self.reading.about = About(title=self.title)

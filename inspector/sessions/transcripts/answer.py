@@ -1,0 +1,208 @@
+"""One answer of a model on its way from rows to an `Exchange`, and what stands between it and the answer before.
+
+A transcript keeps no requests. What was asked is the answer before (by id, as a provider that keeps histories has it)
+and the rows since then; so a history is walked once however long it grows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+from inspector.sessions.transcripts import provenance
+from inspector.sessions.transcripts.lines import Line
+from inspector.sessions.values import Exchange, ToolAnswer
+from loop_core.values import (
+    At,
+    ChatResponse,
+    Evidence,
+    Finding,
+    Message,
+    Part,
+    ProviderError,
+    Request,
+    ResponsePart,
+    Role,
+    Severity,
+    Stop,
+    StopReason,
+    TextPart,
+    ToolCall,
+    ToolResultPart,
+    Usage,
+)
+from loop_core.wire.profiles import Profile
+
+
+class Said(NamedTuple):
+    """A row between two answers: results of tools, a user's words, or words that the agent put in itself."""
+
+    line: int
+    text: str
+    results: tuple[ToolResultPart, ...] = ()
+    own: bool = False
+    """The agent wrote it, not the user."""
+    mark: str | None = None
+    """A row that says something of the answer before and was never sent: `interrupted`."""
+
+
+Link = tuple[Any, Said] | None
+"""Rows since an answer, the last one first: shared between branches, so that a row is kept once."""
+
+
+class Where(NamedTuple):
+    """A place in the tree of rows: the answer above it, and the rows since."""
+
+    answer: Answer | None
+    since: Link = None
+
+    def rows(self) -> tuple[Said, ...]:
+        """The rows since the answer, in order."""
+        found: list[Said] = []
+        link = self.since
+        while link is not None:
+            found.append(link[1])
+            link = link[0]
+        return tuple(reversed(found))
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class Answer:
+    """A model's answer while its file is read."""
+
+    id: str
+    api: str
+    model: str | None
+    above: Where
+    line: int
+    """Of its first row."""
+    started: str | None = None
+    lines: list[int] = field(default_factory=list)
+    rows: list[bytes] = field(default_factory=list)
+    size: int = 0
+    parts: list[ResponsePart] = field(default_factory=list)
+    blocks: list[Any] = field(default_factory=list)
+    word: str | None = None
+    word_at: At = field(default_factory=At)
+    usage: Usage | None = None
+    cap: int | None = None
+    """The output cap, where a row of the recorder states it."""
+    error: ProviderError | None = None
+    status: int | None = None
+    stop: StopReason | None = None
+    findings: list[Finding] = field(default_factory=list)
+    after: list[Said] = field(default_factory=list)
+    """The rows that follow it, in the file's order, up to the next answers."""
+    results: dict[str, ToolResultPart] = field(default_factory=dict)
+    next: list[Answer] = field(default_factory=list)
+
+    def take(self, line: Line) -> At:
+        """Adds a row to its body; where it stands there."""
+        start = self.size + 1 if self.rows else 0
+        self.rows.append(line.data)
+        self.lines.append(line.number)
+        self.size = start + len(line.data)
+        return At(Part.BODY, start, self.size)
+
+    def follow(self, said: Said) -> None:
+        """A row after it."""
+        self.after.append(said)
+        for part in said.results:
+            if part.call_id is not None:
+                self.results.setdefault(part.call_id, part)
+
+    @property
+    def calls(self) -> list[ToolCall]:
+        """The calls in it."""
+        return [part for part in self.parts if type(part) is ToolCall]
+
+    @property
+    def text(self) -> str:
+        """Its visible text."""
+        return "".join([part.text for part in self.parts if type(part) is TextPart])
+
+    @property
+    def dropped(self) -> bool:
+        """Whether nothing of it was sent back: it failed before it said anything."""
+        return self.error is not None and not self.parts
+
+    # -- as an exchange --------------------------------------------------------------------------------------------
+
+    def exchange(self, path: str, recorder: str, profile: Profile, chosen: tuple[Evidence, ...]) -> Exchange:
+        """The decoded exchange; `stop` must be known by now."""
+        stop = self.stop or provenance.not_recorded(self.word_at)
+        told = provenance.finding(stop)
+        findings = (*self.findings, told) if told is not None else tuple(self.findings)
+        response = ChatResponse(
+            self.api, self._closed(stop), stop, self.usage, id=self.id, model=self.model, http_status=self.status,
+            error=self.error, saw_stop_reason=stop.raw is not None, findings=findings, size=self.size,
+        )
+        return Exchange(
+            path, self.line - 1, self.api, "", profile, chosen, self._request(), None, response, b"\n".join(self.rows),
+            started=self.started, recorder=recorder, lines=tuple(self.lines),
+        )
+
+    def _closed(self, stop: StopReason) -> tuple[ResponsePart, ...]:
+        """The parts; a call that the cut may have hit is not taken for finished."""
+        last = self.parts[-1] if self.parts else None
+        if type(last) is ToolCall and stop.normalized in (Stop.MAX_TOKENS, Stop.CONTEXT_WINDOW_EXCEEDED):
+            return (*self.parts[:-1], replace(last, closed=False))
+        return tuple(self.parts)
+
+    def _request(self) -> Request:
+        above = self.above
+        while above.since is None and above.answer is not None and above.answer.dropped:
+            above = above.answer.above  # the same request, sent again
+        before = above.answer
+        rows = above.rows()
+        messages: list[Message] = []
+        results = _results(before, rows, self.line)
+        if results:
+            messages.append(Message(Role.TOOL, results))
+        said = [row for row in rows if not row.results and row.mark is None]
+        typed = [row for row in said if not row.own] or said
+        messages += [Message(Role.USER, (TextPart(row.text),)) for row in typed]
+        model = self.model or next((later.model for later in self.next), None)  # of a failure that was sent again
+        return Request(
+            self.api, tuple(messages), model, max_tokens=self.cap, previous_id=before.id if before else None
+        )
+
+    def answers(self) -> list[ToolAnswer]:
+        """Results that no later answer was asked with: the session ended, or went another way, after they came."""
+        if self.next or not self.results:
+            return []
+        return [ToolAnswer(self.line - 1, part) for part in self.results.values()]
+
+
+def _results(before: Answer | None, rows: tuple[Said, ...], line: int) -> tuple[ToolResultPart, ...]:
+    """The results among the rows, and those of calls beside theirs: each stands below its own call, on no one path."""
+    found = [part for row in rows for part in row.results]
+    if before is None or not found:
+        return tuple(found)
+    there = {part.call_id for part in found}
+    beside = [
+        part for row in before.after if row.line < line for part in row.results
+        if part.call_id not in there and before.results.get(part.call_id or "") is part
+    ]
+    return (*beside, *found)
+
+
+def early_usage(answer: Answer) -> None:
+    """Takes back a count of output tokens that was written down before the answer was whole, and says so."""
+    usage = answer.usage
+    if usage is None or usage.output_tokens is None or answer.word is not None:
+        return
+    size = sum(
+        len(part.arguments or "") if type(part) is ToolCall else len(getattr(part, "text", "")) for part in answer.parts
+    )
+    if size <= _CHARS_A_TOKEN * usage.output_tokens:
+        return
+    told = f"the count of {usage.output_tokens:,} output tokens was recorded before the answer was whole ({size:,} "
+    answer.findings.append(
+        Finding("transcript.early_usage", Severity.INFO, f"{told}characters): it is left out", answer.word_at)
+    )
+    answer.usage = replace(usage, output_tokens=None)
+
+
+_CHARS_A_TOKEN = 8
+"""Twice what text usually takes: a count that would need more is none of the whole answer."""

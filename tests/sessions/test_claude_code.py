@@ -1,0 +1,533 @@
+"""Claude Code's transcripts: rows into answers, how each ended and how that is known, and what of a file is damaged."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from inspector.report.lines.wire import wire
+from inspector.sessions import open_paths
+from inspector.sessions.transcripts.inference import KNOWN_CAPS
+from inspector.settings import Settings
+from loop_core.limits import Limits
+from loop_core.values import ToolCall
+from tests.transcript_scenes import (
+    CAP,
+    MISSING,
+    block,
+    claude,
+    failed,
+    places,
+    prompt,
+    result,
+    rules,
+    shown,
+    stops,
+    system,
+    text,
+    use,
+    words,
+)
+
+WHOLE = {"file_path": "/work/a.md", "content": "one two three"}
+RESUME = "Output token limit hit. Resume directly — no apology, no recap of what you were doing."
+
+
+def notices(seen) -> str:
+    return "\n".join(seen.inputs[0].notices)
+
+
+def said(seen, rule: str) -> list[str]:
+    return [noted.finding.message for noted in seen.findings if noted.finding.rule == rule]
+
+
+# -- rows into answers -------------------------------------------------------------------------------------------------
+
+
+def test_the_rows_of_a_message_are_one_answer_with_its_last_word_and_largest_usage(tmp_path):
+    seen = shown(claude(
+        prompt("write it"),
+        block({"type": "thinking", "thinking": "hm", "signature": "sig"}, tokens=3),
+        block(text("I will."), tokens=3),
+        block(use(**WHOLE), stop="tool_use", tokens=121),
+        result("File created"),
+        block(text("Done."), "msg_02", "end_turn", 4),
+    ), tmp_path)
+    assert len(seen.responses) == 2
+    first, second = (facts.exchange.response for facts in seen.responses)
+    assert [type(part).__name__ for part in first.parts] == ["ReasoningPart", "TextPart", "ToolCall"]
+    assert (first.text, first.reasoning_content, first.raw_stop_reason, first.model) == (
+        "I will.", "hm", "tool_use", "claude-opus-4-5-20251101")
+    assert (first.usage.input_tokens, first.usage.output_tokens, first.usage.cached_tokens) == (3, 121, 100)
+    assert second.text == "Done."
+    assert places(seen) == [["request", "tool_result"]]
+    assert words(seen) == ["COMPLETE"]
+    assert rules(seen) == ["transcript.provider", "anthropic_messages.stop_reasons"]
+
+
+def test_the_arguments_are_the_bytes_of_the_row(tmp_path):
+    row = json.dumps(block(use(**WHOLE), stop="tool_use"))
+    odd = '{"file_path" : "/work/a.md",  "content":"\\u0061"}'
+    content = claude(prompt("x")) + row.replace(json.dumps(WHOLE), odd) + "\n"
+    (facts,) = shown(content, tmp_path).responses
+    assert facts.exchange.response.tool_calls[0].arguments == odd
+
+
+def test_the_body_is_the_rows_and_the_wire_view_names_their_lines(tmp_path):
+    content = claude(prompt("x"), block(text("I will.")), block(use(**WHOLE), stop="tool_use"), result("ok"))
+    lines = content.encode().splitlines()
+    (facts,) = shown(content, tmp_path).responses
+    exchange = facts.exchange
+    assert exchange.body == lines[1] + b"\n" + lines[2]
+    assert (exchange.recorder, exchange.lines, exchange.entry) == ("claude-code", (2, 3), 1)
+    at = facts.judged.stop.evidence[0].at
+    assert exchange.body[at.start : at.end] == lines[2]
+    sheet = wire(facts, "events")
+    drawn = ["".join(span.text for span in sheet.line(index)) for index in range(len(sheet))]
+    assert any("2 rows of claude-code" in line for line in drawn)
+    assert any(line.startswith("        0 line 2 {") for line in drawn)
+    assert any(f"{len(lines[1]) + 1:>9,} line 3 {{" in line for line in drawn)
+
+
+def test_results_of_calls_side_by_side_all_reach_the_next_answer(tmp_path):
+    # Each result stands below its own call's row, so only one of them is on the path of the next answer.
+    seen = shown(claude(
+        prompt("both", uuid="p"),
+        block(use("toolu_01A", "Read", path="a"), uuid="a1"),
+        block(use("toolu_01B", "Read", path="b"), uuid="a2"),
+        result("A", "toolu_01A", parentUuid="a1", uuid="r1"),
+        result("B", "toolu_01B", parentUuid="a2", uuid="r2"),
+        block(text("Both read."), "msg_02", "end_turn", parentUuid="r2"),
+    ), tmp_path)
+    results = seen.responses[1].exchange.request.messages[0].results
+    assert [(part.call_id, part.text) for part in results] == [("toolu_01A", "A"), ("toolu_01B", "B")]
+    assert places(seen) == [["request", "tool_result"]]
+    assert stops(seen) == ["tool_call", "end_turn"]
+
+
+def test_rows_without_a_message_id_are_one_answer_only_where_they_stand_together(tmp_path):
+    rows = [prompt("1"), block(text("a")), block(text("b")), prompt("2"), block(text("c"))]
+    for row in rows:
+        row.get("message", {}).pop("id", None)
+        row["requestId"] = "req_same"
+    seen = shown(claude(*rows), tmp_path)
+    assert [facts.exchange.response.text for facts in seen.responses] == ["ab", "c"]
+
+
+def test_an_edited_message_is_a_branch_of_its_own(tmp_path):
+    seen = shown(claude(
+        prompt("first", uuid="p1"), block(text("one"), "msg_01", "end_turn", uuid="a1"),
+        prompt("second", uuid="p2"), block(text("two"), "msg_02", "end_turn"),
+        prompt("second, otherwise", uuid="p3", parentUuid="a1"), block(text("three"), "msg_03", "end_turn"),
+    ), tmp_path)
+    assert [turn.run.record.user_text for turn in seen.turns] == ["first", "second", "second, otherwise"]
+    assert {turn.conversation for turn in seen.turns} == {"c1"}
+    assert [turn.run.record.links[0].parent for turn in seen.turns] == [None, 0, 0]
+
+
+def test_a_sidechain_is_a_conversation_of_its_own(tmp_path):
+    seen = shown(claude(
+        prompt("main"), block(use("toolu_01T", "Task", prompt="look")),
+        prompt("look", parentUuid=None, isSidechain=True, agentId="a0"),
+        block(text("found"), "msg_02", "end_turn", isSidechain=True, agentId="a0"),
+    ), tmp_path)
+    assert [turn.conversation for turn in seen.turns] == ["c1", "c2"]
+
+
+def test_the_files_of_subagents_are_read_with_their_session(tmp_path):
+    below = tmp_path / "s" / "subagents"
+    below.mkdir(parents=True)
+    row = block(text("found"), "msg_02", "end_turn", isSidechain=True, agentId="a0")
+    (below / "agent-a0.jsonl").write_text(claude(prompt("look", isSidechain=True, agentId="a0"), row))
+    (tmp_path / "s").joinpath("other.jsonl").write_text("{}\n")
+    seen = shown(claude(prompt("main"), block(text("Hello."), stop="end_turn")), tmp_path)
+    assert [given.path for given in seen.inputs] == [str(tmp_path / "s.jsonl"), str(below / "agent-a0.jsonl")]
+    assert [turn.conversation for turn in seen.turns] == ["c1", "c2"]
+    assert seen.inputs[1].about.title == "subagent a0"
+    whole = open_paths([str(tmp_path)])
+    assert len(whole.exchanges) == 2
+
+
+def test_records_that_carry_nothing_are_passed_through_and_counted(tmp_path):
+    seen = shown(claude(
+        {"type": "file-history-snapshot"}, prompt("hi"), {"type": "progress", "data": {}},
+        block(text("Hello."), stop="end_turn"), {"type": "custom-title", "customTitle": "Greetings"},
+        {"type": "hologram"}, {"type": "hologram"},
+    ), tmp_path)
+    assert "records of unknown type were passed over: hologram (2)" in notices(seen)
+    assert "records that hold no exchange: custom-title (1), file-history-snapshot (1), progress (1)" in notices(seen)
+    assert seen.inputs[0].about.title == "Greetings"
+    assert seen.turns[0].run.record.user_text == "hi"
+
+
+def test_a_compacted_history_goes_on_and_its_summary_is_no_turn(tmp_path):
+    seen = shown(claude(
+        prompt("first"), block(text("one"), "msg_01", "end_turn", uuid="a1"),
+        system("compact_boundary", parentUuid=None, logicalParentUuid="a1"),
+        prompt("This session is being continued from a previous conversation.", isCompactSummary=True),
+        prompt("second"), block(text("two"), "msg_02", "end_turn"),
+    ), tmp_path)
+    assert [turn.run.record.user_text for turn in seen.turns] == ["first", "second"]
+    assert {turn.conversation for turn in seen.turns} == {"c1"}
+    assert "rows that hold the summary of a compacted history: 1" in notices(seen)
+
+
+def test_a_message_of_the_agents_own_is_no_answer(tmp_path):
+    own = failed("No response requested.", isApiErrorMessage=False)
+    seen = shown(claude(prompt("/clear"), own, prompt("hi"), block(text("Hello."), stop="end_turn")), tmp_path)
+    assert [skip.why for skip in seen.inputs[0].skipped] == ["a message of Claude Code's own, and no model's"]
+    assert len(seen.responses) == 1
+
+
+def test_a_row_twice_counts_once(tmp_path):
+    content = claude(prompt("hi"), block(text("Hello."), stop="end_turn"))
+    seen = shown(content + content.splitlines()[1] + "\n", tmp_path)
+    assert [facts.exchange.response.text for facts in seen.responses] == ["Hello."]
+    assert "rows that repeat a row before them (same uuid): 1" in notices(seen)
+
+
+# -- how an answer ended -----------------------------------------------------------------------------------------------
+
+
+def inferred(rule: str) -> list[str]:
+    return ["transcript.absent", f"transcript.inferred.{rule}"]
+
+
+def test_a_call_that_is_answered_asked_for_tools(tmp_path):
+    seen = shown(claude(prompt("write"), block(use(**WHOLE)), result("File created"),
+                        block(text("Done."), "msg_02", "end_turn")), tmp_path)
+    assert (stops(seen)[0], rules(seen)) == ("tool_call", inferred("calls_answered"))
+    assert seen.responses[0].exchange.response.raw_stop_reason is None
+    assert said(seen, "transcript.inferred") == [
+        "the stop reason was not recorded; tool_call is inferred: its call is answered by tool results"]
+    assert words(seen) == ["COMPLETE"]
+
+
+def test_a_call_without_a_result_proves_nothing(tmp_path):
+    seen = shown(claude(prompt("write"), block(use("toolu_01A", **WHOLE)), block(use("toolu_01B", **WHOLE)),
+                        result("File created", "toolu_01A")), tmp_path)
+    assert (stops(seen), rules(seen)) == (["unknown"], ["transcript.absent"])
+    assert {verdict.admission.value for verdict in seen.responses[0].verdicts} == {"held"}
+    assert words(seen) == ["END NOT RECORDED"]
+    assert said(seen, "agent.ran_held_call") == []
+    assert len(said(seen, "agent.ran_call_of_unseen_end")) == 1
+
+
+def test_the_end_of_the_loop_is_the_end_of_the_answer(tmp_path):
+    for mark in (system("turn_duration"), system("stop_hook_summary"),
+                 {"type": "progress", "data": {"type": "hook_progress", "hookEvent": "Stop"}},
+                 {"type": "attachment", "attachment": {"hookEvent": "SubagentStop"}}):
+        seen = shown(claude(prompt("hi"), block(text("Hello.")), mark), tmp_path)
+        assert (stops(seen), rules(seen)) == (["end_turn"], inferred("turn_ended")), mark
+        assert words(seen) == ["END INFERRED"]
+
+
+def test_a_new_message_after_a_text_infers_an_end_and_no_green_tick(tmp_path):
+    seen = shown(claude(prompt("hi"), block(text("Hello.")), prompt("and now the next thing"),
+                        block(text("Yes."), "msg_02", "end_turn")), tmp_path)
+    assert (stops(seen)[0], rules(seen)) == ("end_turn", inferred("user_went_on"))
+    assert words(seen) == ["END INFERRED", "COMPLETE"]
+    first = seen.turns[0].verdict
+    assert (first.glyph, first.sure, first.clean) == ("≈", False, True)
+    assert "line 3: the user went on with a new message" in first.sentence
+
+
+@pytest.mark.parametrize("follows", [(), (prompt("continue"),), (prompt("Continue.", isMeta=True),)])
+def test_where_nothing_shows_the_end_it_stays_unknown(tmp_path, follows):
+    seen = shown(claude(prompt("hi"), block(text("Hello.")), *follows), tmp_path)
+    assert (stops(seen), rules(seen)) == (["unknown"], ["transcript.absent"])
+    assert seen.responses[0].judged.stop.detail == "not_recorded"
+    assert words(seen) == ["END NOT RECORDED"]
+    assert len(said(seen, "transcript.not_recorded")) == 1
+
+
+def test_the_agents_own_row_tells_of_the_output_cap(tmp_path):
+    seen = shown(claude(prompt("write"), block(text("I will write it")), failed(), prompt(RESUME, isMeta=True),
+                        block(text(" now."), "msg_02", "end_turn")), tmp_path)
+    assert (stops(seen), rules(seen)) == (["max_tokens", "end_turn"], inferred("error_row"))
+    facts = seen.responses[0]
+    assert facts.exchange.request.max_tokens == 32_000
+    assert facts.exchange.lines == (2, 3)
+    at = facts.judged.stop.evidence[1].at
+    assert CAP.encode()[:60] in facts.exchange.body[at.start : at.end]
+    assert b"I will write it" not in facts.exchange.body[at.start : at.end]
+    assert places(seen) == [["request", "continuation"]]
+    assert words(seen) == ["CUT, COMPLETED"]
+    assert seen.turns[0].merged.text == "I will write it now."
+
+
+def test_a_cap_row_of_which_nothing_is_left_is_an_answer_of_its_own(tmp_path):
+    again = prompt(RESUME, isMeta=True)
+    seen = shown(claude(prompt("write"), failed(), again, failed(), again, failed()), tmp_path)
+    assert stops(seen) == ["max_tokens"] * 3
+    assert rules(seen) == ["transcript.recorder", "transcript.inferred.error_row"]
+    assert places(seen) == [["request", "continuation", "continuation"]]
+    assert [facts.exchange.response.parts for facts in seen.responses] == [(), (), ()]
+    assert words(seen) == ["TRUNCATED"]
+
+
+def test_the_cap_row_outranks_a_word_that_says_finished(tmp_path):
+    seen = shown(claude(prompt("write"), block(text("I will"), stop="end_turn"), failed()), tmp_path)
+    assert stops(seen) == ["max_tokens"]
+    assert seen.responses[0].exchange.response.raw_stop_reason == "end_turn"
+    assert rules(seen)[-1] == "transcript.inferred.error_row"
+
+
+def test_a_full_context_is_told_by_the_agents_own_row(tmp_path):
+    full = failed("API Error: The model has reached its context window limit.")
+    seen = shown(claude(prompt("write"), block(text("I will")), full), tmp_path)
+    assert stops(seen) == ["context_window_exceeded"]
+    assert words(seen) == ["CONTEXT FULL"]
+
+
+def test_a_call_refused_for_a_missing_argument_was_cut(tmp_path):
+    seen = shown(claude(prompt("write"), block(use(), tokens=1), result(MISSING, error=True),
+                        block(use("toolu_01B", **WHOLE), "msg_02"), result("File created", "toolu_01B"),
+                        block(text("Done."), "msg_03", "end_turn")), tmp_path)
+    assert (stops(seen)[0], rules(seen)) == ("max_tokens", inferred("refused_call"))
+    assert places(seen) == [["request", "repair", "tool_result"]]
+    (call,) = [part for part in seen.responses[0].exchange.response.parts if type(part) is ToolCall]
+    assert (call.arguments, call.closed) == ("{}", False)
+    assert said(seen, "agent.ran_held_call") == []
+    assert len(said(seen, "agent.refused_held_call")) == 1
+    assert words(seen) == ["CALL REPAIRED"]
+
+
+def test_a_refused_call_that_is_not_the_last_was_not_cut(tmp_path):
+    seen = shown(claude(prompt("write"), block(use("toolu_01A"), uuid="a"), block(use("toolu_01B", **WHOLE), uuid="b"),
+                        result(MISSING, "toolu_01A", True, parentUuid="a"), result("ok", "toolu_01B", parentUuid="b")),
+                 tmp_path)
+    assert (stops(seen), rules(seen)) == (["tool_call"], inferred("calls_answered"))
+
+
+def test_a_cut_call_held_to_the_end_says_that_it_had_no_arguments(tmp_path):
+    seen = shown(claude(prompt("write"), block(use()), result(MISSING, error=True)), tmp_path)
+    (turn,) = seen.turns
+    assert turn.verdict.word == "CALL HELD"
+    assert turn.verdict.sentence == "anthropic_messages cut Write before its arguments (no stop reason recorded)"
+
+
+@pytest.mark.parametrize("cap", sorted(KNOWN_CAPS))
+def test_tokens_at_a_default_cap_are_a_cut(tmp_path, cap):
+    seen = shown(claude(prompt("write"), block(use(**WHOLE), tokens=cap), result("File created")), tmp_path)
+    assert (stops(seen), rules(seen)) == (["max_tokens"], inferred("tokens_at_cap"))
+    assert words(seen) == ["CUT CALL RUN"]
+    (message,) = said(seen, "agent.ran_held_call")
+    assert "the recording holds its result 'File created'" in message
+
+
+def test_tokens_at_a_cap_that_the_file_states_are_a_cut(tmp_path):
+    stated = failed(CAP.replace("32000", "5000"))
+    rows = [prompt("write"), stated, prompt("again"), block(use(**WHOLE), tokens=5_000), result("File created")]
+    assert stops(shown(claude(*rows), tmp_path)) == ["max_tokens", "max_tokens"]
+    assert stops(shown(claude(*rows[2:]), tmp_path)) == ["tool_call"]
+
+
+def test_an_interrupted_answer_was_cancelled(tmp_path):
+    stopped = prompt([text("[Request interrupted by user]")])
+    seen = shown(claude(prompt("hi"), block(text("Well")), stopped, prompt("never mind"),
+                        block(text("Fine."), "msg_02", "end_turn")), tmp_path)
+    assert (stops(seen)[0], rules(seen)) == ("cancelled", inferred("interrupted"))
+    assert words(seen) == ["CANCELLED", "COMPLETE"]
+    assert seen.turns[1].run.record.user_text == "never mind"
+
+
+def test_an_interruption_of_the_next_request_says_nothing_of_the_answer_before(tmp_path):
+    stopped = prompt([text("[Request interrupted by user]")])
+    seen = shown(claude(prompt("hi"), block(text("Hello.")), prompt("next"), stopped), tmp_path)
+    assert (stops(seen), rules(seen)) == (["end_turn"], inferred("user_went_on"))
+
+
+def test_a_tool_that_was_refused_by_the_user_does_not_cut_the_answer(tmp_path):
+    refused = result("The user doesn't want to proceed with this tool use.", error=True)
+    at_tool = prompt([text("[Request interrupted by user for tool use]")])
+    seen = shown(claude(prompt("hi"), block(use(**WHOLE)), refused, at_tool), tmp_path)
+    assert stops(seen) == ["tool_call"]
+
+
+def test_words_that_ask_to_go_on_from_a_cut_show_it(tmp_path):
+    seen = shown(claude(prompt("tell"), block(text("Once upon")), prompt(RESUME, isMeta=True),
+                        block(text(" a time."), "msg_02", "end_turn")), tmp_path)
+    assert (stops(seen)[0], rules(seen)) == ("max_tokens", inferred("asked_to_continue"))
+    assert places(seen) == [["request", "continuation"]]
+
+
+def test_an_unknown_word_of_the_provider_stays_unknown(tmp_path):
+    seen = shown(claude(prompt("hi"), block(text("Hello."), stop="dreamt")), tmp_path)
+    assert (stops(seen), rules(seen)) == (["unknown"], ["transcript.provider", "unknown_word"])
+    assert words(seen) == ["UNKNOWN REASON"]
+
+
+# -- failures ----------------------------------------------------------------------------------------------------------
+
+OVERLOADED = 'API Error: 529 {"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}'
+
+
+@pytest.mark.parametrize(
+    ("row", "stop", "detail", "status"),
+    [
+        (failed(OVERLOADED), "error", "retryable", 529),
+        (failed("API Error: Request timed out.", error="server_error"), "error", "retryable", None),
+        (failed("API Error (400 bad request)"), "error", "fatal", 400),
+        (failed("You've hit your session limit", error="rate_limit", apiErrorStatus=429), "error", "retryable", 429),
+        (failed("Prompt is too long"), "context_window_exceeded", "input", None),
+        (failed("API Error: Connection error.", isApiErrorMessage=None), "error", "fatal", None),
+    ],
+)
+def test_a_failure_is_an_answer_that_failed(tmp_path, row, stop, detail, status):
+    seen = shown(claude(prompt("hi"), row), tmp_path)
+    (facts,) = seen.responses
+    assert (facts.judged.stop.normalized, facts.judged.stop.detail) == (stop, detail)
+    assert facts.exchange.response.http_status == status
+    assert facts.exchange.response.raw_stop_reason is None
+    assert rules(seen)[0] == "transcript.recorder"
+    assert words(seen) == ["CONTEXT FULL" if stop != "error" else "ERROR"]
+
+
+def test_a_request_that_failed_and_was_sent_again_is_a_retry(tmp_path):
+    seen = shown(claude(prompt("hi", uuid="p"), failed(OVERLOADED), block(text("Hello."), stop="end_turn")), tmp_path)
+    assert places(seen) == [["request", "retry"]]
+    assert words(seen) == ["RETRIED"]
+
+
+def test_a_cut_answer_that_was_asked_for_again_at_once_is_a_retry(tmp_path):
+    # Claude Code raises its own cap once and sends the same request again.
+    seen = shown(claude(prompt("hi", uuid="p"), block(text("Hel"), stop="max_tokens"),
+                        block(text("Hello."), "msg_02", "end_turn", parentUuid="p")), tmp_path)
+    assert places(seen) == [["request", "retry"]]
+    assert words(seen) == ["RETRIED"]
+
+
+def test_what_the_user_says_after_a_failure_is_a_turn_of_its_own(tmp_path):
+    seen = shown(claude(prompt("hi"), failed(OVERLOADED), prompt("continue"), block(text("Hello."), stop="end_turn")),
+                 tmp_path)
+    assert words(seen) == ["ERROR", "COMPLETE"]
+
+
+def test_retries_that_the_agent_counted_are_told(tmp_path):
+    error = {"status": 529, "error": {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}}
+    seen = shown(claude(prompt("hi"), system("api_error", error=error, retryAttempt=2),
+                        block(text("Hello."), stop="end_turn")), tmp_path)
+    assert [skip.why for skip in seen.inputs[0].skipped] == [
+        "a failed request that Claude Code sent again: 529 overloaded_error Overloaded (attempt 2)"]
+
+
+# -- usage -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_count_from_before_the_answer_was_whole_is_left_out(tmp_path):
+    # 120 characters in 2 tokens cannot be; 16 can.
+    for tokens, kept in ((2, None), (16, 16)):
+        seen = shown(claude(prompt("hi"), block(text("x" * 120), tokens=tokens), system("turn_duration")), tmp_path)
+        assert seen.responses[0].exchange.response.usage.output_tokens == kept
+        assert bool(said(seen, "transcript.early_usage")) == (kept is None)
+
+
+def test_a_count_beside_a_word_is_believed(tmp_path):
+    seen = shown(claude(prompt("hi"), block(text("x" * 120), stop="end_turn", tokens=2)), tmp_path)
+    assert seen.responses[0].exchange.response.usage.output_tokens == 2
+
+
+# -- limits and what-if ------------------------------------------------------------------------------------------------
+
+
+def cut_three_times() -> str:
+    rows = [prompt("write it all")]
+    for number in range(4):
+        rows += [block(text(f"part {number} "), f"msg_{number}", "max_tokens" if number < 3 else "end_turn", 32)]
+        rows += [prompt(RESUME, isMeta=True)] * (number < 3)
+    return claude(*rows)
+
+
+def test_without_a_cap_the_token_limit_is_unknown_until_it_is_set(tmp_path):
+    seen = shown(cut_three_times(), tmp_path)
+    assert seen.responses[0].exchange.request.max_tokens is None
+    assert seen.turns[0].final_state.value == "Complete"
+    bounded = shown(cut_three_times(), tmp_path, Settings(max_tokens=16))
+    # 4 x 16 = 64 tokens: reached after two answers of 32.
+    assert (bounded.turns[0].final_state.value, bounded.turns[0].terminal) == ("AbortPartial", "budget_exhausted")
+    assert bounded.turns[0].merged.text == "part 0 part 1 "
+
+
+def test_fewer_attempts_end_earlier_over_the_recorded_text(tmp_path):
+    seen = shown(cut_three_times(), tmp_path, Settings(Limits(continuation_max_attempts=1)))
+    assert (seen.turns[0].terminal, seen.turns[0].merged.text) == ("retry_limit", "part 0 part 1 ")
+    assert {step.fidelity.value for step in seen.steps} == {"RECORDED"}
+
+
+# -- files -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_cut_last_line_is_told_and_the_rest_read(tmp_path):
+    content = claude(prompt("hi"), block(text("Hello."), stop="end_turn"), prompt("more")).encode()
+    cut = content[:-20]
+    last = len(cut.rpartition(b"\n")[2])
+    seen = shown(cut, tmp_path)
+    assert len(seen.responses) == 1
+    assert f"line 3, the last, is cut after {last:,} bytes; what stands before it was read" in notices(seen)
+
+
+def test_broken_lines_are_told_and_the_rest_read(tmp_path):
+    content = claude(prompt("hi"), block(text("Hello."), stop="end_turn"))
+    lines = content.splitlines(keepends=True)
+    seen = shown(lines[0] + "{broken\n" * 7 + "[1]\n42\n" + lines[1], tmp_path)
+    assert seen.responses[0].exchange.response.text == "Hello."
+    assert "line 2 is no JSON" in notices(seen)
+    assert "2 more damaged lines were passed over" in notices(seen)
+    assert "lines that are no JSON object were passed over: 2" in notices(seen)
+
+
+def test_invalid_utf8_is_told_and_shown(tmp_path):
+    content = claude(prompt("hi"), block(text("Hello."), stop="end_turn")).encode().replace(b"Hello.", b"Hel\xfflo.")
+    seen = shown(content, tmp_path)
+    assert seen.responses[0].exchange.response.text == "Hel\ufffdlo."
+    assert "line 2 holds invalid UTF-8" in notices(seen)
+
+
+def test_a_line_longer_than_what_is_sniffed_is_read(tmp_path):
+    seen = shown(claude(prompt("x" * 200_000), block(text("y" * 200_000), stop="end_turn")), tmp_path)
+    assert len(seen.responses[0].exchange.response.text) == 200_000
+
+
+def test_rows_that_name_themselves_or_each_other_end_nowhere(tmp_path):
+    seen = shown(claude(prompt("hi", uuid="a", parentUuid="b"), block(text("x"), uuid="b", parentUuid="a"),
+                        block(text("y"), "msg_02", uuid="c", parentUuid="c")), tmp_path)
+    assert len(seen.responses) == 2
+    assert "rows that name a parent that is not in the file before them: 2" in notices(seen)
+
+
+def test_rows_of_another_shape_are_counted(tmp_path):
+    odd = [prompt(None), {"type": "user", "message": "x"}, {"type": "assistant", "message": []},
+           block(text("x"), stop="end_turn")]
+    odd[3]["message"]["content"] = [text("x"), "odd"]
+    seen = shown(claude(*odd), tmp_path)
+    assert "rows that are of an unexpected shape: 3" in notices(seen)
+    assert "rows that hold a block that is no object: 1" in notices(seen)
+
+
+def test_keys_are_masked_in_texts_and_bytes(tmp_path):
+    key = "sk-ant-" + "a1B2" * 10
+    seen = shown(claude(prompt(f"use {key}"), block(text(f"used {key}"), stop="end_turn")), tmp_path)
+    exchange = seen.responses[0].exchange
+    assert key not in exchange.response.text
+    assert key.encode() not in exchange.body
+    assert key not in seen.turns[0].run.record.user_text
+
+
+def test_another_api_is_refused_and_its_own_accepted(tmp_path):
+    path = tmp_path / "s.jsonl"
+    path.write_text(claude(prompt("hi"), block(text("Hello."), stop="end_turn")))
+    assert open_paths([str(path)], api="anthropic_messages").inputs[0].error is None
+    (given,) = open_paths([str(path)], api="openai_chat").inputs
+    assert given.error.endswith("its answers are anthropic_messages, not openai_chat: "
+                                "expected `--api anthropic_messages`, or none")
+    (exchange,) = open_paths([str(path)]).exchanges
+    assert exchange.profile_evidence[0].rule == "transcript.claude_code"
+
+
+def test_a_file_that_begins_with_records_of_another_kind_is_known(tmp_path):
+    state = '{"type": "mode", "mode": "normal", "sessionId": "s-1"}\n' * 12
+    seen = shown(state + claude(prompt("hi"), block(text("Hello."), stop="end_turn")), tmp_path)
+    assert seen.inputs[0].format == "claude-code"
+    assert len(seen.responses) == 1

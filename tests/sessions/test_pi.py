@@ -1,0 +1,216 @@
+"""Sessions of pi and OpenClaw: the tree, pi's own words for an end, what ran a cut call, and versions 1 to 3."""
+
+from __future__ import annotations
+
+import pytest
+
+from inspector.sessions import open_paths
+from inspector.settings import Settings
+from loop_core.limits import Limits
+from tests.transcript_scenes import (
+    entry,
+    header,
+    pi,
+    pi_call,
+    pi_result,
+    pi_said,
+    pi_user,
+    places,
+    rules,
+    shown,
+    stops,
+    text,
+    words,
+)
+
+WHOLE = {"path": "a.md", "content": "one"}
+
+
+def notices(seen) -> str:
+    return "\n".join(seen.inputs[0].notices)
+
+
+def said(seen, rule: str) -> list[str]:
+    return [noted.finding.message for noted in seen.findings if noted.finding.rule == rule]
+
+
+@pytest.mark.parametrize(
+    ("word", "stop", "detail"),
+    [
+        ("stop", "end_turn", None),
+        ("length", "max_tokens", None),
+        ("toolUse", "tool_call", "no_calls"),
+        ("aborted", "cancelled", None),
+        ("error", "error", "fatal"),
+        ("deferred", "unknown", None),
+    ],
+)
+def test_the_words_are_the_recorders_and_the_providers_is_absent(tmp_path, word, stop, detail):
+    seen = shown(pi(pi_user("hi"), pi_said(text("Hello."), stop=word)), tmp_path)
+    (facts,) = seen.responses
+    assert (facts.judged.stop.normalized, facts.judged.stop.detail) == (stop, detail)
+    assert facts.exchange.response.raw_stop_reason is None
+    assert rules(seen)[0] == "transcript.recorder"
+    assert facts.judged.stop.evidence[0].note == word
+    at = facts.judged.stop.evidence[0].at
+    assert facts.exchange.body[at.start : at.end] == facts.exchange.body
+    (message,) = said(seen, "transcript.normalized")
+    assert f"the recorder says {word!r}" in message
+
+
+def test_a_complete_answer_says_whose_word_it_is(tmp_path):
+    seen = shown(pi(pi_user("hi"), pi_said(text("Hello."))), tmp_path)
+    assert seen.turns[0].verdict.word == "COMPLETE"
+    assert seen.turns[0].verdict.sentence == 'openai_chat ended with "stop" as the recorder says, 7 tokens'
+    usage = seen.responses[0].exchange.response.usage
+    assert (usage.input_tokens, usage.output_tokens, usage.cached_tokens) == (12, 7, 5)
+
+
+def test_a_call_cut_by_length_that_ran_is_told(tmp_path):
+    seen = shown(pi(pi_user("write"), pi_said(pi_call(path="a.md"), stop="length"), pi_result("wrote 0 bytes"),
+                    pi_said(text("Done."))), tmp_path)
+    assert stops(seen) == ["max_tokens", "end_turn"]
+    assert places(seen) == [["request", "tool_result"]]
+    assert words(seen) == ["CUT CALL RUN"]
+    assert "sent as a whole object in which a cut cannot be seen" in seen.turns[0].verdict.sentence
+    (message,) = said(seen, "agent.ran_held_call")
+    assert "the request of response 1 holds its result 'wrote 0 bytes'" in message
+
+
+def test_it_is_told_too_where_the_session_ends_with_the_result(tmp_path):
+    cut = pi_said(pi_call(path="a.md"), stop="length")
+    seen = shown(pi(pi_user("write"), cut, pi_result("wrote 0 bytes")), tmp_path)
+    assert words(seen) == ["CUT CALL RUN"]
+    assert "the recording holds its result" in said(seen, "agent.ran_held_call")[0]
+
+
+def test_a_cut_call_that_got_an_error_did_not_run(tmp_path):
+    seen = shown(pi(pi_user("write"), pi_said(pi_call(path="a.md"), stop="length"),
+                    pi_result("Validation failed: content is missing", error=True)), tmp_path)
+    assert said(seen, "agent.ran_held_call") == []
+    assert len(said(seen, "agent.refused_held_call")) == 1
+    assert words(seen) == ["CALL HELD"]
+
+
+def test_without_a_word_what_follows_is_looked_at(tmp_path):
+    asked, done = pi_said(pi_call(**WHOLE), stop=None), pi_said(text("Done."), stop=None)
+    seen = shown(pi(pi_user("look"), asked, pi_result(), done), tmp_path)
+    assert stops(seen) == ["tool_call", "unknown"]
+    assert rules(seen) == ["transcript.absent", "transcript.inferred.calls_answered"]
+    assert words(seen) == ["END NOT RECORDED"]
+
+
+def test_a_tree_has_branches_and_a_conversation(tmp_path):
+    seen = shown(pi(
+        pi_user("one"), pi_said(text("1"), id="a1"), pi_user("two"), pi_said(text("2")),
+        entry("branch_summary", parentId="a1", summary="tried two", fromId="e4"),
+        pi_user("three"), pi_said(text("3")),
+    ), tmp_path)
+    assert [turn.run.record.user_text for turn in seen.turns] == ["one", "two", "three"]
+    assert [turn.run.record.links[0].parent for turn in seen.turns] == [None, 0, 0]
+    assert {turn.conversation for turn in seen.turns} == {"c1"}
+
+
+def test_labels_compaction_and_changes_are_passed_through_and_told(tmp_path):
+    seen = shown(pi(
+        entry("model_change", provider="p", modelId="m"), entry("thinking_level_change", thinkingLevel="off"),
+        pi_user("one"), pi_said(text("1")), entry("label", targetId="e3", label="good place"),
+        entry("session_info", name="A name"),
+        entry("compaction", summary="s", firstKeptEntryId="e3", tokensBefore=1900),
+        pi_user("two"), pi_said(text("2")), entry("hologram"),
+    ), tmp_path)
+    assert [turn.run.record.user_text for turn in seen.turns] == ["one", "two"]
+    assert {turn.conversation for turn in seen.turns} == {"c1"}
+    assert said(seen, "transcript.compacted") == [
+        "line 8: the history was compacted before this answer (1,900 tokens before)"]
+    assert [noted.response for noted in seen.findings if noted.finding.rule == "transcript.compacted"] == [1]
+    assert "labels: good place" in notices(seen)
+    assert "records of unknown type were passed over: hologram (1)" in notices(seen)
+    assert seen.inputs[0].about.title == "A name"
+
+
+def test_an_error_that_was_sent_again_is_a_retry(tmp_path):
+    wrong = pi_said(stop="error", message={"errorMessage": "529 overloaded_error: Overloaded"})
+    seen = shown(pi(pi_user("hi"), wrong, pi_said(text("Hello."))), tmp_path)
+    assert (stops(seen), seen.responses[0].judged.stop.detail) == (["error", "end_turn"], "retryable")
+    assert places(seen) == [["request", "retry"]]
+    assert words(seen) == ["RETRIED"]
+
+
+def test_an_error_of_a_full_context_is_one(tmp_path):
+    wrong = pi_said(stop="error", message={"errorMessage": "400 prompt is too long: 210000 tokens > 200000 maximum"})
+    assert stops(shown(pi(pi_user("hi"), wrong), tmp_path)) == ["context_window_exceeded"]
+
+
+def test_a_cut_text_that_was_continued_is_merged(tmp_path):
+    seen = shown(pi(pi_user("tell"), pi_said(text("Once upon"), stop="length"), pi_user("continue"),
+                    pi_said(text(" a time."))), tmp_path)
+    assert places(seen) == [["request", "continuation"]]
+    assert seen.turns[0].merged.text == "Once upon a time."
+    assert words(seen) == ["CUT, COMPLETED"]
+    shorter = shown(pi(pi_user("tell"), pi_said(text("Once upon"), stop="length"), pi_user("continue"),
+                       pi_said(text(" a time."))), tmp_path, Settings(Limits(continuation_max_attempts=0)))
+    assert (shorter.turns[0].terminal, shorter.turns[0].merged.text) == ("retry_limit", "Once upon")
+
+
+def test_version_1_is_a_line(tmp_path):
+    seen = shown(pi(pi_user("look"), pi_said(pi_call(**WHOLE), stop="toolUse"), pi_result(), pi_said(text("Done.")),
+                    pi_user("more"), pi_said(text("Yes.")), version=1), tmp_path)
+    assert places(seen) == [["request", "tool_result"], ["request"]]
+    assert words(seen) == ["COMPLETE", "COMPLETE"]
+
+
+def test_version_2_has_words_that_an_extension_put_in(tmp_path):
+    hook = {"type": "message", "message": {"role": "hookMessage", "customType": "x", "content": "be quick"}}
+    seen = shown(pi(pi_user("hi"), hook, pi_said(text("Hello.")), version=2), tmp_path)
+    assert [message.text for message in seen.responses[0].exchange.request.messages] == ["hi"]
+    alone = shown(pi(hook, pi_said(text("Hello.")), version=2), tmp_path)
+    assert [message.text for message in alone.responses[0].exchange.request.messages] == ["be quick"]
+
+
+def test_words_of_an_extension_and_commands_reach_the_model(tmp_path):
+    ran = {"role": "bashExecution", "command": "ls", "output": "a.md", "exitCode": 0}
+    hidden = {**ran, "excludeFromContext": True}
+    injected = entry("custom_message", content="injected")
+    seen = shown(pi(injected, entry("message", message=ran), entry("message", message=hidden), pi_said(text("Hello."))), tmp_path)
+    assert [message.text for message in seen.responses[0].exchange.request.messages] == ["injected", "ls\na.md"]
+
+
+def test_openclaw_names_the_header_and_a_call_as_parents(tmp_path):
+    seen = shown(pi(
+        pi_user("look", parentId=header()["id"]), pi_said(pi_call(**WHOLE), stop=None),
+        pi_result(parentId="call_01"), pi_said(text("Done."), stop="stop"),
+    ), tmp_path)
+    assert places(seen) == [["request", "tool_result"]]
+    assert "parent" not in notices(seen)
+
+
+def test_each_name_of_a_wire_format_is_known(tmp_path):
+    for name, api in [
+        ("anthropic-messages", "anthropic_messages"), ("openai-completions", "openai_chat"),
+        ("mistral-conversations", "openai_chat"), ("openai-responses", "openai_responses"),
+        ("azure-openai-responses", "openai_responses"), ("openai-codex-responses", "openai_responses"),
+        ("google-generative-ai", "gemini_generate"), ("google-gemini-cli", "gemini_generate"),
+        ("google-vertex", "gemini_generate"), ("bedrock-converse-stream", "bedrock_converse"),
+        ("ollama", "ollama_chat"), ("ollama-chat", "ollama_chat"),
+    ]:
+        seen = shown(pi(pi_user("hi"), pi_said(text("Hello."), api=name)), tmp_path)
+        assert seen.responses[0].exchange.api == api
+        assert "do not say their API" not in notices(seen)
+
+
+def test_an_answer_that_does_not_say_its_api_is_taken_for_one_and_told(tmp_path):
+    path = tmp_path / "s.jsonl"
+    path.write_text(pi(pi_user("hi"), pi_said(text("Hello."), api=None)))
+    for given, taken in ((None, "openai_chat"), ("ollama_chat", "ollama_chat")):
+        loaded = open_paths([str(path)], api=given)
+        assert loaded.exchanges[0].api == taken
+        assert any(f"taken for {taken}: 1" in notice for notice in loaded.inputs[0].notices)
+
+
+def test_a_cut_file_and_damaged_entries_are_told(tmp_path):
+    content = pi(pi_user("hi"), pi_said(text("Hello.")), pi_user("more"))
+    seen = shown(content.replace('"role": "user"', '"role": 7', 1)[:-9], tmp_path)
+    assert "line 4, the last, is cut after" in notices(seen)
+    assert "entries that are of an unexpected shape: 1" in notices(seen)
+    assert [facts.exchange.response.text for facts in seen.responses] == ["Hello."]
