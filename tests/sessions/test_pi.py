@@ -172,7 +172,8 @@ def test_words_of_an_extension_and_commands_reach_the_model(tmp_path):
     ran = {"role": "bashExecution", "command": "ls", "output": "a.md", "exitCode": 0}
     hidden = {**ran, "excludeFromContext": True}
     injected = entry("custom_message", content="injected")
-    seen = shown(pi(injected, entry("message", message=ran), entry("message", message=hidden), pi_said(text("Hello."))), tmp_path)
+    rows = [injected, entry("message", message=ran), entry("message", message=hidden)]
+    seen = shown(pi(*rows, pi_said(text("Hello."))), tmp_path)
     assert [message.text for message in seen.responses[0].exchange.request.messages] == ["injected", "ls\na.md"]
 
 
