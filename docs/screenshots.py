@@ -6,6 +6,7 @@ The app is driven as in the tests, its screen exported as SVG without outside fo
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import shutil
 import subprocess
@@ -66,6 +67,7 @@ def main() -> None:
     browser = shutil.which("chromium") or shutil.which("chromium-browser")
     if browser is None:
         sys.exit("no chromium found: install Debian's package chromium")
+    os.environ["HOME"] = tempfile.mkdtemp()  # nobody's own transcripts are in a picture
     for name, paths, keys in SHOTS:
         for size in SIZES:
             svg = asyncio.run(exported(paths, keys, size))

@@ -1,18 +1,21 @@
-"""The picker: the sample sessions that come with the program, and the files that were opened before."""
+"""The picker: what agents on this machine wrote, the sample sessions, and the files that were opened before."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import ClassVar
 
-from textual import on
+from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.reactive import reactive
 from textual.screen import Screen
+from textual.worker import get_current_worker
 
 from inspector.report.lines.spans import Role
 from inspector.sessions.samples import samples
+from inspector.tui.found import HEADING, judged, rows
 from inspector.tui.messages import PathWanted, RowOpened
 from inspector.tui.opening import recent
 from inspector.tui.widgets.about import About
@@ -23,7 +26,9 @@ from inspector.tui.widgets.note import note
 
 def choices() -> list[Choice]:
     """Every session that can be picked, under its heading."""
-    found = [Choice("Sample sessions")]
+    own = rows(os.environ)
+    found = [Choice(HEADING), *own, Choice("")] if own else []
+    found.append(Choice("Sample sessions"))
     for each in samples():
         about = each.about
         found.append(Choice(each.title, str(each.path), about.story, about.provenance, about.end_state))
@@ -60,6 +65,23 @@ class PickerScreen(Screen[None]):
         listed.focus()
         self.query_one(About).choice = listed.chosen
         self.watch(listed, "cursor", self._moved)
+        unread = [choice for choice in listed.choices if choice.unread]
+        if unread:
+            self.call_after_refresh(self._judge, unread)
+
+    @work(thread=True, exclusive=True)
+    def _judge(self, unread: Sequence[Choice]) -> None:
+        """Reads the transcripts one after the other, while keys are answered."""
+        worker = get_current_worker()
+        for choice in unread:
+            filled = judged(choice)
+            if worker.is_cancelled:
+                return
+            self.app.call_from_thread(self._fill, filled)
+
+    def _fill(self, choice: Choice) -> None:
+        if self.is_attached and self.query_one(Choices).fill(choice):
+            self._moved()
 
     def _moved(self) -> None:
         self.query_one(About).choice = self.query_one(Choices).chosen

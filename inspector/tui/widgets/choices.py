@@ -7,9 +7,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
+from textual.geometry import Region
 
 from inspector.report.lines.spans import EMPTY, Line, Role, Span, said
 from inspector.tui.widgets.rows import RowList
+
+VERDICT = 52
+"""Columns of a title that a verdict follows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +27,12 @@ class Choice:
     end_state: str = ""
     remembered: bool = False
     """Whether it comes from the list of recent files."""
+    verdict: str = ""
+    """What is known of how it ended, at the end of the row."""
+    role: Role = Role.PLAIN
+    """How grave that is."""
+    unread: bool = False
+    """Whether its verdict is still to come."""
 
 
 class Choices(RowList):
@@ -53,7 +63,20 @@ class Choices(RowList):
             return (Span(f" {choice.title}", Role.TITLE),) if choice.title else EMPTY
         here = index == self.cursor
         mark = Span(" ▶ " if here else "   ", Role.HERE)
-        return (mark, said(choice.title, Role.STRONG if here else Role.PLAIN))
+        title = said(choice.title, Role.STRONG if here else Role.PLAIN)
+        if not choice.verdict:
+            return (mark, title)
+        gap = " " * max(2, VERDICT - len(title.text))
+        return (mark, title, Span(gap), said(choice.verdict, choice.role, 60))
+
+    def fill(self, choice: Choice) -> bool:
+        """Puts a row in the place of that with the same path; whether it is the one at the cursor."""
+        index = next((i for i, each in enumerate(self.choices) if each.path == choice.path and each.unread), None)
+        if index is None:
+            return False
+        self.choices = [*self.choices[:index], choice, *self.choices[index + 1 :]]
+        self.refresh(Region(0, index - int(self.scroll_offset.y), self.size.width, 1))
+        return index == self.cursor
 
     @property
     def chosen(self) -> Choice:

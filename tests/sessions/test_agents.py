@@ -1,0 +1,73 @@
+"""Where agents' transcripts are looked for: by variable or below home, the newest first, and nothing is opened."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from inspector.sessions import agents
+from inspector.sessions.agents import transcripts
+
+
+def wrote(path: Path, at: float) -> str:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("x" * 5)
+    os.utime(path, (at, at))
+    return str(path)
+
+
+def test_each_agents_own_folder_is_looked_in(tmp_path):
+    expected = [
+        (wrote(tmp_path / ".claude/projects/-w-a/s1.jsonl", 300), "Claude Code"),
+        (wrote(tmp_path / ".pi/agent/sessions/--w--/2026_x.jsonl", 200), "pi"),
+        (wrote(tmp_path / ".openclaw/agents/main/sessions/o.jsonl", 100), "OpenClaw"),
+    ]
+    wrote(tmp_path / ".claude/projects/-w-a/s1/subagents/agent-a.jsonl", 400)
+    wrote(tmp_path / ".claude/history.jsonl", 500)
+    wrote(tmp_path / ".claude/projects/-w-a/notes.md", 600)
+    wrote(tmp_path / ".openclaw/agents/main/other/x.jsonl", 700)
+    found = transcripts({"HOME": str(tmp_path)})
+    assert [(each.path, each.agent) for each in found] == expected
+    assert [(each.modified, each.size) for each in found] == [(300, 5), (200, 5), (100, 5)]
+
+
+@pytest.mark.parametrize(
+    ("variable", "below", "agent"),
+    [
+        ("CLAUDE_CONFIG_DIR", "projects/p/s.jsonl", "Claude Code"),
+        ("PI_CODING_AGENT_DIR", "sessions/deep/er/s.jsonl", "pi"),
+        ("OPENCLAW_STATE_DIR", "agents/a/sessions/s.jsonl", "OpenClaw"),
+    ],
+)
+def test_a_variable_names_another_folder(tmp_path, variable, below, agent):
+    path = wrote(tmp_path / "else" / below, 1)
+    found = transcripts({"HOME": str(tmp_path / "home"), variable: str(tmp_path / "else")})
+    assert [(each.path, each.agent) for each in found] == [(path, agent)]
+
+
+def test_only_the_newest_are_listed(tmp_path):
+    for number in range(30):
+        wrote(tmp_path / f".claude/projects/p{number % 3}/s{number}.jsonl", number)
+    found = transcripts({"HOME": str(tmp_path)}, 4)
+    assert [each.modified for each in found] == [29, 28, 27, 26]
+
+
+def test_without_a_home_or_folders_nothing_is_found(tmp_path):
+    assert transcripts({}) == []
+    assert transcripts({"HOME": str(tmp_path / "no")}) == []
+    (tmp_path / ".claude").write_text("a file where a folder is due")
+    assert transcripts({"HOME": str(tmp_path)}) == []
+
+
+def test_a_linked_folder_is_not_followed_and_a_lost_link_passed_over(tmp_path):
+    path = wrote(tmp_path / ".pi/agent/sessions/a/s.jsonl", 1)
+    (tmp_path / ".pi/agent/sessions/a/loop").symlink_to(tmp_path / ".pi/agent/sessions")
+    (tmp_path / ".pi/agent/sessions/a/lost.jsonl").symlink_to(tmp_path / "nowhere.jsonl")
+    assert [each.path for each in transcripts({"HOME": str(tmp_path)})] == [path]
+
+
+def test_a_folder_of_very_many_names_is_left_in_time(tmp_path, monkeypatch):
+    monkeypatch.setattr(agents, "LOOKED_AT", 10)
+    for number in range(40):
+        wrote(tmp_path / f".pi/agent/sessions/s{number}.jsonl", number)
+    assert len(transcripts({"HOME": str(tmp_path)}, 100)) == 10
