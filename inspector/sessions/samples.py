@@ -67,10 +67,10 @@ def _header(path: Path) -> About | None:
 
 
 def _rows(text: str) -> dict[str, About]:
-    """The rows of the README's table: file, title or story, provenance, end state."""
+    """The rows of the README's table: file, title, story, provenance, end state; a title may be left out."""
     rows: dict[str, About] = {}
     for match in _ROW.finditer(text):
         cells = [cell.strip() for cell in match["cells"].split("|")]
-        story, provenance, end_state = [*cells, "", "", ""][:3]
-        rows[match["name"]] = About(story, story, provenance, end_state)
+        title, story, provenance, end_state = cells if len(cells) == 4 else [*cells[:1], *cells, "", "", ""][:4]
+        rows[match["name"]] = About(title, story, provenance, end_state)
     return rows

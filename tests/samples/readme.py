@@ -6,9 +6,12 @@ import json
 import sys
 from pathlib import Path
 
+from tests.samples.transcripts import TRANSCRIPTS
+
 HEAD = """# Sample sessions
 
-Each file is a native session (`docs/session-format.md`): the inputs of a story, from which everything else is derived.
+Each file is a native session (`docs/session-format.md`), or a transcript as an agent writes it (`docs/transcripts.md`):
+the inputs of a story, from which everything else is derived.
 `inspector` without a path lists them; `inspector sample_sessions/FILE` opens one. The end state is that of every turn,
 under the default limits and the policy `strict`.
 
@@ -22,9 +25,9 @@ def table(folder: Path) -> str:
     rows = []
     for path in sorted(folder.glob("*.session.jsonl")):
         header = json.loads(path.read_text(encoding="utf-8").split("\n", 1)[0])
-        cells = (f"`{path.name}`", *(header[name] for name in ("title", "story", "provenance", "end_state")))
-        rows.append("| " + " | ".join(cells) + " |")
-    return HEAD + "\n".join(rows) + "\n"
+        rows.append((path.name, *(header[name] for name in ("title", "story", "provenance", "end_state"))))
+    rows += [(each.file, each.title, each.story, each.provenance, each.end_state) for each in TRANSCRIPTS]
+    return HEAD + "".join(f"| `{name}` | {' | '.join(cells)} |\n" for name, *cells in sorted(rows))
 
 
 if __name__ == "__main__":

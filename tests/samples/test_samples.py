@@ -20,6 +20,7 @@ from tests.samples.stories import STORIES
 
 FOLDER = Path(__file__).parents[2] / "sample_sessions"
 FILES = sorted(FOLDER.glob("*.session.jsonl"))
+AGENTS = sorted(path for path in FOLDER.glob("*.jsonl") if path not in FILES)
 README = (FOLDER / "README.md").read_text(encoding="utf-8")
 
 
@@ -63,7 +64,7 @@ def test_the_hand_written_ones_are_what_the_maker_makes(story) -> None:
 
 def test_the_picker_knows_them_all_and_opens_the_first_story_first() -> None:
     found = samples()
-    assert [Path(sample.path).name for sample in found] == [path.name for path in FILES]
+    assert [Path(sample.path).name for sample in found] == [path.name for path in [*FILES, *AGENTS]]
     assert found[0].title.startswith("A gateway that cuts")
 
 

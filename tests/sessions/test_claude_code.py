@@ -305,7 +305,8 @@ def test_a_cut_call_held_to_the_end_says_that_it_had_no_arguments(tmp_path):
     seen = shown(claude(prompt("write"), block(use()), result(MISSING, error=True)), tmp_path)
     (turn,) = seen.turns
     assert turn.verdict.word == "CALL HELD"
-    assert turn.verdict.sentence == "anthropic_messages cut Write before its arguments (no stop reason recorded)"
+    assert turn.verdict.sentence == (
+        "anthropic_messages cut Write before its arguments (no stop reason recorded, max_tokens inferred)")
 
 
 @pytest.mark.parametrize("cap", sorted(KNOWN_CAPS))

@@ -65,7 +65,8 @@ def in_words(stop: StopReason) -> str:
     if first is not None and first.rule == RECORDER:
         return f'"{first.note}" as the recorder says' if len(first.note) <= _WORD else "an error row of the recorder"
     if first is not None and first.rule == ABSENT:
-        return "no stop reason recorded"
+        found = f", {stop.normalized.value} inferred" if shown(stop) is not None else ""
+        return f"no stop reason recorded{found}"
     return "no stop reason"
 
 
