@@ -228,9 +228,9 @@ BAD = {
     "invalid UTF-8": ("Some notes about the Gru\u00df".encode("latin-1"), "invalid UTF-8 at byte 24"),
     "other JSON": (b'{"name": "package"}', "JSON of no API"),
     "a HAR cut at once": (b'{"log": {"version": "1.2", "entr', "HAR"),
-    "Claude Code": (
-        b'{"type":"user","uuid":"u","sessionId":"s","parentUuid":null,"message":{"role":"user"}}\n',
-        "Claude Code transcript: not read yet",
+    "Codex": (
+        b'{"timestamp":"t","type":"session_meta","payload":{"id":"x"}}\n{"type":"event_msg","payload":{}}\n',
+        "Codex rollout: not read yet",
     ),
 }
 

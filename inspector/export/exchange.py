@@ -53,9 +53,10 @@ def fixture(facts: ResponseFacts) -> str:
     """The response as a test of the engine: its bytes, and the facts that they were read to.
 
     Raises:
-        CallerError: the body was not recorded.
+        CallerError: the body was not recorded, or holds an agent's rows.
     """
     exchange, stop = facts.exchange, facts.judged.mapped
+    _of_provider(exchange)
     if not exchange.recorded:
         raise CallerError(f"response {facts.index}: its body was not recorded")
     response = exchange.response
@@ -87,8 +88,13 @@ def _pieces(body: bytes) -> str:
 
 
 def records(exchanges: Iterable[Exchange]) -> Iterator[dict[str, Any]]:
-    """The records of a session file that holds these exchanges, with the times at which their bytes came."""
+    """The records of a session file that holds these exchanges, with the times at which their bytes came.
+
+    Raises:
+        CallerError: one of them holds an agent's rows.
+    """
     for number, exchange in enumerate(exchanges):
+        _of_provider(exchange)
         key = f"r{number}"
         yield {
             "type": "request", "id": key, "api": exchange.api, "profile": exchange.profile.name, "url": exchange.url,
@@ -108,6 +114,15 @@ def records(exchanges: Iterable[Exchange]) -> Iterator[dict[str, Any]]:
         if start < len(exchange.body):
             yield _bytes(key, exchange.body[start:], None)
         yield {"type": "end", "request": key, "end": exchange.response.transport_end.value}
+
+
+def _of_provider(exchange: Exchange) -> None:
+    if exchange.recorder is not None:
+        lines = f"lines {exchange.lines[0]} to {exchange.lines[-1]}" if exchange.lines else "its lines"
+        raise CallerError(
+            f"{exchange.path}: rows of {exchange.recorder} hold no provider's bytes: expected another form, "
+            f"or share {lines} of the transcript"
+        )
 
 
 def _bytes(key: str, data: bytes, ms: float | None) -> dict[str, Any]:

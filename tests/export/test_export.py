@@ -20,6 +20,7 @@ from inspector.report.document import document
 from inspector.report.facts import view
 from inspector.sessions import open_paths
 from loop_core.errors import CallerError
+from tests import transcript_scenes as agents
 from tests.report.test_inert import HOSTILE, dangerous
 from tests.scenes import ASKS, PARTS, asked, chat, continued, cut_stream, exchange, lines, ran_cut_call, shown, user
 
@@ -221,3 +222,18 @@ def test_the_command_line(tmp_path, capsys):
             run(*words)
 
 
+
+
+# -- transcripts -------------------------------------------------------------------------------------------------------
+
+
+def test_rows_of_an_agent_are_never_passed_off_as_a_providers_bytes(tmp_path):
+    rows = agents.claude(agents.prompt("hi"), agents.block(agents.text("Hello."), stop="end_turn"))
+    seen = agents.shown(rows, tmp_path)
+    for form in ("session", "fixture", "bug", "curl"):
+        with pytest.raises(CallerError) as raised:
+            chosen(seen, form)
+        said = "its request was not recorded" if form == "curl" else "rows of claude-code hold no provider's bytes"
+        assert said in str(raised.value), form
+    for form in ("html", "md", "text", "json"):
+        assert any("Hello." in content for content in chosen(seen, form).values()), form
