@@ -14,6 +14,8 @@ from inspector.tui.widgets.rows import RowList
 
 VERDICT = 52
 """Columns of a title that a verdict follows."""
+STORY = 24
+"""Columns of a verdict that the beginning of a story follows, where there is room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,9 @@ class Choices(RowList):
         if not choice.verdict:
             return (mark, title)
         gap = " " * max(2, VERDICT - len(title.text))
-        return (mark, title, Span(gap), said(choice.verdict, choice.role, 60))
+        verdict = said(choice.verdict, choice.role, 60)
+        rest = " " * max(2, STORY - len(verdict.text))
+        return (mark, title, Span(gap), verdict, Span(rest), said(choice.story, Role.DIM, 80))
 
     def fill(self, choice: Choice) -> bool:
         """Puts a row in the place of that with the same path; whether it is the one at the cursor."""
