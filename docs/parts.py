@@ -160,7 +160,7 @@ def guards() -> str:
 
 
 def _place(name: str) -> str:
-    return next(state.value for state, place in moves._GUARDED.items() if place == name)
+    return next(state.value for state, place in moves.GUARDED.items() if place == name)
 
 
 def terminals() -> str:

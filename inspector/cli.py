@@ -4,6 +4,7 @@
     inspector explain PATH…      the same facts as linear text, or as one JSON document
     inspector replay PATH…       a re-run over the recording with other limits or another policy
     inspector policies PATH…     what each policy would have done with every turn, as a matrix
+    inspector tune PATH…         a grid of limits over recordings: what each cell makes of each turn
     inspector export PATH…       a page, Markdown, a session file, a curl command, a bug report
     inspector config, locate     what is configured, and where things are kept
     inspector samples            lists the embedded sample sessions
@@ -178,6 +179,54 @@ def policies(
         _write_json(policies_report.values(made))
     else:
         _write(policies_report.text(made))
+    sys.exit(_complain(loaded))
+
+
+@main.command(context_settings=CONTEXT)
+@_paths(required=True)
+@_reading
+@_POLICY
+@click.option("--grid", "specs", multiple=True, metavar="NAME=SPEC",
+              help="What is varied, and its values: continuation_max_attempts=1..6, max_tokens=64,128,256, "
+                   "max_tokens=64..512/64 (steps) or 64..4096*2 (doubling). May be repeated; without it, attempts by "
+                   "budgets around the recorded max_tokens.")
+@click.option("--set", "assignments", multiple=True, metavar="NAME=VALUE", help="What is the same in all cells.")
+@click.option("--show", type=click.Choice(["outcome", "spend", "segments"]), default="outcome",
+              help="What the heat map shows.")
+@click.option("--csv", "csv_path", metavar="FILE", help="Also writes each turn in each cell as CSV; - for CSV alone.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document (loop-inspector/tune/1).")
+@click.option("--jobs", type=click.IntRange(1, 64), metavar="N", help="Processes; without it, one for each processor.")
+@click.option("--ascii", "plain", is_flag=True, help="Draw with ASCII characters only.")
+def tune(paths: Sequence[str], api: str | None, profile: str | None, policy: str | None, specs: Sequence[str],
+         assignments: Sequence[str], show: str, csv_path: str | None, as_json: bool, jobs: int | None,
+         plain: bool) -> None:
+    """Runs every turn under a grid of limits: the smallest budget that completes each, and the knee for all."""
+    from inspector.settings import parse_assignments, settings_of
+    from inspector.tune.axes import default_axes, parse_axes
+    from inspector.tune.grid import Grid
+    from inspector.tune.progress import bar, interruptible
+    from inspector.tune.report import as_csv, document, save, text
+    from inspector.tune.run import tune as run_grid
+
+    if csv_path == "-" and as_json:
+        raise click.UsageError("--csv - and --json both write to standard output; name a file for one")
+    config, base = _configured(policy)
+    axes, fixed = parse_axes(specs), parse_assignments(assignments)
+    twice = next((axis.name for axis in axes if axis.name in fixed), None)
+    if twice is not None:
+        raise click.UsageError(f"{twice}: both set and varied; leave one of them out")
+    base = settings_of(fixed, base)
+    loaded, case = _read(paths, api, profile)
+    with interruptible() as cancelled, bar(sys.stderr) as progress:
+        tuned = run_grid(case, Grid(axes or default_axes(case, base.simulate), base), jobs, progress, cancelled)
+    if csv_path is not None and csv_path != "-":
+        save(csv_path, as_csv(tuned), paths)
+    if as_json:
+        _write_json(document(tuned))
+    else:
+        _write(as_csv(tuned) if csv_path == "-" else text(tuned, show, plain or config.ascii, paths))
+    if tuned.cancelled:
+        click.echo(f"inspector: cancelled; {tuned.done:,} of {tuned.parts:,} parts were run", err=True)
     sys.exit(_complain(loaded))
 
 

@@ -147,6 +147,11 @@ def replay(case: Case, settings: Settings | None = None) -> Replay:
     return Replay(case, settings, Trace(tuple(made)), tuple(turns))
 
 
+def first_run(case: Case, record: TurnRecord, settings: Settings) -> Sequence[Step]:
+    """The steps in which our machine decides one turn: what `replay` gives it from `first` to `decided`."""
+    return _run(case, record, record.links, settings, 0)
+
+
 def _used(ran: Sequence[Step]) -> int:
     """How many recorded answers a run consumed."""
     return sum([step.turn.signal is Signal.PROVIDER_RESPONSE for step in ran])

@@ -41,17 +41,18 @@ _TERMINAL_SIGNALS: Mapping[str, Signal] = {
     "step_limit": Signal.STEP_LIMIT,
 }
 
-_GUARDED: Mapping[State, str] = {
+GUARDED: Mapping[State, str] = {
     State.CONTINUE_PENDING: "continuation",
     State.REPAIR_PENDING: "repair",
     State.EXECUTE_TOOLS: "tools",
     State.RESUME: "resume",
 }
+"""State -> the place at which the guards of `limits.GUARDS` look at it."""
 
 
 def guard_signal(turn: Turn) -> Signal | None:
     """The signal of the first guard that stops this state; None where the limits hold or none applies."""
-    place = _GUARDED.get(turn.state)
+    place = GUARDED.get(turn.state)
     if place is None or (turn.state is State.RESUME and turn.sent is not None):
         return None  # a request is under way
     guard = tripped(place, turn.limits, turn.spent, turn.token_cap, turn.policy.lacks)

@@ -71,7 +71,7 @@ ENGINE: tuple[Table, ...] = (
     Table("loop_core.machine", "TRANSITIONS", "tests/core/test_machine.py"),
     Table("loop_core.moves", "NOTICES", "tests/core/test_machine.py"),
     Table("loop_core.moves", "_TERMINAL_SIGNALS", "tests/core/test_machine.py"),
-    Table("loop_core.moves", "_GUARDED", "tests/core/test_machine.py"),
+    Table("loop_core.moves", "GUARDED", "tests/core/test_machine.py"),
     Table("loop_core.turn", "ENDED", "tests/core/test_machine.py"),
     Table("loop_core.turn", "_GOES_ON", "tests/core/test_machine.py"),
     Table("loop_core.limits", "GUARDS", "tests/core/test_limits.py"),
@@ -110,6 +110,9 @@ REPORT: tuple[Table, ...] = (
     Table("inspector.report.by_policy", "_HOLDS", "tests/whatif/test_policies.py"),
     Table("inspector.report.by_policy", "SAYS", "tests/whatif/test_policies.py"),
     Table("inspector.whatif.policies", "DECISIONS", "tests/whatif/test_policies.py"),
+    Table("inspector.tune.stem", "LEAST", "tests/tune/test_sweep.py"),
+    Table("inspector.tune.grid", "APART", "tests/tune/test_sweep.py"),
+    Table("inspector.tune.heat", "SHOWS", "tests/tune/test_tune_report.py"),
 )
 BELIEFS = ("words", "unlisted", "reason_map", "promotions", "signals", "lacks")
 """The fields of a preset that are tables."""

@@ -1,0 +1,136 @@
+"""A grid for other programs and for a terminal: linear text, CSV, and JSON of schema `loop-inspector/tune/1`."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from inspector.report.inert import one_line
+from inspector.report.lines.glyphs import ascii_line, ascii_text
+from inspector.report.lines.spans import plain, wrapped
+from inspector.settings import command
+from inspector.tune.axes import SHORT
+from inspector.tune.grid import End
+from inspector.tune.heat import WIDTH
+from inspector.tune.lines import sheet
+from inspector.tune.run import Tuned
+from inspector.tune.smallest import Point, knee, smallest, why_not
+from loop_core.errors import CallerError
+
+SCHEMA = "loop-inspector/tune/1"
+
+
+def text(tuned: Tuned, show: str = "outcome", ascii_only: bool = False, paths: Sequence[str] = ()) -> str:
+    """The sheet as linear text in 80 columns; at its end the command that runs the best cell, to be copied whole."""
+    lines = [ascii_line(line) if ascii_only else line for line in sheet(tuned, show)]
+    told = plain([row for line in lines for row in wrapped(line, WIDTH)]) + "\n"
+    bend = knee(tuned)
+    if bend is None or not paths:
+        return told
+    run = one_line(command(paths, tuned.grid.settings(bend.enough.cell)))
+    return f"{told}\n{ascii_text(run) if ascii_only else run}\n"
+
+
+# -- CSV -------------------------------------------------------------------------------------------------------------
+
+_SPENT = ("requests", "continuations", "tokens", "tokens_assumed", "chars", "repairs", "tool_steps", "resumes")
+COLUMNS = ("turn", "turn_id", "path", "final_state", "terminal_reason", "limit", "segments", *_SPENT, "fidelity")
+
+
+def as_csv(tuned: Tuned) -> str:
+    """One row for each turn in each cell that was run, the values of the axes first; an empty value is `none`."""
+    out = io.StringIO()
+    rows = csv.writer(out, lineterminator="\n")
+    rows.writerow((*tuned.grid.names, *COLUMNS))
+    for cell in range(tuned.grid.size):
+        values = tuned.grid.values(cell)
+        for number, turn in enumerate(tuned.turns, 1):
+            end = turn.end(cell)
+            if end is not None:
+                rows.writerow((
+                    *("" if value is None else value for value in values), number, _text(turn.id), _text(turn.path),
+                    end.state.value, end.terminal, end.limit, end.segments,
+                    *(getattr(end.spent, name) for name in _SPENT), end.fidelity))
+    return out.getvalue()
+
+
+def save(path: str, told: str, paths: Sequence[str]) -> None:
+    """Writes a file, but never over one of the sessions that were read.
+
+    Raises:
+        CallerError: it is one of them, or cannot be written.
+    """
+    target = Path(path)
+    try:
+        if any(target.exists() and given != "-" and target.samefile(given) for given in paths):
+            raise CallerError(f"--csv {one_line(path)}: that is a session that was read; it stays as it is")
+        target.write_text(told, encoding="utf-8")
+    except OSError as why:
+        raise CallerError(f"--csv {one_line(path)}: cannot be written: {why.strerror}") from why
+
+
+def _text(value: str) -> str:
+    """Inert, and no formula: a spreadsheet would run one."""
+    told = one_line(value)
+    return f"'{told}" if told.startswith(("=", "+", "-", "@")) else told
+
+
+# -- JSON ------------------------------------------------------------------------------------------------------------
+
+
+def document(tuned: Tuned) -> dict[str, Any]:
+    """The grid as plain values, ready for `json.dumps`; a cell that was not run has nulls."""
+    bend = knee(tuned)
+    return {
+        "schema": SCHEMA,
+        "policy": tuned.grid.base.policy.name,
+        "simulate": tuned.grid.base.simulate,
+        "cancelled": tuned.cancelled,
+        "axes": [{"name": axis.name, "values": list(axis.values)} for axis in tuned.grid.axes],
+        "cells": [_cell(tuned, cell) for cell in range(tuned.grid.size)],
+        "turns": [_turn(tuned, number) for number in range(len(tuned.turns))],
+        "enough": None if bend is None else _point(bend.enough),
+        "knee": None if bend is None else _point(bend.knee),
+    }
+
+
+def _cell(tuned: Tuned, cell: int) -> dict[str, Any]:
+    told: dict[str, Any] = {"values": list(tuned.grid.values(cell)), "turns": tuned.looked_at[cell]}
+    for name in ("completed", "unrecorded", "simulated", "tokens", "requests", "segments"):
+        told[name] = getattr(tuned, name)[cell] if tuned.looked_at[cell] else None
+    return told
+
+
+def _turn(tuned: Tuned, number: int) -> dict[str, Any]:
+    turn = tuned.turns[number]
+    found = smallest(tuned, number)
+    return {
+        "id": turn.id,
+        "path": turn.path,
+        "ends": [_end(end) for end in turn.ends],
+        "cells": [None if turn.end(cell) is None else code for cell, code in enumerate(turn.codes)],
+        "smallest": None if found is None or found.cell is None else {
+            "cell": found.cell,
+            "by_axis": dict(zip(tuned.grid.names, found.by_axis, strict=True)),
+            "limits": {name: least for name, least in found.end.needs if name in SHORT},
+        },
+        "why_not": why_not(tuned, found.end) if found is not None and found.cell is None else None,
+    }
+
+
+def _end(end: End) -> dict[str, Any]:
+    return {
+        "final_state": end.state.value,
+        "terminal_reason": end.terminal,
+        "limit": end.limit or None,
+        "segments": end.segments,
+        **{name: getattr(end.spent, name) for name in _SPENT},
+        "fidelity": end.fidelity,
+    }
+
+
+def _point(point: Point) -> dict[str, int]:
+    return {"cell": point.cell, "completed": point.completed, "tokens": point.tokens}

@@ -1,0 +1,54 @@
+"""A grid of 1,000 cells against one cell, over a recording of 1,000 responses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from measure import Line, Report, best, milliseconds
+
+from inspector.replay import Case, open_case, replay
+from inspector.sessions import open_paths
+from inspector.tune.axes import parse_axes
+from inspector.tune.grid import Grid
+from inspector.tune.report import document
+from inspector.tune.run import Tuned, tune
+from tests.scenes import HINT, asked, assistant, chat, lines, user
+
+TURNS, CAP = 250, 64
+GRID = ("attempts=0..9", "tokens=64..640/64", "max_tokens=40..400/40")
+ROUNDS = 5
+
+
+def answers(turns: int) -> Iterator[dict[str, Any]]:
+    """Turns of four responses each: three that were cut, and the end."""
+    for turn in range(turns):
+        history = [user(f"Question {turn}, please.")]
+        for number in range(4):
+            words = " ".join(f"w{turn}x{number}y{word}" for word in range(CAP // 4))
+            answer = chat(f"{words} ", "length" if number < 3 else "stop", tokens=CAP)
+            yield asked(list(history), answer, max_tokens=CAP)
+            history += [assistant(f"{words} "), user(HINT)]
+
+
+def session(turns: int) -> Case:
+    return open_case(open_paths(["-"], stdin=lines(*answers(turns))))
+
+
+def told(made: Tuned) -> object:
+    return document(made)
+
+
+def report() -> Report:
+    """Each grid and its yardstick in the same rounds, all in one process."""
+    case = session(TURNS)
+    grid = Grid(parse_axes(GRID))
+    took = best({
+        "grid": lambda: tune(case, grid, jobs=1),
+        "told": lambda: told(tune(case, grid, jobs=1)),
+        "cell": lambda: replay(case, grid.settings(500)),
+    }, ROUNDS)
+    yield Line("grid of 1,000 cells ÷ one replay of 1,000 responses", took["grid"] / took["cell"], most=20,
+               note=milliseconds(took["grid"], took["cell"]))
+    yield Line("the same with its JSON document", took["told"] / took["cell"], most=20,
+               note=milliseconds(took["told"], took["cell"]))

@@ -1,0 +1,115 @@
+"""The smallest budget of a turn and the knee of all, by hand."""
+
+from __future__ import annotations
+
+from array import array
+
+from inspector.replay import open_case
+from inspector.sessions import open_paths
+from inspector.sessions.samples import samples
+from inspector.tune.axes import Axis, parse_axes
+from inspector.tune.grid import UNDONE, End, Grid, TurnGrid
+from inspector.tune.run import Tuned, tune
+from inspector.tune.smallest import knee, smallest, why_not
+from loop_core.limits import Spent
+from loop_core.turn import State
+
+CASES = {sample.path.stem[:2]: sample.path for sample in samples()}
+
+
+def tuned(number: str, *specs: str) -> Tuned:
+    return tune(open_case(open_paths([str(CASES[number])])), Grid(parse_axes(specs)))
+
+
+def test_the_first_sample_needs_five_attempts():
+    """README of the samples: turn 1 needs five continuations; every response spends the whole 40 tokens."""
+    made = tuned("01", "attempts=0..6", "tokens=160,200,201,1000")
+    first, second = (smallest(made, number) for number in (0, 1))
+    assert made.grid.values(first.cell) == (5, 201)
+    assert first.by_axis == (5, 201)
+    needs = dict(first.end.needs)
+    assert needs["continuation_max_attempts"] == 5
+    assert needs["continuation_max_total_completion_tokens"] == 5 * 40 + 1, "the guard stops at what is spent"
+    assert (first.end.segments, first.end.spent.tokens) == (6, 6 * 40)
+    assert not second.completes
+    assert why_not(made, second.end) == "the recording ends first: what would be asked next was never recorded"
+    # Turn 2 spends its 40 tokens in every cell.
+    assert (knee(made).enough.cell, knee(made).enough.completed, knee(made).enough.tokens) == (first.cell, 1, 280)
+
+
+def test_three_attempts_are_not_enough_for_it():
+    made = tuned("01", "attempts=0..4")
+    found = smallest(made, 0)
+    assert not found.completes
+    assert found.by_axis == ()
+    assert why_not(made, found.end) == "the grid's largest continuation_max_attempts is not enough"
+    assert knee(made) is None
+
+
+def test_what_no_budget_helps_says_why():
+    made = tuned("12", "attempts=0..3")
+    assert why_not(made, smallest(made, 0).end) == "it ends in Abort (safety_blocked), whatever the budget"
+    made = tuned("01", "repairs=0..3")
+    assert why_not(made, smallest(made, 0).end) == "continuation_max_attempts stops it, which this grid does not vary"
+
+
+def test_a_repair_is_a_budget_of_its_own():
+    made = tuned("05", "repairs=0..2", "attempts=0,3")
+    found = smallest(made, 0)
+    assert made.grid.values(found.cell) == (1, 0)
+    assert dict(found.end.needs)["continuation_tool_repair_attempts"] == 1
+
+
+# -- made by hand ----------------------------------------------------------------------------------------------------
+
+
+def end(tokens: int, done: bool = True) -> End:
+    state, why = (State.COMPLETE, "completed") if done else (State.ABORT_PARTIAL, "retry_limit")
+    return End(state, why, "" if done else "continuation_max_attempts", 1, Spent(requests=1, tokens=tokens), "RECORDED")
+
+
+def grid_of(*turns: list[End | None]) -> Tuned:
+    made = []
+    for number, cells in enumerate(turns):
+        ends = tuple(dict.fromkeys(cell for cell in cells if cell is not None))
+        codes = array("I", [UNDONE if cell is None else ends.index(cell) for cell in cells])
+        made.append(TurnGrid(f"t{number}", "-", ends, codes))
+    size = len(turns[0])
+    left = sum(cell is None for cells in turns for cell in cells)
+    return Tuned(Grid((Axis("continuation_max_attempts", tuple(range(size))),)), tuple(made), 9 - left, 9)
+
+
+def test_the_knee_is_where_further_turns_begin_to_cost_more():
+    """Spend 0, 10, 20, 100 for 0, 1, 2, 3 turns: the third turn costs 80 where the two before cost 10 each."""
+    no = end(0, False)
+    made = grid_of([no, end(10), end(10), end(10)], [no, no, end(10), end(10)], [no, no, no, end(80)])
+    found = knee(made)
+    assert [(point.completed, point.tokens) for point in found.curve] == [(0, 0), (1, 10), (2, 20), (3, 100)]
+    assert (found.enough.cell, found.knee.cell) == (3, 2)
+
+
+def test_an_even_curve_has_no_knee_and_a_larger_budget_for_nothing_is_not_on_it():
+    no = end(0, False)
+    made = grid_of([no, end(10), end(10), end(30)], [no, no, end(10), end(10)])
+    found = knee(made)
+    assert [point.cell for point in found.curve] == [0, 1, 2]
+    assert found.knee == found.enough == found.curve[-1]
+
+
+def test_cells_that_were_not_run_count_nowhere():
+    no = end(0, False)
+    made = grid_of([no, end(10), None], [no, None, None])
+    assert made.looked_at == [2, 1, 0]
+    assert made.completed == [0, 1, 0]
+    assert [made.whole(cell) for cell in range(3)] == [True, False, False]
+    assert knee(made) is None, "the cell in which a turn completes was not run in the other"
+    assert made.cancelled
+    assert smallest(made, 0).cell == 1
+    assert knee(grid_of([None, None])) is None
+    assert smallest(grid_of([None, None]), 0) is None
+
+
+def test_the_same_spend_names_the_strictest_cell():
+    made = grid_of([end(5, False), end(10), end(10)])
+    assert smallest(made, 0).cell == 1
+    assert knee(made).enough.cell == 1

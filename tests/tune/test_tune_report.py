@@ -1,0 +1,231 @@
+"""A grid as text, CSV and JSON: what stands there, that it can be read back, and that hostile names stay inert."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from dataclasses import replace
+
+import pytest
+
+from inspector.replay import open_case
+from inspector.report.lines.spans import plain
+from inspector.sessions import open_paths
+from inspector.sessions.samples import samples
+from inspector.settings import parse_assignments, settings_of
+from inspector.tune.axes import parse_axes
+from inspector.tune.grid import Grid
+from inspector.tune.heat import SHOWS, heat
+from inspector.tune.lines import cell_lines
+from inspector.tune.report import as_csv, document, text
+from inspector.tune.run import tune
+from tests.scenes import lines
+from tests.test_cli import inspector  # noqa: F401 - a fixture
+from tests.test_import_hygiene import EXPLAIN, SLOW, modules_after
+from tests.tune.test_sweep import story
+
+FIRST, THIRD = str(samples()[0].path), str(samples()[2].path)
+
+
+def tuned(*specs, paths=(FIRST,), **more):
+    return tune(open_case(open_paths(list(paths))), Grid(parse_axes(specs)), jobs=1, **more)
+
+
+def test_the_map_says_in_each_cell_how_many_turns_complete():
+    made = tuned("attempts=4,5", "tokens=100,1000")
+    assert plain(heat(made, "outcome")).split("\n") == [
+        "          tokens",
+        "attempts  100     1,000",
+        "4         ■ 0/2   ■ 0/2",
+        "5         ■ 0/2   ∅ 1/2",
+    ]
+
+
+def test_the_map_of_one_turn_names_the_limit_that_stopped_it():
+    made = tuned("attempts=4,5", "tokens=100,1000", "chars=10,9999")
+    assert plain(heat(made, "outcome", turn=0)).split("\n") == [
+        "",
+        "attempts=4",
+        "        chars",
+        "tokens  10           9,999",
+        "100     ■ chars      ■ tokens",
+        "1,000   ■ chars      ■ attempts",
+        "",
+        "attempts=5",
+        "        chars",
+        "tokens  10           9,999",
+        "100     ■ chars      ■ tokens",
+        "1,000   ■ chars      ✓ done",
+    ]
+
+
+def numbers(made, show):
+    return [int(line.split()[-1]) for line in plain(heat(made, show)).split("\n")[1:]]
+
+
+def test_spend_and_segments_are_shaded_and_say_the_number():
+    """Turn 1 spends 40 tokens a response, turn 2 its 40 in every cell: 80, 120, 160 of 280 at most."""
+    made = tuned("attempts=0..5")
+    assert numbers(made, "spend") == [80, 120, 160, 200, 240, 280]
+    assert numbers(made, "segments") == [2, 3, 4, 5, 6, 7]
+
+
+@pytest.mark.parametrize("show", SHOWS)
+@pytest.mark.parametrize("ascii_only", [False, True])
+def test_maps_keep_to_eighty_columns_and_to_ascii(show, ascii_only):
+    made = tuned("attempts=0..6", "tokens=1..4000*2")
+    told = text(made, show, ascii_only)
+    assert max(map(len, told.split("\n"))) <= 80
+    assert told.isascii() is ascii_only
+    assert told.count("2,048") >= 2, "values that do not fit stand in a further block"
+
+
+def test_the_marked_cell_stands_out_without_colour():
+    lines = plain(heat(tuned("attempts=4,5", "tokens=100,1000"), "outcome", here=3)).split("\n")
+    assert [line.count("◀") for line in lines] == [0, 0, 0, 1]
+    assert lines[3].endswith("∅ 1/2◀")
+
+
+def test_the_sheet_says_the_answer_first_and_how_to_open_it():
+    made = tuned("attempts=0..6")
+    told = text(made, paths=[FIRST])
+    assert told.startswith("1 OF 2 COMPLETE  at most, from attempts=5 on\n")
+    assert "RECORDED in 7 cells · the recording ends first in 7:" in told
+    assert "turn 1         ✓ attempts=5  (t1)" in told
+    assert "to the unit: attempts 5, tokens 201, chars 768" in told
+    assert told.endswith(f"\n\ninspector replay {FIRST} --set continuation_max_attempts=5\n")
+    opened = settings_of(parse_assignments(["continuation_max_attempts=5"]), made.grid.base)
+    assert opened == made.grid.settings(5)
+
+
+def test_one_cell_tells_how_each_turn_ends_in_it():
+    told = plain(list(cell_lines(tuned("attempts=3,5"), 0))).split("\n")
+    assert told[0] == "attempts=3"
+    assert told[1].startswith("turn 1         ■ attempts  4 segments · 160 tokens")
+    assert told[2].startswith("turn 2         ∅ unrecorded")
+
+
+def test_what_was_cancelled_says_so_and_stays_blank():
+    made = tuned("attempts=0..6", cancelled=lambda: True)
+    told = text(made)
+    assert told.startswith("NO CELL  none of 7 was run\n")
+    assert "2 turns not run" in told
+    assert "cancelled      0 of 2 parts were run; the rest is left blank" in told
+    assert document(made)["cancelled"] is True
+    assert document(made)["cells"][0]["completed"] is None
+    assert as_csv(made).count("\n") == 1
+
+
+def test_a_cancel_leaves_the_turns_that_were_run():
+    asked = iter([False, True])
+    made = tuned("attempts=4,5", cancelled=lambda: next(asked, True))
+    told = text(made)
+    assert told.startswith("1 OF 1 COMPLETE  at most, from attempts=5 on\n")
+    assert "1 of 2 parts were run" in told
+    assert "1 turn not run" in told
+    assert [line.split()[-2:] for line in plain(heat(made, "outcome")).split("\n")[1:]] == [["■", "0/1"], ["✓", "1/1"]]
+
+
+def test_csv_is_read_back_row_by_row():
+    made = tuned("attempts=3,5", "tokens=none,100", paths=[FIRST, THIRD])
+    rows = list(csv.DictReader(io.StringIO(as_csv(made))))
+    assert len(rows) == 4 * 3
+    for number, row in enumerate(rows):
+        cell, turn = divmod(number, 3)
+        end = made.turns[turn].end(cell)
+        values = (row["continuation_max_attempts"], row["continuation_max_total_completion_tokens"])
+        assert values == tuple("" if value is None else str(value) for value in made.grid.values(cell))
+        assert (row["turn"], row["terminal_reason"], row["tokens"]) == (
+            str(turn + 1), end.terminal, str(end.spent.tokens))
+        assert row["fidelity"] == "RECORDED"
+
+
+def test_json_is_read_back_with_every_cell():
+    made = tuned("attempts=3,5")
+    told = json.loads(json.dumps(document(made)))
+    assert told["schema"] == "loop-inspector/tune/1"
+    assert told["axes"] == [{"name": "continuation_max_attempts", "values": [3, 5]}]
+    assert [cell["completed"] for cell in told["cells"]] == [0, 1]
+    turn = told["turns"][0]
+    assert [turn["ends"][code]["terminal_reason"] for code in turn["cells"]] == ["retry_limit", "completed"]
+    assert turn["ends"][turn["cells"][0]]["limit"] == "continuation_max_attempts"
+    assert turn["smallest"]["cell"] == 1
+    assert turn["smallest"]["limits"]["continuation_max_attempts"] == 5
+    assert told["turns"][1]["smallest"] is None
+    assert "recording ends first" in told["turns"][1]["why_not"]
+    assert told["enough"] == {"cell": 1, "completed": 1, "tokens": 280}
+
+
+HOSTILE = "=cmd|' /C calc'!A0\x1b[2J\u202e\n\"x\",y"
+
+
+def test_hostile_names_reach_no_terminal_and_no_spreadsheet():
+    made = tuned("attempts=0..3")
+    made = replace(made, turns=tuple(replace(turn, id=HOSTILE, path=HOSTILE) for turn in made.turns))
+    told = text(made, paths=["\x1b]0;x\x07.har"])
+    written = as_csv(made)
+    for said in (told, written):
+        assert not {"\x1b", "\u202e", "\x07"} & set(said)
+    row = next(csv.DictReader(io.StringIO(written)))
+    assert row["turn_id"].startswith("'=cmd")
+    assert row["turn_id"].endswith('"x",y')
+    assert json.dumps(document(made)).isascii()
+
+
+# -- the command line ------------------------------------------------------------------------------------------------
+
+
+def test_the_command_prints_the_sheet_and_ends_with_0(inspector):  # noqa: F811
+    said = inspector("tune", FIRST, "--grid", "attempts=1..6")
+    assert said.code == 0
+    assert said.out.startswith("1 OF 2 COMPLETE")
+    assert said.err == ""
+
+
+def test_json_and_csv_from_the_command(inspector, tmp_path):  # noqa: F811
+    told = json.loads(inspector("tune", FIRST, "--grid", "attempts=5", "--json", "--policy", "pi-presence").out)
+    assert told["policy"] == "pi-presence"
+    target = tmp_path / "grid.csv"
+    assert inspector("tune", FIRST, "--grid", "attempts=5", "--csv", target).out.startswith("1 OF 2")
+    assert inspector("tune", FIRST, "--grid", "attempts=5", "--csv", "-").out == target.read_text()
+
+
+def test_what_is_the_same_in_all_cells_can_be_set(inspector):  # noqa: F811
+    said = inspector("tune", FIRST, "--grid", "attempts=5", "--set", "continuation_max_output_chars=100")
+    assert said.out.startswith("NO CELL  none of 1 completes a turn")
+    told = " ".join(said.out.split())
+    assert "continuation_max_output_chars stops it, which this grid does not vary" in told
+
+
+@pytest.mark.parametrize(("arguments", "says"), [
+    (["--grid", "colour=1"], "no limit that a replay looks at"),
+    (["--grid", "attempts=5..1"], "begins above its end"),
+    (["--grid", "attempts=1", "--set", "continuation_max_attempts=5"], "both set and varied"),
+    (["--show", "beauty"], "beauty"),
+    (["--jobs", "0"], "--jobs"),
+    (["--csv", "-", "--json"], "both write to standard output"),
+    (["--csv", FIRST], "it stays as it is"),
+    (["--csv", "/nowhere/at/all.csv"], "cannot be written"),
+])
+def test_bad_usage_is_one_line_and_2(inspector, arguments, says):  # noqa: F811
+    said = inspector("tune", FIRST, *arguments)
+    assert said.code == 2
+    assert says in said.err
+    assert "Traceback" not in said.err
+
+
+def test_an_unreadable_input_ends_with_2(inspector, tmp_path):  # noqa: F811
+    said = inspector("tune", tmp_path / "absent.har", "--grid", "attempts=1")
+    assert said.code == 2
+    assert said.out.startswith("NOTHING TO TUNE")
+    assert "absent.har" in said.err
+
+
+def test_tuning_loads_nothing_slow(tmp_path):
+    path = tmp_path / "story.jsonl"
+    path.write_bytes(lines(*story(["cut text", "answer"], 20, [20], False)))
+    code = EXPLAIN.replace('"explain"', '"tune"')
+    loaded = modules_after(code, str(path), "--grid", "attempts=0..3", "--jobs", "1")
+    assert "inspector.tune.stem" in loaded
+    assert loaded & SLOW == set()
