@@ -134,17 +134,21 @@ def explain(
 @_POLICY
 @click.option("--set", "assignments", multiple=True, metavar="NAME=VALUE",
               help="A limit (continuation_max_attempts=5), max_tokens, policy, seam or method; may be repeated.")
+@click.option("--simulate", is_flag=True, help="Cut the known output again where the budget changes it.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document (loop-inspector/replay/1).")
 def replay(
     paths: Sequence[str], api: str | None, profile: str | None, policy: str | None, assignments: Sequence[str],
-    as_json: bool,
+    simulate: bool, as_json: bool,
 ) -> None:
     """Runs recorded turns again under other limits or another policy, beside the original."""
+    from dataclasses import replace
+
     from inspector.settings import parse_assignments, settings_of
     from inspector.whatif import comparison
     from inspector.whatif.branch import branch
 
-    settings = settings_of(parse_assignments(assignments), _configured(policy)[1])
+    base = _configured(policy)[1]
+    settings = settings_of(parse_assignments(assignments), replace(base, simulate=simulate or base.simulate))
     loaded, original = _open(paths, api, profile, _configured(None)[1])
     made = branch(original, settings)
     if as_json:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from inspector.pause import without_collector
 from inspector.sessions.values import Exchange, Link, Loaded, TurnRecord
@@ -23,10 +24,15 @@ from loop_core.loop import Plan, one_turn
 from loop_core.policy import Signal
 from loop_core.seam import Method
 from loop_core.sources import Recorded
+from loop_core.tokens import Measured
 from loop_core.trace import Fidelity, Step, Trace
 from loop_core.turn import Place, Responded
-from loop_core.values import Request, Role, StopReason, ToolResultPart
+from loop_core.values import ChatResponse, Request, Role, StopReason, ToolResultPart
 from loop_core.wire import profiles
+from loop_core.wire.profile import Profile
+
+if TYPE_CHECKING:
+    from loop_core.simulate import Simulated
 
 PLACES: Mapping[Recorded_Place, Place] = {
     Recorded_Place.CONTINUATION: Place.CONTINUATION,
@@ -47,6 +53,8 @@ class Case:
     """The gate's verdicts on the calls of each response, under the strict reading."""
     brought: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """Limits that session files were recorded under, by path."""
+    measured: dict[int, Measured] = field(default_factory=dict)
+    """The tokens of responses that a simulation had to cut, by index: they are the same for every budget."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -111,13 +119,18 @@ def limits_for(case: Case, path: str, settings: Settings) -> Limits:
 
 def judge_exchange(exchange: Exchange) -> Judged:
     """The effective reason of one exchange, its router's native word read through all tables."""
-    return judge(exchange.response, exchange.request, exchange.profile, native_reading(exchange))
+    return judge_response(exchange.response, exchange.request, exchange.profile)
 
 
-def native_reading(exchange: Exchange) -> StopReason | None:
+def judge_response(response: ChatResponse, request: Request | None, profile: Profile) -> Judged:
+    """The effective reason of a response by a known speaker, its router's native word read through all tables."""
+    return judge(response, request, profile, native_reading(response, profile))
+
+
+def native_reading(response: ChatResponse, profile: Profile) -> StopReason | None:
     """What the word that a router passed on means; None where there is none, or no table knows it."""
-    for name in exchange.profile.native_fields:
-        word = exchange.response.native.get(name)
+    for name in profile.native_fields:
+        word = response.native.get(name)
         if not word:
             continue
         row = profiles.native_word(word)
@@ -137,12 +150,12 @@ def replay(case: Case, settings: Settings | None = None) -> Replay:
         runs, decided = 0, first
         links: Sequence[Link] = record.links
         while links:
-            ran = _run(case, record, links, settings, runs)
+            ran, used = _run(case, record, links, settings, runs)
             made.extend(ran)
             if runs == 0:
                 decided = len(made) - 1
             runs += 1
-            links = links[max(1, _used(ran)) :]
+            links = links[max(1, used) :]
         turns.append(TurnRun(record, first, len(made), runs, decided))
     return Replay(case, settings, Trace(tuple(made)), tuple(turns))
 
@@ -161,7 +174,10 @@ _plan = maker(Plan)
 _PREFILLS, _ASKS = Ability(prefill=True), Ability()
 
 
-def _run(case: Case, record: TurnRecord, links: Sequence[Link], settings: Settings, number: int) -> list[Step]:
+def _run(
+    case: Case, record: TurnRecord, links: Sequence[Link], settings: Settings, number: int
+) -> tuple[list[Step], int]:
+    """One run over these links: its steps, and how many of the links it looked at."""
     opening = case.loaded.exchanges[links[0].index]
     request = opening.request or Request(opening.api, model=opening.response.model)
     if settings.max_tokens is not None:
@@ -170,7 +186,26 @@ def _run(case: Case, record: TurnRecord, links: Sequence[Link], settings: Settin
     provider = opening.profile.name
     limits = limits_for(case, opening.path, settings)
     plan = _plan(limits, settings.belief, ability, provider, Fidelity.RECORDED, number)
-    return list(one_turn(record.id, request, _source(case, links), plan))
+    recorded = _source(case, links)
+    if not settings.simulate:
+        ran = list(one_turn(record.id, request, recorded, plan))
+        return ran, _used(ran)
+    source = _simulated(case, recorded, first_cap(case, record), settings)
+    ran = list(one_turn(record.id, request, source, plan))
+    return ran, source.reached(ran[-1].turn) if ran[-1].fidelity is not Fidelity.RECORDED else _used(ran)
+
+
+def first_cap(case: Case, record: TurnRecord) -> int | None:
+    """The output cap that a turn was recorded with."""
+    request = case.loaded.exchanges[record.links[0].index].request
+    return request.max_tokens if request else None
+
+
+def _simulated(case: Case, recorded: Recorded, initial: int | None, settings: Settings) -> Simulated:
+    from inspector.simulation import simulated  # only what simulates pays for it
+
+    changed = settings.max_tokens is not None and settings.max_tokens != initial
+    return simulated(recorded, case.loaded.exchanges, case.measured, judge_response, changed)
 
 
 _responded, _recorded = maker(Responded), maker(Recorded)
@@ -197,7 +232,8 @@ def _answer(case: Case, link: Link, position: int) -> Responded:
     exchange = case.loaded.exchanges[link.index]
     judged = case.judged[link.index]
     if position == 0 or link.place not in (Recorded_Place.CONTINUATION, Recorded_Place.REPAIR, Recorded_Place.RESUME):
-        return _responded(exchange.response, judged, link.index, Method.FIRST, "", None, case.verdicts[link.index])
+        return _responded(exchange.response, judged, link.index, Method.FIRST, "", None, case.verdicts[link.index],
+                          None)
     method, stripped = asked_by(case, link)
     verdicts = case.verdicts[link.index]
     return Responded(exchange.response, judged, link.index, method, stripped, verdicts=verdicts)

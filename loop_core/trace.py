@@ -15,7 +15,7 @@ from loop_core.events import Record, emitted
 from loop_core.frozen import maker
 from loop_core.machine import step
 from loop_core.policy import Signal
-from loop_core.turn import Effect, Event, Finish, NotRecorded, RunTools, Send, State, Turn
+from loop_core.turn import Effect, Event, Finish, NotRecorded, Responded, RunTools, Send, State, Turn
 
 
 class Fidelity(StrEnum):
@@ -74,6 +74,11 @@ class Trace:
     steps: tuple[Step, ...] = ()
 
     @property
+    def left(self) -> int | None:
+        """The index of the first step that is not RECORDED; None where the run never leaves the recording."""
+        return next((index for index, step_ in enumerate(self.steps) if step_.fidelity is not Fidelity.RECORDED), None)
+
+    @property
     def records(self) -> Iterator[Record]:
         """Every structured event, in order."""
         return (record for step_ in self.steps for record in step_.records)
@@ -85,10 +90,12 @@ def first(turn: Turn, effects: Iterable[Effect], fidelity: Fidelity = Fidelity.R
 
 
 def advance(previous: Step, event: Event, fidelity: Fidelity | None = None) -> Step:
-    """The next step: one move of the machine."""
+    """The next step: one move of the machine. A turn that has left its recording does not come back to it."""
     turn, effects = step(previous.turn, event)
     if isinstance(event, NotRecorded):
         fidelity = previous.fidelity
+    elif isinstance(event, Responded) and event.recut is not None:
+        fidelity = Fidelity.SIMULATED
     before = previous.turn
     return _made(turn, effects, before.state, fidelity or previous.fidelity, before, event, previous.run)
 

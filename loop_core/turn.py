@@ -88,8 +88,26 @@ Effect = Send | RunTools | Finish
 
 
 @dataclass(frozen=True, slots=True)
+class Recut:
+    """How a simulated answer was made: the output that a recording holds, cut again at another budget."""
+
+    basis: str
+    """What told where tokens end: `loop_core.tokens.Basis`."""
+    note: str
+    """The same for people, with the figures."""
+    budget: int | None
+    """The output cap that was sent; None where there was none."""
+    tokens: int
+    """Output tokens of this answer, by the basis."""
+    body: bytes = field(repr=False)
+    """What the provider would have sent: the answer was decoded from it."""
+    lost: str = ""
+    """What the wire format could not carry and was left out; empty where it carried all."""
+
+
+@dataclass(frozen=True, slots=True)
 class Responded:
-    """Event: the provider answered. The three last fields tell how a recorded answer was really asked for."""
+    """Event: the provider answered. `method`, `stripped` and `echoes` tell how it was really asked for."""
 
     response: ChatResponse
     judged: Judged
@@ -100,6 +118,8 @@ class Responded:
     echoes: bool | None = None
     verdicts: tuple[Verdict, ...] | None = None
     """What the gate said of its calls, where it was asked before (a replay asks once); None: the machine asks."""
+    recut: Recut | None = None
+    """Set where the answer is simulated."""
 
 
 @dataclass(frozen=True, slots=True)

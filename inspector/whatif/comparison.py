@@ -14,6 +14,8 @@ from inspector.report.facts import TurnFacts, View
 from inspector.report.inert import inert, one_line
 from inspector.whatif.branch import Branch
 from loop_core.events import remaining
+from loop_core.trace import Fidelity
+from loop_core.turn import Recut, Responded
 
 SCHEMA = "loop-inspector/replay/1"
 
@@ -28,7 +30,8 @@ def _lines(made: Branch) -> Iterator[str]:
         yield one_line(made.view.headline())
         return
     yield f"{made.name}: {summary(made)}"
-    yield f"fidelity: RECORDED; {_ends(made)}"
+    yield f"fidelity: {fidelity(made)}; {_ends(made)}"
+    yield from (f"token boundaries: {line}" for line in boundaries(made))
     if made.difference is not None:
         yield f"first difference: step {made.difference + 1}, {_step(made.original, made.difference)} became " + _step(
             made.view, made.difference
@@ -56,9 +59,39 @@ def summary(made: Branch) -> str:
     )
 
 
+def fidelity(made: Branch) -> str:
+    """How far the branch can be trusted, and where it leaves the recording."""
+    left = made.view.replay.trace.left
+    if left is None:
+        return worst(made).value
+    where = f"step {left + 1} (turn {made.view.replay.turn_at(left) + 1})"
+    return f"{worst(made).value} from {where}"
+
+
+def worst(made: Branch) -> Fidelity:
+    """The fidelity of the first step that leaves the recording; RECORDED where none does."""
+    left = made.view.replay.trace.left
+    return Fidelity.RECORDED if left is None else made.view.steps[left].fidelity
+
+
+def boundaries(made: Branch) -> list[str]:
+    """What told where tokens end in the simulated answers: each basis, for how many, and why for the first of them."""
+    found: dict[str, list[Recut]] = {}
+    for recut in _recuts(made):
+        found.setdefault(recut.basis, []).append(recut)
+    return [f"{basis} for {len(cuts)} simulated answer{'s' * (len(cuts) != 1)} ({cuts[0].note})" for basis, cuts in found.items()]
+
+
+def _recuts(made: Branch) -> Iterator[Recut]:
+    for step in made.view.steps:
+        if isinstance(step.event, Responded) and step.event.recut is not None:
+            yield step.event.recut
+
+
 def _ends(made: Branch) -> str:
     if not made.unrecorded:
-        return "the recording answers everything that was asked"
+        simulated = made.view.replay.trace.left is not None
+        return f"{'what it knows' if simulated else 'the recording'} answers everything that was asked"
     turn = made.unrecorded[0]
     where = f"step {turn.run.decided + 1} (turn {made.view.number(turn)})"
     return f"the recording ends at {where}: what is asked there was never recorded"
@@ -91,10 +124,13 @@ def merged_diff(then: TurnFacts, now: TurnFacts) -> list[str]:
 
 def values(made: Branch) -> dict[str, Any]:
     """The comparison as one JSON document: the branch's own `explain` document, and what differs."""
+    left = made.view.replay.trace.left
     return {
         "schema": SCHEMA,
         "name": made.name,
-        "fidelity": "RECORDED",
+        "fidelity": worst(made).value,
+        "first_simulated": None if left is None else left + 1,
+        "token_boundaries": sorted({recut.basis for recut in _recuts(made)}),
         "first_difference": None if made.difference is None else made.difference + 1,
         "summary": summary(made),
         "turns": [
@@ -105,6 +141,7 @@ def values(made: Branch) -> dict[str, Any]:
                 "spent": {short: spent for _, short, spent, _ in remaining(now.ended)},
                 "limits": {short: limit for _, short, _, limit in remaining(now.ended)},
                 "unrecorded": now in made.unrecorded,
+                "fidelity": made.view.steps[now.run.decided].fidelity.value,
                 "merged_text_diff": merged_diff(then, now),
             }
             for then, now in zip(made.original.turns, made.view.turns, strict=True)

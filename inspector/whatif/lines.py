@@ -26,13 +26,18 @@ def against_original(made: Branch) -> Listed:
     """The sheet of a branch."""
     lines: list[Line] = [
         (Span("Run ", Role.TITLE), said(made.name, Role.TITLE),
-         Span(" beside the original, over the recording", Role.DIM)),
+         Span(f" beside the original, {_over(made)}", Role.DIM)),
         (), *_changed(made), field("parts at", *parting(made)), *_turns(made),
     ]
     turn = turn_of(made)
     if turn is not None:
         lines += _texts(made, turn)
     return Listed(lines)
+
+
+def _over(made: Branch) -> str:
+    left = made.view.replay.trace.left
+    return "over the recording" if left is None else f"simulated from step {left + 1} on"
 
 
 def turn_of(made: Branch) -> TurnFacts | None:
@@ -57,7 +62,8 @@ def _changed(made: Branch) -> list[Line]:
         was_cap = "as recorded" if old.max_tokens is None else f"{old.max_tokens:,}"
         now_cap = "as recorded" if new.max_tokens is None else f"{new.max_tokens:,}"
         lines.append(field("initial", Span("max_tokens "), *changed(was_cap, now_cap)))
-        lines.append(more(Span("over a recording this changes only the token cap derived from it", Role.DIM)))
+        if not new.simulate:
+            lines.append(more(Span("over a recording this changes only the token cap derived from it", Role.DIM)))
     if old.policy != new.policy:
         lines.append(field("policy", *changed(old.policy.name, new.policy.name)))
     return lines

@@ -1,7 +1,7 @@
 """The wire formats: what each provider's bytes mean, and the bytes each would send.
 
-One package a format, one line here. A format gives: `Decoder`, `encode`, `read_request`, `recognises`, `STOP_REASONS`,
-`LOSES`, `PATHS`. They are imported when first used, so that reading one format does not pay for six.
+One package a format, one line here. A format gives: `Decoder`, `deltas`, `encode`, `read_request`, `recognises`,
+`STOP_REASONS`, `LOSES`, `PATHS`. They are imported when first used, so that reading one format does not pay for six.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Protocol, cast
 
 from loop_core.errors import CallerError
 from loop_core.values import ChatResponse, Request, TransportEnd
-from loop_core.wire.base import Decoder, Mapped
+from loop_core.wire.base import Decoder, Delta, Mapped
 
 FORMATS: Mapping[str, str] = {
     "openai_chat": "loop_core.wire.openai_chat",
@@ -36,6 +36,9 @@ class WireFormat(Protocol):
     """What the format cannot carry -> why; `encode` refuses the first kind and `essence` leaves out the second."""
     PATHS: Sequence[re.Pattern[str]]
     """URL paths that this format is served under."""
+
+    def deltas(self, event: Any, name: str | None = None) -> Iterator[Delta]:
+        """The pieces of output that one JSON value of a stream carries."""
 
     def encode(self, response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> Iterator[bytes]:
         """The bytes that this provider would send; `chunk` is the text characters in one delta."""
@@ -97,3 +100,20 @@ def decode(
     for data in (chunks,) if isinstance(chunks, bytes) else chunks:
         reading.feed(data)
     return reading.close(end)
+
+
+def deltas(api: str, body: bytes) -> list[Delta]:
+    """The pieces of output that a recorded stream carries, in order; none where the body is one JSON value.
+
+    Raises:
+        CallerError: there is no such API.
+        DecodeError: the bytes are no body of it.
+    """
+    form = wire(api)
+    found: list[Delta] = []
+    for event, name in form.Decoder().events(body):
+        try:
+            found.extend(piece for piece in form.deltas(event, name) if type(piece[1]) is str)
+        except (TypeError, AttributeError, KeyError, IndexError, ValueError):
+            continue  # a frame of the wrong shape carries nothing
+    return found

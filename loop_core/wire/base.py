@@ -13,8 +13,9 @@ and `build`, and keeps its stop words in a table.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from enum import StrEnum
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 from pydantic_core import from_json
@@ -45,6 +46,18 @@ class Mapped(NamedTuple):
     stop: Stop
     detail: str | None = None
     source: str = ""
+
+
+class Grows(StrEnum):
+    """What a piece of a stream adds to."""
+
+    TEXT = "text"
+    THINKING = "thinking"
+    CALL = "call"
+
+
+Delta = tuple[Grows, str]
+"""One piece of a stream, as it was sent: what it adds to, and its characters."""
 
 
 class Framing(Protocol):
@@ -123,6 +136,7 @@ class Decoder:
         """The body ended inside a frame or a JSON value."""
         self.payload = b""
         """The bytes of the frame that `on_event` is looking at, for blocks that are kept verbatim."""
+        self._watcher: Callable[[Any, str | None, int, int], None] | None = None
         self._framing: Framing | None = None
         self._head = b""
         self._whole: bytes | None = None
@@ -176,6 +190,19 @@ class Decoder:
             self._frames(self._framing.flush(), last=True)
         self._read_failure()
         return self._with_transport(self.build())
+
+    def events(self, body: bytes) -> list[tuple[Any, str | None]]:
+        """The JSON values of a stream and their names, in order, read by nobody; none where the body is one value.
+
+        Raises:
+            DecodeError: the body is no body of this format.
+        """
+        found: list[tuple[Any, str | None]] = []
+        self._watcher = lambda event, name, start, end: found.append((event, name))
+        self.feed(body)
+        if self._framing is not None and type(self._framing) is not Whole:
+            self._frames(self._framing.flush(), last=True)
+        return found
 
     # -- what formats call ---------------------------------------------------------------------------------------
 
@@ -252,7 +279,7 @@ class Decoder:
             for payload, _, start, end in frames:
                 self._body(payload, start, end)
             return
-        on_event = self.on_event
+        on_event = self._watcher or self.on_event
         for payload, name, start, end in frames:
             try:
                 event = from_json(payload)

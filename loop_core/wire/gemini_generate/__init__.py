@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from loop_core.wire.gemini_generate.decode import Decoder
+from loop_core.wire.gemini_generate.deltas import deltas
 from loop_core.wire.gemini_generate.encode import encode
 from loop_core.wire.gemini_generate.request import read_request
 from loop_core.wire.gemini_generate.table import BLOCK_REASONS, LOSES, NUMBERS, PATHS, STOP_REASONS, recognises
@@ -14,6 +15,7 @@ __all__ = [
     "PATHS",
     "STOP_REASONS",
     "Decoder",
+    "deltas",
     "encode",
     "read_request",
     "recognises",

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from loop_core.wire.ollama_chat.decode import Decoder
+from loop_core.wire.ollama_chat.deltas import deltas
 from loop_core.wire.ollama_chat.encode import encode
 from loop_core.wire.ollama_chat.request import read_request
 from loop_core.wire.ollama_chat.table import LOSES, PATHS, STOP_REASONS, recognises
 
-__all__ = ["LOSES", "PATHS", "STOP_REASONS", "Decoder", "encode", "read_request", "recognises"]
+__all__ = ["LOSES", "PATHS", "STOP_REASONS", "Decoder", "deltas", "encode", "read_request", "recognises"]

@@ -1,8 +1,9 @@
 """OpenAI Chat Completions and the servers that speak it."""
 
 from loop_core.wire.openai_chat.decode import Decoder
+from loop_core.wire.openai_chat.deltas import deltas
 from loop_core.wire.openai_chat.encode import encode
 from loop_core.wire.openai_chat.request import read_request
 from loop_core.wire.openai_chat.table import LOSES, PATHS, STOP_REASONS, recognises
 
-__all__ = ["LOSES", "PATHS", "STOP_REASONS", "Decoder", "encode", "read_request", "recognises"]
+__all__ = ["LOSES", "PATHS", "STOP_REASONS", "Decoder", "deltas", "encode", "read_request", "recognises"]

@@ -1,0 +1,225 @@
+"""What a recording knows of one answer: its segments merged, token by token, and what any budget would take of it.
+
+An answer begins with a request (or with the resumption of a pause) and goes on as long as a budget cut it. Its whole is
+known where its last segment ended cleanly; where that too was cut, what would follow is not known and never invented.
+
+What is merged: text as the seams join it; calls from the segment that last sent them, so that a repaired batch stands
+for the cut one. Thinking of a continuation is left out, since it is about the interruption; where nothing visible
+came before, a segment stands for all before it. Text beside a repaired call is left out for the same reason.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from loop_core.seam import Method, Segment, join
+from loop_core.tokens import RANK, Basis, Measured, Stretch, text_of
+from loop_core.turn import Place, Responded
+from loop_core.values import CallKind, ChatResponse, ReasoningPart, ResponsePart, Stop, TextPart, ToolCall
+
+Answer = tuple[Place, int, Responded]
+"""A recorded answer: where it was given, the how-manieth there, and what it was."""
+
+CONTINUING = frozenset({Place.CONTINUATION, Place.REPAIR})
+ENDED = frozenset({Stop.END_TURN, Stop.TOOL_CALL})
+"""The words after which nothing more would have come."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Known:
+    """The known output of one answer."""
+
+    first: int
+    """The position of its first segment among the recorded answers."""
+    stretches: tuple[Stretch, ...]
+    after: tuple[int, ...]
+    """For each of its segments, the characters of `text` that are said when it ends."""
+    whole: bool
+    """Whether nothing follows it."""
+    last: ChatResponse
+    """The segment that it ends with."""
+    end: int
+    """Tokens of the end mark."""
+    basis: Basis
+    """The worst of its segments' bases."""
+    note: str
+
+    @property
+    def text(self) -> str:
+        """The visible text."""
+        return "".join(s.part.text for s in self.stretches if type(s.part) is TextPart)
+
+    @property
+    def tokens(self) -> int:
+        """All of its tokens."""
+        return sum(len(stretch.ends) for stretch in self.stretches) + self.end
+
+    @property
+    def calls(self) -> bool:
+        """Whether it holds a call that an agent would have to run."""
+        return any(map(_is_call, self.stretches))
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What one request gets of a known answer."""
+
+    parts: tuple[ResponsePart, ...]
+    tokens: int
+    thinking: int
+    """How many of the tokens are thinking."""
+    ended: bool
+    """Whether the answer ends here; else the budget cut it."""
+
+
+def is_cut(answer: Responded) -> bool:
+    """Whether a budget cut this answer."""
+    return answer.judged.stop.normalized is Stop.MAX_TOKENS or answer.judged.cap_reached
+
+
+def opening(answers: Sequence[Answer], position: int) -> int:
+    """The position of the segment that the answer at `position` began with."""
+    while position and answers[position][0] in CONTINUING and is_cut(answers[position - 1][2]):
+        position -= 1
+    return position
+
+
+def merged(answers: Sequence[Answer], first: int, measure: Callable[[int], Measured]) -> Known:
+    """What is known of the answer that begins at position `first`."""
+    stretches: list[Stretch] = []
+    segments: list[Segment] = []
+    after: list[int] = []
+    measured: list[Measured] = []
+    position, broken = first, False
+    while True:
+        place, _, answer = answers[position]
+        told = measure(position)
+        calls = [stretch for stretch in told.stretches if _is_call(stretch)]
+        if position > first and (place is Place.REPAIR or any(map(_is_call, stretches))):
+            if not calls:
+                broken = True  # the call that was cut never came
+                break
+            stretches = [stretch for stretch in stretches if not _is_call(stretch)] + calls
+        elif not _length(stretches):
+            stretches = list(told.stretches)
+            segments = [_segment(answer)]
+        else:
+            segments.append(_segment(answer))
+            seam = join(segments).seams[-1]
+            fresh = [stretch for stretch in told.stretches if type(stretch.part) is not ReasoningPart and stretch.part]
+            stretches = [*_until(stretches, seam.at), *_from(fresh, len(seam.cut))]
+        measured.append(told)
+        after.append(_length(stretches))
+        following = position + 1
+        if not is_cut(answer) or following >= len(answers) or answers[following][0] not in CONTINUING:
+            break
+        position = following
+    last = answers[first + len(measured) - 1][2]
+    worst = max(measured, key=lambda each: RANK[each.basis])
+    whole = not broken and last.judged.stop.normalized in ENDED
+    return Known(first, tuple(stretches), tuple(after), whole, last.response, measured[-1].end, worst.basis, worst.note)
+
+
+def take(known: Known, said: int, budget: int | None, repair: bool = False) -> Taken | None:
+    """What a request gets after `said` characters of text, within `budget` tokens; None where that is not known.
+
+    Text goes on where it was cut; thinking in front of it, and a batch of calls, begin anew. A repair gets the calls
+    alone.
+    """
+    parts: list[ResponsePart] = []
+    used = thought = at = 0
+    left = float("inf") if budget is None else budget
+    for stretch in known.stretches:
+        part, begin, skipped = stretch.part, 0, 0
+        if type(part) is TextPart:
+            begin, at = max(0, said - at), at + len(part.text)
+            if repair or begin >= len(part.text):
+                continue
+            skipped = bisect_right(stretch.ends, begin) if begin else 0
+        elif not _is_call(stretch) and (repair or at < said or (at == said > 0 and not _is_thinking(part))):
+            continue
+        tokens = len(stretch.ends) - skipped
+        fits = not stretch.counted or tokens <= left
+        taken = tokens if fits else int(left)
+        used += taken
+        thought += taken if _is_thinking(part) else 0
+        if not fits:
+            piece = _piece(part, begin, stretch.ends[skipped + taken - 1] if taken else begin, bool(taken))
+            return Taken(_joined([*parts, *piece]), used, thought, False)
+        left -= taken if stretch.counted else 0
+        parts += _piece(part, begin, None, True)
+    if known.whole and left >= known.end:
+        return Taken(_joined(parts), used + known.end, thought, True)
+    return Taken(_joined(parts), used, thought, False) if known.whole or left == 0 else None
+
+
+# -- stretches -------------------------------------------------------------------------------------------------------
+
+
+def _segment(answer: Responded) -> Segment:
+    return Segment(answer.response.text or "", answer.method or Method.FIRST, "", answer.stripped, answer.echoes)
+
+
+def _is_call(stretch: Stretch) -> bool:
+    return type(stretch.part) is ToolCall and stretch.part.kind is not CallKind.SERVER
+
+
+def _is_thinking(part: ResponsePart | None) -> bool:
+    return part is None or type(part) is ReasoningPart
+
+
+def _length(stretches: Sequence[Stretch]) -> int:
+    return sum(len(stretch.part.text) for stretch in stretches if type(stretch.part) is TextPart)
+
+
+def _until(stretches: Sequence[Stretch], at: int) -> list[Stretch]:
+    """The stretches whose text ends at character `at`."""
+    kept: list[Stretch] = []
+    for stretch in stretches:
+        if type(stretch.part) is TextPart:
+            text, at = stretch.part.text[:at], max(0, at - len(stretch.part.text))
+            if text != stretch.part.text:
+                ends = [end for end in stretch.ends if end < len(text)]
+                stretch = Stretch(TextPart(text), [*ends, len(text)] if text else ())
+        kept.append(stretch)
+    return kept
+
+
+def _from(stretches: Sequence[Stretch], cut: int) -> list[Stretch]:
+    """The stretches without the first `cut` characters of their text."""
+    kept: list[Stretch] = []
+    for stretch in stretches:
+        if cut and type(stretch.part) is TextPart:
+            text = stretch.part.text[cut:]
+            ends = [end - cut for end in stretch.ends if end > cut]
+            cut = max(0, cut - len(stretch.part.text))
+            stretch = Stretch(TextPart(text), ends)
+        kept.append(stretch)
+    return kept
+
+
+def _piece(part: ResponsePart | None, begin: int, end: int | None, begun: bool) -> list[ResponsePart]:
+    """A part from character `begin` to `end` (None: all of it, as it was); nothing where it was not begun."""
+    if part is None or not begun:
+        return []
+    if end is None and not begin:
+        return [part]
+    text = text_of(part)[begin:end]
+    if type(part) is ToolCall:
+        return [replace(part, arguments=text, status=None)]
+    if type(part) is TextPart:
+        return [TextPart(text)] if text else []
+    return [ReasoningPart(text)] if text else []
+
+
+def _joined(parts: Sequence[ResponsePart]) -> tuple[ResponsePart, ...]:
+    """Text that was merged from several segments is one text again."""
+    made: list[ResponsePart] = []
+    for part in parts:
+        if type(part) is TextPart and made and type(before := made[-1]) is TextPart:
+            made[-1] = TextPart(before.text + part.text)
+        else:
+            made.append(part)
+    return tuple(made)

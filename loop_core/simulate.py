@@ -1,0 +1,298 @@
+"""`Simulated`: answers from what a recording knows, cut again at another budget.
+
+The known output (`known`) is cut where a token ends (`tokens`), written in the provider's own wire format, and those
+bytes go through the same decoder, judge and gate as any other. It answers by place, as `Recorded` does, and gives
+recorded answers as they are wherever the budget does not change them. What the recording does not know it does not
+answer: `NotRecorded`.
+
+The simulated model obeys. It goes on exactly where its text was cut, quotes an anchor that it was asked for, and sends
+a call that is asked for again whole, its batch with it. What it repeats only because it was asked to (an anchor, white
+space that a prefill lost) is not charged: the budget cuts what is known and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+
+from loop_core.classify import Judged
+from loop_core.errors import EncodeError
+from loop_core.known import Known, Taken, merged, opening, take
+from loop_core.seam import Method, Segment
+from loop_core.sources import Recorded
+from loop_core.tokens import Measured, under_cap
+from loop_core.turn import Event, NotRecorded, Place, Recut, Responded, RunTools, Send, Turn
+from loop_core.values import (
+    CallKind,
+    ChatResponse,
+    Evidence,
+    Message,
+    ReasoningPart,
+    Request,
+    ResponsePart,
+    Stop,
+    StopReason,
+    TextPart,
+    ToolCall,
+    Usage,
+)
+from loop_core.wire import decode, wire
+from loop_core.wire.base import Mapped
+
+RESUMED = frozenset({Method.ECHO, Method.TOKEN, Method.POLL})
+CHUNK = 256
+"""Characters in one delta of a simulated stream."""
+RULE = "simulated.recut"
+"""The rule of the evidence that every simulated stop reason carries."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Simulated:
+    """A recorded turn that answers at other budgets. Its recorded answers carry their index."""
+
+    recorded: Recorded
+    measure: Callable[[int], Measured]
+    """The tokens of the recorded answer at a position; asked only for answers that a budget changes."""
+    read: Callable[[ChatResponse, Request], Judged]
+    """The judge, with what is known of who speaks."""
+    caps: tuple[int | None, ...]
+    """The output cap that each recorded answer was asked for with."""
+    budget_changed: bool
+    """Whether the initial max_tokens is another than the recorded one; else recorded answers stand as they are."""
+    words: Mapping[str, Mapped] | None = None
+    """The stop words of the profile."""
+    thinking_counts: bool = True
+    """Whether thinking counts under the cap."""
+    _known: dict[int, Known] = field(default_factory=dict)
+
+    def respond(self, send: Send, turn: Turn) -> Event:
+        """The recorded answer where the budget leaves it as it was; else what is known, cut again."""
+        if _has_left(turn):
+            first = self._by_key(turn)
+            if first is None:
+                return NotRecorded()
+            if send.place in (Place.REQUEST, Place.RESUME) and self._stands(first, send.max_tokens):
+                return self.recorded.answers[first][2]
+            return self._simulated(send, turn, self._of(first))
+        answer = self.recorded.respond(send, turn)
+        position = turn.spent.requests - 1
+        if isinstance(answer, Responded):
+            if self._stands(position, send.max_tokens):
+                return answer
+            return self._simulated(send, turn, self._of(opening(self.recorded.answers, position)))
+        first = self._by_key(turn)
+        if first is None:
+            return answer
+        known = self._of(first)
+        if not known.whole and not self.budget_changed:
+            return answer
+        return self._simulated(send, turn, known)
+
+    def run_tools(self, effect: RunTools, turn: Turn) -> Event:
+        """The results recorded for this round: the calls are those of the recording."""
+        return self.recorded.run_tools(effect, turn)
+
+    def follow_up(self, turn: Turn) -> tuple[Message, ...]:
+        """Nothing: the next recorded turn is a turn of its own."""
+        return ()
+
+    def reached(self, turn: Turn) -> int:
+        """How many recorded answers a run that ended so has looked at, in what it used and in what it cut again."""
+        keys = self._keys()
+        return sum(key <= (turn.spent.tool_steps, turn.spent.resumes) for key in keys)
+
+    # -- where in the recording ----------------------------------------------------------------------------------
+
+    def _keys(self) -> list[tuple[int, int]]:
+        """For every recorded answer, the rounds of tools and the resumptions before it."""
+        found: list[tuple[int, int]] = []
+        rounds = resumes = 0
+        for place, ordinal, _ in self.recorded.answers:
+            rounds = ordinal if place is Place.REQUEST else rounds
+            resumes = ordinal if place is Place.RESUME else resumes
+            found.append((rounds, resumes))
+        return found
+
+    def _by_key(self, turn: Turn) -> int | None:
+        """The position that the answer of this round began at; None where the recording has no such round."""
+        key = (turn.spent.tool_steps, turn.spent.resumes)
+        return next((position for position, own in enumerate(self._keys()) if own == key), None)
+
+    def _of(self, first: int) -> Known:
+        if first not in self._known:
+            self._known[first] = merged(self.recorded.answers, first, self.measure)
+        return self._known[first]
+
+    def _stands(self, position: int, cap: int | None) -> bool:
+        """Whether an answer is as it was under this cap."""
+        if not self.budget_changed:
+            return True
+        answer = self.recorded.answers[position][2]
+        used = under_cap(answer.response.usage, self.thinking_counts)
+        if answer.judged.stop.normalized is Stop.MAX_TOKENS or answer.judged.cap_reached:
+            return cap is not None and cap == (self.caps[position] or used)
+        if cap is None or not answer.response.parts:
+            return True
+        return (used if used is not None else self.measure(position).tokens) <= cap
+
+    def _said(self, turn: Turn, known: Known) -> int:
+        """Characters of the known text that this turn has already."""
+        positions = {answer[2].index: place for place, answer in enumerate(self.recorded.answers)}
+        text, said = known.text, 0
+        for segment in _round(turn):
+            if segment.response is None:
+                said += len(segment.text) - len(_repeated(text, said, segment))
+                continue
+            place = positions.get(segment.response, -1) - known.first
+            said = known.after[place] if 0 <= place < len(known.after) else said
+        return said
+
+    # -- what is answered ----------------------------------------------------------------------------------------
+
+    def _simulated(self, send: Send, turn: Turn, known: Known) -> Event:
+        fresh = send.place in (Place.REQUEST, Place.RESUME)
+        said = 0 if fresh else self._said(turn, known)
+        repair = send.place is Place.REPAIR
+        taken = None if repair and not known.calls else take(known, said, send.max_tokens, repair)
+        if taken is None:
+            return NotRecorded()
+        parts = _asked(taken.parts, _prefix(known.text, said, send))
+        usage = _usage(known, taken, self.recorded.answers[known.first][2].response if fresh else None)
+        made = self._encoded(known.last, parts, taken.ended, usage)
+        if made is None:
+            return NotRecorded()
+        body, lost = made
+        recut = Recut(known.basis.value, known.note, send.max_tokens, taken.tokens, body, lost)
+        response = decode(known.last.api, body, http_status=known.last.http_status, words=self.words)
+        stop = response.stop_reason
+        seen = Evidence(RULE, None, _note(recut, known))
+        response = replace(response, stop_reason=replace(stop, evidence=(*stop.evidence, seen)))
+        judged = self.read(response, replace(turn.request, max_tokens=send.max_tokens))
+        if send.method is Method.PREFILL:
+            return Responded(response, judged, None, send.method, send.stripped, False, None, recut)
+        return Responded(response, judged, recut=recut)
+
+    def _encoded(
+        self, last: ChatResponse, parts: tuple[ResponsePart, ...], ended: bool, usage: Usage | None
+    ) -> tuple[bytes, str] | None:
+        """The bytes that the provider would send, and what they could not carry; None where it can say nothing of it.
+
+        A cut call is tried as the format spells it: closed by the stop reason, or left open; a format that can carry
+        neither drops it.
+        """
+        stop = last.stop_reason if ended else self._cut(last.api)
+        for given, lost in _spellings(parts, ended):
+            response = ChatResponse(
+                last.api, given, stop, usage, model=last.model, streaming=last.streaming,
+                refusal=last.refusal if ended and lost != PLAIN else None,
+                native=last.native if ended and lost != PLAIN else {},
+                saw_stop_reason=stop.raw is not None, saw_done=True,
+            )
+            try:
+                return b"".join(wire(last.api).encode(response, stream=last.streaming, chunk=CHUNK)), lost
+            except EncodeError:
+                continue
+        return None
+
+    def _cut(self, api: str) -> StopReason:
+        """How a budget cut is told: as this recording has it, also by no word at all; else by the format's first."""
+        for _, _, answer in self.recorded.answers:
+            stop = answer.response.stop_reason
+            if stop.normalized is Stop.MAX_TOKENS and stop.raw and stop.detail is None:
+                return StopReason(Stop.MAX_TOKENS, stop.raw)
+            if answer.judged.cap_reached and not stop.raw:
+                return StopReason(Stop.INTERRUPTED)
+        return StopReason(Stop.MAX_TOKENS, cut_word(api))
+
+
+@cache
+def cut_word(api: str) -> str:
+    """The format's own word for a budget cut."""
+    return next(word for word, row in wire(api).STOP_REASONS.items() if row.stop is Stop.MAX_TOKENS)
+
+
+# -- what was asked --------------------------------------------------------------------------------------------------
+
+
+def _has_left(turn: Turn) -> bool:
+    """Whether an answer of this turn was simulated."""
+    return any(segment.response is None for answer in turn.answers for segment in answer)
+
+
+def _round(turn: Turn) -> list[Segment]:
+    """The segments of the answer at hand, from the last resumption on."""
+    segments = turn.answers[-1]
+    starts = [place for place, segment in enumerate(segments) if segment.method in RESUMED]
+    return list(segments[starts[-1] if starts else 0 :])
+
+
+def _prefix(text: str, said: int, send: Send) -> str:
+    """What the model repeats before it goes on: the anchor that was asked for, or white space that the prefill lost.
+
+    Stripped white space comes again only where the text goes on with the same, since it would be taken for it.
+    """
+    if send.anchor:
+        return send.anchor
+    return send.stripped if send.stripped and text.startswith(send.stripped, said) else ""
+
+
+def _repeated(text: str, said: int, segment: Segment) -> str:
+    """What a simulated segment repeats of the text before it."""
+    if segment.anchor:
+        return segment.anchor if segment.text.startswith(segment.anchor) else ""
+    return segment.stripped if segment.stripped and segment.text and text.startswith(segment.stripped, said) else ""
+
+
+def _asked(parts: tuple[ResponsePart, ...], prefix: str) -> tuple[ResponsePart, ...]:
+    """The parts with what was to be repeated before their text; without text there is nothing to repeat it for."""
+    place = next((place for place, part in enumerate(parts) if type(part) is TextPart), None)
+    if place is None or not prefix:
+        return parts
+    text = TextPart(prefix + parts[place].text)  # type: ignore[union-attr]
+    return (*parts[:place], text, *parts[place + 1 :])
+
+
+# -- what is sent ----------------------------------------------------------------------------------------------------
+
+PLAIN = "what only the recorded response could carry"
+
+
+def _spellings(parts: tuple[ResponsePart, ...], ended: bool) -> Iterator[tuple[tuple[ResponsePart, ...], str]]:
+    """The parts as a format may be able to carry them, best first, with what is lost."""
+    calls = [place for place, part in enumerate(parts) if type(part) is ToolCall and part.kind is not CallKind.SERVER]
+    if ended or not calls:
+        yield parts, ""
+    else:
+        last = calls[-1]
+        call = parts[last]
+        for closed in (True, False):
+            cut = replace(call, closed=closed, status=None) if type(call) is ToolCall else call
+            yield (*parts[:last], cut, *parts[last + 1 :]), ""
+        parts = (*parts[:last], *parts[last + 1 :])
+        yield parts, "the cut call"
+    yield tuple(_plain(parts)), PLAIN
+
+
+def _plain(parts: tuple[ResponsePart, ...]) -> Iterator[ResponsePart]:
+    for part in parts:
+        if type(part) is TextPart:
+            yield part
+        elif type(part) is ReasoningPart and part.text:
+            yield ReasoningPart(part.text)
+        elif type(part) is ToolCall and part.kind is CallKind.FUNCTION:
+            yield ToolCall(part.id, part.name, part.arguments, True, form=part.form)
+
+
+def _usage(known: Known, taken: Taken, first: ChatResponse | None) -> Usage | None:
+    """The counts of a simulated answer; none where the recording has none."""
+    counted = known.last.usage
+    if counted is None:
+        return None
+    asked = first.usage.input_tokens if first is not None and first.usage is not None else None
+    return Usage(asked, taken.tokens, taken.thinking if counted.reasoning_tokens is not None else None)
+
+
+def _note(recut: Recut, known: Known) -> str:
+    lost = f"; {recut.lost} could not be carried" if recut.lost else ""
+    return f"{recut.tokens:,} of {known.tokens:,} known tokens, boundaries by {recut.basis} ({recut.note}){lost}"

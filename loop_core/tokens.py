@@ -1,0 +1,245 @@
+"""Where the tokens of a response end, as far as that can be told, and by what.
+
+In this order: the stream's own chunks, where it carries one token a chunk; a tokenizer, where the caller has one; an
+estimate. The first two must agree with the output tokens that the provider counted, or they are not used; whatever is
+left over belongs to the end mark and to the frame of calls. Knows no wire format: chunks come as they were read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import accumulate
+
+from loop_core.values import CallKind, ChatResponse, ReasoningPart, ResponsePart, TextPart, ToolCall, Usage
+
+Split = Callable[[str], Sequence[str]]
+"""A tokenizer: a text in pieces of one token each; a token that ends inside a character is an empty piece."""
+
+
+class Basis(StrEnum):
+    """What told where tokens end, best first."""
+
+    CHUNKS = "chunks"
+    """The stream carries one token a chunk."""
+    TOKENIZER = "tokenizer"
+    """A tokenizer of the model's family cut the text."""
+    ESTIMATE = "estimate"
+    """The tokens are spread evenly over the characters."""
+
+
+RANK = {basis: number for number, basis in enumerate(Basis)}
+CHARS_PER_TOKEN = 4
+"""An estimate where no tokens were counted: about right for English text."""
+SLACK = 2
+"""Tokens that may be without a chunk: the end mark, and one that ends inside a character."""
+SLACK_SHARE = 50
+"""The same for long texts: one in so many."""
+FRAME = 16
+"""Tokens that the frame of one call (its name, its marks) may take beside the arguments."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """A part of a response with its tokens."""
+
+    part: ResponsePart | None
+    """None for thinking that was counted and never sent."""
+    ends: Sequence[int]
+    """For each token, the characters of the part's text up to its end; empty where the part is not cut."""
+    counted: bool = True
+    """Whether the tokens count under the cap; thinking does not with every provider."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A response as stretches, in order."""
+
+    stretches: tuple[Stretch, ...]
+    basis: Basis
+    note: str
+    """Why this basis, with its figures."""
+    end: int = 0
+    """Tokens that the end itself takes: 1 where the provider counts its end mark."""
+
+    @property
+    def tokens(self) -> int:
+        """Tokens that count under the cap."""
+        return sum(len(stretch.ends) for stretch in self.stretches if stretch.counted) + self.end
+
+
+def under_cap(usage: Usage | None, thinking_counts: bool) -> int | None:
+    """Output tokens that count under the cap; None where the provider did not say."""
+    if usage is None or thinking_counts:
+        return None if usage is None else usage.output_tokens
+    return usage.visible_tokens
+
+
+def text_of(part: ResponsePart | None) -> str:
+    """The text of a part that tokens are cut from; a provider-run call and a block not interpreted are never cut."""
+    if type(part) is TextPart or type(part) is ReasoningPart:
+        return part.text
+    if type(part) is ToolCall and part.kind is not CallKind.SERVER:
+        return part.arguments or ""
+    return ""
+
+
+def measure(
+    response: ChatResponse,
+    chunks: Sequence[tuple[str, str]] = (),
+    total: int | None = None,
+    split: Split | None = None,
+    thinking_counts: bool = True,
+) -> Measured:
+    """The tokens of a response.
+
+    `chunks` are the pieces of its stream as (text, thinking or call, characters), in order; `total` stands in for the
+    output tokens where the provider counted none (a cut response used its cap).
+    """
+    usage = response.usage
+    total = usage.output_tokens if usage is not None and usage.output_tokens is not None else total
+    thought = usage.reasoning_tokens if usage is not None and usage.visible_tokens is not None else None
+    spoken = total - (thought or 0) if total is not None else None
+    texts = [(_kind(part), text_of(part)) for part in response.parts]
+    said = [kind for kind, text in texts if text and (kind != "thinking" or thought is None)]
+    calls = sum(kind == "call" for kind, _ in texts)
+    ends, basis, note = _spoken(texts, said, chunks, split, spoken, calls)
+    placed = sum(len(ends[i]) for i, (kind, _) in enumerate(texts) if kind in said)
+    left = max(0, spoken - placed) if spoken is not None and basis is not Basis.ESTIMATE else 0
+    stretches = _stretches(response, texts, ends, thought, thinking_counts)
+    if thought and not thinking_counts:
+        note += "; thinking is not counted under the cap"
+    end = min(1, left)
+    if left > end:
+        stretches = _framed(stretches, left - end)
+    if not said and spoken and not any(stretch.ends for stretch in stretches if stretch.counted):
+        stretches.append(Stretch(None, (0,) * spoken))  # counted, and nothing of it was sent
+    return Measured(tuple(stretches), basis, note, end)
+
+
+# -- where tokens end ------------------------------------------------------------------------------------------------
+
+
+def _kind(part: ResponsePart) -> str:
+    if type(part) is TextPart:
+        return "text"
+    if type(part) is ReasoningPart:
+        return "thinking"
+    return "call" if type(part) is ToolCall and part.kind is not CallKind.SERVER else ""
+
+
+Ends = list[Sequence[int]]
+
+
+def _spoken(
+    texts: Sequence[tuple[str, str]],
+    said: Sequence[str],
+    chunks: Sequence[tuple[str, str]],
+    split: Split | None,
+    spoken: int | None,
+    calls: int,
+) -> tuple[Ends, Basis, str]:
+    """The ends of every text, thinking that is counted apart left out, by the best basis that agrees with `spoken`."""
+    ends = _by_chunks(texts, chunks)
+    if ends is not None and said:
+        count = sum(len(ends[i]) for i, (kind, _) in enumerate(texts) if kind in said)
+        if spoken is not None and agrees(count, spoken, calls):
+            return ends, Basis.CHUNKS, f"{count:,} chunks for {spoken:,} output tokens"
+    if split is not None and said:
+        ends = [_ends(split(text)) if kind in said else () for kind, text in texts]
+        count = sum(map(len, ends))
+        if spoken is None or agrees(count, spoken, calls):
+            return ends, Basis.TOKENIZER, f"{count:,} tokens by the tokenizer"
+    chars = sum(len(text) for kind, text in texts if kind in said)
+    if spoken is None:
+        spoken = -(-chars // CHARS_PER_TOKEN)
+        note = f"{CHARS_PER_TOKEN} characters a token, since none were counted"
+    else:
+        note = f"{spoken:,} tokens spread over {chars:,} characters"
+    return _spread([text if kind in said else "" for kind, text in texts], spoken), Basis.ESTIMATE, note
+
+
+def agrees(pieces: int, tokens: int, calls: int = 0) -> bool:
+    """Whether so many pieces can be so many tokens, one each; the end mark and the frames of calls have no piece."""
+    frames = min(FRAME * calls, pieces // 2)
+    return 0 <= tokens - pieces <= max(SLACK, pieces // SLACK_SHARE) + frames
+
+
+def _by_chunks(texts: Sequence[tuple[str, str]], chunks: Sequence[tuple[str, str]]) -> Ends | None:
+    """The ends by the stream's chunks; None where they do not make up the texts."""
+    queues: dict[str, list[str]] = {}
+    for kind, piece in chunks:
+        if piece:
+            queues.setdefault(kind, []).append(piece)
+    if not queues:
+        return None
+    for kind in {kind for kind, _ in texts if kind}:
+        if "".join(queues.get(kind, ())) != "".join(text for own, text in texts if own == kind):
+            return None
+    found: Ends = []
+    places = dict.fromkeys(queues, 0)
+    for kind, text in texts:
+        ends: list[int] = []
+        if text:
+            queue, at, length = queues[kind], places[kind], 0
+            while length < len(text):
+                length += len(queue[at])
+                ends.append(length)
+                at += 1
+            if length > len(text):
+                return None  # one chunk in two parts
+            places[kind] = at
+        found.append(ends)
+    return found
+
+
+def _ends(pieces: Iterable[str]) -> list[int]:
+    return list(accumulate(map(len, pieces)))
+
+
+def _spread(texts: Sequence[str], tokens: int) -> Ends:
+    """So many tokens spread evenly over the characters of all texts."""
+    chars = sum(map(len, texts))
+    found: Ends = []
+    before = 0
+    for text in texts:
+        first, last = (tokens * before // chars, tokens * (before + len(text)) // chars) if chars else (0, 0)
+        count = max(last - first, 1 if text else 0)
+        found.append([len(text) * (i + 1) // count for i in range(count)])
+        before += len(text)
+    return found
+
+
+def _stretches(
+    response: ChatResponse, texts: Sequence[tuple[str, str]], ends: Ends, thought: int | None, thinking_counts: bool
+) -> list[Stretch]:
+    if thought is not None:
+        shown = [text if kind == "thinking" else "" for kind, text in texts]
+        for i, spread in enumerate(_spread(shown, thought)):
+            if shown[i] and len(ends[i]) != len(spread):
+                ends[i] = spread  # thinking may be shown as a summary: its own chunks say nothing of its tokens
+        if not any(shown) and thought:
+            return _hidden(response, ends, thought, thinking_counts)
+    return [
+        Stretch(part, ends[i], thinking_counts or texts[i][0] != "thinking") for i, part in enumerate(response.parts)
+    ]
+
+
+def _hidden(response: ChatResponse, ends: Ends, thought: int, thinking_counts: bool) -> list[Stretch]:
+    """Thinking that was not shown comes first: with the block that stands for it, or with nothing."""
+    place = next((i for i, part in enumerate(response.parts) if type(part) is ReasoningPart), None)
+    stretches = [Stretch(part, ends[i]) for i, part in enumerate(response.parts)]
+    if place is None:
+        return [Stretch(None, (0,) * thought, thinking_counts), *stretches]
+    stretches[place] = Stretch(response.parts[place], (0,) * thought, thinking_counts)
+    return stretches
+
+
+def _framed(stretches: list[Stretch], tokens: int) -> list[Stretch]:
+    """Tokens without a piece go to the frame of the first call; without a call they have no place and are left out."""
+    for i, stretch in enumerate(stretches):
+        if type(stretch.part) is ToolCall and stretch.ends:
+            stretches[i] = Stretch(stretch.part, (*((0,) * tokens), *stretch.ends), stretch.counted)
+            break
+    return stretches
