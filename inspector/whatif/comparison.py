@@ -79,7 +79,7 @@ def boundaries(made: Branch) -> list[str]:
     found: dict[str, list[Recut]] = {}
     for recut in _recuts(made):
         found.setdefault(recut.basis, []).append(recut)
-    return [f"{basis} for {len(cuts)} simulated answer{'s' * (len(cuts) != 1)} ({cuts[0].note})" for basis, cuts in found.items()]
+    return [f"{basis} for {len(cuts)} simulated ({cuts[0].note})" for basis, cuts in found.items()]
 
 
 def _recuts(made: Branch) -> Iterator[Recut]:
