@@ -13,7 +13,7 @@ from loop_core.sources import Recorded
 from loop_core.tokens import Measured, measure
 from loop_core.values import ChatResponse, Request, Stop
 from loop_core.wire import deltas
-from loop_core.wire.base import Delta
+from loop_core.wire.base import Pieces
 from loop_core.wire.profile import Profile
 
 Judge = Callable[[ChatResponse, Request | None, Profile], Judged]
@@ -46,13 +46,13 @@ def tokens_of(exchange: Exchange) -> Measured:
     return measure(response, _chunks(exchange), cap, splitter(model), exchange.profile.reasoning_under_cap)
 
 
-def _chunks(exchange: Exchange) -> list[Delta]:
+def _chunks(exchange: Exchange) -> Pieces | None:
     if not exchange.response.streaming:
-        return []
+        return None
     try:
         return deltas(exchange.api, exchange.body)
     except DecodeError:
-        return []
+        return None
 
 
 def _cap(exchange: Exchange) -> int | None:

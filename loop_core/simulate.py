@@ -41,7 +41,7 @@ from loop_core.wire import decode, wire
 from loop_core.wire.base import Mapped
 
 RESUMED = frozenset({Method.ECHO, Method.TOKEN, Method.POLL})
-CHUNK = 256
+CHUNK = 4_096
 """Characters in one delta of a simulated stream."""
 RULE = "simulated.recut"
 """The rule of the evidence that every simulated stop reason carries."""

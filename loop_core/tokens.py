@@ -7,15 +7,33 @@ left over belongs to the end mark and to the frame of calls. Knows no wire forma
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import accumulate
+from typing import Protocol
 
 from loop_core.values import CallKind, ChatResponse, ReasoningPart, ResponsePart, TextPart, ToolCall, Usage
 
 Split = Callable[[str], Sequence[str]]
 """A tokenizer: a text in pieces of one token each; a token that ends inside a character is an empty piece."""
+
+
+class Chunks(Protocol):
+    """The pieces of a stream, each kind in its order; a piece that is no text makes them useless."""
+
+    @property
+    def text(self) -> Sequence[str]:
+        """Of visible text."""
+
+    @property
+    def thinking(self) -> Sequence[str]:
+        """Of thinking."""
+
+    @property
+    def call(self) -> Sequence[str]:
+        """Of the arguments of calls."""
 
 
 class Basis(StrEnum):
@@ -87,15 +105,15 @@ def text_of(part: ResponsePart | None) -> str:
 
 def measure(
     response: ChatResponse,
-    chunks: Sequence[tuple[str, str]] = (),
+    chunks: Chunks | None = None,
     total: int | None = None,
     split: Split | None = None,
     thinking_counts: bool = True,
 ) -> Measured:
     """The tokens of a response.
 
-    `chunks` are the pieces of its stream as (text, thinking or call, characters), in order; `total` stands in for the
-    output tokens where the provider counted none (a cut response used its cap).
+    `chunks` are the pieces of its stream; `total` stands in for the output tokens where the provider counted none (a
+    cut response used its cap).
     """
     usage = response.usage
     total = usage.output_tokens if usage is not None and usage.output_tokens is not None else total
@@ -135,13 +153,13 @@ Ends = list[Sequence[int]]
 def _spoken(
     texts: Sequence[tuple[str, str]],
     said: Sequence[str],
-    chunks: Sequence[tuple[str, str]],
+    chunks: Chunks | None,
     split: Split | None,
     spoken: int | None,
     calls: int,
 ) -> tuple[Ends, Basis, str]:
     """The ends of every text, thinking that is counted apart left out, by the best basis that agrees with `spoken`."""
-    ends = _by_chunks(texts, chunks)
+    ends = _by_chunks(texts, chunks) if chunks is not None else None
     if ends is not None and said:
         count = sum(len(ends[i]) for i, (kind, _) in enumerate(texts) if kind in said)
         if spoken is not None and agrees(count, spoken, calls):
@@ -166,31 +184,25 @@ def agrees(pieces: int, tokens: int, calls: int = 0) -> bool:
     return 0 <= tokens - pieces <= max(SLACK, pieces // SLACK_SHARE) + frames
 
 
-def _by_chunks(texts: Sequence[tuple[str, str]], chunks: Sequence[tuple[str, str]]) -> Ends | None:
+def _by_chunks(texts: Sequence[tuple[str, str]], chunks: Chunks) -> Ends | None:
     """The ends by the stream's chunks; None where they do not make up the texts."""
-    queues: dict[str, list[str]] = {}
-    for kind, piece in chunks:
-        if piece:
-            queues.setdefault(kind, []).append(piece)
-    if not queues:
-        return None
-    for kind in {kind for kind, _ in texts if kind}:
-        if "".join(queues.get(kind, ())) != "".join(text for own, text in texts if own == kind):
+    kinds = {"text": chunks.text, "thinking": chunks.thinking, "call": chunks.call}
+    found: Ends = [()] * len(texts)
+    for kind, pieces in kinds.items():
+        own = [(i, text) for i, (of, text) in enumerate(texts) if of == kind and text]
+        try:
+            if "".join(pieces) != "".join([text for _, text in own]):
+                return None
+        except TypeError:
             return None
-    found: Ends = []
-    places = dict.fromkeys(queues, 0)
-    for kind, text in texts:
-        ends: list[int] = []
-        if text:
-            queue, at, length = queues[kind], places[kind], 0
-            while length < len(text):
-                length += len(queue[at])
-                ends.append(length)
-                at += 1
-            if length > len(text):
+        ends = _ends(filter(None, pieces))
+        before = first = 0
+        for i, text in own:
+            last = bisect_left(ends, before + len(text), first)
+            if ends[last] != before + len(text):
                 return None  # one chunk in two parts
-            places[kind] = at
-        found.append(ends)
+            found[i] = [end - before for end in ends[first : last + 1]] if before else ends[: last + 1]
+            before, first = before + len(text), last + 1
     return found
 
 

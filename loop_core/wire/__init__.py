@@ -14,7 +14,7 @@ from typing import Any, Protocol, cast
 
 from loop_core.errors import CallerError
 from loop_core.values import ChatResponse, Request, TransportEnd
-from loop_core.wire.base import Decoder, Delta, Mapped
+from loop_core.wire.base import Decoder, Mapped, Pieces, See
 
 FORMATS: Mapping[str, str] = {
     "openai_chat": "loop_core.wire.openai_chat",
@@ -37,8 +37,8 @@ class WireFormat(Protocol):
     PATHS: Sequence[re.Pattern[str]]
     """URL paths that this format is served under."""
 
-    def deltas(self, event: Any, name: str | None = None) -> Iterator[Delta]:
-        """The pieces of output that one JSON value of a stream carries."""
+    def deltas(self, pieces: Pieces) -> See:
+        """What keeps the pieces of output that each JSON value of a stream carries."""
 
     def encode(self, response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> Iterator[bytes]:
         """The bytes that this provider would send; `chunk` is the text characters in one delta."""
@@ -102,18 +102,15 @@ def decode(
     return reading.close(end)
 
 
-def deltas(api: str, body: bytes) -> list[Delta]:
-    """The pieces of output that a recorded stream carries, in order; none where the body is one JSON value.
+def deltas(api: str, body: bytes) -> Pieces:
+    """The pieces of output that a recorded stream carries; none where the body is one JSON value.
+
+    What is no text where text should be is among them: whoever joins them must expect it.
 
     Raises:
         CallerError: there is no such API.
         DecodeError: the bytes are no body of it.
     """
-    form = wire(api)
-    found: list[Delta] = []
-    for event, name in form.Decoder().events(body):
-        try:
-            found.extend(piece for piece in form.deltas(event, name) if type(piece[1]) is str)
-        except (TypeError, AttributeError, KeyError, IndexError, ValueError):
-            continue  # a frame of the wrong shape carries nothing
+    form, found = wire(api), Pieces()
+    form.Decoder().watch(body, form.deltas(found))
     return found

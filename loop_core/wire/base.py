@@ -14,8 +14,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
-from enum import StrEnum
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 from pydantic_core import from_json
@@ -48,16 +47,18 @@ class Mapped(NamedTuple):
     source: str = ""
 
 
-class Grows(StrEnum):
-    """What a piece of a stream adds to."""
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """The pieces of output that a stream carries, as they were sent, each kind in its order."""
 
-    TEXT = "text"
-    THINKING = "thinking"
-    CALL = "call"
+    text: list[str] = field(default_factory=list)
+    thinking: list[str] = field(default_factory=list)
+    call: list[str] = field(default_factory=list)
+    """Of the arguments of calls."""
 
 
-Delta = tuple[Grows, str]
-"""One piece of a stream, as it was sent: what it adds to, and its characters."""
+See = Callable[[Any, str | None, int, int], None]
+"""Looks at one JSON value of a stream: the value, its event name, and its first and last byte."""
 
 
 class Framing(Protocol):
@@ -136,7 +137,6 @@ class Decoder:
         """The body ended inside a frame or a JSON value."""
         self.payload = b""
         """The bytes of the frame that `on_event` is looking at, for blocks that are kept verbatim."""
-        self._watcher: Callable[[Any, str | None, int, int], None] | None = None
         self._framing: Framing | None = None
         self._head = b""
         self._whole: bytes | None = None
@@ -191,18 +191,21 @@ class Decoder:
         self._read_failure()
         return self._with_transport(self.build())
 
-    def events(self, body: bytes) -> list[tuple[Any, str | None]]:
-        """The JSON values of a stream and their names, in order, read by nobody; none where the body is one value.
+    def watch(self, body: bytes, see: See) -> None:
+        """Gives every JSON value of a whole stream to `see`, with its name and place, in order, and reads none itself.
 
         Raises:
             DecodeError: the body is no body of this format.
         """
-        found: list[tuple[Any, str | None]] = []
-        self._watcher = lambda event, name, start, end: found.append((event, name))
-        self.feed(body)
-        if self._framing is not None and type(self._framing) is not Whole:
-            self._frames(self._framing.flush(), last=True)
-        return found
+        self._head = body
+        framing = self._choose(final=True)
+        if framing is None or type(framing) is Whole:
+            return
+        for payload, name, start, end in (*framing.feed(body), *framing.flush()):
+            try:
+                see(from_json(payload), name, start, end)
+            except (TypeError, AttributeError, KeyError, IndexError, ValueError):
+                continue  # no JSON, such as `[DONE]`, or a value of another shape
 
     # -- what formats call ---------------------------------------------------------------------------------------
 
@@ -279,7 +282,7 @@ class Decoder:
             for payload, _, start, end in frames:
                 self._body(payload, start, end)
             return
-        on_event = self._watcher or self.on_event
+        on_event = self.on_event
         for payload, name, start, end in frames:
             try:
                 event = from_json(payload)

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from json.encoder import encode_basestring
 from typing import Any
 
 from pydantic_core import from_json
+
+_COMPACT, _SORTED = (
+    # Made once: `json.dumps` makes an encoder for every call that asks for anything.
+    json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=sort).encode for sort in (False, True)
+)
 
 
 class Raw(str):
@@ -17,20 +23,24 @@ class Raw(str):
 
 def compact(value: Any, *, sort: bool = False) -> str:
     """JSON text without blanks, characters as they are."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=sort)
+    return (_SORTED if sort else _COMPACT)(value)
 
 
 def dump(value: Any) -> str:
     """Compact JSON, characters as they are; `Raw` values stand verbatim."""
-    if type(value) is Raw:
+    kind = type(value)
+    if kind is str:
+        text = encode_basestring(value)
+        if text.isprintable() or not any("\ud800" <= char <= "\udfff" for char in text):
+            return text
+        return json.dumps(value)  # a lone surrogate is no UTF-8: it can only stand as an escape
+    if kind is Raw:
         return str(value)
-    if isinstance(value, Mapping):
-        return "{" + ",".join(f"{dump(key)}:{dump(item)}" for key, item in value.items()) + "}"
-    if isinstance(value, (list, tuple)):
+    if kind is dict or isinstance(value, Mapping):
+        return "{" + ",".join([f"{dump(key)}:{dump(item)}" for key, item in value.items()]) + "}"
+    if kind is list or kind is tuple:
         return "[" + ",".join(map(dump, value)) + "]"
-    text = json.dumps(value, ensure_ascii=False)
-    # A lone surrogate is no UTF-8: it can only stand as an escape.
-    return text if text.isprintable() or not any("\ud800" <= char <= "\udfff" for char in text) else json.dumps(value)
+    return _COMPACT(value)
 
 
 def read_object(text: str) -> dict[str, Any] | None:

@@ -1,4 +1,4 @@
-"""Where tokens end: by chunks where there is one a token, by a tokenizer that agrees, else by an estimate that says so."""
+"""Where tokens end: by chunks where there is one a token, by a tokenizer that agrees, else by an honest estimate."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from core_scenes import call, reply
 
 from loop_core.tokens import Basis, Measured, agrees, measure, under_cap
 from loop_core.values import ReasoningPart, Stop, Usage
+from loop_core.wire.base import Pieces
 
 
 def ends(told: Measured) -> list[list[int]]:
     return [list(stretch.ends) for stretch in told.stretches]
 
 
-def chunks(*pieces: str, kind: str = "text") -> list[tuple[str, str]]:
-    return [(kind, piece) for piece in pieces]
+def chunks(*pieces: str, thinking: tuple[str, ...] = (), call: tuple[str, ...] = ()) -> Pieces:
+    return Pieces(list(pieces), list(thinking), list(call))
 
 
 def test_one_token_a_chunk() -> None:
@@ -63,7 +64,7 @@ def test_how_far_the_counts_may_lie_apart() -> None:
 
 
 def test_the_frame_of_a_call_has_tokens_and_no_characters() -> None:
-    given = [*chunks("Ok"), *chunks('{"pa', 'th": ', '"a.t', 'xt"}', kind="call")]
+    given = chunks("Ok", call=('{"pa', 'th": ', '"a.t', 'xt"}'))
     told = measure(reply(Stop.TOOL_CALL, "Ok", call('{"path": "a.txt"}'), tokens=8), given)
     assert told.basis is Basis.CHUNKS
     assert ends(told) == [[2], [0, 0, 4, 9, 13, 17]]
@@ -112,7 +113,7 @@ def test_hidden_thinking_stands_with_the_block_that_carries_it() -> None:
 
 
 def test_a_summary_of_thinking_says_nothing_of_its_tokens() -> None:
-    given = [("thinking", "We"), *chunks("Yes", ",", " so.")]
+    given = chunks("Yes", ",", " so.", thinking=("We",))
     told = measure(thinking(ReasoningPart("We"), "Yes, so.", output=13, reasoning=10), given)
     assert told.basis is Basis.CHUNKS
     assert (len(ends(told)[0]), ends(told)[0][-1]) == (10, 2)
@@ -133,3 +134,11 @@ def test_counts_that_contradict_each_other_are_not_split() -> None:
 def test_tokens_of_which_nothing_was_sent() -> None:
     told = measure(reply(Stop.MAX_TOKENS, tokens=20))
     assert [(stretch.part, len(stretch.ends)) for stretch in told.stretches] == [(None, 20)]
+
+
+def test_a_chunk_in_two_parts_and_one_that_is_no_text() -> None:
+    made = reply(Stop.MAX_TOKENS, "ab", "cd", tokens=2)
+    assert measure(made, chunks("ab", "cd")).basis is Basis.CHUNKS
+    assert ends(measure(made, chunks("ab", "cd"))) == [[2], [2]]
+    assert measure(made, chunks("a", "bcd")).basis is Basis.ESTIMATE
+    assert measure(made, Pieces(["ab", ["cd"]])).basis is Basis.ESTIMATE  # type: ignore[list-item]

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from loop_core.errors import DecodeError, EncodeError
 from loop_core.values import ChatResponse, Request, Stop
-from loop_core.wire import FORMATS, decode, wire
+from loop_core.wire import FORMATS, decode, deltas, wire
 from loop_core.wire.base import Decoder, Mapped
 from loop_core.wire.essence import essence
 
@@ -208,6 +208,63 @@ def test_the_stream_written_by_hand_is_read(api: str) -> None:
     assert response.streaming
     assert response.saw_stop_reason
     assert [finding for finding in response.findings if finding.severity != "info"] == []
+
+
+CALL = ['{"n": 12', "00}"]
+PIECES: Mapping[str, tuple[list[str], list[str]]] = {
+    "openai_chat": (["caf\u00e9 ", "\U0001f600"], ["", *CALL]),
+    "openai_responses": (["caf\u00e9 \U0001f600"], CALL),
+    "anthropic_messages": (["caf\u00e9 \U0001f600"], ["", *CALL]),
+    "gemini_generate": (["caf\u00e9 ", "\U0001f600"], []),
+    "bedrock_converse": (["caf\u00e9 \U0001f600"], CALL),
+    "ollama_chat": (["caf\u00e9 ", "\U0001f600"], []),
+}
+"""The pieces of text and of arguments in the streams written by hand; Gemini and Ollama send a call whole."""
+
+THOUGHT: Mapping[str, bytes] = {
+    "openai_chat": unnamed(chat({"reasoning_content": "so"}), chat({"reasoning": "?", "reasoning_text": "?"})),
+    "openai_responses": named(
+        {"type": "response.reasoning_summary_text.delta", "output_index": 0, "summary_index": 0, "delta": "so"},
+        {"type": "response.reasoning_text.delta", "output_index": 0, "content_index": 0, "delta": "?"}),
+    "anthropic_messages": named(
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "thinking_delta", "thinking": "so"}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "thinking_delta", "thinking": "?"}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "signature_delta", "signature": "x"}}),
+    "gemini_generate": unnamed(gemini({"text": "so", "thought": True}), gemini({"text": "?", "thought": True})),
+    "bedrock_converse": b"".join(
+        frame("contentBlockDelta", {"delta": {"reasoningContent": delta}, "contentBlockIndex": 0})
+        for delta in ({"text": "so"}, {"text": "?"}, {"signature": "x"})),
+    "ollama_chat": b"".join(
+        json.dumps(ollama({"content": "", "thinking": text})).encode() + b"\n" for text in ("so", "?")),
+}
+
+
+@each_format
+def test_the_pieces_of_a_stream_are_those_that_were_sent(api: str) -> None:
+    pieces = deltas(api, STREAMS[api])
+    assert (pieces.text, pieces.call) == PIECES[api]
+    assert pieces.thinking == []
+    thought = deltas(api, THOUGHT[api])
+    assert (thought.text, thought.thinking, thought.call) == ([], ["so", "?"], [])
+
+
+@each_format
+def test_the_pieces_of_recorded_streams_make_up_their_texts(api: str, recorded: Recorded) -> None:
+    """Some recordings were put together by hand, so that their pieces and their wholes differ: a few, not many."""
+    agree = []
+    for _, body, options in bodies(api, recorded, most=200_000):
+        response = decode(api, body, **options)
+        if response.streaming:
+            agree.append("".join(map(str, deltas(api, body).text)) == (response.text or ""))
+    assert sum(agree) >= 0.95 * len(agree)
+
+
+@each_format
+def test_pieces_of_another_shape_are_passed_over(api: str) -> None:
+    for broken in (b'data: {"choices": 5}\n\n', b'data: {"type": "content_block_delta"}\n\n', b"data: [1]\n\n",
+                   b'data: {"candidates": [{}]}\n\ndata: {"message": null}\n\n'):
+        pieces = deltas(api, broken)
+        assert (pieces.text, pieces.thinking, pieces.call) == ([], [], [])
 
 
 # -- chunks ----------------------------------------------------------------------------------------------------------

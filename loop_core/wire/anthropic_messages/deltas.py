@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from typing import Any
 
-from loop_core.wire.base import Delta, Grows
-
-_FIELDS: Mapping[str, tuple[str, Grows]] = {
-    "text_delta": ("text", Grows.TEXT),
-    "thinking_delta": ("thinking", Grows.THINKING),
-    "input_json_delta": ("partial_json", Grows.CALL),
-}
+from loop_core.wire.base import Pieces, See
 
 
-def deltas(event: Any, name: str | None = None) -> Iterator[Delta]:
-    """The piece of a block."""
-    if event.get("type") == "content_block_delta":
-        delta = event["delta"]
-        row = _FIELDS.get(delta.get("type"))
-        if row is not None:
-            yield row[1], delta[row[0]]
+def deltas(pieces: Pieces) -> See:
+    """Keeps the piece of a block."""
+    rows = {
+        "text_delta": ("text", pieces.text.append),
+        "thinking_delta": ("thinking", pieces.thinking.append),
+        "input_json_delta": ("partial_json", pieces.call.append),
+    }
+
+    def see(event: Any, name: str | None, start: int, end: int) -> None:
+        if event["type"] == "content_block_delta":
+            delta = event["delta"]
+            row = rows.get(delta["type"])
+            if row is not None:
+                row[1](delta[row[0]])
+
+    return see

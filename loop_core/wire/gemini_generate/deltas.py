@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
-from loop_core.wire.base import Delta, Grows
+from loop_core.wire.base import Pieces, See
 
 
-def deltas(event: Any, name: str | None = None) -> Iterator[Delta]:
-    """The pieces of the first candidate; a call comes whole, so it has none."""
-    for candidate in event.get("candidates") or ():
-        if candidate.get("index"):
-            continue
-        for part in (candidate.get("content") or {}).get("parts") or ():
-            if part.get("text"):
-                yield (Grows.THINKING if part.get("thought") else Grows.TEXT), part["text"]
+def deltas(pieces: Pieces) -> See:
+    """Keeps the pieces of the first candidate; a call comes whole, so it has none."""
+    text, thinking = pieces.text.append, pieces.thinking.append
+
+    def see(event: Any, name: str | None, start: int, end: int) -> None:
+        for candidate in event["candidates"]:
+            if not candidate.get("index"):
+                for part in candidate["content"]["parts"]:
+                    if part.get("text"):
+                        (thinking if part.get("thought") else text)(part["text"])
+
+    return see

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
-from loop_core.wire.base import Delta, Grows
+from loop_core.wire.base import Pieces, See
 
 
-def deltas(event: Any, name: str | None = None) -> Iterator[Delta]:
-    """The pieces of a line; a call comes whole, so it has none."""
-    message = event.get("message") or {}
-    if message.get("thinking"):
-        yield Grows.THINKING, message["thinking"]
-    if message.get("content"):
-        yield Grows.TEXT, message["content"]
+def deltas(pieces: Pieces) -> See:
+    """Keeps the pieces of a line; a call comes whole, so it has none."""
+    text, thinking = pieces.text.append, pieces.thinking.append
+
+    def see(event: Any, name: str | None, start: int, end: int) -> None:
+        message = event["message"]
+        piece = message["content"]
+        if piece:
+            text(piece)
+        if "thinking" in message:
+            thinking(message["thinking"])
+
+    return see

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from typing import Any
 
-from loop_core.wire.base import Delta, Grows
+from loop_core.wire.base import Pieces, See
 from loop_core.wire.openai_responses.table import DELTAS
 
-_GROWS: Mapping[str, Grows] = {
-    "text": Grows.TEXT, "summary": Grows.THINKING, "reasoning": Grows.THINKING, "arguments": Grows.CALL,
-    "input": Grows.CALL,
-}
 
+def deltas(pieces: Pieces) -> See:
+    """Keeps the piece of a delta event; a refusal is no output that could be cut."""
+    fields = {"text": pieces.text, "summary": pieces.thinking, "reasoning": pieces.thinking, "arguments": pieces.call,
+              "input": pieces.call}
+    adds = {event: fields[field].append for event, (field, _) in DELTAS.items() if field in fields}
 
-def deltas(event: Any, name: str | None = None) -> Iterator[Delta]:
-    """The piece of a delta event; a refusal is no output that could be cut."""
-    field = DELTAS.get(event.get("type"), ("", ""))[0]
-    if field in _GROWS:
-        yield _GROWS[field], event["delta"]
+    def see(event: Any, name: str | None, start: int, end: int) -> None:
+        add = adds.get(event["type"])
+        if add is not None:
+            add(event["delta"])
+
+    return see
