@@ -1,0 +1,188 @@
+"""A what-if that simulates: the same recording, budgets that change, and what every report says of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from inspector.replay import open_case, replay
+from inspector.sessions import open_paths
+from inspector.settings import Settings
+from inspector.simulation import tokens_of
+from inspector.tokenizers import splitter
+from inspector.whatif import comparison
+from inspector.whatif.branch import branch
+from loop_core.gate import Admission
+from loop_core.limits import Limits
+from loop_core.tokens import Basis
+from loop_core.trace import Fidelity, key
+from loop_core.turn import Responded
+from tests.scenes import ASKS, PARTS, asked, chat, continued, lines, ran_cut_call, repaired_call, shown
+
+SAMPLES = sorted((Path(__file__).resolve().parents[1] / "sample_sessions").glob("*.jsonl"))
+AMPLE = Limits(continuation_max_attempts=500, continuation_max_total_completion_tokens=10**6)
+
+
+def case_of(*exchanges):
+    return open_case(open_paths(["-"], stdin=lines(*exchanges)))
+
+
+def answers(played):
+    return [step.event for step in played.trace.steps if isinstance(step.event, Responded)]
+
+
+def stream(*pieces, reason="stop", tokens):
+    """A chat stream of these pieces."""
+    head = {"id": "c", "object": "chat.completion.chunk", "model": "m-1"}
+    events = [{**head, "choices": [{"index": 0, "delta": {"content": piece}, "finish_reason": None}]}
+              for piece in pieces]
+    events.append({**head, "choices": [{"index": 0, "delta": {}, "finish_reason": reason}]})
+    events.append({**head, "choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": tokens}})
+    return "".join(f"data: {json.dumps(event)}\n\n" for event in events) + "data: [DONE]\n\n"
+
+
+WORDS = [f"word{number} " for number in range(12)]
+
+
+@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name[:2])
+def test_with_nothing_changed_a_simulation_is_the_recording(path):
+    case = open_case(open_paths([str(path)]))
+    plain, simulated = replay(case), replay(case, Settings(simulate=True))
+    assert list(map(key, plain.trace.steps)) == list(map(key, simulated.trace.steps))
+    assert simulated.trace.left is None
+    for turn in case.loaded.turns:
+        asked_for = case.loaded.exchanges[turn.links[0].index].request
+        again = replay(case, Settings(simulate=True, max_tokens=asked_for.max_tokens))
+        own = next(run for run in again.turns if run.record is turn)
+        assert {step.fidelity for step in again.trace.steps[own.first : own.end]} == {Fidelity.RECORDED}
+
+
+@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name[:2])
+@pytest.mark.parametrize("budget", [1, 9, 40, 700])
+def test_every_sample_at_other_budgets_ends_and_runs_no_cut_call(path, budget):
+    case = open_case(open_paths([str(path)]))
+    played = replay(case, Settings(max_tokens=budget, simulate=True))
+    assert [run.record for run in played.turns] == list(case.loaded.turns)
+    for run in played.turns:
+        assert played.trace.steps[run.end - 1].turn.ended
+    for step in played.trace.steps:
+        if isinstance(step.event, Responded) and step.event.recut and step.event.judged.stop.normalized != "tool_call":
+            assert all(v.admission is not Admission.READY for v in step.turn.evaluated.verdicts)
+
+
+def test_a_stream_is_cut_where_its_tokens_end():
+    case = case_of(asked(ASKS, stream(*WORDS, tokens=13), max_tokens=100, stream=True))
+    played = replay(case, Settings(AMPLE, max_tokens=5, simulate=True))
+    assert answers(played)[0].response.text == "word0 word1 word2 word3 word4 "
+    assert [answer.recut.basis for answer in answers(played)] == ["chunks"] * 3
+    ended = played.trace.steps[-1].turn
+    assert (ended.terminal, ended.merged().text) == ("completed", "".join(WORDS))
+    assert [step.response for step in played.trace.steps if step.response is not None] == []
+
+
+def test_without_simulation_another_budget_changes_no_answer():
+    case = case_of(asked(ASKS, stream(*WORDS, tokens=13), max_tokens=100, stream=True))
+    assert replay(case, Settings(max_tokens=5)).trace.left is None
+
+
+def test_a_raised_budget_merges_what_was_recorded():
+    """Five segments of 20 tokens each; at 60 the turn needs two, the second of them the rest."""
+    case = case_of(*continued(*PARTS, tokens=20, max_tokens=20))
+    played = replay(case, Settings(AMPLE, max_tokens=60, simulate=True))
+    assert len(answers(played)) == 2
+    assert answers(played)[0].response.text == "".join(PARTS[:3])
+    assert played.trace.steps[-1].turn.merged().text == "".join(PARTS)
+    assert played.turns[0].runs == 1
+
+
+def test_a_turn_that_the_budget_leaves_alone_stays_recorded():
+    case = case_of(asked(ASKS, chat("Yes.", tokens=3), max_tokens=50), *continued(*PARTS[:2]))
+    played = replay(case, Settings(max_tokens=9, simulate=True))
+    first, second = played.turns
+    assert {step.fidelity for step in played.trace.steps[first.first : first.end]} == {Fidelity.RECORDED}
+    assert played.trace.steps[second.end - 1].fidelity is Fidelity.SIMULATED
+    assert played.trace.steps[played.trace.left].event.recut is not None
+    assert answers(played)[0].response is case.loaded.exchanges[0].response
+
+
+def test_a_call_that_the_agent_ran_though_it_was_cut_is_not_completed():
+    case = case_of(*ran_cut_call())
+    for budget in (1, 5, 39, 41, 4_000):
+        played = replay(case, Settings(max_tokens=budget, simulate=True))
+        assert played.trace.steps[played.turns[0].decided].turn.terminal != "completed"
+
+
+def test_a_repaired_call_comes_at_once_where_the_budget_allows():
+    case = case_of(*repaired_call())
+    played = replay(case, Settings(max_tokens=400, simulate=True))
+    states = [step.state.value for step in played.trace.steps]
+    assert states == ["Request", "EvaluateStop", "ExecuteTools", "Request", "EvaluateStop", "Complete"]
+    assert [step.fidelity.value for step in played.trace.steps] == ["RECORDED"] + ["SIMULATED"] * 5
+
+
+def test_a_branch_changes_nothing_that_another_sees():
+    case = case_of(*continued(*PARTS))
+    before = [key(step) for step in replay(case, Settings(max_tokens=3, simulate=True)).trace.steps]
+    replay(case, Settings(max_tokens=77, simulate=True))
+    assert [key(step) for step in replay(case, Settings(max_tokens=3, simulate=True)).trace.steps] == before
+
+
+# -- what is said ----------------------------------------------------------------------------------------------------
+
+
+def compared(settings, *exchanges):
+    return branch(shown(*exchanges), settings)
+
+
+def test_the_comparison_tells_where_the_recording_is_left_and_by_what_tokens_were_cut():
+    made = compared(Settings(AMPLE, max_tokens=5, simulate=True),
+                    asked(ASKS, stream(*WORDS, tokens=13), max_tokens=100, stream=True))
+    said = comparison.text(made)
+    assert "fidelity: SIMULATED from step 2 (turn 1); what it knows answers everything that was asked\n" in said
+    assert "token boundaries: chunks for 3 simulated (12 chunks for 13 output tokens)\n" in said
+    told = comparison.values(made)
+    assert (told["fidelity"], told["first_simulated"], told["token_boundaries"]) == ("SIMULATED", 2, ["chunks"])
+    assert told["turns"][0]["fidelity"] == "SIMULATED"
+
+
+def test_the_comparison_of_a_recorded_run_says_so():
+    made = compared(Settings(Limits(continuation_max_attempts=1), simulate=True), *continued(*PARTS))
+    assert "fidelity: RECORDED; the recording answers everything" in comparison.text(made)
+    told = comparison.values(made)
+    assert (told["fidelity"], told["first_simulated"], told["token_boundaries"]) == ("RECORDED", None, [])
+
+
+def test_an_estimate_is_said_to_be_one():
+    made = compared(Settings(max_tokens=3, simulate=True), asked(ASKS, chat("a" * 40, tokens=10), max_tokens=50))
+    assert "token boundaries: estimate for" in comparison.text(made)
+    assert "10 tokens spread over 40 characters" in comparison.text(made)
+
+
+def test_what_is_not_known_is_said_to_be_unrecorded():
+    made = compared(Settings(max_tokens=900, simulate=True), asked(ASKS, chat("a" * 40, "length", tokens=10),
+                                                                 max_tokens=10))
+    assert "what is asked there was never recorded" in comparison.text(made)
+
+
+# -- tokenizers ------------------------------------------------------------------------------------------------------
+
+
+def test_a_tokenizer_is_for_the_models_of_its_family_alone():
+    for model in (None, "", "claude-sonnet-4-5", "gemini-2.5-pro", "smollm2", "my-gpt-4o", "o", "omni"):
+        assert splitter(model) is None
+
+
+def test_a_tokenizer_cuts_what_chunks_do_not():
+    pytest.importorskip("bpe_openai", reason="the extra `tokens` is not installed")
+    for model in ("gpt-4o-mini", "gpt-4-0613", "gpt-3.5-turbo", "o3-mini", "gpt-5-mini-2025-08-07", "openai/gpt-4.1"):
+        cut = splitter(model)
+        assert cut is not None
+        assert cut("hello world") == ["hello", " world"]
+    cut = splitter("gpt-4o")
+    assert "".join(cut("naïve 😀 <|endoftext|>\n" * 9_000)) == "naïve 😀 <|endoftext|>\n" * 9_000
+    body = chat("hello world", tokens=2)
+    body["model"] = "gpt-4o"
+    told = tokens_of(case_of(asked(ASKS, body, max_tokens=50)).loaded.exchanges[0])
+    assert (told.basis, [list(each.ends) for each in told.stretches]) == (Basis.TOKENIZER, [[5, 11]])
