@@ -76,6 +76,8 @@ ENGINE: tuple[Table, ...] = (
     Table("loop_core.turn", "_GOES_ON", "tests/core/test_machine.py"),
     Table("loop_core.limits", "GUARDS", "tests/core/test_limits.py"),
     Table("loop_core.limits", "RANGES", "tests/core/test_limits.py"),
+    Table("loop_core.known", "CONTINUING", "tests/core/test_known.py"),
+    Table("loop_core.known", "ENDED", "tests/core/test_simulate.py", names=("ENDED",)),
     Table("loop_core.classify", "RULES", "tests/core/test_classify.py"),
     Table("loop_core.classify", "FINISHED", "tests/core/test_classify.py"),
     Table("loop_core.classify", "FAILING", "tests/core/test_classify.py"),

@@ -278,3 +278,16 @@ def test_a_body_that_was_whole_is_simulated_whole() -> None:
     trace = play(known, 2)
     assert [answer.recut.body[:1] for answer in answers(trace) if answer.recut] == [b"{"] * 2
     assert ended(trace).merged().text == "one two three four"
+
+
+def test_an_answer_that_was_resumed_is_cut_from_its_own_beginning() -> None:
+    """A pause is no budget cut: what follows is an answer of its own, and the text before it is not said again."""
+    paused = (b'{"id":"m","type":"message","role":"assistant","model":"m","content":[{"type":"text","text":"Wait. "}],'
+              b'"stop_reason":"pause_turn","usage":{"input_tokens":9,"output_tokens":2}}')
+    known = [(Place.REQUEST, decode("anthropic_messages", paused), paused),
+             (Place.RESUME, *said("anthropic_messages", Stop.END_TURN, TextPart("Here it is: all of it.")))]
+    trace = play(known, 3)
+    assert answers(trace)[0].response is known[0][1]
+    assert [answer.response.text for answer in answers(trace)[1:]][:1] == ["Here it i"]
+    assert ended(trace).terminal == "completed"
+    assert ended(trace).merged().text == "Wait. Here it is: all of it."
