@@ -195,6 +195,8 @@ def policies(
                    "max_tokens=64..512/64 (steps) or 64..4096*2 (doubling). May be repeated; without it, attempts by "
                    "budgets around the recorded max_tokens.")
 @click.option("--set", "assignments", multiple=True, metavar="NAME=VALUE", help="What is the same in all cells.")
+@click.option("--simulate/--recorded", default=None,
+              help="Whether what the recording does not hold is simulated; without either, where max_tokens is varied.")
 @click.option("--show", type=click.Choice(["outcome", "spend", "segments"]), default="outcome",
               help="What the heat map shows.")
 @click.option("--csv", "csv_path", metavar="FILE", help="Also writes each turn in each cell as CSV; - for CSV alone.")
@@ -202,10 +204,12 @@ def policies(
 @click.option("--jobs", type=click.IntRange(1, 64), metavar="N", help="Processes; without it, one for each processor.")
 @click.option("--ascii", "plain", is_flag=True, help="Draw with ASCII characters only.")
 def tune(paths: Sequence[str], api: str | None, profile: str | None, policy: str | None, specs: Sequence[str],
-         assignments: Sequence[str], show: str, csv_path: str | None, as_json: bool, jobs: int | None,
-         plain: bool) -> None:
+         assignments: Sequence[str], simulate: bool | None, show: str, csv_path: str | None, as_json: bool,
+         jobs: int | None, plain: bool) -> None:
     """Runs every turn under a grid of limits: the smallest budget that completes each, and the knee for all."""
-    from inspector.settings import parse_assignments, settings_of
+    from dataclasses import replace
+
+    from inspector.settings import INITIAL, parse_assignments, settings_of
     from inspector.tune.axes import default_axes, parse_axes
     from inspector.tune.grid import Grid
     from inspector.tune.progress import bar, interruptible
@@ -219,10 +223,12 @@ def tune(paths: Sequence[str], api: str | None, profile: str | None, policy: str
     twice = next((axis.name for axis in axes if axis.name in fixed), None)
     if twice is not None:
         raise click.UsageError(f"{twice}: both set and varied; leave one of them out")
-    base = settings_of(fixed, base)
+    if simulate is None:
+        simulate = not axes or any(axis.name == INITIAL for axis in axes)
+    base = replace(settings_of(fixed, base), simulate=simulate)
     loaded, case = _read(paths, api, profile)
     with interruptible() as cancelled, bar(sys.stderr) as progress:
-        tuned = run_grid(case, Grid(axes or default_axes(case, base.simulate), base), jobs, progress, cancelled)
+        tuned = run_grid(case, Grid(axes or default_axes(case, simulate), base), jobs, progress, cancelled)
     if csv_path is not None and csv_path != "-":
         save(csv_path, as_csv(tuned), paths)
     if as_json:

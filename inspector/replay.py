@@ -162,7 +162,7 @@ def replay(case: Case, settings: Settings | None = None) -> Replay:
 
 def first_run(case: Case, record: TurnRecord, settings: Settings) -> Sequence[Step]:
     """The steps in which our machine decides one turn: what `replay` gives it from `first` to `decided`."""
-    return _run(case, record, record.links, settings, 0)
+    return _run(case, record, record.links, settings, 0)[0]
 
 
 def _used(ran: Sequence[Step]) -> int:

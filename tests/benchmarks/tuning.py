@@ -1,4 +1,4 @@
-"""A grid of 1,000 cells against one cell, over a recording of 1,000 responses."""
+"""A grid of 1,000 cells against one cell: over a recording of 1,000 responses, and simulated over a part of it."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from measure import Line, Report, best, milliseconds
 
 from inspector.replay import Case, open_case, replay
 from inspector.sessions import open_paths
+from inspector.settings import Settings
 from inspector.tune.axes import parse_axes
 from inspector.tune.grid import Grid
 from inspector.tune.report import document
 from inspector.tune.run import Tuned, tune
 from tests.scenes import HINT, asked, assistant, chat, lines, user
 
-TURNS, CAP = 250, 64
+TURNS, SIMULATED_TURNS, CAP = 250, 40, 64
 GRID = ("attempts=0..9", "tokens=64..640/64", "max_tokens=40..400/40")
 ROUNDS = 5
 
@@ -52,3 +53,12 @@ def report() -> Report:
                note=milliseconds(took["grid"], took["cell"]))
     yield Line("the same with its JSON document", took["told"] / took["cell"], most=20,
                note=milliseconds(took["told"], took["cell"]))
+    part = session(SIMULATED_TURNS)
+    simulated = Grid(parse_axes(GRID), Settings(simulate=True))
+    took = best({
+        "grid": lambda: tune(part, simulated, jobs=1),
+        "cells": lambda: [replay(part, simulated.settings(cell)) for cell in range(990, 1_000)],  # of each max_tokens
+    }, ROUNDS)
+    cell = took["cells"] / 10
+    yield Line("simulated grid of 1,000 cells ÷ a simulated replay, on average", took["grid"] / cell, most=20,
+               note=milliseconds(took["grid"], cell))

@@ -210,12 +210,22 @@ def test_each_cell_is_what_a_replay_of_its_own_gives(exchanges, axes, base):
     same_everywhere(case_of(*exchanges), Grid(axes, base))
 
 
+@hypothesis_settings(max_examples=250, deadline=None)
+@given(stories, st.lists(st.integers(1, 120), min_size=1, max_size=6, unique=True), bases)
+def test_each_simulated_cell_is_what_a_replay_of_its_own_gives(exchanges, budgets, base):
+    """What a budget does not cut is simulated once, for all larger ones."""
+    grid = Grid((Axis("continuation_max_attempts", (1, 9)), Axis("max_tokens", (*sorted(budgets), None))),
+                replace(base, simulate=True))
+    same_everywhere(case_of(*exchanges), grid)
+
+
 @pytest.mark.parametrize("sample", samples(), ids=lambda sample: sample.path.stem[:2])
 def test_each_cell_of_each_sample_is_what_a_replay_of_its_own_gives(sample):
     """The samples bring limits of their own in their files; those that no axis names stay in force."""
     case = open_case(open_paths([str(sample.path)]))
-    same_everywhere(case, Grid((Axis("continuation_max_attempts", (0, 1, 3, 5, 10)),
-                                Axis("max_tokens", (10, 40, 80, 200, None)))))
+    around = (Axis("continuation_max_attempts", (0, 1, 3, 5, 10)), Axis("max_tokens", (10, 40, 80, 200, None)))
+    same_everywhere(case, Grid(around))
+    same_everywhere(case, Grid(around, Settings(simulate=True)))
     same_everywhere(case, Grid((Axis("continuation_max_total_completion_tokens", (30, 100, 200, 201, None)),
                                 Axis("continuation_tool_repair_attempts", (0, 1, 2)),
                                 Axis("max_resumes", (0, 1)))))

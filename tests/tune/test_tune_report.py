@@ -25,7 +25,7 @@ from tests.test_cli import inspector  # noqa: F401 - a fixture
 from tests.test_import_hygiene import EXPLAIN, SLOW, modules_after
 from tests.tune.test_sweep import story
 
-FIRST, THIRD = str(samples()[0].path), str(samples()[2].path)
+FIRST, SECOND, THIRD = (str(sample.path) for sample in samples()[:3])
 
 
 def tuned(*specs, paths=(FIRST,), **more):
@@ -181,6 +181,28 @@ def test_the_command_prints_the_sheet_and_ends_with_0(inspector):  # noqa: F811
     assert said.code == 0
     assert said.out.startswith("1 OF 2 COMPLETE")
     assert said.err == ""
+
+
+def test_a_varied_budget_is_simulated_unless_it_is_told_not_to_be(inspector):  # noqa: F811
+    """The 134 tokens of sample 02 in budgets of 70: cut once; a recording knows nothing of that budget."""
+    asked = ("tune", SECOND, "--grid", "max_tokens=70,1000", "--json")
+    told = json.loads(inspector(*asked).out)
+    assert told["simulate"] is True
+    assert [(end["segments"], end["fidelity"]) for end in told["turns"][0]["ends"]] == [
+        (2, "SIMULATED"), (1, "SIMULATED")]
+    assert [cell["simulated"] for cell in told["cells"]] == [1, 1]
+    told = json.loads(inspector(*asked, "--recorded").out)
+    assert told["simulate"] is False
+    assert {(end["segments"], end["fidelity"]) for end in told["turns"][0]["ends"]} == {(3, "RECORDED")}
+    assert json.loads(inspector("tune", SECOND, "--grid", "attempts=1", "--json").out)["simulate"] is False
+
+
+def test_what_was_simulated_is_marked_and_the_command_says_so(inspector):  # noqa: F811
+    said = inspector("tune", SECOND, "--grid", "max_tokens=70,1000")
+    assert "done~" in said.out
+    assert "~ stands behind what was simulated" in said.out
+    assert "SIMULATED in 2" in said.out
+    assert said.out.endswith("--simulate\n")
 
 
 def test_json_and_csv_from_the_command(inspector, tmp_path):  # noqa: F811
