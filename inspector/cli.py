@@ -91,6 +91,7 @@ def view_command(paths: Sequence[str], api: str | None, profile: str | None, pol
     import os
 
     os.environ.setdefault("TEXTUAL_FPS", "120")  # read when Textual is imported: smoother keys for no more CPU
+    paths = _located(paths)
     config, settings = _configured(policy)
     if paths and not _terminal():
         raise click.UsageError("the app needs a terminal; `inspector explain` gives the same as text")
@@ -368,9 +369,19 @@ def _read(paths: Sequence[str], api: str | None, profile: str | None) -> tuple[L
     from inspector.replay import open_case
     from inspector.sessions import open_paths
 
+    paths = _located(paths)
     stdin = sys.stdin.buffer.read() if "-" in paths else None
     loaded = open_paths(list(paths), api=api, profile=profile, stdin=stdin)
     return loaded, open_case(loaded)
+
+
+def _located(paths: Sequence[str]) -> list[str]:
+    """The paths, samples by their names among them."""
+    if not any(path.startswith("sample:") for path in paths):
+        return list(paths)
+    from inspector.sessions.samples import located
+
+    return [located(path) for path in paths]
 
 
 def _complain(loaded: Loaded) -> int:

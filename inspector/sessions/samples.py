@@ -6,6 +6,7 @@ from a session file's own header, or from the table in the folder's README for f
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from pydantic_core import from_json
 
 from inspector.sessions.native import MARK
 from inspector.sessions.values import About
+from loop_core.errors import CallerError
 
 _ROW = re.compile(r"^\|\s*`(?P<name>[^`]+)`\s*\|(?P<cells>.*)\|\s*$", re.MULTILINE)
 _HERE = Path(__file__).resolve().parents
@@ -52,6 +54,24 @@ def samples(place: Path | None = None) -> tuple[Sample, ...]:
 def find(name: str, place: Path | None = None) -> Sample | None:
     """The sample with this file name, or with this name without its suffix; None where there is none."""
     return next((each for each in samples(place) if name in (each.name, each.name.split(".", 1)[0])), None)
+
+
+PREFIX = "sample:"
+
+
+def located(path: str) -> str:
+    """The path of a sample session for `sample:NAME`, where the beginning of its name is enough; any other path as is.
+
+    Raises:
+        CallerError: no sample session has a name that begins so.
+    """
+    if not path.startswith(PREFIX):
+        return path
+    wanted = path.removeprefix(PREFIX)
+    found = next((each for each in samples() if wanted and each.name.startswith(wanted)), None)
+    if found is None:
+        raise CallerError(f"{path}: no sample session has a name that begins so; `inspector samples` lists them")
+    return os.path.relpath(found.path) if found.path.is_relative_to(Path.cwd()) else str(found.path)
 
 
 def _header(path: Path) -> About | None:
