@@ -34,6 +34,7 @@ from loop_core.values import (
     TransportEnd,
 )
 from loop_core.wire.failures import classify, read_error
+from loop_core.wire.json_array import JSONArray
 from loop_core.wire.jsonslice import byte_span, path_of
 from loop_core.wire.quota import read_quota
 from loop_core.wire.sse import SSE, Frame
@@ -92,6 +93,8 @@ class Whole:
 
 _completed = changer(ChatResponse)
 
+_MISSHAPEN = (TypeError, AttributeError, KeyError, IndexError, ValueError, RecursionError)
+"""What reading a frame of the wrong shape raises: the provider's fault, and never ours to crash on."""
 _SSE_STARTS = (b"data", b"event", b"id:", b"retry", b":")
 
 
@@ -171,7 +174,7 @@ class Decoder:
             if framing is None:
                 return
             self._framing, data, self._head = framing, self._head, b""
-        self._frames(framing.feed(data))
+        self._take(framing, data)
 
     def close(self, end: TransportEnd = TransportEnd.EOF) -> ChatResponse:
         """The response, as far as the bytes went.
@@ -185,8 +188,9 @@ class Decoder:
             if self._framing is None:
                 raise DecodeError("the body begins with neither JSON nor an event stream", api=self.api,
                                   expected="`{`, `[` or `data:`")
-            self._frames(self._framing.feed(self._head))
+            self._take(self._framing, self._head)
         if self._framing is not None:
+            self._take(self._framing, b"")
             self._frames(self._framing.flush(), last=True)
         self._read_failure()
         return self._with_transport(self.build())
@@ -277,6 +281,20 @@ class Decoder:
     def _begins_sse(text: bytes) -> bool:
         return any(mark.startswith(text[: len(mark)]) for mark in _SSE_STARTS)
 
+    def _take(self, framing: Framing, data: bytes) -> None:
+        if not isinstance(framing, JSONArray):
+            self._frames(framing.feed(data))
+            return
+        for payload, event, start, end in framing.values(data):
+            if event is None or self.saw_done:
+                self._frames([(payload, None, start, end)])
+                continue
+            self.payload = payload
+            try:
+                self.on_event(event, None, start, end)
+            except _MISSHAPEN as why:
+                self._misshapen(why, start, end)
+
     def _frames(self, frames: Iterable[Frame], last: bool = False) -> None:
         if type(self._framing) is Whole:
             for payload, _, start, end in frames:
@@ -294,12 +312,13 @@ class Decoder:
                 self.payload = payload
                 try:
                     on_event(event, name, start, end)
-                except (TypeError, AttributeError, KeyError, IndexError, ValueError, RecursionError) as why:
-                    # A frame of the wrong shape is the provider's fault and never ours to crash on.
-                    self.find("frame.shape", f"a frame has an unexpected shape ({type(why).__name__})",
-                              At(Part.BODY, start, end))
+                except _MISSHAPEN as why:
+                    self._misshapen(why, start, end)
             elif type(event) is not dict:
                 self._odd(event, start, end)
+
+    def _misshapen(self, why: Exception, start: int, end: int) -> None:
+        self.find("frame.shape", f"a frame has an unexpected shape ({type(why).__name__})", At(Part.BODY, start, end))
 
     def _odd(self, event: Any, start: int, end: int) -> None:
         error = read_error(event, self.http_status)
@@ -351,7 +370,7 @@ class Decoder:
         if isinstance(body, dict):
             try:
                 self.on_body(body)
-            except (TypeError, AttributeError, KeyError, IndexError, ValueError, RecursionError) as why:
+            except _MISSHAPEN as why:
                 at = At(Part.BODY, start, end)
                 self.find("body.shape", f"the body has an unexpected shape ({type(why).__name__})", at)
         elif error is None:

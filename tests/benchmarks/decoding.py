@@ -8,7 +8,7 @@ from zlib import crc32
 
 from measure import Line, Report, Skipped, best, milliseconds
 from pydantic_core import from_json
-from streams import STREAMS
+from streams import STREAMS, gemini_array, gemini_array_line, gemini_partial_args
 
 from loop_core import decode
 
@@ -45,22 +45,43 @@ def floor_frames(data: bytes) -> None:
         at = end
 
 
-FLOORS: dict[str, Callable[[bytes], None]] = {"bedrock_converse": floor_frames, "ollama_chat": floor_lines}
+def floor_array(data: bytes) -> None:
+    """Splits where Google's printer parts two elements, which no text inside one can look like, and parses each."""
+    for element in data[1:].removesuffix(b"\n]\n").split(b"\n,\r\n"):
+        from_json(element)
+
+
+def floor_array_line(data: bytes) -> None:
+    """Splits before the first key of each element, puts back what the split took, and parses each."""
+    first = b'{"candidates":'
+    for element in data[1 + len(first) : -1].split(b"," + first):
+        from_json(first + element)
+
+
+Floor = Callable[[bytes], None]
+CASES: dict[str, tuple[str, Callable[[], bytes], Floor]] = {
+    **{api: (api, build, floor_sse) for api, build in STREAMS.items()},
+    "bedrock_converse": ("bedrock_converse", STREAMS["bedrock_converse"], floor_frames),
+    "ollama_chat": ("ollama_chat", STREAMS["ollama_chat"], floor_lines),
+    "gemini, array": ("gemini_generate", gemini_array, floor_array),
+    "gemini, array on a line": ("gemini_generate", gemini_array_line, floor_array_line),
+    "gemini, partialArgs": ("gemini_generate", gemini_partial_args, floor_sse),
+}
+"""Each stream by name: its API, its bytes, and what decoding is held against."""
 
 
 def report() -> Report:
-    """Every format whole and in parts, then the SDKs."""
-    for api, build in STREAMS.items():
+    """Every stream whole and in parts, then the SDKs."""
+    for name, (api, build, floor) in CASES.items():
         data = build()
         parts = [data[at : at + PART] for at in range(0, len(data), PART)]
-        floor = FLOORS.get(api, floor_sse)
         took = best({
             "floor": lambda floor=floor, data=data: floor(data),
             "whole": lambda api=api, data=data: decode(api, data),
             "parts": lambda api=api, parts=parts: decode(api, parts),
         }, ROUNDS)
         for way in ("whole", "parts"):
-            told = api if way == "whole" else f"{api}, by {PART:,} bytes"
+            told = name if way == "whole" else f"{name}, by {PART:,} bytes"
             yield Line(f"decode {told} ÷ split and parse", took[way] / took["floor"], most=2,
                        note=milliseconds(took[way], took["floor"]))
     yield from _sdk("openai", "openai_chat", openai_accumulator, 40)

@@ -125,18 +125,51 @@ def anthropic_messages() -> bytes:
     return sse(events, named=True)
 
 
-def gemini_generate() -> bytes:
-    def chunk(parts: list[dict[str, Any]], number: int, reason: str | None = None) -> dict[str, Any]:
-        candidate: dict[str, Any] = {"content": {"parts": parts, "role": "model"}, "index": 0}
-        if reason is not None:
-            candidate["finishReason"] = reason
-        usage = {"promptTokenCount": 50, "candidatesTokenCount": number, "totalTokenCount": 50 + number}
-        return {"candidates": [candidate], "usageMetadata": usage, "modelVersion": "gemini-2.5-flash",
-                "responseId": "r1xKaZy"}
+def gemini_chunk(parts: list[dict[str, Any]], number: int, reason: str | None = None) -> dict[str, Any]:
+    candidate: dict[str, Any] = {"content": {"parts": parts, "role": "model"}, "index": 0}
+    if reason is not None:
+        candidate["finishReason"] = reason
+    usage = {"promptTokenCount": 50, "candidatesTokenCount": number, "totalTokenCount": 50 + number}
+    return {"candidates": [candidate], "usageMetadata": usage, "modelVersion": "gemini-2.5-flash",
+            "responseId": "r1xKaZy"}
 
-    events = [chunk([{"text": text(number)}], number) for number in range(TEXTS + PIECES)]
+
+def gemini_chunks() -> list[dict[str, Any]]:
+    made = [gemini_chunk([{"text": text(number)}], number) for number in range(TEXTS + PIECES)]
     call = {"functionCall": {"name": "write_file", "args": json.loads(ARGUMENTS)}}
-    events.append(chunk([call], TEXTS + PIECES, "STOP"))
+    return [*made, gemini_chunk([call], TEXTS + PIECES, "STOP")]
+
+
+def gemini_generate() -> bytes:
+    return sse(gemini_chunks())
+
+
+def gemini_array() -> bytes:
+    """Without `alt=sse`: the chunks are elements of one array, printed for people, the commas on lines of their own."""
+    made = (json.dumps(chunk, ensure_ascii=False, indent=2).encode() for chunk in gemini_chunks())
+    return b"[" + b"\n,\r\n".join(made) + b"\n]\n"
+
+
+def gemini_array_line() -> bytes:
+    """The same array as a proxy dumps it again: one line, no blanks."""
+    return dump(gemini_chunks())
+
+
+def gemini_partial_args() -> bytes:
+    """Vertex AI with `streamFunctionCallArguments`: some text, then one string argument in pieces."""
+    def call(**fields: Any) -> list[dict[str, Any]]:
+        return [{"functionCall": fields}]
+
+    def value(number: int) -> dict[str, Any]:
+        return {"jsonPath": "$.content", "stringValue": text(number), "willContinue": True}
+
+    path = {"jsonPath": "$.path", "stringValue": "report.md"}
+    events = [gemini_chunk([{"text": text(number)}], number) for number in range(PIECES)]
+    events.append(gemini_chunk(call(name="write_file", willContinue=True), PIECES))
+    events.append(gemini_chunk(call(partialArgs=[path], willContinue=True), PIECES))
+    events += [gemini_chunk(call(partialArgs=[value(n)], willContinue=True), PIECES + n) for n in range(TEXTS)]
+    events.append(gemini_chunk(call(partialArgs=[{"jsonPath": "$.content", "stringValue": ""}]), TEXTS + PIECES))
+    events.append(gemini_chunk([], TEXTS + PIECES, "STOP"))
     return sse(events)
 
 

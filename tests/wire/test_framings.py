@@ -269,6 +269,46 @@ def test_array_is_not_misled_by_a_comma_on_a_line_inside_a_value() -> None:
     every_split(JSONArray, data)
 
 
+ODD = b'{"a":"\x01"}'
+"""No JSON: a control character stands in its string. Its brackets are those of one value all the same."""
+
+
+@pytest.mark.parametrize(("elements", "between"), [
+    ([b'{"a":1}', b'{"a":2}', b'{"b":[{"a":3},{"a":4}]}', b'{"a":5}'], b","),
+    ([b'{"a":1}', b'{"a":2}', b'{"a":[{"a":"}"},{"a":{"a":4}}]}', b'{"a":5}', b'{"a":6}'], b","),
+    ([b'{"a":1}', b'{"a":2}', ODD, b'{"a":3}', ODD, ODD, b'{"a":4}'], b",\r\n"),
+    ([b'{"a":1}', b'{"a":2}', b'{"b":3}', b'{"a":4}', b"[5]", b"{}", b'{"a":6}'], b"\n,\n"),
+    ([b'{"a":"},{\\"a\\":"}', b'{"a":"},{"}', b'{"a":"}"}', b'{"a":"{"}'], b","),
+], ids=["another first key", "the same key inside", "no JSON", "other shapes", "in strings"])
+def test_what_parted_two_elements_may_stand_anywhere(elements: list[bytes], between: bytes) -> None:
+    data = b"[" + between.join(elements) + b"]"
+    assert [payload for payload, *_ in whole(JSONArray(), data)] == elements
+    every_split(JSONArray, data)
+    sequence = b"\n".join(elements)
+    assert [payload for payload, *_ in whole(JSONSequence(), sequence)] == elements
+    every_split(JSONSequence, sequence)
+
+
+def test_elements_may_be_parted_in_many_ways() -> None:
+    data = b"[" + b"".join(b'{"a":%d}%b,' % (number, b" " * (number // 2)) for number in range(60)) + b"{}]"
+    assert len(whole(JSONArray(), data)) == 61
+    every_split(JSONArray, data)
+
+
+@pytest.mark.parametrize("between", [b",", b"\n,\r\n"])
+def test_array_gives_an_element_as_soon_as_its_end_is_there(between: bytes) -> None:
+    """A server sends each element when it has it: the last one must not wait for another."""
+    framing = JSONArray()
+    assert framing.feed(b'[{"a":[0]}') == [(b'{"a":[0]}', None, 1, 10)]
+    for number in range(1, 6):
+        frames = framing.feed(between + b'{"a":[%d]}' % number)
+        assert [payload for payload, *_ in frames] == [b'{"a":[%d]}' % number]
+        assert framing.feed(between + b'{"a":') == []
+        assert [payload for payload, *_ in framing.feed(b"[9]}")] == [b'{"a":[9]}']
+    assert framing.feed(b"]") == []
+    assert framing.closed
+
+
 @pytest.mark.parametrize("cut", range(1, len(PRETTY) - 1))
 def test_array_that_is_cut_is_not_closed(cut: int) -> None:
     framing = JSONArray()
@@ -322,10 +362,22 @@ def test_a_long_value_in_many_chunks_is_not_read_again_for_each(kind: type[Any],
     assert time.process_time() - start < 5
 
 
-def test_an_array_on_one_line_is_read_once() -> None:
-    data = b"[" + b",".join([b'{"a": 1}'] * 50_000) + b"]"
+@pytest.mark.parametrize("elements", [
+    [b'{"a": 1}'] * 50_000,
+    [ODD] * 50_000,
+    [b'{"a": 1}', ODD] * 25_000,
+    [b'{"a": 1}'] * 2 + [b'{"b": 1}'] * 50_000 + [b'{"a": 1}'],
+    [b'{"%d": 1}' % number for number in range(50_000)],
+    [b'{"a": 1}'] * 3 + [b'{"b": [' + b",".join([b'{"a": 1}'] * 50_000) + b"]}"],
+], ids=["alike", "no JSON", "by turns", "another key", "other keys", "one with many"])
+@pytest.mark.parametrize("size", [4_096, 1 << 30])
+def test_an_array_on_one_line_is_read_once(elements: list[bytes], size: int) -> None:
+    """Looking through all that follows for each element would take minutes."""
+    data = b"[" + b",".join(elements) + b"]"
     start = time.process_time()
-    assert len(whole(JSONArray(), data)) == 50_000
+    framing = JSONArray()
+    frames = [frame for at in range(0, len(data), size) for frame in framing.feed(data[at : at + size])]
+    assert len(frames) + len(framing.flush()) == len(elements)
     assert time.process_time() - start < 5
 
 

@@ -256,12 +256,28 @@ def test_thinking_is_output() -> None:
     assert decode({**body(HELLO, reason="STOP"), "usageMetadata": {"trafficType": "ON_DEMAND"}}).usage is None
 
 
+def test_an_id_may_come_late() -> None:
+    bare = {"candidates": [candidate(HELLO)], "usageMetadata": USAGE}
+    response = decode(sse(bare, body(HELLO), body(reason="STOP")))
+    assert (response.id, response.model, response.text) == ("r1", "gemini-2.5-flash", "HelloHello")
+
+
+def test_a_candidate_without_an_index_is_the_one_at_its_place() -> None:
+    second = {**body(), "candidates": [{**candidate(HELLO), "index": 1}]}
+    bare = {**body(), "candidates": [{"content": {"parts": [HELLO]}}]}
+    response = decode(sse(second, bare, second))
+    assert (response.text, response.other_choices) == ("HelloHello", 1)
+
+
 def test_the_last_usage_counts() -> None:
     first = {**body(HELLO), "usageMetadata": {"promptTokenCount": 7, "candidatesTokenCount": 1}}
     last = body(reason="STOP")
     bare = {**body({"text": "x"}), "usageMetadata": {"trafficType": "ON_DEMAND"}}
     for chunks in ((first, last), (first, first, last), (bare, first, last)):
         assert decode(sse(*chunks)).usage == Usage(7, 3)
+    for odd in ({"trafficType": "ON_DEMAND"}, 5, None, []):
+        assert decode(sse(first, {**body(HELLO), "usageMetadata": odd}, body(HELLO))).usage == Usage(7, 3)
+        assert decode(sse(first, {**body(HELLO), "usageMetadata": odd})).usage == Usage(7, 1)
     silent = {"candidates": [candidate(reason="STOP")], "usageMetadata": {"trafficType": "ON_DEMAND"}}
     assert decode(sse(first, silent)).usage == Usage(7, 1)
 
@@ -492,6 +508,31 @@ def test_a_string_that_waits_for_more_keeps_the_call_open() -> None:
     """The call says that it is done, its last value says that it is not."""
     (call,) = decode(sse(BEGIN, body(call_part(None, piece("$.a", "x"))), body(reason="STOP"))).tool_calls
     assert (call.arguments, call.closed) == ('{"a":"x', False)
+
+
+@pytest.mark.parametrize(("odd", "before", "after"), [
+    (call_part(True, piece("$.b", "x")), '{"a":"12","b":"x', ['{"a":"123","b":"x']),
+    (call_part(True, piece("$.a", "x", more=False)), '{"a":"12x"', ['{"a":"12x"']),
+    (call_part(None, piece("$.a", "x")), '{"a":"12x', ['{"a":"12x', '{"a":"3']),
+    (call_part(False, piece("$.a", "x")), '{"a":"12x', ['{"a":"12x', '{"a":"3']),
+    (call_part(True, piece("$.a", "x"), piece("$.a", "y")), '{"a":"12xy', ['{"a":"12xy3']),
+    (call_part(True, {"jsonPath": "$.a", "numberValue": 1, "willContinue": True}), '{"a":"12', ['{"a":"123']),
+    (call_part(True, piece("$.a", "x"), id="c1"), '{"a":"12x', ['{"a":"12x3']),
+    ({"text": "between"}, '{"a":"12', ['{"a":"123']),
+], ids=["another path", "the last piece", "the last part", "said to be the last part", "two pieces", "no string",
+        "with its id", "text"])
+@pytest.mark.parametrize("reason", [None, "STOP"])
+def test_what_comes_between_pieces_of_a_string(
+    odd: dict[str, Any], before: str, after: list[str], reason: str | None
+) -> None:
+    """Pieces that go on with the same string are read in a shorter way; nothing else may pass for one."""
+    chunks = [BEGIN, *(body(call_part(True, piece("$.a", text))) for text in "12"), body(odd, reason=reason)]
+    response = decode(sse(*chunks))
+    assert [call.arguments for call in response.tool_calls] == [before]
+    assert response.text == odd.get("text")
+    calls = decode(sse(*chunks, body(call_part(True, piece("$.a", "3"))))).tool_calls
+    assert [call.arguments for call in calls] == after
+    assert not any(call.closed for call in (*response.tool_calls, *calls))
 
 
 def test_streamed_calls_one_after_another() -> None:

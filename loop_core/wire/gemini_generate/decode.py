@@ -13,6 +13,7 @@ from typing import Any
 from loop_core.values import At, ChatResponse, Evidence, Part, Severity, Stop, StopReason, Usage
 from loop_core.wire import base
 from loop_core.wire.failures import read_error
+from loop_core.wire.gemini_generate.partial_args import continued
 from loop_core.wire.gemini_generate.parts import Parts
 from loop_core.wire.gemini_generate.table import (
     API,
@@ -57,27 +58,31 @@ class Decoder(base.Decoder):
         self._span: tuple[int, int] | None = None  # of the event that is read; None for a whole body
 
     def on_event(self, event: Any, name: str | None, start: int, end: int) -> None:
-        """One chunk. Nearly all of them carry one piece of text, or of a thought, and nothing new besides."""
+        """One chunk. Nearly all of them go on with a text, a thought or a streamed argument and bring nothing else."""
         parts = self._parts
         append = parts.append
         if append is not None and "promptFeedback" not in event and "error" not in event:
             try:
                 (candidate,) = event["candidates"]
                 (part,) = candidate["content"]["parts"]
-                usage, text = event["usageMetadata"], part["text"]
+                usage, path = event["usageMetadata"], parts.path
+                text = part["text"] if path is None else continued(part["functionCall"], path)
                 width = len(candidate)
-                plain = (
-                    (width == 1 or (width == 2 and candidate["index"] == self._index))
-                    and len(part) == parts.width
-                    and (parts.width == 1 or part["thought"] is True)
+                if (
+                    len(part) == parts.width
                     and type(text) is str
-                )
+                    and type(usage) is dict
+                    and ((width == 1 and self._index == 0) or (width == 2 and candidate["index"] == self._index))
+                    and (parts.width == 1 or part["thought"] is True)
+                    and (self._id is not None or "responseId" not in event)
+                    and (self._model is not None or "modelVersion" not in event)
+                ):
+                    append(text)
+                    if "promptTokenCount" in usage or not _COUNTED.isdisjoint(usage):
+                        self._usage = usage
+                    return
             except (KeyError, TypeError, ValueError):
-                plain = False
-            if plain:
-                append(text)
-                self._usage = usage
-                return
+                pass  # it has another shape
         self._span = start, end
         self._read(event)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import Any
 
@@ -70,6 +70,11 @@ class PartialArgs:
         except _UnplacedError as why:
             self.broken = self.broken or f"{str(path)[:80]} {why}"
 
+    @property
+    def growing(self) -> tuple[Callable[[str], None], str] | None:
+        """What takes the next piece of the string that grew last, and its path; None where it is finished."""
+        return (self._text.chunks.append, self._where) if self._text.open and self._where is not None else None
+
     def text(self) -> str:
         """The object as JSON."""
         return _render(self._root, False)
@@ -112,6 +117,17 @@ class PartialArgs:
         if get(value, "willContinue") is not True:
             text.open = False
             self._open -= 1
+
+
+def continued(call: Mapping[str, Any], path: str) -> Any:
+    """What one more piece of a call adds to the string at `path`; None where it brings or ends anything else.
+
+    Raises:
+        KeyError, TypeError, ValueError: it has another shape.
+    """
+    (value,) = call["partialArgs"]
+    plain = len(call) == 2 and call["willContinue"] is True and len(value) == 3 and value["willContinue"] is True
+    return value["stringValue"] if plain and value["jsonPath"] == path else None
 
 
 class _UnplacedError(Exception):

@@ -77,9 +77,9 @@ class _Call:
 
 
 class Parts:
-    """The content of one candidate while it arrives. `append` and `width` serve the hot path."""
+    """The content of one candidate while it arrives. `append`, `width` and `path` serve the hot path."""
 
-    __slots__ = ("_calls", "_items", "_open", "_source", "append", "width")
+    __slots__ = ("_calls", "_items", "_open", "_source", "append", "path", "width")
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -87,9 +87,11 @@ class Parts:
         self._calls: list[_Call] = []
         self._open: _Call | None = None  # the call that waits for more of its values
         self.append: Callable[[str], None] | None = None
-        """Takes the next piece of text, while the last part is text or a thought."""
+        """Takes the next piece of text, while the last part is text, a thought, or a call with an open string."""
         self.width = 1
-        """How many fields such a piece has: a thought says that it is one."""
+        """How many fields a part with such a piece has: a thought says that it is one."""
+        self.path: str | None = None
+        """Which string of a call it goes to; None for text and thoughts."""
 
     def read(self, part: Mapping[str, Any], path: tuple[str | int, ...]) -> None:
         """Takes one element of `content.parts`."""
@@ -114,6 +116,8 @@ class Parts:
         """A finish reason arrived: what was begun before it and promises no more is complete."""
         for call in self._calls:
             call.ended = True
+        if self.path is not None:
+            self.append = None  # a piece that comes all the same opens its call again
 
     def build(self) -> tuple[ResponsePart, ...]:
         """The parts of the response."""
@@ -134,7 +138,7 @@ class Parts:
     def _begin_run(self, thought: bool) -> _Run:
         run = _Run(thought)
         self._items.append(run)
-        self.append, self.width = run.chunks.append, 2 if thought else 1
+        self.append, self.width, self.path = run.chunks.append, 2 if thought else 1, None
         return run
 
     def _call(self, sent: Mapping[str, Any], signature: str | None, path: tuple[str | int, ...]) -> None:
@@ -154,6 +158,9 @@ class Parts:
         call.signature = call.signature or signature
         call.more, call.ended = get(sent, "willContinue") is True, False
         self._open = call if call.more else None
+        growing = call.values.growing if call.values is not None and call.more else None
+        if growing is not None:
+            (self.append, self.path), self.width = growing, 1
 
     def _continued(self, sent: Mapping[str, Any]) -> _Call | None:
         """The call that this part goes on with: an unnamed part, or one with the same id."""
