@@ -120,6 +120,8 @@ BELIEFS = ("words", "unlisted", "reason_map", "promotions", "signals", "lacks")
 """The fields of a preset that are tables."""
 FORMAT_TABLES = re.compile(r"[A-Z_]*REASONS|BACKGROUND")
 """The tables of a wire format that are found by their names, wherever its package assigns them."""
+READS = re.compile(r"READS")
+"""The table of what a wire format reads where."""
 SERVERS = Table("loop_core.wire.servers", "SERVERS", "tests/wire/test_profiles.py", names=("SERVERS", "PROFILES"))
 
 
@@ -139,6 +141,8 @@ def tables() -> Iterator[Table]:
     for api, package in FORMATS.items():
         for module, name in _assigned(package, FORMAT_TABLES):
             yield Table(module, name, f"tests/wire/test_{api}.py")
+        for module, name in _assigned(package, READS):
+            yield Table(module, name, "tests/wire/test_provenance.py")
     yield SERVERS
     for position, profile in enumerate(PROFILES):
         if profile.words:

@@ -1,7 +1,8 @@
 """The wire formats: what each provider's bytes mean, and the bytes each would send.
 
 One package a format, one line here. A format gives: `Decoder`, `deltas`, `encode`, `read_request`, `recognises`,
-`STOP_REASONS`, `LOSES`, `PATHS`. They are imported when first used, so that reading one format does not pay for six.
+`STOP_REASONS`, `LOSES`, `PATHS`; and in its module `reads` what it reads where. They are imported when first used, so
+that reading one format does not pay for six.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any, Protocol, cast
 from loop_core.errors import CallerError
 from loop_core.values import ChatResponse, Request, TransportEnd
 from loop_core.wire.base import Decoder, Mapped, Pieces, See
+from loop_core.wire.reads import Row
 
 FORMATS: Mapping[str, str] = {
     "openai_chat": "loop_core.wire.openai_chat",
@@ -60,6 +62,17 @@ def wire(api: str) -> WireFormat:
     if api not in FORMATS:
         raise CallerError(f"unknown API {api!r}; expected one of {', '.join(FORMATS)}")
     return cast("WireFormat", import_module(FORMATS[api]))
+
+
+@cache
+def reads_of(api: str) -> tuple[Row, ...]:
+    """Which values of a format's JSON become which facts.
+
+    Raises:
+        CallerError: there is no such format.
+    """
+    wire(api)
+    return cast("tuple[Row, ...]", import_module(f"{FORMATS[api]}.reads").READS)
 
 
 def decoder(

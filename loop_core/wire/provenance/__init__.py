@@ -1,0 +1,228 @@
+"""Which bytes of one response became which fact: a second decode that keeps its frames, for a response that is shown.
+
+The format's table says which values may be a fact; the response says what each fact is; the pieces that make exactly
+that are its bytes. Places are bytes of the decoded body, a string with its quotes.
+
+    body -> the decoder's frames -> values that rows name -> pieces that make the facts of the response -> Provenance
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+from loop_core.values import At, CallKind, ChatResponse, Part, ReasoningPart, TextPart, ToolCall
+from loop_core.wire import reads_of
+from loop_core.wire.jsonslice import byte_span, path_of
+from loop_core.wire.provenance.frames import Frame, frames
+from loop_core.wire.provenance.pieces import Piece, Supply, Wanted
+from loop_core.wire.reads import Found
+
+_JOINTS = {("openai_responses", "reasoning"): "\n\n"}
+"""What a decoder puts between pieces that it joins."""
+_COUNTS = ("input_tokens", "output_tokens", "reasoning_tokens", "cached_tokens")
+
+
+class Read(NamedTuple):
+    """Bytes `start` to `end` of the body became `fact`, or a piece of it."""
+
+    fact: str
+    start: int
+    end: int
+    pointer: str
+    """The JSON pointer of the value in its frame."""
+    again: bool = False
+    """It says once more what other bytes said; without such, the pieces of a fact in order are the fact."""
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """The readings of one body, by fact and by byte; made by `provenance`."""
+
+    by_fact: Mapping[str, tuple[Read, ...]]
+    """For each fact its pieces in their order, then its repetitions."""
+    by_start: tuple[Read, ...]
+    reach: tuple[int, ...]
+    """The furthest end of a reading up to each of `by_start`."""
+
+    @property
+    def facts(self) -> tuple[str, ...]:
+        """The facts that were read: `stop_reason`, `usage.output_tokens`, `text`, `tool_calls[0].arguments`, …"""
+        return tuple(self.by_fact)
+
+    def of(self, fact: str, *, again: bool = False) -> tuple[Read, ...]:
+        """The bytes that a fact was read from, in the order in which they make it; with `again` its repetitions."""
+        return tuple(read for read in self.by_fact.get(fact, ()) if read.again is again)
+
+    def at(self, offset: int) -> tuple[Read, ...]:
+        """What the byte at `offset` became, the smallest value first; nothing where it became no fact."""
+        found: list[Read] = []
+        index = bisect_right(self.by_start, offset, key=lambda read: read.start) - 1
+        while index >= 0 and self.reach[index] > offset:
+            if self.by_start[index].end > offset:
+                found.append(self.by_start[index])
+            index -= 1
+        return tuple(sorted(found, key=lambda read: (read.end - read.start, read.again)))
+
+
+def provenance(api: str, body: bytes, response: ChatResponse | None = None, **options: Any) -> Provenance:
+    """Which bytes of `body` became which fact of `response`, by default of what `decode` makes of it with `options`.
+
+    Raises:
+        CallerError: there is no such API.
+        DecodeError: the bytes are no body of it.
+    """
+    if response is not None:
+        options.setdefault("http_status", response.http_status)
+    read, decoded = frames(api, body, **options)
+    response, rows = response or decoded, reads_of(api)
+    values = [(frame, found) for frame in read for found in frame.found(rows)]
+    by_fact: dict[str, dict[Read, None]] = defaultdict(dict)
+    for reads in (_stop(response, read, values), _single(response, values), _counted(response, values),
+                  _pieced(response, values)):
+        for each in reads:
+            by_fact[each.fact].setdefault(each)
+    by_start = sorted((each for reads in by_fact.values() for each in reads), key=lambda each: each.start)
+    return Provenance(
+        {fact: tuple(sorted(reads, key=lambda each: each.again)) for fact, reads in by_fact.items()},
+        tuple(by_start),
+        tuple(accumulate((each.end for each in by_start), max)),
+    )
+
+
+_Value = tuple[Frame, Found]
+
+
+def _read(fact: str, value: _Value, again: bool = False) -> Read:
+    return Read(fact, value[1].start, value[1].end, value[1].pointer, again)
+
+
+# -- facts of one value ----------------------------------------------------------------------------------------------
+
+
+def _stop(response: ChatResponse, read: Sequence[Frame], values: Sequence[_Value]) -> Iterator[Read]:
+    """Where the decoder itself says that it read the reason; what a row says of the same frame goes with it."""
+    starts = [frame.start for frame in read]
+    told = any(value[1].row.fact == "error" for value in values)
+    for evidence in response.stop_reason.evidence:
+        at = evidence.at
+        if at is None or at.part is not Part.BODY or at.start is None or at.end is None or at.end <= at.start:
+            continue
+        frame = read[max(0, bisect_right(starts, at.start) - 1)] if read else None
+        for value in values:
+            if value[0] is frame and value[1].row.fact == "stop_reason":
+                yield _read("stop_reason", value)
+        span = None
+        if frame is not None and frame.pieces and at.end <= frame.end:
+            span = byte_span(frame.payload, 0, *path_of(at.pointer or ""))
+        start, end = (at.start, at.end) if frame is None or span is None else frame.place(*span)
+        yield Read("stop_reason", start, end, at.pointer or "")
+        if evidence.rule.startswith("error.") and not told:
+            yield Read("error", start, end, at.pointer or "")
+
+
+def _single(response: ChatResponse, values: Sequence[_Value]) -> Iterator[Read]:
+    """The id, the model and the error: the first value that says it, and those that say it again."""
+    for fact, said in (("id", response.id), ("model", response.model)):
+        same = (value for value in values if value[1].row.fact == fact and value[1].text == said)
+        for number, value in enumerate(same):
+            yield _read(fact, value, again=number > 0)
+    if response.error is not None:
+        yield from (_read("error", value) for value in values if value[1].row.fact == "error")
+
+
+def _counted(response: ChatResponse, values: Sequence[_Value]) -> Iterator[Read]:
+    """Token counts: of the last frame that says them, in one number or in several that make it."""
+    for name in _COUNTS:
+        fact, count = f"usage.{name}", getattr(response.usage, name, None)
+        told: dict[int, list[_Value]] = defaultdict(list)
+        for value in values:
+            if value[1].row.fact == fact and _number(value[1].text) is not None:
+                told[value[0].start].append(value)
+        again = False
+        for numbers in reversed(told.values()):
+            exact = [value for value in numbers if _number(value[1].text) == count][:1]
+            if not exact and not again and sum(_number(value[1].text) or 0 for value in numbers) == count:
+                exact = numbers
+            for value in exact:
+                yield _read(fact, value, again)
+            again = again or bool(exact)
+
+
+def _number(text: str) -> int | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return int(number) if number.is_integer() else None
+
+
+# -- facts that may come in pieces -----------------------------------------------------------------------------------
+
+
+def _pieced(response: ChatResponse, values: Sequence[_Value]) -> Iterator[Read]:
+    supplies: dict[str, Supply] = defaultdict(Supply)
+    kinds = _wanted(response)
+    for _, found in values:
+        row = found.row
+        if row.fact in kinds or row.fact in ("call", "call.value"):
+            supplies[row.fact].add(Piece(found.text, found.string, found.start, found.end, found.pointer,
+                                         (row.group, *found.key)))
+    for kind, wanted in kinds.items():
+        made = [(each, supplies[kind].take(each)) for each in wanted]
+        for each, pieces in made:
+            yield from (Read(each.fact, piece.start, piece.end, piece.pointer) for piece in pieces)
+        for fact, piece in supplies[kind].repetitions(made):
+            yield Read(fact, piece.start, piece.end, piece.pointer, again=True)
+        if kind == "call.arguments" and "call.value" in supplies:
+            yield from _put_together({each.fact for each, pieces in made if not pieces}, response, supplies)
+
+
+def _put_together(facts: Set[str], response: ChatResponse, supplies: Mapping[str, Supply]) -> Iterator[Read]:
+    """Arguments that a decoder makes of single values: every value between where a call begins and the next does."""
+    places: dict[str, list[int]] = defaultdict(list)
+    for piece in supplies["call"]:
+        places[piece.pointer].append(piece.start)
+    begun: list[tuple[int, str]] = []
+    for fact, call in _calls(response):
+        at = call.at or At()
+        starts = places[at.pointer or ""]
+        begun += [(start, f"{fact}.arguments") for start in starts[bisect_left(starts, at.start or 0) :][:1]]
+    begun.sort()
+    for piece in supplies["call.value"]:
+        index = bisect_right(begun, (piece.start, "")) - 1
+        if piece.text and index >= 0 and begun[index][1] in facts:
+            yield Read(begun[index][1], piece.start, piece.end, piece.pointer)
+
+
+def _calls(response: ChatResponse) -> Iterator[tuple[str, ToolCall]]:
+    """The calls by the names of their facts: `tool_calls[0]` as in `ChatResponse.tool_calls`, `server_calls[0]`."""
+    counts = {"tool_calls": 0, "server_calls": 0}
+    for part in response.parts:
+        if type(part) is ToolCall:
+            owner = "server_calls" if part.kind is CallKind.SERVER else "tool_calls"
+            yield f"{owner}[{counts[owner]}]", part
+            counts[owner] += 1
+
+
+def _wanted(response: ChatResponse) -> dict[str, list[Wanted]]:
+    """What the response says, by kind of fact, in the order of its parts."""
+    wanted: dict[str, list[Wanted]] = defaultdict(list)
+    for part in response.parts:
+        if type(part) is TextPart and part.text:
+            wanted["text"].append(Wanted("text", part.text))
+        elif type(part) is ReasoningPart and part.text:
+            joint = _JOINTS.get((response.api, "reasoning"), "")
+            wanted["reasoning"].append(Wanted("reasoning", part.text, joint=joint))
+    if response.refusal:
+        wanted["refusal"].append(Wanted("refusal", response.refusal))
+    for fact, call in _calls(response):
+        after = (call.at.start if call.at is not None else None) or 0
+        for kind, said in (("id", call.id), ("name", call.name or None), ("arguments", call.arguments)):
+            if said is not None:
+                wanted[f"call.{kind}"].append(Wanted(f"{fact}.{kind}", said, after, cut=kind == "arguments"))
+    return wanted

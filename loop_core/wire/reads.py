@@ -1,0 +1,216 @@
+"""Which values of a format's JSON become which facts: the rows of such tables, and the walk that finds their bytes.
+
+A format states what it reads as rows of a pattern and a fact; this walk over one JSON text gives the bytes of every
+value that a row names. Skips all others with the standard library's C scanner. Knows no format and no response.
+
+Facts of one value: `id`, `model`, `stop_reason` and `error` (where no evidence tells of them already),
+`usage.input_tokens` and its siblings. Facts that may come
+in pieces: `text`, `reasoning`, `refusal`, `call.id`, `call.name`, `call.arguments`. `call` is all of a call, and
+`call.value` a value inside arguments that a decoder puts together.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from json.decoder import scanstring  # type: ignore[attr-defined]
+from typing import Any, NamedTuple
+
+from pydantic_core import from_json
+
+from loop_core.wire.jsonslice import pointer
+
+
+class Row(NamedTuple):
+    """One reading: values at `pattern`, a JSON pointer in which `*` is any index, become `fact`."""
+
+    fact: str
+    pattern: str
+    keys: tuple[str, ...] = ()
+    """Values beside it that tell which pieces belong together; `*` is the same index as in `pattern`."""
+    when: str = ""
+    """Only in events of this type (the `type` of an event, or the name of its frame)."""
+    group: str = ""
+    """Pieces of one group follow one another; the same words in another group are a repetition."""
+    only: tuple[str, bool] | None = None
+    """A value beside it that has to be true, or must not be."""
+
+
+class Found(NamedTuple):
+    """A value that a row names: its text (a string's characters, the JSON of anything else) and where it stands."""
+
+    row: Row
+    text: str
+    string: bool
+    start: int
+    end: int
+    pointer: str
+    key: tuple[Any, ...]
+
+
+class _Node:
+    """A step of the patterns."""
+
+    __slots__ = ("items", "members", "rows")
+
+    def __init__(self) -> None:
+        self.rows: list[Row] = []
+        self.members: dict[str, _Node] = {}
+        self.items: _Node | None = None
+
+    def child(self, step: str) -> _Node:
+        if step != "*":
+            return self.members.setdefault(step, _Node())
+        self.items = self.items or _Node()
+        return self.items
+
+
+def find(
+    rows: tuple[Row, ...], payload: bytes, event: Mapping[str, Any], name: str | None = None, base: int = 0
+) -> list[Found]:
+    """Every value of `payload` that a row names, with places counted from `base`, in the order of the bytes.
+
+    `event` is what the payload was parsed to, `name` that of its frame. An event whose only member has the name of an
+    event type is that event wrapped.
+    """
+    node, inner = _plan(rows, name or _type(event)), event
+    if name is None and len(event) == 1:
+        (only,) = event
+        if only in _whens(rows) and isinstance(event[only], Mapping):
+            node, inner = _Node(), event[only]
+            node.members[only] = _plan(rows, only)
+    text = payload.decode("latin-1")  # a character a byte: places in it are places in the payload
+    hits: list[tuple[Row, tuple[str | int, ...], int, int]] = []
+    try:
+        _visit(text, _solid(text, 3 if text.startswith("\xef\xbb\xbf") else 0), node, (), hits)
+    except (ValueError, RecursionError, IndexError, StopIteration):
+        return []
+    return [found for hit in hits if (found := _found(payload, inner, base, *hit)) is not None]
+
+
+@lru_cache(maxsize=256)
+def _plan(rows: tuple[Row, ...], when: str) -> _Node:
+    root = _Node()
+    for row in rows:
+        if row.when in ("", when):
+            node = root
+            for step in row.pattern.split("/")[1:]:
+                node = node.child(step)
+            node.rows.append(row)
+    return root
+
+
+@lru_cache(maxsize=16)
+def _whens(rows: tuple[Row, ...]) -> frozenset[str]:
+    return frozenset(row.when for row in rows if row.when)
+
+
+def _type(event: Mapping[str, Any]) -> str:
+    kind = event.get("type")
+    return kind if isinstance(kind, str) else ""
+
+
+_scan = json.scanner.make_scanner(json.JSONDecoder(strict=False, parse_int=str, parse_float=str))  # type: ignore[attr-defined]
+_space = re.compile(r"[ \t\r\n]*").match
+_BLANK = " \t\r\n"
+_Hits = list[tuple[Row, tuple[str | int, ...], int, int]]
+
+
+def _visit(text: str, start: int, node: _Node, path: tuple[str | int, ...], hits: _Hits) -> int:
+    """Notes what the rows below `node` name in the value at `start`; gives its end."""
+    opening = text[start]
+    if opening == "{" and node.members:
+        end = _members(text, start + 1, node.members, path, hits)
+    elif opening == "[" and node.items is not None:
+        end = _items(text, start + 1, node.items, path, hits)
+    else:
+        end = _scan(text, start)[1]
+    for row in node.rows:
+        hits.append((row, path, start, end))
+    return end
+
+
+def _members(text: str, at: int, nodes: Mapping[str, _Node], path: tuple[str | int, ...], hits: _Hits) -> int:
+    begun: dict[str, int] = {}
+    at = _solid(text, at)
+    while text[at] != "}":
+        key, at = scanstring(text, at + 1, False)
+        at = _solid(text, _solid(text, at) + 1)
+        node = nodes.get(key)
+        if node is None:
+            at = _scan(text, at)[1]
+        else:
+            if key in begun:  # the last of several equal keys counts, as in every parser
+                hits[:] = [hit for hit in hits if hit[1][: len(path) + 1] != (*path, key) or hit[2] < begun[key]]
+            begun[key] = at
+            at = _visit(text, at, node, (*path, key), hits)
+        at = _solid(text, at)
+        if text[at] == ",":
+            at = _solid(text, at + 1)
+    return at + 1
+
+
+def _items(text: str, at: int, node: _Node, path: tuple[str | int, ...], hits: _Hits) -> int:
+    index = 0
+    at = _solid(text, at)
+    while text[at] != "]":
+        at = _solid(text, _visit(text, at, node, (*path, index), hits))
+        if text[at] == ",":
+            at = _solid(text, at + 1)
+        index += 1
+    return at + 1
+
+
+def _solid(text: str, at: int) -> int:
+    return _space(text, at).end() if text[at] in _BLANK else at  # type: ignore[union-attr]
+
+
+def _found(
+    payload: bytes, event: Mapping[str, Any], base: int, row: Row, path: tuple[str | int, ...], start: int, end: int
+) -> Found | None:
+    written = payload[start:end]
+    if written == b"null":
+        return None
+    indices = [step for step in path if type(step) is int] if row.keys or row.only else []
+    if row.only is not None and (_beside(event, row.only[0], indices) is True) is not row.only[1]:
+        return None
+    key = tuple([_plain(_beside(event, beside, indices)) for beside in row.keys])
+    return Found(row, text_of(written), written[:1] == b'"', base + start, base + end, _pointer(path), key)
+
+
+@lru_cache(maxsize=256)
+def _pointer(path: tuple[str | int, ...]) -> str:
+    return pointer(*path)
+
+
+def text_of(written: bytes) -> str:
+    """The characters of a JSON string, as the decoders read it; any other JSON verbatim."""
+    if not written.startswith(b'"'):
+        return written.decode("utf-8", "replace")
+    try:
+        return str(from_json(written))
+    except ValueError:
+        return str(json.loads(written.decode("utf-8", "replace"), strict=False))
+
+
+def _beside(event: Any, pattern: str, indices: Sequence[int]) -> Any:
+    numbers = iter(indices)
+    for step in _steps(pattern):
+        if step == "*" and isinstance(event, list):
+            event = event[next(numbers, 0)]
+        elif isinstance(event, dict) and step != "*":
+            event = event.get(step)
+        else:
+            return None
+    return event
+
+
+@lru_cache(maxsize=256)
+def _steps(pattern: str) -> tuple[str, ...]:
+    return tuple(pattern.split("/")[1:])
+
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, (str, int, type(None))) else str(value)
