@@ -7,26 +7,30 @@ the exchange that it had not reached, so that every response is looked at.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from itertools import chain
+from typing import TYPE_CHECKING, NamedTuple
 
 from inspector.pause import without_collector
+from inspector.sessions.build import spoken_by
 from inspector.sessions.values import Exchange, Link, Loaded, TurnRecord
 from inspector.sessions.values import Place as Recorded_Place
 from inspector.settings import Settings
 from loop_core.classify import Judged, judge
+from loop_core.fork import Terms, resumed
 from loop_core.frozen import maker
 from loop_core.gate import Verdict, admit_all
 from loop_core.history import Ability
 from loop_core.limits import Limits
-from loop_core.loop import Plan, one_turn
-from loop_core.policy import Signal
+from loop_core.loop import Plan, going_on, one_turn
+from loop_core.policy import Policy, Signal
 from loop_core.seam import Method
 from loop_core.sources import Recorded
 from loop_core.tokens import Measured
 from loop_core.trace import Fidelity, Step, Trace
-from loop_core.turn import Place, Responded
+from loop_core.turn import Place, Responded, changed
 from loop_core.values import ChatResponse, Request, Role, StopReason, ToolResultPart
 from loop_core.wire import profiles
 from loop_core.wire.profile import Profile
@@ -55,6 +59,10 @@ class Case:
     """Limits that session files were recorded under, by path."""
     measured: dict[int, Measured] = field(default_factory=dict)
     """The tokens of responses that a simulation had to cut, by index: they are the same for every budget."""
+    root: Case | None = None
+    """The case as it was read, where this one is read as if another profile spoke."""
+    spoken: dict[str, Case] = field(default_factory=dict)
+    """The same recording as other profiles speak, by their names: each is judged when it is first asked for."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -68,27 +76,61 @@ class TurnRun:
     """How many runs it took to look at every response; more than one means that the recorded agent went another way."""
     decided: int
     """The step that ends the first run: what our machine decided about this turn."""
+    steps: tuple[Step, ...]
+    """The steps themselves; a what-if that leaves a turn alone has the very same."""
+
+
+class Stretch(NamedTuple):
+    """From which step on settings held."""
+
+    since: int
+    settings: Settings
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Replay:
-    """A case under one setting."""
+    """A case under one setting, or under one after another."""
 
     case: Case
     settings: Settings
+    """Those that held last."""
     trace: Trace
     turns: tuple[TurnRun, ...]
+    since: int = 0
+    """The step from which they held."""
+    earlier: tuple[Stretch, ...] = ()
+    """What held for the steps before, in order; empty where `since` is 0."""
+    ends: tuple[int, ...] = ()
+    """Where each turn ends, to be searched."""
+
+    @property
+    def stretches(self) -> tuple[Stretch, ...]:
+        """All settings in the order in which they held, the first from step 0 on."""
+        return (*self.earlier, Stretch(self.since, self.settings))
+
+    def settings_at(self, step: int) -> Settings:
+        """What held at a step."""
+        if step >= self.since:
+            return self.settings
+        return next(each.settings for each in reversed(self.earlier) if each.since <= step)
+
+    def shown(self, index: int) -> Step:
+        """A step with the limits and the policy in force at it: one that runs share has those that it was made under.
+
+        They decided the same, or it would not be shared; whatever shows a limit beside a step asks for it here.
+        """
+        step = self.trace.steps[index]
+        settings = self.settings_at(index)
+        policy = settings.belief
+        if settings.limits is step.turn.limits and policy is step.turn.policy:
+            return step
+        path = self.case.loaded.exchanges[self.turns[self.turn_at(index)].record.links[0].index].path
+        limits = limits_for(self.case, path, settings)
+        return replace(step, turn=changed(step.turn, limits=limits, policy=policy))
 
     def turn_at(self, step: int) -> int:
         """The index of the turn that a step belongs to."""
-        low, high = 0, len(self.turns) - 1
-        while low < high:
-            middle = (low + high) // 2
-            if self.turns[middle].end <= step:
-                low = middle + 1
-            else:
-                high = middle
-        return low
+        return min(bisect_right(self.ends, step), len(self.ends) - 1)
 
 
 @without_collector
@@ -101,8 +143,7 @@ def open_case(loaded: Loaded) -> Case:
     }
     judged = tuple(judge_exchange(exchange) for exchange in loaded.exchanges)
     verdicts = tuple(
-        admit_all(exchange.response.tool_calls, reading, exchange.request.tools if exchange.request else ())
-        for exchange, reading in zip(loaded.exchanges, judged, strict=True)
+        gate_exchange(exchange, reading) for exchange, reading in zip(loaded.exchanges, judged, strict=True)
     )
     return Case(loaded, judged, verdicts, brought)
 
@@ -127,6 +168,38 @@ def judge_response(response: ChatResponse, request: Request | None, profile: Pro
     return judge(response, request, profile, native_reading(response, profile))
 
 
+def gate_exchange(exchange: Exchange, reading: Judged) -> tuple[Verdict, ...]:
+    """The gate's verdicts on the calls of one response."""
+    return admit_all(exchange.response.tool_calls, reading, exchange.request.tools if exchange.request else ())
+
+
+def spoken(case: Case, profile: str | None) -> Case:
+    """The recording as if this profile spoke in every exchange, kept once it was asked for; None: as it was read.
+
+    Raises:
+        CallerError: there is no such profile.
+    """
+    root = case.root or case
+    if profile is None:
+        return root
+    made = root.spoken.get(profile)
+    if made is None:
+        exchanges = tuple(spoken_by(exchange, profile) for exchange in root.loaded.exchanges)
+        made = _beside(root, exchanges)
+        root.spoken[profile] = made
+    return made
+
+
+def _beside(root: Case, exchanges: tuple[Exchange, ...]) -> Case:
+    """The case with other exchanges in the same places; those that are the same are not judged again."""
+    judged, verdicts = list(root.judged), list(root.verdicts)
+    for index, (old, new) in enumerate(zip(root.loaded.exchanges, exchanges, strict=True)):
+        if old is not new:
+            judged[index] = judge_exchange(new)
+            verdicts[index] = gate_exchange(new, judged[index])
+    return Case(replace(root.loaded, exchanges=exchanges), tuple(judged), tuple(verdicts), root.brought, root=root)
+
+
 def native_reading(response: ChatResponse, profile: Profile) -> StopReason | None:
     """What the word that a router passed on means; None where there is none, or no table knows it."""
     for name in profile.native_fields:
@@ -143,56 +216,98 @@ def native_reading(response: ChatResponse, profile: Profile) -> StopReason | Non
 def replay(case: Case, settings: Settings | None = None) -> Replay:
     """Runs every recorded turn under the settings."""
     settings = settings or Settings()
-    made: list[Step] = []
+    case = spoken(case, settings.profile)
+    rules = rules_for(case, settings)
     turns: list[TurnRun] = []
+    first = 0
     for record in case.loaded.turns:
-        first = len(made)
-        runs, decided = 0, first
-        links: Sequence[Link] = record.links
-        while links:
-            ran, used = _run(case, record, links, settings, runs)
-            made.extend(ran)
-            if runs == 0:
-                decided = len(made) - 1
-            runs += 1
-            links = links[max(1, used) :]
-        turns.append(TurnRun(record, first, len(made), runs, decided))
-    return Replay(case, settings, Trace(tuple(made)), tuple(turns))
+        turns.append(placed(record, tuple(played(case, record, record.links, rules)), first))
+        first = turns[-1].end
+    return replayed(case, settings, turns)
+
+
+def replayed(
+    case: Case, settings: Settings, turns: Sequence[TurnRun], since: int = 0, earlier: tuple[Stretch, ...] = ()
+) -> Replay:
+    """The runs of all turns, one after the other."""
+    steps = tuple(chain.from_iterable([turn.steps for turn in turns]))
+    return Replay(case, settings, Trace(steps), tuple(turns), since, earlier, tuple([turn.end for turn in turns]))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rules:
+    """Settings as they come to bear on one case."""
+
+    settings: Settings
+    policy: Policy
+    brought: Mapping[str, Limits]
+    """The limits of the files that bring some along, the operator's before theirs."""
+
+
+def rules_for(case: Case, settings: Settings) -> Rules:
+    """What the settings mean for a case, worked out once."""
+    return Rules(settings, settings.belief, {path: limits_for(case, path, settings) for path in case.brought})
+
+
+_turn_run, _terms, _plan = maker(TurnRun), maker(Terms), maker(Plan)
+_PREFILLS, _ASKS = Ability(prefill=True), Ability()
+
+
+def placed(record: TurnRecord, steps: tuple[Step, ...], first: int) -> TurnRun:
+    """The steps of a turn, at their place in a trace."""
+    last = len(steps) - 1
+    runs = steps[-1].run + 1 if steps else 0
+    decided = last if runs < 2 else next(index for index, step in enumerate(steps) if step.run) - 1
+    run: TurnRun = _turn_run(record, first, first + len(steps), runs, first + max(0, decided), steps)
+    return run
+
+
+def played(case: Case, record: TurnRecord, links: Sequence[Link], rules: Rules, number: int = 0) -> list[Step]:
+    """The runs that it takes to look at every response from `links` on; `number` is the first one's."""
+    made: list[Step] = []
+    while links:
+        ran = run(case, record, links, rules, number)
+        made.extend(ran)
+        links, number = links[used(case, record, links, rules, ran) :], number + 1
+    return made
 
 
 def first_run(case: Case, record: TurnRecord, settings: Settings) -> Sequence[Step]:
     """The steps in which our machine decides one turn: what `replay` gives it from `first` to `decided`."""
-    return _run(case, record, record.links, settings, 0)[0]
+    case = spoken(case, settings.profile)
+    return run(case, record, record.links, rules_for(case, settings), 0)
 
 
-def _used(ran: Sequence[Step]) -> int:
-    """How many recorded answers a run consumed."""
-    return sum([step.turn.signal is Signal.PROVIDER_RESPONSE for step in ran])
+def used(case: Case, record: TurnRecord, links: Sequence[Link], rules: Rules, ran: Sequence[Step]) -> int:
+    """How many recorded answers a run over `links` looked at; one at least, so that runs come to an end."""
+    if ran[-1].fidelity is not Fidelity.RECORDED:
+        return max(1, _simulated(case, record, links, rules).reached(ran[-1].turn))
+    return max(1, sum([step.turn.signal is Signal.PROVIDER_RESPONSE for step in ran]))
 
 
-_plan = maker(Plan)
-_PREFILLS, _ASKS = Ability(prefill=True), Ability()
-
-
-def _run(
-    case: Case, record: TurnRecord, links: Sequence[Link], settings: Settings, number: int
-) -> tuple[list[Step], int]:
-    """One run over these links: its steps, and how many of the links it looked at."""
-    opening = case.loaded.exchanges[links[0].index]
+def terms_for(case: Case, link: Link, rules: Rules) -> Terms:
+    """What a run that begins with an exchange is made under."""
+    opening = case.loaded.exchanges[link.index]
     request = opening.request or Request(opening.api, model=opening.response.model)
-    if settings.max_tokens is not None:
-        request = replace(request, max_tokens=settings.max_tokens)
+    if rules.settings.max_tokens is not None:
+        request = replace(request, max_tokens=rules.settings.max_tokens)
+    limits = rules.brought.get(opening.path, rules.settings.limits)
     ability = _PREFILLS if opening.profile.prefill != "none" else _ASKS
-    provider = opening.profile.name
-    limits = limits_for(case, opening.path, settings)
-    plan = _plan(limits, settings.belief, ability, provider, Fidelity.RECORDED, number)
-    recorded = _source(case, links)
-    if not settings.simulate:
-        ran = list(one_turn(record.id, request, recorded, plan))
-        return ran, _used(ran)
-    source = _simulated(case, recorded, first_cap(case, record), settings)
-    ran = list(one_turn(record.id, request, source, plan))
-    return ran, source.reached(ran[-1].turn) if ran[-1].fidelity is not Fidelity.RECORDED else _used(ran)
+    made: Terms = _terms(request, limits, rules.policy, ability, opening.profile.name)
+    return made
+
+
+def run(
+    case: Case, record: TurnRecord, links: Sequence[Link], rules: Rules, number: int, after: Step | None = None
+) -> list[Step]:
+    """One run of a turn over the answers of `links`; only what follows `after`, where a step of it is given."""
+    terms = terms_for(case, links[0], rules)
+    left = after is not None and after.fidelity is not Fidelity.RECORDED  # and it does not come back
+    source = _simulated(case, record, links, rules) if rules.settings.simulate or left else _source(case, links)
+    if after is not None:
+        return list(going_on(resumed(after, terms), source))
+    plan = _plan(terms.limits, terms.policy, terms.ability, terms.provider, Fidelity.RECORDED, number)
+    return list(one_turn(record.id, terms.request, source, plan))
 
 
 def first_cap(case: Case, record: TurnRecord) -> int | None:
@@ -201,11 +316,16 @@ def first_cap(case: Case, record: TurnRecord) -> int | None:
     return request.max_tokens if request else None
 
 
-def _simulated(case: Case, recorded: Recorded, initial: int | None, settings: Settings) -> Simulated:
+def budget_changed(case: Case, record: TurnRecord, settings: Settings) -> bool:
+    """Whether a turn has another initial max_tokens than it was recorded with."""
+    return settings.max_tokens is not None and settings.max_tokens != first_cap(case, record)
+
+
+def _simulated(case: Case, record: TurnRecord, links: Sequence[Link], rules: Rules) -> Simulated:
     from inspector.simulation import simulated  # only what simulates pays for it
 
-    changed = settings.max_tokens is not None and settings.max_tokens != initial
-    return simulated(recorded, case.loaded.exchanges, case.measured, judge_response, changed)
+    changed = budget_changed(case, record, rules.settings)
+    return simulated(_source(case, links), case.loaded.exchanges, case.measured, judge_response, changed)
 
 
 _responded, _recorded = maker(Responded), maker(Recorded)

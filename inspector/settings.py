@@ -14,6 +14,7 @@ from loop_core.limits import CONTINUATION_LIMITS, Limits
 from loop_core.policy import STRICT, Policy
 from loop_core.presets import named
 from loop_core.seam import Method, SeamRule
+from loop_core.wire.profiles import PROFILES
 
 INITIAL = "max_tokens"
 """The setting beside the limits that is asked for most: the initial output cap."""
@@ -33,6 +34,8 @@ class Settings:
     """How seams are decided; None: as the policy says."""
     method: Method | None = None
     """How text is continued; None: the first of the policy's methods that the server allows."""
+    profile: str | None = None
+    """Who is taken to speak in every exchange; None: who was found to when it was read."""
     simulate: bool = False
     """Whether what the recording does not hold is simulated from the output known so far."""
 
@@ -56,6 +59,13 @@ def _cap(text: str) -> int | None:
     return int(plain)
 
 
+def _yes(text: str) -> bool:
+    plain = text.strip().lower()
+    if plain not in ("yes", "no", "default", ""):
+        raise CallerError(f"simulate: {text!r} is neither yes nor no")
+    return plain == "yes"
+
+
 def _one_of(name: str, words: Mapping[str, Any], text: str) -> Any:
     plain = text.strip().lower()
     if plain in ("", "none", "default"):
@@ -68,6 +78,8 @@ def _one_of(name: str, words: Mapping[str, Any], text: str) -> Any:
 SEAMS: Mapping[str, SeamRule] = {rule.value: rule for rule in SeamRule}
 METHODS: Mapping[str, Method] = {each.value: each for each in (Method.PREFILL, Method.ANCHOR, Method.HINT)}
 """The ways of continuing that a loop can choose; the others follow from what the provider sent."""
+
+SPEAKERS: Mapping[str, str] = {name: name for name in sorted(PROFILES)}
 
 
 class Choice(NamedTuple):
@@ -85,6 +97,8 @@ CHOICES: Mapping[str, Choice] = {
     "policy": Choice(named, lambda policy: policy.name),
     "seam": Choice(lambda text: _one_of("seam", SEAMS, text), lambda rule: rule.value, tuple(SEAMS)),
     "method": Choice(lambda text: _one_of("method", METHODS, text), lambda method: method.value, tuple(METHODS)),
+    "profile": Choice(lambda text: _one_of("profile", SPEAKERS, text), str, tuple(SPEAKERS)),
+    "simulate": Choice(_yes, lambda on: "yes" if on else "no"),
 }
 """Field of `Settings` -> how it is read and written."""
 
@@ -123,29 +137,93 @@ def name_of(before: Settings, after: Settings) -> str:
         if getattr(before.limits, name) != value or name in after.explicit - before.explicit
     ]
     words += [
-        f"{name}={_written(name, after)}" for name in CHOICES if getattr(before, name) != getattr(after, name)
+        f"{name}={_written(name, after)}" for name in CHOICES
+        if name != "simulate" and getattr(before, name) != getattr(after, name)
     ]
     if before.simulate != after.simulate:
         words.append("simulated" if after.simulate else "recorded")
     return ", ".join(words) or "unchanged"
 
 
-def command(paths: Sequence[str], settings: Settings, api: str | None = None, profile: str | None = None) -> str:
-    """The command line that gives the same replay headless, read as it was read here."""
+def assignments(settings: Settings, before: Settings | None = None) -> dict[str, str]:
+    """What has to be set to come from `before` (the defaults) to these settings, as an operator writes it."""
+    before = before or Settings()
+    found = {name: str(value) for name, value in _limits(settings)
+             if name in settings.explicit - before.explicit or value != getattr(before.limits, name)}
+    return found | {name: _written(name, settings) for name in CHOICES
+                    if getattr(settings, name) != getattr(before, name)}
+
+
+def command(
+    paths: Sequence[str], settings: Settings, api: str | None = None, profile: str | None = None, since: int = 0,
+    earlier: Sequence[tuple[int, Settings]] = (),
+) -> str:
+    """The command line that gives the same replay headless, read as it was read here.
+
+    `since` is the step from which the settings hold, by its index; `earlier` are the steps and settings before.
+    """
     import shlex
 
-    default = Settings()
     words = ["inspector", "replay", *paths]
     for option, given in (("--api", api), ("--profile", profile)):
         words += [option, given] if given is not None else []
-    for name, value in _limits(settings):
-        if name in settings.explicit or value != getattr(default.limits, name):
-            words += ["--set", f"{name}={value}"]
-    for name in CHOICES:
-        if getattr(settings, name) != getattr(default, name):
-            value = _written(name, settings)
-            words += ["--policy", value] if name == "policy" else ["--set", f"{name}={value}"]
-    return shlex.join([*words, "--simulate"] if settings.simulate else words)
+    before = Settings()
+    stretches = [*earlier, (since, settings)]
+    alone = len(stretches) == 2 and not assignments(stretches[0][1])  # else each setting says from where it holds
+    for first, held in stretches:
+        for name, value in assignments(held, before).items():
+            if name == "policy" and (first == 0 or alone):
+                words += ["--policy", value]
+            elif name == "simulate" and value == "yes" and (first == 0 or alone):
+                words += ["--simulate"]
+            else:
+                words += ["--set", f"{name}={value}" + ("" if first == 0 or alone else f"@{first + 1}")]
+        before = held
+    if alone:
+        words += ["--from-step", str(since + 1)]
+    return shlex.join(words)
+
+
+def parse_stretches(given: Sequence[str], from_step: int | None = None) -> list[tuple[int | None, dict[str, str]]]:
+    """`NAME=VALUE` and `NAME=VALUE@STEP` as they stand on a command line: from which step (its index) what is set.
+
+    None where no step is given.
+
+    Raises:
+        CallerError: one of them has no `=`, or a step that is no number from 1 on.
+    """
+    found: dict[int | None, list[str]] = {}
+    for text in given:
+        setting, at, step = text.rpartition("@") if "@" in text else (text, "", "")
+        if at and not (step.isascii() and step.isdigit() and 0 < int(step) < 10**9):
+            raise CallerError(f"--set {text!r}: expected the number of a step after @, such as max_tokens=80@7")
+        number = int(step) if at else from_step
+        found.setdefault(None if number is None else number - 1, []).append(setting)
+    ordered = sorted(found.items(), key=lambda each: -1 if each[0] is None else each[0])
+    return [(since, parse_assignments(texts)) for since, texts in ordered]
+
+
+def record_of(settings: Settings) -> dict[str, Any]:
+    """The settings as plain values, for a file; what is as by default is left out."""
+    every = assignments(settings)
+    inherited = {name: every.pop(name) for name in [*every] if name not in CHOICES and name not in settings.explicit}
+    return {name: value for name, value in (("set", every), ("inherited", inherited)) if value}
+
+
+def from_record(record: Mapping[str, Any]) -> Settings:
+    """The settings that `record_of` wrote.
+
+    Raises:
+        CallerError: what it holds is no such settings.
+    """
+    parts: list[dict[str, str]] = []
+    for name in ("inherited", "set"):
+        part = record.get(name, {})
+        if not isinstance(part, dict) or not all(isinstance(value, str) for value in part.values()):
+            raise CallerError(f"{name}: expected an object of texts")
+        parts.append(part)
+    base = replace(settings_of(parts[0], Settings()), explicit=frozenset())
+    return settings_of(parts[1], base)
 
 
 def _limits(settings: Settings) -> list[tuple[str, Any]]:

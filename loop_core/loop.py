@@ -87,6 +87,11 @@ def one_turn(turn_id: str, request: Request, source: Source, plan: Plan) -> Iter
     """The steps of one turn, without follow-ups: what a replay needs."""
     step_ = _first(turn_id, request, plan)
     yield step_
+    yield from going_on(step_, source)
+
+
+def going_on(step_: Step, source: Source) -> Iterator[Step]:
+    """The steps that follow one: a turn is a value, so it goes on from any of its steps."""
     while not step_.turn.ended:
         effect = step_.effects[0] if step_.effects else None
         if effect is None:

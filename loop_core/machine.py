@@ -150,7 +150,7 @@ def _signal(turn: Turn, event: Event) -> Signal:
             raise TransitionError(f"nothing was asked for in {turn.state}")
         return _EVENT_SIGNALS[type(event)]
     if turn.state is State.EVALUATE_STOP:
-        return _read(turn)
+        return read(turn)
     if turn.state is State.ABORT_PARTIAL:
         return Signal.RETURN_PARTIAL
     return moves.guard_signal(turn) or Signal.UNDER_LIMITS
@@ -163,8 +163,12 @@ def _waits(turn: Turn) -> bool:
     return turn.state is not State.RESUME or turn.sent is not None
 
 
-def _read(turn: Turn) -> Signal:
-    """What the policy makes of the response at hand."""
+def read(turn: Turn) -> Signal:
+    """What the policy makes of the response at hand.
+
+    Raises:
+        TransitionError: there is none.
+    """
     seen = turn.evaluated
     if seen is None:
         raise TransitionError("EvaluateStop without a response")

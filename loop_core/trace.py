@@ -113,7 +113,7 @@ def key(step_: Step) -> tuple[Any, ...]:
 def first_difference(left: Trace, right: Trace) -> int | None:
     """The index of the first step at which two runs differ; None where they are the same to the end."""
     for index, (one, other) in enumerate(zip(left.steps, right.steps, strict=False)):
-        if key(one) != key(other):
+        if one is not other and key(one) != key(other):
             return index
     if len(left.steps) == len(right.steps):
         return None

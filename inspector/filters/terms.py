@@ -29,8 +29,8 @@ class Look:
 
     @property
     def step(self) -> Step:
-        """The step."""
-        return self.view.steps[self.index]
+        """The step, with the limits in force at it."""
+        return self.view.shown(self.index)
 
     @property
     def response(self) -> ResponseFacts | None:

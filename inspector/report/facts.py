@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from inspector.pause import without_collector
 from inspector.replay import Replay, TurnRun
-from inspector.report.findings import Noted, collect
+from inspector.report.findings import ANOTHER_WAY, Noted, another_way, collect
 from inspector.report.verdict import ROWS, TurnVerdict, judge_turn
 from inspector.sessions.values import Exchange, Input, Link
 from loop_core.classify import Judged
+from loop_core.frozen import changer
 from loop_core.gate import Verdict
 from loop_core.seam import Joined
 from loop_core.trace import Step
@@ -55,6 +57,8 @@ class TurnFacts:
     """Where it was decided (`Turn.outcome`)."""
     merged: Joined
     verdict: TurnVerdict
+    noted: tuple[Noted, ...] = ()
+    """The findings of this turn."""
 
     @property
     def id(self) -> str:
@@ -104,7 +108,15 @@ class View:
 
     def number(self, turn: TurnFacts) -> int:
         """The turn's place among all turns, from 1."""
-        return self.turns.index(turn) + 1
+        return self.replay.turn_at(turn.run.first) + 1
+
+    def shown(self, step: int) -> Step:
+        """A step with the limits that were in force at it."""
+        return self.replay.shown(step)
+
+    def end_of(self, turn: TurnFacts) -> Turn:
+        """A turn as our machine left it, with the limits that were in force then."""
+        return self.replay.shown(turn.run.decided).turn
 
     def turn_of(self, step: int) -> TurnFacts:
         """The turn that a step belongs to."""
@@ -112,26 +124,65 @@ class View:
 
 
 @without_collector
-def view(replay: Replay) -> View:
-    """The view model of a replay."""
-    noted = collect(replay)
-    by_turn: dict[str | None, list[Noted]] = {}
-    for note in noted:
-        by_turn.setdefault(note.turn, []).append(note)
-    steps = replay.trace.steps
+def view(replay: Replay, beside: View | None = None) -> View:
+    """The view model of a replay; what it shares with one that was viewed before is not made again."""
+    if beside is not None and beside.replay.case is replay.case:
+        return _beside(replay, beside)
     turns: list[TurnFacts] = []
     responses: dict[int, ResponseFacts] = {}
-    parents = {link.parent for turn in replay.case.loaded.turns for link in turn.links}
-    for run in replay.turns:
-        record = run.record
-        ended = steps[run.decided].turn
-        verdict = judge_turn(replay, run, by_turn.get(record.id, ()))
-        indices = tuple(link.index for link in record.links)
-        final = ended.outcome or ended.state
-        turns.append(TurnFacts(run, record.conversation, indices, ended, final, ended.merged(), verdict))
-        responses.update(_responses(replay, run, indices[-1] not in parents))
+    parents = _parents(replay)
+    for run, noted in zip(replay.turns, collect(replay), strict=True):
+        turns.append(_turn(replay, run, noted))
+        responses.update(_responses(replay, run, run.record.links[-1].index not in parents))
     ordered = tuple(responses[index] for index in sorted(responses))
-    return View(replay, replay.case.loaded.inputs, ordered, tuple(turns), tuple(noted))
+    return _view(replay, ordered, turns)
+
+
+def _view(replay: Replay, responses: tuple[ResponseFacts, ...], turns: Sequence[TurnFacts]) -> View:
+    noted = tuple(chain.from_iterable([turn.noted for turn in turns]))
+    return View(replay, replay.case.loaded.inputs, responses, tuple(turns), noted)
+
+
+def _parents(replay: Replay) -> set[int | None]:
+    return {link.parent for run in replay.turns for link in run.record.links}
+
+
+def _turn(replay: Replay, run: TurnRun, noted: tuple[Noted, ...]) -> TurnFacts:
+    record = run.record
+    ended = replay.trace.steps[run.decided].turn
+    indices = tuple(link.index for link in record.links)
+    verdict = judge_turn(replay, run, noted)
+    final = ended.outcome or ended.state
+    return TurnFacts(run, record.conversation, indices, ended, final, ended.merged(), verdict, noted)
+
+
+_moved_turn, _moved_response = changer(TurnFacts), changer(ResponseFacts)
+
+
+def _beside(replay: Replay, other: View) -> View:
+    """The view of a replay of the same case: turns with the same steps are told the same."""
+    if replay.turns is other.replay.turns:
+        return View(replay, other.inputs, other.responses, other.turns, other.findings)
+    turns: list[TurnFacts] = []
+    responses: list[ResponseFacts] | None = None
+    parents: set[int | None] | None = None
+    for run, old in zip(replay.turns, other.turns, strict=True):
+        if run is old.run:
+            turns.append(old)
+            continue
+        responses = responses if responses is not None else list(other.responses)
+        if run.steps is old.run.steps:
+            turns.append(_moved_turn(old, run=run))
+            for index in old.responses:
+                facts = responses[index]
+                responses[index] = _moved_response(facts, step=facts.step + run.first - old.run.first)
+            continue
+        noted = (*(each for each in old.noted if each.finding.rule != ANOTHER_WAY), *another_way(replay, run))
+        turns.append(_turn(replay, run, noted))
+        parents = parents if parents is not None else _parents(replay)
+        for index, facts in _responses(replay, run, run.record.links[-1].index not in parents).items():
+            responses[index] = facts
+    return _view(replay, other.responses if responses is None else tuple(responses), turns)
 
 
 def _responses(replay: Replay, run: TurnRun, last: bool) -> dict[int, ResponseFacts]:

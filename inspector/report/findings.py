@@ -39,20 +39,22 @@ def held(verdicts: Iterable[Verdict]) -> list[Verdict]:
     return [v for v in verdicts if v.admission is Admission.HELD and not is_phantom(v.call)]
 
 
-def collect(replay: Replay) -> list[Noted]:
-    """All findings of a session, in the order of its turns."""
+def collect(replay: Replay) -> list[tuple[Noted, ...]]:
+    """The findings of each turn, in order: what the recording shows of it, then how our machine went another way."""
     case = replay.case
-    found: list[Noted] = []
     unknown: set[tuple[str, str, str]] = set()
     children = _followers(case)
     late = _late_answers(case)
+    found: list[tuple[Noted, ...]] = []
     for turn in replay.turns:
+        noted: list[Noted] = []
         for link in turn.record.links:
-            found.extend(_of_response(case, link, turn.record.id, unknown))
+            noted.extend(_of_response(case, link, turn.record.id, unknown))
             exchange = case.loaded.exchanges[link.index]
             after = late.get((exchange.path, exchange.entry), ())
-            found.extend(_ran(case, link.index, children.get(link.index, ()), after, turn.record.id))
-        found.extend(_of_turn(replay, turn, children))
+            noted.extend(_ran(case, link.index, children.get(link.index, ()), after, turn.record.id))
+        noted.extend(_taken(case, turn, children))
+        found.append((*noted, *another_way(replay, turn)))
     return found
 
 
@@ -167,21 +169,29 @@ def _result_for(verdict: Verdict, position: int, results: Sequence[ToolResultPar
     return named[min(position, len(named) - 1)] if named else None
 
 
-def _of_turn(replay: Replay, turn: TurnRun, children: Mapping[int, Sequence[Link]]) -> Iterable[Noted]:
-    case, links = replay.case, turn.record.links
-    last = links[-1].index
-    ended = replay.trace.steps[turn.decided].turn
+def _taken(case: Case, turn: TurnRun, children: Mapping[int, Sequence[Link]]) -> Iterable[Noted]:
+    last = turn.record.links[-1].index
     word = case.judged[last].stop.normalized
     if word in CUT_WORDS and any(child.place is Place.REQUEST for child in children.get(last, ())):
         message = f"the answer was {word.value} and the conversation went on without the rest of it"
         yield Noted(Finding("agent.took_cut_answer", Severity.ERROR, message), last, turn.record.id)
-    if turn.runs > 1:
-        reached = ended.evaluated.index if ended.evaluated else None
-        decided = _waiting_for(replay, turn)
-        after = [link.index for link in links].index(reached) + 1 if reached is not None else 0
-        place = links[after].place.value if after < len(links) else "request"
-        message = f"our machine {decided} after response {reached}; the recorded agent went on with a {place}"
-        yield Noted(Finding("agent.went_another_way", Severity.WARNING, message), reached, turn.record.id)
+
+
+ANOTHER_WAY = "agent.went_another_way"
+"""The one finding that depends on what our machine decides, and not on the recording alone."""
+
+
+def another_way(replay: Replay, turn: TurnRun) -> Iterable[Noted]:
+    """Where our machine ends a turn, or asks for something else, before the recorded agent was done."""
+    if turn.runs < 2:
+        return
+    ended, links = replay.trace.steps[turn.decided].turn, turn.record.links
+    reached = ended.evaluated.index if ended.evaluated else None
+    decided = _waiting_for(replay, turn)
+    after = [link.index for link in links].index(reached) + 1 if reached is not None else 0
+    place = links[after].place.value if after < len(links) else "request"
+    message = f"our machine {decided} after response {reached}; the recorded agent went on with a {place}"
+    yield Noted(Finding(ANOTHER_WAY, Severity.WARNING, message), reached, turn.record.id)
 
 
 def _waiting_for(replay: Replay, turn: TurnRun) -> str:

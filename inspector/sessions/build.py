@@ -5,6 +5,7 @@ Knows no file format and nothing of threading. What is no LLM traffic, or traffi
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from inspector.sessions import lenient, redact, traffic
@@ -76,6 +77,33 @@ def build(raw: Raw, path: str, options: Options) -> Exchange | Refused:
         raw.duration_ms,
         raw.chunks,
     )
+
+
+def spoken_by(exchange: Exchange, profile: str) -> Exchange:
+    """The exchange as if this profile had answered: its bytes are decoded again where it has words of its own.
+
+    A transcript holds no bytes of a provider: its responses stay as they are, and are only judged anew.
+
+    Raises:
+        CallerError: there is no such profile.
+    """
+    request = exchange.request
+    chosen = named(profile, exchange.api, request.model if request else None)
+    if chosen.profile == exchange.profile:
+        return exchange
+    response = exchange.response
+    if exchange.recorded and exchange.recorder is None and chosen.profile.words != exchange.profile.words:
+        response = decode(
+            exchange.api,
+            exchange.body,
+            http_status=response.http_status,
+            headers=exchange.headers,
+            n=request.n if request else 1,
+            background=request.background if request else False,
+            words=chosen.profile.words,
+            end=response.transport_end,
+        )
+    return replace(exchange, profile=chosen.profile, profile_evidence=chosen.evidence, response=response)
 
 
 def _api(raw: Raw, url: str, options: Options) -> str | Refused:

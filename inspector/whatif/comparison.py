@@ -15,7 +15,7 @@ from inspector.report.inert import inert, one_line
 from inspector.whatif.branch import Branch
 from loop_core.events import remaining
 from loop_core.trace import Fidelity
-from loop_core.turn import Recut, Responded
+from loop_core.turn import Recut, Responded, Turn
 
 SCHEMA = "loop-inspector/replay/1"
 
@@ -41,7 +41,7 @@ def _lines(made: Branch) -> Iterator[str]:
         yield f"turn {made.view.number(now)} of {len(made.view.turns)} ({now.id}): {_end(then)} became {_end(now)}" if (
             _end(then) != _end(now)
         ) else f"turn {made.view.number(now)} of {len(made.view.turns)} ({now.id}): {_end(now)}, as before"
-        yield f"  spent: {spend(now)}"
+        yield f"  spent: {spend(made.view.end_of(now))}"
         if now.ended.notice:
             yield f"  notice: {one_line(now.ended.notice)}"
         yield from (f"  {line}" for line in merged_diff(then, now))
@@ -108,11 +108,11 @@ def _end(turn: TurnFacts) -> str:
     return f"{turn.final_state.value} {turn.terminal}"
 
 
-def spend(turn: TurnFacts) -> str:
+def spend(turn: Turn) -> str:
     """Spent against each limit, in words."""
     return ", ".join(
         f"{short} {spent:,} of {'no bound' if limit is None else f'{limit:,}'}"
-        for _, short, spent, limit in remaining(turn.ended)
+        for _, short, spent, limit in remaining(turn)
     )
 
 
@@ -139,7 +139,7 @@ def values(made: Branch) -> dict[str, Any]:
                 "before": {"final_state": then.final_state.value, "terminal_reason": then.terminal},
                 "after": {"final_state": now.final_state.value, "terminal_reason": now.terminal},
                 "spent": {short: spent for _, short, spent, _ in remaining(now.ended)},
-                "limits": {short: limit for _, short, _, limit in remaining(now.ended)},
+                "limits": {short: limit for _, short, _, limit in remaining(made.view.end_of(now))},
                 "unrecorded": now in made.unrecorded,
                 "fidelity": made.view.steps[now.run.decided].fidelity.value,
                 "merged_text_diff": merged_diff(then, now),

@@ -12,7 +12,7 @@ from inspector.report.lines.spans import Line, Role, Span, field, joined, more, 
 from inspector.whatif.branch import Branch
 from loop_core.events import remaining
 from loop_core.trace import Step
-from loop_core.turn import State
+from loop_core.turn import State, Turn
 
 CONTEXT = 2
 """Lines of unchanged text that are shown around a change."""
@@ -52,9 +52,9 @@ def _changed(made: Branch) -> list[Line]:
     turn = turn_of(made) or made.view.worst
     if turn is None:
         return []
-    then = next(each for each in made.original.turns if each.id == turn.id).ended
+    then = made.original.end_of(next(each for each in made.original.turns if each.id == turn.id))
     lines: list[Line] = []
-    for (name, _, _, was), (_, _, _, now) in zip(remaining(then), remaining(turn.ended), strict=True):
+    for (name, _, _, was), (_, _, _, now) in zip(remaining(then), remaining(made.view.end_of(turn)), strict=True):
         if was != now:
             lines.append(field("limit", Span(f"{name} "), *changed(_shown(was), _shown(now))))
     old, new = made.original.replay.settings, made.view.replay.settings
@@ -124,7 +124,7 @@ def _turns(made: Branch) -> list[Line]:
                            Span(ending(new), ending_role(new)), Span(f"  {fidelity(made.view, new)}", Role.DIM)))
         if new.final_state is State.UNRECORDED:
             lines.append(more(said(new.ended.notice or "the recording ends here", Role.WARN)))
-        lines.append(field("spent", *spend(old, new)))
+        lines.append(field("spent", *spend(made.original.end_of(old), made.view.end_of(new))))
         was, now = segments(old), segments(new)
         lines.append(field("segments", *(changed(str(was), str(now)) if was != now else (Span(str(now)),))))
     return lines
@@ -146,9 +146,9 @@ def fidelity(view: View, turn: TurnFacts) -> str:
     return view.steps[turn.run.decided].fidelity.value
 
 
-def spend(old: TurnFacts, new: TurnFacts) -> Line:
+def spend(old: Turn, new: Turn) -> Line:
     """What both spent against each limit."""
-    pairs = zip(remaining(old.ended), remaining(new.ended), strict=True)
+    pairs = zip(remaining(old), remaining(new), strict=True)
     return joined([
         (Span(f"{name} ", Role.DIM), *(changed(f"{was:,}", f"{now:,}") if was != now else (Span(f"{now:,}"),)),
          Span("" if most is None else f" of {most:,}", Role.DIM))

@@ -24,7 +24,7 @@ def events(view: View, block: Block, here: int) -> Listed:
     records: list[Record] = []
     focus = 0
     for index in range(block.first, block.end):
-        step = view.steps[index]
+        step = view.shown(index)
         for record in step.records:
             if index <= here:
                 focus = len(lines)

@@ -17,7 +17,7 @@ def status(outline: Outline, index: int, width: int, filtered: str = "") -> Line
     view = outline.view
     if not view.steps:
         return (Span("no steps", Role.DIM),)
-    step = view.steps[index]
+    step = view.shown(index)
     turn = outline.block_of(index).turn + 1
     place: list[Line] = [
         (Span("step ", Role.DIM), Span(f"{index + 1}/{len(view.steps)}", Role.STRONG)),

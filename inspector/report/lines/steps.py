@@ -64,7 +64,7 @@ def heading(outline: Outline, block: Block) -> Line:
 
 def step_line(view: View, index: int, here: int, remarks: Remarks = NO_REMARKS) -> Line:
     """The line of one step."""
-    step = view.steps[index]
+    step = view.shown(index)
     digits = len(str(len(view.steps)))
     gutter, role = _gutter(index, here)
     glyph, tone = glyph_of(step)

@@ -48,7 +48,7 @@ class LimitsForm(ModalScreen[dict[str, str] | None]):
     def __init__(self, runs: Sequence[Run], current: int, step: int) -> None:
         super().__init__()
         self._runs, self._current = runs, current
-        self._turn = runs[current].view.steps[step].turn
+        self._turn = runs[current].view.shown(step).turn
 
     def compose(self) -> ComposeResult:
         """A field for each limit, then the runs that there are."""

@@ -24,12 +24,16 @@ class SpentPanel(Panel):
 
     def watch_step(self, old: int, new: int) -> None:
         """Another step, and another amount perhaps."""
-        steps = self.outline.view.steps if self.outline is not None else ()
-        if max(old, new) >= len(steps) or steps[old].turn.spent is not steps[new].turn.spent:
+        view = self.outline.view if self.outline is not None else None
+        if view is None or max(old, new) >= len(view.steps):
+            self.changed()
+            return
+        before, now = view.shown(old).turn, view.shown(new).turn
+        if before.spent is not now.spent or before.limits is not now.limits:
             self.changed()
 
     def make(self, width: int) -> Sequence[Line]:
         """A title and the gauges."""
         if self.outline is None or not self.outline.view.steps:
             return ()
-        return [(Span("SPENT", Role.TITLE),), *spent.gauges(self.outline.view.steps[self.step].turn, width)]
+        return [(Span("SPENT", Role.TITLE),), *spent.gauges(self.outline.view.shown(self.step).turn, width)]

@@ -1,0 +1,142 @@
+"""A run under other terms: up to which step it would have been the same, and how it goes on from there.
+
+A what-if need not make again what its terms cannot change. Which terms a move looks at is known here: where `parting`
+finds nothing, the same moves would be made, and the steps of the run stand for both. What a shared step may still show
+of the old terms are the fields `limits` and `policy` of its turn, never a decision. Where it is not sure, it parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from loop_core import moves
+from loop_core.history import Ability
+from loop_core.limits import Limits, Spent, tripped
+from loop_core.machine import read
+from loop_core.policy import STRICT, Policy, Signal, word_of
+from loop_core.trace import Step
+from loop_core.turn import Evaluated, Place, Responded, State, Turn, changed
+from loop_core.values import Request
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What a run is made under, beside its answers."""
+
+    request: Request
+    """What the turn asks for; its initial cap bounds the turn's tokens."""
+    limits: Limits = field(default_factory=Limits)
+    policy: Policy = STRICT
+    ability: Ability = field(default_factory=Ability)
+    provider: str = ""
+
+
+def parting(steps: Sequence[Step], start: int, end: int, terms: Terms) -> int:
+    """The first of `steps[start:end]` whose move could be another under these terms; `end`: none.
+
+    The steps are of one run, over the same answers.
+    """
+    limits, policy, provider, cap = terms.limits, terms.policy, terms.provider, terms.request.max_tokens
+    for index in range(start, end):
+        step = steps[index]
+        before = step.before
+        asked = before or step.turn
+        if asked.request.max_tokens != cap or asked.provider != provider:
+            return index
+        if before is None:
+            continue  # a run begins alike, whatever bounds it later
+        bounded = before.limits is limits and before.policy.lacks == policy.lacks
+        if not bounded and _limits_decide(step, before, limits, policy):
+            return index
+        if before.policy is not policy and _policy_decides(step, before, policy):
+            return index
+    return end
+
+
+def resumed(step: Step, terms: Terms) -> Step:
+    """A step as the one to go on from under other terms: what its state is about to decide is decided by them.
+
+    An answer that waits to be evaluated is read by the new policy; a state that a guard has stopped, or that runs
+    tools, is entered again. A request that is under way stays as it was sent.
+    """
+    turn, effects = step.turn, step.effects
+    turn = changed(turn, request=terms.request, limits=terms.limits, policy=terms.policy, ability=terms.ability,
+                   provider=terms.provider)
+    seen = turn.evaluated
+    if turn.state is State.EVALUATE_STOP and seen is not None:
+        turn = changed(turn, evaluated=_reread(seen, terms.policy, terms.provider))
+    elif turn.state is State.EXECUTE_TOOLS or (turn.state is State.RESUME and turn.sent is None):
+        turn, effects = moves.entered(turn)
+    return replace(step, turn=turn, effects=effects)
+
+
+def _reread(seen: Evaluated, policy: Policy, provider: str) -> Evaluated:
+    return replace(seen, word=word_of(policy, seen.response, seen.judged, provider))
+
+
+# -- limits ----------------------------------------------------------------------------------------------------------
+
+
+def _limits_decide(step: Step, before: Turn, limits: Limits, policy: Policy) -> bool:
+    """Whether a limit that this move looked at would now say something else."""
+    left, after = before.state, step.turn
+    if left is State.EVALUATE_STOP and _counted_otherwise(before, after, limits):
+        return True
+    if left is not State.RESUME or before.sent is None:  # else its request was under way, and no guard was asked
+        place = moves.GUARDED.get(left)
+        if place is not None and _guarded_otherwise(place, before, before.spent, limits, policy):
+            return True
+    if after.state is State.EXECUTE_TOOLS:  # these two ask their guards as they are entered
+        return _guarded_otherwise("tools", before, after.spent, limits, policy)
+    return after.state is State.RESUME and _guarded_otherwise("resume", before, before.spent, limits, policy)
+
+
+def _guarded_otherwise(place: str, turn: Turn, spent: Spent, limits: Limits, policy: Policy) -> bool:
+    old = turn.limits
+    guard = tripped(place, old, spent, turn.token_cap, turn.policy.lacks)
+    cap = changed(turn, limits=limits, policy=policy).token_cap
+    if guard is not tripped(place, limits, spent, cap, policy.lacks):
+        return True
+    return guard is not None and getattr(old, guard.limit) != getattr(limits, guard.limit)  # its notice names the limit
+
+
+def _counted_otherwise(before: Turn, after: Turn, limits: Limits) -> bool:
+    """Whether what the response costs depends on a limit that is another."""
+    old, sent = before.limits, before.sent
+    if old.attempts_scope != limits.attempts_scope and before.spent.attempts:
+        return True
+    continuing = sent is not None and sent.place is Place.CONTINUATION and after.signal is Signal.MAX_TOKENS
+    return continuing and old.min_progress_chars != limits.min_progress_chars
+
+
+# -- policy ----------------------------------------------------------------------------------------------------------
+
+
+def _policy_decides(step: Step, before: Turn, policy: Policy) -> bool:
+    """Whether a belief that this move went by would now lead elsewhere."""
+    old, after = before.policy, step.turn
+    if old.seam is not policy.seam and any(len(answer) > 1 for answer in after.answers):
+        return True
+    if type(step.event) is Responded:
+        event, seen = step.event, after.evaluated
+        return seen is None or word_of(policy, event.response, event.judged, before.provider) is not seen.word
+    if before.state is State.EVALUATE_STOP:
+        return _read_otherwise(before, after, policy)
+    if before.state is State.CONTINUE_PENDING:
+        return old.methods != policy.methods or old.system_hint is not policy.system_hint
+    return before.state is State.EXECUTE_TOOLS and old.dispatch is not policy.dispatch
+
+
+def _read_otherwise(before: Turn, after: Turn, policy: Policy) -> bool:
+    seen, old = before.evaluated, before.policy
+    if seen is None:
+        return True
+    now = changed(before, policy=policy, evaluated=_reread(seen, policy, before.provider))
+    if now.evaluated is None or now.evaluated.word is not seen.word or read(now) is not after.signal:
+        return True
+    if moves.is_cut(now) is not moves.is_cut(before):
+        return True
+    if after.state is State.EXECUTE_TOOLS:
+        return old.dispatch is not policy.dispatch
+    return after.terminal == "completed" and old.silent_endings != policy.silent_endings
