@@ -1,0 +1,276 @@
+"""What the operator did with a session, kept: branches, marks, notes, breakpoints; never what can be derived.
+
+One file a session in our data folder, named by the hash of what was read, beside nobody else's files. It is append-only
+JSON Lines of acts under a header with the version (`docs/branches.md`). An act is one write at the end of the file,
+under a lock, so that two programs on one session do not mix their lines; each reads what the other wrote before it
+writes. A line that was cut stays where it is, is told, and is not read. A file of a newer version is not touched.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from inspector.config.places import data_folder
+from inspector.sessions import redact
+from inspector.sessions.values import Loaded
+from inspector.whatif.lock import locked
+from loop_core.errors import CallerError
+
+VERSION = 1
+MARK = "loop_inspector_branches"
+FOLDER = "sessions"
+"""Within the data folder."""
+Act = dict[str, Any]
+
+
+class NewerError(CallerError):
+    """A file that a newer program wrote; it is left as it is."""
+
+
+@dataclass(slots=True)
+class Kept:
+    """What the acts come to."""
+
+    branches: dict[str, Act] = field(default_factory=dict)
+    """Key -> parent, settings, from_step; a parent stands before its branches."""
+    marks: set[tuple[str, int]] = field(default_factory=set)
+    """Run and step, by key and index."""
+    notes: dict[tuple[str, int | None], str] = field(default_factory=dict)
+    """Run and step -> text; None for the session as a whole."""
+    breakpoints: dict[str, bool] = field(default_factory=dict)
+    """Expression -> whether it is on."""
+
+
+def _branch(kept: Kept, act: Act) -> None:
+    kept.branches.setdefault(act["key"], {name: act[name] for name in ("parent", "settings", "from_step")})
+
+
+def _forget(kept: Kept, act: Act) -> None:
+    gone = {act["key"]}
+    for key, each in kept.branches.items():  # parents first
+        if each["parent"] in gone:
+            gone.add(key)
+    kept.branches = {key: each for key, each in kept.branches.items() if key not in gone}
+    kept.marks = {mark for mark in kept.marks if mark[0] not in gone}
+    kept.notes = {place: text for place, text in kept.notes.items() if place[0] not in gone}
+
+
+def _mark(kept: Kept, act: Act) -> None:
+    place = (act["run"], act["step"] - 1)
+    (kept.marks.add if act["on"] else kept.marks.discard)(place)
+
+
+def _note(kept: Kept, act: Act) -> None:
+    place = (act["run"], None if act["step"] is None else act["step"] - 1)
+    if act["text"]:
+        kept.notes[place] = act["text"]
+    else:
+        kept.notes.pop(place, None)
+
+
+def _breakpoint(kept: Kept, act: Act) -> None:
+    if act["on"] is None:
+        kept.breakpoints.pop(act["text"], None)
+    else:
+        kept.breakpoints[act["text"]] = act["on"]
+
+
+_STEP = (int,)
+ACTS: Mapping[str, tuple[Callable[[Kept, Act], None], Mapping[str, tuple[type, ...]]]] = {
+    "branch": (_branch, {"key": (str,), "parent": (str,), "settings": (dict,), "from_step": _STEP}),
+    "forget": (_forget, {"key": (str,)}),
+    "mark": (_mark, {"run": (str,), "step": _STEP, "on": (bool,)}),
+    "note": (_note, {"run": (str,), "step": (int, type(None)), "text": (str,)}),
+    "breakpoint": (_breakpoint, {"text": (str,), "on": (bool, type(None))}),
+}
+"""Act -> what it does, and what its fields hold. Steps are counted from 1, as everywhere outside the program."""
+
+
+def session_hash(loaded: Loaded, stdin: bytes | None = None) -> str:
+    """The hash of the bytes of all files that were read, in their order: another order is another numbering of steps.
+
+    Raises:
+        OSError: a file can no longer be read.
+    """
+    from hashlib import sha256
+
+    whole = sha256()
+    for given in loaded.inputs:
+        if given.format == "folder" or (given.error and not given.responses):
+            continue
+        data = stdin or b"" if given.path == "-" else Path(given.path).read_bytes()
+        whole.update(sha256(data).digest())
+    return whole.hexdigest()
+
+
+class Store:
+    """The file of one session, and what is in it; what cannot be written holds for as long as the program runs."""
+
+    def __init__(self, path: Path) -> None:
+        """Reads what is there.
+
+        Raises:
+            NewerError: the file is of a newer version.
+        """
+        self.path = path
+        self.kept = Kept()
+        self.notices: list[str] = []
+        """What could not be read or written, a line each, each once."""
+        self._read = 0
+        self._lines = 0
+        self._header = False
+        try:
+            with path.open("rb") as file, locked(file.fileno(), shared=True):
+                self._take(file.read())
+        except (FileNotFoundError, NotADirectoryError):
+            pass  # nothing was kept yet
+        except OSError as why:
+            self._tell(f"{path}: cannot be read: {why.strerror or why}")
+
+    # -- acts ------------------------------------------------------------------------------------------------------
+
+    def branch(self, key: str, parent: str, settings: Mapping[str, Any], since: int) -> None:
+        """Keeps a branch: its key and its parent's, its settings as a record, the index of the step they hold from."""
+        self._add({"act": "branch", "key": key, "parent": parent, "settings": dict(settings), "from_step": since + 1})
+
+    def forget(self, key: str) -> None:
+        """Forgets a branch, those made from it, and what was marked and noted on them."""
+        self._add({"act": "forget", "key": key})
+
+    def mark(self, run: str, step: int, on: bool = True) -> None:
+        """Sets or takes away the mark on a step (its index) of a run."""
+        self._add({"act": "mark", "run": run, "step": step + 1, "on": on})
+
+    def note(self, run: str, step: int | None, text: str) -> None:
+        """Keeps a note on a step, or on the session; an empty one takes it away. Credentials in it are masked."""
+        number = None if step is None else step + 1
+        self._add({"act": "note", "run": run, "step": number, "text": redact.text(text)})
+
+    def breakpoint(self, text: str, on: bool | None = True) -> None:
+        """Keeps a breakpoint, on or off; None takes it away."""
+        self._add({"act": "breakpoint", "text": redact.text(text), "on": on})
+
+    def reload(self) -> None:
+        """Takes in what another program has written since.
+
+        Raises:
+            NewerError: a newer program has written it.
+        """
+        try:
+            with self.path.open("rb") as file, locked(file.fileno(), shared=True):
+                file.seek(self._read)
+                self._take(file.read())
+        except OSError:
+            return  # nothing was written, or what was told before still holds
+
+    # -- inside ----------------------------------------------------------------------------------------------------
+
+    def _add(self, act: Act) -> None:
+        line = _line(act)
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            number = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
+            try:
+                with locked(number):
+                    if os.fstat(number).st_size < self._read:  # it was taken away; this begins a new one
+                        self._read, self._lines, self._header = 0, 0, False
+                    self._take(_from(number, self._read))
+                    self._write(number, line)
+            finally:
+                os.close(number)
+        except OSError as why:
+            self._tell(f"{self.path.parent}: cannot be written, so nothing is kept: {why.strerror or why}")
+            _fold(self.kept, act)
+
+    def _write(self, number: int, line: bytes) -> None:
+        """One write, so that what is there of a line is there whole or at the end of the file."""
+        lead = b"" if self._ends_well(number) else b"\n"
+        lead += b"" if self._header else _line({MARK: VERSION, "session": self.path.stem})
+        whole = lead + line
+        if os.write(number, whole) != len(whole):
+            raise OSError(28, "the disk is full")
+        self._take(_from(number, self._read))
+
+    def _ends_well(self, number: int) -> bool:
+        size = os.fstat(number).st_size
+        return size == 0 or _from(number, size - 1) == b"\n"
+
+    def _take(self, data: bytes) -> None:
+        """Reads whole lines; a last one without its end is left for the next time, or for good."""
+        whole = data.rfind(b"\n") + 1
+        for line in data[:whole].split(b"\n")[:-1]:
+            self._take_line(line, self._lines + 1)  # a newer program's is come upon again at every try
+            self._lines += 1
+            self._read += len(line) + 1
+        if data[whole:]:
+            self._tell(f"{self.path}: line {self._lines + 1}: cut; it is kept and not read")
+
+    def _take_line(self, line: bytes, number: int) -> None:
+        if not line:
+            return
+        try:
+            act = json.loads(line)
+        except (ValueError, RecursionError):
+            act = None
+        if isinstance(act, dict) and MARK in act:
+            version = act[MARK]
+            if not isinstance(version, int) or version > VERSION:
+                raise NewerError(f"{self.path}: line {number}: branches of version {version}, of a newer program: "
+                                 f"expected {VERSION} at most")
+            self._header = True
+        elif not isinstance(act, dict) or not self._header or not _fits(act):
+            self._tell(f"{self.path}: line {number}: " + (
+                "cut; it is kept and not read" if act is None else "no act that is known here; it is kept"))
+        else:
+            _fold(self.kept, act)
+
+    def _tell(self, notice: str) -> None:
+        if notice not in self.notices:
+            self.notices.append(notice)
+
+
+def _line(value: Act) -> bytes:
+    return json.dumps(value, ensure_ascii=True, separators=(",", ":")).encode() + b"\n"
+
+
+def _from(number: int, start: int) -> bytes:
+    os.lseek(number, start, os.SEEK_SET)
+    parts: list[bytes] = []
+    while data := os.read(number, 1 << 20):
+        parts.append(data)
+    return b"".join(parts)
+
+
+def _fits(act: Act) -> bool:
+    """Whether the fields of an act hold what they should."""
+    _, fields = ACTS.get(str(act.get("act")), (None, None))
+    if fields is None:
+        return False
+    return all(
+        name in act and isinstance(act[name], kinds) and (bool in kinds or not isinstance(act[name], bool))
+        and (not isinstance(act[name], int) or isinstance(act[name], bool) or act[name] >= 1)
+        for name, kinds in fields.items()
+    )
+
+
+def _fold(kept: Kept, act: Act) -> None:
+    ACTS[act["act"]][0](kept, act)
+
+
+def open_store(loaded: Loaded, environment: Mapping[str, str], stdin: bytes | None = None) -> Store:
+    """The store of what was read.
+
+    Raises:
+        NewerError: its file is of a newer version.
+        CallerError: what was read can no longer be read.
+    """
+    try:
+        name = session_hash(loaded, stdin)
+    except OSError as why:
+        raise CallerError(f"{why.filename}: cannot be read again: {why.strerror or why}") from None
+    return Store(data_folder(environment) / FOLDER / f"{name}.jsonl")

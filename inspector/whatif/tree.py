@@ -1,0 +1,152 @@
+"""The runs of one session as a tree: the original, what was tried on it, and what was tried on that.
+
+A node is known by what it is (its parent, its settings, the step from which they hold), so that the same what-if has
+the same key wherever and whenever it is made.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from inspector.report.facts import View
+from inspector.settings import Settings, record_of, settings_of
+from inspector.whatif.branch import Branch, branch, compare
+from loop_core.errors import CallerError
+
+ORIGINAL = "original"
+"""The name and the key of the run that everything begins with."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Node:
+    """One run, and where it came from."""
+
+    key: str
+    name: str
+    """What it changes against its parent."""
+    view: View
+    parent: Node | None = None
+    branch: Branch | None = None
+    """The run beside its parent; None for the original."""
+
+    @property
+    def depth(self) -> int:
+        """How many runs lie between it and the original, itself counted."""
+        return 0 if self.parent is None else self.parent.depth + 1
+
+    @property
+    def path(self) -> str:
+        """All that was changed since the original, ` / ` between."""
+        if self.parent is None or self.parent.parent is None:
+            return self.name
+        return f"{self.parent.path} / {self.name}"
+
+
+def key_of(parent: str, settings: Settings, since: int) -> str:
+    """The key of a branch: twelve hexadecimal digits, from its parent's key, its settings and its step."""
+    from hashlib import sha256
+
+    told = json.dumps([parent, record_of(settings), since], sort_keys=True, ensure_ascii=True)
+    return sha256(told.encode()).hexdigest()[:12]
+
+
+class Tree:
+    """The runs, in the order in which they were made; a parent stands before its branches."""
+
+    def __init__(self, original: View) -> None:
+        self.original = Node(ORIGINAL, ORIGINAL, original)
+        self.every: list[Node] = [self.original]
+
+    def add(
+        self, parent: Node, settings: Settings, since: int | None = None, key: str | None = None
+    ) -> tuple[Node, bool]:
+        """The branch of a node with these settings, and whether it had to be made: one that is the same run is found.
+
+        They hold from step `since` on; None: from where the parent's own hold. `key` is the one it was kept under.
+
+        Raises:
+            CallerError: the parent has no such step, or a setting cannot be used.
+        """
+        replay = parent.view.replay
+        since = replay.since if since is None else since
+        if settings == replay.settings and since >= replay.since:
+            return parent, False
+        earlier = [stretch for stretch in replay.stretches if stretch.since < since]
+        stretches = (*earlier, (since, settings))
+        found = next((node for node in self.every if node.view.replay.stretches == stretches), None)
+        if found is not None:
+            return found, False
+        made = branch(parent.view, settings, since)
+        node = Node(key or key_of(parent.key, settings, since), made.name, made.view, parent, made)
+        self.every.append(node)
+        return node, True
+
+    def tried(self, start: Node, stretches: Sequence[tuple[int | None, Mapping[str, str]]]) -> Node:
+        """The branch in which these assignments hold from these steps on, one after the other.
+
+        Raises:
+            CallerError: a step or a name that does not exist, or a value out of range.
+        """
+        node = start
+        for since, assignments in stretches:
+            node, _ = self.add(node, settings_of(assignments, node.view.replay.settings), since)
+        return node
+
+    def beside(self, node: Node, other: Node) -> Branch:
+        """A run beside any other; beside the one that it was made from, where that would be itself."""
+        if node is other:
+            return node.branch or compare(node.view, node.view, "unchanged")
+        if node.branch is not None and node.parent is other:
+            return node.branch
+        line = [each for each in reversed(_line(node)) if each not in _line(other)]
+        return compare(other.view, node.view, ", ".join(each.name for each in line) or node.name)
+
+    def remove(self, node: Node) -> list[Node]:
+        """Takes a branch out, with those that were made from it; gives what was taken out. The original stays."""
+        if node is self.original:
+            return []
+        gone = [each for each in self.every if node in _line(each)]
+        self.every = [each for each in self.every if each not in gone]
+        return gone
+
+    def rows(self) -> Iterator[tuple[Node, tuple[bool, ...]]]:
+        """The nodes as a tree is drawn, parents first; for each level below the original whether a sibling follows."""
+        yield from self._below(self.original, ())
+
+    def _below(self, node: Node, follows: tuple[bool, ...]) -> Iterator[tuple[Node, tuple[bool, ...]]]:
+        yield node, follows
+        children = [each for each in self.every if each.parent is node]
+        for number, child in enumerate(children):
+            yield from self._below(child, (*follows, number < len(children) - 1))
+
+    def find(self, wanted: str) -> Node:
+        """The run with this key, or the beginning of one, or this path or name.
+
+        Raises:
+            CallerError: there is none, or more than one.
+        """
+        for fits in (
+            [each for each in self.every if wanted in (each.key, each.path)],
+            [each for each in self.every if each.name == wanted],
+            [each for each in self.every if len(wanted) >= 4 and each.key.startswith(wanted)],
+        ):
+            if len(fits) == 1:
+                return fits[0]
+            if fits:
+                raise CallerError(f"run {wanted!r}: {len(fits)} have that name; their keys are "
+                                  + ", ".join(each.key for each in fits))
+        known = ", ".join(each.path for each in self.every)
+        raise CallerError(f"run {wanted!r}: there is none; the runs are {known}")
+
+
+def drawn(follows: tuple[bool, ...]) -> str:
+    """The lines that lead to a node of a tree."""
+    if not follows:
+        return ""
+    return "".join("│ " if more else "  " for more in follows[:-1]) + ("├ " if follows[-1] else "└ ")
+
+
+def _line(node: Node) -> list[Node]:
+    return [node] if node.parent is None else [node, *_line(node.parent)]
