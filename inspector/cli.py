@@ -5,6 +5,7 @@
     inspector replay PATH…       a re-run over the recording with other limits or another policy
     inspector policies PATH…     what each policy would have done with every turn, as a matrix
     inspector tune PATH…         a grid of limits over recordings: what each cell makes of each turn
+    inspector branches PATH…     the saved runs of a session, its marks, notes and breakpoints
     inspector export PATH…       a page, Markdown, a session file, a curl command, a bug report
     inspector config, locate     what is configured, and where things are kept
     inspector samples            lists the embedded sample sessions
@@ -16,7 +17,7 @@ Exit codes: 0 read, whatever was found; 2 bad usage or an input that is unreadab
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from inspector.report.facts import View
     from inspector.sessions.values import Loaded
     from inspector.settings import Settings
+    from inspector.whatif.store import Store
+    from inspector.whatif.tree import Tree
 
 READ, UNREADABLE = 0, 2
 
@@ -134,24 +137,37 @@ def explain(
 @_reading
 @_POLICY
 @click.option("--set", "assignments", multiple=True, metavar="NAME=VALUE",
-              help="A limit (continuation_max_attempts=5), max_tokens, policy, seam or method; may be repeated.")
+              help="A limit (continuation_max_attempts=5), max_tokens, policy, profile, seam or method; may be "
+              "repeated. NAME=VALUE@K holds from step K on.")
+@click.option("--from-step", type=click.IntRange(1), metavar="K", help="What is set holds from step K on.")
 @click.option("--simulate", is_flag=True, help="Cut the known output again where the budget changes it.")
+@click.option("--branch", "base", metavar="RUN", help="Start from a saved run, by its name or key.")
+@click.option("--against", metavar="RUN", help="Compare with this run: original, or a saved one.")
+@click.option("--save", is_flag=True, help="Keep the run among the saved branches of the session.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document (loop-inspector/replay/1).")
 def replay(
     paths: Sequence[str], api: str | None, profile: str | None, policy: str | None, assignments: Sequence[str],
-    simulate: bool, as_json: bool,
+    from_step: int | None, simulate: bool, base: str | None, against: str | None, save: bool, as_json: bool,
 ) -> None:
     """Runs recorded turns again under other limits or another policy, beside the original."""
-    from dataclasses import replace
-
-    from inspector.settings import parse_assignments, settings_of
+    from inspector.settings import parse_stretches
     from inspector.whatif import comparison
-    from inspector.whatif.branch import branch
+    from inspector.whatif.tree import ORIGINAL, Tree
 
-    base = _configured(policy)[1]
-    settings = settings_of(parse_assignments(assignments), replace(base, simulate=simulate or base.simulate))
-    loaded, original = _open(paths, api, profile, _configured(None)[1])
-    made = branch(original, settings)
+    wanted = [*([] if policy is None else [f"policy={policy}"]), *(["simulate=yes"] if simulate else [])]
+    stretches = parse_stretches([*wanted, *assignments], from_step)
+    stdin = _stdin(paths)
+    loaded, original = _open(paths, api, profile, _configured(None)[1], stdin)
+    tree, store = _saved(loaded, original, stdin) if base or against or save else (Tree(original), None)
+    start = tree.find(base or ORIGINAL)
+    node = tree.tried(start, stretches)
+    if store is not None and save:
+        from inspector.whatif.saved import keep
+
+        told = len(store.notices)
+        keep(store, node)
+        _say(store.notices[told:])
+    made = tree.beside(node, tree.find(against) if against else start)
     if as_json:
         _write_json(comparison.values(made))
     else:
@@ -301,6 +317,24 @@ def locate(what: str | None) -> None:
 
 
 @main.command(context_settings=CONTEXT)
+@_paths(required=True)
+@_reading
+@click.option("--json", "as_json", is_flag=True, help="One JSON document (loop-inspector/branches/1).")
+def branches(paths: Sequence[str], api: str | None, profile: str | None, as_json: bool) -> None:
+    """Lists the saved runs of a session with their ends, its marks, notes and breakpoints."""
+    from inspector.whatif import saved
+
+    stdin = _stdin(paths)
+    loaded, original = _open(paths, api, profile, _configured(None)[1], stdin)
+    tree, store = _saved(loaded, original, stdin)
+    if as_json:
+        _write_json(saved.values(tree, store, paths))
+    else:
+        _write(saved.text(tree, store))
+    sys.exit(_complain(loaded))
+
+
+@main.command(context_settings=CONTEXT)
 def samples() -> None:
     """Lists the embedded sample sessions with their paths."""
     from inspector.report.inert import one_line
@@ -357,20 +391,28 @@ def _configured(policy: str | None) -> tuple[Config, Settings]:
     return found, found.settings if policy is None else replace(found.settings, policy=named(policy))
 
 
-def _open(paths: Sequence[str], api: str | None, profile: str | None, settings: Settings) -> tuple[Loaded, View]:
+def _stdin(paths: Sequence[str]) -> bytes | None:
+    return sys.stdin.buffer.read() if "-" in paths else None
+
+
+def _open(
+    paths: Sequence[str], api: str | None, profile: str | None, settings: Settings, stdin: bytes | None = None
+) -> tuple[Loaded, View]:
     from inspector.replay import replay
     from inspector.report.facts import view
 
-    loaded, case = _read(paths, api, profile)
+    loaded, case = _read(paths, api, profile, stdin)
     return loaded, view(replay(case, settings))
 
 
-def _read(paths: Sequence[str], api: str | None, profile: str | None) -> tuple[Loaded, Case]:
+def _read(
+    paths: Sequence[str], api: str | None, profile: str | None, stdin: bytes | None = None
+) -> tuple[Loaded, Case]:
     from inspector.replay import open_case
     from inspector.sessions import open_paths
 
     paths = _located(paths)
-    stdin = sys.stdin.buffer.read() if "-" in paths else None
+    stdin = _stdin(paths) if stdin is None else stdin
     loaded = open_paths(list(paths), api=api, profile=profile, stdin=stdin)
     return loaded, open_case(loaded)
 
@@ -384,13 +426,30 @@ def _located(paths: Sequence[str]) -> list[str]:
     return [located(path) for path in paths]
 
 
-def _complain(loaded: Loaded) -> int:
-    """Says on standard error what could not be read; the exit code."""
+def _saved(loaded: Loaded, original: View, stdin: bytes | None) -> tuple[Tree, Store]:
+    """The saved runs of what was read, and where they are kept; what cannot be used of them is said."""
+    import os
+
+    from inspector.whatif.saved import restored
+    from inspector.whatif.store import open_store
+
+    store = open_store(loaded, os.environ, stdin)
+    tree, notices = restored(original, store)
+    _say(notices)
+    return tree, store
+
+
+def _say(notices: Iterable[str]) -> None:
     from inspector.report.inert import one_line
 
+    for notice in notices:
+        click.echo(f"inspector: {one_line(notice)}", err=True)
+
+
+def _complain(loaded: Loaded) -> int:
+    """Says on standard error what could not be read; the exit code."""
     errors = [given.error for given in loaded.inputs if given.error]
-    for error in errors:
-        click.echo(f"inspector: {one_line(error)}", err=True)
+    _say(errors)
     return UNREADABLE if errors else READ
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -190,7 +191,9 @@ def test_the_version(inspector):
 
 
 @pytest.mark.parametrize(
-    "command", [[], ["view"], ["explain"], ["replay"], ["policies"], ["samples"]], ids=lambda c: " ".join(c) or "-"
+    "command",
+    [[], ["view"], ["explain"], ["replay"], ["policies"], ["branches"], ["samples"]],
+    ids=lambda c: " ".join(c) or "-",
 )
 @pytest.mark.parametrize("option", ["--help", "-h"])
 def test_help_fits_a_terminal_of_80_columns(inspector, monkeypatch, command, option):
@@ -398,3 +401,104 @@ def test_a_terminal_of_another_encoding_gets_escapes_and_no_traceback(cut, encod
     assert b"\\u2265 80" in ran.stdout  # raise max_tokens to ≥ 80
     assert spawn("replay", cut, PYTHONIOENCODING=encoding).returncode == 0
     assert spawn("samples", PYTHONIOENCODING=encoding).returncode == 0
+
+
+# -- branches ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def long(tmp_path, monkeypatch):
+    """A text that is cut four times, in a place where branches may be kept."""
+    monkeypatch.setenv("LOOP_INSPECTOR_DATA", str(tmp_path / "data"))
+    path = tmp_path / "long.jsonl"
+    path.write_bytes(lines(*continued(*PARTS)))
+    return path
+
+
+def test_replay_from_a_step_on(inspector, long):
+    said = inspector("replay", long, "--set", "continuation_max_attempts=1", "--from-step", "9")
+    # Steps 1 to 8 stay: two continuations were asked for by then, and the third is refused at step 10.
+    assert (said.code, said.err) == (0, "")
+    assert said.out.splitlines()[0] == "attempts=1 from step 9: turn 1 ends in AbortPartial retry_limit"
+    assert "first difference: step 10, RequestContinuation (under_limits) became AbortPartial (retry_limit)" in said.out
+    assert "attempts 2 of 1" in said.out
+    same = inspector("replay", long, "--set", "continuation_max_attempts=1@9")
+    assert same.out == said.out
+
+
+def test_what_was_saved_is_listed_compared_and_run_again(inspector, long, tmp_path):
+    assert inspector("branches", long).out.startswith("original")
+    assert not (tmp_path / "data").exists()
+    one = inspector("replay", long, "--set", "continuation_max_attempts=5", "--save")
+    two = inspector("replay", long, "--branch", "attempts=5", "--set", "max_tool_steps=2", "--from-step", "4", "--save")
+    assert (one.err, two.err) == ("", "")
+    assert two.out.startswith("max_tool_steps=2 from step 4: nothing changes")
+    said = inspector("branches", long)
+    rows = said.out.splitlines()
+    wanted = ("original  ", "└ attempts=5  ", "  └ max_tool_steps=2 from step 4  ")
+    assert [row.startswith(begin) for row, begin in zip(rows, wanted, strict=True)] == [True] * 3
+    assert rows[1].endswith("turn 1 ends in Complete completed; parts at step 13")
+    made = json.loads(inspector("branches", long, "--json").out)
+    assert made["schema"] == "loop-inspector/branches/1"
+    assert [each["path"] for each in made["branches"]] == ["attempts=5", "attempts=5 / max_tool_steps=2 from step 4"]
+    assert made["branches"][1]["parent"] == made["branches"][0]["key"]
+    again = inspector("replay", long, "--branch", made["branches"][0]["key"])
+    assert again.out == one.out
+    against = inspector("replay", long, "--set", "continuation_max_attempts=1", "--against", "attempts=5")
+    assert against.out.splitlines()[0] == "attempts=1: turn 1 ends in AbortPartial retry_limit"
+    assert "Complete completed became AbortPartial retry_limit" in against.out
+    for each in made["branches"]:
+        words = shlex.split(each["command"])
+        assert inspector(*words[1:]).code == 0
+
+
+@pytest.mark.parametrize(("options", "what"), [
+    (["--from-step", "99", "--set", "max_tokens=5"], "step 99: this run has the steps 1 to"),
+    (["--branch", "hope"], "run 'hope': there is none; the runs are original"),
+    (["--against", "hope"], "run 'hope': there is none"),
+    (["--set", "max_tokens=5@x"], "expected the number of a step after @"),
+    (["--set", "profile=nobody"], "profile: 'nobody' is not one of"),
+])
+def test_a_run_that_does_not_exist_is_one_line_and_exit_2(inspector, long, options, what):
+    said = inspector("replay", long, *options)
+    assert (said.code, said.out) == (2, "")
+    assert what in said.err
+    assert said.err.count("\n") == 1
+
+
+def test_branches_of_a_newer_program_are_refused_and_left_alone(inspector, long, tmp_path):
+    inspector("replay", long, "--set", "max_tokens=9", "--save")
+    (file,) = (tmp_path / "data" / "sessions").iterdir()
+    file.write_text('{"loop_inspector_branches": 2}\n')
+    for arguments in (["branches", long], ["replay", long, "--set", "max_tokens=9", "--save"]):
+        said = inspector(*arguments)
+        assert (said.code, said.out) == (2, "")
+        assert "branches of version 2, of a newer program: expected 1 at most" in said.err
+    assert file.read_text() == '{"loop_inspector_branches": 2}\n'
+    assert inspector("replay", long, "--set", "max_tokens=9").code == 0
+
+
+def test_what_cannot_be_kept_is_one_note(inspector, long, tmp_path, monkeypatch):
+    (tmp_path / "data").write_text("no folder")
+    said = inspector("replay", long, "--set", "continuation_max_attempts=5", "--save")
+    assert said.code == 0
+    assert said.out.startswith("attempts=5: ")
+    assert said.err.count("\n") == 1
+    assert "cannot be" in said.err
+
+
+def test_notes_marks_and_breakpoints_are_listed_inert(inspector, long):
+    from inspector.sessions import open_paths
+    from inspector.whatif.store import open_store
+
+    store = open_store(open_paths([str(long)]), os.environ)
+    store.mark("original", 6)
+    store.note("original", 6, "look \x1b[31mhere\u202e")
+    store.note("original", None, "all of it")
+    store.breakpoint("state:Abort", False)
+    said = inspector("branches", long)
+    assert "mark  step 7\n" in said.out
+    assert "note  the session: all of it\n" in said.out
+    assert "breakpoint  state:Abort (off)\n" in said.out
+    assert "\x1b" not in said.out
+    assert "\u202e" not in said.out
