@@ -111,6 +111,7 @@ REPORT: tuple[Table, ...] = (
     Table("inspector.report.by_policy", "_RUNS", "tests/whatif/test_policies.py"),
     Table("inspector.report.by_policy", "_HOLDS", "tests/whatif/test_policies.py"),
     Table("inspector.report.by_policy", "SAYS", "tests/whatif/test_policies.py"),
+    Table("inspector.whatif.store", "ACTS", "tests/whatif/test_store.py"),
     Table("inspector.whatif.policies", "DECISIONS", "tests/whatif/test_policies.py"),
     Table("inspector.tune.stem", "LEAST", "tests/tune/test_sweep.py"),
     Table("inspector.tune.grid", "APART", "tests/tune/test_sweep.py"),

@@ -1,0 +1,97 @@
+"""The same bytes as another profile speaks: decoded again where its words matter, judged and gated anew, once."""
+
+from __future__ import annotations
+
+import pytest
+
+from inspector.replay import open_case, replay, spoken
+from inspector.report.facts import view
+from inspector.sessions import open_paths
+from inspector.sessions.samples import samples
+from inspector.settings import Settings, settings_of
+from inspector.whatif.branch import branch
+from loop_core.errors import CallerError
+from loop_core.trace import key
+from loop_core.values import Stop
+from loop_core.wire.profiles import PROFILES
+from tests.scenes import PARTS, asked, chat, continued, lines, shown, user
+
+
+def case_of(*exchanges):
+    return open_case(open_paths(["-"], stdin=lines(*exchanges)))
+
+
+def admissions(case):
+    return [[verdict.admission for verdict in of] for of in case.verdicts]
+
+
+SAID = chat("The first", "model_length")
+"""Mistral's word for a full context; nobody else's."""
+
+
+def test_the_words_of_the_profile_are_read():
+    case = case_of(asked([user("go")], SAID))
+    assert case.judged[0].stop.normalized is Stop.UNKNOWN
+    as_mistral = spoken(case, "mistral")
+    assert as_mistral.judged[0].stop.normalized is Stop.CONTEXT_WINDOW_EXCEEDED
+    assert as_mistral.loaded.exchanges[0].body is case.loaded.exchanges[0].body
+    made = branch(view(replay(case)), settings_of({"profile": "mistral"}, Settings()))
+    assert made.name == "profile=mistral"
+    assert made.view.turns[0].terminal == "context_window_exceeded"
+    assert case.judged[0].stop.normalized is Stop.UNKNOWN
+
+
+def test_usage_at_the_cap_proves_a_cut_only_where_thinking_counts_under_it():
+    case = case_of(asked([user("go")], chat("The first", "stop", tokens=40), max_tokens=40,
+                         url="http://localhost:9999/v1/chat/completions"))
+    assert case.judged[0].stop.normalized is Stop.END_TURN
+    assert spoken(case, "openai").judged[0].stop.normalized is Stop.MAX_TOKENS
+
+
+def test_it_is_judged_once_and_only_where_another_speaks():
+    case = case_of(*continued(*PARTS))
+    assert spoken(case, "vllm") is spoken(case, "vllm")
+    assert spoken(spoken(case, "vllm"), "mistral") is spoken(case, "mistral")
+    assert spoken(spoken(case, "vllm"), None) is case
+    found = case.loaded.exchanges[0].profile.name
+    same = spoken(case, found)
+    assert all(one is other for one, other in zip(same.judged, case.judged, strict=True))
+    assert all(one is other for one, other in zip(same.loaded.exchanges, case.loaded.exchanges, strict=True))
+    with pytest.raises(CallerError, match="unknown profile 'nobody'"):
+        spoken(case, "nobody")
+
+
+@pytest.mark.parametrize("sample", samples(), ids=lambda sample: sample.path.name)
+def test_it_is_as_if_the_file_had_been_read_so(sample):
+    """Each sample as each profile, against reading it with `--profile`."""
+    case = open_case(open_paths([str(sample.path)]))
+    if any(each.recorder for each in case.loaded.exchanges):  # a transcript: nothing to decode again
+        for name in PROFILES:
+            spoke = spoken(case, name).loaded.exchanges
+            assert all(one.response is other.response for one, other in zip(spoke, case.loaded.exchanges, strict=True))
+        return
+    for name in PROFILES:
+        read = open_case(open_paths([str(sample.path)], profile=name))
+        made = spoken(case, name)
+        assert [each.stop.normalized for each in made.judged] == [each.stop.normalized for each in read.judged]
+        assert admissions(made) == admissions(read)
+        if [turn.links for turn in read.loaded.turns] == [turn.links for turn in case.loaded.turns]:
+            played = replay(case, Settings(profile=name))
+            assert [*map(key, replay(read).trace.steps)] == [*map(key, played.trace.steps)]
+
+
+def test_from_a_step_on_what_came_before_stays_as_it_was_read():
+    first = asked([user("one")], SAID)
+    second = asked([user("two")], chat("The second", "model_length"))
+    original = shown(first, second)
+    since = original.turns[1].run.first
+    made = branch(original, Settings(profile="mistral"), since)
+    assert [each.stop.normalized for each in made.view.replay.case.judged] == [
+        Stop.UNKNOWN, Stop.CONTEXT_WINDOW_EXCEEDED]
+    assert [facts.judged.stop.normalized for facts in made.view.responses] == [
+        Stop.UNKNOWN, Stop.CONTEXT_WINDOW_EXCEEDED]
+    assert made.view.replay.turns[0].steps is original.replay.turns[0].steps
+    assert [turn.terminal for turn in made.view.turns] == ["error", "context_window_exceeded"]
+    back = branch(made.view, Settings(), 0)
+    assert back.view.replay.case is original.replay.case
+    assert [*map(key, back.view.steps)] == [*map(key, original.steps)]
