@@ -18,7 +18,8 @@ from inspector.settings import Settings
 from loop_core.arguments import Shape, parse
 from loop_core.classify import FINISHED
 from loop_core.gate import Admission
-from loop_core.policy import POLICIES, STRICT
+from loop_core.policy import STRICT
+from loop_core.presets import POLICIES
 from loop_core.values import ToolCall
 from loop_core.wire.profiles import PROFILES, choose
 
