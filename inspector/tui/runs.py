@@ -1,43 +1,113 @@
-"""The runs of one session: the original and its branches, and which of them is looked at. Knows no widget."""
+"""The runs of one session as a tree, the original and its branches; which is looked at, and what is kept of them.
+
+Knows no widget. What the operator does is kept through a store as soon as there is one; what was done before it was
+opened is kept then.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from inspector.pause import without_collector
-from inspector.settings import command, settings_of
+from inspector.settings import Settings, settings_of
 from inspector.tui.opening import Opened, Run, run_of
-from inspector.whatif.branch import branch
+from inspector.whatif.tree import Node, Tree
+
+if TYPE_CHECKING:
+    from inspector.whatif.store import Store
 
 
 class Runs:
-    """A list that only grows, and a place in it."""
+    """A tree, and a place in it."""
 
     def __init__(self, opened: Opened) -> None:
         self.paths = opened.paths
+        self.tree = Tree(opened.original.view)
         self.every: list[Run] = [opened.original]
         self.index = 0
+        self.store: Store | None = None
+        self._waiting: list[Callable[[Store], None]] = []
 
     @property
     def current(self) -> Run:
         """The run that is looked at."""
         return self.every[self.index]
 
+    @property
+    def node(self) -> Node:
+        """Its node."""
+        return self.tree.every[self.index]
+
     @without_collector
-    def under(self, assignments: Mapping[str, str]) -> tuple[int, bool]:
+    def under(self, assignments: Mapping[str, str], since: int | None = None) -> tuple[int, bool]:
         """The place of the run with these settings over those of the current one, and whether it had to be made.
+
+        They hold from step `since` on; None: from where those of the current run hold.
 
         Raises:
             CallerError: a name that does not exist, or a value out of range.
         """
-        settings = settings_of(assignments, self.current.view.replay.settings)
-        for index, each in enumerate(self.every):
-            if each.view.replay.settings == settings:
-                return index, False
-        made = branch(self.every[0].view, settings)
-        self.every.append(run_of(made.name, made.view, made))
-        return len(self.every) - 1, True
+        return self.with_settings(settings_of(assignments, self.current.view.replay.settings), since)
+
+    @without_collector
+    def with_settings(self, settings: Settings, since: int | None = None) -> tuple[int, bool]:
+        """The same for whole settings."""
+        node, new = self.tree.add(self.node, settings, since)
+        if new:
+            self._seen()
+            self.keep(lambda store: _keep(store, node))
+        return self.tree.every.index(node), new
+
+    def remove(self, index: int) -> int:
+        """Takes a branch out with those made from it; how many runs are gone. The original stays."""
+        here = self.node
+        node = self.tree.every[index]
+        gone = self.tree.remove(node)
+        if gone:
+            self.every = [run for run in self.every if all(run.view is not each.view for each in gone)]
+            self.index = self.tree.every.index(here) if here in self.tree.every else 0
+            self.keep(lambda store: store.forget(node.key))
+        return len(gone)
+
+    # -- keeping -------------------------------------------------------------------------------------------------
+
+    def keep(self, act: Callable[[Store], None]) -> None:
+        """Keeps what was done: now, or once the store is open."""
+        if self.store is not None:
+            act(self.store)
+        else:
+            self._waiting.append(act)
+
+    def opened(self, store: Store, tree: Tree) -> None:
+        """The store is open, and this is the tree that was kept in it; runs that were made meanwhile join it."""
+        made, here = self.tree, self.node
+        self.store, self.tree = store, tree
+        for node in made.every[1:]:
+            under = node.parent.key if node.parent is not None else ""
+            parent = next((each for each in tree.every if each.key == under), None)
+            if parent is not None:
+                tree.add(parent, node.view.replay.settings, node.view.replay.since)
+        self._seen()
+        self.index = next((at for at, each in enumerate(tree.every) if each.key == here.key), 0)
+        waiting, self._waiting = self._waiting, []
+        for act in waiting:
+            act(store)
+
+    def _seen(self) -> None:
+        """A run with its outline for every node."""
+        known = {id(run.view): run for run in self.every}
+        self.every = [
+            known.get(id(node.view)) or run_of(node.name, node.view, node.branch) for node in self.tree.every]
 
     def command(self, api: str | None = None, profile: str | None = None) -> str:
         """The command line that makes the current run headless, read as it was read here."""
-        return command(self.paths, self.current.view.replay.settings, api, profile)
+        from inspector.whatif.saved import command_of
+
+        return command_of(self.node, self.paths, api, profile)
+
+
+def _keep(store: Store, node: Node) -> None:
+    from inspector.whatif.saved import keep
+
+    keep(store, node)

@@ -17,6 +17,7 @@ def _plain_surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))  # nobody's own transcripts are read by a test
     monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("LOOP_INSPECTOR_DATA", str(tmp_path / "data"))
     monkeypatch.setattr("inspector.tui.opening.state_file", lambda: tmp_path / "state" / "recent.json")
 
 

@@ -1,71 +1,93 @@
-"""The form: the four limits and the initial max_tokens, what is in force now, and a field to try another value in.
+"""The form: what a replay may change, what is in force now, and a field to try another value in; and what it would do.
 
 Gives the assignments that were changed. Each value is checked by the engine's own rule, and what it says stands beside
-the field.
+the field; below stand how many steps would change and which turns would end otherwise, as it is typed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from textual import on
+from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.screen import ModalScreen
+from textual.timer import Timer
 from textual.widgets import Input
 
-from inspector.report.lines.spans import Role, Span
-from inspector.settings import INITIAL, Settings, settings_of
+from inspector.report.lines.spans import Line, Role, Span
+from inspector.settings import CHOICES, INITIAL, Settings, settings_of
 from inspector.tui.opening import Run
+from inspector.tui.widgets.cycle import Cycle
 from inspector.tui.widgets.note import Note, note
 from inspector.tui.widgets.runs import Runs
-from loop_core.errors import CallerError
+from loop_core.errors import CallerError, LoopError
 from loop_core.limits import CONTINUATION_LIMITS, DEFAULT_TOKEN_FACTOR, Limits
 from loop_core.turn import Turn
 
 FIELDS = (*CONTINUATION_LIMITS, INITIAL)
+"""The fields that are typed in."""
+WORDS = ("policy", "seam", "method", "profile", "simulate")
+"""The fields that hold one of a few words."""
+PAUSE = 0.15
+"""Seconds without a key after which is told what the change would do."""
+DEFAULT = "default"
 
 
 class LimitsForm(ModalScreen[dict[str, str] | None]):
-    """Asks for other limits; gives None where the user leaves."""
+    """Asks for other settings; gives None where the user leaves."""
 
     DEFAULT_CSS = """
     LimitsForm { align: center middle; background: $background 60%; }
-    #form { width: 80; max-width: 100%; height: auto; max-height: 100%; padding: 0 2; }
+    #form { width: 100; max-width: 100%; height: auto; max-height: 100%; padding: 0 1; }
     #form { background: $surface; border: round $primary; }
     .field { height: 1; }
-    .field Input { width: 18; margin: 0 2 0 2; background: $panel; }
+    .field .name { width: 41; }
+    .field Input { width: 11; margin: 0 1 0 0; background: $panel; }
     .field Input:focus { background: $cursor; }
+    .field Cycle { width: 20; height: 1; margin: 0 1 0 0; }
+    .field .about { width: 1fr; }
+    #form Runs { margin: 1 0 0 0; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "leave", tooltip="Leave without running", id="form.leave"),
         Binding("up,shift+tab", "field(-1)", "Field before", priority=True, tooltip="The field before", id="form.up"),
         Binding("down,tab", "field(1)", "Next field", priority=True, tooltip="The next field", id="form.down"),
+        Binding("enter", "run", "run", tooltip="Run with these", id="form.run"),
     ]
 
-    def __init__(self, runs: Sequence[Run], current: int, step: int) -> None:
+    def __init__(self, runs: Sequence[Run], current: int, step: int, since: int | None = None) -> None:
         super().__init__()
-        self._runs, self._current = runs, current
-        self._turn = runs[current].view.shown(step).turn
+        self._runs, self._current, self._since = runs, current, since
+        self._view = runs[current].view
+        self._settings = self._view.replay.settings
+        self._turn = self._view.shown(step).turn
+        self._waiting: Timer | None = None
 
     def compose(self) -> ComposeResult:
-        """A field for each limit, then the runs that there are."""
+        """A row for each setting, what a change would do, then the runs that there are."""
         with Vertical(id="form"):
-            yield note("Run the recording under other limits", Role.TITLE, id="form-title")
+            where = "from the start" if self._since is None else f"from step {self._since + 1} on"
+            yield note(f"Run again {where}", Role.TITLE, id="form-title")
             for name in FIELDS:
-                yield note(f"{name}{' of the first request' if name == INITIAL else ''}", Role.STRONG)
                 with Horizontal(classes="field"):
+                    yield _named(f"{name} of the first request" if name == INITIAL else name)
                     hint = default_of(self._turn, name)
                     field = Input(value_of(self._turn, name), placeholder=hint, compact=True, id=name)
                     field.cursor_blink = False
                     yield field
-                    yield note(about(self._turn, name), id=f"note-{name}")
-            yield note("Runs", Role.TITLE)
-            yield Runs(self._runs, self._current)
-            yield note("Over a recording, max_tokens changes only the token cap derived from it.")
-            yield note("enter runs · esc leaves · ↑ ↓ go between fields")
+                    yield _about(about(self._turn, name), f"note-{name}")
+            for name in WORDS:
+                with Horizontal(classes="field"):
+                    yield _named(MEANS[name])
+                    yield Cycle(words_of(name), word_of(self._settings, name), id=name)
+                    yield _about("", f"note-{name}")
+            yield note("nothing is changed yet", id="preview")
+            runs = self._runs if len(self._runs) <= SHOWN else self._runs[-SHOWN:]
+            yield Runs(runs, self._current - (len(self._runs) - len(runs)))
+            yield note("enter runs · esc leaves · ↑ ↓ fields · ← → words")
 
     def on_mount(self) -> None:
         """The first field is ready to be typed over."""
@@ -79,7 +101,7 @@ class LimitsForm(ModalScreen[dict[str, str] | None]):
 
     def action_field(self, by: int) -> None:
         """To the next or previous field."""
-        fields = [self.query_one(f"#{name}", Input) for name in FIELDS]
+        fields = [self.query_one(f"#{name}") for name in (*FIELDS, *WORDS)]
         here = next((i for i, each in enumerate(fields) if each.has_focus), 0)
         fields[(here + by) % len(fields)].focus()
 
@@ -87,15 +109,28 @@ class LimitsForm(ModalScreen[dict[str, str] | None]):
     def _changed(self, event: Input.Changed) -> None:
         if event.input.id is not None:
             self._say(event.input.id, event.value)
+            self._preview_soon()
+
+    @on(Cycle.Changed)
+    def _turned(self) -> None:
+        self._preview_soon()
 
     @on(Input.Submitted)
-    def _submitted(self) -> None:
-        typed = {name: self.query_one(f"#{name}", Input).value for name in FIELDS}
-        wrong = [name for name, value in typed.items() if self._say(name, value)]
+    def action_run(self) -> None:
+        """Runs, unless a value is wrong."""
+        wrong = [name for name in FIELDS if self._say(name, self.query_one(f"#{name}", Input).value)]
         if wrong:
             self.query_one(f"#{wrong[0]}", Input).focus()
             return
-        self.dismiss({name: value for name, value in typed.items() if differs(self._turn, name, value)})
+        self.dismiss(self._assignments())
+
+    def _assignments(self) -> dict[str, str]:
+        typed = {name: self.query_one(f"#{name}", Input).value for name in FIELDS}
+        chosen = {name: self.query_one(f"#{name}", Cycle).value for name in WORDS}
+        return {
+            **{name: value for name, value in typed.items() if differs(self._turn, name, value)},
+            **{name: value for name, value in chosen.items() if value != word_of(self._settings, name)},
+        }
 
     def _say(self, name: str, value: str) -> bool:
         """Puts what is wrong with a value beside its field, or what is known of it; whether it is wrong."""
@@ -103,6 +138,88 @@ class LimitsForm(ModalScreen[dict[str, str] | None]):
         line = Span(about(self._turn, name), Role.DIM) if problem is None else Span(f"✖ {problem}", Role.ERROR)
         self.query_one(f"#note-{name}", Note).line = (line,)
         return problem is not None
+
+    # -- what it would do ----------------------------------------------------------------------------------------
+
+    def _preview_soon(self) -> None:
+        if self._waiting is not None:
+            self._waiting.stop()
+        self._waiting = self.set_timer(PAUSE, self._ask)
+
+    def _ask(self) -> None:
+        if all(problem_of(name, self.query_one(f"#{name}", Input).value) is None for name in FIELDS):
+            self._look(self._assignments())
+
+    @work(thread=True, exclusive=True, group="preview")
+    def _look(self, assignments: Mapping[str, str]) -> None:
+        """Asked in a thread: a session of thousands of turns takes a moment."""
+        try:
+            line = would_do(self._runs[self._current], assignments, self._since)
+        except LoopError as why:
+            line = (Span(f"✖ {why}", Role.ERROR),)
+        self.app.call_from_thread(self._told, line)
+
+    def _told(self, line: Line) -> None:
+        if self.is_attached:
+            self.query_one("#preview", Note).line = line
+
+
+SHOWN = 4
+"""Runs that the form lists; R shows all."""
+MEANS: Mapping[str, str] = {
+    "policy": "policy: the loop's beliefs",
+    "seam": "seam: how segments are joined",
+    "method": "method: how text is continued",
+    "profile": "profile: who is taken to speak",
+    "simulate": "simulate what was not recorded",
+}
+
+
+def _named(text: str) -> Note:
+    made = note(text, Role.STRONG)
+    made.add_class("name")
+    return made
+
+
+def _about(text: str, name: str) -> Note:
+    made = note(text, id=name)
+    made.add_class("about")
+    return made
+
+
+def words_of(name: str) -> tuple[str, ...]:
+    """What a field may hold."""
+    if name == "policy":
+        from loop_core.presets import POLICIES
+
+        return tuple(POLICIES)
+    return ("no", "yes") if name == "simulate" else (DEFAULT, *CHOICES[name].words)
+
+
+def word_of(settings: Settings, name: str) -> str:
+    """What a field holds at first."""
+    value = getattr(settings, name)
+    return DEFAULT if value is None else CHOICES[name].written(value)
+
+
+def would_do(run: Run, assignments: Mapping[str, str], since: int | None) -> Line:
+    """What a change would do, in a line.
+
+    Raises:
+        CallerError: a setting cannot be used.
+    """
+    from inspector.whatif.branch import preview
+
+    if not assignments:
+        return (Span("nothing is changed yet", Role.DIM),)
+    replay = run.view.replay
+    found = preview(replay, settings_of(assignments, replay.settings), replay.since if since is None else since)
+    if found.difference is None:
+        return (Span("would change nothing", Role.DIM),)
+    ends = ", ".join(str(index + 1) for index in found.turns[:6]) + ("…" if len(found.turns) > 6 else "")
+    turns = f"turn {ends} would end otherwise" if found.turns else "every turn would end as it does"
+    steps = f"{found.steps:,} step{'' if found.steps == 1 else 's'}"
+    return (Span(f"would change {steps} from step {found.difference + 1}", Role.STRONG), Span(f" · {turns}", Role.WARN))
 
 
 def in_force(turn: Turn, name: str) -> int | None:
@@ -122,7 +239,7 @@ def value_of(turn: Turn, name: str) -> str:
 def default_of(turn: Turn, name: str) -> str:
     """What an empty field means."""
     if name == INITIAL:
-        return "as recorded"
+        return "recorded"
     return "default" if getattr(Limits(), name) is None else f"{getattr(Limits(), name)}"
 
 

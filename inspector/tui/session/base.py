@@ -43,11 +43,10 @@ class Base(Panes):
         self._sheets = Sheets()
         self._expression = ""
         self.breakpoints: tuple[Breakpoint, ...] = ()
+        self.of_run: dict[str, Remarks] = {}
+        """Marks and notes of every run, by its key."""
         self.set_reactive(Base.outline, opened.original.outline)
         self.set_reactive(Base.listed, opened.original.outline)
-
-    def remarked(self) -> None:
-        """Marks, notes or breakpoints have changed."""
 
     @property
     def run(self) -> Run:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
 from inspector.report.lines.outline import Narrowed
-from inspector.tui.session.base import Base
+from inspector.tui.session.keeping import Keeping
 from inspector.tui.session.stops import Breakpoint
 
 
-class Remarking(Base):
+class Remarking(Keeping):
     """What the operator says about steps, and which of them are shown."""
 
     TITLE_OF_KEYS = "Filter, breakpoints, marks"
@@ -88,19 +87,17 @@ class Remarking(Base):
     def _breakpoints_chosen(self, chosen: Sequence[Breakpoint] | None) -> None:
         if chosen is None:
             return
-        self.breakpoints = tuple(chosen)
+        self.keep_breakpoints(tuple(chosen))
         enabled = sum(each.enabled for each in chosen)
         self.note = f"{len(chosen)} breakpoints, {enabled} on · c runs to the next" if chosen else "no breakpoints"
-        self.remarked()
 
     # -- marks and notes -----------------------------------------------------------------------------------------
 
     def action_mark(self) -> None:
         """Marks the step, or takes the mark away."""
-        self.remarks = replace(self.remarks, marks=self.remarks.marks ^ {self.step})
-        self.note = f"step {self.step + 1} " + ("marked · ' goes to the next" if self.step in self.remarks.marks
-                                                 else "is no longer marked")
-        self.remarked()
+        on = self.step not in self.remarks.marks
+        self.keep_mark(self.step, on)
+        self.note = f"step {self.step + 1} " + ("marked · ' goes to the next" if on else "is no longer marked")
 
     def action_to_mark(self, by: int) -> None:
         """Goes to another marked step."""
@@ -119,9 +116,5 @@ class Remarking(Base):
     def _noted(self, typed: str | None) -> None:
         if typed is None:
             return
-        notes = {step: said for step, said in self.remarks.notes.items() if step != self.step}
-        if typed.strip():
-            notes[self.step] = typed.strip()
-        self.remarks = replace(self.remarks, notes=notes)
+        self.keep_note(self.step, typed.strip())
         self.note = f"step {self.step + 1}: {'noted' if typed.strip() else 'no note'}"
-        self.remarked()

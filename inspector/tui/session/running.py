@@ -1,4 +1,4 @@
-"""Running: other limits, and going between the runs."""
+"""Running: other settings, from the start or from this step; going between the runs, and any two side by side."""
 
 from __future__ import annotations
 
@@ -6,44 +6,61 @@ from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
+from inspector.report.lines.steps import NO_REMARKS
 from inspector.tui.opening import Reading
 from inspector.tui.session.base import Base
 from inspector.tui.widgets.verdict import Verdict
-
-RUNNING_KEYS: list[BindingType] = [
-    Binding("e", "limits", "limits", tooltip="Edit the limits and run again", id="limits"),
-    Binding("o", "run(1)", "runs", tooltip="The next run: the original and its branches", id="run.next"),
-    Binding("O", "run(-1)", "Run before", show=False, tooltip="The run before", id="run.previous"),
-    Binding("r", "rerun", "Run again", show=False, tooltip="Run again now with the limits of this run", id="rerun"),
-    Binding("Y", "copy_command", "command", id="copy.command",
-            tooltip="Copy the command line that makes this run headless"),
-]
+from loop_core.errors import LoopError
 
 
 class Running(Base):
-    """Running."""
+    """Which run is looked at."""
 
     TITLE_OF_KEYS = "What if"
-    BINDINGS: ClassVar[list[BindingType]] = RUNNING_KEYS
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("e", "limits", "limits", id="limits",
+                tooltip="Edit limits, policy, profile, seam rule or method and run again"),
+        Binding("E", "limits_from_here", "From here", show=False, id="limits.here",
+                tooltip="The same from this step on: what came before stays"),
+        Binding("o", "run(1)", "runs", tooltip="The next run: the original and its branches", id="run.next"),
+        Binding("O", "run(-1)", "Run before", show=False, tooltip="The run before", id="run.previous"),
+        Binding("R", "tree", "Runs", show=False, id="runs",
+                tooltip="All runs as a tree: go to one, lay two side by side, take one away"),
+        Binding("r", "rerun", "Run again", show=False, tooltip="Run again now with the limits of this run", id="rerun"),
+        Binding("Y", "copy_command", "command", id="copy.command",
+                tooltip="Copy the command line that makes this run headless"),
+    ]
 
     def action_limits(self) -> None:
         """Opens the form."""
+        self._form(None)
+
+    def action_limits_from_here(self) -> None:
+        """Opens the form for what follows this step."""
+        self._form(self.step)
+
+    def _form(self, since: int | None) -> None:
         from inspector.tui.screens.limits import LimitsForm
 
         if self.run.view.steps:
-            self.app.push_screen(LimitsForm(self.runs.every, self.runs.index, self.step), self._limits_chosen)
+            form = LimitsForm(self.runs.every, self.runs.index, self.step, since)
+            self.app.push_screen(form, lambda chosen: self._limits_chosen(chosen, since))
 
-    def _limits_chosen(self, assignments: dict[str, str] | None) -> None:
+    def _limits_chosen(self, assignments: dict[str, str] | None, since: int | None) -> None:
         if assignments is not None:
-            self._branch(assignments)
+            self._branch(assignments, since)
 
     def action_rerun(self) -> None:
         """Runs again with the limits of this run: the same recording gives the same run."""
         self._branch({})
 
-    def _branch(self, assignments: dict[str, str]) -> None:
+    def _branch(self, assignments: dict[str, str], since: int | None = None) -> None:
         """Makes a branch, or goes to the run that has these settings already."""
-        index, new = self.runs.under(assignments)
+        try:
+            index, new = self.runs.under(assignments, since)
+        except LoopError as why:
+            self.note = str(why)
+            return
         if not new:
             self._switch(index)
             self.note = f"run {self.run.name}: these limits were run already, and a recording gives the same again"
@@ -79,12 +96,41 @@ class Running(Base):
         self._switch((self.runs.index + by) % count)
         self.note = f"run {self.runs.index + 1} of {count}: {self.run.name}"
 
+    def action_tree(self) -> None:
+        """Opens the tree of runs."""
+        from inspector.tui.screens.tree import RunTree
+
+        self.app.push_screen(RunTree(self.runs), self._tree_left)
+
+    def _tree_left(self, chosen: tuple[str, int] | None) -> None:
+        """Goes to the run that was chosen, or lays it beside the one that is looked at."""
+        word, index = chosen or ("stay", self.runs.index)
+        if word == "beside":
+            self._beside(index)
+            return
+        self._switch(index)
+        if chosen is not None:
+            self.note = f"run {self.runs.index + 1} of {len(self.runs.every)}: {self.run.name}"
+
+    def _beside(self, index: int) -> None:
+        from inspector.tui.screens.beside import Beside
+
+        left, right = self.runs.tree.every[index], self.runs.node
+        if left is right and right.parent is not None:
+            left = right.parent
+        self.app.push_screen(Beside(self.runs.tree.beside(right, left), left.path, right.path), self._step_chosen)
+
+    def _step_chosen(self, step: int | None) -> None:
+        if step is not None:
+            self._go(step, "")
+
     def _switch(self, index: int, tab: str | None = None) -> None:
         """Another run; the cursor stays on its step as far as the run has it."""
         self.runs.index = index
         run = self.run
         # The step first: clamped, it stands in both runs.
         self.step = min(self.step, max(0, len(run.view.steps) - 1))
+        self.remarks = self.of_run.get(self.runs.node.key, NO_REMARKS)
         self.outline = run.outline
         verdict = self.query_one(Verdict)
         verdict.run, verdict.view = run.name, run.view

@@ -65,6 +65,7 @@ class SessionScreen(Exporting, Viewing, Running, Remarking, Stepping):
         """Opens on the first step, the list in hand where it is seen."""
         self._show()
         self._fit(self.app.size.width)
+        self.call_after_refresh(self.restore)
 
     def on_resize(self) -> None:
         """One pane or several."""

@@ -1,0 +1,115 @@
+"""The runs as a tree: the original, what was tried on it, and what was tried on that; how each ends."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+
+from inspector.report.lines.spans import Line, Role, Span
+from inspector.tui.messages import RowOpened
+from inspector.tui.runs import Runs
+from inspector.tui.widgets.note import Note, note
+from inspector.tui.widgets.rows import RowList
+from inspector.whatif.lines import run_line, turn_of
+from inspector.whatif.tree import Node, drawn
+
+MOST = 18
+"""Rows that are seen at once."""
+
+
+class Nodes(RowList):
+    """A row a run, drawn as a tree."""
+
+    def __init__(self, runs: Runs) -> None:
+        super().__init__(id="nodes")
+        self.runs = runs
+        self.laid: list[tuple[Node, tuple[bool, ...]]] = []
+        self.lay()
+        self.set_reactive(RowList.cursor, next(i for i, (each, _) in enumerate(self.laid) if each is runs.node))
+
+    def lay(self) -> None:
+        """Reads the tree."""
+        self.laid = list(self.runs.tree.rows())
+
+    @property
+    def count(self) -> int:
+        """All runs."""
+        return len(self.laid)
+
+    def row(self, index: int) -> Line:
+        """A run: how the turn ends that it changes."""
+        node, follows = self.laid[index]
+        asked = turn_of(node.branch) if node.branch is not None else None
+        mark, *rest = run_line(node.name, node.view, asked, node.branch, node is self.runs.node)
+        return (mark, Span(drawn(follows), Role.RULE), *rest)
+
+
+class RunTree(ModalScreen[tuple[str, int] | None]):
+    """Asks for a run: `go` or `beside`, and its place; gives None where the user leaves."""
+
+    DEFAULT_CSS = """
+    RunTree { align: center middle; background: $background 60%; }
+    #tree { width: 130; max-width: 100%; height: auto; max-height: 100%; padding: 0 2; }
+    #tree { background: $surface; border: round $primary; }
+    #nodes { height: auto; background: $surface; scrollbar-size-vertical: 1; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,R", "leave", "leave", tooltip="Leave", id="tree.leave"),
+        Binding("d", "beside", "side by side", id="tree.beside",
+                tooltip="Lay this run and the one that is looked at side by side"),
+        Binding("delete,x", "remove", "take away", id="tree.remove",
+                tooltip="Take this branch away, with those that were made from it"),
+    ]
+
+    def __init__(self, runs: Runs) -> None:
+        super().__init__()
+        self._list = Nodes(runs)
+
+    def compose(self) -> ComposeResult:
+        """A title, the rows, the keys."""
+        with Vertical(id="tree"):
+            yield note("Runs", Role.TITLE)
+            yield self._list
+            yield note("enter goes there · d side by side with the run you came from · x takes it away · esc leaves")
+
+    def on_mount(self) -> None:
+        """The list in hand."""
+        self._fit()
+        self._list.focus()
+
+    def _fit(self) -> None:
+        self._list.styles.height = max(1, min(MOST, self._list.count))
+        self._list.resized()
+
+    def _chosen(self) -> int:
+        node = self._list.laid[self._list.cursor][0]
+        return self._list.runs.tree.every.index(node)
+
+    def on_row_opened(self, message: RowOpened) -> None:
+        """Goes to the run at the cursor."""
+        message.stop()
+        self.dismiss(("go", self._chosen()))
+
+    def action_beside(self) -> None:
+        """Lays it beside the run that is looked at."""
+        if self._list.count == 1:
+            self.query(Note).last().line = (Span("there is only the original run; e makes another", Role.WARN),)
+            return
+        self.dismiss(("beside", self._chosen()))
+
+    def action_remove(self) -> None:
+        """Takes it away."""
+        gone = self._list.runs.remove(self._chosen())
+        said = f"{gone} taken away" if gone else "the original stays"
+        self.query(Note).last().line = (Span(said, Role.WARN),)
+        self._list.lay()
+        self._list.cursor = min(self._list.cursor, self._list.count - 1)
+        self._fit()
+
+    def action_leave(self) -> None:
+        """Leaves; a run that was taken away is no longer looked at."""
+        self.dismiss(None)

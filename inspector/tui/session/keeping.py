@@ -1,0 +1,111 @@
+"""Keeping: what was tried and written on this session before is read behind the first frame, and kept from then on."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from textual import work
+
+from inspector.report.lines.steps import NO_REMARKS, Remarks
+from inspector.tui.opening import STDIN
+from inspector.tui.session.base import Base
+from inspector.tui.session.stops import Breakpoint
+from loop_core.errors import LoopError
+
+if TYPE_CHECKING:
+    from inspector.whatif.store import Kept, Store
+    from inspector.whatif.tree import Tree
+
+
+class Keeping(Base):
+    """What the data folder holds of this session. Viewing alone writes nothing."""
+
+    def restore(self) -> None:
+        """Reads what was kept, behind the first frame; a session from standard input has no name to be kept under."""
+        if self.opened.paths and STDIN not in self.opened.paths:
+            self._read_kept()
+
+    @work(thread=True, exclusive=True, group="kept")
+    def _read_kept(self) -> None:
+        from inspector.whatif.saved import restored
+        from inspector.whatif.store import open_store
+
+        try:
+            store = open_store(self.opened.case.loaded, os.environ)
+            tree, notices = restored(self.opened.original.view, store)
+        except LoopError as why:
+            self.app.call_from_thread(self._tell, f"nothing is kept of this session: {why}")
+            return
+        self.app.call_from_thread(self._take, store, tree, notices)
+
+    def _tell(self, text: str) -> None:
+        self.note = text
+
+    def _take(self, store: Store, tree: Tree, notices: list[str]) -> None:
+        """What was kept joins what was done meanwhile."""
+        kept = store.kept
+        before = [Breakpoint(text, on) for text, on in kept.breakpoints.items()]
+        self.breakpoints = tuple({each.text: each for each in (*before, *self.breakpoints)}.values())
+        found = _remarks(kept)
+        self.runs.opened(store, tree)
+        for key, each in found.items():
+            mine = self.of_run.get(key, NO_REMARKS)
+            self.of_run[key] = Remarks(each.marks | mine.marks, {**each.notes, **mine.notes})
+        self.remarks = self.of_run.get(self.runs.node.key, NO_REMARKS)
+        told = [f"{len(tree.every) - 1} branches" if len(tree.every) > 1 else "",
+                f"{len(kept.marks)} marks" if kept.marks else "", f"{len(kept.notes)} notes" if kept.notes else "",
+                f"{len(kept.breakpoints)} breakpoints" if kept.breakpoints else ""]
+        if notices:
+            self.note = notices[0]
+        elif any(told):
+            self.note = f"kept from before: {', '.join(each for each in told if each)}" + (
+                " · R shows the runs" if len(tree.every) > 1 else "")
+
+    # -- what the other parts call --------------------------------------------------------------------------------
+
+    def keep_mark(self, step: int, on: bool) -> None:
+        """A mark was set or taken away."""
+        self.remarks = replace(self.remarks, marks=self.remarks.marks ^ {step})
+        run = self._remarked()
+        self.runs.keep(lambda store: store.mark(run, step, on))
+
+    def keep_note(self, step: int, text: str) -> None:
+        """A note was written; an empty one takes it away."""
+        notes = {at: said for at, said in self.remarks.notes.items() if at != step}
+        self.remarks = replace(self.remarks, notes={**notes, step: text} if text else notes)
+        run = self._remarked()
+        self.runs.keep(lambda store: store.note(run, step, text))
+
+    def keep_breakpoints(self, chosen: tuple[Breakpoint, ...]) -> None:
+        """The breakpoints are these now."""
+        before, self.breakpoints = {each.text: each for each in self.breakpoints}, chosen
+        now = {each.text: each for each in chosen}
+        changed = [(text, now[text].enabled if text in now else None) for text in {**before, **now}
+                   if before.get(text) != now.get(text)]
+
+        def keep(store: Store) -> None:
+            for text, on in changed:
+                store.breakpoint(text, on)
+
+        if changed:
+            self.runs.keep(keep)
+
+    def _remarked(self) -> str:
+        key = self.runs.node.key
+        self.of_run[key] = self.remarks
+        return key
+
+
+def _remarks(kept: Kept) -> dict[str, Remarks]:
+    """What was marked and noted, by run."""
+    found: dict[str, Remarks] = {}
+    for run, step in kept.marks:
+        before = found.get(run, NO_REMARKS)
+        found[run] = replace(before, marks=before.marks | {step})
+    for (run, at), text in kept.notes.items():
+        if at is not None:
+            before = found.get(run, NO_REMARKS)
+            found[run] = replace(before, notes={**before.notes, at: text})
+    return found
