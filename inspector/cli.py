@@ -224,14 +224,13 @@ def tune(paths: Sequence[str], api: str | None, profile: str | None, policy: str
          assignments: Sequence[str], simulate: bool | None, show: str, csv_path: str | None, as_json: bool,
          jobs: int | None, plain: bool) -> None:
     """Runs every turn under a grid of limits: the smallest budget that completes each, and the knee for all."""
-    from dataclasses import replace
-
     from inspector.settings import INITIAL, parse_assignments, settings_of
     from inspector.tune.axes import default_axes, parse_axes
     from inspector.tune.grid import Grid
     from inspector.tune.progress import bar, interruptible
     from inspector.tune.report import as_csv, document, save, text
     from inspector.tune.run import tune as run_grid
+    from loop_core.frozen import replace
 
     if csv_path == "-" and as_json:
         raise click.UsageError("--csv - and --json both write to standard output; name a file for one")
@@ -382,9 +381,8 @@ def providers(
 
 def _configured(policy: str | None) -> tuple[Config, Settings]:
     """The configuration, and the settings that a replay starts from: the flag goes over the configuration."""
-    from dataclasses import replace
-
     from inspector import config
+    from loop_core.frozen import replace
     from loop_core.presets import named
 
     found = config.load()

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -20,7 +19,7 @@ from inspector.sessions.values import Place as Recorded_Place
 from inspector.settings import Settings
 from loop_core.classify import Judged, judge
 from loop_core.fork import Terms, resumed
-from loop_core.frozen import maker
+from loop_core.frozen import field, frozen, replace
 from loop_core.gate import Verdict, admit_all
 from loop_core.history import Ability
 from loop_core.limits import Limits
@@ -30,7 +29,7 @@ from loop_core.seam import Method
 from loop_core.sources import Recorded
 from loop_core.tokens import Measured
 from loop_core.trace import Fidelity, Step, Trace
-from loop_core.turn import Place, Responded, changed
+from loop_core.turn import Place, Responded
 from loop_core.values import ChatResponse, Request, Role, StopReason, ToolResultPart
 from loop_core.wire import profiles
 from loop_core.wire.profile import Profile
@@ -47,7 +46,7 @@ PLACES: Mapping[Recorded_Place, Place] = {
 """What the recorded agent did -> the place in the turn. A request or a retry is no place: it begins a run."""
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@frozen(eq=False, repr=False)
 class Case:
     """What was read, and each response judged; the same for every replay of it."""
 
@@ -65,7 +64,7 @@ class Case:
     """The same recording as other profiles speak, by their names: each is judged when it is first asked for."""
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@frozen(eq=False, repr=False)
 class TurnRun:
     """One recorded turn under our machine: its steps are `Replay.trace.steps[first:end]`."""
 
@@ -87,7 +86,7 @@ class Stretch(NamedTuple):
     settings: Settings
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@frozen(eq=False, repr=False)
 class Replay:
     """A case under one setting, or under one after another."""
 
@@ -126,7 +125,7 @@ class Replay:
             return step
         path = self.case.loaded.exchanges[self.turns[self.turn_at(index)].record.links[0].index].path
         limits = limits_for(self.case, path, settings)
-        return replace(step, turn=changed(step.turn, limits=limits, policy=policy))
+        return replace(step, turn=replace(step.turn, limits=limits, policy=policy))
 
     def turn_at(self, step: int) -> int:
         """The index of the turn that a step belongs to."""
@@ -234,7 +233,7 @@ def replayed(
     return Replay(case, settings, Trace(steps), tuple(turns), since, earlier, tuple([turn.end for turn in turns]))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Rules:
     """Settings as they come to bear on one case."""
 
@@ -249,7 +248,6 @@ def rules_for(case: Case, settings: Settings) -> Rules:
     return Rules(settings, settings.belief, {path: limits_for(case, path, settings) for path in case.brought})
 
 
-_turn_run, _terms, _plan = maker(TurnRun), maker(Terms), maker(Plan)
 _PREFILLS, _ASKS = Ability(prefill=True), Ability()
 
 
@@ -258,7 +256,7 @@ def placed(record: TurnRecord, steps: tuple[Step, ...], first: int) -> TurnRun:
     last = len(steps) - 1
     runs = steps[-1].run + 1 if steps else 0
     decided = last if runs < 2 else next(index for index, step in enumerate(steps) if step.run) - 1
-    run: TurnRun = _turn_run(record, first, first + len(steps), runs, first + max(0, decided), steps)
+    run: TurnRun = TurnRun(record, first, first + len(steps), runs, first + max(0, decided), steps)
     return run
 
 
@@ -293,7 +291,7 @@ def terms_for(case: Case, link: Link, rules: Rules) -> Terms:
         request = replace(request, max_tokens=rules.settings.max_tokens)
     limits = rules.brought.get(opening.path, rules.settings.limits)
     ability = _PREFILLS if opening.profile.prefill != "none" else _ASKS
-    made: Terms = _terms(request, limits, rules.policy, ability, opening.profile.name)
+    made: Terms = Terms(request, limits, rules.policy, ability, opening.profile.name)
     return made
 
 
@@ -306,7 +304,7 @@ def run(
     source = _simulated(case, record, links, rules) if rules.settings.simulate or left else _source(case, links)
     if after is not None:
         return list(going_on(resumed(after, terms), source))
-    plan = _plan(terms.limits, terms.policy, terms.ability, terms.provider, Fidelity.RECORDED, number)
+    plan = Plan(terms.limits, terms.policy, terms.ability, terms.provider, Fidelity.RECORDED, number)
     return list(one_turn(record.id, terms.request, source, plan))
 
 
@@ -328,7 +326,6 @@ def _simulated(case: Case, record: TurnRecord, links: Sequence[Link], rules: Rul
     return simulated(_source(case, links), case.loaded.exchanges, case.measured, judge_response, changed)
 
 
-_responded, _recorded = maker(Responded), maker(Recorded)
 _NONE_YET = dict.fromkeys(Place, 0)
 
 
@@ -345,14 +342,14 @@ def _source(case: Case, links: Sequence[Link]) -> Recorded:
         if link.place is Recorded_Place.TOOL_RESULT and position:
             results[counts[Place.REQUEST] - 1] = results_in(case.loaded.exchanges[link.index])
         answers.append((place, counts[place], _answer(case, link, position)))
-    return _recorded(tuple(answers), results)
+    return Recorded(tuple(answers), results)
 
 
 def _answer(case: Case, link: Link, position: int) -> Responded:
     exchange = case.loaded.exchanges[link.index]
     judged = case.judged[link.index]
     if position == 0 or link.place not in (Recorded_Place.CONTINUATION, Recorded_Place.REPAIR, Recorded_Place.RESUME):
-        return _responded(exchange.response, judged, link.index, Method.FIRST, "", None, case.verdicts[link.index],
+        return Responded(exchange.response, judged, link.index, Method.FIRST, "", None, case.verdicts[link.index],
                           None)
     method, stripped = asked_by(case, link)
     verdicts = case.verdicts[link.index]

@@ -8,7 +8,6 @@ to `loop_core.fork`; where it is not known (another answer, another source of an
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TypeVar
 
 from inspector.pause import without_collector
@@ -31,12 +30,11 @@ from inspector.sessions.values import Link
 from inspector.settings import Settings
 from loop_core.errors import CallerError
 from loop_core.fork import parting
-from loop_core.frozen import changer
+from loop_core.frozen import replace
 from loop_core.trace import Step
 from loop_core.turn import NotRecorded, Responded
 
 T = TypeVar("T")
-_moved = changer(TurnRun)
 
 
 @without_collector
@@ -69,7 +67,7 @@ def rerun(parent: Replay, settings: Settings, since: int = 0) -> Replay:
 
 def moved(old: TurnRun, first: int) -> TurnRun:
     """The same steps at another place, since an earlier turn has become longer or shorter."""
-    made: TurnRun = _moved(old, first=first, end=first + len(old.steps), decided=old.decided + first - old.first)
+    made = replace(old, first=first, end=first + len(old.steps), decided=old.decided + first - old.first)
     return made
 
 

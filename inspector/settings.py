@@ -6,10 +6,11 @@ One table, `CHOICES`, holds the settings beside the limits: how each is read, an
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import fields
 from typing import Any, NamedTuple
 
 from loop_core.errors import CallerError
+from loop_core.frozen import field, frozen, replace
 from loop_core.limits import CONTINUATION_LIMITS, Limits
 from loop_core.policy import STRICT, Policy
 from loop_core.presets import named
@@ -20,7 +21,7 @@ INITIAL = "max_tokens"
 """The setting beside the limits that is asked for most: the initial output cap."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Settings:
     """What a replay may change."""
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 import json
 import math
 import re
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from pydantic_core import from_json
+
+from loop_core.frozen import frozen
 
 
 class Shape(StrEnum):
@@ -31,7 +32,7 @@ class Shape(StrEnum):
     INVALID = "invalid"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Arguments:
     """The reading of one call's arguments; `stopped_at` counts characters."""
 

@@ -8,11 +8,11 @@ native word arrives already read (`native`), and what is known of a server arriv
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
 from loop_core import schema
 from loop_core.arguments import Arguments, Shape, parse
+from loop_core.frozen import frozen, replace
 from loop_core.values import (
     ArgsForm,
     At,
@@ -43,7 +43,7 @@ class Speaker(Protocol):
         """The context in tokens, where it is known."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Judged:
     """The mapped and the effective reason of one response, and what was noticed on the way."""
 
@@ -55,7 +55,7 @@ class Judged:
     findings: tuple[Finding, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Case:
     """What a rule looks at."""
 

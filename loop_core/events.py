@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from loop_core.arguments import parse
+from loop_core.frozen import field, frozen
 from loop_core.gate import Admission
 from loop_core.limits import Spent
 from loop_core.policy import Signal
@@ -102,7 +102,7 @@ Labels = tuple[str, str]
 """Provider and model."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Metrics:
     """Seed 000's two counters and two histograms; values of a histogram are kept, so that any bucket can be made."""
 

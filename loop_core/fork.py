@@ -8,19 +8,19 @@ of the old terms are the fields `limits` and `policy` of its turn, never a decis
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 
 from loop_core import moves
+from loop_core.frozen import field, frozen, replace
 from loop_core.history import Ability
 from loop_core.limits import Limits, Spent, tripped
 from loop_core.machine import read
 from loop_core.policy import STRICT, Policy, Signal, word_of
 from loop_core.trace import Step
-from loop_core.turn import Evaluated, Place, Responded, State, Turn, changed
+from loop_core.turn import Evaluated, Place, Responded, State, Turn
 from loop_core.values import Request
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Terms:
     """What a run is made under, beside its answers."""
 
@@ -61,11 +61,11 @@ def resumed(step: Step, terms: Terms) -> Step:
     tools, is entered again. A request that is under way stays as it was sent.
     """
     turn, effects = step.turn, step.effects
-    turn = changed(turn, request=terms.request, limits=terms.limits, policy=terms.policy, ability=terms.ability,
+    turn = replace(turn, request=terms.request, limits=terms.limits, policy=terms.policy, ability=terms.ability,
                    provider=terms.provider)
     seen = turn.evaluated
     if turn.state is State.EVALUATE_STOP and seen is not None:
-        turn = changed(turn, evaluated=_reread(seen, terms.policy, terms.provider))
+        turn = replace(turn, evaluated=_reread(seen, terms.policy, terms.provider))
     elif turn.state is State.EXECUTE_TOOLS or (turn.state is State.RESUME and turn.sent is None):
         turn, effects = moves.entered(turn)
     return replace(step, turn=turn, effects=effects)
@@ -95,7 +95,7 @@ def _limits_decide(step: Step, before: Turn, limits: Limits, policy: Policy) -> 
 def _guarded_otherwise(place: str, turn: Turn, spent: Spent, limits: Limits, policy: Policy) -> bool:
     old = turn.limits
     guard = tripped(place, old, spent, turn.token_cap, turn.policy.lacks)
-    cap = changed(turn, limits=limits, policy=policy).token_cap
+    cap = replace(turn, limits=limits, policy=policy).token_cap
     if guard is not tripped(place, limits, spent, cap, policy.lacks):
         return True
     return guard is not None and getattr(old, guard.limit) != getattr(limits, guard.limit)  # its notice names the limit
@@ -132,7 +132,7 @@ def _read_otherwise(before: Turn, after: Turn, policy: Policy) -> bool:
     seen, old = before.evaluated, before.policy
     if seen is None:
         return True
-    now = changed(before, policy=policy, evaluated=_reread(seen, policy, before.provider))
+    now = replace(before, policy=policy, evaluated=_reread(seen, policy, before.provider))
     if now.evaluated is None or now.evaluated.word is not seen.word or read(now) is not after.signal:
         return True
     if moves.is_cut(now) is not moves.is_cut(before):

@@ -8,13 +8,13 @@ batch. `rejected` is complete and cleanly ended but refused by its schema: that 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from loop_core import schema
 from loop_core.arguments import Arguments, Shape, parse
 from loop_core.classify import Judged, is_phantom, means_nothing
+from loop_core.frozen import frozen
 from loop_core.values import CallKind, Stop, Tool, ToolCall
 
 REMEDY = "raise the output limit, split the work into smaller parts, or simplify the request"
@@ -29,7 +29,7 @@ class Admission(StrEnum):
     REJECTED = "rejected"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Verdict:
     """What the gate says of one call; `arguments` only where it is ready."""
 

@@ -9,9 +9,9 @@ for the reason itself and leans on no other module to have kept a call away.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 from loop_core.classify import is_phantom
+from loop_core.frozen import frozen, replace
 from loop_core.gate import REMEDY, Admission, Verdict
 from loop_core.seam import ANCHOR_CHARS, Method
 from loop_core.values import (
@@ -36,7 +36,7 @@ HINT_POINTS = (
 """The continuation hint of seed 000, its four points in order."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ability:
     """What the server allows, as far as continuing goes."""
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 
+from loop_core.frozen import frozen, replace
 from loop_core.seam import Method, Segment, join
 from loop_core.tokens import RANK, Basis, Measured, Stretch, text_of
 from loop_core.turn import Place, Responded
@@ -27,7 +27,7 @@ ENDED = frozenset({Stop.END_TURN, Stop.TOOL_CALL})
 """The words after which nothing more would have come."""
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@frozen(eq=False, repr=False)
 class Known:
     """The known output of one answer."""
 
@@ -62,7 +62,7 @@ class Known:
         return any(map(_is_call, self.stretches))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Taken:
     """What one request gets of a known answer."""
 

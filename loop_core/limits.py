@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Container, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields
 from typing import Any, NamedTuple
 
 from loop_core.errors import CallerError
+from loop_core.frozen import frozen, replace
 
 DEFAULT_TOKEN_FACTOR = 4
 """Seed 000: `max_total_completion_tokens_per_turn = 4 * initial_max_tokens`."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Limits:
     """What one turn may use. Counts are whole numbers; characters are Unicode code points."""
 
@@ -105,7 +106,7 @@ CONTINUATION_LIMITS = (
 """Seed 000's four, in the order in which every screen shows them."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Spent:
     """What a turn has used so far; every count only grows, but `attempts` under the scope `response`."""
 

@@ -7,9 +7,9 @@ answers is in the source.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass, field, replace
 
 from loop_core import moves
+from loop_core.frozen import field, frozen, replace
 from loop_core.history import Ability
 from loop_core.limits import Limits
 from loop_core.machine import begin
@@ -22,7 +22,7 @@ from loop_core.values import Message, Request
 _TICK = Tick()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Plan:
     """How a turn is run."""
 

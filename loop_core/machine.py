@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from loop_core import moves
 from loop_core.errors import TransitionError
-from loop_core.frozen import maker
+from loop_core.frozen import replace
 from loop_core.history import Ability
 from loop_core.limits import Limits, Spent
 from loop_core.policy import STRICT, Policy, Signal, runnable
@@ -39,7 +39,6 @@ from loop_core.turn import (
     Tick,
     ToolsRun,
     Turn,
-    changed,
 )
 from loop_core.values import Request, Stop
 
@@ -97,7 +96,6 @@ TRANSITIONS: Mapping[tuple[State, Signal], Row] = {
 """State and signal -> where they lead. The three last states (Abort, Complete, Unrecorded) have no rows: they end."""
 
 
-_send = maker(Send)
 _BLANK = Turn("", Request(""), spent=Spent(requests=1))
 
 
@@ -110,8 +108,8 @@ def begin(
     provider: str = "",
 ) -> tuple[Turn, tuple[Effect, ...]]:
     """A turn in state Request, and its first effect."""
-    send = _send(Place.REQUEST, 0, Method.FIRST, (), request.max_tokens, request.tool_choice, "", "")
-    turn = changed(
+    send = Send(Place.REQUEST, 0, Method.FIRST, (), request.max_tokens, request.tool_choice, "", "")
+    turn = replace(
         _BLANK, id=turn_id, request=request, provider=provider, limits=limits or _BLANK.limits, policy=policy,
         ability=ability or _BLANK.ability, history=request.messages, sent=send,
     )
@@ -131,7 +129,7 @@ def step(turn: Turn, event: Event) -> tuple[Turn, tuple[Effect, ...]]:
     change = moves.cost(turn, event, signal)
     if row.terminal is not None:
         change |= {"outcome": row.to, "terminal": row.terminal, "notice": moves.notice(turn, signal, row.terminal)}
-    return moves.entered(changed(turn, state=row.to, signal=signal, **change))
+    return moves.entered(replace(turn, state=row.to, signal=signal, **change))
 
 
 # -- signals ---------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from typing import Any
 
 from loop_core import history
 from loop_core.errors import TransitionError
-from loop_core.frozen import maker
+from loop_core.frozen import replace
 from loop_core.gate import admit_all
 from loop_core.limits import tripped
 from loop_core.policy import Dispatch, Signal, dispatched, word_of
@@ -28,8 +28,6 @@ from loop_core.turn import (
     State,
     ToolsRun,
     Turn,
-    changed,
-    spending,
 )
 from loop_core.values import CallKind, Message, Role, Stop, TextPart, ToolCall
 
@@ -70,7 +68,6 @@ def continuable(turn: Turn) -> bool:
 # -- what events and signals change ----------------------------------------------------------------------------------
 
 
-_segment, _evaluated = maker(Segment), maker(Evaluated)
 
 Change = dict[str, Any]
 """Fields of a turn and their new values: a move makes one new turn, not one for each thing that it changes."""
@@ -96,7 +93,7 @@ def _received(turn: Turn, event: Responded) -> Change:
     method = event.method or (sent.method if sent else Method.FIRST)
     recorded = event.method is not None
     asked = None if recorded else sent
-    segment = _segment(
+    segment = Segment(
         response.text or "",
         method,
         "" if asked is None else asked.anchor,
@@ -108,7 +105,7 @@ def _received(turn: Turn, event: Responded) -> Change:
     told = turn.history
     if sent is not None and method is not Method.PREFILL:
         told = (*told, *sent.added)  # what was sent stays sent: the history only grows
-    seen = _evaluated(response, judged, verdicts, event.index, word)
+    seen = Evaluated(response, judged, verdicts, event.index, word)
     return {"evaluated": seen, "answers": answers, "history": told}
 
 
@@ -121,7 +118,7 @@ def _spent_on_response(turn: Turn, signal: Signal) -> Change:
     continuing = sent is not None and sent.place is Place.CONTINUATION
     if truncated or continuing:
         tokens, assumed = _tokens(turn, truncated)
-        spent = spending(
+        spent = replace(
             spent,
             tokens=spent.tokens + tokens,
             tokens_assumed=spent.tokens_assumed + assumed,
@@ -130,13 +127,13 @@ def _spent_on_response(turn: Turn, signal: Signal) -> Change:
     if signal is Signal.MAX_TOKENS:
         empty = not seen.response.text
         stalled = continuing and not empty and _added(turn) < turn.limits.min_progress_chars
-        spent = spending(spent, thinking_only=spent.thinking_only + empty, stalled=spent.stalled + stalled)
+        spent = replace(spent, thinking_only=spent.thinking_only + empty, stalled=spent.stalled + stalled)
     elif turn.limits.attempts_scope == "response" and not truncated:
-        spent = spending(spent, attempts=0)
+        spent = replace(spent, attempts=0)
     if signal is Signal.TOOL_CALL:
         calls = tuple((v.call.name, v.call.arguments) for v in seen.verdicts)
         repeated = spent.identical + 1 if calls == turn.last_calls else 1
-        return {"spent": spending(spent, identical=repeated), "last_calls": calls}
+        return {"spent": replace(spent, identical=repeated), "last_calls": calls}
     return {} if spent is turn.spent else {"spent": spent}
 
 
@@ -175,7 +172,7 @@ def _spent_on_tools(turn: Turn, event: ToolsRun) -> Change:
         said = history.assistant(seen.response, seen.verdicts, turn.tail, seen.judged.stop.normalized)
         results = history.answered(said.tool_calls, event.results) if said is not None else ()
     messages = (*((said,) if said else ()), *((history.tool_message(results),) if results else ()))
-    spent = spending(
+    spent = replace(
         turn.spent,
         tool_steps=turn.spent.tool_steps + 1,
         result_chars=turn.spent.result_chars + sum(len(r.text) for r in event.results),
@@ -202,10 +199,10 @@ def entered(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
     if turn.state is State.EXECUTE_TOOLS:
         return _enter_tools(turn)
     if turn.state is State.REQUEST:
-        spent = spending(turn.spent, requests=turn.spent.requests + 1)
+        spent = replace(turn.spent, requests=turn.spent.requests + 1)
         asked = turn.request
         send = Send(Place.REQUEST, spent.tool_steps, Method.FIRST, (), asked.max_tokens, asked.tool_choice)
-        return changed(turn, spent=spent, sent=send, answers=(*turn.answers, ())), (send,)
+        return replace(turn, spent=spent, sent=send, answers=(*turn.answers, ())), (send,)
     if turn.state is State.REQUEST_CONTINUATION:
         return _enter_continuation(turn)
     if turn.state is State.REQUEST_TOOL_REPAIR:
@@ -225,11 +222,11 @@ def _enter_tools(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
     if guard_signal(turn) is not None or turn.evaluated is None:
         return turn, ()  # the next tick leaves by the guard
     calls = dispatched(turn.policy, turn.evaluated.verdicts)
-    return changed(turn, repairing=False, broken=()), (RunTools(calls),)
+    return replace(turn, repairing=False, broken=()), (RunTools(calls),)
 
 
 def _enter_continuation(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
-    spent = spending(
+    spent = replace(
         turn.spent,
         requests=turn.spent.requests + 1,
         attempts=turn.spent.attempts + 1,
@@ -253,13 +250,13 @@ def _enter_continuation(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
         said = Message(Role.ASSISTANT, (TextPart(text),))
         asked = history.hint(anchor, turn.ability.system_hint and turn.policy.system_hint)
         send = Send(Place.CONTINUATION, ordinal, method, (said, asked), cap, choice, anchor=anchor)
-    return changed(turn, spent=spent, sent=send), (send,)
+    return replace(turn, spent=spent, sent=send), (send,)
 
 
 def _enter_repair(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
     seen = turn.evaluated
     verdicts = seen.verdicts if seen and seen.verdicts else turn.broken
-    spent = spending(turn.spent, requests=turn.spent.requests + 1, repairs=turn.spent.repairs + 1)
+    spent = replace(turn.spent, requests=turn.spent.requests + 1, repairs=turn.spent.repairs + 1)
     said = history.assistant(seen.response, (), turn.tail) if seen else None
     added = (*((said,) if said else ()), history.repair(verdicts, turn.ability.system_hint))
     names = {v.call.name for v in verdicts if v.call.name}
@@ -268,20 +265,20 @@ def _enter_repair(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
         choice = None  # a choice among tools that are not declared would be refused
     cap = turn.sent.max_tokens if turn.sent else None
     send = Send(Place.REPAIR, spent.repairs, Method.REPAIR, added, cap, tool_choice=choice)
-    return changed(turn, spent=spent, sent=send, repairing=True, broken=verdicts), (send,)
+    return replace(turn, spent=spent, sent=send, repairing=True, broken=verdicts), (send,)
 
 
 def _enter_resume(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
     seen = turn.evaluated
     if seen is None or tripped("resume", turn.limits, turn.spent, turn.token_cap) is not None:
-        return changed(turn, sent=None), ()  # the next tick leaves by the guard
+        return replace(turn, sent=None), ()  # the next tick leaves by the guard
     methods = {"token": Method.TOKEN, "poll": Method.POLL, "server": Method.POLL}
     method = methods.get(seen.judged.stop.detail or "", Method.ECHO)
     said = history.echo(seen.response, turn.tail) if method is Method.ECHO else None
-    spent = spending(turn.spent, requests=turn.spent.requests + 1, resumes=turn.spent.resumes + 1)
+    spent = replace(turn.spent, requests=turn.spent.requests + 1, resumes=turn.spent.resumes + 1)
     cap, choice = (turn.sent.max_tokens, turn.sent.tool_choice) if turn.sent else (None, None)
     send = Send(Place.RESUME, spent.resumes, method, (said,) if said else (), cap, choice)
-    return changed(turn, spent=spent, sent=send), (send,)
+    return replace(turn, spent=spent, sent=send), (send,)
 
 
 def concluded(turn: Turn) -> tuple[Message, ...]:

@@ -8,13 +8,13 @@ reads one is below it, and the machine.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 from typing import NamedTuple
 
 from loop_core.arguments import Shape, lenient, parse
 from loop_core.classify import Judged
+from loop_core.frozen import field, frozen
 from loop_core.gate import Admission, Verdict
 from loop_core.seam import Method, SeamRule
 from loop_core.values import CallKind, ChatResponse, Stop, ToolCall
@@ -117,7 +117,7 @@ STRICT_SIGNALS: Signals = MappingProxyType({
 """`tool_call` without a call ends the turn: it would loop for ever (mastra PR #14187)."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Policy:
     """What a loop believes of a response and does about it."""
 

@@ -8,8 +8,9 @@ overlap too long to be chance. Segments and decisions are kept; the text is deri
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
+
+from loop_core.frozen import frozen
 
 
 class Method(StrEnum):
@@ -65,7 +66,7 @@ class Decision(StrEnum):
     """The text beside a repaired call goes on from nothing: a blank line stands between."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Segment:
     """The visible text of one response of an answer."""
 
@@ -81,7 +82,7 @@ class Segment:
     """The response that it came from, by its index in the recording or run."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Seam:
     """One join: `at` is where segment `index` begins in the text, `cut` what was left out of it."""
 
@@ -92,7 +93,7 @@ class Seam:
     why: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Joined:
     """The merged text and its seams, one for every segment but the first."""
 

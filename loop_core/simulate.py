@@ -13,11 +13,11 @@ space that a prefill lost) is not charged: the budget cuts what is known and not
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from functools import cache
 
 from loop_core.classify import Judged
 from loop_core.errors import EncodeError
+from loop_core.frozen import field, frozen, replace
 from loop_core.known import Known, Taken, merged, opening, take
 from loop_core.seam import Method, Segment
 from loop_core.sources import Recorded
@@ -47,7 +47,7 @@ RULE = "simulated.recut"
 """The rule of the evidence that every simulated stop reason carries."""
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@frozen(eq=False, repr=False)
 class Simulated:
     """A recorded turn that answers at other budgets. Its recorded answers carry their index."""
 

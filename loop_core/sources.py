@@ -7,9 +7,9 @@ comparing texts: our hint is never the recorded agent's.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Protocol
 
+from loop_core.frozen import field, frozen
 from loop_core.turn import Event, NotRecorded, Place, Responded, RunTools, Send, ToolsRun, Turn
 from loop_core.values import Message, ToolResultPart
 
@@ -40,7 +40,7 @@ class AsyncSource(Protocol):
         """What the user said while the turn ran."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Recorded:
     """A recorded turn: its answers in order, each with the place that it was recorded at, and its tool results."""
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from itertools import accumulate
 from typing import Protocol
 
+from loop_core.frozen import frozen
 from loop_core.values import CallKind, ChatResponse, ReasoningPart, ResponsePart, TextPart, ToolCall, Usage
 
 Split = Callable[[str], Sequence[str]]
@@ -58,7 +58,7 @@ FRAME = 16
 """Tokens that the frame of one call (its name, its marks) may take beside the arguments."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stretch:
     """A part of a response with its tokens."""
 
@@ -70,7 +70,7 @@ class Stretch:
     """Whether the tokens count under the cap; thinking does not with every provider."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Measured:
     """A response as stretches, in order."""
 

@@ -8,12 +8,12 @@ result, a skipped one gets a result that says so, and a result that would fill t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from loop_core import schema
 from loop_core.arguments import parse
 from loop_core.errors import LoopError
+from loop_core.frozen import field, frozen
 from loop_core.gate import Admission, Verdict
 from loop_core.history import result
 from loop_core.turn import RunTools, ToolsRun, Turn
@@ -28,7 +28,7 @@ Run = Callable[[Any], str]
 """A tool: it gets the parsed arguments (or the text of a free-form call) and returns what the model reads."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Toolbox:
     """The tools of an agent, and where its user speaks."""
 

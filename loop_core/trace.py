@@ -7,12 +7,11 @@ the move, and turns share what did not change, so a trace costs little more than
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from loop_core.events import Record, emitted
-from loop_core.frozen import maker
+from loop_core.frozen import frozen
 from loop_core.machine import step
 from loop_core.policy import Signal
 from loop_core.turn import Effect, Event, Finish, NotRecorded, Responded, RunTools, Send, State, Turn
@@ -26,7 +25,7 @@ class Fidelity(StrEnum):
     LIVE = "LIVE"
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@frozen(eq=False, repr=False)
 class Step:
     """One move: the state that was entered, what led there, and the turn after it."""
 
@@ -64,10 +63,7 @@ class Step:
         return self.turn.evaluated.index if self.turn.evaluated else None
 
 
-_made = maker(Step)
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@frozen(eq=False, repr=False)
 class Trace:
     """All steps of one or more turns, in order."""
 
@@ -86,7 +82,7 @@ class Trace:
 
 def first(turn: Turn, effects: Iterable[Effect], fidelity: Fidelity = Fidelity.RECORDED, run: int = 0) -> Step:
     """The step that begins a turn."""
-    return _made(turn, tuple(effects), None, fidelity, None, None, run)
+    return Step(turn, tuple(effects), None, fidelity, None, None, run)
 
 
 def advance(previous: Step, event: Event, fidelity: Fidelity | None = None) -> Step:
@@ -97,7 +93,7 @@ def advance(previous: Step, event: Event, fidelity: Fidelity | None = None) -> S
     elif isinstance(event, Responded) and event.recut is not None:
         fidelity = Fidelity.SIMULATED
     before = previous.turn
-    return _made(turn, effects, before.state, fidelity or previous.fidelity, before, event, previous.run)
+    return Step(turn, effects, before.state, fidelity or previous.fidelity, before, event, previous.run)
 
 
 def key(step_: Step) -> tuple[Any, ...]:

@@ -5,11 +5,10 @@ Values only. `machine` moves them, `moves` says what a move costs and does; driv
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import StrEnum
 
 from loop_core.classify import Judged
-from loop_core.frozen import changer
+from loop_core.frozen import field, frozen
 from loop_core.gate import Verdict
 from loop_core.history import Ability
 from loop_core.limits import Limits, Spent
@@ -52,7 +51,7 @@ class Place(StrEnum):
     RESUME = "resume"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Send:
     """Effect: ask the provider. `added` is what this request appends to the history that it sends."""
 
@@ -67,14 +66,14 @@ class Send:
     stripped: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RunTools:
     """Effect: run these calls, in order."""
 
     calls: tuple[Verdict, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Finish:
     """Effect: the turn is over; `notice` is for the operator and never assistant text."""
 
@@ -87,7 +86,7 @@ class Finish:
 Effect = Send | RunTools | Finish
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(repr=False)
 class Recut:
     """How a simulated answer was made: the output that a recording holds, cut again at another budget."""
 
@@ -99,13 +98,13 @@ class Recut:
     """The output cap that was sent; None where there was none."""
     tokens: int
     """Output tokens of this answer, by the basis."""
-    body: bytes = field(repr=False)
+    body: bytes
     """What the provider would have sent: the answer was decoded from it."""
     lost: str = ""
     """What the wire format could not carry and was left out; empty where it carried all."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Responded:
     """Event: the provider answered. `method`, `stripped` and `echoes` tell how it was really asked for."""
 
@@ -122,7 +121,7 @@ class Responded:
     """Set where the answer is simulated."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolsRun:
     """Event: the tools ran; one result for every call, and what the user said meanwhile (steering)."""
 
@@ -130,17 +129,17 @@ class ToolsRun:
     steering: tuple[Message, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tick:
     """Event: go on; for states that wait for nothing."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cancel:
     """Event: the operator or the client ended the turn."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NotRecorded:
     """Event: the recording has no answer for the place that was asked."""
 
@@ -148,7 +147,7 @@ class NotRecorded:
 Event = Responded | ToolsRun | Tick | Cancel | NotRecorded
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Evaluated:
     """The response that is being, or was last, looked at."""
 
@@ -164,7 +163,7 @@ _GOES_ON = frozenset({Method.PREFILL, Method.TOKEN, Method.POLL})
 """Methods that leave the text so far out of the history."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Turn:
     """One turn, as a value: where it is, what it has, what it spent."""
 
@@ -219,9 +218,3 @@ class Turn:
             first -= 1
         return join(segments[max(first, 0) :], self.policy.seam).text
 
-
-changed = changer(Turn)
-"""`dataclasses.replace` for a turn: a replay makes one for every step."""
-
-spending = changer(Spent)
-"""The same for what a turn has spent."""

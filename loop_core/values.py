@@ -7,9 +7,10 @@ a policy or a state. Text is `str`, offsets are bytes of the decoded body, token
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
+
+from loop_core.frozen import field, frozen
 
 
 class Stop(StrEnum):
@@ -49,7 +50,7 @@ class Part(StrEnum):
     REQUEST = "request"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class At:
     """A place in an exchange: bytes `start` to `end` of the decoded body, and a JSON pointer inside them."""
 
@@ -59,7 +60,7 @@ class At:
     pointer: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Evidence:
     """One reading: the rule that read it, and where."""
 
@@ -69,7 +70,7 @@ class Evidence:
     """What was seen there, for people; never needed to understand `rule`."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StopReason:
     """A normalized word beside the provider's own, with the readings that led to it, in order."""
 
@@ -88,7 +89,7 @@ class Severity(StrEnum):
     INFO = "info"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Finding:
     """Something worth telling: a lie, a quirk, a loss. `rule` is a stable dotted name."""
 
@@ -115,7 +116,7 @@ class ArgsForm(StrEnum):
     OBJECT = "object"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolCall:
     """A tool call exactly as received."""
 
@@ -137,14 +138,14 @@ class ToolCall:
     at: At | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TextPart:
     """Visible text."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReasoningPart:
     """Thinking, with what must go back with it."""
 
@@ -155,7 +156,7 @@ class ReasoningPart:
     item_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OpaquePart:
     """A block that we do not interpret, kept as its verbatim JSON so that it can be echoed."""
 
@@ -163,7 +164,7 @@ class OpaquePart:
     json: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolResultPart:
     """What a tool answered; only in requests."""
 
@@ -177,7 +178,7 @@ ResponsePart = TextPart | ReasoningPart | ToolCall | OpaquePart
 MessagePart = TextPart | ReasoningPart | ToolCall | OpaquePart | ToolResultPart
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Usage:
     """Token counts as the provider reported them; None where it reported none."""
 
@@ -198,7 +199,7 @@ class Usage:
         return self.output_tokens - (self.reasoning_tokens or 0)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Quota:
     """What the rate-limit headers said (seed 000 `quota_metadata`); raw header values by lower-case name."""
 
@@ -220,7 +221,7 @@ class TransportEnd(StrEnum):
     ABORTED = "aborted"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ProviderError:
     """An error that the provider reported, in a body or in the middle of a stream."""
 
@@ -230,7 +231,7 @@ class ProviderError:
     retryable: bool = False
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class ChatResponse:
     """One response, decoded. `stop_reason` is the **mapped** reason: what the wire format's table says and no more."""
 
@@ -295,7 +296,7 @@ class Role(StrEnum):
     TOOL = "tool"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Message:
     """One message of a request's history."""
 
@@ -318,7 +319,7 @@ class Message:
         return tuple(p for p in self.parts if type(p) is ToolResultPart)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tool:
     """A tool as declared in a request."""
 
@@ -331,7 +332,7 @@ class Tool:
     """json_schema, or openapi (Gemini's upper-case types and `nullable`)."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Request:
     """What was, or will be, asked of a provider."""
 

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import fields
 
 from inspector.config import places
 from inspector.settings import CHOICES, Settings
 from loop_core.errors import CallerError
+from loop_core.frozen import field, frozen
 from loop_core.limits import Limits
 
 PREFIX = "LOOP_INSPECTOR_"
@@ -30,7 +31,7 @@ NAMES: Mapping[str, str] = {
 DEFAULT = "default"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Value:
     """One value and where it came from: a file, a variable, or `default`."""
 
@@ -38,7 +39,7 @@ class Value:
     origin: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Config:
     """Everything that was settled, by dotted name."""
 

@@ -7,15 +7,15 @@ answer is cut at the same character for every provider.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
+from loop_core.frozen import frozen, replace
 from loop_core.values import ReasoningPart, ResponsePart, TextPart, ToolCall
 
 CHARACTERS = 4
 """Characters of one estimated token."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cut:
     """As much of an answer as a budget allows."""
 

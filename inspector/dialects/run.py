@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -26,6 +25,7 @@ from inspector.settings import Settings
 from loop_core.arguments import Shape, lenient, parse
 from loop_core.classify import Judged
 from loop_core.errors import EncodeError
+from loop_core.frozen import frozen
 from loop_core.gate import Admission, Verdict
 from loop_core.turn import RunTools, State
 from loop_core.values import CallKind, ReasoningPart, ResponsePart, TextPart, ToolCall
@@ -57,7 +57,7 @@ class CallState(StrEnum):
     ABSENT = "absent"
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@frozen(eq=False, repr=False)
 class Row:
     """One dialect under one scenario."""
 
@@ -101,7 +101,7 @@ class Row:
         return self.dialect.blind.get(self.played.moment, "")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Silent:
     """A dialect that has no way to say what happened."""
 

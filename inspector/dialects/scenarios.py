@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 
 from inspector.dialects.budget import Cut, cut
 from loop_core.errors import CallerError
+from loop_core.frozen import frozen
 from loop_core.values import ReasoningPart, ResponsePart, TextPart, Tool, ToolCall
 
 
@@ -49,7 +49,7 @@ COMPLETE = frozenset({Moment.ENDED, Moment.CALLED})
 """Nothing is missing."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Scenario:
     """One intended answer."""
 
@@ -65,7 +65,7 @@ class Scenario:
     prompt: str = "Report what happened to the queue."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Played:
     """How far an answer came."""
 

@@ -6,10 +6,10 @@ Data only. What single servers say otherwise is in `table`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 
 from inspector.dialects.scenarios import Moment
+from loop_core.frozen import field, frozen
 from loop_core.values import ProviderError
 from loop_core.wire.servers import CHAT, CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES
 
@@ -33,7 +33,7 @@ class Carried(StrEnum):
     """Its values one by one, the last one open (Vertex AI `partialArgs`)."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Spelling:
     """What is sent at one moment."""
 

@@ -7,13 +7,13 @@ even our judge takes a cut answer for a finished one, and why nothing in the byt
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from inspector.dialects import quirks
 from inspector.dialects.quirks import Quirk
 from inspector.dialects.scenarios import Moment
 from inspector.dialects.spelling import CARRIED, Carried, Says, Spelling, fails, say, spelling, spent
 from loop_core.errors import CallerError
+from loop_core.frozen import field, frozen
 from loop_core.values import ProviderError
 from loop_core.wire.servers import CHAT, CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES
 
@@ -22,7 +22,7 @@ CUT_BATCH, CUT_AFTER, FULL, FILTERED = Moment.CUT_BATCH, Moment.CUT_AFTER, Momen
 PAUSED, MALFORMED, FAILED, BROKEN = Moment.PAUSED, Moment.MALFORMED, Moment.FAILED, Moment.BROKEN
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Dialect:
     """One server, and one habit of it."""
 

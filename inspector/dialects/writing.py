@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import NamedTuple
 
 from inspector.dialects.quirks import PIECE, rewritten
@@ -11,6 +10,7 @@ from inspector.dialects.scenarios import Moment, Played
 from inspector.dialects.spelling import Carried, Spelling
 from inspector.dialects.table import Dialect
 from loop_core.arguments import lenient
+from loop_core.frozen import replace
 from loop_core.values import ChatResponse, ResponsePart, Stop, StopReason, TextPart, ToolCall, Usage
 from loop_core.wire import wire
 from loop_core.wire.jsontext import compact

@@ -7,17 +7,17 @@ renderer's.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 from inspector.report.facts import ResponseFacts, TurnFacts, View
 from inspector.report.text import place
 from inspector.sessions import redact
+from loop_core.frozen import frozen
 from loop_core.gate import Admission
 from loop_core.values import Severity
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Heading:
     """A heading; 1 is the title."""
 
@@ -25,7 +25,7 @@ class Heading:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Said:
     """A paragraph; `grave` is how much it matters."""
 
@@ -33,14 +33,14 @@ class Said:
     grave: Severity = Severity.INFO
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Items:
     """A list."""
 
     texts: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Table:
     """Rows below a head."""
 
@@ -48,7 +48,7 @@ class Table:
     rows: tuple[tuple[str, ...], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Quote:
     """Text of a transcript, as it stands."""
 

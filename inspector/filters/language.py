@@ -10,13 +10,13 @@ import operator
 import re
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from difflib import get_close_matches
 from fnmatch import translate
 
 from inspector.filters.terms import FLAGS, NUMBERS, PATTERNS, WORDS, Look
 from inspector.report.facts import ResponseFacts, View
 from loop_core.errors import CallerError
+from loop_core.frozen import frozen
 
 
 class FilterError(CallerError):
@@ -31,7 +31,7 @@ Test = Callable[[Look], bool]
 OfResponse = Callable[[View, ResponseFacts], bool]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Filter:
     """An expression that was read."""
 
@@ -54,7 +54,7 @@ _TOKEN = re.compile(r"""
 """, re.VERBOSE)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Token:
     at: int
     mark: str

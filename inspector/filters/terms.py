@@ -7,18 +7,18 @@ each, however many steps it has.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
 from inspector.report.facts import ResponseFacts, TurnFacts, View
 from loop_core.events import remaining
+from loop_core.frozen import frozen
 from loop_core.gate import Admission
 from loop_core.trace import Step
 from loop_core.values import Stop
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Look:
     """One step of a session."""
 

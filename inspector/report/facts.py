@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import chain
 
 from inspector.pause import without_collector
@@ -17,14 +16,14 @@ from inspector.report.findings import ANOTHER_WAY, Noted, another_way, collect
 from inspector.report.verdict import ROWS, TurnVerdict, judge_turn
 from inspector.sessions.values import Exchange, Input, Link
 from loop_core.classify import Judged
-from loop_core.frozen import changer
+from loop_core.frozen import frozen, replace
 from loop_core.gate import Verdict
 from loop_core.seam import Joined
 from loop_core.trace import Step
 from loop_core.turn import State, Turn
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@frozen(eq=False, repr=False)
 class ResponseFacts:
     """One response, with everything that is said about it."""
 
@@ -44,7 +43,7 @@ class ResponseFacts:
     """The step that evaluates it, by its index in the trace."""
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@frozen(eq=False, repr=False)
 class TurnFacts:
     """One turn under the machine, and its verdict."""
 
@@ -71,7 +70,7 @@ class TurnFacts:
         return self.ended.terminal or ""
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@frozen(eq=False, repr=False)
 class View:
     """A session as every report shows it."""
 
@@ -156,9 +155,6 @@ def _turn(replay: Replay, run: TurnRun, noted: tuple[Noted, ...]) -> TurnFacts:
     return TurnFacts(run, record.conversation, indices, ended, final, ended.merged(), verdict, noted)
 
 
-_moved_turn, _moved_response = changer(TurnFacts), changer(ResponseFacts)
-
-
 def _beside(replay: Replay, other: View) -> View:
     """The view of a replay of the same case: turns with the same steps are told the same."""
     if replay.turns is other.replay.turns:
@@ -172,10 +168,10 @@ def _beside(replay: Replay, other: View) -> View:
             continue
         responses = responses if responses is not None else list(other.responses)
         if run.steps is old.run.steps:
-            turns.append(_moved_turn(old, run=run))
+            turns.append(replace(old, run=run))
             for index in old.responses:
                 facts = responses[index]
-                responses[index] = _moved_response(facts, step=facts.step + run.first - old.run.first)
+                responses[index] = replace(facts, step=facts.step + run.first - old.run.first)
             continue
         noted = (*(each for each in old.noted if each.finding.rule != ANOTHER_WAY), *another_way(replay, run))
         turns.append(_turn(replay, run, noted))

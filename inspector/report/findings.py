@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from inspector.replay import Case, Replay, TurnRun, results_in
 from inspector.sessions.hints import cut_result
 from inspector.sessions.transcripts import provenance
 from inspector.sessions.values import Link, Place
 from loop_core.classify import is_phantom
+from loop_core.frozen import frozen
 from loop_core.gate import Admission, Verdict
 from loop_core.turn import State
 from loop_core.values import At, Finding, Part, Request, Role, Severity, Stop, ToolResultPart
@@ -23,7 +23,7 @@ CUT_WORDS = frozenset({Stop.MAX_TOKENS, Stop.CONTEXT_WINDOW_EXCEEDED, Stop.INTER
 """Effective reasons of an answer that is not whole."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Noted:
     """A finding and what it is about: a response, a turn, or the whole session."""
 

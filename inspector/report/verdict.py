@@ -6,7 +6,6 @@ A table of rows, tried in order; the first whose test holds names the turn. A wo
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -16,11 +15,12 @@ from inspector.sessions.transcripts import provenance
 from inspector.sessions.values import Exchange, Place
 from loop_core.arguments import Shape, parse
 from loop_core.classify import Judged
+from loop_core.frozen import frozen, replace
 from loop_core.gate import Verdict
 from loop_core.values import ArgsForm, Evidence, Severity, Stop
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Look:
     """What a row of the table looks at: one turn."""
 
@@ -95,7 +95,7 @@ class Row(NamedTuple):
     """False where what it says is not known, but inferred: it is never shown as good."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TurnVerdict:
     """The verdict on one turn."""
 

@@ -5,13 +5,13 @@ Knows no file format and nothing of threading. What is no LLM traffic, or traffi
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from inspector.sessions import lenient, redact, traffic
 from inspector.sessions.raw import Options, Raw
 from inspector.sessions.values import Exchange
 from loop_core.errors import CallerError, DecodeError
+from loop_core.frozen import replace
 from loop_core.values import At, ChatResponse, Evidence, Part, Request, Stop, StopReason
 from loop_core.wire import decode, wire
 from loop_core.wire.profiles import Chosen, choose, named

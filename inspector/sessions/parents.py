@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from pydantic_core import from_json
@@ -18,6 +17,7 @@ from pydantic_core import from_json
 from inspector.sessions.items import History, Item, Kind, Tree, response_calls, response_text, squeeze
 from inspector.sessions.traffic import host_of
 from inspector.sessions.values import Exchange
+from loop_core.frozen import record
 from loop_core.values import ArgsForm, CallKind, ReasoningPart, Stop, ToolCall
 
 _FINISHED = frozenset({Stop.END_TURN, Stop.TOOL_CALL, Stop.SAFETY_BLOCKED, Stop.PAUSED})
@@ -29,7 +29,7 @@ _END = 128
 """Characters, white space left out, by which both ends of a long text are compared when its middle is not there."""
 
 
-@dataclass(slots=True, eq=False, repr=False)
+@record(eq=False, repr=False)
 class Seen:
     """An exchange on its way through threading."""
 
@@ -49,7 +49,7 @@ class Seen:
     turn: int = -1
     followed: int | None = None
     """The exchange that goes on from this one in the same turn."""
-    identity: tuple[object, ...] = field(default=())
+    identity: tuple[object, ...] = ()
     """What must be equal in a request that is sent again, beside its history."""
 
     @property

@@ -5,10 +5,10 @@ An importer knows one file format and no wire format. What it cannot read is a `
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from inspector.sessions.values import About, Act, Chunk, Exchange, Skipped, ToolAnswer
+from loop_core.frozen import field, record
 from loop_core.values import TransportEnd
 
 Headers = list[tuple[str, str]]
@@ -21,7 +21,7 @@ class Options(NamedTuple):
     profile: str | None = None
 
 
-@dataclass(slots=True, eq=False, repr=False)
+@record(eq=False, repr=False)
 class Raw:
     """One exchange as a file holds it, credentials and all."""
 
@@ -47,7 +47,7 @@ class Raw:
     """The importer has made sure that the texts hold no key that `redact` would mask."""
 
 
-@dataclass(slots=True, eq=False, repr=False)
+@record(eq=False, repr=False)
 class Reading:
     """What one importer made of one file."""
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic_core import from_json
@@ -16,12 +15,13 @@ from pydantic_core import from_json
 from inspector.sessions.native import MARK
 from inspector.sessions.values import About
 from loop_core.errors import CallerError
+from loop_core.frozen import frozen
 
 _ROW = re.compile(r"^\|\s*`(?P<name>[^`]+)`\s*\|(?P<cells>.*)\|\s*$", re.MULTILINE)
 _HERE = Path(__file__).resolve().parents
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sample:
     """One sample session."""
 

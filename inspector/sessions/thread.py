@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
 
@@ -16,6 +15,7 @@ from inspector.sessions.items import History, Kind, Tree
 from inspector.sessions.parents import Index, Seen, narrow, seen
 from inspector.sessions.places import Placed, last_answer, new_message, opening, place, tail_of
 from inspector.sessions.values import Conversation, Exchange, Link, Place, TurnRecord
+from loop_core.frozen import field, record
 
 
 def thread(exchanges: Sequence[Exchange], groups: Sequence[Sequence[int]]) -> tuple[Conversation, ...]:
@@ -43,7 +43,7 @@ _SHOWN = 64
 """Of more exchanges that fit equally well only so many are named."""
 
 
-@dataclass(slots=True, eq=False)
+@record(eq=False)
 class _Turn:
     conversation: object
     user_text: str

@@ -6,10 +6,10 @@ here opens a file or knows an importer.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from loop_core.frozen import frozen
 from loop_core.values import ChatResponse, Evidence, Request, ToolResultPart
 from loop_core.wire.profiles import Profile
 
@@ -31,7 +31,7 @@ class Place(StrEnum):
     """The same request again, after an error or an interruption."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Chunk:
     """A piece of a response as it arrived: the body up to byte `end` was there after `ms` milliseconds."""
 
@@ -39,7 +39,7 @@ class Chunk:
     ms: float
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@frozen(eq=False, repr=False)
 class Exchange:
     """One request and its response, decoded, without credentials."""
 
@@ -70,7 +70,7 @@ class Exchange:
     """The lines of the file that those rows are, from 1."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Skipped:
     """An entry that is not among the exchanges, and why."""
 
@@ -78,7 +78,7 @@ class Skipped:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class About:
     """What a native session file says of itself."""
 
@@ -88,7 +88,7 @@ class About:
     end_state: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Act:
     """Something that the operator did while the session was recorded: limits set, a policy chosen, a note."""
 
@@ -99,7 +99,7 @@ class Act:
     at: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolAnswer:
     """A tool result as it was recorded, beside the request that carried it."""
 
@@ -108,7 +108,7 @@ class ToolAnswer:
     at: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Input:
     """One file (or folder, or standard input) that was asked for, and how reading it went."""
 
@@ -124,7 +124,7 @@ class Input:
     answers: tuple[ToolAnswer, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Link:
     """An exchange's place in its turn, and what showed it."""
 
@@ -142,7 +142,7 @@ class Link:
     """Exchanges between its parent and it were not recorded."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TurnRecord:
     """What the recorded agent did about one user message."""
 
@@ -152,7 +152,7 @@ class TurnRecord:
     user_text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Conversation:
     """Turns that share a history."""
 
@@ -160,7 +160,7 @@ class Conversation:
     turns: tuple[TurnRecord, ...]
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@frozen(repr=False)
 class Loaded:
     """Everything that was read in one call."""
 

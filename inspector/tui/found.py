@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import datetime
 
 from inspector.report.facts import View
@@ -18,6 +17,7 @@ from inspector.sessions.agents import Transcript, transcripts
 from inspector.tui.opening import Reading, load
 from inspector.tui.widgets.choices import Choice
 from loop_core.errors import LoopError
+from loop_core.frozen import replace
 
 READABLE = 16_000_000
 """Bytes; a larger file is not read for its verdict alone."""

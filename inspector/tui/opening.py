@@ -10,7 +10,6 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from inspector.pause import without_collector
@@ -20,6 +19,7 @@ from inspector.report.lines.outline import Outline
 from inspector.sessions import open_paths
 from inspector.settings import Settings
 from inspector.whatif.branch import Branch
+from loop_core.frozen import field, frozen
 
 HEAVY = 4_000_000
 """Bytes from which reading is done behind a screen that says so."""
@@ -27,7 +27,7 @@ RECENT = 12
 STDIN = "-"
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@frozen(eq=False, repr=False)
 class Run:
     """One run of a session: the original, or a branch."""
 
@@ -37,7 +37,7 @@ class Run:
     branch: Branch | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@frozen(eq=False, repr=False)
 class Opened:
     """A session that can be shown."""
 
@@ -51,7 +51,7 @@ class Opened:
         return tuple(given.error for given in self.case.loaded.inputs if given.error)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reading:
     """How paths are to be read and run."""
 

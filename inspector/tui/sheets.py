@@ -6,7 +6,6 @@ The modules that make sheets are imported when a tab is first opened: the first 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from inspector.report.lines.merged import Merged, merged
@@ -14,6 +13,7 @@ from inspector.report.lines.outline import Block, Outline
 from inspector.report.lines.sheet import Listed, Sheet
 from inspector.report.lines.spans import Role, Span
 from inspector.whatif.branch import Branch
+from loop_core.frozen import frozen
 
 
 class Tab(NamedTuple):
@@ -40,7 +40,7 @@ KEPT = 16
 """Sheets that are remembered; coming back to one costs nothing."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Asked:
     """What is looked at."""
 

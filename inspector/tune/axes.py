@@ -11,13 +11,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from inspector.replay import Case
 from inspector.sessions.values import Link, Place
 from inspector.settings import INITIAL, Settings, settings_of
 from loop_core.errors import CallerError
 from loop_core.events import remaining
+from loop_core.frozen import frozen
 from loop_core.limits import GUARDS, MOST
 from loop_core.turn import Turn
 from loop_core.values import Request
@@ -35,7 +35,7 @@ MOST_VALUES = 10_000
 MOST_CELLS = 100_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Axis:
     """One limit and its values, ascending, None last."""
 

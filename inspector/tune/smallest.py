@@ -19,15 +19,15 @@ Where a grid was cancelled, only cells that were run in as many turns as any are
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from inspector.tune.axes import Value
 from inspector.tune.grid import UNDONE, End, TurnGrid
 from inspector.tune.run import Tuned
+from loop_core.frozen import frozen
 from loop_core.turn import State
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Smallest:
     """What one turn needs."""
 
@@ -89,7 +89,7 @@ def why_not(tuned: Tuned, end: End) -> str:
     return f"it ends in {end.state.value} ({end.terminal}), whatever the budget"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Point:
     """A cell that no other beats."""
 
@@ -98,7 +98,7 @@ class Point:
     tokens: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Knee:
     """The curve of completed turns over spend, and its two marked cells."""
 

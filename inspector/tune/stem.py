@@ -11,15 +11,15 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from inspector.tune.grid import End
+from loop_core.frozen import frozen, replace
 from loop_core.limits import GUARDS, Spent, tripped
 from loop_core.machine import TRANSITIONS
 from loop_core.moves import GUARDED
 from loop_core.trace import Step
-from loop_core.turn import Responded, State, Turn, spending
+from loop_core.turn import Responded, State, Turn
 from loop_core.values import Stop
 
 LEAST: Mapping[str, Callable[[Spent], int]] = {
@@ -45,7 +45,7 @@ class Look(NamedTuple):
     fidelity: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stem:
     """A run under the laxest limits."""
 
@@ -97,7 +97,7 @@ def _look(step: Step) -> Look | None:
         return None
     spent = turn.spent
     if turn.state is State.RESUME and turn.sent is not None:  # looked at before this request was counted
-        spent = spending(spent, requests=spent.requests - 1, resumes=spent.resumes - 1)
+        spent = replace(spent, requests=spent.requests - 1, resumes=spent.resumes - 1)
     return Look(place, turn.state, spent, segments(turn), step.fidelity.value)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeAlias
 
@@ -14,6 +14,7 @@ from inspector.settings import INITIAL
 from inspector.tune.axes import TOKENS, Value, size_of
 from inspector.tune.grid import APART, End, Grid, Group
 from inspector.tune.stem import Stem, end_at, stem, stops
+from loop_core.frozen import replace
 from loop_core.limits import Limits
 from loop_core.trace import Fidelity
 from loop_core.turn import State

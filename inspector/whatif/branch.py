@@ -5,7 +5,6 @@ A branch never changes what it was made from, and shares with it every step that
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from inspector.replay import Replay
@@ -13,11 +12,12 @@ from inspector.report.facts import TurnFacts, View, view
 from inspector.rerun import rerun
 from inspector.settings import Settings, name_of
 from inspector.whatif.alignment import rows
+from loop_core.frozen import frozen
 from loop_core.trace import first_difference
 from loop_core.turn import State
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@frozen(eq=False, repr=False)
 class Branch:
     """One run beside another: beside the one that it was made from, if nothing else is said."""
 

@@ -7,7 +7,6 @@ recorded agent sent again is passed over. Rows of `DECISIONS` are tried in order
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
 from typing import NamedTuple
@@ -16,6 +15,7 @@ from inspector.replay import Case, Replay, TurnRun, replay
 from inspector.report.findings import CUT_WORDS, held
 from inspector.sessions.values import Place
 from inspector.settings import Settings
+from loop_core.frozen import frozen, replace
 from loop_core.gate import Admission, Verdict
 from loop_core.policy import STRICT, Policy, Signal
 from loop_core.presets import POLICIES
@@ -213,7 +213,7 @@ class Cell(NamedTuple):
     """The first step of this policy's run that differs from strict's, by its index; None where none does."""
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@frozen(eq=False, repr=False)
 class Matrix:
     """Policies by turns: `rows[turn][policy]`."""
 

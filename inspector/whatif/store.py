@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from inspector.sessions import redact
 from inspector.sessions.values import Loaded
 from inspector.whatif.lock import locked
 from loop_core.errors import CallerError
+from loop_core.frozen import field, record
 
 VERSION = 1
 MARK = "loop_inspector_branches"
@@ -32,7 +32,7 @@ class NewerError(CallerError):
     """A file that a newer program wrote; it is left as it is."""
 
 
-@dataclass(slots=True)
+@record
 class Kept:
     """What the acts come to."""
 

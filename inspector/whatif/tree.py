@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from inspector.report.facts import View
 from inspector.settings import Settings, record_of, settings_of
 from inspector.whatif.branch import Branch, branch, compare
 from loop_core.errors import CallerError
+from loop_core.frozen import frozen
 
 ORIGINAL = "original"
 """The name and the key of the run that everything begins with."""
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@frozen(eq=False, repr=False)
 class Node:
     """One run, and where it came from."""
 

@@ -14,13 +14,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 from pydantic_core import from_json
 
 from loop_core.errors import DecodeError
-from loop_core.frozen import changer
+from loop_core.frozen import field, frozen, replace
 from loop_core.values import (
     At,
     ChatResponse,
@@ -48,7 +47,7 @@ class Mapped(NamedTuple):
     source: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pieces:
     """The pieces of output that a stream carries, as they were sent, each kind in its order."""
 
@@ -90,8 +89,6 @@ class Whole:
         body = b"".join(self._chunks)
         return [(body, None, 0, len(body))]
 
-
-_completed = changer(ChatResponse)
 
 _MISSHAPEN = (TypeError, AttributeError, KeyError, IndexError, ValueError, RecursionError)
 """What reading a frame of the wrong shape raises: the provider's fault, and never ours to crash on."""
@@ -392,7 +389,7 @@ class Decoder:
             stop = StopReason(word, stop.raw, detail, (*kept, seen))
         elif self.cut and stop.raw is None:
             stop = replace(stop, evidence=(*stop.evidence, Evidence("cut", At(Part.BODY, self.size, self.size))))
-        return _completed(
+        return replace(
             response,
             stop_reason=stop,
             streaming=self.streaming,

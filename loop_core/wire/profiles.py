@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -16,6 +15,7 @@ from urllib.parse import urlsplit
 from pydantic_core import from_json
 
 from loop_core.errors import CallerError
+from loop_core.frozen import replace
 from loop_core.values import At, Evidence, Part, Stop
 from loop_core.wire import FORMATS, wire
 from loop_core.wire.base import Mapped

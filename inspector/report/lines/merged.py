@@ -7,7 +7,6 @@ while stepping. A seam says what was decided, why, and which characters were lef
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from inspector.report.facts import View
 from inspector.report.lines import glyphs
@@ -15,6 +14,7 @@ from inspector.report.lines.outline import Block
 from inspector.report.lines.sheet import Listed
 from inspector.report.lines.spans import Line, Role, Span, joined, paragraphs, quoted, said
 from loop_core.arguments import parse
+from loop_core.frozen import frozen
 from loop_core.gate import Admission, Verdict
 from loop_core.seam import Decision, Joined, Seam, Segment
 from loop_core.turn import Turn
@@ -25,7 +25,7 @@ CUT_SHOWN = 60
 """Characters of what a seam left out that are shown."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Laid:
     """A line and the segment that it belongs to; -1 for what belongs to the whole."""
 

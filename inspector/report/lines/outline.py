@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from inspector.report.facts import View
+from loop_core.frozen import frozen
 from loop_core.gate import Admission
 from loop_core.trace import Step
 from loop_core.turn import State
 from loop_core.values import Stop
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Block:
     """One run of one turn: a heading row, then its steps."""
 

@@ -7,7 +7,6 @@ entered, and in a short detail what decided it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 
 from inspector.report.facts import View
 from inspector.report.lines import glyphs
@@ -15,6 +14,7 @@ from inspector.report.lines.outline import Block, Outline
 from inspector.report.lines.spans import Line, Role, Span, said
 from inspector.report.verdict import TurnVerdict
 from inspector.sessions.transcripts import provenance
+from loop_core.frozen import field, frozen
 from loop_core.gate import Admission, Verdict
 from loop_core.trace import Step
 from loop_core.turn import RunTools, Send, State
@@ -31,7 +31,7 @@ def role_of(verdict: TurnVerdict) -> Role:
 STATE_COLUMNS = max(len(state.value) for state in State)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Remarks:
     """What the operator put on steps: marks, notes, and where breakpoints stop."""
 

@@ -6,12 +6,12 @@ and the rows since then; so a history is walked once however long it grows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from inspector.sessions.transcripts import provenance
 from inspector.sessions.transcripts.lines import Line
 from inspector.sessions.values import Exchange, ToolAnswer
+from loop_core.frozen import field, record, replace
 from loop_core.values import (
     At,
     ChatResponse,
@@ -66,7 +66,7 @@ class Where(NamedTuple):
         return tuple(reversed(found))
 
 
-@dataclass(slots=True, eq=False, repr=False)
+@record(eq=False, repr=False)
 class Answer:
     """A model's answer while its file is read."""
 

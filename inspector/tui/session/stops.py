@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from inspector.report.facts import View
+from loop_core.frozen import frozen
 from loop_core.gate import Admission
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from inspector.filters.terms import Look
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Breakpoint:
     """One breakpoint."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
@@ -11,6 +10,7 @@ from textual.geometry import Region
 
 from inspector.report.lines.spans import EMPTY, Line, Role, Span, said
 from inspector.tui.widgets.rows import RowList
+from loop_core.frozen import frozen
 
 VERDICT = 52
 """Columns of a title that a verdict follows."""
@@ -18,7 +18,7 @@ STORY = 24
 """Columns of a verdict that the beginning of a story follows, where there is room."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Choice:
     """A row: a session, or a heading where there is no path."""
 

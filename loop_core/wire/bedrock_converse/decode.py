@@ -7,10 +7,10 @@ Owns the order of events: usage comes after the stop reason, and exceptions are 
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from loop_core.frozen import replace
 from loop_core.values import (
     At,
     CallKind,

@@ -6,8 +6,8 @@ Owns the rules that need the complete response; does not know framing or deltas.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 
+from loop_core.frozen import replace
 from loop_core.values import At, Evidence, ResponsePart, Severity, Stop, StopReason, TextPart, ToolCall, Usage
 from loop_core.wire.base import Mapped
 from loop_core.wire.openai_chat.choice import Choice

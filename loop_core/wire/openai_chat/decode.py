@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, ClassVar
 
+from loop_core.frozen import replace
 from loop_core.values import At, ChatResponse, Part, Severity
 from loop_core.wire.base import Decoder as Base
 from loop_core.wire.base import Mapped

@@ -7,15 +7,16 @@ is left over and says the same again is a repetition. Knows no format; a text th
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any
+
+from loop_core.frozen import frozen, record
 
 _TRIES = 64
 """How often a text that no pieces make is looked for from another beginning: a body may be made to have many."""
 
 
-@dataclass(slots=True)
+@record
 class Piece:
     """A value that may be a piece of a text."""
 
@@ -28,7 +29,7 @@ class Piece:
     used: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Wanted:
     """A text of the response: the fact that it is, and before which byte none of it can stand."""
 
