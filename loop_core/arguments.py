@@ -13,8 +13,7 @@ import re
 from enum import StrEnum
 from typing import Any
 
-from pydantic_core import from_json
-
+from loop_core.fastjson import from_json
 from loop_core.frozen import frozen
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from json.encoder import encode_basestring
 from typing import Any
 
-from pydantic_core import from_json
+from loop_core.fastjson import from_json
 
 _COMPACT, _SORTED = (
     # Made once: `json.dumps` makes an encoder for every call that asks for anything.

@@ -12,9 +12,8 @@ from functools import cache, lru_cache
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from pydantic_core import from_json
-
 from loop_core.errors import CallerError
+from loop_core.fastjson import from_json
 from loop_core.frozen import replace
 from loop_core.values import At, Evidence, Part, Stop
 from loop_core.wire import FORMATS, wire

@@ -12,12 +12,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from pydantic_core import from_json
-
 from inspector.sessions import lenient, redact
 from inspector.sessions.raw import Headers, Options, Raw, Reading, UnreadableError
 from inspector.sessions.unpack import unpack
 from inspector.sessions.values import Skipped
+from loop_core.fastjson import from_json
 from loop_core.values import TransportEnd
 
 _BEGINS = re.compile(rb'\s*(?:\xef\xbb\xbf)?\s*\{\s*"log"\s*:\s*\{')

@@ -11,8 +11,6 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from pydantic_core import from_json
-
 from inspector.sessions import lenient, redact, traffic
 from inspector.sessions.importers.peek import look
 from inspector.sessions.importers.spelling import (
@@ -32,6 +30,7 @@ from inspector.sessions.importers.spelling import (
 from inspector.sessions.raw import Options, Raw, Reading, UnreadableError
 from inspector.sessions.unpack import unpack
 from inspector.sessions.values import Skipped
+from loop_core.fastjson import from_json
 from loop_core.wire import FORMATS
 from loop_core.wire.jsonslice import char_span
 
