@@ -48,7 +48,7 @@ def parse(raw: str | None) -> Arguments:
     if not raw.strip():
         return Arguments(Shape.EMPTY, problem="the arguments are empty")
     try:
-        value = json.loads(raw, object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite)
+        value = _STRICT.decode(raw)
         if _SURROGATE.search(raw):
             json.dumps(value, ensure_ascii=False).encode()
     except json.JSONDecodeError as why:
@@ -114,6 +114,9 @@ def _finite(digits: str) -> float:
 
 def _no_constant(word: str) -> Any:
     raise ValueError(f"{word} is no JSON")
+
+
+_STRICT = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite)
 
 
 def _lower(text: str) -> str:

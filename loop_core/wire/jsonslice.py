@@ -68,11 +68,10 @@ def _nearest(body: bytes, path: tuple[str | int, ...]) -> tuple[int, tuple[str |
     for number in range(len(path) - 1, -1, -1):
         key = path[number]
         if isinstance(key, str) and key.isidentifier():
-            found = _as_key(key).findall(body, 0)
-            if len(found) == 1:
-                match = _as_key(key).search(body)
-                return (match.end() if match else 0), path[number + 1 :]
-            return 0, path
+            search = _as_key(key).search
+            found = search(body)
+            alone = found is not None and search(body, found.end()) is None
+            return (found.end(), path[number + 1 :]) if found and alone else (0, path)
     return 0, path
 
 
@@ -86,6 +85,7 @@ def pointer(*path: str | int) -> str:
     return "".join("/" + str(key).replace("~", "~0").replace("/", "~1") for key in path)
 
 
+@lru_cache(maxsize=1024)
 def path_of(text: str) -> tuple[str | int, ...]:
     """The path of a JSON pointer; array indices become numbers (which find a member of that name in an object, too)."""
     keys = [key.replace("~1", "/").replace("~0", "~") for key in text.split("/")[1:]]

@@ -67,11 +67,13 @@ def choose(
         found = Chosen(GENERIC, (Evidence("profile.generic"),))
     if model is None and (found.profile.prefill_models or found.profile.contexts):
         model = _model(_values(body))
-    return found._replace(profile=resolved(found.profile, model))
+    return Chosen(resolved(found.profile, model), found.evidence)
 
 
 def resolved(profile: Profile, model: str | None) -> Profile:
     """The profile with the prefill and the context size of one model."""
+    if not profile.prefill_models and not profile.contexts:
+        return profile
     name = model or ""
     prefill = next((how for pattern, how in profile.prefill_models if pattern.search(name)), profile.prefill)
     size = next((size for pattern, size in profile.contexts if pattern.search(name)), profile.context_size)
@@ -168,6 +170,7 @@ def _model(values: Sequence[Any]) -> str | None:
     return None
 
 
+@lru_cache(maxsize=1024)
 def _address(url: str) -> str:
     """`host:port/path`, without scheme, user and query."""
     try:

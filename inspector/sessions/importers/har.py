@@ -52,7 +52,7 @@ class HARImporter:
 
 def _entries(data: bytes, reading: Reading) -> list[Any]:
     try:
-        document = from_json(data, cache_strings="keys")
+        document = from_json(data)
     except ValueError as why:
         try:
             document = lenient.reparse(data)
