@@ -33,7 +33,7 @@ else:
 
     def replace(value: T, /, **changes: Any) -> T:
         """A value like this one with some fields changed."""
-        return value.__replace__(**changes)
+        return value._changed(changes)
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
@@ -78,7 +78,7 @@ def _slotted(kind: type[Any], shared: Mapping[str, Any]) -> type[Any]:
 
 
 def _compile(kind: Any, names: tuple[str, ...], defaults: Mapping[str, Any], *, draft: bool) -> None:
-    """Gives a class its constructor and its `__replace__`."""
+    """Gives a class its constructor and what `replace` calls."""
     begin = " _value = _draft()" if draft else " _value = _new(_kind)"
     end = [" _value.__class__ = _kind"] if draft else []
     if hasattr(kind, "__post_init__"):
@@ -87,14 +87,14 @@ def _compile(kind: Any, names: tuple[str, ...], defaults: Mapping[str, Any], *, 
     lines = [
         f"def __new__(_kind, /, {', '.join([_parameter(name, defaults) for name in names])}):",
         begin, *[f" _value.{name} = {_given(name, defaults)}" for name in names], *end,
-        "def __replace__(_old, /, **_changes):", " _kind = _old.__class__",
+        "def _changed(_old, _changes):", " _kind = _old.__class__",
         begin, *[f" _value.{name} = _old.{name}" for name in names],
-        " for _name in _changes:", "  _set(_value, _name, _changes[_name])", *end,
+        " for _name, _given in _changes.items():", "  _set(_value, _name, _given)", *end,
     ]
     space = {f"_{name}_default": default for name, default in defaults.items()}
     space |= {"_draft": type("_Draft", kind.__bases__, {"__slots__": names}), "_new": object.__new__, "_set": setattr}
     exec("\n".join(lines), space)  # noqa: S102 - names of fields, as `dataclasses` does it
-    kind.__new__, kind.__replace__ = staticmethod(space["__new__"]), space["__replace__"]
+    kind.__new__, kind._changed = staticmethod(space["__new__"]), space["_changed"]
 
 
 def _parameter(name: str, defaults: Mapping[str, Any]) -> str:

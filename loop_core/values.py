@@ -279,7 +279,7 @@ class ChatResponse:
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
         """The calls that we would have to run, in order."""
-        return tuple(p for p in self.parts if type(p) is ToolCall and p.kind is not CallKind.SERVER)
+        return tuple([p for p in self.parts if type(p) is ToolCall and p.kind is not CallKind.SERVER])
 
     @property
     def server_calls(self) -> tuple[ToolCall, ...]:
@@ -306,17 +306,17 @@ class Message:
     @property
     def text(self) -> str:
         """The visible text of the message, joined."""
-        return "".join(part.text for part in self.parts if type(part) is TextPart)
+        return "".join([part.text for part in self.parts if type(part) is TextPart])
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
         """The calls that the message carries, those of the provider left out."""
-        return tuple(p for p in self.parts if type(p) is ToolCall and p.kind is not CallKind.SERVER)
+        return tuple([p for p in self.parts if type(p) is ToolCall and p.kind is not CallKind.SERVER])
 
     @property
     def results(self) -> tuple[ToolResultPart, ...]:
         """The tool results that the message carries."""
-        return tuple(p for p in self.parts if type(p) is ToolResultPart)
+        return tuple([p for p in self.parts if type(p) is ToolResultPart])
 
 
 @frozen

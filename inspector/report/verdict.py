@@ -31,6 +31,8 @@ class Look:
     """Every held call of the turn with its response; where the agent ran some, only those."""
     worst: int
     """The response that decides: the last whose effective reason is no clean end, else the last."""
+    word: Stop
+    """Its effective reason."""
 
     @property
     def exchange(self) -> Exchange:
@@ -41,11 +43,6 @@ class Look:
     def judged(self) -> Judged:
         """The deciding response's reason."""
         return self.replay.case.judged[self.worst]
-
-    @property
-    def word(self) -> Stop:
-        """The deciding effective reason."""
-        return self.judged.stop.normalized
 
     @property
     def words(self) -> frozenset[Stop]:
@@ -299,7 +296,8 @@ ROWS: tuple[Row, ...] = (
         lambda look: ""),
     Row("COMPLETE", "✓", "+", Severity.INFO,
         lambda look: True,
-        lambda look: _ended(replace(look, worst=look.turn.record.links[-1].index)), lambda look: ""),
+        lambda look: _ended(replace(look, worst=look.turn.record.links[-1].index, word=look.last_word)),
+        lambda look: ""),
 )
 """Worst first; the last row always holds."""
 
@@ -329,7 +327,8 @@ def judge_turn(replay: Replay, turn: TurnRun, noted: Sequence[Noted]) -> TurnVer
     ran = [(n.response, n.call) for n in noted if n.finding.rule == "agent.ran_held_call"]
     calls = tuple((index, call) for index, call in ran if index is not None and call is not None)
     calls = calls or tuple((link.index, v) for link in turn.record.links for v in held(case.verdicts[link.index]))
-    look = Look(replay, turn, rules, calls, _deciding(replay, turn, rules, calls))
+    worst = _deciding(replay, turn, rules, calls)
+    look = Look(replay, turn, rules, calls, worst, case.judged[worst].stop.normalized)
     rank, row = next((rank, row) for rank, row in enumerate(ROWS) if row.holds(look))
     said, advice = row.say(look), row.advise(look)
     return TurnVerdict(turn.record.id, rank, row.word, row.glyph, row.ascii, row.severity, said, advice, row.sure)

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
+
+from inspector.sessions.marks import searcher
 
 REDACTED = "REDACTED"
 
@@ -125,9 +127,6 @@ The group is what stays readable of each.
 """
 
 
-_SHAPE = re.compile(SHAPES)
-
-
 @lru_cache(maxsize=4096)
 def secret_name(name: str) -> bool:
     """Whether a header of this name carries a credential."""
@@ -159,9 +158,12 @@ def _parameter(match: re.Match[str]) -> str:
     return match[0]
 
 
-def suspicious(data: bytes) -> bool:
-    """Whether `body` has to look at these bytes at all (a cheap test, for a whole file at once)."""
-    return any(mark in data for mark in _MARK_BYTES)
+def suspicious(data: str | bytes) -> bool:
+    """Whether `body` has to look at this at all (a cheap test, for a whole file at once)."""
+    return _search(MARKS)(data)
+
+
+_search = cache(searcher)
 
 
 def body(data: bytes) -> bytes:
@@ -169,10 +171,10 @@ def body(data: bytes) -> bytes:
     if not suspicious(data):
         return data
     pieces: list[bytes] = []
-    done = 0
+    done, shape = 0, re.compile(SHAPES)
     # Tried at the marks alone: a search would try the whole pattern at every byte.
     for start in sorted(_starts(data)):
-        match = _SHAPE.match(data, start) if start >= done else None
+        match = shape.match(data, start) if start >= done else None
         if match is not None:
             pieces += (data[done:start], _mask(match))
             done = match.end()
@@ -194,14 +196,14 @@ def _mask(match: re.Match[bytes]) -> bytes:
 
 def text(value: str) -> str:
     """The same text with well-known keys masked."""
-    if not any(mark in value for mark in MARKS):
+    if not suspicious(value):
         return value
     return body(value.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
 
 
 def request(value: Any, source: str) -> Any:
     """A request's JSON without credentials; `source` is its text, already masked, and spares most requests the walk."""
-    if isinstance(value, dict) and any(mark in source for mark in _NAME_MARKS):
+    if isinstance(value, dict) and _search(_NAME_MARKS)(source):
         try:
             return {name: inner if name in _HISTORY else values({name: inner})[name] for name, inner in value.items()}
         except RecursionError:

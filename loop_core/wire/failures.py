@@ -85,12 +85,12 @@ def classify(error: ProviderError) -> tuple[Stop, str, str]:
 
 
 def _find(body: Any, failed: bool) -> tuple[str, str | None, str | None] | None:
-    if not isinstance(body, Mapping):
+    if not isinstance(body, dict):
         return (_text(body), None, None) if failed else None
     inner = body.get("error")
-    if isinstance(inner, Mapping):
+    if isinstance(inner, dict):
         nested = inner.get("metadata")
-        raw = nested.get("raw") if isinstance(nested, Mapping) else None
+        raw = nested.get("raw") if isinstance(nested, dict) else None
         message = _text(inner.get("message") or raw or inner)
         return message, _word(inner.get("type") or inner.get("status")), _word(_inner_code(inner))
     if inner:
@@ -106,13 +106,13 @@ def _find(body: Any, failed: bool) -> tuple[str, str | None, str | None] | None:
 
 def _inner_code(inner: Mapping[str, Any]) -> Any:
     deeper = inner.get("innererror")
-    if isinstance(deeper, Mapping) and deeper.get("code"):
+    if isinstance(deeper, dict) and deeper.get("code"):
         return f"{inner.get('code')} {deeper['code']}"
     return inner.get("code")
 
 
 def _word(value: Any) -> str | None:
-    return None if value is None or isinstance(value, (Mapping, list)) else str(value)
+    return None if value is None or isinstance(value, (dict, list)) else str(value)
 
 
 def _text(value: Any) -> str:

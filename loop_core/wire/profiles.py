@@ -50,7 +50,7 @@ def choose(
     api: str,
     url: str = "",
     headers: Iterable[tuple[str, str]] = (),
-    body: bytes | Mapping[str, Any] | None = None,
+    body: bytes | dict[str, Any] | None = None,
     model: str | None = None,
 ) -> Chosen:
     """Who answered: by host, else by response headers, else by marks of the body, the port, the model.
@@ -190,7 +190,7 @@ def _text_at(value: Any, path: Sequence[str | int]) -> str | None:
             if not isinstance(value, list) or len(value) <= key:
                 return None
             value = value[key]
-        elif not isinstance(value, Mapping) or key not in value:
+        elif not isinstance(value, dict) or key not in value:
             return None
         else:
             value = value[key]
@@ -204,7 +204,7 @@ def _keys(api: str) -> re.Pattern[bytes]:
     return re.compile(b"|".join(b'"%s"' % re.escape(key).encode() for key in keys) or b"(?!)")
 
 
-def _values(body: bytes | Mapping[str, Any] | None) -> list[Any]:
+def _values(body: bytes | dict[str, Any] | None) -> list[Any]:
     """The JSON values that a body gives itself away by: the whole of it, or the first and last events of a stream."""
     if not isinstance(body, bytes):
         return [] if body is None else [body]

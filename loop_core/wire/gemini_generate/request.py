@@ -34,9 +34,9 @@ def read_request(body: Mapping[str, Any], url: str = "") -> Request:
     served = PATHS[0].search(url)
     inner = body.get("config")
     # The client's own arguments, as SDK recordings keep them, hold everything else in `config`.
-    body = {**body, **inner} if isinstance(inner, Mapping) else body
+    body = {**body, **inner} if isinstance(inner, dict) else body
     settings = get(body, "generationConfig")
-    settings = settings if isinstance(settings, Mapping) else body
+    settings = settings if isinstance(settings, dict) else body
     system = tuple(_parts(get(body, "systemInstruction")))
     contents = body.get("contents")
     messages = [Message(Role.SYSTEM, system)] if system else []
@@ -60,7 +60,7 @@ def read_request(body: Mapping[str, Any], url: str = "") -> Request:
 def _message(item: Any) -> Message | None:
     if isinstance(item, str):
         return Message(Role.USER, (TextPart(item),))
-    if not isinstance(item, Mapping):
+    if not isinstance(item, dict):
         return None
     role = _ROLES.get(str(item.get("role", "user")))
     if role is None:
@@ -75,11 +75,11 @@ def _parts(content: Any) -> Iterator[MessagePart]:
     if isinstance(content, str):
         yield TextPart(content)
         return
-    parts = content.get("parts") if isinstance(content, Mapping) else content
-    for part in [parts] if isinstance(parts, Mapping) else _list(parts):
+    parts = content.get("parts") if isinstance(content, dict) else content
+    for part in [parts] if isinstance(parts, dict) else _list(parts):
         if isinstance(part, str):
             yield TextPart(part)
-        elif isinstance(part, Mapping):
+        elif isinstance(part, dict):
             yield _part(part)
 
 
@@ -88,11 +88,11 @@ def _part(part: Mapping[str, Any]) -> MessagePart:
     signature = get(part, "thoughtSignature")
     signature = signature if isinstance(signature, str) else None
     call, answer = get(part, "functionCall"), get(part, "functionResponse")
-    if isinstance(call, Mapping):
+    if isinstance(call, dict):
         arguments = dump(call["args"]) if "args" in call else None
         return ToolCall(_word(call.get("id")), _word(call.get("name")) or "", arguments, closed=True,
                         form=ArgsForm.OBJECT, signature=signature)
-    if isinstance(answer, Mapping):
+    if isinstance(answer, dict):
         return _result(answer)
     if isinstance(text, str):
         thought = part.get("thought") is True or (not text and signature is not None)
@@ -107,7 +107,7 @@ def _result(answer: Mapping[str, Any]) -> ToolResultPart:
     """What a tool answered: always an object, in which `output` or `result` is the answer and `error` the failure."""
     response = answer.get("response")
     text, failed = "" if response is None else dump(response), False
-    if isinstance(response, Mapping):
+    if isinstance(response, dict):
         failed = "error" in response
         only = next(iter(response.values())) if len(response) == 1 else None
         if isinstance(only, str) and response.keys() <= {"output", "result", "error", "content"}:
@@ -116,33 +116,33 @@ def _result(answer: Mapping[str, Any]) -> ToolResultPart:
 
 
 def _tools(item: Any) -> Iterator[Tool]:
-    if not isinstance(item, Mapping):
+    if not isinstance(item, dict):
         return
     for key, value in item.items():
         if key not in ("functionDeclarations", "function_declarations"):
             yield Tool(key, kind=CallKind.SERVER)
             continue
         for declared in _list(value):
-            if isinstance(declared, Mapping) and isinstance(declared.get("name"), str):
+            if isinstance(declared, dict) and isinstance(declared.get("name"), str):
                 yield _tool(declared)
 
 
 def _tool(declared: Mapping[str, Any]) -> Tool:
     schema, dialect = get(declared, "parametersJsonSchema"), "json_schema"
-    if not isinstance(schema, Mapping):
+    if not isinstance(schema, dict):
         schema, dialect = declared.get("parameters"), "openapi"
     described = declared.get("description")
     return Tool(
         declared["name"],
-        schema if isinstance(schema, Mapping) else None,
+        schema if isinstance(schema, dict) else None,
         described if isinstance(described, str) else "",
-        dialect=dialect if isinstance(schema, Mapping) else "json_schema",
+        dialect=dialect if isinstance(schema, dict) else "json_schema",
     )
 
 
 def _choice(config: Any) -> str | None:
-    calling = get(config, "functionCallingConfig") if isinstance(config, Mapping) else None
-    if not isinstance(calling, Mapping):
+    calling = get(config, "functionCallingConfig") if isinstance(config, dict) else None
+    if not isinstance(calling, dict):
         return None
     mode = _MODES.get(str(calling.get("mode", "AUTO")).upper())
     allowed = get(calling, "allowedFunctionNames")

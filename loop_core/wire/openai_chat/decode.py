@@ -195,7 +195,7 @@ class Decoder(Base):
             self.fail(error, At(at.part, at.start, at.end, "/error" if event.get("error") else at.pointer))
         inner = event.get("error")
         for word in ERROR_WORDS:
-            value = inner.get(word) if isinstance(inner, Mapping) else None
+            value = inner.get(word) if isinstance(inner, dict) else None
             if value:
                 self._words[word] = _word(value)
 
@@ -265,8 +265,8 @@ def _filtered(value: Any) -> set[str]:
     """The categories that a filter says it removed, from `content_filter_results` or a list of prompts' results."""
     found: set[str] = set()
     for results in value if isinstance(value, list) else [{FILTERS: value}]:
-        inner = results.get(FILTERS) if isinstance(results, Mapping) else None
-        for name, verdict in inner.items() if isinstance(inner, Mapping) else ():
-            if isinstance(verdict, Mapping) and verdict.get("filtered") is True:
+        inner = results.get(FILTERS) if isinstance(results, dict) else None
+        for name, verdict in inner.items() if isinstance(inner, dict) else ():
+            if isinstance(verdict, dict) and verdict.get("filtered") is True:
                 found.add(name)
     return found

@@ -57,7 +57,7 @@ def _first(counts: Mapping[str, Any], places: tuple[tuple[str, ...], ...]) -> in
 def _count(counts: Mapping[str, Any], place: tuple[str, ...]) -> int | None:
     value: Any = counts
     for key in place:
-        value = value.get(key) if isinstance(value, Mapping) else None
+        value = value.get(key) if isinstance(value, dict) else None
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return value if type(value) is int else None

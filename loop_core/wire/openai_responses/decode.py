@@ -146,7 +146,7 @@ class Decoder(BaseDecoder):
 
     def _end(self, status: str | None, at: At, prefix: str) -> None:
         details = self._last.get("incomplete_details")
-        reason = text_of(details.get("reason")) if isinstance(details, Mapping) else None
+        reason = text_of(details.get("reason")) if isinstance(details, dict) else None
         self._status, self._reason = status, reason
         self.raw, self.raw_at = status, at
         if status == "incomplete" and reason:
@@ -168,7 +168,7 @@ class Decoder(BaseDecoder):
         self._last, self._ended = body, True
         status = text_of(body.get("status"))
         details = body.get("incomplete_details")
-        named = status == "incomplete" and isinstance(details, Mapping) and details.get("reason")
+        named = status == "incomplete" and isinstance(details, dict) and details.get("reason")
         at = self.body_at("/incomplete_details/reason" if named else "/status")
         self._end(status, at, "")
         output = body.get("output")
@@ -185,7 +185,7 @@ class Decoder(BaseDecoder):
         prefix = "".join(f"/{key}" for key in path)
         merged: list[Item] = []
         for index, value in enumerate(output):
-            if not isinstance(value, Mapping):
+            if not isinstance(value, dict):
                 self.find("openai_responses.item_shape", "an output item is no object", at)
                 continue
             place = At(at.part, at.start, at.end, f"{prefix}/{index}")
@@ -246,12 +246,12 @@ class Decoder(BaseDecoder):
             native["output.status"] = "incomplete"
         filters = self._last.get("content_filters")
         given = filters if isinstance(filters, list) else []
-        if any(isinstance(found, Mapping) and found.get("blocked") is True for found in given):
+        if any(isinstance(found, dict) and found.get("blocked") is True for found in given):
             native["content_filters.blocked"] = "true"
         error = self._last.get("error")
         steer: Any = error
         for key in ("misalignment", "steer", "message"):
-            steer = steer.get(key) if isinstance(steer, Mapping) else None
+            steer = steer.get(key) if isinstance(steer, dict) else None
         if isinstance(steer, str):
             native["error.misalignment.steer.message"] = steer
         return native
@@ -289,11 +289,11 @@ def _count(value: Any) -> int | None:
 
 
 def _usage(usage: Any) -> Usage | None:
-    if not isinstance(usage, Mapping):
+    if not isinstance(usage, dict):
         return None
     given, taken, total = (_count(usage.get(key)) for key in ("input_tokens", "output_tokens", "total_tokens"))
     out, into = usage.get("output_tokens_details"), usage.get("input_tokens_details")
-    thought = _count(out.get("reasoning_tokens")) if isinstance(out, Mapping) else None
+    thought = _count(out.get("reasoning_tokens")) if isinstance(out, dict) else None
     if thought and given is not None and taken is not None and total == given + taken + thought:
         taken += thought  # a server that counts thinking apart
-    return Usage(given, taken, thought, _count(into.get("cached_tokens")) if isinstance(into, Mapping) else None)
+    return Usage(given, taken, thought, _count(into.get("cached_tokens")) if isinstance(into, dict) else None)

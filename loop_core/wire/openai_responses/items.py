@@ -88,7 +88,7 @@ def closes(value: Mapping[str, Any], ended: bool) -> bool:
     if status != "in_progress" or not ended:
         return False
     caller = value.get("caller")
-    return value.get("type") in CLIENT_ITEMS or (isinstance(caller, Mapping) and caller.get("type") == "program")
+    return value.get("type") in CLIENT_ITEMS or (isinstance(caller, dict) and caller.get("type") == "program")
 
 
 def read(item: Item, ended: bool, answered: frozenset[str]) -> Read:
@@ -136,12 +136,12 @@ def _message(item: Item) -> Read:
     parts: list[ResponsePart] = []
     refusal = ""
     for index, part in enumerate(content):
-        kind = part.get("type") if isinstance(part, Mapping) else None
+        kind = part.get("type") if isinstance(part, dict) else None
         if kind == "refusal":
             refusal += text_of(part.get("refusal")) or ""
         elif kind in ("output_text", "text") and type(part.get("text")) is str:
             parts.append(TextPart(part["text"]))
-        elif isinstance(part, Mapping):
+        elif isinstance(part, dict):
             parts.append(OpaquePart(str(kind), item.verbatim("content", index)))
     return Read(parts, refusal)
 
@@ -161,7 +161,7 @@ def _texts(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     for part in value if isinstance(value, list) else ():
-        if isinstance(part, Mapping) and type(part.get("text")) is str:
+        if isinstance(part, dict) and type(part.get("text")) is str:
             yield part["text"]
 
 

@@ -79,7 +79,7 @@ def _messages(body: Mapping[str, Any]) -> Iterator[Message]:
     elif isinstance(given, list):
         items = [*items, *given]
     for item in items:
-        if isinstance(item, Mapping):
+        if isinstance(item, dict):
             yield _message(item)
 
 
@@ -118,7 +118,7 @@ def _content(content: Any) -> Iterator[MessagePart]:
     if isinstance(content, str):
         yield TextPart(content)
     for part in content if isinstance(content, list) else ():
-        if not isinstance(part, Mapping):
+        if not isinstance(part, dict):
             continue
         if part.get("type") in ("input_text", "output_text", "text") and type(part.get("text")) is str:
             yield TextPart(part["text"])
@@ -128,7 +128,7 @@ def _content(content: Any) -> Iterator[MessagePart]:
 
 def _result(item: Mapping[str, Any], key: str) -> ToolResultPart:
     output = item.get("output")
-    if isinstance(output, list) and all(isinstance(part, Mapping) and type(part.get("text")) is str for part in output):
+    if isinstance(output, list) and all(isinstance(part, dict) and type(part.get("text")) is str for part in output):
         text = "".join(part["text"] for part in output)
     elif output is None:
         text = _json(item)
@@ -140,7 +140,7 @@ def _result(item: Mapping[str, Any], key: str) -> ToolResultPart:
 
 def _joined(value: Any) -> str:
     parts = value if isinstance(value, list) else ()
-    return "\n\n".join(part["text"] for part in parts if isinstance(part, Mapping) and type(part.get("text")) is str)
+    return "\n\n".join(part["text"] for part in parts if isinstance(part, dict) and type(part.get("text")) is str)
 
 
 def _merged(messages: Iterator[Message]) -> list[Message]:
@@ -156,16 +156,16 @@ def _merged(messages: Iterator[Message]) -> list[Message]:
 
 def _tools(tools: Any) -> Iterator[Tool]:
     for tool in tools if isinstance(tools, list) else ():
-        if not isinstance(tool, Mapping):
+        if not isinstance(tool, dict):
             continue
         kind = str(tool.get("type"))
         if kind == "namespace":
             yield from _tools(tool.get("tools"))
         elif kind in ("function", "custom"):
             inner = tool.get("function")
-            told = inner if isinstance(inner, Mapping) else tool
+            told = inner if isinstance(inner, dict) else tool
             schema = told.get("parameters")
-            yield Tool(text_of(told.get("name")) or "", schema if isinstance(schema, Mapping) else None,
+            yield Tool(text_of(told.get("name")) or "", schema if isinstance(schema, dict) else None,
                        text_of(told.get("description")) or "",
                        CallKind.CUSTOM if kind == "custom" else CallKind.FUNCTION)
         elif kind in CLIENT_TOOLS and not _contained(tool):
@@ -176,19 +176,19 @@ def _tools(tools: Any) -> Iterator[Tool]:
 
 def _contained(tool: Mapping[str, Any]) -> bool:
     environment = tool.get("environment")
-    return isinstance(environment, Mapping) and str(environment.get("type")).startswith("container")
+    return isinstance(environment, dict) and str(environment.get("type")).startswith("container")
 
 
 def _choice(choice: Any) -> str | None:
     if isinstance(choice, str):
         return CHOICES.get(choice)
-    if not isinstance(choice, Mapping):
+    if not isinstance(choice, dict):
         return None
     kind = choice.get("type")
     if kind == "allowed_tools":
         return CHOICES.get(str(choice.get("mode")))
     inner = choice.get("function")
-    name = choice.get("name") or (inner.get("name") if isinstance(inner, Mapping) else None)
+    name = choice.get("name") or (inner.get("name") if isinstance(inner, dict) else None)
     return f"tool:{name or CLIENT_TOOLS.get(str(kind), kind)}"
 
 
