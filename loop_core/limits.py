@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Container, Mapping
-from dataclasses import fields
 from typing import Any, NamedTuple
 
 from loop_core.errors import CallerError
@@ -71,6 +70,8 @@ class Limits:
         Raises:
             CallerError: an unknown name, or a value out of range.
         """
+        from dataclasses import fields
+
         known = {field.name for field in fields(self)}
         values: dict[str, Any] = {}
         for name, value in assignments.items():
