@@ -153,8 +153,9 @@ def limits_for(case: Case, path: str, settings: Settings) -> Limits:
     Raises:
         CallerError: the session file holds a limit that does not exist or is out of range.
     """
-    brought = {n: v for n, v in case.brought.get(path, {}).items() if n not in settings.explicit}
-    return settings.limits.with_set(brought) if brought else settings.limits
+    if path not in case.brought:
+        return settings.limits
+    return settings.limits.with_set({n: v for n, v in case.brought[path].items() if n not in settings.explicit})
 
 
 def judge_exchange(exchange: Exchange) -> Judged:

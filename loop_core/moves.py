@@ -5,14 +5,14 @@ Pure functions from a turn to a turn; which move is made is decided in `machine`
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import Any
 
 from loop_core import history
 from loop_core.errors import TransitionError
 from loop_core.frozen import replace
 from loop_core.gate import admit_all
-from loop_core.limits import tripped
+from loop_core.limits import Guard, tripped
 from loop_core.policy import Dispatch, Signal, dispatched, word_of
 from loop_core.seam import Method, Segment, join
 from loop_core.turn import (
@@ -53,10 +53,14 @@ def guard_signal(turn: Turn) -> Signal | None:
     place = GUARDED.get(turn.state)
     if place is None or (turn.state is State.RESUME and turn.sent is not None):
         return None  # a request is under way
-    guard = tripped(place, turn.limits, turn.spent, turn.token_cap, turn.policy.lacks)
+    guard = _guard(place, turn)
     if guard is not None:
         return _TERMINAL_SIGNALS[guard.terminal]
     return Signal.RETRY_LIMIT if turn.state is State.CONTINUE_PENDING and not continuable(turn) else None
+
+
+def _guard(place: str, turn: Turn) -> Guard | None:
+    return tripped(place, turn.limits, turn.spent, turn.token_cap, turn.policy.lacks)
 
 
 def continuable(turn: Turn) -> bool:
@@ -66,8 +70,6 @@ def continuable(turn: Turn) -> bool:
 
 
 # -- what events and signals change ----------------------------------------------------------------------------------
-
-
 
 Change = dict[str, Any]
 """Fields of a turn and their new values: a move makes one new turn, not one for each thing that it changes."""
@@ -196,26 +198,23 @@ def _ours(call: ToolCall, ran: Container[int]) -> bool:
 
 def entered(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
     """What a state does when it is entered: the effects, and the turn that they are noted in."""
-    if turn.state is State.EXECUTE_TOOLS:
-        return _enter_tools(turn)
-    if turn.state is State.REQUEST:
-        spent = replace(turn.spent, requests=turn.spent.requests + 1)
-        asked = turn.request
-        send = Send(Place.REQUEST, spent.tool_steps, Method.FIRST, (), asked.max_tokens, asked.tool_choice)
-        return replace(turn, spent=spent, sent=send, answers=(*turn.answers, ())), (send,)
-    if turn.state is State.REQUEST_CONTINUATION:
-        return _enter_continuation(turn)
-    if turn.state is State.REQUEST_TOOL_REPAIR:
-        return _enter_repair(turn)
-    if turn.state is State.RESUME:
-        return _enter_resume(turn)
-    if turn.state in ENDED:
-        silent = None
-        if turn.terminal == "completed":
-            said = turn.merged().text.strip()
-            silent = said if said in turn.policy.silent_endings else None
-        return turn, (Finish(turn.terminal or "completed", turn.notice, silent),)
-    return turn, ()
+    enter = _ENTER.get(turn.state)
+    return (turn, ()) if enter is None else enter(turn)
+
+
+def _enter_request(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
+    spent = replace(turn.spent, requests=turn.spent.requests + 1)
+    asked = turn.request
+    send = Send(Place.REQUEST, spent.tool_steps, Method.FIRST, (), asked.max_tokens, asked.tool_choice)
+    return replace(turn, spent=spent, sent=send, answers=(*turn.answers, ())), (send,)
+
+
+def _enter_end(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
+    silent = None
+    if turn.terminal == "completed":
+        said = turn.merged().text.strip()
+        silent = said if said in turn.policy.silent_endings else None
+    return turn, (Finish(turn.terminal or "completed", turn.notice, silent),)
 
 
 def _enter_tools(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
@@ -281,6 +280,17 @@ def _enter_resume(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
     return replace(turn, spent=spent, sent=send), (send,)
 
 
+_ENTER: Mapping[State, Callable[[Turn], tuple[Turn, tuple[Effect, ...]]]] = {
+    State.REQUEST: _enter_request,
+    State.EXECUTE_TOOLS: _enter_tools,
+    State.REQUEST_CONTINUATION: _enter_continuation,
+    State.REQUEST_TOOL_REPAIR: _enter_repair,
+    State.RESUME: _enter_resume,
+    **dict.fromkeys(ENDED, _enter_end),
+}
+"""State -> what is done when it is entered; the others do nothing."""
+
+
 def concluded(turn: Turn) -> tuple[Message, ...]:
     """The history after the turn: its last answer without its calls, and a note to the model where one was not run."""
     seen = turn.evaluated
@@ -317,8 +327,7 @@ NOTICES: Mapping[str, str] = {
 
 def notice(turn: Turn, signal: Signal, terminal: str) -> str | None:
     """What the operator is told about an end; None where all is well."""
-    guard = tripped("continuation", turn.limits, turn.spent, turn.token_cap, turn.policy.lacks)
-    stopped = signal is Signal.RETRY_LIMIT and guard is None
+    stopped = signal is Signal.RETRY_LIMIT and _guard("continuation", turn) is None
     text = NOTICES.get("not_continued" if stopped else terminal)
     if text is None or "{" not in text:
         return text
