@@ -16,8 +16,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from pydantic_core import from_json
-
+from loop_core.fastjson import from_json
 from loop_core.wire.sse import Frame
 
 _NEXT_BRACKET = re.compile(rb'(?:[^"{}\[\]]++|"(?:[^"\\]++|\\.)*+")*+([{}\[\]])', re.DOTALL)
