@@ -248,7 +248,7 @@ class Decoder:
         head = self._head
         text = head[3:] if head.startswith(b"\xef\xbb\xbf") else head
         text = text.lstrip()
-        if not text:
+        if not text or (not final and b"\xef\xbb\xbf".startswith(head)):
             return None
         first = text[:1]
         if first == b"{":

@@ -281,6 +281,16 @@ def test_any_chunking_decodes_alike(api: str, cuts: list[int]) -> None:
 
 
 @each_format
+def test_a_byte_order_mark_may_come_in_pieces(api: str) -> None:
+    if api == "bedrock_converse":
+        pytest.skip("its stream is no text")
+    data = b"\xef\xbb\xbf" + STREAMS[api]
+    want = everything(decode(api, data))
+    for size in (1, 2, 3):
+        assert everything(decode(api, split(data, size))) == want
+
+
+@each_format
 def test_any_chunking_of_recorded_bodies_decodes_alike(api: str, recorded: Recorded) -> None:
     for number, (name, data, options) in enumerate(bodies(api, recorded)):
         whole = everything(decode(api, data, **options))
