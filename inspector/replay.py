@@ -292,8 +292,7 @@ def terms_for(case: Case, link: Link, rules: Rules) -> Terms:
         request = replace(request, max_tokens=rules.settings.max_tokens)
     limits = rules.brought.get(opening.path, rules.settings.limits)
     ability = _PREFILLS if opening.profile.prefill != "none" else _ASKS
-    made: Terms = Terms(request, limits, rules.policy, ability, opening.profile.name)
-    return made
+    return Terms(request, limits, rules.policy, ability, opening.profile.name)
 
 
 def run(

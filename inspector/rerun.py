@@ -67,8 +67,7 @@ def rerun(parent: Replay, settings: Settings, since: int = 0) -> Replay:
 
 def moved(old: TurnRun, first: int) -> TurnRun:
     """The same steps at another place, since an earlier turn has become longer or shorter."""
-    made = replace(old, first=first, end=first + len(old.steps), decided=old.decided + first - old.first)
-    return made
+    return replace(old, first=first, end=first + len(old.steps), decided=old.decided + first - old.first)
 
 
 def heard(parent: Replay, profile: str | None, since: int) -> Case:
