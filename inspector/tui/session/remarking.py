@@ -10,7 +10,6 @@ from textual.binding import Binding, BindingType
 from inspector.report.lines.outline import Narrowed
 from inspector.tui.session.keeping import Keeping
 from inspector.tui.session.stops import Breakpoint
-from loop_core.frozen import replace
 
 
 class Remarking(Keeping):
