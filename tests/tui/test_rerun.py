@@ -84,15 +84,18 @@ async def test_the_form_shows_what_is_in_force_and_the_defaults(app_on: AppOn) -
         form = pilot.app.screen
         assert isinstance(form, LimitsForm)
         shown = page(pilot.app)
-        rows = (
-            "continuation_max_attempts", "now 3 · default 3",
-            "continuation_max_total_completion_tokens", "now 1,024 · default 4 × max_tokens",
-            "continuation_max_output_chars", "now 120,000 · default 120,000",
-            "continuation_tool_repair_attempts", "now 1 · default 1",
-            "max_tokens of the first request", "now 256",
-        )
-        for said in rows:
-            assert said in shown
+        rows = {
+            "continuation_max_attempts": "now 3", "continuation_max_total_completion_tokens": "now 1,024",
+            "continuation_max_output_chars": "now 120,000", "continuation_tool_repair_attempts": "now 1",
+            "max_tokens of the first request": "now 256", "policy": "< strict >", "seam": "< default >",
+            "method": "< default >", "profile": "< default >", "simulate": "< no >",
+        }
+        for name, said in rows.items():
+            assert any(name in row and said in row for row in shown.split("\n")), name
+        assert "now 3 · default 3" in shown
+        await pilot.press("down")
+        assert "now 1,024 · default 4 × max_tokens" in page(pilot.app)
+        await pilot.press("up")
         assert form.query_one("#continuation_max_attempts", Input).has_focus
         assert form.query_one("#continuation_max_attempts", Input).selected_text == "3"
 
@@ -105,7 +108,8 @@ async def test_a_wrong_value_is_told_beside_its_field_and_not_run(app_on: AppOn,
         await pilot.press("e", *typed, "enter")
         assert isinstance(pilot.app.screen, LimitsForm)
         rows = page(pilot.app).split("\n")
-        assert any(typed in row and said in row for row in rows)
+        assert any(typed in row and "✖ see below" in row for row in rows)
+        assert any(said in row for row in rows)
         await pilot.press("escape")
         assert len(session(pilot).runs.every) == 1
 
@@ -121,7 +125,7 @@ async def test_arrows_and_tab_go_between_fields(app_on: AppOn) -> None:
 
 async def test_max_tokens_changes_the_cap_and_says_that_it_changes_no_more(app_on: AppOn) -> None:
     async with app_on(continued()).run_test(size=(120, 40)) as pilot:
-        await pilot.press("e", "up", *"32", "enter")
+        await pilot.press("e", *["down"] * 4, *"32", "enter")
         screen = session(pilot)
         assert screen.run.view.replay.settings.max_tokens == 32
         # 4 x 32 tokens: two answers of 64 tokens each spend them.

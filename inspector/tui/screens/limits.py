@@ -13,6 +13,7 @@ from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
+from textual.events import DescendantFocus
 from textual.screen import ModalScreen
 from textual.timer import Timer
 from textual.widgets import Input
@@ -78,12 +79,13 @@ class LimitsForm(ModalScreen[dict[str, str] | None]):
                     field = Input(value_of(self._turn, name), placeholder=hint, compact=True, id=name)
                     field.cursor_blink = False
                     yield field
-                    yield _about(about(self._turn, name), f"note-{name}")
+                    yield _about(in_short(self._turn, name), f"note-{name}")
             for name in WORDS:
                 with Horizontal(classes="field"):
                     yield _named(MEANS[name])
                     yield Cycle(words_of(name), word_of(self._settings, name), id=name)
                     yield _about("", f"note-{name}")
+            yield note("", id="about")
             yield note("nothing is changed yet", id="preview")
             runs = self._runs if len(self._runs) <= SHOWN else self._runs[-SHOWN:]
             yield Runs(runs, self._current - (len(self._runs) - len(runs)))
@@ -108,7 +110,9 @@ class LimitsForm(ModalScreen[dict[str, str] | None]):
     @on(Input.Changed)
     def _changed(self, event: Input.Changed) -> None:
         if event.input.id is not None:
-            self._say(event.input.id, event.value)
+            problem = self._say(event.input.id, event.value)
+            if event.input.has_focus:
+                self._explain(event.input.id, problem)
             self._preview_soon()
 
     @on(Cycle.Changed)
@@ -120,7 +124,9 @@ class LimitsForm(ModalScreen[dict[str, str] | None]):
         """Runs, unless a value is wrong."""
         wrong = [name for name in FIELDS if self._say(name, self.query_one(f"#{name}", Input).value)]
         if wrong:
-            self.query_one(f"#{wrong[0]}", Input).focus()
+            field = self.query_one(f"#{wrong[0]}", Input)
+            field.focus()
+            self._explain(wrong[0], problem_of(wrong[0], field.value))
             return
         self.dismiss(self._assignments())
 
@@ -132,12 +138,25 @@ class LimitsForm(ModalScreen[dict[str, str] | None]):
             **{name: value for name, value in chosen.items() if value != word_of(self._settings, name)},
         }
 
-    def _say(self, name: str, value: str) -> bool:
-        """Puts what is wrong with a value beside its field, or what is known of it; whether it is wrong."""
+    def _say(self, name: str, value: str) -> str | None:
+        """Marks a field whose value is wrong; what is wrong with it."""
         problem = problem_of(name, value)
-        line = Span(about(self._turn, name), Role.DIM) if problem is None else Span(f"✖ {problem}", Role.ERROR)
-        self.query_one(f"#note-{name}", Note).line = (line,)
-        return problem is not None
+        short = Span(in_short(self._turn, name), Role.DIM) if problem is None else Span("✖ see below", Role.ERROR)
+        self.query_one(f"#note-{name}", Note).line = (short,)
+        return problem
+
+    def _explain(self, name: str, problem: str | None) -> None:
+        """Says in full what is wrong with a field, or what is known of it."""
+        line = Span(f"✖ {name}: {problem}", Role.ERROR) if problem else Span(about(self._turn, name), Role.DIM)
+        self.query_one("#about", Note).line = (line,)
+
+    def on_descendant_focus(self, event: DescendantFocus) -> None:
+        """Another field: what is known of it."""
+        name = event.widget.id or ""
+        if name in FIELDS:
+            self._explain(name, problem_of(name, self.query_one(f"#{name}", Input).value))
+        elif name in WORDS:
+            self.query_one("#about", Note).line = (Span(ABOUT[name], Role.DIM),)
 
     # -- what it would do ----------------------------------------------------------------------------------------
 
@@ -172,6 +191,15 @@ MEANS: Mapping[str, str] = {
     "method": "method: how text is continued",
     "profile": "profile: who is taken to speak",
     "simulate": "simulate what was not recorded",
+}
+
+
+ABOUT: Mapping[str, str] = {
+    "policy": "whose rules the loop follows; p shows what each would have done",
+    "seam": "careful cuts what was asked for and what is too long to be chance; default: as the policy says",
+    "method": "prefill, a quoted anchor or a hint; default: the best that the server allows",
+    "profile": "reads every answer as if this server had given it; a letter goes to the next that begins so",
+    "simulate": "yes: what the recording does not hold is cut from the output known so far, and says SIMULATED",
 }
 
 
@@ -241,6 +269,12 @@ def default_of(turn: Turn, name: str) -> str:
     if name == INITIAL:
         return "recorded"
     return "default" if getattr(Limits(), name) is None else f"{getattr(Limits(), name)}"
+
+
+def in_short(turn: Turn, name: str) -> str:
+    """What is in force, for the row of a field."""
+    value = turn.token_cap if name == CONTINUATION_LIMITS[1] else in_force(turn, name)
+    return "not set" if value is None else f"now {value:,}"
 
 
 def about(turn: Turn, name: str) -> str:

@@ -1,0 +1,193 @@
+"""What-ifs in the app: the form and its preview, from a step on, the tree, two side by side, and what is kept."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+from tui_scenes import PARTS, continued, page
+
+from inspector.tui.app import LoopInspector
+from inspector.tui.screens.beside import Beside, Pairs
+from inspector.tui.screens.limits import ABOUT, MEANS, WORDS, LimitsForm
+from inspector.tui.screens.tree import Nodes, RunTree
+from inspector.tui.session.screen import SessionScreen
+from inspector.tui.session.stops import Breakpoint
+from inspector.tui.widgets.cycle import Cycle
+
+AppOn = Callable[..., LoopInspector]
+THREE = (160, 45)
+
+
+def session(pilot: Pilot[Any]) -> SessionScreen:
+    screen = pilot.app.screen
+    assert isinstance(screen, SessionScreen)
+    return screen
+
+
+async def settled(pilot: Pilot[Any]) -> None:
+    """What runs in threads has come back."""
+    await pilot.app.workers.wait_for_complete()
+    await pilot.pause()
+
+
+@pytest.mark.parametrize(("name", "keys", "value"), [
+    ("policy", ["p"], "pi-presence"), ("seam", ["right"], "careful"), ("method", ["left"], "hint"),
+    ("profile", ["v"], "venice"), ("simulate", ["space"], "yes"),
+])
+async def test_each_word_of_the_form_makes_a_branch(app_on: AppOn, name: str, keys: list[str], value: str) -> None:
+    async with app_on(continued()).run_test(size=(80, 24)) as pilot:
+        await pilot.press("e", *["down"] * (5 + WORDS.index(name)))
+        form = pilot.app.screen
+        assert isinstance(form, LimitsForm)
+        await pilot.press(*keys)
+        assert form.query_one(f"#{name}", Cycle).value == value
+        assert ABOUT[name][:40] in page(pilot.app)
+        assert MEANS[name]
+        await pilot.press("enter")
+        settings = session(pilot).run.view.replay.settings
+        found = getattr(settings, name)
+        assert (found.name if name == "policy" else "yes" if found is True else found) == value
+
+
+async def test_the_form_says_what_a_change_would_do(app_on: AppOn) -> None:
+    async with app_on(continued()).run_test(size=(80, 24)) as pilot:
+        await pilot.press("e", "5")
+        await pilot.pause(0.3)
+        await settled(pilot)
+        # The default of 3 stops at step 13 of 20; with 5 the run is 18 steps, 12 of them shared.
+        assert "would change 8 steps from step 13 · turn 1 would end otherwise" in page(pilot.app)
+        await pilot.press("backspace", "3")
+        await pilot.pause(0.3)
+        await settled(pilot)
+        assert "nothing is changed yet" in page(pilot.app)
+        assert len(session_of(pilot).runs.every) == 1
+
+
+def session_of(pilot: Pilot[Any]) -> SessionScreen:
+    screen = pilot.app.screen_stack[0]
+    assert isinstance(screen, SessionScreen)
+    return screen
+
+
+async def test_from_this_step_on_keeps_what_came_before(app_on: AppOn) -> None:
+    async with app_on(continued()).run_test(size=THREE) as pilot:
+        await pilot.press(*["space"] * 5, "E")
+        assert "Run again from step 6 on" in page(pilot.app)
+        await pilot.press("5", "enter")
+        screen = session(pilot)
+        before, after = screen.runs.every[0].view.steps, screen.run.view.steps
+        assert screen.run.name == "attempts=5 from step 6"
+        assert all(old is new for old, new in zip(before[:5], after[:5], strict=True))
+        assert screen.run.view.turns[0].merged.text == "".join(PARTS)
+        await pilot.press("Y")
+        assert "--from-step 6" in pilot.app.clipboard
+
+
+async def test_the_tree_shows_goes_and_takes_away(app_on: AppOn) -> None:
+    async with app_on(continued()).run_test(size=THREE) as pilot:
+        await pilot.press("e", "4", "enter", "e", "1", "enter", "R")
+        assert isinstance(pilot.app.screen, RunTree)
+        shown = page(pilot.app)
+        assert "└ attempts=4" in shown
+        assert "  └ attempts=1" in shown  # made from it, so it hangs below it
+        await pilot.press("g", "enter")
+        assert session(pilot).run.name == "original"
+        await pilot.press("R", "j", "x")
+        assert "2 taken away" in page(pilot.app)
+        assert pilot.app.screen.query_one(Nodes).count == 1
+        await pilot.press("x")
+        assert "the original stays" in page(pilot.app)
+        await pilot.press("d")
+        assert "there is only the original run" in page(pilot.app)
+        await pilot.press("escape", "o")
+        assert "there is only the original run" in page(pilot.app)
+
+
+async def test_two_runs_stand_side_by_side_on_their_first_difference(app_on: AppOn) -> None:
+    async with app_on(continued()).run_test(size=THREE) as pilot:
+        await pilot.press("e", "5", "enter", "R", "g", "d")
+        screen = pilot.app.screen
+        assert isinstance(screen, Beside)
+        pairs = screen.query_one(Pairs)
+        assert pairs.aligned.row(pairs.cursor)[:2] == (12, 12)
+        shown = " ".join(page(pilot.app).split())
+        assert "Side by side the first difference is at step 13" in shown
+        assert "13 ■ AbortPartial retry_limit" in shown
+        assert "13 → RequestContinuation 4" in shown
+        assert "+ All three have been closed" in shown
+        await pilot.press("}")
+        assert pairs.cursor == 13
+        await pilot.press("{", "{")
+        assert "no difference before this step" in page(pilot.app)
+        await pilot.press("tab", "tab", "enter")
+        assert session(pilot).step == 12
+        await pilot.press("R", "g", "d", "escape")
+        assert isinstance(pilot.app.screen, SessionScreen)
+
+
+async def test_what_was_tried_and_written_is_there_the_next_time(app_on: AppOn, tmp_path: Path) -> None:
+    async with app_on(continued()).run_test(size=THREE) as pilot:
+        await settled(pilot)
+        await pilot.press("m", "space", "semicolon", *"look", "enter", "b", "enter", "escape", "e", "5", "enter", "m")
+        await settled(pilot)
+        marked = session(pilot).step
+    assert len(list((tmp_path / "data").rglob("*.jsonl"))) == 1
+    async with app_on(continued()).run_test(size=THREE) as pilot:
+        await settled(pilot)
+        screen = session(pilot)
+        assert "kept from before: 1 branches, 2 marks, 1 notes, 1 breakpoints" in page(pilot.app)
+        assert screen.remarks.marks == {0}
+        assert screen.remarks.notes == {1: "look"}
+        assert [each.enabled for each in screen.breakpoints] == [True]
+        await pilot.press("o")
+        assert screen.run.name == "attempts=5"
+        assert screen.remarks.marks == {marked}
+        await pilot.press("R", "G", "x", "escape", "b", "d", "escape")
+    async with app_on(continued()).run_test(size=THREE) as pilot:
+        await settled(pilot)
+        assert [run.name for run in session(pilot).runs.every] == ["original"]
+        assert session(pilot).breakpoints == ()
+
+
+async def test_what_is_done_before_the_store_is_open_is_kept_too(
+    app_on: AppOn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SessionScreen, "restore", lambda self: None)
+    async with app_on(continued()).run_test(size=THREE) as pilot:
+        await pilot.press("m", "e", "5", "enter")
+        screen = session(pilot)
+        screen._read_kept()
+        await settled(pilot)
+        assert [run.name for run in screen.runs.every] == ["original", "attempts=5"]
+        assert screen.run.name == "attempts=5"
+    monkeypatch.undo()
+    monkeypatch.setenv("LOOP_INSPECTOR_DATA", str(screen.runs.store.path.parents[1]))
+    async with app_on(continued()).run_test(size=THREE) as pilot:
+        await settled(pilot)
+        assert session(pilot).remarks.marks == {0}
+        assert len(session(pilot).runs.every) == 2
+
+
+async def test_looking_alone_writes_nothing(app_on: AppOn, tmp_path: Path) -> None:
+    async with app_on(continued()).run_test(size=THREE) as pilot:
+        await settled(pilot)
+        await pilot.press("space", "c", "f", *"held", "escape", "R", "escape", "b", "escape")
+    assert not (tmp_path / "data").exists()
+
+
+async def test_a_file_of_a_newer_version_is_left_alone_and_told(app_on: AppOn, tmp_path: Path) -> None:
+    async with app_on(continued()).run_test(size=THREE) as pilot:
+        await settled(pilot)
+        await pilot.press("m")
+    (kept,) = (tmp_path / "data").rglob("*.jsonl")
+    newer = '{"loop_inspector_branches":99,"session":"x"}\n'
+    kept.write_text(newer)
+    async with app_on(continued()).run_test(size=THREE) as pilot:
+        await settled(pilot)
+        assert "nothing is kept of this session" in page(pilot.app)
+        await pilot.press("m")
+        assert session(pilot).breakpoints == ()
+    assert kept.read_text() == newer
+    assert Breakpoint("held").enabled
