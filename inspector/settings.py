@@ -157,7 +157,7 @@ def assignments(settings: Settings, before: Settings | None = None) -> dict[str,
 
 def command(
     paths: Sequence[str], settings: Settings, api: str | None = None, profile: str | None = None, since: int = 0,
-    earlier: Sequence[tuple[int, Settings]] = (),
+    earlier: Sequence[tuple[int, Settings]] = (), verb: str = "replay",
 ) -> str:
     """The command line that gives the same replay headless, read as it was read here.
 
@@ -165,7 +165,7 @@ def command(
     """
     import shlex
 
-    words = ["inspector", "replay", *paths]
+    words = ["inspector", verb, *paths]
     for option, given in (("--api", api), ("--profile", profile)):
         words += [option, given] if given is not None else []
     before = Settings()

@@ -101,7 +101,7 @@ Grid = list[tuple[Line, ...]]
 def table(told: Sequence[Told], width: int, each: bool = False) -> list[Line]:
     """The table in `width` columns: each row on one line where that is possible, with what is less beneath it."""
     shown = entries(told, each)
-    whole: Grid = [(_name(entry), *cells(entry.row)[1:]) for entry in shown]
+    whole: Grid = [(name_of(entry), *cells(entry.row)[1:]) for entry in shown]
     for kept in (len(COLUMNS), len(COLUMNS) - 1):
         beneath = [(*row[kept:], _blind(entry.row)) for row, entry in zip(whole, shown, strict=True)]
         lines = _columns([row[:kept] for row in whole], COLUMNS[:kept], beneath, width)
@@ -110,9 +110,10 @@ def table(told: Sequence[Told], width: int, each: bool = False) -> list[Line]:
     return _by_api(shown, width)
 
 
-def _name(entry: Entry, short: bool = False) -> Line:
-    name = Span(_short(entry.row) if short else entry.row.name, Role.STRONG)
-    return (name, Span(f" +{len(entry.like)}", Role.DIM)) if entry.like else (name,)
+def name_of(entry: Entry, short: bool = False) -> Line:
+    """The name of an entry, and how many say the same; `short` leaves the wire format out."""
+    first = Span(_short(entry.row) if short else entry.row.name, Role.STRONG)
+    return (first, Span(f" +{len(entry.like)}", Role.DIM)) if entry.like else (first,)
 
 
 def _columns(grid: Grid, names: Sequence[str], beneath: Grid, width: int) -> list[Line] | None:
@@ -147,7 +148,7 @@ def _by_api(shown: Sequence[Entry], width: int) -> list[Line]:
     beneath: Grid = []
     for entry in shown:
         _, raw, _, _, seen, call, decision, differ = cells(entry.row)
-        grid.append(((Span("  "), *_name(entry, short=True)), raw, _way(entry.row), call, decision))
+        grid.append(((Span("  "), *name_of(entry, short=True)), raw, reason(entry.row), call, decision))
         beneath.append((_why(entry.row, seen, differ), _blind(entry.row)))
     columns = _columns(grid, NARROW, beneath, width)
     stacks: list[list[Line]] = []
@@ -174,7 +175,7 @@ def _by_api(shown: Sequence[Entry], width: int) -> list[Line]:
     return made
 
 
-def _way(row: Told) -> Line:
+def reason(row: Told) -> Line:
     """From the mapped reason to the effective one, where they differ."""
     _, _, mapped, effective, *_ = cells(row)
     if isinstance(row, Row) and row.judged.mapped.normalized is not row.judged.stop.normalized:
@@ -211,14 +212,20 @@ def heading(told: Sequence[Told], policy: str) -> list[Line]:
     if not told:
         return [(Span("no dialect was asked for", Role.WARN),)]
     played = told[0].played
-    rows = [row for row in told if isinstance(row, Row)]
     asked = f"the same answer under a budget of {played.budget:,} tokens (ESTIMATED, {CHARACTERS} characters each)"
-    decided = Counter(row.decision for row in rows)
-    lines: list[Line] = [
+    return [
         (Span(f"{played.scenario.name}: {played.scenario.title}", Role.TITLE),),
         (Span(f"{asked} in {len(told)} dialect{'s' if len(told) != 1 else ''}"),),
+        *outcome(told, policy),
     ]
-    if decided:
+
+
+def outcome(told: Sequence[Told], policy: str) -> list[Line]:
+    """What was decided how often, how many look finished and are not, and whom that deceives."""
+    rows = [row for row in told if isinstance(row, Row)]
+    lines: list[Line] = []
+    if rows:
+        decided = Counter(row.decision for row in rows)
         counts = " · ".join(f"{word} {count}" for word, count in decided.items())
         lines.append((Span(f"{policy} decides: ", Role.KEY), Span(counts)))
     unfinished = [row for row in rows if row.played.moment not in COMPLETE]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from inspector.dialects.lines import SILENT, cells, word
 from inspector.dialects.peers import VERSIONS
 from inspector.dialects.run import Row, Silent, Told
@@ -10,19 +12,20 @@ from inspector.report.lines.spans import Line, Role, Span, field, more, quoted, 
 from loop_core.gate import Admission
 
 
-def sheet(row: Told) -> Listed:
-    """Everything about one row."""
+def sheet(row: Told, like: Sequence[Told] = ()) -> Listed:
+    """Everything about one row; `like` are those that say the same."""
     dialect = row.dialect
     lines: list[Line] = [
         (Span(row.name, Role.TITLE), Span(f"  {row.played.scenario.name}, budget {row.played.budget:,} tokens",
                                           Role.DIM)),
-        (),
         field("what it does", said(dialect.title or "speaks as its format says")),
-        field("written in", said(dialect.source, Role.DIM)),
     ]
+    last: list[Line] = [(), field("written in", said(dialect.source, Role.DIM))]
+    if like:
+        last.append(field("says the same", Span(", ".join(other.name.partition("/")[2] for other in like))))
     if isinstance(row, Silent):
-        return Listed([*lines, field("here", Span(SILENT, Role.WARN))])
-    return Listed([*lines, *_words(row), *_calls(row), *_decided(row), *_peers(row)])
+        return Listed([*lines, field("here", Span(SILENT, Role.WARN)), *last])
+    return Listed([*lines, *_words(row), *_calls(row), *_decided(row), *_peers(row), *last])
 
 
 def _words(row: Row) -> list[Line]:

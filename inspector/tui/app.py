@@ -18,7 +18,7 @@ from textual.types import CSSPathType
 from inspector.replay import Case
 from inspector.report.inert import one_line
 from inspector.settings import Settings
-from inspector.tui.messages import ActionWanted, PathWanted
+from inspector.tui.messages import ActionWanted, PathWanted, SessionWanted
 from inspector.tui.opening import STDIN, Opened, Reading, heavy, keep_theme, last_theme, load, opened, remember
 from inspector.tui.paint import Paint
 from inspector.tui.session.screen import SessionScreen
@@ -29,9 +29,10 @@ READ, UNREADABLE = 0, 2
 PLAIN = """
 .-plain #steps { border-right: ascii $border; }
 .-plain #machine, .-plain #spent { border-left: ascii $border; }
-.-plain #about { border-top: ascii $border; }
+.-plain #about, .-plain #detail { border-top: ascii $border; }
 .-plain #form, .-plain #help { border: ascii $primary; }
 .-plain #text, .-plain #steps, .-plain #choices, .-plain #help TextView { scrollbar-size: 0 0; }
+.-plain Table, .-plain #detail { scrollbar-size: 0 0; }
 """
 """For `--ascii`: what Textual itself would draw with other characters."""
 
@@ -146,6 +147,10 @@ class LoopInspector(App[int]):
             self._show(load(paths, self.reading), first=False, keep=message.remember)
         except LoopError as why:
             self._tell(str(why))
+
+    @on(SessionWanted)
+    def _session_wanted(self, message: SessionWanted) -> None:
+        self._show(message.opened, first=False, keep=False)
 
     @work(thread=True, exclusive=True)
     def _read_behind(self, paths: Sequence[str], *, first: bool, keep: bool = True) -> None:

@@ -1,8 +1,11 @@
-"""Whether this terminal takes a copy (OSC 52): none says no by itself, but some are known to drop it."""
+"""Copying (OSC 52), and whether this terminal takes a copy: none says no by itself, but some are known to drop it."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
+
+from textual.app import App
 
 Environment = Mapping[str, str]
 
@@ -13,6 +16,23 @@ REFUSING: tuple[tuple[Callable[[Environment], bool], str], ...] = (
     (lambda given: 0 < _number(given.get("VTE_VERSION")) < 7600, "VTE ignores OSC 52 before its version 0.76"),
 )
 """How a terminal that drops a copy is known, and what to say of it."""
+
+
+MOST = 1_000_000
+"""Characters that are copied at most."""
+
+
+def copied(app: App[object], text: str) -> str:
+    """Copies a text; what to say of it."""
+    lost = refused(os.environ)
+    if lost is not None:
+        return f"not copied: {lost}; x writes it to a file"
+    app.copy_to_clipboard(text[:MOST])
+    size = f"{len(text):,} characters"
+    if len(text) > MOST:
+        size = f"the first {MOST:,} of {size}"
+    shown = f": {text}" if len(text) <= 60 and "\n" not in text else ""
+    return f"copied {size}, if the terminal allows it (OSC 52){shown}"
 
 
 def refused(environment: Environment) -> str | None:

@@ -13,11 +13,13 @@ NAMES: Mapping[str, str] = {
     "space": "space", "backspace": "⌫", "enter": "enter", "escape": "esc", "pagedown": "PgDn", "pageup": "PgUp",
     "home": "Home", "end": "End", "down": "↓", "up": "↑", "left": "←", "right": "→",
     "colon": ":", "slash": "/", "question_mark": "?", "left_square_bracket": "[", "right_square_bracket": "]",
-    "left_curly_bracket": "{", "right_curly_bracket": "}", "f1": "F1",
+    "left_curly_bracket": "{", "right_curly_bracket": "}", "f1": "F1", "plus": "+", "minus": "-", "equals_sign": "=",
 }
 
-BAR = ("step.forward", "step.back", "event.next", "limits", "filter", "search", "run.next", "mode", "continue",
-       "breakpoints", "copy", "export", "turn.next", "jump", "search.next", "copy.command", "wrap", "zoom")
+BAR = ("step.forward", "step.back", "event.next", "limits", "policies.open", "policies.next", "providers.open",
+       "providers.next", "providers.more", "providers.each", "providers.policy", "filter", "search", "run.next", "mode",
+       "continue", "breakpoints", "copy", "export", "turn.next", "jump", "search.next", "copy.command", "wrap", "zoom",
+       "policies", "providers")
 """The order in which the key bar offers bindings; others follow in the order of their screen."""
 LAST = ("help", "back")
 """Bindings that the key bar keeps whatever the width, at its end."""
@@ -74,6 +76,9 @@ def every_id() -> Mapping[str, Binding]:
     from inspector.tui.app import LoopInspector
     from inspector.tui.screens.limits import LimitsForm
     from inspector.tui.screens.picker import PickerScreen
+    from inspector.tui.screens.policies import Cells
+    from inspector.tui.screens.providers import Dialects, ProvidersScreen
+    from inspector.tui.session.comparing import Comparing
     from inspector.tui.session.exporting import Exporting
     from inspector.tui.session.remarking import Remarking
     from inspector.tui.session.running import Running
@@ -83,5 +88,6 @@ def every_id() -> Mapping[str, Binding]:
     from inspector.tui.widgets.text_view import TextView
 
     owners = (
-        LoopInspector, Stepping, Remarking, Running, Viewing, Exporting, RowList, TextView, PickerScreen, LimitsForm)
+        LoopInspector, Stepping, Remarking, Running, Comparing, Viewing, Exporting, RowList, TextView, PickerScreen,
+        LimitsForm, Cells, Dialects, ProvidersScreen)
     return {each.id: each for owner in owners for each in owner.BINDINGS if isinstance(each, Binding) and each.id}

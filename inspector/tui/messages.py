@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from textual.dom import DOMNode
 from textual.message import Message
+
+if TYPE_CHECKING:
+    from inspector.dialects.asked import Asked
+    from inspector.dialects.run import Told
+    from inspector.tui.opening import Opened
+    from inspector.whatif.policies import Matrix
 
 
 @dataclass
@@ -43,6 +50,28 @@ class PathWanted(Message):
     path: str
     remember: bool
     """Whether it belongs to the list of recent files; samples do not."""
+
+
+@dataclass
+class SessionWanted(Message):
+    """The user wants to see a session that is no file."""
+
+    opened: Opened
+
+
+@dataclass
+class MatrixMade(Message):
+    """A thread has run the session under every policy."""
+
+    made: Matrix
+
+
+@dataclass
+class RowsMade(Message):
+    """A thread has run every dialect."""
+
+    asked: Asked
+    told: tuple[Told, ...]
 
 
 @dataclass

@@ -44,6 +44,15 @@ class Opened:
     paths: tuple[str, ...]
     case: Case
     original: Run
+    title: str = ""
+    """What it is called, where it is no file."""
+    before: str = ""
+    """The command line that writes it to its path, where it is no file."""
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """What it is called, or its paths."""
+        return (self.title,) if self.title else self.paths
 
     @property
     def errors(self) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from inspector.report.lines.spans import Role
 from inspector.sessions.samples import samples
 from inspector.tui.found import HEADING, judged, rows
 from inspector.tui.messages import PathWanted, RowOpened
-from inspector.tui.opening import recent
+from inspector.tui.opening import Reading, recent
 from inspector.tui.widgets.about import About
 from inspector.tui.widgets.choices import Choice, Choices
 from inspector.tui.widgets.keybar import KeyBar
@@ -44,6 +44,8 @@ class PickerScreen(Screen[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("o", "path", "open a path", tooltip="Open a file or folder by its path", id="picker.path"),
+        Binding("P", "providers", "providers", id="providers",
+                tooltip="Providers side by side: one answer as each would tell of it"),
     ]
     DEFAULT_CSS = """
     #picker-title { height: 1; padding: 0 1; background: $surface; }
@@ -101,3 +103,10 @@ class PickerScreen(Screen[None]):
     def _typed(self, typed: str | None) -> None:
         if typed:
             self.post_message(PathWanted(os.path.expanduser(typed.strip()), True))
+
+    def action_providers(self) -> None:
+        """One intended answer as every provider tells of it."""
+        from inspector.tui.screens.providers import ProvidersScreen
+
+        reading: Reading | None = getattr(self.app, "reading", None)
+        self.app.push_screen(ProvidersScreen((reading or Reading()).settings))

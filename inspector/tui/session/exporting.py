@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
 from inspector.report.lines.spans import text_of
 from inspector.tui.session.base import Base
-from loop_core.errors import LoopError
 
 VIEWS: Mapping[str, str] = {
     "svg": "this screen as a picture (SVG)",
@@ -67,29 +65,7 @@ class Exporting(Base):
         return FORMS[form].make(Chosen(view, turn, None if at is None else view.responses[at], name))
 
     def _write(self, folder: str | None, make: Callable[[], Mapping[str, str]]) -> None:
-        from inspector.export.write import write
+        from inspector.tui.writing import written
 
-        if folder is None:
-            return
-        try:
-            files = make()
-            paths = write(_apart(files, folder), str(Path(folder).expanduser()))
-        except LoopError as why:
-            self.note = f"not written: {why}"
-            return
-        self.note = f"written: {', '.join(paths)}"
-
-
-def _apart(files: Mapping[str, str], folder: str) -> Mapping[str, str]:
-    """The files under names that are not taken yet: nothing is ever written over."""
-    place, number = Path(folder).expanduser(), 1
-    while True:
-        named = {name if number == 1 else _numbered(name, number): content for name, content in files.items()}
-        if not any((place / name).exists() for name in named):
-            return named
-        number += 1
-
-
-def _numbered(name: str, number: int) -> str:
-    stem, dot, suffix = name.partition(".")
-    return f"{stem}-{number}{dot}{suffix}"
+        if folder is not None:
+            self.note = written(folder, make)

@@ -5,18 +5,13 @@ The screen that is built on this decides what the panes show.
 
 from __future__ import annotations
 
-import os
-
 from textual.reactive import reactive
 from textual.screen import Screen
 
 from inspector.report.lines.sheet import Sheet
-from inspector.tui.clipboard import refused
+from inspector.tui.clipboard import copied
 from inspector.tui.widgets.steps import StepList
 from inspector.tui.widgets.text_view import NOTHING, TextView
-
-COPIED = 1_000_000
-"""Characters that are copied at most."""
 
 
 class Panes(Screen[None]):
@@ -73,16 +68,7 @@ class Panes(Screen[None]):
         self._copy(steps.copied() if steps.has_focus else self.sheet.copied())
 
     def _copy(self, text: str) -> None:
-        lost = refused(os.environ)
-        if lost is not None:
-            self.note = f"not copied: {lost}; x writes it to a file"
-            return
-        self.app.copy_to_clipboard(text[:COPIED])
-        size = f"{len(text):,} characters"
-        if len(text) > COPIED:
-            size = f"the first {COPIED:,} of {size}"
-        shown = f": {text}" if len(text) <= 60 and "\n" not in text else ""
-        self.note = f"copied {size}, if the terminal allows it (OSC 52){shown}"
+        self.note = copied(self.app, text)
 
     # -- wrapping, and one pane alone ----------------------------------------------------------------------------
 

@@ -84,8 +84,17 @@ class Running(Base):
 
     def action_copy_command(self) -> None:
         """Copies the command line of this run."""
-        reading: Reading | None = getattr(self.app, "reading", None)
-        self._copy(self.runs.command(reading.api, reading.profile) if reading is not None else self.runs.command())
+        reading = self._reading
+        self._copy(self._runnable(self.runs.command(reading.api, reading.profile)))
+
+    @property
+    def _reading(self) -> Reading:
+        found: Reading | None = getattr(self.app, "reading", None)
+        return found or Reading()
+
+    def _runnable(self, command: str) -> str:
+        """A command over the paths of the session, after the one that makes them where they are no files yet."""
+        return f"{self.opened.before} && {command}" if self.opened.before else command
 
     def action_run(self, by: int) -> None:
         """Shows another run."""

@@ -13,6 +13,7 @@ from textual.containers import Container, Horizontal
 
 from inspector.tui.messages import RowOpened, StepMoved, StepWanted, TabWanted
 from inspector.tui.opening import Opened
+from inspector.tui.session.comparing import Comparing
 from inspector.tui.session.exporting import Exporting
 from inspector.tui.session.remarking import Remarking
 from inspector.tui.session.running import Running
@@ -30,7 +31,7 @@ from inspector.tui.widgets.verdict import Verdict
 NARROW, WIDE, ROOMY = 110, 120, 140
 
 
-class SessionScreen(Exporting, Viewing, Running, Remarking, Stepping):
+class SessionScreen(Exporting, Viewing, Comparing, Running, Remarking, Stepping):
     """One session under any number of runs."""
 
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (NARROW, "-medium"), (WIDE, "-wide"), (ROOMY, "-roomy")]  # noqa: RUF012
@@ -47,7 +48,7 @@ class SessionScreen(Exporting, Viewing, Running, Remarking, Stepping):
         """The panes; which of them are seen is the stylesheet's."""
         verdict = Verdict(id="verdict")
         verdict.set_reactive(Verdict.view, self.run.view)
-        verdict.set_reactive(Verdict.paths, self.opened.paths)
+        verdict.set_reactive(Verdict.paths, self.opened.shown)
         yield verdict
         with Horizontal(id="body"):
             yield StepList(id="steps").data_bind(

@@ -1,0 +1,160 @@
+"""The table of dialects as columns of a list: a line for each dialect, as many columns as a width allows. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from inspector.dialects.lines import SILENT, Entry, cells, name_of, reason
+from inspector.dialects.run import Row, Told
+from inspector.report.lines.spans import Line, Measure, Role, Span, clip, text_of, width_of
+from inspector.report.lines.spans import cells as cells_of
+
+GAP, INDENT = 2, "  "
+Shown = str | Entry
+"""A line of the list: the name of a wire format over its dialects, or a dialect."""
+
+
+class Column(NamedTuple):
+    """What stands in one column, and how soon it is left out."""
+
+    title: str
+    make: Callable[[Told], Line]
+    most: int
+    """Columns that it takes at most."""
+    ranks: range
+    """From the rank of the narrowest list that has it to that of the widest."""
+
+
+def _effective(row: Told) -> Line:
+    return cells(row)[3]
+
+
+def _raw(row: Told) -> Line:
+    return cells(row)[1]
+
+
+def _seen_by(row: Told) -> Line:
+    return cells(row)[4]
+
+
+def _call(row: Told) -> Line:
+    return cells(row)[5]
+
+
+def _decision(row: Told) -> Line:
+    return cells(row)[6]
+
+
+def peers(row: Told) -> Line:
+    """The libraries that mean something else, in short: those that take it for finished by name and with a mark."""
+    differ = [peer for peer in row.peers if not peer.agrees] if isinstance(row, Row) else []
+    loose = [peer.name for peer in differ if peer.looser]
+    words = f"all {len(loose)} !" if isinstance(row, Row) and len(loose) == len(row.peers) > 1 else " ".join(
+        f"{each}!" for each in loose)
+    rest = f"{len(differ) - len(loose)} differ" if len(differ) > len(loose) else ""
+    return tuple(span for span in (Span(words, Role.ERROR), Span(" " if words and rest else ""), Span(rest, Role.DIM))
+                 if span.text)
+
+
+COLUMNS = (
+    Column("raw word", _raw, 30, range(4)),
+    Column("effective", _effective, 24, range(1)),
+    Column("reason", reason, 36, range(1, 4)),
+    Column("the call", _call, 24, range(1, 4)),
+    Column("decision", _decision, 16, range(4)),
+    Column("peers (! finished)", peers, 26, range(2, 4)),
+    Column("seen by", _seen_by, 30, range(3, 4)),
+)
+RANKS = (3, 2, 1, 0)
+"""Of the lists, the widest first."""
+LEAST = 8
+"""Columns that none is made narrower than."""
+
+
+class Layout(NamedTuple):
+    """Which columns are seen, and how wide each is; the name goes before them."""
+
+    columns: Sequence[Column]
+    sizes: Sequence[int]
+    names: int
+
+
+def shown(entries: Sequence[Entry]) -> list[Shown]:
+    """The lines of the list: the entries under the wire format that they speak."""
+    found: list[Shown] = []
+    api = ""
+    for entry in entries:
+        if entry.row.dialect.api != api:
+            api = entry.row.dialect.api
+            found.append(api)
+        found.append(entry)
+    return found
+
+
+def layout(entries: Sequence[Entry], width: int) -> Layout:
+    """The columns that fit, the widest of them made narrower where even the most important ones do not."""
+    names = len(INDENT) + max((width_of(name_of(entry, short=True)) for entry in entries), default=0)
+    for rank in RANKS:
+        columns = [column for column in COLUMNS if rank in column.ranks]
+        sizes = [_size(column, entries) for column in columns]
+        if names + sum(sizes) + GAP * len(sizes) <= width:
+            return Layout(columns, sizes, names)
+    while names + sum(sizes) + GAP * len(sizes) > width and max(sizes) > LEAST:
+        sizes[sizes.index(max(sizes))] -= 1
+    return Layout(columns, sizes, names)
+
+
+def _size(column: Column, entries: Sequence[Entry]) -> int:
+    said = [width_of(column.make(entry.row)) for entry in entries if isinstance(entry.row, Row)]
+    return min(column.most, max([len(column.title), *said]))
+
+
+def titles(laid: Layout) -> Line:
+    """The names of the columns."""
+    return _laid((Span(f"{INDENT}dialect", Role.KEY),), [(Span(c.title, Role.KEY),) for c in laid.columns], laid)
+
+
+def line(each: Shown, laid: Layout, measure: Measure = cells_of, mark: str = "…") -> Line:
+    """One line of the list."""
+    if isinstance(each, str):
+        return (Span(each, Role.TITLE),)
+    head: Line = (Span(INDENT), *name_of(each, short=True))
+    if not isinstance(each.row, Row):
+        return (*head, Span(" " * (laid.names + GAP - width_of(head, measure))), Span(SILENT, Role.DIM))
+    return _laid(head, [column.make(each.row) for column in laid.columns], laid, measure, mark)
+
+
+def _laid(
+    head: Line, row: Sequence[Line], laid: Layout, measure: Measure = cells_of, mark: str = "…",
+) -> Line:
+    spans: list[Span] = []
+    for cell, size in zip((head, *row), (laid.names, *laid.sizes), strict=True):
+        kept = clip(cell, size, measure, mark)
+        spans += [*kept, Span(" " * (size + GAP - width_of(kept, measure)))]
+    return tuple(spans[:-1])
+
+
+def find(lines: Sequence[Shown], needle: str, start: int, by: int, again: bool) -> int | None:
+    """The next line of a dialect that says `needle` in any column or name, round the end; None where none does."""
+    wanted = needle.lower()
+    for far in range(again, len(lines) + again):
+        at = (start + far * by) % len(lines)
+        each = lines[at]
+        if isinstance(each, Entry) and wanted in _said(each).lower():
+            return at
+    return None
+
+
+def _said(entry: Entry) -> str:
+    words = [text_of(cell) for cell in cells(entry.row)]
+    return " ".join([*words, entry.row.dialect.title, *(like.name for like in entry.like)])
+
+
+def place_of(lines: Sequence[Shown], dialect: str) -> int:
+    """The line that stands for a dialect; the first dialect's where none does."""
+    entries = [(at, each) for at, each in enumerate(lines) if isinstance(each, Entry)]
+    return next((at for at, each in entries if dialect in (each.row.name, *(like.name for like in each.like))),
+                entries[0][0] if entries else 0)
+
+
