@@ -181,18 +181,22 @@ def replay(
 @click.option("--policy", "names", multiple=True, metavar="NAME",
               help="A policy to lay beside strict; may be repeated. All of them without it.")
 @click.option("--set", "assignments", multiple=True, metavar="NAME=VALUE", help="A limit; may be repeated.")
+@click.option("--simulate", is_flag=True, help="Cut the known output again where the budget changes it.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document (loop-inspector/policies/1).")
 def policies(
     paths: Sequence[str], api: str | None, profile: str | None, names: Sequence[str], assignments: Sequence[str],
-    as_json: bool,
+    simulate: bool, as_json: bool,
 ) -> None:
     """Lays recorded turns under every policy: what each loop would have run, held, continued or lost."""
+    from dataclasses import replace
+
     from inspector.settings import parse_assignments, settings_of
     from inspector.whatif import policies_report
     from inspector.whatif.policies import matrix
     from loop_core.presets import named
 
-    settings = settings_of(parse_assignments(assignments), _configured(None)[1])
+    base = _configured(None)[1]
+    settings = settings_of(parse_assignments(assignments), replace(base, simulate=simulate or base.simulate))
     chosen = [named(name) for name in names]
     loaded, case = _read(paths, api, profile)
     made = matrix(case, settings, chosen)

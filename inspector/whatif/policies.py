@@ -20,7 +20,7 @@ from loop_core.gate import Admission, Verdict
 from loop_core.policy import STRICT, Policy, Signal
 from loop_core.presets import POLICIES
 from loop_core.seam import SeamRule, join
-from loop_core.trace import Step, Trace, first_difference
+from loop_core.trace import Fidelity, Step, Trace, first_difference
 from loop_core.turn import Evaluated, RunTools, Send, State, Turn
 from loop_core.values import Severity, Stop
 
@@ -231,9 +231,10 @@ class Matrix:
         """The turns, in the order of the rows."""
         return self.replays[0].turns
 
-    def settings(self, policy: int) -> Settings:
-        """What to run the case under, to open a cell of a column as a branch."""
-        return self.replays[policy].settings
+    @property
+    def fidelity(self) -> Fidelity:
+        """How far its cells may be trusted at least."""
+        return Fidelity.SIMULATED if self.replays[0].settings.simulate else Fidelity.RECORDED
 
 
 def matrix(case: Case, settings: Settings | None = None, policies: Sequence[Policy] = ()) -> Matrix:

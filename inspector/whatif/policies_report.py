@@ -24,7 +24,8 @@ def _lines(made: Matrix) -> Iterator[str]:
     if not made.rows:
         yield "NOTHING READ  no LLM traffic was found"
         return
-    yield f"{len(made.rows)} {'turn' if len(made.rows) == 1 else 'turns'} under {len(made.policies)} policies, RECORDED"
+    turns = "turn" if len(made.rows) == 1 else "turns"
+    yield f"{len(made.rows)} {turns} under {len(made.policies)} policies, {made.fidelity.value}"
     yield ""
     yield from heading(made)
     for number, row in enumerate(made.rows, start=1):
@@ -73,7 +74,7 @@ def values(made: Matrix) -> dict[str, Any]:
     """The matrix as plain values, schema `loop-inspector/policies/1`."""
     return {
         "schema": SCHEMA,
-        "fidelity": "RECORDED",
+        "fidelity": made.fidelity.value,
         "policies": [
             {
                 "name": policy.name,

@@ -16,6 +16,7 @@ from textual.reactive import reactive
 from inspector.replay import Case
 from inspector.report.lines.sheet import Listed
 from inspector.report.lines.spans import Line, Role, Span, matched, said, spread
+from inspector.report.lines.status import FIDELITY
 from inspector.settings import Settings
 from inspector.tui.messages import MatrixMade, RowOpened
 from inspector.tui.screens.tabled import Table, Tabled
@@ -121,7 +122,8 @@ class PoliciesScreen(Tabled):
         if not made.rows:
             return [(title, Span("  no turns: nothing was read", Role.WARN))]
         counts = f"  {len(made.rows):,} turn{'' if len(made.rows) == 1 else 's'} under {len(made.policies)} policies"
-        run = (Span("run ", Role.DIM), said(self._run), Span("  RECORDED", Role.OK))
+        run = (Span("run ", Role.DIM), said(self._run), Span("  "),
+               Span(made.fidelity.value, FIDELITY[made.fidelity]))
         return [spread((title, Span(counts, Role.DIM)), run, width),
                 *lines.names(made, self._cells.layout_of(made))]
 

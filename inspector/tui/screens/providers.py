@@ -40,6 +40,13 @@ class Dialects(Table):
                 id="providers.previous"),
     ]
     shown: reactive[Sequence[columns.Shown]] = reactive((), init=False)
+    dialect = ""
+    """The dialect that the user went to; the cursor stays on the line that stands for it."""
+
+    def wanted(self, index: int) -> None:
+        """The user went to a dialect."""
+        self.cursor = index
+        self.dialect = self.chosen.row.name if self.chosen is not None else ""
 
     @property
     def count(self) -> int:
@@ -77,7 +84,7 @@ class Dialects(Table):
         """Goes to a dialect that says the needle."""
         found = columns.find(self.shown, self.needle, self.cursor, by, again)
         if found is not None:
-            self.cursor = found
+            self.wanted(found)
         return found is not None
 
 
@@ -138,10 +145,9 @@ class ProvidersScreen(Tabled):
 
     def _fold(self) -> None:
         """The lines of the list; the cursor stays on its dialect."""
-        chosen = self._dialects.chosen
-        self._dialects.shown = columns.shown(entries(self._told, self.asked.each))
-        place = columns.place_of(self._dialects.shown, chosen.row.name if chosen is not None else "")
-        self._dialects.cursor = place
+        rows = self._dialects
+        rows.shown = columns.shown(entries(self._told, self.asked.each))
+        rows.cursor = columns.place_of(rows.shown, rows.dialect)
         self.show()
 
     # -- what is shown -------------------------------------------------------------------------------------------
@@ -255,4 +261,4 @@ class ProvidersScreen(Tabled):
             return
         self.post_message(SessionWanted(Opened(
             (path_of(row),), row.run.case, run_of("original", opened(row)),
-            title=f"{row.played.scenario.name} {row.name}", before=self._answered.command_for(row))))
+            title=f"{row.played.scenario.name}: {row.name.replace('/', ' ')}", before=self._answered.command_for(row))))

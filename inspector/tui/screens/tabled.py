@@ -104,7 +104,7 @@ class Tabled(Screen[Any]):
 
     def show(self) -> None:
         """The rows have changed, or the room for them."""
-        self._table.styles.max_height = max(1, self._table.count)
+        self._table.styles.max_height = self._table.count or None
         self._table.resized()
         self._table.show_cursor()
         self.moved()

@@ -31,7 +31,7 @@ class Comparing(Running):
         """Lays the run under every policy."""
         from inspector.tui.screens.policies import PoliciesScreen
 
-        settings, reading = replace(self.run.view.replay.settings, policy=STRICT, simulate=False), self._reading
+        settings, reading = replace(self.run.view.replay.settings, policy=STRICT), self._reading
         twin = command(self.runs.paths, settings, reading.api, reading.profile, verb="policies")
         self.app.push_screen(
             PoliciesScreen(self.opened.case, settings, self.run.name, self._runnable(twin)), self._policy_chosen)

@@ -1,0 +1,273 @@
+"""The policy matrix on its screen: every key, the mouse, a cell as a branch, the command line that says the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from shlex import split
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from textual.pilot import Pilot
+from tui_scenes import CUT_ARGUMENTS, HOSTILE, assistant, body, continued, entry, hostile, page, seen, story, told, user
+
+from inspector.cli import main
+from inspector.replay import open_case
+from inspector.sessions import open_paths
+from inspector.settings import Settings
+from inspector.tui.app import LoopInspector
+from inspector.tui.screens.policies import Cells, PoliciesScreen
+from inspector.tui.session.screen import SessionScreen
+from inspector.tui.widgets.text_view import TextView
+from tests.tui.test_hostile import commands_in
+
+AppOn = Callable[..., LoopInspector]
+SMALL, LARGE = (80, 24), (160, 45)
+# The story's first turn is continued to the limit; in its second, a call is cut in its JSON under `length`.
+FIRST = ["limit", "limit", "limit", "lost text", "lost text", "lost text", "lost text"]
+SECOND = ["held", "held", "held", "stuck", "ran cut", "ran cut", "held"]
+
+
+async def opened(pilot: Pilot[Any]) -> Cells:
+    """The matrix, once it is made."""
+    await pilot.press("p")
+    await pilot.app.workers.wait_for_complete()
+    await pilot.pause()
+    assert isinstance(pilot.app.screen, PoliciesScreen)
+    return pilot.app.screen.query_one(Cells)
+
+
+async def test_the_matrix_has_a_row_for_each_turn(app_on: AppOn) -> None:
+    async with app_on().run_test(size=SMALL) as pilot:
+        cells = await opened(pilot)
+        assert cells.made is not None
+        assert [[cell.decision.short for cell in row] for row in cells.made.rows] == [FIRST, SECOND]
+        rows = seen(pilot.app)
+        assert "2 turns under 7 policies" in rows[0]
+        assert rows[0].rstrip().endswith("run original  RECORDED")
+        assert rows[1].split() == ["turn", "strict", "zeroclaw-", "zeroclaw-", "zoo-", "zoo-", "pi-", "botnexus"]
+        assert rows[3].replace("▶", " ").split() == ["1", *" ".join(FIRST).split()]
+        assert rows[4].split() == ["2", *" ".join(SECOND).split()]
+
+
+async def test_keys_move_among_the_cells_and_the_reason_is_told_in_full(app_on: AppOn) -> None:
+    async with app_on().run_test(size=SMALL) as pilot:
+        cells = await opened(pilot)
+        for keys, here in (
+            ("l", (0, 1)), ("right", (0, 2)), ("h", (0, 1)), ("left", (0, 0)), ("left", (0, 0)), ("j", (1, 0)),
+            ("down", (1, 0)), ("k", (0, 0)), ("end", (1, 0)), ("home", (0, 0)), ("G", (1, 0)), ("g", (0, 0)),
+            ("down", (1, 0)), ("up", (0, 0)),
+        ):
+            await pilot.press(keys)
+            assert cells.here == here, keys
+        await pilot.press("j", *["l"] * 9)
+        assert cells.here == (1, 6)
+        await pilot.press("h", "h")
+        # The arguments are 62 characters long as they were written into the fixture.
+        assert len(CUT_ARGUMENTS) == 62
+        for said in ("turn 2 under zoo-after", "ran a cut call", "write_file runs with the 62 characters that came"):
+            assert said in told(pilot.app)
+            assert said in page(pilot.app)
+
+
+async def test_braces_go_to_what_differs_from_strict(app_on: AppOn) -> None:
+    async with app_on().run_test(size=SMALL) as pilot:
+        cells = await opened(pilot)
+        for key, here in (("}", (0, 3)), ("}", (0, 4)), ("{", (0, 3)), ("{", (0, 3))):
+            await pilot.press(key)
+            assert cells.here == here
+        assert "no policy decides otherwise than strict before this cell" in page(pilot.app)
+
+
+async def test_a_click_chooses_a_cell_and_a_second_one_opens_it(app_on: AppOn) -> None:
+    async with app_on().run_test(size=SMALL) as pilot:
+        cells = await opened(pilot)
+        rows = seen(pilot.app)
+        x, y = rows[4].index("stuck"), 4
+        await pilot.click(offset=(x + 2, y))
+        assert cells.here == (1, 3)
+        await pilot.click(offset=(rows[3].index("limit"), 3))
+        assert cells.here == (0, 0)
+        await pilot.click(offset=(x, y), times=2)
+        await pilot.pause()
+        assert isinstance(pilot.app.screen, SessionScreen)
+        assert pilot.app.screen.run.name == "policy=zoo-before"
+
+
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+async def test_enter_opens_the_cell_as_a_branch_where_it_parts_from_strict(
+    app_on: AppOn, size: tuple[int, int],
+) -> None:
+    async with app_on().run_test(size=size) as pilot:
+        cells = await opened(pilot)
+        made = cells.made
+        assert made is not None
+        await pilot.press("j", "l", "l", "l", "l", "enter")
+        screen = pilot.app.screen
+        assert isinstance(screen, SessionScreen)
+        assert screen.run.view.replay.settings.policy.name == "zoo-after"
+        strict = screen.runs.every[0].view.steps
+        own = screen.run.view.steps
+        first = screen.run.view.turns[1].run.first
+        # The step at which the cursor stands is the first of the turn with another state than strict's.
+        far = screen.step - first
+        offset = made.replays[0].turns[1].first
+        assert [step.state for step in own[first : screen.step]] == [s.state for s in strict[offset : offset + far]]
+        assert own[screen.step].state is not strict[offset + far].state
+        assert "turn 2: ran a cut call · here it parts from strict" in page(pilot.app)
+        assert screen.tab == "diff"
+        await pilot.press("o")
+        assert screen.run.name == "original"
+        # The same cell again is the same run.
+        await opened(pilot)
+        await pilot.press("j", "l", "l", "l", "l", "enter")
+        assert len(screen.runs.every) == 2
+        assert screen.runs.index == 1
+
+
+async def test_the_cell_of_strict_is_the_run_itself(app_on: AppOn) -> None:
+    async with app_on().run_test(size=SMALL) as pilot:
+        await opened(pilot)
+        await pilot.press("j", "enter")
+        screen = pilot.app.screen
+        assert isinstance(screen, SessionScreen)
+        assert (screen.runs.index, len(screen.runs.every)) == (0, 1)
+        assert screen.step == screen.run.view.turns[1].run.first
+        assert "nothing differs from strict" in page(pilot.app)
+
+
+async def test_the_limits_of_the_run_hold_in_the_matrix(app_on: AppOn) -> None:
+    async with app_on().run_test(size=SMALL) as pilot:
+        await pilot.press("e", "5", "enter")
+        cells = await opened(pilot)
+        assert cells.made is not None
+        assert (cells.made.rows[0][0].decision.short, cells.made.rows[0][0].continuations) == ("continued", 5)
+        assert "run attempts=5" in page(pilot.app)
+        await pilot.press("y")
+        assert "--set continuation_max_attempts=5" in pilot.app.clipboard
+
+
+async def test_the_copied_command_prints_the_same_matrix(
+    app_on: AppOn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    async with app_on().run_test(size=SMALL) as pilot:
+        await opened(pilot)
+        await pilot.press("y")
+        words = split(pilot.app.clipboard)
+        assert words[:2] == ["inspector", "policies"]
+        assert "copied" in page(pilot.app)
+        printed = CliRunner().invoke(main, words[1:])
+        assert printed.exit_code == 0
+        await pilot.press("x", "ctrl+u", *"out", "enter")
+        assert (tmp_path / "out" / "policies.txt").read_text(encoding="utf-8") == printed.output
+        assert "written: " in page(pilot.app)
+
+
+def test_a_simulated_matrix_says_so(tmp_path: Path) -> None:
+    path = str(story(tmp_path))
+    assert "policies, RECORDED" in CliRunner().invoke(main, ["policies", path]).output
+    assert "policies, SIMULATED" in CliRunner().invoke(main, ["policies", path, "--simulate"]).output
+
+
+async def test_search_finds_cells_and_marks_them(app_on: AppOn) -> None:
+    async with app_on().run_test(size=SMALL) as pilot:
+        cells = await opened(pilot)
+        await pilot.press("n")
+        assert "nothing was searched yet" in page(pilot.app)
+        await pilot.press("/", *"ran", "enter")
+        assert cells.here == (1, 4)
+        await pilot.press("n")
+        assert cells.here == (1, 5)
+        await pilot.press("N", "N")
+        assert cells.here == (1, 5)
+        await pilot.press("/", *"xyz", "enter")
+        assert "'xyz' is not in this table" in page(pilot.app)
+
+
+async def test_tab_goes_to_the_cells_text_and_back(app_on: AppOn) -> None:
+    async with app_on().run_test(size=SMALL) as pilot:
+        cells = await opened(pilot)
+        await pilot.press("tab")
+        text = pilot.app.screen.query_one(TextView)
+        assert text.has_focus
+        await pilot.press("G")
+        assert text.scroll_offset.y > 0
+        assert cells.here == (0, 0)
+        await pilot.press("tab")
+        assert cells.has_focus
+
+
+async def test_back_leads_to_the_session_as_it_was(app_on: AppOn) -> None:
+    async with app_on().run_test(size=SMALL) as pilot:
+        await pilot.press("space")
+        await opened(pilot)
+        await pilot.press("escape")
+        screen = pilot.app.screen
+        assert isinstance(screen, SessionScreen)
+        assert (screen.step, len(screen.runs.every)) == (1, 1)
+
+
+async def test_a_narrow_screen_shows_the_policies_around_the_cursor(app_on: AppOn) -> None:
+    async with app_on().run_test(size=(60, 15)) as pilot:
+        await opened(pilot)
+        assert "botnexus" not in seen(pilot.app)[1]
+        await pilot.press(*["l"] * 6)
+        assert "botnexus" in seen(pilot.app)[1]
+        assert "▶lost text" in seen(pilot.app)[3]
+        await pilot.click(offset=(seen(pilot.app)[1].index("botnexus"), 4))
+        assert pilot.app.screen.query_one(Cells).here == (1, 6)
+
+
+async def test_the_keys_are_in_the_help_and_in_the_palette(app_on: AppOn) -> None:
+    async with app_on().run_test(size=LARGE) as pilot:
+        await pilot.press("?")
+        assert "Policies by turns" in "\n".join(line for line in told(pilot.app).split("\n") if line.startswith("p "))
+        await pilot.press("escape")
+        await opened(pilot)
+        assert "enter open" in seen(pilot.app)[-1]
+        await pilot.press("?")
+        assert "The next cell that is decided otherwise than by strict" in told(pilot.app)
+
+
+@pytest.mark.parametrize("plain", [False, True])
+async def test_hostile_words_are_inert(app_on: AppOn, plain: bool) -> None:
+    async with app_on(hostile(), plain=plain).run_test(size=LARGE) as pilot:
+        cells = await opened(pilot)
+        assert cells.made is not None
+        assert any("\x1b" in cell.why for row in cells.made.rows for cell in row)
+        for _ in range(cells.count):
+            for _ in range(7):
+                assert commands_in(seen(pilot.app)) == set()
+                if plain:
+                    assert [row for row in seen(pilot.app) if not row.isascii()] == []
+                await pilot.press("l")
+            await pilot.press("j", *["h"] * 7)
+        assert HOSTILE not in page(pilot.app)
+
+
+async def test_a_session_without_turns_says_so() -> None:
+    case = open_case(open_paths(["-"], stdin=b"{}\n"))
+    app = LoopInspector()
+    async with app.run_test(size=SMALL) as pilot:
+        app.push_screen(PoliciesScreen(case, Settings(), "original", "inspector policies -"))
+        await app.workers.wait_for_complete()
+        await pilot.pause()
+        assert "no turns" in page(app)
+        await pilot.press("j", "l", "}", "enter", "/", *"x", "enter")
+        assert isinstance(app.screen, PoliciesScreen)
+        assert "'x' is not in this table" in page(app)
+        await pilot.press("tab")
+        assert "no turns: nothing was read" in page(app)
+
+
+async def test_a_long_session_is_scrolled_to_the_cell(app_on: AppOn) -> None:
+    asks = [entry([user(f"Question {n}.")], body(assistant("An answer."), "stop", 4)) for n in range(60)]
+    async with app_on([*asks, *continued()]).run_test(size=SMALL) as pilot:
+        cells = await opened(pilot)
+        assert cells.count == 61
+        await pilot.press("}")
+        assert cells.here == (60, 3)
+        assert "▶lost text" in page(pilot.app)
+        assert "turn 61 under zoo-before" in page(pilot.app)

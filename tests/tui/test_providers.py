@@ -1,0 +1,352 @@
+"""Providers side by side on their screen: every key, the mouse, a row as a session, and the same as a command line."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from shlex import split
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from textual.pilot import Pilot
+from tui_scenes import page, seen, told
+
+from inspector.cli import main
+from inspector.dialects.asked import Asked
+from inspector.dialects.run import Told
+from inspector.dialects.scenarios import SCENARIOS
+from inspector.dialects.table import DIALECTS
+from inspector.settings import Settings
+from inspector.tui import app as entry
+from inspector.tui.app import LoopInspector
+from inspector.tui.screens.choose import Choose
+from inspector.tui.screens.picker import PickerScreen
+from inspector.tui.screens.providers import Dialects, ProvidersScreen
+from inspector.tui.session.screen import SessionScreen
+from inspector.tui.widgets.text_view import TextView
+
+AppOn = Callable[..., LoopInspector]
+SMALL, LARGE = (80, 24), (160, 45)
+
+
+class Shown(LoopInspector):
+    """The app on this screen alone."""
+
+    CSS_PATH = str(Path(entry.__file__).with_name("app.tcss"))
+
+    def get_default_screen(self) -> ProvidersScreen:
+        return ProvidersScreen(Settings())
+
+
+async def settled(pilot: Pilot[Any]) -> Dialects:
+    """The rows, once they are the answer to what was asked last."""
+    screen = pilot.app.screen
+    assert isinstance(screen, ProvidersScreen)
+    for _ in range(20):
+        await pilot.app.workers.wait_for_complete()
+        await pilot.pause()
+        if not screen._busy and screen._head.size.height == len(screen._head.make(screen._head.size.width)):
+            break
+    assert screen._answered is not None
+    return screen.query_one(Dialects)
+
+
+def chosen(rows: Dialects) -> str:
+    assert rows.chosen is not None
+    return rows.chosen.row.name
+
+
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+async def test_every_dialect_is_there_with_what_matters_most(size: tuple[int, int]) -> None:
+    async with Shown().run_test(size=size) as pilot:
+        rows = await settled(pilot)
+        entries = [each for each in rows.shown if not isinstance(each, str)]
+        assert sum(1 + len(entry.like) for entry in entries) == len(DIALECTS)
+        shown = seen(pilot.app)
+        assert shown[0].split()[:2] == ["call-cut", "1/13"]
+        assert shown[0].rstrip().endswith("32 tokens ESTIMATED")
+        assert "finished, it seems: 8 by their own word, 1 after judging" in page(pilot.app)
+        vllm = next(row for row in shown if row.lstrip(" ▶").startswith("vllm +2"))
+        for said in ("tool_calls", "max_tokens", "hold, repair"):
+            assert said in vllm
+        if size == LARGE:
+            for said in ("tool_call → max_tokens", "prefix of a string", "all 4 !", "cut arguments"):
+                assert said in vllm
+
+
+async def test_the_row_at_the_cursor_is_told_below(app_on: AppOn) -> None:
+    async with Shown().run_test(size=SMALL) as pilot:
+        rows = await settled(pilot)
+        assert chosen(rows) == "openai_chat/openai"
+        assert "says the same" in told(pilot.app)
+        await pilot.press("j", "down")
+        assert chosen(rows) == "openai_chat/vllm"
+        assert "its call parser says tool_calls, whatever ended the call" in page(pilot.app)
+        await pilot.press("G")
+        assert chosen(rows) == "ollama_chat/ollama+markup"
+        await pilot.press("k")
+        assert chosen(rows) == "ollama_chat/ollama"
+        # Headings are passed over.
+        await pilot.press("k")
+        assert chosen(rows) == "bedrock_converse/bedrock+whole"
+        await pilot.press("g")
+        assert chosen(rows) == "openai_chat/openai"
+        await pilot.press("tab")
+        text = pilot.app.screen.query_one(TextView)
+        assert text.has_focus
+        assert text.size.height > rows.size.height
+        await pilot.press("tab")
+        assert rows.has_focus
+        assert text.size.height < rows.size.height
+
+
+async def test_left_and_right_change_the_scenario_and_the_cursor_stays_on_its_dialect() -> None:
+    names = list(SCENARIOS)
+    async with Shown().run_test(size=SMALL) as pilot:
+        rows = await settled(pilot)
+        await pilot.press("j", "j")
+        for key, number in (("right", 1), ("l", 2), ("left", 1), ("h", 0), ("left", 12), ("right", 0)):
+            await pilot.press(key)
+            await settled(pilot)
+            scenario = SCENARIOS[names[number]]
+            assert seen(pilot.app)[0].split()[:2] == [scenario.name, f"{number + 1}/13"]
+            assert scenario.name in told(pilot.app)
+            assert f"{scenario.budget:,} tokens" in seen(pilot.app)[0]
+            assert "openai_chat/vllm" in (chosen(rows), *(like.name for like in rows.chosen.like))
+
+
+async def test_s_chooses_a_scenario_by_its_title() -> None:
+    async with Shown().run_test(size=SMALL) as pilot:
+        await settled(pilot)
+        await pilot.press("s")
+        assert isinstance(pilot.app.screen, Choose)
+        assert "thinking takes the whole budget" in page(pilot.app)
+        await pilot.press("down", "down", "down", "down", "enter")
+        await settled(pilot)
+        assert seen(pilot.app)[0].split()[0] == "thinking"
+        await pilot.press("s", "escape")
+        assert seen(pilot.app)[0].split()[0] == "thinking"
+
+
+async def test_the_budget_is_changed_and_all_run_again() -> None:
+    async with Shown().run_test(size=SMALL) as pilot:
+        rows = await settled(pilot)
+        for key, budget in (("minus", 28), ("plus", 32), ("equals_sign", 36)):
+            await pilot.press(key)
+            await settled(pilot)
+            assert f"{budget} tokens" in seen(pilot.app)[0]
+            assert rows.chosen is not None
+            assert rows.chosen.row.played.budget == budget
+        # The answer is 53 tokens long: 27 characters of text, and 11 and 170 of the call.
+        await pilot.press(":", *"256", "enter")
+        await settled(pilot)
+        assert "call-cut, budget 256 tokens" in told(pilot.app)
+        assert "run calls" in page(pilot.app)
+        await pilot.press(":", "enter")
+        await settled(pilot)
+        assert "32 tokens" in seen(pilot.app)[0]
+        for wrong in ("0", "x", "99999999999"):
+            await pilot.press(":", *wrong, "enter")
+            assert f"'{wrong}' is no budget: 1 to 1,000,000" in page(pilot.app)
+            assert "32 tokens" in seen(pilot.app)[0]
+
+
+async def test_keys_that_come_faster_than_the_rows_end_with_the_last_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    plain = Asked.rows
+
+    def slowly(self: Asked) -> tuple[Told, ...]:
+        asked.append(self.limit)
+        time.sleep(0.2)
+        return plain(self)
+
+    monkeypatch.setattr(Asked, "rows", slowly)
+    async with Shown().run_test(size=SMALL) as pilot:
+        rows = await settled(pilot)
+        await pilot.press(*["plus"] * 8)
+        assert "64 tokens" in seen(pilot.app)[0]
+        await settled(pilot)
+        assert rows.chosen is not None
+        assert rows.chosen.row.played.budget == 64
+        # One at a time; what was passed over meanwhile was never asked.
+        assert asked[0] == 32
+        assert asked[-1] == 64
+        assert len(asked) < 8
+
+
+async def test_a_policy_is_chosen_and_decides() -> None:
+    async with Shown().run_test(size=LARGE) as pilot:
+        await settled(pilot)
+        await pilot.press("p")
+        assert "Zoo Code" in page(pilot.app)
+        listed = pilot.app.screen
+        assert isinstance(listed, Choose)
+        place = [word for word, _ in listed._words.rows].index("pi-presence")
+        await pilot.press(*["down"] * place, "enter")
+        await settled(pilot)
+        assert "pi-presence decides: " in page(pilot.app)
+        assert "run held call" in page(pilot.app)
+        await pilot.press("y")
+        assert pilot.app.clipboard == "inspector providers call-cut --policy pi-presence"
+
+
+async def test_e_unfolds_rows_that_say_the_same_and_folds_them_again() -> None:
+    async with Shown().run_test(size=SMALL) as pilot:
+        rows = await settled(pilot)
+        folded = rows.count
+        await pilot.press("e")
+        apis = len({dialect.api for dialect in DIALECTS})
+        assert rows.count == len(DIALECTS) + apis
+        await pilot.press(*["j"] * 8)
+        hidden = chosen(rows)
+        await pilot.press("e")
+        assert rows.count == folded
+        assert rows.chosen is not None
+        assert hidden in (rows.chosen.row.name, *(like.name for like in rows.chosen.like))
+
+
+async def test_enter_opens_the_row_as_a_session_and_back_returns(tmp_path: Path) -> None:
+    async with Shown().run_test(size=LARGE) as pilot:
+        await settled(pilot)
+        await pilot.press("j", "j", "enter")
+        screen = pilot.app.screen
+        assert isinstance(screen, SessionScreen)
+        assert "call-cut: openai_chat vllm" in page(pilot.app)
+        assert "HELD" in page(pilot.app)
+        assert screen.opened.case.loaded.exchanges[0].response.raw_stop_reason == "tool_calls"
+        await pilot.press("Y")
+        first, _, second = pilot.app.clipboard.partition(" && ")
+        assert first == "inspector providers call-cut --policy strict --only openai_chat/vllm --save rows"
+        assert second == "inspector replay rows/call-cut.openai_chat.vllm.session.jsonl"
+        await pilot.press("p")
+        await pilot.app.workers.wait_for_complete()
+        await pilot.pause()
+        await pilot.press("y")
+        assert pilot.app.clipboard == f"{first} && {second.replace('replay', 'policies')}"
+        await pilot.press("escape", "escape")
+        assert isinstance(pilot.app.screen, ProvidersScreen)
+        assert chosen(await settled(pilot)) == "openai_chat/vllm"
+
+
+async def test_a_session_of_a_row_can_be_exported_in_every_form(tmp_path: Path) -> None:
+    from inspector.export import FORMS
+
+    async with Shown().run_test(size=LARGE) as pilot:
+        await settled(pilot)
+        await pilot.press("j", "j", "enter", "space")
+        screen = pilot.app.screen
+        assert isinstance(screen, SessionScreen)
+        for form in FORMS:
+            screen._write(str(tmp_path), lambda form=form: screen._files(form, ""))
+            assert screen.note.startswith("written: "), (form, screen.note)
+
+
+async def test_a_click_chooses_a_row_and_a_second_one_opens_it() -> None:
+    async with Shown().run_test(size=SMALL) as pilot:
+        rows = await settled(pilot)
+        y = next(at for at, row in enumerate(seen(pilot.app)) if "generic+leak" in row)
+        await pilot.click(offset=(20, y))
+        assert chosen(rows) == "openai_chat/generic+leak"
+        assert "blind" in told(pilot.app)
+        await pilot.click(offset=(20, y), times=2)
+        await pilot.pause()
+        assert isinstance(pilot.app.screen, SessionScreen)
+
+
+async def test_a_dialect_that_says_nothing_opens_nothing() -> None:
+    async with Shown().run_test(size=SMALL) as pilot:
+        rows = await settled(pilot)
+        await pilot.press("s", *["down"] * list(SCENARIOS).index("paused"), "enter")
+        await settled(pilot)
+        await pilot.press("/", *"nothing is known", "enter")
+        assert "nothing is known of how it says so" in told(pilot.app)
+        await pilot.press("enter")
+        assert isinstance(pilot.app.screen, ProvidersScreen)
+        assert "there is no session to open" in page(pilot.app)
+        assert rows.chosen is not None
+
+
+async def test_search_goes_round_the_rows() -> None:
+    async with Shown().run_test(size=SMALL) as pilot:
+        rows = await settled(pilot)
+        await pilot.press("/", *"markup", "enter")
+        found = [chosen(rows)]
+        for _ in range(3):
+            await pilot.press("n")
+            found.append(chosen(rows))
+        assert found == ["openai_chat/vllm+markup", "openai_chat/generic+leak", "ollama_chat/ollama+markup",
+                         "openai_chat/vllm+markup"]
+        await pilot.press("N")
+        assert chosen(rows) == "ollama_chat/ollama+markup"
+
+
+async def test_the_table_is_written_as_the_command_prints_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("LOOP_INSPECTOR_CONFIG", "")
+    monkeypatch.chdir(tmp_path)
+    async with Shown().run_test(size=SMALL) as pilot:
+        await settled(pilot)
+        await pilot.press("e", "minus")
+        await settled(pilot)
+        await pilot.press("y", "x", "ctrl+u", *"out", "enter")
+        words = split(pilot.app.clipboard)
+        assert words == ["inspector", "providers", "call-cut", "--budget", "28", "--policy", "strict", "--each"]
+    monkeypatch.setenv("COLUMNS", "160")
+    monkeypatch.setenv("LINES", "24")
+    printed = CliRunner().invoke(main, words[1:])
+    assert (tmp_path / "out" / "providers-call-cut.txt").read_text(encoding="utf-8") == printed.stdout
+
+
+async def test_it_opens_from_a_session_and_from_the_picker(app_on: AppOn) -> None:
+    async with app_on().run_test(size=SMALL) as pilot:
+        await pilot.press("P")
+        await settled(pilot)
+        await pilot.press("q")
+        assert isinstance(pilot.app.screen, SessionScreen)
+    app = LoopInspector()
+    async with app.run_test(size=SMALL) as pilot:
+        assert isinstance(app.screen, PickerScreen)
+        assert "P providers" in seen(app)[-1]
+        await pilot.press("P")
+        await settled(pilot)
+        await pilot.press("escape")
+        assert isinstance(app.screen, PickerScreen)
+
+
+async def test_keys_before_the_first_rows_do_no_harm(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = Asked.rows
+
+    def slowly(self: Asked) -> tuple[Told, ...]:
+        time.sleep(0.5)
+        return plain(self)
+
+    monkeypatch.setattr(Asked, "rows", slowly)
+    async with Shown().run_test(size=SMALL) as pilot:
+        assert "every dialect is run" in page(pilot.app)
+        await pilot.press("j", "k", "G", "enter", "e", "y", "n", "/", "x", "enter", "tab", "tab")
+        rows = await settled(pilot)
+        assert rows.count == len(DIALECTS) + len({dialect.api for dialect in DIALECTS})
+
+
+@pytest.mark.parametrize("size", [(60, 15), SMALL, LARGE])
+async def test_ascii_is_ascii_in_every_scenario(size: tuple[int, int]) -> None:
+    async with Shown(plain=True).run_test(size=size) as pilot:
+        for _ in range(len(SCENARIOS)):
+            await settled(pilot)
+            assert [row for row in seen(pilot.app) if not row.isascii()] == []
+            assert all(len(row) == size[0] for row in seen(pilot.app))
+            await pilot.press("right")
+
+
+async def test_the_columns_follow_the_width() -> None:
+    async with Shown().run_test(size=LARGE) as pilot:
+        await settled(pilot)
+        assert "seen by" in page(pilot.app)
+        await pilot.resize_terminal(*SMALL)
+        await pilot.pause()
+        row = next(row for row in seen(pilot.app) if "dialect" in row)
+        assert row.split() == ["dialect", "raw", "word", "effective", "decision"]
+        assert all(len(line) == 80 for line in seen(pilot.app))
