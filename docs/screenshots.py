@@ -28,6 +28,8 @@ SHOTS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     ("wire", (SAMPLE,), (*HELD, "3")),
     ("limits", (SAMPLE,), ("e",)),
     ("branch", (SAMPLE,), ("e", "5", "enter")),
+    ("policies", (SAMPLE,), ("p", "wait", "}", "down")),
+    ("providers", (), ("P", "wait", "down", "down")),
     ("picker", (), ()),
 )
 BROWSER = (
@@ -43,7 +45,11 @@ async def exported(paths: tuple[str, ...], keys: tuple[str, ...], size: tuple[in
         await app.workers.wait_for_complete()
         await pilot.pause()
         for key in keys:
-            await pilot.press(key)
+            if key == "wait":  # for what a thread works out
+                await app.workers.wait_for_complete()
+                await pilot.pause()
+            else:
+                await pilot.press(key)
         await app.workers.wait_for_complete()
         await pilot.pause()
         return re.sub(r"@font-face\s*\{.*?\}", "", app.export_screenshot(title="inspector"), flags=re.DOTALL)

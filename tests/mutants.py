@@ -108,6 +108,8 @@ REPORT: tuple[Table, ...] = (
     Table("inspector.dialects.peers", "ANSWERS", "tests/dialects/test_expected.py"),
     Table("inspector.dialects.peers", "MEANS", "tests/dialects/test_expected.py"),
     Table("inspector.dialects.run", "DECISIONS", "tests/dialects/test_expected.py"),
+    Table("inspector.dialects.columns", "COLUMNS", "tests/dialects/test_columns.py", names=("columns.COLUMNS",)),
+    Table("inspector.dialects.asked", "STEPS", "tests/dialects/test_columns.py"),
     Table("inspector.report.by_policy", "_RUNS", "tests/whatif/test_policies.py"),
     Table("inspector.report.by_policy", "_HOLDS", "tests/whatif/test_policies.py"),
     Table("inspector.report.by_policy", "SAYS", "tests/whatif/test_policies.py"),

@@ -18,8 +18,7 @@ NAMES: Mapping[str, str] = {
 
 BAR = ("step.forward", "step.back", "event.next", "limits", "policies.open", "policies.next", "providers.open",
        "providers.next", "providers.more", "providers.each", "providers.policy", "filter", "search", "run.next", "mode",
-       "continue", "breakpoints", "copy", "export", "turn.next", "jump", "search.next", "copy.command", "wrap", "zoom",
-       "policies", "providers")
+       "continue", "breakpoints", "copy", "export", "turn.next", "jump", "search.next", "copy.command", "wrap", "zoom")
 """The order in which the key bar offers bindings; others follow in the order of their screen."""
 LAST = ("help", "back")
 """Bindings that the key bar keeps whatever the width, at its end."""

@@ -1,8 +1,10 @@
 """A picture of each screen at both sizes: for looks only; what a screen says is tested elsewhere."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
+from textual.pilot import Pilot
 
 from inspector.tui.app import LoopInspector
 from inspector.tui.screens.picker import PickerScreen
@@ -38,3 +40,24 @@ def test_the_picker(snap_compare: Compare, monkeypatch: pytest.MonkeyPatch, size
     app = LoopInspector()
     assert isinstance(app.get_default_screen(), PickerScreen)
     assert snap_compare(app, terminal_size=size)
+
+
+TABLES = {
+    "policies": ("p", ("}", "down")),
+    "providers": ("P", ("down", "down")),
+}
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize("name", TABLES)
+def test_a_table(app_on: AppOn, snap_compare: Compare, name: str, size: tuple[int, int]) -> None:
+    key, then = TABLES[name]
+
+    async def opened(pilot: Pilot[Any]) -> None:
+        await pilot.press(key)
+        await pilot.app.workers.wait_for_complete()
+        await pilot.pause()
+        await pilot.press(*then)
+        await pilot.pause()
+
+    assert snap_compare(app_on(), run_before=opened, terminal_size=size)

@@ -271,3 +271,18 @@ async def test_a_long_session_is_scrolled_to_the_cell(app_on: AppOn) -> None:
         assert cells.here == (60, 3)
         assert "▶lost text" in page(pilot.app)
         assert "turn 61 under zoo-before" in page(pilot.app)
+
+
+async def test_a_run_that_parts_from_a_later_step_is_laid_out_from_the_first(app_on: AppOn) -> None:
+    async with app_on().run_test(size=SMALL) as pilot:
+        screen = pilot.app.screen
+        assert isinstance(screen, SessionScreen)
+        screen._branch({"continuation_max_attempts": "1"}, 5)
+        assert screen.run.view.replay.since == 5
+        cells = await opened(pilot)
+        assert ", from the first step on" in seen(pilot.app)[0]
+        await pilot.press(*["l"] * 3, "enter")
+        assert cells.made is not None
+        assert screen.run.view.replay.since == 0
+        assert screen.run.view.replay.settings.limits.continuation_max_attempts == 1
+        assert list(map(key, screen.run.view.steps)) == list(map(key, cells.made.replays[3].trace.steps))

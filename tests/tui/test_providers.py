@@ -213,7 +213,7 @@ async def test_enter_opens_the_row_as_a_session_and_back_returns(tmp_path: Path)
         await pilot.press("j", "j", "enter")
         screen = pilot.app.screen
         assert isinstance(screen, SessionScreen)
-        assert "call-cut: openai_chat vllm" in page(pilot.app)
+        assert "no provider was asked: call-cut, openai_chat vllm" in page(pilot.app)
         assert "HELD" in page(pilot.app)
         assert screen.opened.case.loaded.exchanges[0].response.raw_stop_reason == "tool_calls"
         await pilot.press("Y")

@@ -44,7 +44,8 @@ def test_the_first_frame_imports_nothing_slow(tmp_path: Path) -> None:
     assert "inspector.tui.session.screen" in loaded
     slow = {"pydantic", "httpx", "aiohttp", "yaml", "tree_sitter", "jsonschema_rs"}
     widgets = {f"textual.widgets._{name}" for name in ("data_table", "text_area", "markdown", "footer", "rich_log")}
-    later = {f"inspector.tui.screens.{name}" for name in ("limits", "help", "prompt", "picker", "loading")}
+    later = {f"inspector.tui.screens.{name}" for name in (
+        "limits", "help", "prompt", "picker", "loading", "tabled", "policies", "providers")}
     assert loaded & (slow | widgets | later) == set()
 
 

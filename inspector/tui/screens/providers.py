@@ -261,4 +261,4 @@ class ProvidersScreen(Tabled):
             return
         self.post_message(SessionWanted(Opened(
             (path_of(row),), row.run.case, run_of("original", opened(row)),
-            title=f"{row.played.scenario.name}: {row.name.replace('/', ' ')}", before=self._answered.command_for(row))))
+            title=f"no provider was asked: {row.played.scenario.name}, {row.name.replace('/', ' ')}", before=self._answered.command_for(row))))

@@ -28,13 +28,14 @@ class Comparing(Running):
     ]
 
     def action_policies(self) -> None:
-        """Lays the run under every policy."""
+        """Lays the session under every policy, with the other settings of this run, from the first step on."""
         from inspector.tui.screens.policies import PoliciesScreen
 
         settings, reading = replace(self.run.view.replay.settings, policy=STRICT), self._reading
         twin = command(self.runs.paths, settings, reading.api, reading.profile, verb="policies")
+        run = self.run.name + (", from the first step on" if self.run.view.replay.since else "")
         self.app.push_screen(
-            PoliciesScreen(self.opened.case, settings, self.run.name, self._runnable(twin)), self._policy_chosen)
+            PoliciesScreen(self.opened.case, settings, run, self._runnable(twin)), self._policy_chosen)
 
     def _policy_chosen(self, chosen: tuple[Matrix, Place] | None) -> None:
         """Runs the session under the policy of a cell, and goes to where that parts from strict in the cell's turn."""
@@ -43,7 +44,7 @@ class Comparing(Running):
         from inspector.whatif import lines_policies as lines
 
         made, place = chosen
-        index, _ = self.runs.under(lines.assignments(made, place))
+        index, _ = self.runs.under(lines.assignments(made, place), 0)
         self.against = "run"
         self._switch(index, "diff" if self.runs.every[index].branch is not None else None)
         self._go(lines.step_at(made, place), "")
