@@ -12,8 +12,10 @@ from inspector.settings import Settings
 
 MOST = 1_000_000
 """Tokens of a budget at most."""
-STEPS, COARSEST = ((16, 1), (64, 4), (256, 16)), 64
-"""Below which budget it is changed by how much; and by how much beyond."""
+STEPS = ((16, 1), (64, 4), (256, 16))
+"""Below which budget it is changed by how much."""
+COARSEST = 64
+"""By how much beyond."""
 FOLDER = "rows"
 """Where the command line that opens a row puts it."""
 

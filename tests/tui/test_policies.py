@@ -17,9 +17,11 @@ from inspector.replay import open_case
 from inspector.sessions import open_paths
 from inspector.settings import Settings
 from inspector.tui.app import LoopInspector
+from inspector.tui.opening import Reading, load
 from inspector.tui.screens.policies import Cells, PoliciesScreen
 from inspector.tui.session.screen import SessionScreen
 from inspector.tui.widgets.text_view import TextView
+from loop_core.trace import key
 from tests.tui.test_hostile import commands_in
 
 AppOn = Callable[..., LoopInspector]
@@ -285,4 +287,22 @@ async def test_a_run_that_parts_from_a_later_step_is_laid_out_from_the_first(app
         assert cells.made is not None
         assert screen.run.view.replay.since == 0
         assert screen.run.view.replay.settings.limits.continuation_max_attempts == 1
+        assert list(map(key, screen.run.view.steps)) == list(map(key, cells.made.replays[3].trace.steps))
+
+
+async def test_a_simulated_run_opens_its_cells_simulated(tmp_path: Path) -> None:
+    path = str(story(tmp_path))
+    app = LoopInspector([path], opened_already=load([path], Reading(settings=Settings(simulate=True))))
+    async with app.run_test(size=SMALL) as pilot:
+        cells = await opened(pilot)
+        assert seen(app)[0].rstrip().endswith("SIMULATED")
+        await pilot.press("y", *["l"] * 3, "enter")
+        words = split(app.clipboard)
+        assert "--simulate" in words
+        assert "SIMULATED" in CliRunner().invoke(main, words[1:]).output
+        screen = app.screen
+        assert isinstance(screen, SessionScreen)
+        settings = screen.run.view.replay.settings
+        assert (settings.simulate, settings.policy.name) == (True, "zoo-before")
+        assert cells.made is not None
         assert list(map(key, screen.run.view.steps)) == list(map(key, cells.made.replays[3].trace.steps))

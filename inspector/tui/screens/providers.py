@@ -259,6 +259,6 @@ class ProvidersScreen(Tabled):
         if not isinstance(row, Row):
             self.note = "nothing is known of how it says so: there is no session to open"
             return
+        title = f"no provider was asked: {row.played.scenario.name}, {row.name.replace('/', ' ')}"
         self.post_message(SessionWanted(Opened(
-            (path_of(row),), row.run.case, run_of("original", opened(row)),
-            title=f"no provider was asked: {row.played.scenario.name}, {row.name.replace('/', ' ')}", before=self._answered.command_for(row))))
+            (path_of(row),), row.run.case, run_of("original", opened(row)), title, self._answered.command_for(row))))
