@@ -167,6 +167,10 @@ async def test_keys_that_come_faster_than_the_rows_end_with_the_last_one(monkeyp
         rows = await settled(pilot)
         await pilot.press(*["plus"] * 8)
         assert "64 tokens" in seen(pilot.app)[0]
+        # No row of an earlier question is opened under the title of a later one.
+        await pilot.press("enter")
+        assert isinstance(pilot.app.screen, ProvidersScreen)
+        assert "the dialects are being run" in page(pilot.app)
         await settled(pilot)
         assert rows.chosen is not None
         assert rows.chosen.row.played.budget == 64

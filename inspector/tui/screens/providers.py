@@ -253,7 +253,8 @@ class ProvidersScreen(Tabled):
         """The dialect's answer as a session on top."""
         message.stop()
         entry = self._dialects.chosen
-        if entry is None or self._answered is None:
+        if entry is None or self._answered is None or self._same_rows(self._answered) != self._same_rows(self.asked):
+            self.note = "the dialects are being run: once more"
             return
         row = entry.row
         if not isinstance(row, Row):
