@@ -137,7 +137,7 @@ async def test_what_was_tried_and_written_is_there_the_next_time(app_on: AppOn, 
     async with app_on(continued()).run_test(size=THREE) as pilot:
         await settled(pilot)
         screen = session(pilot)
-        assert "kept from before: 1 branches, 2 marks, 1 notes, 1 breakpoints" in page(pilot.app)
+        assert "kept from before: 1 branch, 2 marks, 1 note, 1 breakpoint" in page(pilot.app)
         assert screen.remarks.marks == {0}
         assert screen.remarks.notes == {1: "look"}
         assert [each.enabled for each in screen.breakpoints] == [True]

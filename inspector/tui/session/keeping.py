@@ -48,20 +48,20 @@ class Keeping(Base):
         kept = store.kept
         before = [Breakpoint(text, on) for text, on in kept.breakpoints.items()]
         self.breakpoints = tuple({each.text: each for each in (*before, *self.breakpoints)}.values())
+        told = [f"{count:,} {word}{'' if count == 1 else word_end}" for count, word, word_end in (
+            (len(tree.every) - 1, "branch", "es"), (len(kept.marks), "mark", "s"), (len(kept.notes), "note", "s"),
+            (len(kept.breakpoints), "breakpoint", "s")) if count]
+        branches = len(tree.every) > 1
         found = _remarks(kept)
-        self.runs.opened(store, tree)
+        self.runs.opened(store, tree)  # what was done meanwhile is kept now, and was not there before
         for key, each in found.items():
             mine = self.of_run.get(key, NO_REMARKS)
             self.of_run[key] = Remarks(each.marks | mine.marks, {**each.notes, **mine.notes})
         self.remarks = self.of_run.get(self.runs.node.key, NO_REMARKS)
-        told = [f"{len(tree.every) - 1} branches" if len(tree.every) > 1 else "",
-                f"{len(kept.marks)} marks" if kept.marks else "", f"{len(kept.notes)} notes" if kept.notes else "",
-                f"{len(kept.breakpoints)} breakpoints" if kept.breakpoints else ""]
         if notices:
             self.note = notices[0]
-        elif any(told):
-            self.note = f"kept from before: {', '.join(each for each in told if each)}" + (
-                " · R shows the runs" if len(tree.every) > 1 else "")
+        elif told and not self.note:
+            self.note = f"kept from before: {', '.join(told)}" + (" · R shows the runs" if branches else "")
 
     # -- what the other parts call --------------------------------------------------------------------------------
 
