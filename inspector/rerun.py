@@ -49,10 +49,11 @@ def rerun(parent: Replay, settings: Settings, since: int = 0) -> Replay:
         raise CallerError(f"step {since + 1}: this run has the steps 1 to {count:,}")
     case = heard(parent, settings.profile, since)
     rules = rules_for(case, settings)
+    flips = any(stretch.settings.simulate != settings.simulate for stretch in parent.stretches)
     turns: list[TurnRun] = []
     first, same = 0, True
     for old in parent.turns:
-        steps = old.steps if old.end <= since else _again(parent, case, old, rules, max(0, since - old.first))
+        steps = old.steps if old.end <= since else _again(parent, case, old, rules, max(0, since - old.first), flips)
         if steps is not old.steps:
             turns.append(placed(old.record, steps, first))
             same = False
@@ -96,11 +97,13 @@ def _either(kept: Sequence[bool], old: Sequence[T], new: Sequence[T]) -> tuple[T
     return tuple([one if keep else other for keep, one, other in zip(kept, old, new, strict=True)])
 
 
-def _again(parent: Replay, case: Case, old: TurnRun, rules: Rules, start: int) -> tuple[Step, ...]:
-    """The steps of a turn whose settings change before its step `start`; the same tuple where they change nothing."""
+def _again(parent: Replay, case: Case, old: TurnRun, rules: Rules, start: int, flips: bool) -> tuple[Step, ...]:
+    """The steps of a turn whose settings change before its step `start`; the same tuple where they change nothing.
+
+    `flips` says whether any of them was simulated where it now is not, or the other way round.
+    """
     steps, record, links = old.steps, old.record, old.record.links
     fresh = answers_otherwise(parent.case, case, links)
-    flips = any(stretch.settings.simulate != rules.settings.simulate for stretch in parent.stretches)
     first, number = 0, 0
     while first < len(steps):
         end = len(steps) if old.runs == 1 else _end_of_run(steps, first)

@@ -46,10 +46,12 @@ def parting(steps: Sequence[Step], start: int, end: int, terms: Terms) -> int:
             return index
         if before is None:
             continue  # a run begins alike, whatever bounds it later
-        bounded = before.limits is limits and before.policy.lacks == policy.lacks
-        if not bounded and _limits_decide(step, before, limits, policy):
-            return index
-        if before.policy is not policy and _policy_decides(step, before, policy):
+        same = before.policy is policy
+        if before.limits is not limits or not (same or before.policy.lacks == policy.lacks):
+            bounds = before.state in _BOUNDED or step.turn.state in _BOUNDED
+            if bounds and _limits_decide(step, before, limits, policy):
+                return index
+        if not same and _policy_decides(step, before, policy):
             return index
     return end
 
@@ -75,6 +77,9 @@ def _reread(seen: Evaluated, policy: Policy, provider: str) -> Evaluated:
     return replace(seen, word=word_of(policy, seen.response, seen.judged, provider))
 
 
+_BOUNDED = frozenset({State.EVALUATE_STOP, *moves.GUARDED})
+"""States that a limit has a say in as they are left or entered."""
+
 # -- limits ----------------------------------------------------------------------------------------------------------
 
 
@@ -95,7 +100,7 @@ def _limits_decide(step: Step, before: Turn, limits: Limits, policy: Policy) -> 
 def _guarded_otherwise(place: str, turn: Turn, spent: Spent, limits: Limits, policy: Policy) -> bool:
     old = turn.limits
     guard = tripped(place, old, spent, turn.token_cap, turn.policy.lacks)
-    cap = replace(turn, limits=limits, policy=policy).token_cap
+    cap = None if "tokens" in policy.lacks else limits.token_cap(turn.request.max_tokens)
     if guard is not tripped(place, limits, spent, cap, policy.lacks):
         return True
     return guard is not None and getattr(old, guard.limit) != getattr(limits, guard.limit)  # its notice names the limit
