@@ -179,8 +179,8 @@ class LimitsForm(ModalScreen[dict[str, str] | None]):
         self.app.call_from_thread(self._told, line)
 
     def _told(self, line: Line) -> None:
-        if self.is_attached:
-            self.query_one("#preview", Note).line = line
+        for preview in self.query("#preview").results(Note):  # none is left where the form was closed meanwhile
+            preview.line = line
 
 
 SHOWN = 4
