@@ -20,7 +20,7 @@ from loop_core.frozen import frozen, replace
 from loop_core.gate import Verdict
 from loop_core.seam import Joined
 from loop_core.trace import Step
-from loop_core.turn import State, Turn
+from loop_core.turn import Recut, State, Turn
 
 
 @frozen(eq=False, repr=False)
@@ -41,6 +41,13 @@ class ResponseFacts:
     """What the recorded agent did next, in words."""
     step: int
     """The step that evaluates it, by its index in the trace."""
+    recut: Recut | None = None
+    """How it was made, where it is simulated; its index is then that of no response."""
+
+    @property
+    def name(self) -> str:
+        """What it is called: by its index, or as what a simulation made at a step."""
+        return f"response {self.index}" if self.index >= 0 else f"SIMULATED response of step {self.step + 1}"
 
 
 @frozen(eq=False, repr=False)

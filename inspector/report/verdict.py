@@ -6,76 +6,17 @@ A table of rows, tried in order; the first whose test holds names the turn. A wo
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
 from typing import NamedTuple
 
 from inspector.replay import Replay, TurnRun
-from inspector.report.findings import CUT_WORDS, Noted, held
+from inspector.report.findings import CUT_WORDS, Noted
+from inspector.report.look import Look, look_at
 from inspector.sessions.transcripts import provenance
-from inspector.sessions.values import Exchange, Place
+from inspector.sessions.values import Place
 from loop_core.arguments import Shape, parse
-from loop_core.classify import Judged
 from loop_core.frozen import frozen, replace
-from loop_core.gate import Verdict
-from loop_core.values import ArgsForm, Evidence, Severity, Stop
-
-
-@frozen
-class Look:
-    """What a row of the table looks at: one turn."""
-
-    replay: Replay
-    turn: TurnRun
-    rules: frozenset[str]
-    held: tuple[tuple[int, Verdict], ...]
-    """Every held call of the turn with its response; where the agent ran some, only those."""
-    worst: int
-    """The response that decides: the last whose effective reason is no clean end, else the last."""
-    word: Stop
-    """Its effective reason."""
-
-    @property
-    def exchange(self) -> Exchange:
-        """The deciding exchange."""
-        return self.replay.case.loaded.exchanges[self.worst]
-
-    @property
-    def judged(self) -> Judged:
-        """The deciding response's reason."""
-        return self.replay.case.judged[self.worst]
-
-    @property
-    def words(self) -> frozenset[Stop]:
-        """The effective reasons of all responses of the turn."""
-        return frozenset(self.replay.case.judged[link.index].stop.normalized for link in self.turn.record.links)
-
-    @property
-    def cut_call(self) -> Verdict | None:
-        """The last held call of the deciding response; None where it holds none."""
-        return next((verdict for index, verdict in reversed(self.held) if index == self.worst), None)
-
-    @property
-    def last_word(self) -> Stop:
-        """The effective reason of the turn's last response."""
-        return self.replay.case.judged[self.turn.record.links[-1].index].stop.normalized
-
-    @property
-    def unseen(self) -> bool:
-        """Whether the deciding response's end is not in the file, though the response is."""
-        return provenance.unseen(self.judged.stop)
-
-    @property
-    def inferred(self) -> Evidence | None:
-        """What the end of the turn's last response was read from, where no word was recorded and it looks whole."""
-        stop = self.replay.case.judged[self.turn.record.links[-1].index].stop
-        return provenance.shown(stop) if stop.normalized in (Stop.END_TURN, Stop.TOOL_CALL) else None
-
-    @property
-    def repaired(self) -> bool:
-        """Whether the turn ended in peace, by a response that ended cleanly whatever the policy made of it."""
-        ended = self.replay.trace.steps[self.turn.decided].turn
-        by = ended.evaluated.judged.stop.normalized if ended.evaluated else None
-        return ended.terminal == "completed" and by in (Stop.END_TURN, Stop.TOOL_CALL)
+from loop_core.turn import State
+from loop_core.values import ArgsForm, Severity, Stop
 
 
 class Row(NamedTuple):
@@ -203,12 +144,12 @@ LIMIT_NAMES = {
 
 
 def _terminal(look: Look) -> str:
-    return look.replay.trace.steps[look.turn.decided].turn.terminal or ""
+    return look.ended.terminal or ""
 
 
 def _continuations(look: Look) -> int:
     """How many continuations the recorded agent needed."""
-    return sum(link.place is Place.CONTINUATION for link in look.turn.record.links)
+    return sum(answer.place is Place.CONTINUATION for answer in look.answers)
 
 
 def _ended(look: Look) -> str:
@@ -231,10 +172,13 @@ ROWS: tuple[Row, ...] = (
         lambda look: look.word is Stop.MALFORMED_TOOL_CALL and not look.repaired,
         _ended, _change),
     Row("LIMIT REACHED", "✂", "%", Severity.WARNING,
-        lambda look: _terminal(look) in LIMIT_NAMES and look.last_word in (Stop.END_TURN, Stop.TOOL_CALL),
-        lambda look: f"{_who(look)} was cut again and again; {LIMIT_NAMES[_terminal(look)]} ends the turn, and the "
-        f"recorded agent finished it with {_continuations(look)} continuations",
+        lambda look: _terminal(look) in LIMIT_NAMES and (
+            look.simulated or look.last_word in (Stop.END_TURN, Stop.TOOL_CALL)),
+        lambda look: f"{_who(look)} was cut again and again; {LIMIT_NAMES[_terminal(look)]} ends the turn" + (
+            f" after {_continuations(look)} continuations ({_budget(look)})" if look.simulated else
+            f", and the recorded agent finished it with {_continuations(look)} continuations"),
         lambda look: f"raise {LIMIT_NAMES[_terminal(look)]}" + (
+            " or max_tokens" if look.simulated else
             f" to {_continuations(look)}" if _terminal(look) == "retry_limit" else "")),
     Row("TRUNCATED", "✂", "%", Severity.ERROR,
         lambda look: look.word is Stop.MAX_TOKENS and not look.repaired,
@@ -274,7 +218,7 @@ ROWS: tuple[Row, ...] = (
         lambda look: f"{_who(look)} was cancelled",
         lambda look: "nothing to change"),
     Row("CALL NOT RUN", "▣", "#", Severity.ERROR,
-        lambda look: any(index == look.turn.record.links[-1].index for index, _ in look.held),
+        lambda look: any(position == len(look.answers) - 1 for position, _ in look.held),
         lambda look: f"{_who(look)} ended with {_budget(look)}; {_held_call(look)}",
         lambda look: "look at the call: nothing may run it as it is"),
     Row("END INFERRED", "≈", "~", Severity.INFO,
@@ -291,12 +235,12 @@ ROWS: tuple[Row, ...] = (
         lambda look: f"{_who(look)} was cut and completed ({_budget(look)})",
         lambda look: ""),
     Row("RETRIED", "✓", "+", Severity.INFO,
-        lambda look: any(link.place is Place.RETRY for link in look.turn.record.links),
+        lambda look: any(answer.place is Place.RETRY for answer in look.answers),
         lambda look: f"{_who(look)} was asked again after a failure and ended with {_budget(look)}",
         lambda look: ""),
     Row("COMPLETE", "✓", "+", Severity.INFO,
         lambda look: True,
-        lambda look: _ended(replace(look, worst=look.turn.record.links[-1].index, word=look.last_word)),
+        lambda look: _ended(replace(look, worst=len(look.answers) - 1, word=look.last_word)),
         lambda look: ""),
 )
 """Worst first; the last row always holds."""
@@ -321,28 +265,15 @@ def _detail(look: Look) -> str:
 
 
 def judge_turn(replay: Replay, turn: TurnRun, noted: Sequence[Noted]) -> TurnVerdict:
-    """The verdict on a turn; `noted` are the findings of that turn."""
-    case = replay.case
-    rules = frozenset(note.finding.rule for note in noted)
-    ran = [(n.response, n.call) for n in noted if n.finding.rule == "agent.ran_held_call"]
-    calls = tuple((index, call) for index, call in ran if index is not None and call is not None)
-    calls = calls or tuple((link.index, v) for link in turn.record.links for v in held(case.verdicts[link.index]))
-    worst = _deciding(replay, turn, rules, calls)
-    look = Look(replay, turn, rules, calls, worst, case.judged[worst].stop.normalized)
+    """The verdict on a turn; `noted` are the findings of that turn.
+
+    Where our machine was answered by a simulation, it is the simulated outcome that is judged, and the sentence says
+    so; what the recorded agent did is then beside the point.
+    """
+    look = look_at(replay, turn, noted)
     rank, row = next((rank, row) for rank, row in enumerate(ROWS) if row.holds(look))
     said, advice = row.say(look), row.advise(look)
+    if look.simulated:
+        end = "; what it asks for next was never recorded" if look.ended.outcome is State.UNRECORDED else ""
+        said = f"SIMULATED: {said}{end}"
     return TurnVerdict(turn.record.id, rank, row.word, row.glyph, row.ascii, row.severity, said, advice, row.sure)
-
-
-def _deciding(replay: Replay, turn: TurnRun, rules: frozenset[str], calls: Sequence[tuple[int, Verdict]]) -> int:
-    if "agent.ran_held_call" in rules and calls:
-        return calls[-1][0]
-    judged = replay.case.judged
-    clean = (Stop.END_TURN, Stop.TOOL_CALL)
-    indices = [link.index for link in turn.record.links]
-    if judged[indices[-1]].stop.normalized not in clean:
-        return indices[-1]
-    # What the agent sent again was its own affair, once the answer came.
-    retried = {a.index for a, b in pairwise(turn.record.links) if b.place is Place.RETRY}
-    troubled = (i for i in reversed(indices) if judged[i].stop.normalized not in clean and i not in retried)
-    return next(troubled, indices[-1])

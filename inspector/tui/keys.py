@@ -14,6 +14,7 @@ NAMES: Mapping[str, str] = {
     "home": "Home", "end": "End", "down": "↓", "up": "↑", "left": "←", "right": "→",
     "colon": ":", "slash": "/", "question_mark": "?", "left_square_bracket": "[", "right_square_bracket": "]",
     "left_curly_bracket": "{", "right_curly_bracket": "}", "f1": "F1", "plus": "+", "minus": "-", "equals_sign": "=",
+    "comma": ",", "full_stop": ".", "less_than_sign": "<", "greater_than_sign": ">",
 }
 
 BAR = ("step.forward", "step.back", "event.next", "limits", "policies.open", "policies.next", "providers.open",
@@ -82,11 +83,12 @@ def every_id() -> Mapping[str, Binding]:
     from inspector.tui.session.remarking import Remarking
     from inspector.tui.session.running import Running
     from inspector.tui.session.stepping import Stepping
+    from inspector.tui.session.tracing import Tracing
     from inspector.tui.session.viewing import Viewing
     from inspector.tui.widgets.rows import RowList
     from inspector.tui.widgets.text_view import TextView
 
     owners = (
-        LoopInspector, Stepping, Remarking, Running, Comparing, Viewing, Exporting, RowList, TextView, PickerScreen,
-        LimitsForm, Cells, Dialects, ProvidersScreen)
+        LoopInspector, Stepping, Remarking, Running, Comparing, Viewing, Tracing, Exporting, RowList, TextView,
+        PickerScreen, LimitsForm, Cells, Dialects, ProvidersScreen)
     return {each.id: each for owner in owners for each in owner.BINDINGS if isinstance(each, Binding) and each.id}

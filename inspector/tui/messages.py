@@ -81,3 +81,16 @@ class ActionWanted(Message):
     action: str
     node: DOMNode
     """Where the key works."""
+
+
+@dataclass
+class LinesPointed(Message):
+    """The user clicked a line of the text, or pressed enter over those in sight."""
+
+    first: int
+    last: int
+    row: int = 0
+    """Of the rows of a clicked line."""
+    column: int = 0
+    width: int = 0
+    """The width that the line is laid out in; 0 where it was not clicked."""

@@ -43,6 +43,8 @@ LOOKS: Mapping[Role, Look] = {
     Role.ADDED: ("success", ""),
     Role.REMOVED: ("error", ""),
     Role.MARK: ("warning", "bold underline"),
+    Role.READ: ("primary", "underline"),
+    Role.PICKED: ("primary", "bold reverse"),
     Role.MATCH: ("", "reverse"),
 }
 

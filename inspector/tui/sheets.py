@@ -6,14 +6,21 @@ The modules that make sheets are imported when a tab is first opened: the first 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from inspector.report.answers import answer_at, answered, answers_of
+from inspector.report.facts import ResponseFacts
 from inspector.report.lines.merged import Merged, merged
 from inspector.report.lines.outline import Block, Outline
 from inspector.report.lines.sheet import Listed, Sheet
 from inspector.report.lines.spans import Role, Span
 from inspector.whatif.branch import Branch
 from loop_core.frozen import frozen
+from loop_core.seam import SeamRule
+
+if TYPE_CHECKING:
+    from inspector.report.lines.reads import Picked
+    from loop_core.wire.provenance import Provenance
 
 
 class Tab(NamedTuple):
@@ -35,7 +42,10 @@ TABS = (
     Tab("machine", "7", "Machine", "The state machine with the path taken"),
     Tab("steps", "8", "Steps", "The step list"),
 )
-WIRE_MODES = ("events", "raw", "hex", "request")
+WIRE_MODES = ("events", "parsed", "raw", "hex", "request")
+MERGED_FORMS = ("merged", "side by side")
+READINGS = 4
+"""Responses of which it is remembered what their bytes became."""
 KEPT = 16
 """Sheets that are remembered; coming back to one costs nothing."""
 
@@ -51,6 +61,12 @@ class Asked:
     against: str = "step"
     """Diff: against the step before, or against the original run."""
     branch: Branch | None = None
+    form: str = "merged"
+    """Merged: as one text, or side by side around each seam."""
+    seam: SeamRule | None = None
+    """Merged: the seam rule that is tried; None: the one in force."""
+    picked: Picked | None = None
+    """Wire: the fact whose bytes are looked at."""
 
 
 Key = tuple[object, ...]
@@ -61,6 +77,7 @@ class Sheets:
 
     def __init__(self) -> None:
         self._kept: dict[Key, Sheet] = {}
+        self._readings: dict[Key, Provenance | None] = {}
 
     def at(self, asked: Asked) -> Sheet:
         """The sheet for what is looked at."""
@@ -72,54 +89,93 @@ class Sheets:
         self._kept[key] = sheet
         if len(self._kept) > KEPT:
             del self._kept[next(iter(self._kept))]
-        return _placed(sheet, asked)
+        if isinstance(sheet, Merged):
+            return sheet.at(asked.step)
+        return sheet if asked.picked is None or asked.tab != "wire" else self._picking(sheet, asked, asked.picked)
 
+    def readings(self, asked: Asked) -> Provenance | None:
+        """Which bytes of the response at hand became which fact: decoded once, when it is first asked for."""
+        from inspector.report.lines.reads import readings
 
-def _placed(sheet: Sheet, asked: Asked) -> Sheet:
-    return sheet.at(_response(asked)) if isinstance(sheet, Merged) else sheet
+        key = whose(asked)
+        if key not in self._readings:
+            facts = _answer(asked)
+            self._readings[key] = readings(facts.exchange) if facts is not None else None
+            if len(self._readings) > READINGS:
+                del self._readings[next(iter(self._readings))]
+        return self._readings[key]
+
+    def _picking(self, sheet: Sheet, asked: Asked, picked: Picked) -> Sheet:
+        from inspector.report.lines.reads import told
+        from inspector.report.lines.slices import Bytes
+
+        found, facts = self.readings(asked), _answer(asked)
+        if not isinstance(sheet, Bytes) or found is None or facts is None or picked.fact not in found.facts:
+            return sheet
+        reads = found.by_fact[picked.fact]
+        here = reads[picked.reading]
+        ranges = [(read.start, read.end) for read in reads]
+        return sheet.picking(told(found, picked, facts.exchange.response), ranges, (here.start, here.end))
 
 
 def _block(asked: Asked) -> Block:
     return asked.outline.block_of(asked.step)
 
 
-def _response(asked: Asked) -> int | None:
-    return asked.outline.view.steps[asked.step].response
+def _answer(asked: Asked) -> ResponseFacts | None:
+    return answer_at(asked.outline.view, asked.step)
 
 
-def _before(asked: Asked) -> int | None:
-    """The step, where no response has come yet."""
-    return asked.step if _response(asked) is None else None
+def whose(asked: Asked) -> Key:
+    """The response at hand, told from those of every other run."""
+    return (asked.outline, *at_hand(asked))
+
+
+def at_hand(asked: Asked) -> Key:
+    """What tells one response from the next: its index, or the step that brought it; before the first, the step."""
+    view = asked.outline.view
+    index = view.steps[asked.step].response
+    if index is not None:
+        return ("recorded", index)
+    at = answered(view, asked.step)
+    return ("awaited", asked.step) if at is None else ("simulated", at)
+
+
+def _side(asked: Asked) -> Key:
+    """Side by side is opened at the seam of the response at hand; the merged text is laid out once for all of them."""
+    return (asked.form, *at_hand(asked)) if asked.form != "merged" else ()
 
 
 def _merged(asked: Asked) -> Sheet:
-    return merged(asked.outline.view, _block(asked), _response(asked))
+    view, block = asked.outline.view, _block(asked)
+    if asked.form == "merged":
+        return merged(view, block, asked.step, asked.seam)
+    from inspector.report.lines.sides import sides
+
+    return sides(view, block, asked.step, asked.seam)
 
 
 def _of_response(asked: Asked) -> Sheet:
     from inspector.report.lines import response
 
-    index, view = _response(asked), asked.outline.view
-    return response.awaited(view.steps[asked.step]) if index is None else response.response(view, view.responses[index])
+    view, facts = asked.outline.view, _answer(asked)
+    return response.awaited(view.steps[asked.step]) if facts is None else response.response(view, facts)
 
 
 def _wire(asked: Asked) -> Sheet:
     from inspector.report.lines import response, wire
 
-    index, view = _response(asked), asked.outline.view
-    if index is None:
-        first = view.turns[_block(asked).turn].responses
-        coming = next((i for i in first if view.responses[i].step >= asked.step), None)
-        if coming is None or asked.wire_mode != "request":
-            return response.awaited(view.steps[asked.step])
-        index = coming
-    return wire.wire(view.responses[index], asked.wire_mode)
+    view, facts = asked.outline.view, _answer(asked)
+    if facts is None and asked.wire_mode == "request":
+        block = _block(asked)
+        facts = next((coming for _, coming in answers_of(view, asked.step, block.end)), None)
+    return response.awaited(view.steps[asked.step]) if facts is None else wire.wire(facts, asked.wire_mode)
 
 
 def _calls(asked: Asked) -> Sheet:
     from inspector.report.lines import calls
 
-    return calls.calls(asked.outline.view, _block(asked), _response(asked))
+    return calls.calls(asked.outline.view, _block(asked), _answer(asked))
 
 
 def _diff(asked: Asked) -> Sheet:
@@ -147,10 +203,10 @@ def _machine(asked: Asked) -> Sheet:
 
 
 _MAKERS: Mapping[str, tuple[Callable[[Asked], Sheet], Callable[[Asked], Key]]] = {
-    "merged": (_merged, lambda asked: (_block(asked),)),
-    "response": (_of_response, lambda asked: (_response(asked), _before(asked))),
-    "wire": (_wire, lambda asked: (_response(asked), _before(asked), asked.wire_mode)),
-    "calls": (_calls, lambda asked: (_block(asked), _response(asked))),
+    "merged": (_merged, lambda asked: (_block(asked), asked.seam, *_side(asked))),
+    "response": (_of_response, at_hand),
+    "wire": (_wire, lambda asked: (*at_hand(asked), asked.wire_mode)),
+    "calls": (_calls, lambda asked: (_block(asked), *at_hand(asked))),
     "diff": (_diff, lambda asked: (asked.against, asked.step if asked.against == "step" else None)),
     "events": (_events, lambda asked: (_block(asked), asked.step)),
     "machine": (_machine, lambda asked: (asked.step,)),

@@ -18,6 +18,7 @@ from inspector.report.lines.glyphs import ADMISSION, ASCII, STATE, STOP, ascii_l
 from inspector.report.lines.merged import merged
 from inspector.report.lines.outline import Outline, is_interesting
 from inspector.report.lines.sheet import Listed, Sheet
+from inspector.report.lines.sides import sides
 from inspector.report.lines.slices import Hex, Slice, Slices
 from inspector.report.lines.spans import (
     EMPTY,
@@ -205,12 +206,14 @@ def test_headings_carry_the_verdict(seen: View) -> None:
 
 def test_merged_text_is_laid_out_whole_with_its_seams(seen: View) -> None:
     outline = Outline(seen)
-    sheet = merged(seen, outline.blocks[0], 1)
+    sheet = merged(seen, outline.blocks[0], seen.responses[1].step)
     lines = said_by(sheet)
     for number, part in enumerate(PARTS[:4], 1):
         assert any(line[2:].startswith(f"segment {number} · 64 tokens") for line in lines)
         assert any(part.strip() in line for line in lines)
-    assert sum("seam: prefill, joined byte for byte" in line for line in lines) == 3
+    for number in (1, 2, 3):
+        wanted = f"══ seam {number} to {number + 1}: prefill, joined byte for byte · by careful ══"
+        assert sum(line[2:] == wanted for line in lines) == 1
     assert "ends in AbortPartial, retry_limit" in lines
     gutters = {line[0] for line in lines if line[1:2] == " " and "segment" in line}
     assert gutters == {"│", "┃", "┆"}
@@ -219,8 +222,8 @@ def test_merged_text_is_laid_out_whole_with_its_seams(seen: View) -> None:
 
 def test_stepping_moves_no_line_of_the_merged_text(seen: View) -> None:
     outline = Outline(seen)
-    first = merged(seen, outline.blocks[0], None)
-    for index in (0, 1, 2, 3):
+    first = merged(seen, outline.blocks[0], 0)
+    for index in range(outline.blocks[0].end):
         other = first.at(index)
         assert other.shape is first.shape
         assert [line[2:] for line in said_by(other)] == [line[2:] for line in said_by(first)]
@@ -234,13 +237,13 @@ def test_an_anchor_that_was_cut_is_shown(tmp_path: Path) -> None:
                entry([ask, {"role": "assistant", "content": start}, hint], stream(again + "And it ends.", "stop", 8))]
     seen = read(tmp_path, entries)
     lines = said_by(merged(seen, Outline(seen).blocks[0], 1))
-    assert any("overlap, 40 characters cut" in line for line in lines)
-    assert any(line[2:] == f'− "{again}"' for line in lines)
+    assert any("seam 1 to 2: overlap, 40 characters cut · by careful" in line for line in lines)
+    assert any(line[2:] == f'− "{again}" cut' for line in lines)
     assert any(line[2:] == "And it ends." for line in lines)
 
 
 def test_a_held_call_stands_in_the_merged_text(seen: View) -> None:
-    lines = said_by(merged(seen, Outline(seen).blocks[2], 6))
+    lines = said_by(merged(seen, Outline(seen).blocks[2], seen.responses[6].step))
     assert any("▣ HELD write_file" in line for line in lines)
 
 
@@ -259,7 +262,7 @@ def test_what_is_awaited_is_told_before_the_first_response(seen: View) -> None:
     assert "Write the report." in shown
 
 
-@pytest.mark.parametrize("mode", ["events", "raw", "hex"])
+@pytest.mark.parametrize("mode", ["events", "parsed", "raw", "hex"])
 def test_the_bytes_of_the_stop_reason_are_marked_in_every_form(seen: View, mode: str) -> None:
     facts = seen.responses[0]
     sheet = wire.wire(facts, mode)
@@ -279,7 +282,7 @@ def test_events_stand_at_their_offsets(seen: View) -> None:
     assert what == f"{body.count(b'data: ')} events"
     assert [body[each.start - 6 : each.start] for each in slices] == [b"data: "] * len(slices)
     assert body[slices[-1].start : slices[-1].end] == b"[DONE]"
-    assert text_of(wire.wire(facts, "events").line(4)).startswith(f"{slices[0].start:>9,} ")
+    assert text_of(wire.wire(facts, "events").line(5)).startswith(f"{slices[0].start:>9,} ")
 
 
 def test_raw_lines_are_all_of_the_body(seen: View) -> None:
@@ -366,7 +369,7 @@ def test_the_request_is_shown_without_credentials(tmp_path: Path) -> None:
 
 
 def test_a_held_call_is_an_object_in_its_own_right(seen: View) -> None:
-    sheet = calls.calls(seen, Outline(seen).blocks[2], 6)
+    sheet = calls.calls(seen, Outline(seen).blocks[2], seen.responses[6])
     shown = "\n".join(said_by(sheet))
     for wanted in ("▣ HELD write_file", CUT_ARGUMENTS + "▌", "stopped at character",
                    "not checked: the arguments are cut",
@@ -494,7 +497,8 @@ def test_no_view_of_a_hostile_transcript_holds_a_command(tmp_path: Path) -> None
     lines += [steps.row(outline, row, 0) for row in range(outline.rows)]
     sheets: list[Sheet] = []
     for block in outline.blocks:
-        sheets += [merged(seen, block, None), calls.calls(seen, block, None), events.events(seen, block, block.first)]
+        sheets += [merged(seen, block, block.first), sides(seen, block, block.first),
+                       calls.calls(seen, block, None), events.events(seen, block, block.first)]
         sheets.append(Listed(machine.sheet_lines(seen.steps, block.first, block.first, block.end)))
     for facts in seen.responses:
         sheets += [response.response(seen, facts), *(wire.wire(facts, mode) for mode in wire.MODES)]

@@ -13,6 +13,7 @@ from inspector.report.lines import calls, diff, events, response, status, steps,
 from inspector.report.lines.merged import merged
 from inspector.report.lines.outline import Outline
 from inspector.report.lines.sheet import Sheet
+from inspector.report.lines.sides import sides
 from inspector.report.lines.spans import text_of, width_of
 from inspector.sessions import open_paths
 from inspector.settings import Settings, settings_of
@@ -27,7 +28,8 @@ FILES = 3
 
 def sheets(seen: View, outline: Outline) -> Iterator[Sheet]:
     for block in outline.blocks:
-        yield from (merged(seen, block, None), calls.calls(seen, block, None), events.events(seen, block, block.first))
+        yield from (merged(seen, block, block.first), sides(seen, block, block.first),
+                    calls.calls(seen, block, None), events.events(seen, block, block.first))
     for facts in seen.responses:
         yield response.response(seen, facts)
         yield from (wire.wire(facts, mode) for mode in wire.MODES)

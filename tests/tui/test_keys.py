@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 from textual.pilot import Pilot
-from tui_scenes import PARTS, page, seen
+from tui_scenes import PARTS, assistant, entry, page, seen, stream, told, user
 
+from inspector.report.lines import wire
 from inspector.report.lines.spans import text_of
 from inspector.settings import command
 from inspector.tui.app import LoopInspector
@@ -176,7 +177,7 @@ async def test_enter_in_the_list_shows_the_step(app_on: AppOn) -> None:
 async def test_text_keys_scroll(app_on: AppOn) -> None:
     async with app_on().run_test(size=(80, 15)) as pilot:
         text = pilot.app.screen.query_one(TextView)
-        await pilot.press("space", "3", "v", "v", "v", "j", "j", "k")
+        await pilot.press("space", "3", "v", "v", "v", "v", "j", "j", "k")
         assert text.scroll_offset.y == 1
         await pilot.press("G")
         assert text.scroll_offset.y == text.max_scroll_y > 0
@@ -224,15 +225,64 @@ async def test_v_cycles_the_forms_of_wire_and_diff(app_on: AppOn) -> None:
     async with app_on().run_test(size=ONE_PANE) as pilot:
         await pilot.press("space", "3", "g")
         marks = []
-        for _ in range(4):
+        for _ in range(5):
             marks.append(session(pilot).wire_mode)
             await pilot.press("v")
-        assert marks == ["events", "raw", "hex", "request"]
+        assert marks == ["events", "parsed", "raw", "hex", "request"] == list(wire.MODES)
         assert session(pilot).wire_mode == "events"
         await pilot.press("5", "v")
         assert "this is the original run" in page(pilot.app)
-        await pilot.press("1", "v")
+        await pilot.press("2", "v")
         assert "this view has one form" in page(pilot.app)
+
+
+@pytest.mark.parametrize("size", [ONE_PANE, (160, 45)])
+async def test_v_lays_the_segments_side_by_side(app_on: AppOn, size: tuple[int, int]) -> None:
+    async with app_on().run_test(size=size) as pilot:
+        await pilot.press("}", "}", "v")
+        await pilot.pause()
+        assert session(pilot).merged_form == "side by side"
+        assert "seam 1 to 2: prefill, joined byte for byte · by careful" in page(pilot.app)
+        rows = seen(pilot.app)
+        heads = next(row for row in rows if "segment 1 " in row)
+        assert heads.index("segment 1 ") < heads.index("segment 2 ")
+        left = next(row for row in rows if f"1 {PARTS[0][:20]}" in row)
+        right = next(row for row in rows if f"2 {PARTS[1][:20]}" in row)
+        assert rows.index(left) < rows.index(right)
+        assert left.index(f"1 {PARTS[0][:20]}") < right.index(f"2 {PARTS[1][:20]}") - 30
+        await pilot.press("v")
+        assert session(pilot).merged_form == "merged"
+
+
+async def test_s_tries_the_seam_rules_and_comes_back(app_on: AppOn) -> None:
+    first = "The answer begins here and is long enough to be quoted back exactly as it was. "
+    again = first[-40:]
+    ask, hint = user("x"), user("Continue exactly from where you left off.")
+    entries = [entry([ask], stream(first, "length", 64)),
+               entry([ask, assistant(first), hint], stream(again + "And it ends.", "stop", 8))]
+    async with app_on(entries).run_test(size=ONE_PANE) as pilot:
+        before = told(pilot.app)
+        await pilot.press("s")
+        assert session(pilot).seam == "concat"
+        assert "seam concat: 40 characters differ from careful · branch: --set seam=concat" in page(pilot.app)
+        assert f'++ "{again}" 40 characters more than by careful' in told(pilot.app)
+        assert session(pilot).sheet.copied() == first + again + "And it ends."
+        await pilot.press("s")
+        assert session(pilot).seam == "overlap"
+        assert "seam overlap: 0 characters differ" in page(pilot.app)
+        assert session(pilot).sheet.copied() == first + "And it ends."
+        await pilot.press("s")
+        assert session(pilot).seam is None
+        assert "seam rule careful: the rule in force" in page(pilot.app)
+        assert told(pilot.app) == before
+        await pilot.press("2", "s")
+        assert "seams are tried in Merged: 1 opens it" in page(pilot.app)
+
+
+async def test_s_says_where_there_is_no_seam(app_on: AppOn) -> None:
+    async with app_on().run_test(size=ONE_PANE) as pilot:
+        await pilot.press("]", "s")
+        assert "there is no seam in this turn" in page(pilot.app)
 
 
 async def test_the_wire_opens_where_the_stop_reason_stands(app_on: AppOn) -> None:

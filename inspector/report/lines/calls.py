@@ -7,8 +7,10 @@ have run, why the gate decided as it did, which policies would have run it, what
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
+from inspector.report.answers import answers_of, is_simulated
 from inspector.report.by_policy import SAYS, Fate, grouped, opinions
 from inspector.report.facts import ResponseFacts, View
 from inspector.report.lines import glyphs
@@ -24,18 +26,18 @@ CUT = "▌"
 RECEIVED_SHOWN = 4_000
 
 
-def calls(view: View, block: Block, response: int | None) -> Listed:
-    """The sheet of a run's calls; it opens at those of `response`."""
+def calls(view: View, block: Block, here: ResponseFacts | None) -> Listed:
+    """The sheet of a run's calls; it opens at those of the response `here`."""
     lines: list[Line] = []
     focus: int | None = None
     copied: list[str] = []
-    for index in view.turns[block.turn].responses:
-        facts = view.responses[index]
-        if facts.verdicts and index == response:
+    for facts in _answers(view, block):
+        own = here is not None and (facts.index, facts.step) == (here.index, here.step)
+        if facts.verdicts and own:
             focus = len(lines)
         for verdict in facts.verdicts:
-            lines += [*call(view, facts, verdict, index == response), ()]
-            if index == response or response is None:
+            lines += [*call(view, facts, verdict, own), ()]
+            if own or here is None:
                 copied.append(verdict.call.arguments or "")
         lines += _server(facts)
     if not lines:
@@ -43,10 +45,17 @@ def calls(view: View, block: Block, response: int | None) -> Listed:
     return Listed(lines, focus or 0, lambda: "\n".join(copied))
 
 
+def _answers(view: View, block: Block) -> Iterable[ResponseFacts]:
+    """All that was recorded of the turn; where the run was simulated, what it was answered."""
+    if is_simulated(view, block.end):
+        return (facts for _, facts in answers_of(view, block.first, block.end))
+    return (view.responses[index] for index in view.turns[block.turn].responses)
+
+
 def _server(facts: ResponseFacts) -> list[Line]:
     return [
         (said(call.name, Role.STRONG), Span("  run by the provider itself; neither held nor run here", Role.DIM),
-         Span(f"  response {facts.index}", Role.DIM))
+         Span(f"  {facts.name}", Role.DIM))
         for call in facts.exchange.response.server_calls
     ]
 
@@ -57,7 +66,7 @@ def call(view: View, facts: ResponseFacts, verdict: Verdict, here: bool = False)
     made = verdict.call
     title: Line = (
         Span(f"{glyph} {verdict.admission.value.upper()} ", role), said(made.name or "unnamed", Role.STRONG),
-        Span(f"  {short_why(verdict)}", role), Span(f"  response {facts.index} · step {facts.step + 1}", Role.DIM),
+        Span(f"  {short_why(verdict)}", role), *_where(facts),
         *((Span("  ▶ here", Role.HERE),) if here else ()),
     )
     lines = [title, *_received(verdict)]
@@ -72,6 +81,12 @@ def call(view: View, facts: ResponseFacts, verdict: Verdict, here: bool = False)
     lines.append(field("agent", *_agent(view, facts, verdict)))
     lines.append(field("what to do", Span(advice(verdict), Role.KEY)))
     return lines
+
+
+def _where(facts: ResponseFacts) -> Line:
+    if facts.recut is not None:
+        return (Span(f"  {facts.name}", Role.WARN),)
+    return (Span(f"  {facts.name} · step {facts.step + 1}", Role.DIM),)
 
 
 def without_remedy(why: str) -> str:

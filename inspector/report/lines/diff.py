@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import fields
 
 from inspector.report.facts import View
+from inspector.report.lines.messages import SHOWN, difference
 from inspector.report.lines.sheet import Listed
 from inspector.report.lines.spans import LABEL, Line, Role, Span, field, joined, more, paragraphs, quoted, said
+from inspector.report.recut import messages_of
 from loop_core.gate import Admission
 from loop_core.limits import Spent
 from loop_core.trace import Step
 from loop_core.turn import RunTools, Send
-from loop_core.values import Message, MessagePart, ReasoningPart, TextPart, ToolCall, ToolResultPart
-
-SHOWN = 400
-"""Characters of one message part that are shown."""
 
 
 def diff(view: View, index: int) -> Listed:
@@ -127,43 +124,12 @@ def _send(send: Send) -> Line:
 
 
 def _history(step: Step, before: Step | None) -> list[Line]:
-    """The messages that this step adds to what is sent; the first step shows how much there was."""
-    history = step.turn.history
-    send = next((effect for effect in step.effects if isinstance(effect, Send)), None)
-    if before is None:
-        size = f"{len(history):,} message{'s' if len(history) != 1 else ''}"
-        return [field("history", Span(size, Role.DIM)), *_messages(history[-1:], Role.PLAIN)]
-    appended = history[len(before.turn.history) :]
-    told = send.added if send is not None else ()
-    if not appended and not told:
-        return [field("history", Span("unchanged", Role.DIM))]
-    lines: list[Line] = []
-    if appended:
-        lines.append(field("history", Span(f"+ {len(appended):,}, {len(history):,} messages in all", Role.ADDED)))
-        lines += _messages(appended, Role.ADDED)
-    if told and not appended:
-        lines.append(field("adds", Span("to this request:", Role.DIM)))
-        lines += _messages(told, Role.ADDED)
-    return lines
+    """The messages that are sent with this step, or with the next request; what the step before would have sent."""
+    send = _sent(step)
+    now = messages_of(step.turn, send)
+    when = "sent now" if send is not None else "kept" if step.turn.ended else "to be sent next"
+    return difference(messages_of(before.turn, _sent(before)) if before is not None else now, now, when)
 
 
-def _messages(messages: Sequence[Message], role: Role) -> list[Line]:
-    lines: list[Line] = []
-    for message in messages:
-        for part in message.parts or (TextPart(""),):
-            word, text = _part(part)
-            lines.append(more(Span(f"{message.role.value} ", Role.KEY), Span(f"{word} " if word else "", Role.DIM),
-                              said(text, role, SHOWN)))
-    return lines
-
-
-def _part(part: MessagePart) -> tuple[str, str]:
-    if isinstance(part, TextPart):
-        return "", part.text
-    if isinstance(part, ReasoningPart):
-        return "thinking", part.text or "(opaque)"
-    if isinstance(part, ToolCall):
-        return f"calls {part.name}", part.arguments or ""
-    if isinstance(part, ToolResultPart):
-        return "error" if part.is_error else "result", part.text
-    return part.type, part.json
+def _sent(step: Step) -> Send | None:
+    return next((effect for effect in step.effects if isinstance(effect, Send)), None)

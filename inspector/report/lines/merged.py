@@ -6,23 +6,34 @@ while stepping. A seam says what was decided, why, and which characters were lef
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
-from inspector.report.facts import View
+from inspector.report.answers import answers_of
+from inspector.report.facts import ResponseFacts, View
 from inspector.report.lines import glyphs
 from inspector.report.lines.outline import Block
+from inspector.report.lines.seams import (
+    Change,
+    apart,
+    change_lines,
+    changes,
+    seam_lines,
+    standing,
+    tried_lines,
+    tried_note,
+)
 from inspector.report.lines.sheet import Listed
 from inspector.report.lines.spans import Line, Role, Span, joined, paragraphs, quoted, said
 from loop_core.arguments import parse
 from loop_core.frozen import frozen
 from loop_core.gate import Admission, Verdict
-from loop_core.seam import Decision, Joined, Seam, Segment
+from loop_core.seam import Joined, SeamRule, Segment, join
 from loop_core.turn import Turn
 from loop_core.values import ChatResponse
 
 HERE = "┃"
-CUT_SHOWN = 60
-"""Characters of what a seam left out that are shown."""
 
 
 @frozen
@@ -31,18 +42,22 @@ class Laid:
 
     segment: int
     line: Line
+    changed: bool = False
+    """Whether it says what a tried seam rule changes."""
 
 
 class Merged(Listed):
     """The sheet of one run of a turn; `here` is the segment that the cursor has reached."""
 
-    def __init__(self, laid: Sequence[Laid], positions: dict[int, int], here: int, text: str) -> None:
+    def __init__(self, laid: Sequence[Laid], reached: Sequence[tuple[int, int]], here: int, text: str) -> None:
         super().__init__([entry.line for entry in laid], copied=lambda: text)
-        self.laid, self.positions, self.here, self.text = laid, positions, here, text
+        self.laid, self.reached, self.here, self.text = laid, reached, here, text
         self.shape: object = laid
         """The same for every sheet of one run: they differ in no line's height."""
         self.others: dict[int, Merged] = {here: self}
-        self.focus = next((i for i, entry in enumerate(laid) if entry.segment == here >= 0), 0)
+        changed = next((i for i, entry in enumerate(laid) if entry.changed), None)
+        own = next((i for i, entry in enumerate(laid) if entry.segment == here >= 0), 0)
+        self.focus = own if changed is None else changed
 
     def line(self, index: int) -> Line:
         """The line with its gutter, dimmed where it lies ahead."""
@@ -55,76 +70,109 @@ class Merged(Listed):
         gutter = HERE if entry.segment == self.here else glyphs.PAST
         return (Span(f"{gutter} ", Role.RULE), *entry.line)
 
-    def at(self, response: int | None) -> Merged:
-        """The same sheet with the cursor on another response."""
-        here = self.positions.get(response, -1) if response is not None else -1
+    def at(self, step: int) -> Merged:
+        """The same sheet with the cursor on another step."""
+        place = bisect_right(self.reached, step, key=lambda pair: pair[0]) - 1
+        here = self.reached[place][1] if place >= 0 else -1
         found = self.others.get(here)
         if found is None:
-            found = self.others[here] = Merged(self.laid, self.positions, here, self.text)
+            found = self.others[here] = Merged(self.laid, self.reached, here, self.text)
             found.others = self.others
         return found
 
 
-def merged(view: View, block: Block, response: int | None) -> Merged:
-    """The sheet of one run."""
+def merged(view: View, block: Block, step: int, tried: SeamRule | None = None) -> Merged:
+    """The sheet of one run at a step; by another seam rule where one is tried."""
     turn = view.steps[block.end - 1].turn
+    rule = tried or turn.policy.seam
     laid: list[Laid] = []
-    positions: dict[int, int] = {}
+    reached: list[tuple[int, int]] = []
     texts: list[str] = []
     number = 0
-    for order, segments in enumerate(turn.answers):
+    if rule is not turn.policy.seam:
+        every = [change for segments in turn.answers for change in changes(segments, turn.policy.seam, rule)]
+        laid.extend(Laid(-1, line) for line in tried_lines(turn.policy.seam, rule, every))
+    for order, answer in enumerate(answers(view, block)):
         if len(turn.answers) > 1:
             laid.append(Laid(-1, (Span(f"answer {order + 1} of {len(turn.answers)}", Role.TITLE),)))
-        whole = turn.merged(order)
-        texts.append(whole.text)
-        for place, segment in enumerate(segments):
-            if segment.response is not None:
-                positions[segment.response] = number
-            lines = _segment(view, turn, segments, place, whole)
-            laid.extend(Laid(number, line) for line in lines)
+        segments = [segment for segment, _, _ in answer]
+        differing = changes(segments, turn.policy.seam, rule)
+        text = Text(segments, join(segments, rule), rule, turn.policy.seam, differing)
+        texts.append(text.whole.text)
+        for place, (_, at, facts) in enumerate(answer):
+            reached.append((at, number))
+            laid.extend(Laid(number, line, changed) for line, changed in _segment(text, place, facts))
             number += 1
         if not segments:
             laid.append(Laid(number, (Span("no answer was recorded here", Role.WARN),)))
             number += 1
     laid.extend(Laid(-1, line) for line in _end(turn))
-    found = Merged(laid, positions, -1, "\n\n".join(text for text in texts if text))
-    return found.at(response)
+    return Merged(laid, reached, -1, "\n\n".join(text for text in texts if text)).at(step)
 
 
-def _segment(view: View, turn: Turn, segments: Sequence[Segment], place: int, whole: Joined) -> list[Line]:
-    segment = segments[place]
-    seam = whole.seams[place - 1] if place else None
-    starts = [0, *(each.at for each in whole.seams), len(whole.text)]
-    start, end = starts[place], min(starts[place + 1 :])
-    lines = _seam(seam) if seam is not None else []
-    lines.append(_heading(view, segments, place))
-    kept = whole.text[start:end]
+Answer = list[tuple[Segment, int, ResponseFacts]]
+"""The segments of one answer, each with the step that brought it and what is said about it."""
+
+
+def answers(view: View, block: Block) -> Iterator[Answer]:
+    """The answers of a run: every response that came is one segment."""
+    come = answers_of(view, block.first, block.end)
+    for segments in view.steps[block.end - 1].turn.answers:
+        yield [(segment, *next(come)) for segment in segments]
+
+
+def trying(view: View, block: Block, tried: SeamRule) -> str:
+    """What a tried rule comes to in a run, in one short line."""
+    turn = view.steps[block.end - 1].turn
+    rule = turn.policy.seam
+    if all(len(segments) < 2 for segments in turn.answers):
+        return "there is no seam in this turn: each answer is one segment"
+    return tried_note(rule, tried, [each for segments in turn.answers for each in changes(segments, rule, tried)])
+
+
+class Text(NamedTuple):
+    """One answer, joined by a rule."""
+
+    segments: Sequence[Segment]
+    whole: Joined
+    rule: SeamRule
+    in_force: SeamRule
+    """The rule of the run, which another may be tried beside."""
+    changes: Sequence[Change]
+    """What the one changes beside the other."""
+
+
+def _segment(text: Text, place: int, facts: ResponseFacts) -> Iterator[tuple[Line, bool]]:
+    """The lines of a segment, each with whether it says what a tried rule changes."""
+    segment, whole = text.segments[place], text.whole
+    own = [each for each in text.changes if each.segment == place]
+    if place:
+        yield from ((line, False) for line in seam_lines(whole.seams[place - 1], text.rule))
+    yield from ((line, True) for each in own if not each.tail for line in change_lines(each, text.in_force))
+    yield heading(text.segments, place, facts), False
+    start, end = standing(text.segments, whole, place)
+    kept = segment.text[start:end]
     if kept:
-        lines += paragraphs(kept.rstrip("\n") if _apart(whole.seams, place) else kept)
+        lines = paragraphs(kept.rstrip("\n") if apart(whole, place) else kept)
     elif segment.text:
         said_it = f"nothing of its {len(segment.text):,} characters stands: a later segment began anew"
-        lines.append((Span(said_it, Role.WARN),))
+        lines = [(Span(said_it, Role.WARN),)]
     else:
-        lines.append((Span("no visible text", Role.DIM),))
-    if segment.response is not None and segment.response < len(view.responses):
-        lines += _calls(view.responses[segment.response].verdicts)
-    return lines
+        lines = [(Span("no visible text", Role.DIM),)]
+    yield from ((line, False) for line in lines)
+    yield from ((line, True) for each in own if each.tail for line in change_lines(each, text.in_force))
+    yield from ((line, False) for line in _calls(facts.verdicts))
 
 
-def _apart(seams: Sequence[Seam], place: int) -> bool:
-    return place < len(seams) and seams[place].decision is Decision.APART
-
-
-def _heading(view: View, segments: Sequence[Segment], place: int) -> Line:
-    segment = segments[place]
-    parts: list[tuple[Span, ...]] = [(Span(f"segment {place + 1}", Role.STRONG),)]
-    if segment.response is not None and segment.response < len(view.responses):
-        facts = view.responses[segment.response]
-        parts.append((Span(tokens(facts.exchange.response), Role.DIM),))
-        parts.append(reason(facts.exchange.response.raw_stop_reason, facts.judged.stop.normalized.value))
-        parts.append((Span(f"response {segment.response}", Role.DIM),))
-    parts.append((Span(f"{len(segment.text):,} chars", Role.DIM),))
-    return joined(parts)
+def heading(segments: Sequence[Segment], place: int, facts: ResponseFacts) -> Line:
+    """The line above a segment: its tokens, its stop reason, where it came from."""
+    segment, answer = segments[place], facts.exchange.response
+    return joined([
+        (Span(f"segment {place + 1}", Role.STRONG),), (Span(tokens(answer), Role.DIM),),
+        reason(answer.raw_stop_reason, facts.judged.stop.normalized.value),
+        (Span(facts.name, Role.WARN if facts.recut is not None else Role.DIM),),
+        (Span(f"{len(segment.text):,} chars", Role.DIM),),
+    ])
 
 
 def reason(raw: str | None, word: str) -> tuple[Span, ...]:
@@ -141,16 +189,6 @@ def tokens(response: ChatResponse) -> str:
     if usage.reasoning_tokens:
         return f"{usage.output_tokens:,} tokens ({usage.reasoning_tokens:,} thinking)"
     return f"{usage.output_tokens:,} tokens"
-
-
-def _seam(seam: Seam) -> list[Line]:
-    why = said(seam.why or seam.decision.value, Role.SEAM)
-    lines: list[Line] = [(Span("══ seam: ", Role.SEAM), why, Span(" ══", Role.SEAM))]
-    if seam.cut:
-        half = CUT_SHOWN // 2
-        shown = seam.cut if len(seam.cut) <= CUT_SHOWN else f"{seam.cut[:half]}…{seam.cut[-half:]}"
-        lines.append((Span("− ", Role.REMOVED), quoted(shown, Role.REMOVED)))
-    return lines
 
 
 def _calls(verdicts: Sequence[Verdict]) -> list[Line]:

@@ -5,6 +5,8 @@ What the recorded agent did stands beside what our machine decides, always.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from inspector.report.document import provider
 from inspector.report.facts import ResponseFacts, View
 from inspector.report.lines import glyphs
@@ -24,7 +26,7 @@ TEXT_SHOWN = 200_000
 
 def response(view: View, facts: ResponseFacts) -> Listed:
     """The sheet of one response."""
-    lines: list[Line] = [_title(view, facts), EMPTY, *_reason(facts), *_decided(facts), EMPTY]
+    lines: list[Line] = [_title(view, facts), *simulated(facts), EMPTY, *_reason(facts), *_decided(facts), EMPTY]
     lines += [*_usage(facts), *_who(facts), *_calls(facts)]
     found = findings_of(view, facts.index)
     if found:
@@ -33,15 +35,64 @@ def response(view: View, facts: ResponseFacts) -> Listed:
     lines += _section("text", answer.text)
     lines += _section("thinking", answer.reasoning_content)
     lines += _section("refusal", answer.refusal)
-    return Listed(lines, copied=lambda: answer.text or "")
+    return Told(lines, facts_of(lines), answer.text or "")
+
+
+class Told(Listed):
+    """The sheet of a response; each line knows the fact that it tells, by the name it has in the bytes."""
+
+    def __init__(self, lines: Sequence[Line], facts: Sequence[str | None], text: str) -> None:
+        super().__init__(lines, copied=lambda: text)
+        self.facts = facts
+
+
+FACTS: Mapping[str, str] = {
+    "raw": "stop_reason", "mapped": "stop_reason", "effective": "stop_reason", "evidence": "stop_reason",
+    "usage": "usage.output_tokens", "provider": "model",
+    "text": "text", "thinking": "reasoning", "refusal": "refusal",
+}
+"""The first word of a line -> the fact that it and the lines under it tell."""
+
+
+def facts_of(lines: Sequence[Line]) -> list[str | None]:
+    """The fact of each line; the calls are counted."""
+    found: list[str | None] = []
+    current, calls_seen, in_calls = None, 0, False
+    for line in lines:
+        role, word = (line[0].role, line[0].text.strip()) if line else (Role.PLAIN, "")
+        if role in (Role.KEY, Role.TITLE):
+            current, in_calls = FACTS.get(word), word == "calls" or (in_calls and not word)
+            if in_calls:
+                current, calls_seen = f"tool_calls[{calls_seen}].arguments", calls_seen + 1
+        elif not line:
+            current = None
+        found.append(current)
+    return found
 
 
 def _title(view: View, facts: ResponseFacts) -> Line:
     number = next((i for i, turn in enumerate(view.turns, 1) if turn.id == facts.turn), 0)
     return joined([
-        (Span(f"Response {facts.index}", Role.TITLE),), (Span(f"turn {number}"),), (Span(f"segment {facts.segment}"),),
+        (Span(f"{facts.name[0].upper()}{facts.name[1:]}", Role.TITLE if facts.recut is None else Role.WARN),),
+        (Span(f"turn {number}"),), (Span(f"segment {facts.segment}"),),
         (Span(f"step {facts.step + 1}"),), (said(facts.link.why or facts.link.place.value, Role.DIM, 80),),
     ])
+
+
+def simulated(facts: ResponseFacts) -> list[Line]:
+    """How a simulated answer was made: nothing for a recorded one."""
+    recut = facts.recut
+    if recut is None:
+        return []
+    cap = "no cap" if recut.budget is None else f"max_tokens {recut.budget:,}"
+    made = f"the known output cut again: {recut.tokens:,} token{'' if recut.tokens == 1 else 's'} under {cap}"
+    lines = [
+        field("SIMULATED", Span(made, Role.WARN)),
+        field("boundaries", Span(f"{recut.basis}: ", Role.STRONG), said(recut.note)),
+    ]
+    if recut.lost:
+        lines.append(field("lost", said(f"{recut.lost}: the format cannot carry it", Role.WARN)))
+    return lines
 
 
 def _reason(facts: ResponseFacts) -> list[Line]:

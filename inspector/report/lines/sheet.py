@@ -23,8 +23,8 @@ class Sheet(Protocol):
     def line(self, index: int) -> Line:
         """One logical line."""
 
-    def rows(self, index: int, width: int, measure: Measure = cells) -> Sequence[Line]:
-        """The line wrapped to a width."""
+    def rows(self, index: int, width: int, measure: Measure = cells, needle: str = "") -> Sequence[Line]:
+        """The line wrapped to a width, every occurrence of `needle` marked."""
 
     def height(self, index: int, width: int, measure: Measure = cells) -> int:
         """How many rows the line takes at a width."""
@@ -51,9 +51,9 @@ class Listed:
         """One logical line."""
         return self.lines[index]
 
-    def rows(self, index: int, width: int, measure: Measure = cells) -> Sequence[Line]:
-        """The line wrapped to a width."""
-        return wrapped(self.line(index), width, measure)
+    def rows(self, index: int, width: int, measure: Measure = cells, needle: str = "") -> Sequence[Line]:
+        """The line wrapped to a width, every occurrence of `needle` marked."""
+        return wrapped(self.line(index), width, measure, needle=needle)
 
     def height(self, index: int, width: int, measure: Measure = cells) -> int:
         """How many rows the line takes at a width."""

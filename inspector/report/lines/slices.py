@@ -9,13 +9,28 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Sequence
-from typing import NamedTuple
+from copy import copy
+from typing import NamedTuple, Self
 
 from inspector.report.inert import one_line
-from inspector.report.lines.spans import Line, Measure, Role, Span, cells, highlighted, text_of, width_of, wrapped
+from inspector.report.lines.spans import (
+    Line,
+    Measure,
+    Role,
+    Span,
+    cells,
+    clip,
+    highlighted,
+    matched,
+    text_of,
+    width_of,
+    wrapped,
+)
 
 OFFSET = 9
 """Columns of an offset."""
+_HANG = OFFSET + 1
+"""Columns before the bytes of a row."""
 
 
 class Slice(NamedTuple):
@@ -37,15 +52,73 @@ def shown(data: bytes) -> str:
     return one_line(data.decode("utf-8", "backslashreplace"))
 
 
-class Slices:
+class Bytes:
+    """What the sheets of a body share: lines before and after it, marked bytes, and those of a fact that is picked."""
+
+    def __init__(
+        self, head: Sequence[Line], body: bytes, marks: Sequence[Range], tail: Line, told: int | None = None
+    ) -> None:
+        self.head, self.body, self.marks, self.tail = head, body, marks, tail
+        self.shape: object = self
+        """The same for every sheet that differs in the picked bytes alone: no line's height does."""
+        self.told = told
+        """Which line of the head tells of the picked fact; it is cut to one row."""
+        self.focus = 0
+        self._lower: bytes | None = None
+        self._read: Sequence[Range] = ()
+        self._picked: Range = (0, 0)
+
+    def picking(self, told: Line, read: Sequence[Range], picked: Range | None) -> Self:
+        """The same sheet with the bytes of a fact marked, and opened at those that are looked at."""
+        other = copy(self)
+        if self.told is not None:
+            other.head = [*self.head[: self.told], told, *self.head[self.told + 1 :]]
+        other._read = sorted(read)
+        if picked is not None:
+            other._picked = picked
+            other.focus = self.line_of(picked[0])
+        return other
+
+    def line_of(self, offset: int) -> int:
+        """The line that shows a byte."""
+        raise NotImplementedError
+
+    def span(self, index: int) -> Range | None:
+        """The bytes of a line; None where it shows none."""
+        raise NotImplementedError
+
+    def spot(self, index: int, row: int, column: int, width: int) -> Range | None:
+        """The bytes at a row and column of a line, as near as can be told."""
+        raise NotImplementedError
+
+    def roles(self, start: int, end: int) -> list[tuple[int, int, Role]]:
+        """What is marked between two bytes, the picked bytes last."""
+        found = [(low, high, Role.MARK) for low, high in self.marks if low < end and high > start]
+        first = max(0, bisect_right(self._read, (start, 0)) - 1)
+        for low, high in self._read[first:]:
+            if low >= end:
+                break
+            if high > start:
+                found.append((low, high, Role.PICKED if (low, high) == self._picked else Role.READ))
+        return found
+
+    def _found(self, needle: str) -> tuple[bytes, bytes]:
+        """The body and the needle as they are compared."""
+        if self._lower is None:
+            self._lower = self.body.lower()
+        return self._lower, needle.encode("utf-8", "replace").lower()
+
+
+class Slices(Bytes):
     """A sheet: some lines that are there already, then one line for each slice, then a last line."""
 
     def __init__(
-        self, head: Sequence[Line], body: bytes, slices: Sequence[Slice], marks: Sequence[Range], tail: Line
+        self, head: Sequence[Line], body: bytes, slices: Sequence[Slice], marks: Sequence[Range], tail: Line,
+        told: int | None = None,
     ) -> None:
-        self.head, self.body, self.slices, self.marks, self.tail = head, body, slices, marks, tail
+        super().__init__(head, body, marks, tail, told)
+        self.slices = slices
         self._starts = [each.start for each in slices]
-        self._lower: bytes | None = None
         self.focus = self._focus()
 
     def _focus(self) -> int:
@@ -55,7 +128,29 @@ class Slices:
         start = self.marks[0][0]
         if start >= len(self.body):
             return len(self) - 1
-        return len(self.head) + self._slice_at(start)
+        return self.line_of(start)
+
+    def line_of(self, offset: int) -> int:
+        """The line that shows a byte."""
+        return len(self.head) + self._slice_at(offset)
+
+    def span(self, index: int) -> Range | None:
+        """The bytes of a line."""
+        position = index - len(self.head)
+        return self.slices[position][:2] if 0 <= position < len(self.slices) else None
+
+    def spot(self, index: int, row: int, column: int, width: int) -> Range | None:
+        """The bytes at a row and column of a line: one byte where each takes a cell, else all of the line's."""
+        position = index - len(self.head)
+        if not 0 <= position < len(self.slices):
+            return None
+        piece = self.slices[position]
+        if not self._even(piece):
+            return piece.start, piece.end
+        hang = _HANG if width > _HANG * 2 else 0
+        before = width + (row - 1) * (width - hang) - hang if row else 0
+        at = piece.start + before + column - self._prefix(piece)
+        return (at, at + 1) if piece.start <= at < piece.end else (piece.start, piece.end)
 
     def _slice_at(self, offset: int) -> int:
         return max(0, bisect_right(self._starts, offset) - 1)
@@ -79,17 +174,27 @@ class Slices:
             Span(before + text),
         )
         base = len(text_of(line)) - len(text)
-        for start, end in self.marks:
+        for start, end, role in self.roles(piece.start, piece.end):
             low, high = max(start, piece.start), min(end, piece.end)
-            if low < high:
-                first = len(shown(self.body[piece.start : low]))
-                line = highlighted(line, base + first, base + first + len(shown(self.body[low:high])), Role.MARK)
+            first = len(shown(self.body[piece.start : low]))
+            line = highlighted(line, base + first, base + first + len(shown(self.body[low:high])), role)
         return line
 
-    def rows(self, index: int, width: int, measure: Measure = cells) -> Sequence[Line]:
+    def _even(self, piece: Slice) -> bool:
+        """Whether each byte of a slice takes one cell."""
+        return piece.label.isascii() and not _ODD.search(self.body, piece.start, piece.end)
+
+    @staticmethod
+    def _prefix(piece: Slice) -> int:
+        """Columns before the first byte of a slice."""
+        return _HANG + piece.indent + (len(piece.label) + 1 if piece.label else 0)
+
+    def rows(self, index: int, width: int, measure: Measure = cells, needle: str = "") -> Sequence[Line]:
         """The line wrapped to a width; bytes are broken anywhere."""
+        if index == self.told:
+            return [matched(clip(self.line(index), width, measure), needle)]
         inside = 0 <= index - len(self.head) < len(self.slices)
-        return wrapped(self.line(index), width, measure, at_spaces=not inside)
+        return wrapped(self.line(index), width, measure, at_spaces=not inside, needle=needle)
 
     def height(self, index: int, width: int, measure: Measure = cells) -> int:
         """How many rows the line takes, for plain bytes without making it."""
@@ -97,11 +202,10 @@ class Slices:
         if not 0 <= position < len(self.slices):
             return len(self.rows(index, width, measure))
         piece = self.slices[position]
-        hang = OFFSET + 1
-        if hang * 2 >= width or not piece.label.isascii() or _ODD.search(self.body, piece.start, piece.end):
+        if width <= _HANG * 2 or not self._even(piece):
             return len(self.rows(index, width, measure))
-        size = hang + piece.indent + piece.end - piece.start + (len(piece.label) + 1 if piece.label else 0)
-        return 1 if size <= width else 1 + -(-(size - width) // (width - hang))
+        size = self._prefix(piece) + piece.end - piece.start
+        return 1 if size <= width else 1 + -(-(size - width) // (width - _HANG))
 
     def find(self, needle: str, start: int, step: int) -> int | None:
         """The next line that holds `needle`, looked for in the bytes."""
@@ -109,15 +213,13 @@ class Slices:
             return None
         others = (*range(len(self.head)), len(self) - 1)
         outside = [i for i in others if needle.lower() in text_of(self.line(i)).lower()]
-        if self._lower is None:
-            self._lower = self.body.lower()
-        wanted = needle.encode("utf-8", "replace").lower()
+        body, wanted = self._found(needle)
         position = min(max(start - len(self.head), 0), len(self.slices) - 1)
         inside: int | None = None
         if self.slices and step > 0 and start - len(self.head) < len(self.slices):
-            inside = self._lower.find(wanted, self.slices[position].start)
+            inside = body.find(wanted, self.slices[position].start)
         elif self.slices and step < 0 and start >= len(self.head):
-            inside = self._lower.rfind(wanted, 0, self.slices[position].end)
+            inside = body.rfind(wanted, 0, self.slices[position].end)
         found = [i for i in outside if (i >= start if step > 0 else i <= start)]
         if inside is not None and inside >= 0:
             found.append(len(self.head) + self._slice_at(inside))
@@ -131,14 +233,39 @@ class Slices:
 BYTES = 16
 
 
-class Hex:
+class Hex(Bytes):
     """The body as bytes in hexadecimal, sixteen to a line, with the characters beside them."""
 
-    def __init__(self, head: Sequence[Line], body: bytes, marks: Sequence[Range], tail: Line) -> None:
-        self.head, self.body, self.marks, self.tail = head, body, marks, tail
+    def __init__(
+        self, head: Sequence[Line], body: bytes, marks: Sequence[Range], tail: Line, told: int | None = None
+    ) -> None:
+        super().__init__(head, body, marks, tail, told)
         self.count = -(-len(body) // BYTES)
-        self._lower: bytes | None = None
-        self.focus = len(head) + marks[0][0] // BYTES if marks else 0
+        self.focus = self.line_of(marks[0][0]) if marks else 0
+
+    def line_of(self, offset: int) -> int:
+        """The line that shows a byte."""
+        return len(self.head) + offset // BYTES
+
+    def span(self, index: int) -> Range | None:
+        """The sixteen bytes of a line."""
+        position = index - len(self.head)
+        start = position * BYTES
+        return (start, min(start + BYTES, len(self.body))) if 0 <= position < self.count else None
+
+    def spot(self, index: int, row: int, column: int, width: int) -> Range | None:
+        """The byte at a row and column of a line, in its digits or its character; else all sixteen."""
+        position = index - len(self.head)
+        if not 0 <= position < self.count:
+            return None
+        size = BYTES if width_of(self.line(index)) <= width else BYTES // 2
+        start = position * BYTES + row * size
+        end = min(start + size, len(self.body))
+        gap = size > BYTES // 2 or end - start == size  # the one between the halves, or before the characters
+        digits = column - _HANG
+        characters = digits - size * 3 - gap
+        at = start + (characters if characters >= 0 else (digits - (gap and digits > BYTES // 2 * 3)) // 3)
+        return (at, at + 1) if digits >= 0 and start <= at < end else (start, end)
 
     def __len__(self) -> int:
         return len(self.head) + self.count + 1
@@ -153,26 +280,31 @@ class Hex:
     def _line(self, start: int, size: int) -> Line:
         data = self.body[start : start + size]
         spans = [Span(f"{start:>{OFFSET},} ", Role.DIM)]
-        marked = [any(low <= start + i < high for low, high in self.marks) for i in range(len(data))]
+        marked: list[Role | None] = [None] * len(data)
+        for low, high, role in self.roles(start, start + len(data)):
+            for i in range(max(low, start) - start, min(high - start, len(data))):
+                marked[i] = role
         for i, byte in enumerate(data):
-            spans.append(Span(f"{byte:02x}", Role.MARK if marked[i] else Role.PLAIN))
+            spans.append(Span(f"{byte:02x}", marked[i] or Role.PLAIN))
             spans.append(Span("  " if i == 7 else " "))
         spans.append(Span("   " * (size - len(data)) + (" " if size > 8 and len(data) < 8 else "")))
         for i, byte in enumerate(data):
-            spans.append(Span(chr(byte) if 32 <= byte < 127 else "·", Role.MARK if marked[i] else Role.RULE))
+            spans.append(Span(chr(byte) if 32 <= byte < 127 else "·", marked[i] or Role.RULE))
         return tuple(spans)
 
-    def rows(self, index: int, width: int, measure: Measure = cells) -> Sequence[Line]:
+    def rows(self, index: int, width: int, measure: Measure = cells, needle: str = "") -> Sequence[Line]:
         """The line, in two halves where sixteen bytes do not fit."""
         line = self.line(index)
+        if index == self.told:
+            return [matched(clip(line, width, measure), needle)]
         position = index - len(self.head)
         if not 0 <= position < self.count:
-            return wrapped(line, width, measure)
+            return wrapped(line, width, measure, needle=needle)
         if width_of(line, measure) <= width:
-            return [line]
+            return [matched(line, needle)]
         start = position * BYTES
-        halves = [self._line(start, 8)]
-        return [*halves, self._line(start + 8, 8)] if start + 8 < len(self.body) else halves
+        halves = [self._line(start, 8), *([self._line(start + 8, 8)] if start + 8 < len(self.body) else [])]
+        return [matched(half, needle) for half in halves]
 
     def height(self, index: int, width: int, measure: Measure = cells) -> int:
         """How many rows the line takes."""
@@ -186,11 +318,9 @@ class Hex:
         """The next line where `needle` begins, looked for in the bytes."""
         if not needle:
             return None
-        if self._lower is None:
-            self._lower = self.body.lower()
-        wanted = needle.encode("utf-8", "replace").lower()
+        body, wanted = self._found(needle)
         base = max(0, start - len(self.head)) * BYTES
-        at = self._lower.find(wanted, base) if step > 0 else self._lower.rfind(wanted, 0, base + BYTES)
+        at = body.find(wanted, base) if step > 0 else body.rfind(wanted, 0, base + BYTES)
         return None if at < 0 else len(self.head) + at // BYTES
 
     def copied(self) -> str:

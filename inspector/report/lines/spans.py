@@ -44,6 +44,10 @@ class Role(StrEnum):
     REMOVED = "removed"
     MARK = "mark"
     """The bytes or characters that a fact was read from."""
+    READ = "read"
+    """Bytes that the fact looked at was read from."""
+    PICKED = "picked"
+    """Those of them that are looked at now."""
     MATCH = "match"
     """Found by a search."""
 
@@ -212,13 +216,18 @@ def matched(line: Line, needle: str) -> Line:
 # -- wrapping --------------------------------------------------------------------------------------------------------
 
 
-def wrapped(line: Line, width: int, measure: Measure = cells, at_spaces: bool = True) -> list[Line]:
-    """The line as rows of at most `width` cells; what follows hangs under its field or gutter."""
+def wrapped(
+    line: Line, width: int, measure: Measure = cells, at_spaces: bool = True, needle: str = ""
+) -> list[Line]:
+    """The line as rows of at most `width` cells; what follows hangs under its field or gutter.
+
+    Every occurrence of `needle` is marked, also where it runs from one row to the next.
+    """
     if width_of(line, measure) <= width:
-        return [line]
+        return [matched(line, needle)]
     hang = _hang(line, width, measure)
     rows: list[Line] = []
-    rest = line
+    rest = matched(line, needle)
     while True:
         room = width if not rows else width - width_of(hang, measure)
         if width_of(rest, measure) <= room:

@@ -9,9 +9,11 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from inspector.report.facts import ResponseFacts
+from inspector.report.lines.messages import message_lines
+from inspector.report.lines.reads import HINT, NONE
 from inspector.report.lines.sheet import Listed, Sheet
 from inspector.report.lines.slices import Hex, Range, Slice, Slices
 from inspector.report.lines.spans import Line, Role, Span, field, joined, paragraphs, said
@@ -22,39 +24,40 @@ from loop_core.wire.base import Framing, Whole
 from loop_core.wire.jsonslice import byte_span, path_of
 from loop_core.wire.sse import SSE
 
-MODES = ("events", "raw", "hex", "request")
+MODES = ("events", "parsed", "raw", "hex", "request")
+TOLD = 2
+"""The line of the head that tells of the fact that is picked."""
 CHUNK = 4_096
 """Bytes of a line; a longer one is broken, so that showing a part of it costs what the part costs."""
 PRETTY = 512 * 1024
-"""A larger JSON body is shown as it is, without line breaks of ours."""
+"""Bytes of a body whose JSON is parsed; what lies behind them is shown as it was sent."""
 
 
 def wire(facts: ResponseFacts, mode: str) -> Sheet:
     """The sheet of one response in one of `MODES`."""
     exchange = facts.exchange
     if mode == "request":
-        return request_sheet(exchange)
+        return request_sheet(facts)
     if not exchange.recorded:
         return Listed([*_head(facts, mode, ""), (Span("the body was not recorded", Role.WARN),)])
     marks = evidence_ranges(exchange, facts.judged.stop.evidence)
     tail: Line = (Span(f"{'':>9} ", Role.DIM), Span(f"end of body: {len(exchange.body):,} bytes", Role.RULE))
     if mode == "hex":
-        return Hex(_head(facts, mode, ""), exchange.body, marks, tail)
-    if mode == "raw":
-        return Slices(_head(facts, mode, ""), exchange.body, raw_lines(exchange.body), marks, tail)
-    slices, what = event_slices(exchange)
-    return Slices(_head(facts, mode, what), exchange.body, slices, marks, tail)
+        return Hex(_head(facts, mode, ""), exchange.body, marks, tail, TOLD)
+    slices, what = _FORMS[mode](exchange)
+    return Slices(_head(facts, mode, what), exchange.body, slices, marks, tail, TOLD)
 
 
 def _head(facts: ResponseFacts, mode: str, what: str) -> list[Line]:
     exchange = facts.exchange
     status = "" if exchange.response.http_status is None else f"HTTP {exchange.response.http_status}"
-    parts = [(Span(f"response {facts.index}", Role.STRONG),), (said(exchange.api),)]
+    parts = [(Span(facts.name, Role.STRONG if facts.recut is None else Role.WARN),), (said(exchange.api),)]
     parts += [(Span(each),) for each in (status, what) if each]
     modes: list[Span] = []
     for each in MODES:
         modes += [Span(f" {each} ", Role.HERE if each == mode else Role.DIM)]
-    lines: list[Line] = [joined(parts), (Span("shown as ", Role.DIM), *modes, Span(" v changes", Role.DIM))]
+    told = HINT if exchange.recorded and exchange.recorder is None else NONE
+    lines: list[Line] = [joined(parts), (Span("shown as ", Role.DIM), *modes, Span(" v changes", Role.DIM)), told]
     for seen in facts.judged.stop.evidence:
         lines.append((Span("read ", Role.DIM), said(seen.rule, Role.KEY), Span(f" at {place(seen.at)}", Role.DIM)))
     return [*lines, ()]
@@ -96,15 +99,15 @@ def _value(body: bytes, span: Range, pointer: str | None) -> Range | None:
 # -- slices ----------------------------------------------------------------------------------------------------------
 
 
-def raw_lines(body: bytes) -> list[Slice]:
+def raw_lines(body: bytes, start: int = 0, last: int | None = None, label: str = "") -> list[Slice]:
     """The lines of a body, long ones broken between characters."""
     found: list[Slice] = []
-    start = 0
-    while start < len(body):
-        newline = body.find(b"\n", start)
-        end = len(body) if newline < 0 else newline
-        found.extend(pieces(body, start, end))
-        start = end + 1
+    last = len(body) if last is None else last
+    while start < last:
+        newline = body.find(b"\n", start, last)
+        end = last if newline < 0 else newline
+        found.extend(pieces(body, start, end, 0, label))
+        start, label = end + 1, ""
     return found
 
 
@@ -122,13 +125,13 @@ def pieces(body: bytes, start: int, end: int, indent: int = 0, label: str = "") 
     return found
 
 
-def event_slices(exchange: Exchange) -> tuple[list[Slice], str]:
-    """The frames of a stream or the lines of a JSON value, and what they are called."""
+def events_of(exchange: Exchange) -> tuple[list[Slice], str]:
+    """The frames of a stream, each in one piece, or the one JSON value, and what they are called."""
     if exchange.recorder is not None:
         return row_slices(exchange), f"{len(exchange.lines):,} rows of {exchange.recorder}"
     framing = framing_of(exchange)
     if framing is None:
-        return pretty(exchange.body), "one JSON value" if len(exchange.body) <= PRETTY else "one JSON value, as sent"
+        return [Slice(0, len(exchange.body))], "one JSON value"
     frames = [*framing.feed(exchange.body), *framing.flush()]
     found: list[Slice] = []
     ends = [chunk.end for chunk in exchange.chunks]
@@ -136,10 +139,37 @@ def event_slices(exchange: Exchange) -> tuple[list[Slice], str]:
         at = exchange.body.find(payload, start, end) if payload else -1
         low, high = (at, at + len(payload)) if at >= 0 else (start, end)
         when = _when(exchange, ends, end)
-        label = " ".join(word for word in (when, _named(name)) if word)
-        found.extend(pieces(exchange.body, low, high, 0, label))
+        found.append(Slice(low, high, 0, " ".join(word for word in (when, _named(name)) if word)))
     word = {"SSE": "events", "NDJSON": "lines", "EventStream": "frames"}.get(type(framing).__name__, "values")
     return found, f"{len(frames):,} {word}"
+
+
+def event_slices(exchange: Exchange) -> tuple[list[Slice], str]:
+    """The frames of a stream, a line each; one JSON value is parsed."""
+    events, what = events_of(exchange)
+    if exchange.recorder is None and framing_of(exchange) is None:
+        return _parsed(exchange.body, events, what)
+    return [piece for each in events for piece in pieces(exchange.body, *each)], what
+
+
+def parsed_slices(exchange: Exchange) -> tuple[list[Slice], str]:
+    """The JSON of each frame as a tree."""
+    return _parsed(exchange.body, *events_of(exchange))
+
+
+def _parsed(body: bytes, events: Sequence[Slice], what: str) -> tuple[list[Slice], str]:
+    """Events as trees, as far as `PRETTY` reaches; those behind it a line each."""
+    found: list[Slice] = []
+    whole = True
+    for each in events:
+        whole = whole and each.end <= PRETTY
+        parse = whole and _JSON.match(body, each.start, each.end) is not None
+        found += (pretty if parse else raw_lines)(body, each.start, each.end, each.label)
+    return found, what if whole else f"{what}; behind {PRETTY:,} bytes as sent"
+
+
+def _raw(exchange: Exchange) -> tuple[list[Slice], str]:
+    return raw_lines(exchange.body), ""
 
 
 def row_slices(exchange: Exchange) -> list[Slice]:
@@ -149,7 +179,7 @@ def row_slices(exchange: Exchange) -> list[Slice]:
     for number in exchange.lines:
         newline = exchange.body.find(b"\n", start)
         end = len(exchange.body) if newline < 0 else newline
-        found.extend(pieces(exchange.body, start, end, 0, f"line {number:,}"))
+        found.append(Slice(start, end, 0, f"line {number:,}"))
         start = end + 1
     return found
 
@@ -178,13 +208,14 @@ def framing_of(exchange: Exchange) -> Framing | None:
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"?|[{}\[\],]|[^"{}\[\],\s]+', re.DOTALL)
 
 
-def pretty(body: bytes) -> list[Slice]:
+_JSON = re.compile(rb"\s*(?:\{|\[(?!DONE))")
+
+
+def pretty(body: bytes, first: int = 0, last: int | None = None, label: str = "") -> list[Slice]:
     """A JSON text with line breaks of ours between its tokens; no byte of a token is changed, and none is left out."""
-    if len(body) > PRETTY:
-        return raw_lines(body)
     found: list[Slice] = []
     depth, start, end = 0, -1, -1
-    for token in _TOKEN.finditer(body):
+    for token in _TOKEN.finditer(body, first, len(body) if last is None else last):
         mark = token.group()
         if mark in (b"}", b"]"):
             empty = start >= 0 and body[start:end].rstrip()[-1:] in (b"{", b"[")
@@ -205,14 +236,31 @@ def pretty(body: bytes) -> list[Slice]:
             start = -1
     if start >= 0:
         found.extend(pieces(body, start, end, depth * 2))
-    return found
+    return [found[0]._replace(label=label), *found[1:]] if found else [Slice(first, first, 0, label)]
+
+
+_FORMS: Mapping[str, Callable[[Exchange], tuple[list[Slice], str]]] = {
+    "events": event_slices, "parsed": parsed_slices, "raw": _raw,
+}
+"""Form -> the lines of a body, and what they are called."""
 
 
 # -- the request -----------------------------------------------------------------------------------------------------
 
 
-def request_sheet(exchange: Exchange) -> Listed:
+def _unrecorded(facts: ResponseFacts) -> list[Line]:
+    """A request of which there is no body: what our machine sends, where an answer is simulated."""
+    request = facts.exchange.request
+    if facts.recut is None or request is None:
+        return [(Span("the request body was not recorded", Role.WARN),)]
+    cap = "no max_tokens" if request.max_tokens is None else f"max_tokens {request.max_tokens:,}"
+    made = f"SIMULATED: what our machine sends, {cap}, {len(request.messages):,} messages"
+    return [(Span(made, Role.WARN),), *(line for each in request.messages for line in message_lines(each))]
+
+
+def request_sheet(facts: ResponseFacts) -> Listed:
     """What was asked: the address, the headers, and the body as recorded."""
+    exchange = facts.exchange
     lines: list[Line] = [
         (Span("request ", Role.STRONG), said(exchange.url or "no URL was recorded")),
         (Span("shown as ", Role.DIM), *(Span(f" {m} ", Role.HERE if m == "request" else Role.DIM) for m in MODES),
@@ -224,7 +272,7 @@ def request_sheet(exchange: Exchange) -> Listed:
             lines += [field(said(name).text + " ", said(value)) for name, value in headers]
             lines.append(())
     if exchange.request_json is None:
-        lines.append((Span("the request body was not recorded", Role.WARN),))
+        lines += _unrecorded(facts)
         return Listed(lines)
     text = json.dumps(exchange.request_json, ensure_ascii=False, indent=2)
     lines.append((Span("request body", Role.TITLE),))

@@ -6,6 +6,8 @@ out.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from textual.reactive import reactive
 
 from inspector.report.lines import glyphs
@@ -15,7 +17,11 @@ from inspector.tui.opening import Opened, Run
 from inspector.tui.runs import Runs
 from inspector.tui.session.panes import Panes
 from inspector.tui.session.stops import Breakpoint
-from inspector.tui.sheets import WIRE_MODES, Asked, Sheets
+from inspector.tui.sheets import MERGED_FORMS, WIRE_MODES, Asked, Key, Sheets, whose
+from loop_core.seam import SeamRule
+
+if TYPE_CHECKING:
+    from inspector.report.lines.reads import Picked
 
 
 class Base(Panes):
@@ -39,6 +45,10 @@ class Base(Panes):
         self.opened = opened
         self.runs = Runs(opened)
         self.wire_mode = WIRE_MODES[0]
+        self.merged_form = MERGED_FORMS[0]
+        self.seam: SeamRule | None = None
+        self.picked: Picked | None = None
+        self._picked_in: Key = ()
         self.against = "step"
         self._sheets = Sheets()
         self._expression = ""
@@ -60,8 +70,16 @@ class Base(Panes):
 
     def _show(self) -> None:
         if self.outline is not None:
-            self.sheet = self._sheets.at(
-                Asked(self.tab, self.outline, self.step, self.wire_mode, self.against, self.run.branch))
+            if self.picked is not None and self._picked_in != whose(self._asked):
+                self.picked = None  # another response: its facts are others
+            self.sheet = self._sheets.at(self._asked)
+
+    @property
+    def _asked(self) -> Asked:
+        """What is looked at."""
+        assert self.outline is not None  # noqa: S101 - set in __init__
+        return Asked(self.tab, self.outline, self.step, self.wire_mode, self.against, self.run.branch,
+                     self.merged_form, self.seam, self.picked)
 
     def watch_step(self) -> None:
         """Another step: another sheet, perhaps, and what was noted there."""

@@ -6,15 +6,19 @@ from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
+from inspector.report.lines.merged import trying
 from inspector.tui.session.base import Base
-from inspector.tui.sheets import TABS, WIRE_MODES
+from inspector.tui.sheets import MERGED_FORMS, TABS, WIRE_MODES
 from inspector.tui.widgets.steps import StepList
 from inspector.tui.widgets.text_view import TextView
+from loop_core.seam import SeamRule
 
 VIEWING_KEYS: list[BindingType] = [
     Binding("/", "search", "search", tooltip="Search in this view", id="search"),
     Binding("v", "mode", "view", id="mode",
-            tooltip="Another form of this view: events, raw, hex, request; step or run"),
+            tooltip="Another form of this view: merged, side by side; events, raw, hex, request; step or run"),
+    Binding("s", "seam", "seam", id="seam",
+            tooltip="Try the next seam rule on the merged text, beside the rule in force"),
     Binding("y", "copy", "copy", tooltip="Copy what this view shows", id="copy"),
     Binding("n", "again(1)", "match", tooltip="The next match of the search", id="search.next"),
     Binding("N", "again(-1)", "Match before", show=False, tooltip="The match before", id="search.previous"),
@@ -51,10 +55,29 @@ class Viewing(Base):
             self.wire_mode = WIRE_MODES[(WIRE_MODES.index(self.wire_mode) + 1) % len(WIRE_MODES)]
         elif self.tab == "diff":
             self.against = "run" if self.against == "step" else "step"
+        elif self.tab == "merged":
+            self.merged_form = MERGED_FORMS[(MERGED_FORMS.index(self.merged_form) + 1) % len(MERGED_FORMS)]
         else:
-            self.note = "this view has one form; Wire and Diff have more"
+            self.note = "this view has one form; Merged, Wire and Diff have more"
             return
         self._show()
+
+    def action_seam(self) -> None:
+        """Tries the next seam rule in place, then comes back to the one in force."""
+        view = self.run.view
+        if not view.steps or self.outline is None:
+            return
+        if self.tab != "merged":
+            self.note = "seams are tried in Merged: 1 opens it"
+            return
+        block = self.outline.block_of(self.step)
+        in_force = view.steps[block.end - 1].turn.policy.seam
+        rules = [in_force, *(rule for rule in SeamRule if rule is not in_force)]
+        at = rules.index(self.seam) if self.seam in rules else 0
+        tried = rules[(at + 1) % len(rules)]
+        self.seam = None if tried is in_force else tried
+        self._show()
+        self.note = trying(view, block, tried)
 
     def action_other_pane(self) -> None:
         """To the other pane; where only one is seen, to the other tab."""

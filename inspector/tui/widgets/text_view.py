@@ -12,14 +12,15 @@ from typing import ClassVar
 
 from rich.style import Style
 from textual.binding import Binding, BindingType
-from textual.events import Resize
+from textual.events import Click, Resize
 from textual.geometry import Region, Size
 from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from inspector.report.lines.sheet import Listed, Sheet
-from inspector.report.lines.spans import Line, Measure, matched, width_of
+from inspector.report.lines.spans import Line, Measure, Role, matched, width_of
+from inspector.tui.messages import LinesPointed
 from inspector.tui.paint import paint_of
 
 NOTHING: Sheet = Listed([])
@@ -41,6 +42,8 @@ class TextView(ScrollView, can_focus=True):
                 tooltip="Right, where lines are not wrapped"),
         Binding("pagedown", "page(1)", "Page down", show=False, tooltip="A page down", id="text.page-down"),
         Binding("pageup", "page(-1)", "Page up", show=False, tooltip="A page up", id="text.page-up"),
+        Binding("enter", "point", "Point", show=False, id="text.point",
+                tooltip="In Wire, what the bytes in sight became, one by one; in Response, the bytes of a fact"),
         Binding("g,home", "edge(-1)", "Top", show=False, tooltip="The first line", id="text.first"),
         Binding("G,end", "edge(1)", "Bottom", show=False, tooltip="The last line", id="text.last"),
     ]
@@ -71,17 +74,27 @@ class TextView(ScrollView, can_focus=True):
             found = self.sheet.find(self.needle, 0 if direction > 0 else len(self.sheet) - 1, direction)
         self._match = found
         if found is not None:
-            self.show_line(found)
+            self.show_line(found, Role.MATCH)
         return found is not None
 
-    def show_line(self, index: int) -> None:
-        """Scrolls to a line if it is out of sight; a quarter of the view stays above it."""
+    def show_line(self, index: int, role: Role = Role.PICKED) -> None:
+        """Scrolls to a line, to the first of its rows that has the role, if it is out of sight.
+
+        A quarter of the view stays above it.
+        """
         if not self._ends or index >= len(self._ends):
             return
-        row, height = self._row_of(index), self.size.height
+        row, height = self._row_of(index) + self._first_with(index, role), self.size.height
         top = int(self.scroll_offset.y)
         if not top <= row < top + height:
             self.scroll_to(y=max(0, row - height // 4), animate=False, force=True)
+
+    def _first_with(self, index: int, role: Role) -> int:
+        """Which row of a line is the first that has the role; 0 where none has."""
+        if self._ends[index] - self._row_of(index) <= 1 or self._laid is None:
+            return 0
+        rows = self._made(index, self._laid[1], paint_of(self.app).measure)
+        return next((place for place, row in enumerate(rows) if any(span.role is role for span in row)), 0)
 
     # -- keys ----------------------------------------------------------------------------------------------------
 
@@ -100,6 +113,24 @@ class TextView(ScrollView, can_focus=True):
     def action_edge(self, by: int) -> None:
         """Scrolls to the top or the bottom."""
         self.scroll_to(y=self.virtual_size.height if by > 0 else 0, animate=False, force=True)
+
+    def action_point(self) -> None:
+        """Asks what stands in sight."""
+        top = int(self.scroll_offset.y)
+        if self._ends:
+            last = min(self._line_at(top + max(1, self.size.height) - 1), len(self._ends) - 1)
+            self.post_message(LinesPointed(self._line_at(top), last))
+
+    def on_click(self, event: Click) -> None:
+        """Asks what stands at the place that was clicked."""
+        at = event.get_content_offset(self)
+        row = int(self.scroll_offset.y) + (at.y if at is not None else 0)
+        if at is None or not self._ends or row >= self._ends[-1]:
+            return
+        line = self._line_at(row)
+        column = at.x + (0 if self.wrap else int(self.scroll_offset.x))
+        width = self._laid[1] if self._laid is not None and self.wrap else UNWRAPPED
+        self.post_message(LinesPointed(line, line, row - self._row_of(line), column, width))
 
     # -- layout --------------------------------------------------------------------------------------------------
 
@@ -218,5 +249,6 @@ class TextView(ScrollView, can_focus=True):
         return strip.crop_extend(int(offset.x), int(offset.x) + width, self._base)
 
     def _made(self, line: int, width: int, measure: Measure) -> Sequence[Line]:
-        rows = self.sheet.rows(line, width, measure) if self.wrap else [self.sheet.line(line)]
-        return [matched(row, self.needle) for row in rows] if self.needle else rows
+        if self.wrap:
+            return self.sheet.rows(line, width, measure, self.needle)
+        return [matched(self.sheet.line(line), self.needle)]

@@ -1,0 +1,140 @@
+"""What a verdict looks at: one turn with its answers, whether they were recorded or simulated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from inspector.replay import Replay, TurnRun
+from inspector.report.findings import Noted, held
+from inspector.report.recut import exchange_of, place_of
+from inspector.sessions.transcripts import provenance
+from inspector.sessions.values import Exchange, Place
+from loop_core.classify import Judged
+from loop_core.frozen import frozen
+from loop_core.gate import Verdict
+from loop_core.turn import Responded, Turn
+from loop_core.values import Evidence, Stop
+
+
+class Answer(NamedTuple):
+    """One response of a turn: recorded, or simulated."""
+
+    exchange: Exchange
+    judged: Judged
+    verdicts: tuple[Verdict, ...]
+    place: Place
+
+    @property
+    def word(self) -> Stop:
+        """Its effective reason."""
+        return self.judged.stop.normalized
+
+
+@frozen
+class Look:
+    """What a row of the table looks at: one turn."""
+
+    ended: Turn
+    """The turn as our machine left it."""
+    answers: tuple[Answer, ...]
+    """What was recorded of the turn; where our machine was answered by a simulation, what it was answered."""
+    simulated: bool
+    rules: frozenset[str]
+    held: tuple[tuple[int, Verdict], ...]
+    """Every held call of the turn with the position of its response; where the agent ran some, only those."""
+    worst: int
+    """The position of the response that decides: the last whose effective reason is no clean end, else the last."""
+    word: Stop
+    """Its effective reason."""
+
+    @property
+    def exchange(self) -> Exchange:
+        """The deciding exchange."""
+        return self.answers[self.worst].exchange
+
+    @property
+    def judged(self) -> Judged:
+        """The deciding response's reason."""
+        return self.answers[self.worst].judged
+
+    @property
+    def words(self) -> frozenset[Stop]:
+        """The effective reasons of all responses of the turn."""
+        return frozenset(answer.word for answer in self.answers)
+
+    @property
+    def cut_call(self) -> Verdict | None:
+        """The last held call of the deciding response; None where it holds none."""
+        return next((verdict for index, verdict in reversed(self.held) if index == self.worst), None)
+
+    @property
+    def last_word(self) -> Stop:
+        """The effective reason of the turn's last response."""
+        return self.answers[-1].word
+
+    @property
+    def unseen(self) -> bool:
+        """Whether the deciding response's end is not in the file, though the response is."""
+        return provenance.unseen(self.judged.stop)
+
+    @property
+    def inferred(self) -> Evidence | None:
+        """What the end of the turn's last response was read from, where no word was recorded and it looks whole."""
+        stop = self.answers[-1].judged.stop
+        return provenance.shown(stop) if stop.normalized in (Stop.END_TURN, Stop.TOOL_CALL) else None
+
+    @property
+    def repaired(self) -> bool:
+        """Whether the turn ended in peace, by a response that ended cleanly whatever the policy made of it."""
+        by = self.ended.evaluated.judged.stop.normalized if self.ended.evaluated else None
+        return self.ended.terminal == "completed" and by in (Stop.END_TURN, Stop.TOOL_CALL)
+
+
+def look_at(replay: Replay, turn: TurnRun, noted: Sequence[Noted]) -> Look:
+    """A turn as it is judged; `noted` are its findings.
+
+    Where a simulation answered our machine, what the recorded agent did is beside the point.
+    """
+    ended = replay.trace.steps[turn.decided].turn
+    simulated = any(segment.response is None for answer in ended.answers for segment in answer)
+    answers = tuple(_answered(replay, turn) if simulated else _recorded(replay, turn))
+    noted = () if simulated else noted
+    rules = frozenset(note.finding.rule for note in noted)
+    places = {link.index: position for position, link in enumerate(turn.record.links)}
+    ran = [(n.response, n.call) for n in noted if n.finding.rule == "agent.ran_held_call"]
+    calls = tuple((places[index], call) for index, call in ran if index is not None and call is not None)
+    calls = calls or tuple((position, v) for position, each in enumerate(answers) for v in held(each.verdicts))
+    worst = calls[-1][0] if "agent.ran_held_call" in rules and calls else _deciding(answers)
+    return Look(ended, answers, simulated, rules, calls, worst, answers[worst].word)
+
+
+def _recorded(replay: Replay, turn: TurnRun) -> Iterator[Answer]:
+    """Every response that was recorded of a turn."""
+    case = replay.case
+    for link in turn.record.links:
+        yield Answer(case.loaded.exchanges[link.index], case.judged[link.index], case.verdicts[link.index], link.place)
+
+
+def _answered(replay: Replay, turn: TurnRun) -> Iterator[Answer]:
+    """Every response that our machine got before it decided the turn."""
+    exchanges = replay.case.loaded.exchanges
+    for step in replay.trace.steps[turn.first : turn.decided + 1]:
+        event, seen = step.event, step.turn.evaluated
+        if isinstance(event, Responded) and seen is not None and step.before is not None:
+            index = event.index
+            opening = exchanges[turn.record.links[0].index]
+            exchange = exchange_of(opening, event, step.before) if index is None else exchanges[index]
+            yield Answer(exchange, event.judged, seen.verdicts, place_of(step.before))
+
+
+def _deciding(answers: Sequence[Answer]) -> int:
+    clean = (Stop.END_TURN, Stop.TOOL_CALL)
+    last = len(answers) - 1
+    if answers[last].word not in clean:
+        return last
+    # What the agent sent again was its own affair, once the answer came.
+    retried = {place for place, (_, after) in enumerate(pairwise(answers)) if after.place is Place.RETRY}
+    troubled = (i for i in reversed(range(last)) if answers[i].word not in clean and i not in retried)
+    return next(troubled, last)

@@ -1,0 +1,188 @@
+"""From a fact to its bytes and back, by every key and by the mouse."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+from tui_scenes import CUT_ARGUMENTS, page, seen, told
+
+from inspector.report.lines.slices import Bytes
+from inspector.report.lines.spans import Role, text_of
+from inspector.tui.app import LoopInspector
+from inspector.tui.session.screen import SessionScreen
+from inspector.tui.widgets.text_view import TextView
+
+AppOn = Callable[..., LoopInspector]
+ONE_PANE, THREE = (80, 24), (160, 45)
+HELD = ("]", "space")
+"""To the response whose call is held."""
+
+
+def session(pilot: Pilot[Any]) -> SessionScreen:
+    screen = pilot.app.screen
+    assert isinstance(screen, SessionScreen)
+    return screen
+
+
+def in_sight(pilot: Pilot[Any], role: Role) -> str:
+    """What is drawn in a role on the rows that are seen."""
+    text = pilot.app.screen.query_one(TextView)
+    top = int(text.scroll_offset.y)
+    found = []
+    for row in range(top, top + text.size.height):
+        line = text._line_at(row)
+        if line < len(text.sheet):
+            rows = text.sheet.rows(line, text._laid[1])  # type: ignore[index]
+            found += [span.text for span in rows[row - text._row_of(line)] if span.role is role]
+    return "".join(found)
+
+
+@pytest.mark.parametrize("size", [ONE_PANE, THREE])
+@pytest.mark.parametrize("forms", range(4))
+async def test_a_fact_is_brought_into_sight_in_every_form(app_on: AppOn, size: tuple[int, int], forms: int) -> None:
+    async with app_on().run_test(size=size) as pilot:
+        await pilot.press(*HELD, "3", *"v" * forms)
+        facts = session(pilot)._sheets.readings(session(pilot)._asked)
+        assert facts is not None
+        for fact in facts.facts:
+            await pilot.press(".")
+            picked = session(pilot).picked
+            assert picked is not None
+            assert picked.fact == fact
+            assert in_sight(pilot, Role.PICKED)
+            assert fact[:20] in page(pilot.app)
+        await pilot.press(".", ",")
+        assert session(pilot).picked == (facts.facts[-1], 0)
+
+
+async def test_the_note_and_the_head_name_the_fact(app_on: AppOn) -> None:
+    async with app_on().run_test(size=THREE) as pilot:
+        await pilot.press("space", "3", ".")
+        assert 'fact 1 of 6: stop_reason = length · bytes ' in page(pilot.app)
+        assert in_sight(pilot, Role.PICKED) == '"length"'
+
+
+async def test_slices_are_gone_through_and_come_round(app_on: AppOn) -> None:
+    async with app_on().run_test(size=ONE_PANE) as pilot:
+        await pilot.press(*HELD, "3", ">")
+        assert "no fact is looked at yet" in page(pilot.app)
+        while session(pilot).picked is None or session(pilot).picked.fact != "tool_calls[0].arguments":
+            await pilot.press(".")
+        shown = []
+        for _ in range(-(-len(CUT_ARGUMENTS) // 20)):
+            shown.append(in_sight(pilot, Role.PICKED)[1:-1].replace('\\"', '"'))
+            await pilot.press(">")
+        assert "".join(shown) == CUT_ARGUMENTS
+        assert session(pilot).picked.reading == 0
+        await pilot.press("<")
+        assert session(pilot).picked.reading == len(shown) - 1
+
+
+async def test_another_response_has_other_facts(app_on: AppOn) -> None:
+    async with app_on().run_test(size=ONE_PANE) as pilot:
+        await pilot.press("space", "3", ".", "space")
+        assert session(pilot).picked is not None  # the same response is still at hand
+        await pilot.press("space", "space")
+        assert session(pilot).picked is None
+
+
+async def test_a_key_opens_wire_from_any_tab_and_leaves_the_request(app_on: AppOn) -> None:
+    async with app_on().run_test(size=ONE_PANE) as pilot:
+        await pilot.press("space", "1", ".")
+        assert session(pilot).tab == "wire"
+        await pilot.press("v", "v", "v", "v")
+        assert session(pilot).wire_mode == "request"
+        await pilot.press(".")
+        assert session(pilot).wire_mode == "events"
+        assert in_sight(pilot, Role.PICKED)
+
+
+async def test_where_no_response_has_come_there_is_no_fact(app_on: AppOn) -> None:
+    async with app_on().run_test(size=ONE_PANE) as pilot:
+        await pilot.press("3", ".")
+        assert "no fact was read from these bytes" in page(pilot.app)
+
+
+async def test_a_click_says_what_a_line_became_and_picks_the_byte(app_on: AppOn) -> None:
+    async with app_on().run_test(size=THREE) as pilot:
+        await pilot.press("space", "3")
+        text = pilot.app.screen.query_one(TextView)
+        rows = seen(pilot.app)
+        row = next(number for number, line in enumerate(rows) if '"model": "gpt-5-mini"' in line)
+        column = rows[row].index("gpt-5-mini") + 3
+        await pilot.click(offset=(column, row))
+        assert session(pilot).picked is not None
+        assert session(pilot).picked.fact == "model"
+        assert "became id, model, text" in page(pilot.app)
+        assert text.scroll_offset.y == 0
+        await pilot.click(offset=(rows[row].index("{"), row))  # no fact of its own: the next of the line
+        assert session(pilot).picked.fact == "text"
+
+
+async def test_a_click_in_hex_picks_the_fact_of_the_byte(app_on: AppOn) -> None:
+    async with app_on().run_test(size=(160, 45)) as pilot:
+        await pilot.press("space", "3", "v", "v", "v", "tab", "z")
+        await pilot.pause()
+        sheet = session(pilot).sheet
+        assert isinstance(sheet, Bytes)
+        at = sheet.body.index(b"gpt-5-mini")
+        line = sheet.line_of(at)
+        text = pilot.app.screen.query_one(TextView)
+        text.show_line(line)
+        await pilot.pause()
+        y = text.region.y + text._row_of(line) - int(text.scroll_offset.y)
+        x = text.content_region.x + text_of(sheet.line(line)).rindex(chr(sheet.body[at]))
+        await pilot.click(offset=(x, y))
+        assert session(pilot).picked is not None
+        assert session(pilot).picked.fact in ("model", "id")
+
+
+async def test_enter_goes_through_what_is_in_sight(app_on: AppOn) -> None:
+    async with app_on().run_test(size=ONE_PANE) as pilot:
+        await pilot.press("space", "3", "g", "enter")
+        first = session(pilot).picked
+        assert first is not None
+        assert first.fact == "id"
+        assert "became id, model, text" in page(pilot.app)
+        await pilot.press("enter")
+        assert session(pilot).picked.fact == "model"
+
+
+async def test_a_fact_of_the_response_leads_to_its_bytes(app_on: AppOn) -> None:
+    async with app_on().run_test(size=THREE) as pilot:
+        await pilot.press("space", "2")
+        rows = seen(pilot.app)
+        row = next(number for number, line in enumerate(rows) if "output 64 of 256" in line)
+        await pilot.click(offset=(rows[row].index("output 64"), row))
+        assert session(pilot).tab == "wire"
+        assert session(pilot).picked.fact == "usage.output_tokens"
+        assert in_sight(pilot, Role.PICKED) == "64"
+        await pilot.press("2", "enter")
+        assert session(pilot).picked.fact == "stop_reason"
+
+
+async def test_a_click_beside_any_fact_does_nothing(app_on: AppOn) -> None:
+    async with app_on().run_test(size=THREE) as pilot:
+        await pilot.press("space", "2")
+        rows = seen(pilot.app)
+        row = next(number for number, line in enumerate(rows) if "our machine" in line)
+        before = told(pilot.app)
+        await pilot.click(offset=(rows[row].index("our machine"), row))
+        assert session(pilot).tab == "response"
+        assert told(pilot.app) == before
+
+
+async def test_a_match_that_wraps_is_marked_whole(app_on: AppOn) -> None:
+    async with app_on().run_test(size=ONE_PANE) as pilot:
+        await pilot.press("space", "3", "v", "v", "g")
+        text = pilot.app.screen.query_one(TextView)
+        sheet, width = text.sheet, text._laid[1]  # type: ignore[index]
+        line = next(i for i in range(5, len(sheet)) if sheet.height(i, width) > 1)
+        rows = sheet.rows(line, width)
+        needle = (text_of(rows[0])[-4:] + text_of(rows[1]).strip()[:4])
+        text.needle = needle
+        await pilot.pause()
+        marked = "".join(span.text for row in text._made(line, width, len) for span in row if span.role is Role.MATCH)
+        assert marked.startswith(needle)
+        assert len(text._made(line, width, len)) == len(rows)
