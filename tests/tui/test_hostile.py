@@ -71,7 +71,7 @@ async def test_credentials_are_in_no_view(app_on: AppOn) -> None:
     secret = entry([user("x")], '{"choices": [{"index": 0, "message": {"role": "assistant", "content": "y"}, '
                                 '"finish_reason": "stop"}]}', key=key)
     async with app_on([secret]).run_test(size=(160, 45)) as pilot:
-        await pilot.press("space", "3", "v", "v", "v")
+        await pilot.press("space", "3", "v", "v", "v", "v")
         assert "REDACTED" in page(pilot.app)
         for tab in TABS:
             await pilot.press(tab.key)
