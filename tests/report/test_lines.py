@@ -15,11 +15,12 @@ from inspector.replay import open_case, replay
 from inspector.report.facts import View, view
 from inspector.report.lines import calls, diff, events, header, machine, response, spent, status, steps, wire
 from inspector.report.lines.glyphs import ADMISSION, ASCII, STATE, STOP, ascii_line, ascii_text
+from inspector.report.lines.hexdump import Hex
 from inspector.report.lines.merged import merged
 from inspector.report.lines.outline import Outline, is_interesting
 from inspector.report.lines.sheet import Listed, Sheet
 from inspector.report.lines.sides import sides
-from inspector.report.lines.slices import Hex, Slice, Slices
+from inspector.report.lines.slices import Slice, Slices
 from inspector.report.lines.spans import (
     EMPTY,
     LONGEST,

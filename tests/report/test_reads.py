@@ -14,6 +14,7 @@ from tui_scenes import CUT_ARGUMENTS, PARTS, continued, ran_a_cut_call, story
 from inspector.replay import open_case, replay
 from inspector.report.facts import ResponseFacts, View, view
 from inspector.report.lines import response, wire
+from inspector.report.lines.hexdump import Hex
 from inspector.report.lines.reads import (
     Picked,
     became,
@@ -26,7 +27,7 @@ from inspector.report.lines.reads import (
     turned,
     value_of,
 )
-from inspector.report.lines.slices import Bytes, Hex, Slice, Slices
+from inspector.report.lines.slices import Bytes, Slice, Slices
 from inspector.report.lines.spans import EMPTY, Role, Span, text_of
 from inspector.sessions import open_paths
 from loop_core.wire.provenance import Provenance

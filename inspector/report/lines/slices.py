@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from copy import copy
+from itertools import groupby
 from typing import NamedTuple, Self
 
 from inspector.report.inert import one_line
@@ -20,16 +21,14 @@ from inspector.report.lines.spans import (
     Span,
     cells,
     clip,
-    highlighted,
     matched,
     text_of,
-    width_of,
     wrapped,
 )
 
 OFFSET = 9
 """Columns of an offset."""
-_HANG = OFFSET + 1
+HANG = OFFSET + 1
 """Columns before the bytes of a row."""
 
 
@@ -147,7 +146,7 @@ class Slices(Bytes):
         piece = self.slices[position]
         if not self._even(piece):
             return piece.start, piece.end
-        hang = _HANG if width > _HANG * 2 else 0
+        hang = HANG if width > HANG * 2 else 0
         before = width + (row - 1) * (width - hang) - hang if row else 0
         at = piece.start + before + column - self._prefix(piece)
         return (at, at + 1) if piece.start <= at < piece.end else (piece.start, piece.end)
@@ -166,19 +165,25 @@ class Slices(Bytes):
         return self.tail if position >= len(self.slices) else self._line(self.slices[position])
 
     def _line(self, piece: Slice) -> Line:
-        text = shown(self.body[piece.start : piece.end])
-        before = f"{' ' * piece.indent}"
-        line: Line = (
-            Span(f"{piece.start:>{OFFSET},} ", Role.DIM),
-            *((Span(f"{piece.label} ", Role.KEY),) if piece.label else ()),
-            Span(before + text),
-        )
-        base = len(text_of(line)) - len(text)
-        for start, end, role in self.roles(piece.start, piece.end):
-            low, high = max(start, piece.start), min(end, piece.end)
-            first = len(shown(self.body[piece.start : low]))
-            line = highlighted(line, base + first, base + first + len(shown(self.body[low:high])), role)
-        return line
+        label = (Span(f"{piece.label} ", Role.KEY),) if piece.label else ()
+        indent = (Span(" " * piece.indent),) if piece.indent else ()
+        return (Span(f"{piece.start:>{OFFSET},} ", Role.DIM), *label, *indent, *self._spans(piece))
+
+    def _spans(self, piece: Slice) -> Iterator[Span]:
+        """The bytes of a slice in the roles that they have."""
+        marks = self.roles(piece.start, piece.end)
+        if not marks:
+            yield Span(shown(self.body[piece.start : piece.end]))
+            return
+        painted = [Role.PLAIN] * (piece.end - piece.start)
+        for low, high, role in marks:
+            first, last = (max(0, min(at, piece.end) - piece.start) for at in (low, high))
+            painted[first:last] = [role] * (last - first)
+        at = piece.start
+        for role, run in groupby(painted):
+            end = at + sum(1 for _ in run)
+            yield Span(shown(self.body[at:end]), role)
+            at = end
 
     def _even(self, piece: Slice) -> bool:
         """Whether each byte of a slice takes one cell."""
@@ -187,7 +192,7 @@ class Slices(Bytes):
     @staticmethod
     def _prefix(piece: Slice) -> int:
         """Columns before the first byte of a slice."""
-        return _HANG + piece.indent + (len(piece.label) + 1 if piece.label else 0)
+        return HANG + piece.indent + (len(piece.label) + 1 if piece.label else 0)
 
     def rows(self, index: int, width: int, measure: Measure = cells, needle: str = "") -> Sequence[Line]:
         """The line wrapped to a width; bytes are broken anywhere."""
@@ -202,10 +207,10 @@ class Slices(Bytes):
         if not 0 <= position < len(self.slices):
             return len(self.rows(index, width, measure))
         piece = self.slices[position]
-        if width <= _HANG * 2 or not self._even(piece):
+        if width <= HANG * 2 or not self._even(piece):
             return len(self.rows(index, width, measure))
         size = self._prefix(piece) + piece.end - piece.start
-        return 1 if size <= width else 1 + -(-(size - width) // (width - _HANG))
+        return 1 if size <= width else 1 + -(-(size - width) // (width - HANG))
 
     def find(self, needle: str, start: int, step: int) -> int | None:
         """The next line that holds `needle`, looked for in the bytes."""
@@ -228,101 +233,3 @@ class Slices(Bytes):
     def copied(self) -> str:
         """The whole body as text."""
         return self.body.decode("utf-8", "backslashreplace")
-
-
-BYTES = 16
-
-
-class Hex(Bytes):
-    """The body as bytes in hexadecimal, sixteen to a line, with the characters beside them."""
-
-    def __init__(
-        self, head: Sequence[Line], body: bytes, marks: Sequence[Range], tail: Line, told: int | None = None
-    ) -> None:
-        super().__init__(head, body, marks, tail, told)
-        self.count = -(-len(body) // BYTES)
-        self.focus = self.line_of(marks[0][0]) if marks else 0
-
-    def line_of(self, offset: int) -> int:
-        """The line that shows a byte."""
-        return len(self.head) + offset // BYTES
-
-    def span(self, index: int) -> Range | None:
-        """The sixteen bytes of a line."""
-        position = index - len(self.head)
-        start = position * BYTES
-        return (start, min(start + BYTES, len(self.body))) if 0 <= position < self.count else None
-
-    def spot(self, index: int, row: int, column: int, width: int) -> Range | None:
-        """The byte at a row and column of a line, in its digits or its character; else all sixteen."""
-        position = index - len(self.head)
-        if not 0 <= position < self.count:
-            return None
-        size = BYTES if width_of(self.line(index)) <= width else BYTES // 2
-        start = position * BYTES + row * size
-        end = min(start + size, len(self.body))
-        gap = size > BYTES // 2 or end - start == size  # the one between the halves, or before the characters
-        digits = column - _HANG
-        characters = digits - size * 3 - gap
-        at = start + (characters if characters >= 0 else (digits - (gap and digits > BYTES // 2 * 3)) // 3)
-        return (at, at + 1) if digits >= 0 and start <= at < end else (start, end)
-
-    def __len__(self) -> int:
-        return len(self.head) + self.count + 1
-
-    def line(self, index: int) -> Line:
-        """One logical line: sixteen bytes."""
-        position = index - len(self.head)
-        if position < 0:
-            return self.head[index]
-        return self.tail if position >= self.count else self._line(position * BYTES, BYTES)
-
-    def _line(self, start: int, size: int) -> Line:
-        data = self.body[start : start + size]
-        spans = [Span(f"{start:>{OFFSET},} ", Role.DIM)]
-        marked: list[Role | None] = [None] * len(data)
-        for low, high, role in self.roles(start, start + len(data)):
-            for i in range(max(low, start) - start, min(high - start, len(data))):
-                marked[i] = role
-        for i, byte in enumerate(data):
-            spans.append(Span(f"{byte:02x}", marked[i] or Role.PLAIN))
-            spans.append(Span("  " if i == 7 else " "))
-        spans.append(Span("   " * (size - len(data)) + (" " if size > 8 and len(data) < 8 else "")))
-        for i, byte in enumerate(data):
-            spans.append(Span(chr(byte) if 32 <= byte < 127 else "·", marked[i] or Role.RULE))
-        return tuple(spans)
-
-    def rows(self, index: int, width: int, measure: Measure = cells, needle: str = "") -> Sequence[Line]:
-        """The line, in two halves where sixteen bytes do not fit."""
-        line = self.line(index)
-        if index == self.told:
-            return [matched(clip(line, width, measure), needle)]
-        position = index - len(self.head)
-        if not 0 <= position < self.count:
-            return wrapped(line, width, measure, needle=needle)
-        if width_of(line, measure) <= width:
-            return [matched(line, needle)]
-        start = position * BYTES
-        halves = [self._line(start, 8), *([self._line(start + 8, 8)] if start + 8 < len(self.body) else [])]
-        return [matched(half, needle) for half in halves]
-
-    def height(self, index: int, width: int, measure: Measure = cells) -> int:
-        """How many rows the line takes."""
-        position = index - len(self.head)
-        if not 0 <= position < self.count:
-            return len(self.rows(index, width, measure))
-        wide = OFFSET + 1 + BYTES * 3 + 1 + min(BYTES, len(self.body) - position * BYTES)
-        return 1 if wide <= width else len(self.rows(index, width, measure))
-
-    def find(self, needle: str, start: int, step: int) -> int | None:
-        """The next line where `needle` begins, looked for in the bytes."""
-        if not needle:
-            return None
-        body, wanted = self._found(needle)
-        base = max(0, start - len(self.head)) * BYTES
-        at = body.find(wanted, base) if step > 0 else body.rfind(wanted, 0, base + BYTES)
-        return None if at < 0 else len(self.head) + at // BYTES
-
-    def copied(self) -> str:
-        """The whole body in hexadecimal."""
-        return self.body.hex(" ")

@@ -12,10 +12,11 @@ from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 
 from inspector.report.facts import ResponseFacts
+from inspector.report.lines.hexdump import Hex
 from inspector.report.lines.messages import message_lines
 from inspector.report.lines.reads import HINT, NONE
 from inspector.report.lines.sheet import Listed, Sheet
-from inspector.report.lines.slices import Hex, Range, Slice, Slices
+from inspector.report.lines.slices import Range, Slice, Slices
 from inspector.report.lines.spans import Line, Role, Span, field, joined, paragraphs, said
 from inspector.sessions.values import Exchange
 from loop_core.values import At, Evidence, Part
