@@ -93,6 +93,10 @@ class Sheets:
             return sheet.at(asked.step)
         return sheet if asked.picked is None or asked.tab != "wire" else self._picking(sheet, asked, asked.picked)
 
+    def traced(self, asked: Asked) -> bool:
+        """Whether it is known already which bytes of the response at hand became which fact."""
+        return whose(asked) in self._readings
+
     def readings(self, asked: Asked) -> Provenance | None:
         """Which bytes of the response at hand became which fact: decoded once, when it is first asked for."""
         from inspector.report.lines.reads import readings

@@ -16,8 +16,10 @@ SIZES = [(80, 24), (160, 45)]
 STEP_OF_THE_HELD_CALL = ("]", "space")
 PICTURES = {
     "merged": ("space", "space", "space", "space", "1"),
+    "sides": ("}", "}", "v"),
     "response": (*STEP_OF_THE_HELD_CALL, "2"),
     "wire": (*STEP_OF_THE_HELD_CALL, "3"),
+    "fact": (*STEP_OF_THE_HELD_CALL, "3", "v", *"....."),
     "calls": (*STEP_OF_THE_HELD_CALL, "4"),
     "limits": ("e", "x"),
     "branch": ("e", "5", "enter"),

@@ -10,6 +10,7 @@ from tui_scenes import CUT_ARGUMENTS, page, seen, told
 from inspector.report.lines.slices import Bytes
 from inspector.report.lines.spans import Role, text_of
 from inspector.tui.app import LoopInspector
+from inspector.tui.session import tracing
 from inspector.tui.session.screen import SessionScreen
 from inspector.tui.widgets.text_view import TextView
 
@@ -171,6 +172,32 @@ async def test_a_click_beside_any_fact_does_nothing(app_on: AppOn) -> None:
         await pilot.click(offset=(rows[row].index("our machine"), row))
         assert session(pilot).tab == "response"
         assert told(pilot.app) == before
+
+
+async def test_a_large_body_is_traced_beside_the_screen(app_on: AppOn, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tracing, "LARGE", 100)
+    async with app_on().run_test(size=ONE_PANE) as pilot:
+        await pilot.press("space", "3")
+        session(pilot).action_fact(1)
+        assert session(pilot).note == "finding out what 668 bytes became…"
+        await pilot.app.workers.wait_for_complete()
+        await pilot.pause()
+        assert in_sight(pilot, Role.PICKED) == '"length"'
+        session(pilot).action_fact(1)  # it is known now
+        assert session(pilot).picked.fact == "id"
+
+
+async def test_what_was_asked_of_another_response_is_not_shown(
+    app_on: AppOn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tracing, "LARGE", 100)
+    async with app_on().run_test(size=ONE_PANE) as pilot:
+        await pilot.press("space", "3")
+        session(pilot).action_fact(1)
+        session(pilot).step = 4
+        await pilot.app.workers.wait_for_complete()
+        await pilot.pause()
+        assert session(pilot).picked is None
 
 
 async def test_a_match_that_wraps_is_marked_whole(app_on: AppOn) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from inspector.report.lines.slices import HANG, OFFSET, Bytes, Range
-from inspector.report.lines.spans import Line, Measure, Role, Span, cells, clip, matched, width_of, wrapped
+from inspector.report.lines.spans import Line, Measure, Role, Span, cells, clip, matched, wrapped
 
 BYTES = 16
+WIDE = HANG + BYTES * 3 + 1 + BYTES
+"""Columns of a whole row."""
 
 
 class Hex(Bytes):
@@ -35,7 +37,7 @@ class Hex(Bytes):
         position = index - len(self.head)
         if not 0 <= position < self.count:
             return None
-        size = BYTES if width_of(self.line(index)) <= width else BYTES // 2
+        size = BYTES if width >= WIDE else BYTES // 2
         start = position * BYTES + row * size
         end = min(start + size, len(self.body))
         gap = size > BYTES // 2 or end - start == size  # the one between the halves, or before the characters
@@ -77,7 +79,7 @@ class Hex(Bytes):
         position = index - len(self.head)
         if not 0 <= position < self.count:
             return wrapped(line, width, measure, needle=needle)
-        if width_of(line, measure) <= width:
+        if width >= WIDE:
             return [matched(line, needle)]
         start = position * BYTES
         halves = [self._line(start, 8), *([self._line(start + 8, 8)] if start + 8 < len(self.body) else [])]
@@ -88,8 +90,7 @@ class Hex(Bytes):
         position = index - len(self.head)
         if not 0 <= position < self.count:
             return len(self.rows(index, width, measure))
-        wide = OFFSET + 1 + BYTES * 3 + 1 + min(BYTES, len(self.body) - position * BYTES)
-        return 1 if wide <= width else len(self.rows(index, width, measure))
+        return 1 if width >= WIDE or len(self.body) - position * BYTES <= BYTES // 2 else 2
 
     def find(self, needle: str, start: int, step: int) -> int | None:
         """The next line where `needle` begins, looked for in the bytes."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
@@ -24,6 +26,8 @@ TRACING_KEYS: list[BindingType] = [
             tooltip="The next of the slices that a fact was put together from"),
     Binding("<", "slice(-1)", "Slice before", show=False, tooltip="The slice before", id="slice.previous"),
 ]
+LARGE = 300_000
+"""Bytes of a body from which it takes a moment to find out what they became."""
 NOTHING = "no fact was read from these bytes"
 
 
@@ -37,22 +41,44 @@ class Tracing(Base):
         """Goes to the next or previous fact, in Wire."""
         from inspector.report.lines.reads import moved
 
-        found = self._readings()
-        if found is not None:
-            self._pick(moved(found, self.picked, by))
-            self._tell_fact(found)
+        self._traced(lambda found: self._look(found, moved(found, self.picked, by)))
 
     def action_slice(self, by: int) -> None:
         """Goes to the next or previous slice of the fact that is looked at."""
         from inspector.report.lines.reads import turned
 
-        found = self._readings()
-        if found is None:
-            return
-        if self.picked is None:
+        picked = self.picked
+        if picked is None:
             self.note = "no fact is looked at yet: . goes to the first"
+        else:
+            self._traced(lambda found: self._look(found, turned(found, picked, by)))
+
+    def _traced(self, act: Callable[[Provenance], None]) -> None:
+        """Does something with what the bytes at hand became; in a large body that is found out beside the screen."""
+        if not self.run.view.steps:
             return
-        self._pick(turned(found, self.picked, by))
+        asked, facts = self._asked, answer_at(self.run.view, self.step)
+        if facts is None or len(facts.exchange.body) <= LARGE or self._sheets.traced(asked):
+            self._act(act)
+            return
+        self.note = f"finding out what {len(facts.exchange.body):,} bytes became…"
+
+        async def beside() -> None:
+            await asyncio.to_thread(self._sheets.readings, asked)
+            if whose(self._asked) == whose(asked):
+                self._act(act)
+
+        self.run_worker(beside(), group="tracing", exclusive=True)
+
+    def _act(self, act: Callable[[Provenance], None]) -> None:
+        found = self._sheets.readings(self._asked)
+        if found is None or not found.facts:
+            self.note = NOTHING
+        else:
+            act(found)
+
+    def _look(self, found: Provenance, picked: Picked | None) -> None:
+        self._pick(picked)
         self._tell_fact(found)
 
     def _tell_fact(self, found: Provenance) -> None:
@@ -63,14 +89,6 @@ class Tracing(Base):
         facts = answer_at(self.run.view, self.step)
         if self.picked is not None and facts is not None:
             self.note = text_of(told(found, self.picked, facts.exchange.response))
-
-    def _readings(self) -> Provenance | None:
-        """What the bytes of the response at hand became; says so where nothing did."""
-        found = self._sheets.readings(self._asked) if self.run.view.steps else None
-        if found is None or not found.facts:
-            self.note = NOTHING
-            return None
-        return found
 
     def _pick(self, picked: Picked | None) -> None:
         """Shows the bytes of a fact in Wire."""
@@ -86,40 +104,41 @@ class Tracing(Base):
     def _pointed(self, message: LinesPointed) -> None:
         """A line of the text was clicked, or enter was pressed over those in sight."""
         if self.tab == "wire" and self.wire_mode != "request":
-            self._what_became(message)
-        elif self.tab == "response":
-            self._bytes_of(message)
+            self._traced(lambda found: self._what_became(found, message))
+        elif self.tab == "response" and any(self._facts_of(message)):
+            self._traced(lambda found: self._bytes_of(found, message))
 
-    def _what_became(self, message: LinesPointed) -> None:
+    def _what_became(self, found: Provenance, message: LinesPointed) -> None:
         from inspector.report.lines.reads import became, next_of, noted, picked_of
         from inspector.report.lines.slices import Bytes
 
-        found, sheet = self._readings(), self.sheet
-        if found is None or not isinstance(sheet, Bytes):
+        sheet = self.sheet
+        if not isinstance(sheet, Bytes):
             return
         spans = [span for line in range(message.first, message.last + 1) if (span := sheet.span(line)) is not None]
         if not spans:
             return
         start, end = spans[0][0], spans[-1][1]
         reads = became(found, start, end)
-        self.note = noted(reads, start, end)
         spot = sheet.spot(message.first, message.row, message.column, message.width) if message.width else None
         exact = found.at(spot[0]) if spot is not None and spot[1] - spot[0] == 1 else ()
         if exact:
             self._pick(picked_of(found, exact[0]))
         elif reads:
             self._pick(next_of(found, reads, self.picked))
+        self.note = noted(reads, start, end)
 
-    def _bytes_of(self, message: LinesPointed) -> None:
-        from inspector.report.lines.reads import Picked
+    def _facts_of(self, message: LinesPointed) -> Sequence[str | None]:
+        """The facts that lines of the Response tell."""
         from inspector.report.lines.response import Told
 
-        every = self.sheet.facts if isinstance(self.sheet, Told) else ()
-        facts = every[message.first : message.last + 1]
-        found = self._readings() if any(facts) else None
-        known = [fact for fact in facts if found is not None and fact in found.facts]
-        if known and found is not None:
-            self._pick(Picked(known[0]))
-            self._tell_fact(found)
-        elif any(facts):
+        return self.sheet.facts[message.first : message.last + 1] if isinstance(self.sheet, Told) else ()
+
+    def _bytes_of(self, found: Provenance, message: LinesPointed) -> None:
+        from inspector.report.lines.reads import Picked
+
+        fact = next((fact for fact in self._facts_of(message) if fact in found.facts), None)
+        if fact is None:
             self.note = NOTHING
+        else:
+            self._look(found, Picked(fact))
