@@ -55,6 +55,13 @@ def _apart_after(whole, place):
     return place < len(whole.seams) and whole.seams[place].decision is Decision.APART
 
 
+def test_what_was_set_apart_goes_with_the_text_that_a_later_answer_replaced():
+    segments = [Segment("ab "), Segment("ab ", Method.REPAIR), Segment("", Method.HINT), Segment("ba ", Method.POLL)]
+    assert join(segments, SeamRule.CAREFUL).text == "ba "
+    added, removed = counted(changes(segments, SeamRule.CAREFUL, SeamRule.CONCAT))
+    assert added - removed == len("ab ab ba ") - len("ba ")
+
+
 def test_an_anchor_comes_back_where_nothing_is_cut():
     segments = [Segment(FIRST), Segment(AGAIN + REST, Method.ANCHOR, AGAIN)]
     assert changes(segments, SeamRule.CAREFUL, SeamRule.CONCAT) == [Change(1, False, "", AGAIN)]

@@ -32,8 +32,11 @@ def standing(segments: Sequence[Segment], whole: Joined, place: int) -> tuple[in
 
 
 def apart(whole: Joined, place: int) -> str:
-    """What stands between a segment and the next one that is of neither."""
-    return APART if place < len(whole.seams) and whole.seams[place].decision is Decision.APART else ""
+    """What stands between a segment and the next one that is of neither; nothing where a later one began anew."""
+    following = whole.seams[place:]
+    if not following or following[0].decision is not Decision.APART:
+        return ""
+    return APART if all(seam.at >= following[0].at for seam in following) else ""
 
 
 def changes(segments: Sequence[Segment], rule: SeamRule, tried: SeamRule) -> list[Change]:
