@@ -228,9 +228,9 @@ def tune(paths: Sequence[str], api: str | None, profile: str | None, policy: str
          assignments: Sequence[str], simulate: bool | None, show: str, csv_path: str | None, as_json: bool,
          jobs: int | None, plain: bool) -> None:
     """Runs every turn under a grid of limits: the smallest budget that completes each, and the knee for all."""
-    from inspector.settings import INITIAL, parse_assignments, settings_of
-    from inspector.tune.axes import default_axes, parse_axes
-    from inspector.tune.grid import Grid
+    from inspector.settings import parse_assignments, settings_of
+    from inspector.tune.asked import Asked
+    from inspector.tune.axes import parse_axes
     from inspector.tune.progress import bar, interruptible
     from inspector.tune.report import as_csv, document, save, text
     from inspector.tune.run import tune as run_grid
@@ -243,12 +243,10 @@ def tune(paths: Sequence[str], api: str | None, profile: str | None, policy: str
     twice = next((axis.name for axis in axes if axis.name in fixed), None)
     if twice is not None:
         raise click.UsageError(f"{twice}: both set and varied; leave one of them out")
-    if simulate is None:
-        simulate = not axes or any(axis.name == INITIAL for axis in axes)
-    base = replace(settings_of(fixed, base), simulate=simulate)
+    base = settings_of(fixed, base)
     loaded, case = _read(paths, api, profile)
     with interruptible() as cancelled, bar(sys.stderr) as progress:
-        tuned = run_grid(case, Grid(axes or default_axes(case, simulate), base), jobs, progress, cancelled)
+        tuned = run_grid(case, Asked(axes, simulate).grid(case, base), jobs, progress, cancelled)
     if csv_path is not None and csv_path != "-":
         save(csv_path, as_csv(tuned), paths)
     if as_json:

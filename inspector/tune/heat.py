@@ -1,18 +1,18 @@
-"""The heat map of a grid as lines: rows and columns are the last two axes, one map for each choice of the others.
+"""The heat map of a grid as lines: what stands in each cell, of all turns together or of one.
 
 Each cell is a glyph and a word or number, so that nothing hangs on colour; `~` stands behind what was simulated.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import product
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from inspector.report.lines.glyphs import STATE
 from inspector.report.lines.spans import Line, Role, Span
-from inspector.tune.axes import SHORT, Axis
+from inspector.tune.axes import SHORT
 from inspector.tune.grid import UNDONE, End
+from inspector.tune.plane import plane
 from inspector.tune.run import Tuned
 from loop_core.trace import Fidelity
 from loop_core.turn import State
@@ -20,7 +20,6 @@ from loop_core.turn import State
 SIMULATED = "~"
 SHADES = "░▒▓█"
 WIDTH = 80
-GAP = 2
 
 WORDS: Mapping[str, str] = {
     **SHORT,
@@ -122,40 +121,5 @@ def key(show: str, single: bool) -> str:
 def heat(tuned: Tuned, show: str, turn: int | None = None, width: int = WIDTH, here: int | None = None) -> list[Line]:
     """The map, at most `width` columns wide; the cell `here` is marked."""
     spans = marks(tuned, show, turn)
-    axes = tuned.grid.axes
-    rows, columns = (axes[-2], axes[-1]) if len(axes) > 1 else (axes[0], None)
-    lines: list[Line] = []
-    wide = max((len(span.text) for span in spans), default=0) + 1  # and the mark of the cell `here`
-    start = 0
-    for chosen in product(*(axis.values for axis in axes[:-2])):
-        if chosen:
-            told = ", ".join(f"{axis.short}={axis.said(value)}" for axis, value in zip(axes[:-2], chosen, strict=True))
-            lines += [(), (Span(told, Role.TITLE),)]
-        size = len(rows.values) * (1 if columns is None else len(columns.values))
-        lines += _map(spans[start : start + size], rows, columns, width, wide, None if here is None else here - start)
-        start += size
-    return lines
-
-
-def _map(
-    spans: Sequence[Span], rows: Axis, columns: Axis | None, width: int, wide: int, here: int | None
-) -> Iterator[Line]:
-    heads = [""] if columns is None else [columns.said(value) for value in columns.values]
-    labels = [rows.said(value) for value in rows.values]
-    left = max(map(len, (rows.short, *labels))) + GAP
-    wide = max(wide, *map(len, heads)) + GAP
-    many = max(1, (width - left) // wide)
-    for first in range(0, len(heads), many):
-        chosen = range(first, min(first + many, len(heads)))
-        if columns is not None:
-            yield (Span(" " * left), Span(columns.short, Role.KEY))
-        numbers = "".join(f"{heads[column]:<{wide}}" for column in chosen)
-        yield (Span(f"{rows.short:<{left}}", Role.KEY), Span(numbers, Role.KEY))
-        for row, label in enumerate(labels):
-            line: list[Span] = [Span(f"{label:<{left}}", Role.KEY)]
-            for column in chosen:
-                cell = row * len(heads) + column
-                mark = spans[cell]
-                text = f"{mark.text}{'◀' if cell == here else ''}"
-                line += [Span(text, Role.HERE if cell == here else mark.role), Span(" " * (wide - len(text)))]
-            yield tuple(line)
+    made = plane(tuned.grid.axes, spans, width)
+    return [made.line(y, spans, here) for y in range(made.height)]

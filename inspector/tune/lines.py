@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from inspector.report.lines.glyphs import STATE
 from inspector.report.lines.spans import Line, Role, Span, field, joined, more, said
 from inspector.settings import INITIAL
 from inspector.tune.axes import SHORT
 from inspector.tune.grid import End, TurnGrid
-from inspector.tune.heat import SIMULATED, WIDTH, heat, key, word
+from inspector.tune.heat import SIMULATED, WIDTH, heat, key
 from inspector.tune.run import Tuned
 from inspector.tune.smallest import Knee, Point, Smallest, knee, smallest, why_not
 from loop_core.trace import Fidelity
@@ -20,14 +20,20 @@ def sheet(
 ) -> list[Line]:
     """The whole sheet; of one turn where it is named. The map keeps to `width`, other lines are to be wrapped."""
     bend = knee(tuned)
-    lines: list[Line] = [headline(tuned, bend), (), *_about(tuned), ()]
+    lines: list[Line] = [headline(tuned, bend), (), *about(tuned), ()]
     if not tuned.turns:
         return lines
     lines += [*heat(tuned, show, turn, width, here), (),
               (Span(key(show, turn is not None or len(tuned.turns) == 1), Role.DIM),)]
     if any(tuned.simulated):
         lines.append((Span(f"{SIMULATED} stands behind what was simulated", Role.DIM),))
-    lines += [(), (Span("the smallest budget that completes each turn", Role.TITLE),), *_smallest(tuned, turn)]
+    return [*lines, (), *answers(tuned, bend, turn)]
+
+
+def answers(tuned: Tuned, bend: Knee | None, turn: int | None = None, most: int | None = None) -> list[Line]:
+    """The smallest budget of each turn, or of one, and the knee for all; of `most` turns at most."""
+    lines: list[Line] = [(Span("the smallest budget that completes each turn", Role.TITLE),),
+                         *_smallest(tuned, turn, most)]
     if turn is None and bend is not None:
         lines += [(), (Span("for all turns", Role.TITLE),), *_knee(tuned, bend)]
     return lines
@@ -52,7 +58,8 @@ def named(tuned: Tuned, cell: int) -> str:
     return ", ".join(f"{axis.short}={axis.said(value)}" for axis, value in values)
 
 
-def _about(tuned: Tuned) -> Iterator[Line]:
+def about(tuned: Tuned) -> Iterator[Line]:
+    """What was run: the axes, the size, and how far it may be trusted."""
     grid = tuned.grid
     for number, axis in enumerate(grid.axes):
         values = [axis.said(value) for value in axis.values]
@@ -60,9 +67,9 @@ def _about(tuned: Tuned) -> Iterator[Line]:
         span = Span(f"{axis.short}: {told}")
         yield field("grid", span) if number == 0 else more(span)
     yield field("size", *joined([
-        (Span(_many(grid.size, "cell")),), (Span(_many(len(tuned.turns), "turn")),),
+        (Span(many(grid.size, "cell")),), (Span(many(len(tuned.turns), "turn")),),
         (Span(f"policy {grid.base.policy.name}"),)]))
-    yield field("fidelity", *_fidelity(tuned))
+    yield field("fidelity", *fidelity(tuned))
     if INITIAL in grid.names and not grid.base.simulate:
         yield more(Span("over a recording, max_tokens changes only the token cap derived from it", Role.DIM))
     if tuned.cancelled:
@@ -70,11 +77,12 @@ def _about(tuned: Tuned) -> Iterator[Line]:
                                       Role.WARN))
 
 
-def _fidelity(tuned: Tuned) -> Line:
+def fidelity(tuned: Tuned) -> Line:
+    """How many cells hold what was recorded, and how many what was simulated."""
     run = [cell for cell in range(tuned.grid.size) if tuned.looked_at[cell]]
     simulated = sum(map(bool, tuned.simulated))
     ended = sum(map(bool, tuned.unrecorded))
-    parts = [(Span(f"{Fidelity.RECORDED} in {_many(len(run) - simulated, 'cell')}"),)]
+    parts = [(Span(f"{Fidelity.RECORDED} in {many(len(run) - simulated, 'cell')}"),)]
     if simulated:
         parts.append((Span(f"{Fidelity.SIMULATED} in {simulated:,}"),))
     if ended:
@@ -85,25 +93,27 @@ def _fidelity(tuned: Tuned) -> Line:
 # -- smallest --------------------------------------------------------------------------------------------------------
 
 
-def _smallest(tuned: Tuned, turn: int | None) -> Iterator[Line]:
+def _smallest(tuned: Tuned, turn: int | None, most: int | None) -> Iterator[Line]:
     numbers = range(len(tuned.turns)) if turn is None else (turn,)
-    steady = {number for number in numbers if turn is None and _completes(tuned.turns[number])}
-    found = {number: smallest(tuned, number) for number in numbers if number not in steady}
-    for each in found.values():
+    steady = {number for number in numbers if turn is None and completes(tuned.turns[number])}
+    told = [number for number in numbers if number not in steady][:most]
+    found = [smallest(tuned, number) for number in told]
+    for each in found:
         if each is not None:
             yield from smallest_lines(tuned, each)
-    yield from _counted(len(steady), [each for each in found.values() if each is None])
+    yield from counted(len(steady), found.count(None), len(numbers) - len(steady) - len(told))
 
 
-def _completes(turn: TurnGrid) -> bool:
+def completes(turn: TurnGrid) -> bool:
+    """Whether a turn completes in every cell."""
     return turn.steady and turn.ends[0].completed
 
 
-def _counted(steady: int, undone: Sequence[object]) -> Iterator[Line]:
-    if steady:
-        yield (Span(f"{_many(steady, 'turn')} complete in every cell", Role.DIM),)
-    if undone:
-        yield (Span(f"{_many(len(undone), 'turn')} not run", Role.DIM),)
+def counted(steady: int, undone: int, left: int = 0) -> Iterator[Line]:
+    """Turns that are only counted: those that complete in every cell, those that were not run, those left out."""
+    for count, what in ((steady, "complete in every cell"), (undone, "not run"), (left, "more, one at a time")):
+        if count:
+            yield (Span(f"{many(count, 'turn')} {what}", Role.DIM),)
 
 
 def smallest_lines(tuned: Tuned, found: Smallest) -> Iterator[Line]:
@@ -131,7 +141,7 @@ def spent_line(end: End) -> Line:
     spent = end.spent
     assumed = f" ({spent.tokens_assumed:,} assumed)" if spent.tokens_assumed else ""
     return joined([
-        (Span(_many(end.segments, "segment")),),
+        (Span(many(end.segments, "segment")),),
         (Span(f"{spent.tokens:,} tokens{assumed}"),), (Span(f"{spent.chars:,} chars"),), (Span(end.fidelity),)])
 
 
@@ -144,7 +154,7 @@ def _knee(tuned: Tuned, bend: Knee) -> Iterator[Line]:
     if bend.knee != bend.enough:
         yield field("knee", *_point(tuned, bend.knee))
         rest, cost = bend.enough.completed - bend.knee.completed, bend.enough.tokens - bend.knee.tokens
-        yield more(Span(f"{_many(rest, 'further turn')} for {cost:,} tokens more", Role.DIM))
+        yield more(Span(f"{many(rest, 'further turn')} for {cost:,} tokens more", Role.DIM))
 
 
 def _point(tuned: Tuned, point: Point) -> Line:
@@ -152,16 +162,6 @@ def _point(tuned: Tuned, point: Point) -> Line:
         (Span(f"{point.completed:,} of {tuned.every:,} complete"),), (Span(f"{point.tokens:,} tokens"),)]))
 
 
-def cell_lines(tuned: Tuned, cell: int) -> Iterator[Line]:
-    """One cell: how each turn ends in it; turns that complete in every cell are counted."""
-    yield (Span(named(tuned, cell), Role.TITLE),)
-    ends = [(number, turn, turn.end(cell)) for number, turn in enumerate(tuned.turns, 1)]
-    for number, turn, end in ends:
-        if end is not None and not _completes(turn):
-            glyph, role = STATE[end.state]
-            yield field(f"turn {number}", Span(f"{glyph} {word(end)}  ", role), *spent_line(end))
-    yield from _counted(sum(_completes(turn) for turn in tuned.turns), [end for *_, end in ends if end is None])
-
-
-def _many(count: int, noun: str) -> str:
+def many(count: int, noun: str) -> str:
+    """A number of things."""
     return f"{count:,} {noun}{'s' if count != 1 else ''}"

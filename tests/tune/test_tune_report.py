@@ -15,11 +15,13 @@ from inspector.sessions import open_paths
 from inspector.sessions.samples import samples
 from inspector.settings import parse_assignments, settings_of
 from inspector.tune.axes import parse_axes
+from inspector.tune.cell import cell_sheet
 from inspector.tune.grid import Grid
 from inspector.tune.heat import SHOWS, heat
-from inspector.tune.lines import cell_lines
+from inspector.tune.lines import answers
 from inspector.tune.report import as_csv, document, text
 from inspector.tune.run import tune
+from inspector.tune.smallest import knee
 from tests.scenes import lines
 from tests.test_cli import inspector  # noqa: F401 - a fixture
 from tests.test_import_hygiene import EXPLAIN, SLOW, modules_after
@@ -100,10 +102,30 @@ def test_the_sheet_says_the_answer_first_and_how_to_open_it():
 
 
 def test_one_cell_tells_how_each_turn_ends_in_it():
-    told = plain(list(cell_lines(tuned("attempts=3,5"), 0))).split("\n")
-    assert told[0] == "attempts=3"
-    assert told[1].startswith("turn 1         ■ attempts  4 segments · 160 tokens")
-    assert told[2].startswith("turn 2         ∅ unrecorded")
+    told = plain(cell_sheet(tuned("attempts=3,5"), 0)).split("\n")
+    assert told[:2] == ["attempts=3", "complete       0 of 2 turns"]
+    assert told[2].startswith("spent          5 segments · 200 tokens · "), "4 and 160 of turn 1, 1 and 40 of turn 2"
+    assert told[3:5] == ["fidelity       RECORDED in 2 turns", ""]
+    assert told[5].startswith("turn 1         ■ attempts  4 segments · 160 tokens")
+    assert told[6].startswith("turn 2         ∅ unrecorded")
+
+
+def test_one_turn_of_a_cell_tells_its_end_its_spend_and_its_fidelity():
+    told = plain(cell_sheet(tuned("attempts=3,5"), 0, turn=0)).split("\n")
+    assert told[:4] == ["attempts=3", "turn 1         t1", "ends in        ■ AbortPartial  retry_limit",
+                        "               stopped by attempts"]
+    assert told[4:6] == ["segments       4", "tokens         160"]
+    assert told[-1] == "fidelity       RECORDED"
+    assert plain(cell_sheet(tuned("attempts=3,5", cancelled=lambda: True), 0, turn=1)).endswith("not run")
+
+
+def test_long_lists_of_turns_are_cut_and_counted():
+    made = tuned("attempts=3,5")
+    assert "1 turn more, one at a time" in plain(cell_sheet(made, 0, most=1))
+    told = plain(answers(made, knee(made), most=1))
+    assert "turn 1 " in told
+    assert "turn 2 " not in told
+    assert "1 turn more, one at a time" in told
 
 
 def test_what_was_cancelled_says_so_and_stays_blank():
