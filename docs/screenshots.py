@@ -28,6 +28,7 @@ SHOTS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     ("wire", (SAMPLE,), (*HELD, "3")),
     ("limits", (SAMPLE,), ("e",)),
     ("branch", (SAMPLE,), ("e", "5", "enter")),
+    ("tune", (SAMPLE,), ("u", "wait")),
     ("policies", (SAMPLE,), ("p", "wait", "}", "down")),
     ("providers", (), ("P", "wait", "down", "down")),
     ("picker", (), ()),

@@ -234,7 +234,6 @@ def tune(paths: Sequence[str], api: str | None, profile: str | None, policy: str
     from inspector.tune.progress import bar, interruptible
     from inspector.tune.report import as_csv, document, save, text
     from inspector.tune.run import tune as run_grid
-    from loop_core.frozen import replace
 
     if csv_path == "-" and as_json:
         raise click.UsageError("--csv - and --json both write to standard output; name a file for one")

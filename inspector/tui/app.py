@@ -31,6 +31,9 @@ PLAIN = """
 .-plain #machine, .-plain #spent { border-left: ascii $border; }
 .-plain #about, .-plain #detail { border-top: ascii $border; }
 .-plain #form, .-plain #help { border: ascii $primary; }
+.-plain TuneScreen #answers, .-plain TuneScreen.-below #cell { border-top: ascii $border; }
+.-plain TuneScreen.-beside #cell { border-left: ascii $border; }
+.-plain #map, .-plain #answers, .-plain #cell { scrollbar-size: 0 0; }
 .-plain #text, .-plain #steps, .-plain #choices, .-plain #help TextView { scrollbar-size: 0 0; }
 .-plain Table, .-plain #detail { scrollbar-size: 0 0; }
 """

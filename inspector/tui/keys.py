@@ -18,8 +18,9 @@ NAMES: Mapping[str, str] = {
 }
 
 BAR = ("step.forward", "step.back", "event.next", "limits", "policies.open", "policies.next", "providers.open",
-       "providers.next", "providers.more", "providers.each", "providers.policy", "filter", "search", "run.next", "mode",
-       "continue", "breakpoints", "copy", "export", "turn.next", "jump", "search.next", "copy.command", "wrap", "zoom")
+       "providers.next", "providers.more", "providers.each", "providers.policy", "filter", "search", "run.next", "tune",
+       "mode", "continue", "breakpoints", "copy", "export", "turn.next", "jump", "search.next", "copy.command",
+       "wrap", "zoom")
 """The order in which the key bar offers bindings; others follow in the order of their screen."""
 LAST = ("help", "back")
 """Bindings that the key bar keeps whatever the width, at its end."""
@@ -78,17 +79,20 @@ def every_id() -> Mapping[str, Binding]:
     from inspector.tui.screens.picker import PickerScreen
     from inspector.tui.screens.policies import Cells
     from inspector.tui.screens.providers import Dialects, ProvidersScreen
+    from inspector.tui.screens.tune import TuneScreen
     from inspector.tui.session.comparing import Comparing
     from inspector.tui.session.exporting import Exporting
     from inspector.tui.session.remarking import Remarking
     from inspector.tui.session.running import Running
     from inspector.tui.session.stepping import Stepping
     from inspector.tui.session.tracing import Tracing
+    from inspector.tui.session.tuning import Tuning
     from inspector.tui.session.viewing import Viewing
+    from inspector.tui.widgets.heatmap import HeatMap
     from inspector.tui.widgets.rows import RowList
     from inspector.tui.widgets.text_view import TextView
 
     owners = (
-        LoopInspector, Stepping, Remarking, Running, Comparing, Viewing, Tracing, Exporting, RowList, TextView,
-        PickerScreen, LimitsForm, Cells, Dialects, ProvidersScreen)
+        LoopInspector, Stepping, Remarking, Running, Tuning, Comparing, Viewing, Tracing, Exporting, RowList, TextView,
+        PickerScreen, LimitsForm, Cells, Dialects, ProvidersScreen, TuneScreen, HeatMap)
     return {each.id: each for owner in owners for each in owner.BINDINGS if isinstance(each, Binding) and each.id}

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from inspector.dialects.asked import Asked
     from inspector.dialects.run import Told
     from inspector.tui.opening import Opened
+    from inspector.tui.tuned import Ran
+    from inspector.tune.grid import Grid
     from inspector.whatif.policies import Matrix
 
 
@@ -72,6 +74,14 @@ class RowsMade(Message):
 
     asked: Asked
     told: tuple[Told, ...]
+
+
+@dataclass
+class GridRun(Message):
+    """A thread has run a grid, or as much of it as was wanted."""
+
+    grid: Grid
+    result: Ran
 
 
 @dataclass

@@ -51,7 +51,7 @@ class Asked:
         varied = {name: getattr(Limits(), name) for name in grid.names if name != INITIAL}
         same = replace(base, limits=replace(base.limits, **varied), explicit=base.explicit - varied.keys(),
                        max_tokens=None if INITIAL in grid.names else base.max_tokens, simulate=False)
-        words = [command(paths, same, api, profile).replace("inspector replay", "inspector tune", 1)]
+        words = [command(paths, same, api, profile, verb="tune")]
         words += [f"--grid {axis.short}={spec_of(axis)}" for axis in self.axes]
         if self.simulate is not None:
             words.append("--simulate" if self.simulate else "--recorded")

@@ -145,8 +145,11 @@ def tune(
         if progress is not None:
             progress(done, parts)
     none = array("I", [UNDONE]) * grid.size
+    alike: dict[tuple[int, bytes], array[int]] = {}
+    for taken in turns:
+        taken.codes = alike.setdefault((len(taken.places), taken.codes.tobytes()), taken.codes or none)
     found = tuple(
-        TurnGrid(record.id, case.loaded.exchanges[record.links[0].index].path, tuple(turn.places), turn.codes or none)
+        TurnGrid(record.id, case.loaded.exchanges[record.links[0].index].path, tuple(turn.places), turn.codes)
         for record, turn in zip(records, turns, strict=True)
     )
     return Tuned(grid, found, done, parts)

@@ -47,6 +47,7 @@ def test_the_picker(snap_compare: Compare, monkeypatch: pytest.MonkeyPatch, size
 TABLES = {
     "policies": ("p", ("}", "down")),
     "providers": ("P", ("down", "down")),
+    "tune": ("u", ("down",)),
 }
 
 

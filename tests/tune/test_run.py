@@ -10,6 +10,7 @@ import pytest
 from inspector.replay import open_case
 from inspector.sessions import open_paths
 from inspector.sessions.samples import samples
+from inspector.settings import Settings
 from inspector.tune import run, workers
 from inspector.tune.axes import parse_axes
 from inspector.tune.grid import Grid
@@ -31,6 +32,17 @@ def case():
 def at_once(monkeypatch):
     """No moment of working alone: other processes are started for the smallest grid."""
     monkeypatch.setattr(run, "ALONE", -1.0)
+
+
+def test_turns_that_go_alike_share_their_cells():
+    grid = Grid(GRID.axes, Settings(simulate=True))
+    twice = open_case(open_paths([str(samples()[0].path)] * 2))
+    made = tune(twice, grid, jobs=1)
+    half = len(made.turns) // 2
+    assert [turn.codes for turn in made.turns[:half]] == [turn.codes for turn in made.turns[half:]]
+    assert all(one.codes is other.codes for one, other in zip(made.turns, made.turns[half:], strict=False))
+    assert made.tokens == [2 * tokens for tokens in tune(
+        open_case(open_paths([str(samples()[0].path)])), grid, jobs=1).tokens]
 
 
 @forks

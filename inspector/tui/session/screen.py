@@ -19,6 +19,7 @@ from inspector.tui.session.remarking import Remarking
 from inspector.tui.session.running import Running
 from inspector.tui.session.stepping import Stepping
 from inspector.tui.session.tracing import Tracing
+from inspector.tui.session.tuning import Tuning
 from inspector.tui.session.viewing import Viewing
 from inspector.tui.widgets.keybar import KeyBar
 from inspector.tui.widgets.machine import MachinePanel
@@ -32,7 +33,7 @@ from inspector.tui.widgets.verdict import Verdict
 NARROW, WIDE, ROOMY = 110, 120, 140
 
 
-class SessionScreen(Exporting, Viewing, Tracing, Comparing, Running, Remarking, Stepping):
+class SessionScreen(Exporting, Viewing, Tracing, Comparing, Tuning, Running, Remarking, Stepping):
     """One session under any number of runs."""
 
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (NARROW, "-medium"), (WIDE, "-wide"), (ROOMY, "-roomy")]  # noqa: RUF012

@@ -1,0 +1,212 @@
+"""What the tuning screen shows, and keeps while the operator looks at a run: grid, turn and cell. Knows no widget."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from inspector.replay import Case
+from inspector.report.lines.spans import EMPTY, Line, Role, Span, clip, said, spread
+from inspector.report.lines.spent import EMPTY as LEFT
+from inspector.report.lines.spent import FULL
+from inspector.sessions import redact
+from inspector.settings import Settings, command
+from inspector.tune.asked import Asked
+from inspector.tune.cell import cell_sheet
+from inspector.tune.heat import SHOWS, SIMULATED, key, marks
+from inspector.tune.lines import about, answers, headline, many, named
+from inspector.tune.plane import HERE
+from inspector.tune.report import as_csv, document
+from inspector.tune.run import Tuned, tune
+from inspector.tune.smallest import Knee, Smallest, knee, smallest, why_not
+from loop_core.trace import Fidelity
+
+MOST = 100
+"""Turns that are told of one by one; of more, each can be looked at alone."""
+BAR = 20
+"""Columns of the progress bar."""
+
+FORMS: Mapping[str, tuple[str, Callable[[Tuned], str]]] = {
+    "csv": ("each turn in each cell, a row each", lambda tuned: redact.text(as_csv(tuned))),
+    "json": ("one document for programs", lambda tuned: json.dumps(redact.texts(document(tuned)), indent=1) + "\n"),
+}
+"""What a grid is written as: what that is, and how."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ran:
+    """A grid that was run, and what follows from it for all turns together."""
+
+    tuned: Tuned
+    bend: Knee | None
+    answers: list[Line]
+    trust: tuple[tuple[Fidelity, int, Role], ...]
+    """In how many cells is nothing but what was recorded, and in how many what was simulated."""
+
+
+def ran(tuned: Tuned) -> Ran:
+    """Works out what follows; of a large grid that takes a moment."""
+    bend = knee(tuned)
+    for shown in SHOWS.values():
+        shown.total(tuned)  # sums are kept: added up here, not while a key waits
+    simulated, run = (sum(map(bool, each)) for each in (tuned.simulated, tuned.looked_at))
+    trust = ((Fidelity.RECORDED, run - simulated, Role.OK), (Fidelity.SIMULATED, simulated, Role.WARN))
+    return Ran(tuned, bend, answers(tuned, bend, most=MOST), trust)
+
+
+class Table:
+    """One session, a grid over it, and where the operator stands in that."""
+
+    def __init__(self, case: Case, base: Settings, run: str = "", title: str = "original") -> None:
+        self.case = case
+        self.base, self.run, self.title = base, run, title
+        """The settings, the key and the name of the run that the grid is over."""
+        self.opened: set[str] = set()
+        """The keys of the runs that were opened from it."""
+        self.paths: tuple[str, ...] = ()
+        self.before = ""
+        """The command line that writes the session to its path, where it is no file."""
+        self.name = "session"
+        """What its files are called after."""
+        self.show = next(iter(SHOWS))
+        self.turn: int | None = None
+        """The turn that is looked at alone; None: all of them."""
+        self.ask(Asked())
+
+    def ask(self, asked: Asked) -> None:
+        """Another grid; nothing of it is run yet."""
+        self.asked, self.grid = asked, asked.grid(self.case, self.base)
+        self.cell = 0
+        self.begin()
+
+    def begin(self) -> None:
+        """Nothing is run."""
+        self.result: Ran | None = None
+        self._blank = tune(self.case, self.grid, jobs=1, cancelled=lambda: True)
+        self._answers: dict[int, tuple[Smallest | None, list[Line]]] = {}
+
+    def end(self, result: Ran) -> None:
+        """The grid was run; the cursor goes to the best cell, where it was not moved."""
+        self.result = result
+        self._answers.clear()
+        if self.cell == 0 and self.best():
+            self.cell = self.best()[0]
+
+    @property
+    def tuned(self) -> Tuned:
+        """What is known of every cell; nothing while it runs."""
+        return self.result.tuned if self.result is not None else self._blank
+
+    @property
+    def single(self) -> int | None:
+        """The turn that is looked at alone: the one that was chosen, or the only one."""
+        return 0 if self.turn is None and len(self.tuned.turns) == 1 else self.turn
+
+    # -- what is shown -----------------------------------------------------------------------------------------------
+
+    def head(self, width: int, done: tuple[int, int], stopping: bool = False) -> list[Line]:
+        """What is run and how far; the answer; what is looked at."""
+        grid, turns = self.grid, len(self.tuned.turns)
+        size = f" · {many(grid.size, 'cell')} · {many(turns, 'turn')} · policy {grid.base.policy.name}"
+        title = (Span("Tune", Role.TITLE), Span("  run ", Role.DIM), said(self.title), Span(size, Role.DIM))
+        rows = (self._state(done, stopping), self._looked_at())
+        return [spread(title, self._trust(), width), *(clip(row, width) for row in rows)]
+
+    def _trust(self) -> Line:
+        counts = self.result.trust if self.result is not None else ()
+        return tuple(span for name, count, role in counts if count
+                     for span in (Span(f" {name}", role), Span(f" in {count:,}", Role.DIM)))
+
+    def _state(self, done: tuple[int, int], stopping: bool) -> Line:
+        if self.result is None:
+            count, parts = done
+            full = BAR * count // parts if parts else 0
+            word, hint = ("STOPPING", "adding up what was done") if stopping else ("RUNNING", "esc or . stops")
+            return (Span(f"{word}  ", Role.WARN), Span(FULL * full, Role.OK), Span(LEFT * (BAR - full), Role.RULE),
+                    Span(f"  {count:,} of {parts:,} parts" if parts else ""), Span(f"  {hint}", Role.DIM))
+        if self.tuned.cancelled:
+            return (Span("STOPPED  ", Role.WARN),
+                    Span(f"{self.tuned.done:,} of {self.tuned.parts:,} parts were run, the rest is blank"),
+                    Span("  r runs it again", Role.DIM))
+        return headline(self.tuned, self.result.bend) if self.single is None else self._headline(self.single)
+
+    def _headline(self, turn: int) -> Line:
+        """The answer for one turn."""
+        found = self._told(turn)[0]
+        if found is None:
+            return (Span("NOT RUN", Role.WARN),)
+        if found.cell is None:
+            return (Span("DOES NOT COMPLETE", Role.WARN), Span(f"  {why_not(self.tuned, found.end)}"))
+        return (Span("COMPLETES", Role.OK), Span("  from "), Span(named(self.tuned, found.cell), Role.STRONG),
+                Span(f" on, for {many(found.end.spent.tokens, 'token')}  "), Span(found.end.fidelity, Role.DIM))
+
+    def _told(self, turn: int) -> tuple[Smallest | None, list[Line]]:
+        """What one turn needs, worked out once."""
+        if turn not in self._answers:
+            bend = self.result.bend if self.result is not None else None
+            self._answers[turn] = smallest(self.tuned, turn), answers(self.tuned, bend, turn)
+        return self._answers[turn]
+
+    def _looked_at(self) -> Line:
+        shows = [Span(f"[{name}]", Role.HERE) if name == self.show else Span(f" {name} ") for name in SHOWS]
+        turns, single = self.tuned.turns, self.single
+        if single is None:
+            return (*shows, Span("   "), Span(f"all {many(len(turns), 'turn')}", Role.STRONG))
+        return (*shows, Span("   "), Span(f"turn {single + 1} of {len(turns):,}", Role.STRONG), Span("  "),
+                said(turns[single].id, Role.DIM, 40))
+
+    def marks(self) -> list[Span]:
+        """What stands in each cell."""
+        return marks(self.tuned, self.show, self.turn)
+
+    def legend(self) -> list[Line]:
+        """What the marks mean."""
+        more = f"  {SIMULATED} {Fidelity.SIMULATED}" if any(self.tuned.simulated) else ""
+        best = "  ◆ the smallest budget" if self.best() else ""
+        return [(Span(f"{key(self.show, self.single is not None)}{more}{best}  {HERE} here", Role.DIM),)]
+
+    def answers(self) -> list[Line]:
+        """What would have been enough; what was run."""
+        if self.result is None:
+            return [(Span("the answers come when the grid has run", Role.DIM),)]
+        tuned, bend = self.tuned, self.result.bend
+        told = self.result.answers if self.turn is None else self._told(self.turn)[1]
+        first = [headline(tuned, bend), EMPTY] if tuned.cancelled else []
+        return [*first, *told, EMPTY, (Span("the grid", Role.TITLE),), *about(tuned)]
+
+    def cell_lines(self) -> list[Line]:
+        """The cell at the cursor."""
+        return cell_sheet(self.tuned, self.cell, self.turn, MOST)
+
+    def best(self) -> list[int]:
+        """The smallest budget, then the knee, where that is another."""
+        if self.result is None:
+            return []
+        if self.turn is not None:
+            found = self._told(self.turn)[0]
+            return [found.cell] if found is not None and found.cell is not None else []
+        bend = self.result.bend
+        return list(dict.fromkeys((bend.enough.cell, bend.knee.cell))) if bend is not None else []
+
+    def named_best(self) -> str:
+        """What the cell at the cursor is the best of."""
+        what = "the smallest budget" if self.best()[:1] == [self.cell] else "the knee"
+        return f"{what}: {named(self.tuned, self.cell)}"
+
+    # -- what is taken away ------------------------------------------------------------------------------------------
+
+    def command(self, api: str | None, profile: str | None) -> str:
+        """The command line that gives the same grid."""
+        return self._runnable(self.asked.command(self.grid, self.paths, self.show, api, profile))
+
+    def cell_command(self, api: str | None, profile: str | None) -> str:
+        """The command line that runs the session under the cell at the cursor."""
+        return self._runnable(command(self.paths, self.grid.settings(self.cell), api, profile))
+
+    def _runnable(self, told: str) -> str:
+        return f"{self.before} && {told}" if self.before else told
+
+    def files(self, form: str) -> Mapping[str, str]:
+        """The grid in one of `FORMS`: name -> content."""
+        return {f"{self.name}-tune.{form}": FORMS[form][1](self.tuned)}

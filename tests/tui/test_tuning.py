@@ -1,0 +1,574 @@
+"""The tuning screen: every key and click of it, stopping, leaving, and what it shows of sessions of any size."""
+
+import csv
+import json
+import shlex
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pytest
+from test_hostile import commands_in
+from textual.pilot import Pilot
+from textual.widgets import Input
+from tui_scenes import HOSTILE, continued, har, hostile, page, ran_a_cut_call, seen
+
+from inspector.replay import open_case
+from inspector.report.lines.spans import text_of
+from inspector.sessions import open_paths
+from inspector.settings import Settings, command
+from inspector.tui.app import LoopInspector
+from inspector.tui.screens.axes import AxesPrompt
+from inspector.tui.screens.help import HelpScreen
+from inspector.tui.screens.tune import TuneScreen
+from inspector.tui.session.screen import SessionScreen
+from inspector.tui.tuned import Table
+from inspector.tui.widgets.heatmap import HeatMap
+from inspector.tune import run as grids
+from inspector.tune.axes import ATTEMPTS
+
+AppOn = Callable[..., LoopInspector]
+SMALL, WIDE = (80, 24), (160, 45)
+BOTH = pytest.mark.parametrize("size", [SMALL, WIDE], ids=["small", "wide"])
+
+
+async def settled(pilot: Pilot[Any]) -> TuneScreen:
+    """The screen when its grid has run."""
+    screen = pilot.app.screen
+    assert isinstance(screen, TuneScreen)
+    for _ in range(500):
+        if not screen.running:
+            break
+        await pilot.pause(0.01)
+    await pilot.pause()
+    assert not screen.running
+    return screen
+
+
+async def opened(pilot: Pilot[Any], axes: str = "") -> TuneScreen:
+    """The screen over the session at hand, with these axes."""
+    await pilot.app.workers.wait_for_complete()  # what was kept of the session is read
+    await pilot.press("u")
+    screen = await settled(pilot)
+    if axes:
+        screen._axes(axes)
+        await settled(pilot)
+    return screen
+
+
+async def typed(pilot: Pilot[Any], text: str) -> None:
+    """Something else in the line that asks."""
+    pilot.app.screen.query_one(Input).value = text
+    await pilot.press("enter")
+    await pilot.pause()
+
+
+def values(screen: TuneScreen) -> tuple[int | None, ...]:
+    return screen.table.grid.values(screen.table.cell)
+
+
+@BOTH
+async def test_it_shows_the_map_the_cell_the_answer_and_how_far_to_trust_them(
+    app_on: AppOn, size: tuple[int, int]
+) -> None:
+    """Turn 1 was cut five times at 64 tokens under a cap of 256: five continuations, 5 times 64 and the last 20."""
+    async with app_on().run_test(size=size) as pilot:
+        screen = await opened(pilot, "attempts=4,5 tokens=100,1000")
+        shown = page(pilot.app)
+        assert "1 OF 2 COMPLETE  at most, from attempts=5, tokens=1,000 on" in shown
+        assert "4         ■ 0/2" in shown
+        assert values(screen) == (5, 1000), "the cursor stands on the smallest budget"
+        assert "5         ■ 0/2   ∅ 1/2◀" in shown
+        assert "RECORDED in 4" in shown
+        assert "SIMULATED" not in shown
+        assert "✓ done  6 segments · 340 tokens" in shown
+        assert "all 2 turns" in shown
+        screen.query_one("#cell" if size == SMALL else "#answers").scroll_end(animate=False)
+        await pilot.pause()
+        assert "4 cells · 2 turns" in page(pilot.app)
+
+
+async def test_simulated_cells_say_so_in_the_map_in_the_cell_and_in_the_head(app_on: AppOn) -> None:
+    async with app_on().run_test(size=WIDE) as pilot:
+        await opened(pilot, "attempts=0..6 max_tokens=32,256")
+        shown = page(pilot.app)
+        assert "0/2~" in shown
+        assert "~ SIMULATED" in shown
+        assert "SIMULATED in 7" in shown
+        await pilot.press("g")
+        assert "fidelity       SIMULATED in" in page(pilot.app)
+
+
+async def test_arrows_and_letters_move_among_the_cells(app_on: AppOn) -> None:
+    async with app_on().run_test(size=SMALL) as pilot:
+        screen = await opened(pilot, "attempts=1..9 tokens=1,2,3")
+        for key, wanted in (("g", (1, 1)), ("l", (1, 2)), ("right", (1, 3)), ("l", (1, 3)), ("j", (2, 3)),
+                            ("down", (3, 3)), ("h", (3, 2)), ("left", (3, 1)), ("k", (2, 1)), ("up", (1, 1)),
+                            ("up", (1, 1)), ("G", (9, 3)), ("home", (1, 1)), ("end", (9, 3)), ("pageup", (1, 3)),
+                            ("pagedown", (9, 3))):
+            await pilot.press(key)
+            if not key.startswith("page"):
+                assert values(screen) == wanted, key
+        assert "attempts=9, tokens=3" in page(pilot.app)
+
+
+async def test_the_cursor_is_always_in_sight_under_its_heading(app_on: AppOn) -> None:
+    async with app_on().run_test(size=SMALL) as pilot:
+        screen = await opened(pilot, "attempts=1..40 tokens=1..30")
+        for keys in (["g"], ["pagedown"], ["l"] * 9, ["j"] * 9, ["G"], ["k"] * 11, ["pageup"]):
+            await pilot.press(*keys)
+            await pilot.pause()
+            rows = seen(pilot.app)[3:20]
+            here = [row for row in rows if "◀" in row and "here" not in row]
+            assert len(here) == 1, keys
+            attempts, tokens = values(screen)
+            assert here[0].split()[0] == str(attempts)
+            heading = [row for row in rows[: rows.index(here[0])] if row.split()[:1] == ["attempts"]][-1]
+            assert heading[here[0].index("◀") - 6 :].split()[0] == str(tokens), keys
+
+
+async def test_v_goes_through_the_measures(app_on: AppOn) -> None:
+    async with app_on().run_test(size=SMALL) as pilot:
+        await opened(pilot, "attempts=0..5")
+        assert "[outcome]" in page(pilot.app)
+        await pilot.press("v")
+        assert "[spend]" in page(pilot.app)
+        assert "output tokens of truncated responses" in page(pilot.app)
+        await pilot.press("v")
+        assert "[segments]" in page(pilot.app)
+        await pilot.press("v")
+        assert "[outcome]" in page(pilot.app)
+
+
+async def test_brackets_and_a_number_choose_a_turn_or_all(app_on: AppOn) -> None:
+    async with app_on().run_test(size=SMALL) as pilot:
+        await opened(pilot, "attempts=4,5")
+        await pilot.press("]")
+        assert "turn 1 of 2" in page(pilot.app)
+        assert "COMPLETES  from attempts=5 on, for 340 tokens  RECORDED" in page(pilot.app)
+        assert "■ attempts" in page(pilot.app)
+        await pilot.press("]")
+        assert "turn 2 of 2" in page(pilot.app)
+        assert "DOES NOT COMPLETE" in page(pilot.app)
+        await pilot.press("]")
+        assert "all 2 turns" in page(pilot.app)
+        await pilot.press("[")
+        assert "turn 2 of 2" in page(pilot.app)
+        await pilot.press(":", "1", "enter")
+        assert "turn 1 of 2" in page(pilot.app)
+        await pilot.press(":", "9", "enter")
+        assert "'9' is no turn" in page(pilot.app)
+        await pilot.press(":", "0", "enter")
+        assert "all 2 turns" in page(pilot.app)
+        await pilot.press(":", "escape")
+        assert "all 2 turns" in page(pilot.app)
+
+
+async def test_axes_are_edited_and_a_mistake_stands_beside_them(app_on: AppOn) -> None:
+    async with app_on().run_test(size=SMALL) as pilot:
+        screen = await opened(pilot)
+        await pilot.press("e")
+        assert isinstance(pilot.app.screen, AxesPrompt)
+        assert "attempts=0..6 max_tokens=64,128,256,512,1024,recorded" in page(pilot.app)
+        assert "42 cells" in page(pilot.app)
+        pilot.app.screen.query_one(Input).value = "attempts=3..1"
+        await pilot.pause()
+        assert "✖ continuation_max_attempts: '3..1' begins above its end" in page(pilot.app)
+        await pilot.press("enter")
+        assert isinstance(pilot.app.screen, AxesPrompt), "what cannot be read is not handed over"
+        await typed(pilot, "attempts=4..5 tokens=9,99")
+        await settled(pilot)
+        assert screen.table.grid.size == 4
+        assert screen.table.grid.base.simulate is False
+        assert "4 cells · 2 turns" in page(pilot.app)
+        await pilot.press("e", "ctrl+u", "enter")
+        await settled(pilot)
+        assert screen.table.grid.size == 42, "an empty line is the default"
+
+
+async def test_s_keeps_to_the_recording_and_simulates_again(app_on: AppOn) -> None:
+    async with app_on().run_test(size=WIDE) as pilot:
+        screen = await opened(pilot, "attempts=4,5 max_tokens=64,256")
+        assert screen.table.grid.base.simulate is True
+        await pilot.press("s")
+        await settled(pilot)
+        assert screen.table.grid.base.simulate is False
+        assert "RECORDED in 4" in page(pilot.app)
+        assert "kept to the recording" in page(pilot.app)
+        await pilot.press("s")
+        await settled(pilot)
+        assert screen.table.grid.base.simulate is True
+
+
+async def test_b_goes_to_the_smallest_budget(app_on: AppOn) -> None:
+    async with app_on().run_test(size=SMALL) as pilot:
+        screen = await opened(pilot, "attempts=0..6")
+        await pilot.press("g", "b")
+        assert values(screen) == (5,)
+        assert "the smallest budget: attempts=5" in page(pilot.app)
+        await pilot.press("]", "]", "b")
+        assert "no cell completes it" in page(pilot.app)
+
+
+# -- opening a cell --------------------------------------------------------------------------------------------------
+
+
+async def test_enter_opens_the_cell_as_a_run_where_it_first_differs_and_u_comes_back(app_on: AppOn) -> None:
+    async with app_on().run_test(size=SMALL) as pilot:
+        screen = await opened(pilot, "attempts=1,5")
+        wanted = screen.table.grid.settings(1)
+        await pilot.press("G", "enter")
+        await pilot.pause()
+        session = pilot.app.screen
+        assert isinstance(session, SessionScreen)
+        assert session.run.view.replay.settings == wanted
+        original, made = session.runs.every[0].view.steps, session.run.view.steps
+        assert session.step == session.run.branch.difference
+        assert original[: session.step] == made[: session.step]
+        assert "turn 1 parts here" in page(pilot.app)
+        assert session.tab == "diff"
+        await pilot.press("u")
+        again = pilot.app.screen
+        assert isinstance(again, TuneScreen)
+        assert again.table is screen.table
+        assert not again.running, "it is not run again"
+        assert values(again) == (5,)
+        await pilot.press("g", "enter")
+        await pilot.pause()
+        session = pilot.app.screen
+        assert isinstance(session, SessionScreen)
+        assert len(session.runs.every) == 3
+        assert session.run.view.replay.settings == screen.table.grid.settings(0)
+        await pilot.press("u", "enter")
+        await pilot.pause()
+        assert len(session.runs.every) == 3, "a cell that was opened is the run that is there"
+
+
+async def test_a_simulated_cell_opens_as_a_simulated_run(app_on: AppOn) -> None:
+    async with app_on().run_test(size=WIDE) as pilot:
+        screen = await opened(pilot, "max_tokens=40")
+        await pilot.press("enter")
+        await pilot.pause()
+        session = pilot.app.screen
+        assert isinstance(session, SessionScreen)
+        assert session.run.view.replay.settings == screen.table.grid.settings(0)
+        assert session.run.view.replay.settings.simulate
+        assert [turn.final_state for turn in session.run.view.turns] == [
+            turn.ends[0].state for turn in screen.table.tuned.turns]
+
+
+async def test_a_cell_that_changes_nothing_says_so(app_on: AppOn) -> None:
+    async with app_on().run_test(size=SMALL) as pilot:
+        await opened(pilot, "max_resumes=10")
+        await pilot.press("enter")
+        await pilot.pause()
+        assert "nothing differs" in page(pilot.app)
+
+
+async def test_the_grid_is_over_the_run_at_hand(app_on: AppOn) -> None:
+    async with app_on().run_test(size=SMALL) as pilot:
+        await pilot.press("e", "5", "enter")
+        session = pilot.app.screen
+        assert isinstance(session, SessionScreen)
+        assert session.runs.index == 1
+        screen = await opened(pilot, "max_resumes=3,10")
+        assert screen.table.base == session.run.view.replay.settings
+        assert "run attempts=5" in page(pilot.app)
+        assert "1 OF 2 COMPLETE" in page(pilot.app)
+
+
+# -- the mouse -------------------------------------------------------------------------------------------------------
+
+
+@BOTH
+async def test_a_click_moves_and_a_second_one_opens(app_on: AppOn, size: tuple[int, int]) -> None:
+    async with app_on().run_test(size=size) as pilot:
+        screen = await opened(pilot, "attempts=1,5 tokens=100,1000")
+        rows = seen(pilot.app)
+        y = next(at for at, row in enumerate(rows) if row.split()[:2] == ["1", "■"])
+        x = rows[y].index("0/2", rows[y].index("0/2") + 3)
+        await pilot.click(offset=(x, y))
+        assert values(screen) == (1, 1000)
+        await pilot.click(offset=(x, y - 1))
+        assert values(screen) == (1, 1000), "a heading is no cell"
+        await pilot.click(offset=(x, y + 1), times=2)
+        await pilot.pause()
+        session = pilot.app.screen
+        assert isinstance(session, SessionScreen)
+        assert session.run.view.replay.settings == screen.table.grid.settings(3)
+
+
+async def test_the_key_bar_is_clicked(app_on: AppOn) -> None:
+    async with app_on().run_test(size=SMALL) as pilot:
+        await opened(pilot, "attempts=1,5")
+        row = seen(pilot.app)[-1]
+        await pilot.click(offset=(row.index("v measure") + 1, 23))
+        assert "[spend]" in page(pilot.app)
+
+
+# -- running ---------------------------------------------------------------------------------------------------------
+
+
+class Slow:
+    """The real thing, which waits before its third part until it is stopped or let go."""
+
+    def __init__(self) -> None:
+        self.go, self.waits, self.ended = Event(), Event(), Event()
+
+    def __call__(self, case: Any, grid: Any, progress: Any = None, cancelled: Any = None) -> grids.Tuned:
+        asked = 0
+
+        def stopped() -> bool:
+            nonlocal asked
+            asked += 1
+            while asked == 3 and not cancelled() and not self.go.is_set():
+                self.waits.set()
+                time.sleep(0.005)
+            return bool(cancelled())
+
+        made = grids.tune(case, grid, jobs=1, progress=progress, cancelled=stopped)
+        self.ended.set()
+        return made
+
+
+@pytest.fixture
+def slow(monkeypatch: pytest.MonkeyPatch) -> Slow:
+    made = Slow()
+    monkeypatch.setattr("inspector.tui.screens.tune.tune", made)
+    return made
+
+
+async def begun(pilot: Pilot[Any], slow: Slow) -> TuneScreen:
+    await pilot.press("u")
+    while not slow.waits.is_set():
+        await pilot.pause(0.005)
+    await pilot.pause(0.15)
+    screen = pilot.app.screen
+    assert isinstance(screen, TuneScreen)
+    return screen
+
+
+@BOTH
+@pytest.mark.parametrize("key", ["escape", "."])
+async def test_stopping_shows_what_was_done_and_says_so(
+    app_on: AppOn, slow: Slow, key: str, size: tuple[int, int]
+) -> None:
+    """Five budgets and the recorded ones, for two turns: twelve parts."""
+    async with app_on().run_test(size=size) as pilot:
+        screen = await begun(pilot, slow)
+        assert screen.running
+        assert "RUNNING" in page(pilot.app)
+        assert "2 of 12 parts" in page(pilot.app)
+        assert text_of(screen.table.head(80, (2, 12), stopping=True)[1]).startswith("STOPPING")
+        await pilot.press(key)
+        await settled(pilot)
+        shown = page(pilot.app)
+        assert "STOPPED  2 of 12 parts were run, the rest is blank  r runs it again" in shown
+        assert screen.table.tuned.cancelled
+        first = next(row for row in seen(pilot.app) if row.split()[:2] == ["0", "■"])
+        assert first.count("■") == 1, "only the cells of the first budget were run"
+        await pilot.press("G")
+        assert "not run" in page(pilot.app)
+        slow.go.set()
+        await pilot.press("r")
+        await settled(pilot)
+        assert "STOPPED" not in page(pilot.app)
+        assert not screen.table.tuned.cancelled
+        await pilot.press("escape")
+        assert isinstance(pilot.app.screen, SessionScreen), "with nothing to stop, escape leaves"
+
+
+async def test_keys_are_answered_while_it_runs(app_on: AppOn, slow: Slow) -> None:
+    async with app_on().run_test(size=SMALL) as pilot:
+        screen = await begun(pilot, slow)
+        await pilot.press("j", "l", "v", "]")
+        assert values(screen) == (1, 128)
+        assert "[spend]" in page(pilot.app)
+        assert "turn 1 of 2" in page(pilot.app)
+        await pilot.press("b")
+        assert "still running" in page(pilot.app)
+        await pilot.press("x")
+        assert "still running" in page(pilot.app)
+        await pilot.press("?")
+        assert isinstance(pilot.app.screen, HelpScreen)
+        assert "Stop the run" in page(pilot.app)
+        await pilot.press("escape")
+        slow.go.set()
+        await settled(pilot)
+        assert values(screen) == (1, 128), "the cursor was moved, so it stays"
+
+
+async def test_other_axes_stop_the_run_that_goes_on(app_on: AppOn, slow: Slow) -> None:
+    async with app_on().run_test(size=SMALL) as pilot:
+        screen = await begun(pilot, slow)
+        await pilot.press("e")
+        await typed(pilot, "attempts=1")
+        await settled(pilot)
+        assert screen.table.grid.size == 1
+        assert not screen.table.tuned.cancelled
+        assert slow.ended.wait(5)
+
+
+@pytest.mark.parametrize("keys", [("q",), ("escape", "escape"), ("ctrl+q",), ("j", "enter")])
+async def test_leaving_stops_the_run(app_on: AppOn, slow: Slow, keys: tuple[str, ...]) -> None:
+    async with app_on().run_test(size=SMALL) as pilot:
+        await begun(pilot, slow)
+        await pilot.press(keys[0])
+        if len(keys) > 1 and keys[0] == "escape":
+            await settled(pilot)
+        await pilot.press(*keys[1:])
+        await pilot.pause()
+    assert slow.ended.wait(5)
+
+
+async def test_what_was_left_while_it_ran_is_run_when_it_is_opened_again(app_on: AppOn, slow: Slow) -> None:
+    async with app_on().run_test(size=SMALL) as pilot:
+        await begun(pilot, slow)
+        await pilot.press("q")
+        slow.go.set()
+        await pilot.press("u")
+        screen = await settled(pilot)
+        assert not screen.table.tuned.cancelled
+
+
+async def test_several_processes_give_the_same(app_on: AppOn, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with app_on().run_test(size=SMALL) as pilot:
+        screen = await opened(pilot)
+        alone = screen.table.tuned
+        monkeypatch.setattr(grids, "ALONE", 0.0)
+        monkeypatch.setattr(grids, "cores", lambda: 2)
+        await pilot.press("r")
+        await settled(pilot)
+        assert screen.table.tuned is not alone
+        assert [[turn.end(cell) for cell in range(42)] for turn in screen.table.tuned.turns] == [
+            [turn.end(cell) for cell in range(42)] for turn in alone.turns]
+
+
+# -- taking away -----------------------------------------------------------------------------------------------------
+
+
+async def test_y_copies_the_command_of_the_grid_and_shift_y_that_of_the_cell(app_on: AppOn) -> None:
+    async with app_on().run_test(size=SMALL) as pilot:
+        screen = await opened(pilot, "attempts=1..3 tokens=100,1000")
+        path = screen.table.paths[0]
+        await pilot.press("v", "y")
+        assert "copied" in page(pilot.app)
+        assert shlex.split(pilot.app.clipboard) == [
+            "inspector", "tune", path, "--grid", "attempts=1..3", "--grid", "tokens=100,1000", "--show", "spend"]
+        await pilot.press("G", "Y")
+        assert pilot.app.clipboard == command([path], screen.table.grid.settings(5))
+        assert shlex.split(pilot.app.clipboard)[-4:] == [
+            "--set", f"{ATTEMPTS}=3", "--set", "continuation_max_total_completion_tokens=1000"]
+
+
+async def test_x_writes_csv_or_json_into_a_folder_and_never_over_a_file(app_on: AppOn, tmp_path: Path) -> None:
+    async with app_on().run_test(size=SMALL) as pilot:
+        await opened(pilot, "attempts=1,5")
+        folder = tmp_path / "out"
+        for keys in (("enter",), ("j", "enter"), ("enter",)):
+            await pilot.press("x", *keys)
+            await typed(pilot, str(folder))
+            assert "written" in page(pilot.app)
+        assert sorted(each.name for each in folder.iterdir()) == [
+            "story-tune-2.csv", "story-tune.csv", "story-tune.json"]
+        rows = list(csv.DictReader((folder / "story-tune.csv").read_text().splitlines()))
+        assert [(row[ATTEMPTS], row["turn"], row["tokens"]) for row in rows] == [
+            ("1", "1", "128"), ("1", "2", "64"), ("5", "1", "340"), ("5", "2", "64")]
+        told = json.loads((folder / "story-tune.json").read_text())
+        assert told["schema"] == "loop-inspector/tune/1"
+        await pilot.press("x", "escape")
+        await pilot.press("x", "enter", "escape")
+        assert isinstance(pilot.app.screen, TuneScreen)
+
+
+async def test_a_folder_that_cannot_be_written_is_a_sentence(app_on: AppOn, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    async with app_on().run_test(size=WIDE) as pilot:
+        await opened(pilot, "attempts=1")
+        await pilot.press("x", "enter")
+        await typed(pilot, str(tmp_path / "file" / "in"))
+        assert "not written" in page(pilot.app)
+
+
+# -- sessions of any kind --------------------------------------------------------------------------------------------
+
+
+async def test_an_empty_session_has_nothing_to_tune(tmp_path: Path) -> None:
+    """The app opens no session without a turn; the screen itself holds one all the same."""
+    path = tmp_path / "none.har"
+    path.write_text(har([]))
+    table = Table(open_case(open_paths([str(path)])), Settings())
+    async with LoopInspector().run_test(size=SMALL) as pilot:
+        await pilot.app.push_screen(TuneScreen(table))
+        await settled(pilot)
+        assert "NOTHING TO TUNE  no LLM traffic was found" in page(pilot.app)
+        await pilot.press("]")
+        assert "there is no turn" in page(pilot.app)
+        for key in ("j", "v", "b", "G", "r", "y", "s", "e"):
+            await pilot.press(key)
+        assert isinstance(pilot.app.screen, AxesPrompt)
+
+
+async def test_one_turn_is_told_as_one(app_on: AppOn) -> None:
+    async with app_on(continued()).run_test(size=SMALL) as pilot:
+        await opened(pilot, "attempts=4,5")
+        shown = page(pilot.app)
+        assert "COMPLETES  from attempts=5 on" in shown
+        assert "turn 1 of 1" in shown
+        assert "✓ done" in shown
+        await pilot.press("]")
+        assert "there is one turn" in page(pilot.app)
+
+
+async def test_many_turns_are_cut_short_and_one_is_looked_at_alone(
+    app_on: AppOn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("inspector.tui.tuned.MOST", 1)
+    async with app_on().run_test(size=WIDE) as pilot:
+        await opened(pilot, "attempts=4,5")
+        assert page(pilot.app).count("1 turn more, one at a time") == 2
+
+
+@BOTH
+@pytest.mark.parametrize("plain", [False, True])
+async def test_hostile_names_are_inert_and_ascii_is_ascii(tmp_path: Path, size: tuple[int, int], plain: bool) -> None:
+    path = tmp_path / "hostile.har"
+    path.write_text(har(hostile()))
+    case = open_case(open_paths([str(path)]))
+    talks = tuple(replace(talk, turns=tuple(replace(turn, id=HOSTILE) for turn in talk.turns))
+                  for talk in case.loaded.conversations)
+    case = replace(case, loaded=replace(case.loaded, conversations=talks))
+    async with LoopInspector([str(path)], case=case, plain=plain).run_test(size=size) as pilot:
+        await opened(pilot, "attempts=0,1 max_tokens=8,64")
+        for key in ("v", "]", "v", "]", "v", "j", "tab", "G", "tab", "e", "x", "escape", ":", "escape", "?", "escape"):
+            await pilot.press(key)
+            assert commands_in(seen(pilot.app)) == set(), key
+            assert key != "]" or "[bold red]markup[/]" in page(pilot.app)
+            assert not plain or [row for row in seen(pilot.app) if not row.isascii()] == [], key
+
+
+async def test_tab_goes_through_the_panes_that_are_seen(app_on: AppOn) -> None:
+    for size, wanted in ((SMALL, ["cell", "map"]), (WIDE, ["cell", "answers", "map"])):
+        async with app_on().run_test(size=size) as pilot:
+            await opened(pilot, "attempts=1")
+            found = []
+            for _ in wanted:
+                await pilot.press("tab")
+                found.append(pilot.app.focused.id)
+            assert found == wanted
+
+
+@pytest.mark.parametrize("size", [(60, 15), (80, 24), (109, 30), (110, 30), (160, 45)])
+async def test_what_must_be_seen_is_seen_at_any_size(app_on: AppOn, size: tuple[int, int]) -> None:
+    async with app_on([*continued(), *ran_a_cut_call()]).run_test(size=size) as pilot:
+        await opened(pilot)
+        shown = page(pilot.app)
+        for said in ("Tune", "1 OF 2 COMPLETE", "[outcome]", "attempts", "max_tokens", "◀", "? help", "RECORDED"):
+            assert said in shown, said
+        await pilot.resize_terminal(100, 20)
+        await pilot.pause()
+        assert "◀" in page(pilot.app)
+        assert pilot.app.screen.query_one(HeatMap).has_focus
