@@ -172,6 +172,8 @@ class ToolResultPart:
     name: str | None
     text: str
     is_error: bool = False
+    json: str | None = None
+    """The content verbatim, where it holds more than text (images, documents); None where `text` is all of it."""
 
 
 ResponsePart = TextPart | ReasoningPart | ToolCall | OpaquePart
@@ -330,6 +332,9 @@ class Tool:
     kind: CallKind = CallKind.FUNCTION
     dialect: str = "json_schema"
     """json_schema, or openapi (Gemini's upper-case types and `nullable`)."""
+    declared: Mapping[str, Any] | None = None
+    """The declaration as it stood in the request that it was read from, for what has no field here (`strict`, a server
+    tool's settings); it is sent again as it stands. None for a tool that was made here."""
 
 
 @frozen(eq=False)
@@ -349,3 +354,5 @@ class Request:
     previous_id: str | None = None
     """The response that this one continues on the provider's side (Responses `previous_response_id`)."""
     background: bool = False
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    """What else the body holds (temperature, thinking, response_format…), by the provider's own names, as JSON."""

@@ -1,8 +1,7 @@
 """The wire formats: what each provider's bytes mean, and the bytes each would send.
 
-One package a format, one line here. A format gives: `Decoder`, `deltas`, `encode`, `read_request`, `recognises`,
-`STOP_REASONS`, `LOSES`, `PATHS`; and in its module `reads` what it reads where. They are imported when first used, so
-that reading one format does not pay for six.
+One package a format, one line here. A format gives what `WireFormat` lists, and in its module `reads` what it reads
+where. They are imported when first used, so that reading one format does not pay for six.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from importlib import import_module
 from typing import Any, Protocol, cast
 
 from loop_core.errors import CallerError
-from loop_core.values import ChatResponse, Request, TransportEnd
+from loop_core.values import ChatResponse, Request, Tool, TransportEnd
 from loop_core.wire.base import Decoder, Mapped, Pieces, See
 from loop_core.wire.reads import Row
 
@@ -47,6 +46,18 @@ class WireFormat(Protocol):
 
     def read_request(self, body: Mapping[str, Any], url: str = "") -> Request:
         """What a recorded request body asks for."""
+
+    ASKING_LOSES: Mapping[str, str]
+    """What a request loses when it is encoded -> why."""
+
+    def encode_request(self, request: Request) -> dict[str, Any]:
+        """The body that this provider expects for a request; what it cannot carry is an `EncodeError`."""
+
+    def reduced(self, tool: Tool) -> Tool:
+        """The tool with a schema that this provider takes; what cannot be said is left out, so that it allows more."""
+
+    def path(self, request: Request) -> str:
+        """Where the request goes, below the version of the API."""
 
     def recognises(self, value: Mapping[str, Any], event: str | None = None) -> bool:
         """Whether a JSON value (a whole body, or one event of a stream) is of this format."""

@@ -1,14 +1,23 @@
-"""What of a response must survive a round trip through a format: everything that the format can carry.
+"""What of a response or a request must survive a round trip through a format: everything that it can carry.
 
 Evidence, offsets, findings, sizes and transport facts tell of one set of bytes, so they are left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
-from loop_core.values import CallKind, ChatResponse, OpaquePart, ReasoningPart, ResponsePart, TextPart
+from loop_core.values import (
+    CallKind,
+    ChatResponse,
+    MessagePart,
+    OpaquePart,
+    ReasoningPart,
+    Request,
+    TextPart,
+    ToolResultPart,
+)
 
 
 def essence(response: ChatResponse, loses: Collection[str] = ()) -> dict[str, Any]:
@@ -38,7 +47,35 @@ def essence(response: ChatResponse, loses: Collection[str] = ()) -> dict[str, An
     return {name: value for name, value in whole.items() if name not in loses}
 
 
-def _part(part: ResponsePart, loses: Collection[str]) -> dict[str, Any] | None:
+def asked(request: Request, loses: Collection[str] = ()) -> dict[str, Any]:
+    """The same for a request. Under `message.grouping` a history is its parts, each with who says it; under
+    `text.grouping` texts of one message that follow each other are one."""
+    names = ("api", "model", "tool_choice", "max_tokens", "stream", "n", "previous_id", "background")
+    whole: dict[str, Any] = {name: getattr(request, name) for name in names}
+    whole["extra"] = dict(request.extra)
+    whole["tools"] = [(tool.name, tool.schema, tool.description, tool.kind, tool.dialect) for tool in request.tools]
+    whole["messages"] = [
+        (message.role.value, [value for part in parts if (value := _part(part, loses)) is not None])
+        for message in request.messages
+        for parts in [_one_text(message.parts) if "text.grouping" in loses else message.parts]
+    ]
+    if "message.grouping" in loses:
+        whole["messages"] = [("tool" if part["kind"] == "result" else role, part)
+                             for role, parts in whole["messages"] for part in parts]
+    return {name: value for name, value in whole.items() if name not in loses}
+
+
+def _one_text(parts: Sequence[MessagePart]) -> Sequence[MessagePart]:
+    made: list[MessagePart] = []
+    for part in parts:
+        if made and type(part) is TextPart and type(last := made[-1]) is TextPart:
+            made[-1] = TextPart(last.text + part.text)
+        else:
+            made.append(part)
+    return made
+
+
+def _part(part: MessagePart, loses: Collection[str]) -> dict[str, Any] | None:
     if type(part) is TextPart:
         return {"kind": "text", "text": part.text} if part.text else None
     if type(part) is ReasoningPart:
@@ -46,6 +83,9 @@ def _part(part: ResponsePart, loses: Collection[str]) -> dict[str, Any] | None:
         kind = "reasoning"
     elif type(part) is OpaquePart:
         value, kind = {"type": part.type, "json": part.json}, "opaque"
+    elif type(part) is ToolResultPart:
+        value = {name: getattr(part, name) for name in ("call_id", "name", "text", "is_error", "json")}
+        kind = "result"
     else:
         call = part
         kind = "server" if call.kind is CallKind.SERVER else "call"  # type: ignore[union-attr]

@@ -48,6 +48,7 @@ SERVERS: tuple[Profile, ...] = (
         "openai", (CHAT, RESPONSES), hosts=("api.openai.com",), headers=("openai-version", "openai-processing-ms"),
         body=(mark("billing", "payer"), mark("response", "billing", "payer")),
         reasoning_under_cap=True, cap_source="recorded: 16 of 16 tokens, all of them thinking, under length",
+        cap_field="max_completion_tokens",  # max_tokens is refused by models that think (openai 3.54.0, deprecated)
         contexts=((re.compile(r"^gpt-4o(?:-mini)?(?:-\d{4}|$)"), 128_000),
                   (re.compile(r"^gpt-4\.1(?:-|$)"), 1_047_576)),
         lies=("says stop over complete calls when tool_choice names a function (vLLM PR#25054)",
@@ -170,6 +171,7 @@ SERVERS: tuple[Profile, ...] = (
         body=(mark("prompt_filter_results"), mark("content_filters", like=r"^\["),
               mark("response", "content_filters", like=r"^\[")),
         reasoning_under_cap=True, cap_source="serves OpenAI's models by their rules",
+        cap_field="max_completion_tokens",
         lies=("begins with choices: [] and sends choices without delta (openai-python#1677, langchain#18977)",),
     ),
     Profile(

@@ -687,7 +687,8 @@ def test_a_request_in_the_fields_words() -> None:
     assert [(c.id, c.name, c.arguments, c.closed, c.form) for c in said.tool_calls] == [
         ("t1", "w", '{"c":"é"}', True, ArgsForm.OBJECT)]
     assert [p.kind for p in said.parts if isinstance(p, ToolCall)] == [CallKind.FUNCTION, CallKind.SERVER]
-    assert got.messages[3].results == (ToolResultPart("t1", "w", 'sun{"a":1}', True),)
+    assert got.messages[3].results == (
+        ToolResultPart("t1", "w", 'sun{"a":1}', True, '[{"text":"sun"},{"json":{"a":1}}]'),)
     assert [(t.name, t.kind, t.schema) for t in got.tools] == [
         ("w", CallKind.FUNCTION, {"type": "object"}), ("nova_grounding", CallKind.SERVER, None)]
 

@@ -23,6 +23,7 @@ from loop_core.values import (
     ToolResultPart,
 )
 from loop_core.wire.anthropic_messages.table import API, KINDS, PATHS
+from loop_core.wire.body import rest
 from loop_core.wire.jsontext import compact
 
 _ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM}
@@ -51,6 +52,8 @@ def read_request(body: Mapping[str, Any], url: str = "") -> Request:
         tool_choice=_choice(body.get("tool_choice")),
         max_tokens=cap if type(cap) is int else None,
         stream=stream,
+        extra=rest(body, "model", "system", "messages", "tools", "tool_choice.type", "tool_choice.name", "max_tokens",
+                   "max_tokens_to_sample", "stream"),
     )
 
 
@@ -85,7 +88,9 @@ def _part(block: Mapping[str, Any], names: dict[str, str]) -> MessagePart:
         return ReasoningPart("", data=_word(block.get("data")))
     if kind == "tool_result":
         id_ = _word(block.get("tool_use_id"))
-        return ToolResultPart(id_, names.get(id_ or ""), _text(block.get("content")), block.get("is_error") is True)
+        content = block.get("content")
+        more = compact(content) if any(_word(_dict(each).get("type")) != "text" for each in _list(content)) else None
+        return ToolResultPart(id_, names.get(id_ or ""), _text(content), block.get("is_error") is True, more)
     row = KINDS.get(kind)
     if row is not None and row.call is not None:
         id_, name, given = _word(block.get("id")), _word(block.get("name")) or "", block.get("input")
@@ -119,6 +124,7 @@ def _tool(item: Any) -> Tool | None:
         schema if isinstance(schema, Mapping) else None,
         _word(item.get("description")) or "",
         CallKind.SERVER if server else CallKind.FUNCTION,
+        declared=item,
     )
 
 
@@ -129,6 +135,10 @@ def _choice(choice: Any) -> str | None:
     if kind == "tool":
         return f"tool:{choice.get('name')}"
     return kind if kind in ("auto", "any", "none") else None
+
+
+def _dict(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
 
 
 def _list(value: Any) -> list[Any]:

@@ -24,6 +24,7 @@ from loop_core.values import (
     ToolResultPart,
 )
 from loop_core.wire.bedrock_converse.table import API, PATHS, SERVER_TOOL
+from loop_core.wire.body import rest
 from loop_core.wire.jsontext import compact
 
 _ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM}
@@ -48,6 +49,7 @@ def read_request(body: Mapping[str, Any], url: str = "") -> Request:
         tool_choice=_choice(config.get("toolChoice")),
         max_tokens=cap if type(cap) is int else None,
         stream=bool(place and place["stream"]),
+        extra=rest(body, "modelId", "messages", "system", "inferenceConfig.maxTokens", "toolConfig"),
     )
 
 
@@ -79,7 +81,9 @@ def _part(block: Mapping[str, Any], names: dict[str, str]) -> MessagePart:
     if kind == "toolResult":
         id_ = _word(value.get("toolUseId"))
         failed = value.get("status") == "error"
-        return ToolResultPart(id_, names.get(id_ or ""), _text(value.get("content")), failed)
+        content = value.get("content")
+        more = compact(content) if any(_word(_dict(each).get("text")) is None for each in _list(content)) else None
+        return ToolResultPart(id_, names.get(id_ or ""), _text(content), failed, more)
     if kind == "reasoningContent":
         thought = _dict(value.get("reasoningText"))
         return ReasoningPart(
@@ -111,7 +115,7 @@ def _tool(item: Any) -> Tool | None:
         return None
     spec, system = _dict(item.get("toolSpec")), _dict(item.get("systemTool"))
     if system:
-        return Tool(_word(system.get("name")) or "", kind=CallKind.SERVER)
+        return Tool(_word(system.get("name")) or "", kind=CallKind.SERVER, declared=item)
     schema = _dict(spec.get("inputSchema")).get("json")
     if not spec:
         return None
@@ -119,6 +123,7 @@ def _tool(item: Any) -> Tool | None:
         _word(spec.get("name")) or "",
         schema if isinstance(schema, Mapping) else None,
         _word(spec.get("description")) or "",
+        declared=item,
     )
 
 

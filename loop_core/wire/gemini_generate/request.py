@@ -22,11 +22,22 @@ from loop_core.values import (
     ToolCall,
     ToolResultPart,
 )
-from loop_core.wire.gemini_generate.table import API, PATHS, get
+from loop_core.wire.body import rest
+from loop_core.wire.gemini_generate.table import API, PATHS, SNAKE, get
 from loop_core.wire.jsontext import dump
 
 _ROLES: Mapping[str, Role] = {"user": Role.USER, "model": Role.ASSISTANT, "function": Role.TOOL, "system": Role.SYSTEM}
 _MODES: Mapping[str, str] = {"AUTO": "auto", "ANY": "any", "NONE": "none", "VALIDATED": "auto"}
+
+
+_TAKEN = tuple(
+    spelled
+    for name in ("model", "contents", "config", "systemInstruction", "tools", "continuationToken", "maxOutputTokens",
+                 "candidateCount", "generationConfig.maxOutputTokens", "generationConfig.candidateCount",
+                 "toolConfig.functionCallingConfig")
+    for spelled in (name, ".".join(SNAKE.get(key, key) for key in name.split(".")))
+)
+"""The fields that are read, in both spellings."""
 
 
 def read_request(body: Mapping[str, Any], url: str = "") -> Request:
@@ -54,6 +65,7 @@ def read_request(body: Mapping[str, Any], url: str = "") -> Request:
         stream="streamGenerateContent" in url or "generate_content_stream" in url,
         n=_count(get(settings, "candidateCount")) or 1,
         previous_id=token if isinstance(token, str) and token else None,
+        extra=rest(body, *_TAKEN),
     )
 
 
@@ -120,7 +132,7 @@ def _tools(item: Any) -> Iterator[Tool]:
         return
     for key, value in item.items():
         if key not in ("functionDeclarations", "function_declarations"):
-            yield Tool(key, kind=CallKind.SERVER)
+            yield Tool(key, kind=CallKind.SERVER, declared={key: value})
             continue
         for declared in _list(value):
             if isinstance(declared, dict) and isinstance(declared.get("name"), str):
@@ -137,6 +149,7 @@ def _tool(declared: Mapping[str, Any]) -> Tool:
         schema if isinstance(schema, dict) else None,
         described if isinstance(described, str) else "",
         dialect=dialect if isinstance(schema, dict) else "json_schema",
+        declared=declared,
     )
 
 

@@ -21,6 +21,7 @@ from loop_core.values import (
     ToolCall,
     ToolResultPart,
 )
+from loop_core.wire.body import rest
 from loop_core.wire.jsontext import dump
 from loop_core.wire.ollama_chat.table import API
 
@@ -39,6 +40,7 @@ def read_request(body: Mapping[str, Any], url: str = "") -> Request:
         tools=tuple(tool for item in _list(body.get("tools")) if (tool := _tool(item))),
         max_tokens=cap if type(cap) is int and cap > 0 else None,  # -1 is no limit, -2 the rest of the context
         stream=body.get("stream") is not False,
+        extra=rest(body, "model", "messages", "tools", "stream", "options.num_predict"),
     )
 
 
@@ -79,7 +81,8 @@ def _tool(item: Any) -> Tool | None:
     if not isinstance(function, Mapping) or name is None:
         return None
     schema, described = function.get("parameters"), function.get("description")
-    return Tool(name, schema if isinstance(schema, Mapping) else None, described if isinstance(described, str) else "")
+    return Tool(name, schema if isinstance(schema, Mapping) else None, described if isinstance(described, str) else "",
+                declared=item)
 
 
 def _list(value: Any) -> list[Any]:

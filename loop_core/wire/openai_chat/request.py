@@ -25,6 +25,7 @@ from loop_core.values import (
     ToolCall,
     ToolResultPart,
 )
+from loop_core.wire.body import rest
 from loop_core.wire.openai_chat.table import API, REASONING_FIELDS
 
 ROLES: Mapping[str, Role] = {
@@ -55,6 +56,8 @@ def read_request(body: Mapping[str, Any], url: str = "") -> Request:
         max_tokens=next((cap for name in CAPS if (cap := _count(body.get(name))) is not None), None),
         stream=body.get("stream") is True,
         n=_count(body.get("n")) or 1,
+        extra=rest(body, "model", "messages", "tools", "functions", "tool_choice", "function_call", "stream", "n",
+                   *CAPS),
     )
 
 
@@ -64,14 +67,25 @@ def _message(item: Mapping[str, Any]) -> Message:
         name = _word(item.get("name"))
         return Message(role, (ToolResultPart(_word(item.get("tool_call_id")), name, _text(item.get("content"))),))
     parts: list[MessagePart] = []
+    details = item.get("reasoning_details")
+    parts.extend(_details(details) if isinstance(details, list) else ())
     thinking = next((text for name in REASONING_FIELDS if (text := _word(item.get(name)))), None)
-    if thinking:
+    if thinking and not parts:
         parts.append(ReasoningPart(thinking))
     parts.extend(_content(item.get("content")))
     if refusal := _word(item.get("refusal")):
         parts.append(TextPart(refusal))
     parts.extend(_calls(item))
     return Message(role, tuple(parts))
+
+
+def _details(details: list[Any]) -> Iterator[ReasoningPart]:
+    """Thinking as routers hand it on, with its signatures."""
+    for detail in details:
+        if isinstance(detail, Mapping):
+            text = _word(detail.get("text")) or _word(detail.get("summary")) or ""
+            yield ReasoningPart(text, _word(detail.get("signature")), _word(detail.get("data")),
+                                _word(detail.get("id")))
 
 
 def _content(content: Any) -> Iterator[MessagePart]:
@@ -118,22 +132,23 @@ def _tools(body: Mapping[str, Any]) -> Iterator[Tool]:
             continue
         custom, function = tool.get("custom"), tool.get("function")
         if isinstance(custom, Mapping):
-            yield Tool(_word(custom.get("name")) or "", None, _text(custom.get("description")), CallKind.CUSTOM)
+            yield Tool(_word(custom.get("name")) or "", None, _text(custom.get("description")), CallKind.CUSTOM,
+                       declared=tool)
         elif isinstance(function, Mapping):
-            yield _tool(function)
+            yield _tool(function, tool)
         elif _word(tool.get("name")) and tool.get("type") in (None, "function"):
-            yield _tool(tool)  # laid out as in the Responses API
+            yield _tool(tool, tool)  # laid out as in the Responses API
         elif (kind := _word(tool.get("type"))) and kind != "function":
-            yield Tool(kind, description=_text(tool.get("description")), kind=CallKind.SERVER)
+            yield Tool(kind, description=_text(tool.get("description")), kind=CallKind.SERVER, declared=tool)
     for function in functions if isinstance(functions, list) else []:
         if isinstance(function, Mapping):
-            yield _tool(function)
+            yield _tool(function, {"type": "function", "function": function})
 
 
-def _tool(function: Mapping[str, Any]) -> Tool:
+def _tool(function: Mapping[str, Any], declared: Mapping[str, Any]) -> Tool:
     schema = function.get("parameters")
     return Tool(_word(function.get("name")) or "", schema if isinstance(schema, Mapping) else None,
-                _text(function.get("description")))
+                _text(function.get("description")), declared=declared)
 
 
 def _choice(value: Any) -> str | None:

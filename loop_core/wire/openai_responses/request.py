@@ -23,6 +23,7 @@ from loop_core.values import (
     ToolCall,
     ToolResultPart,
 )
+from loop_core.wire.body import rest
 from loop_core.wire.openai_responses.items import call_id, text_of
 from loop_core.wire.openai_responses.table import API, CLIENT_ITEMS, SERVER_ITEMS, runs_itself
 
@@ -65,6 +66,8 @@ def read_request(body: Mapping[str, Any], url: str = "") -> Request:
         stream=body.get("stream") is True,
         previous_id=text_of(body.get("previous_response_id")),
         background=body.get("background") is True,
+        extra=rest(body, "model", "input", "instructions", "tools", "tool_choice", "stream", "previous_response_id",
+                   "background", *CAPS),
     )
 
 
@@ -134,8 +137,9 @@ def _result(item: Mapping[str, Any], key: str) -> ToolResultPart:
         text = _json(item)
     else:
         text = output if isinstance(output, str) else _json(output)
+    more = _json(output) if isinstance(output, list) and text[:1] == "[" else None
     failed = item.get("status") in ("incomplete", "failed") or item.get("approve") is False
-    return ToolResultPart(text_of(item.get(key)), text_of(item.get("name")), text, failed)
+    return ToolResultPart(text_of(item.get(key)), text_of(item.get("name")), text, failed, more)
 
 
 def _joined(value: Any) -> str:
@@ -167,11 +171,11 @@ def _tools(tools: Any) -> Iterator[Tool]:
             schema = told.get("parameters")
             yield Tool(text_of(told.get("name")) or "", schema if isinstance(schema, dict) else None,
                        text_of(told.get("description")) or "",
-                       CallKind.CUSTOM if kind == "custom" else CallKind.FUNCTION)
+                       CallKind.CUSTOM if kind == "custom" else CallKind.FUNCTION, declared=tool)
         elif kind in CLIENT_TOOLS and not _contained(tool):
-            yield Tool(CLIENT_TOOLS[kind], kind=CallKind.CUSTOM)
+            yield Tool(CLIENT_TOOLS[kind], kind=CallKind.CUSTOM, declared=tool)
         else:
-            yield Tool(text_of(tool.get("server_label")) or kind, kind=CallKind.SERVER)
+            yield Tool(text_of(tool.get("server_label")) or kind, kind=CallKind.SERVER, declared=tool)
 
 
 def _contained(tool: Mapping[str, Any]) -> bool:

@@ -1,0 +1,161 @@
+"""Request bodies, as far as all formats are alike: what a reader leaves over, and what a writer has to make sure of.
+
+A body is JSON as Python values. Knows no format.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from loop_core.errors import EncodeError
+from loop_core.values import CallKind, Message, OpaquePart, Request, Tool, ToolCall, ToolResultPart
+
+
+def rest(body: Mapping[str, Any], *taken: str) -> dict[str, Any]:
+    """The fields of a body that are not read; `a.b` is a field of an object, which goes with its last one."""
+    left = {name: value for name, value in body.items() if name not in taken}
+    for path in taken:
+        outer, _, inner = path.partition(".")
+        value = left.get(outer)
+        if inner and isinstance(value, Mapping) and inner in value:
+            left[outer] = {name: item for name, item in value.items() if name != inner}
+            if not left[outer]:
+                del left[outer]
+    return left
+
+
+def merged(made: Mapping[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
+    """A body and what else it is to hold; where both name a field, objects are joined and `made` goes first."""
+    whole = dict(made)
+    for name, value in extra.items():
+        there = whole.get(name)
+        if name not in whole:
+            whole[name] = value
+        elif isinstance(there, Mapping) and isinstance(value, Mapping):
+            whole[name] = merged(there, value)
+    return whole
+
+
+def as_is(tool: Tool) -> Tool:
+    """The tool: its schema is taken as it stands."""
+    return tool
+
+
+def known(**fields: Any) -> dict[str, Any]:
+    """The fields that are not None."""
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def opaque(part: OpaquePart, api: str) -> Any:
+    """The JSON value of a block that is kept verbatim.
+
+    Raises:
+        EncodeError: it is no JSON.
+    """
+    try:
+        return json.loads(part.json)
+    except (ValueError, RecursionError):
+        raise EncodeError(f"the opaque {part.type} is no JSON", api=api, what="opaque") from None
+
+
+def content(part: ToolResultPart, api: str) -> Any:
+    """What a result holds beside text, as JSON values.
+
+    Raises:
+        EncodeError: it is no JSON.
+    """
+    return opaque(OpaquePart("result", part.json or ""), api)
+
+
+def arguments(call: ToolCall, api: str) -> dict[str, Any]:
+    """The arguments of a call as the object that a format without argument strings sends.
+
+    Raises:
+        EncodeError: they are none. A call that was cut has no place in a history.
+    """
+    try:
+        value = json.loads(call.arguments or "{}")
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        raise EncodeError(f"the arguments of {call.name} are no JSON object", api=api, what="call.arguments")
+    return value
+
+
+def refuse(call: ToolCall, api: str) -> EncodeError:
+    """The error for a call of a kind that the format does not have."""
+    return EncodeError(f"{call.name}: there are no {call.kind} calls", api=api, what=f"{call.kind} call")
+
+
+def one_choice(request: Request, api: str) -> None:
+    """Refuses a request for several choices, where the format has no such thing."""
+    if request.n != 1:
+        raise EncodeError("only one answer can be asked for", api=api, what="n")
+
+
+def forced(choice: str | None) -> str | None:
+    """The name in `tool:NAME`; None for the other choices."""
+    return choice[5:] if choice is not None and choice.startswith("tool:") else None
+
+
+def unknown_choice(choice: str, api: str) -> EncodeError:
+    """The error for a tool choice that is none of the four."""
+    return EncodeError(f"tool_choice {choice!r}: expected auto, any, none or tool:NAME", api=api, what="tool_choice")
+
+
+def custom(name: str, tools: Iterable[Tool]) -> bool:
+    """Whether the tool of this name takes free-form text."""
+    return any(tool.name == name and tool.kind is CallKind.CUSTOM for tool in tools)
+
+
+def calls_of(messages: Iterable[Message]) -> Iterator[ToolCall]:
+    """Every call of a history that waits for a result of ours."""
+    return (call for message in messages for call in message.tool_calls)
+
+
+def with_names(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """The history with the tool's name in every result, where the call that it answers is there."""
+    names = {call.id: call.name for call in calls_of(messages) if call.id is not None}
+    return tuple(
+        _mapped(message, lambda part: replace(part, name=part.name or names.get(part.call_id)))
+        if message.results else message
+        for message in messages
+    )
+
+
+def with_ids(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """The history with an id in every call and result: formats that pair them by id refuse it otherwise.
+
+    An id that the provider gave stays. One that is missing is counted (`call00000`, of the form that the strictest
+    servers ask for), and a result without an id answers the first call of its name that is still open.
+    """
+    made: list[Message] = []
+    waiting: list[ToolCall] = []
+    count = 0
+    for message in messages:
+        parts: list[Any] = []
+        for part in message.parts:
+            if type(part) is ToolCall and part.kind is not CallKind.SERVER:
+                if not part.id:
+                    part = replace(part, id=f"call{count:05}")
+                    count += 1
+                waiting.append(part)
+            elif type(part) is ToolResultPart:
+                answers = next((call for call in waiting if _answers(part, call)), None)
+                if answers is not None:
+                    waiting.remove(answers)
+                    part = replace(part, call_id=answers.id)
+            parts.append(part)
+        made.append(Message(message.role, tuple(parts)))
+    return tuple(made)
+
+
+def _answers(part: ToolResultPart, call: ToolCall) -> bool:
+    return part.call_id == call.id if part.call_id else part.name in (None, call.name)
+
+
+def _mapped(message: Message, change: Any) -> Message:
+    return Message(message.role, tuple(change(p) if type(p) is ToolResultPart else p for p in message.parts))

@@ -1,0 +1,210 @@
+"""The next request of a turn, and how one server wants it: each way of continuing, in every format that has it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from loop_core.classify import judge
+from loop_core.errors import CallerError
+from loop_core.history import Ability
+from loop_core.machine import begin, step
+from loop_core.outgoing import CONTINUES, ability, body_of, outgoing, reduced
+from loop_core.seam import Method
+from loop_core.turn import Place, Responded, RunTools, Send, Tick, ToolsRun, Turn
+from loop_core.values import (
+    ChatResponse,
+    Message,
+    Request,
+    Role,
+    Stop,
+    StopReason,
+    TextPart,
+    Tool,
+    ToolCall,
+    ToolResultPart,
+)
+from loop_core.wire import FORMATS
+from loop_core.wire.profile import Prefill
+from loop_core.wire.profiles import PROFILES, named, resolved
+
+ASK = Message(Role.USER, (TextPart("Tell me."),))
+
+
+def sent(turn: Turn, effects: tuple[Any, ...]) -> Send:
+    assert isinstance(effects[0], Send)
+    return effects[0]
+
+
+def answered(turn: Turn, text: str | None, stop: Stop, *calls: ToolCall, **more: Any) -> tuple[Turn, tuple[Any, ...]]:
+    """The turn after an answer, moved until it asks for something."""
+    parts = ((TextPart(text),) if text else ()) + calls
+    response = ChatResponse(turn.request.api, parts, StopReason(stop, stop.value, more.pop("detail", None)), **more)
+    turn, effects = step(turn, Responded(response, judge(response, turn.request, PROFILES["generic"])))
+    while not effects:
+        turn, effects = step(turn, Tick())
+    return turn, effects
+
+
+def started(api: str, allows: Ability, **more: Any) -> Turn:
+    request = Request(api, (ASK,), "m", max_tokens=100, extra={"temperature": 0}, **more)
+    return begin("t", request, ability=allows)[0]
+
+
+def test_the_first_request_is_the_request() -> None:
+    turn, effects = begin("t", Request("openai_chat", (ASK,), "m", max_tokens=100, tool_choice="auto"))
+    request = outgoing(turn, sent(turn, effects))
+    assert (request.messages, request.max_tokens, request.tool_choice) == ((ASK,), 100, "auto")
+
+
+def test_a_prefill_ends_the_history_and_never_stays_in_it() -> None:
+    turn, effects = answered(started("anthropic_messages", Ability(prefill=True)), "One, two \n", Stop.MAX_TOKENS)
+    request = outgoing(turn, sent(turn, effects))
+    assert request.messages == (ASK, Message(Role.ASSISTANT, (TextPart("One, two"),)))
+    assert request.extra == {"temperature": 0}
+    turn, effects = answered(turn, "three", Stop.MAX_TOKENS)
+    assert outgoing(turn, sent(turn, effects)).messages == (
+        ASK, Message(Role.ASSISTANT, (TextPart("One, two \nthree"),)))
+
+
+@pytest.mark.parametrize(("api", "role"), [
+    ("openai_chat", Role.SYSTEM), ("openai_responses", Role.SYSTEM), ("ollama_chat", Role.SYSTEM),
+    ("anthropic_messages", Role.USER), ("gemini_generate", Role.USER), ("bedrock_converse", Role.USER),
+])
+def test_without_prefill_a_message_asks_to_go_on(api: str, role: Role) -> None:
+    """System-side where the format takes it (seed 000); elsewhere the conversation has to end with the user."""
+    turn, effects = answered(started(api, ability(PROFILES["generic"], api)), "One, two", Stop.MAX_TOKENS)
+    send = sent(turn, effects)
+    messages = outgoing(turn, send).messages
+    assert messages[:2] == (ASK, Message(Role.ASSISTANT, (TextPart("One, two"),)))
+    assert messages[2].role is role
+    assert "One, two" in messages[2].text if send.method is Method.ANCHOR else "Continue exactly" in messages[2].text
+
+
+def test_a_history_only_grows() -> None:
+    turn, effects = answered(started("openai_chat", Ability()), "One, ", Stop.MAX_TOKENS)
+    first = outgoing(turn, sent(turn, effects)).messages
+    turn, effects = answered(turn, "two, ", Stop.MAX_TOKENS)
+    assert outgoing(turn, sent(turn, effects)).messages[: len(first)] == first
+
+
+def test_nothing_visible_is_asked_again_with_twice_the_cap() -> None:
+    turn, effects = answered(started("openai_chat", Ability()), None, Stop.MAX_TOKENS)
+    request = outgoing(turn, sent(turn, effects))
+    assert (request.messages, request.max_tokens) == ((ASK,), 200)
+
+
+def test_a_repair_forces_the_call_and_keeps_the_cap() -> None:
+    turn = started("openai_chat", Ability(), tools=(Tool("w"),))
+    turn, effects = answered(turn, "So:", Stop.MAX_TOKENS, ToolCall("c", "w", '{"a'))
+    request = outgoing(turn, sent(turn, effects))
+    assert (request.tool_choice, request.max_tokens) == ("tool:w", 100)
+    assert request.messages[1] == Message(Role.ASSISTANT, (TextPart("So:"),))
+    assert "w" in request.messages[2].text
+
+
+def test_results_go_back_behind_their_calls() -> None:
+    call = ToolCall("c", "w", "{}", closed=True)
+    turn, effects = answered(started("openai_chat", Ability(), tools=(Tool("w", {"type": "object"}),)), None,
+                             Stop.TOOL_CALL, call)
+    assert isinstance(effects[0], RunTools)
+    turn, effects = step(turn, ToolsRun((ToolResultPart("c", "w", "sun"),)))
+    assert outgoing(turn, sent(turn, effects)).messages == (
+        ASK, Message(Role.ASSISTANT, (call,)), Message(Role.TOOL, (ToolResultPart("c", "w", "sun"),)))
+
+
+def test_a_paused_answer_is_echoed_and_a_token_is_sent_with_the_same_request() -> None:
+    turn, effects = answered(started("anthropic_messages", Ability()), "Searching", Stop.PAUSED, detail="echo")
+    assert outgoing(turn, sent(turn, effects)).messages == (ASK, Message(Role.ASSISTANT, (TextPart("Searching"),)))
+    turn, effects = answered(started("gemini_generate", Ability()), "So", Stop.PAUSED, detail="token",
+                             continuation_token="dG9r")
+    request = outgoing(turn, sent(turn, effects))
+    assert (request.messages, request.previous_id) == ((ASK,), "dG9r")
+    assert body_of(request, PROFILES["gemini"])["continuationToken"] == "dG9r"
+
+
+def test_a_token_that_never_came_cannot_be_sent() -> None:
+    turn = started("gemini_generate", Ability())
+    with pytest.raises(CallerError, match="brought none"):
+        outgoing(turn, Send(Place.RESUME, 1, Method.TOKEN))
+
+
+# -- what a server or a model allows ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("api", "profile", "model", "prefills"), [
+    ("anthropic_messages", "anthropic", "claude-3-5-sonnet-20241022", True),
+    ("anthropic_messages", "anthropic", "claude-haiku-4-5-20251001", True),
+    ("anthropic_messages", "anthropic", "claude-opus-4-5", True),
+    ("anthropic_messages", "anthropic", "claude-sonnet-4-6", False),
+    ("anthropic_messages", "anthropic", "claude-opus-4-8", False),
+    ("anthropic_messages", "anthropic", "claude-sonnet-5-20260601", False),
+    ("bedrock_converse", "bedrock", "us.anthropic.claude-3-7-sonnet-20250219-v1:0", True),
+    ("bedrock_converse", "bedrock", "us.anthropic.claude-opus-4-6-v1:0", False),
+    ("bedrock_converse", "bedrock", "amazon.nova-lite-v1:0", False),
+    ("openai_chat", "openrouter", "anthropic/claude-3-5-haiku", True),
+    ("openai_chat", "openrouter", "anthropic/claude-sonnet-4-6", False),
+    ("openai_chat", "openai", "gpt-4o", False),
+    ("openai_chat", "mistral", "mistral-large", True),
+    ("openai_chat", "deepseek", "deepseek-chat", True),
+    ("openai_chat", "moonshot", "kimi-k2", True),
+    ("openai_chat", "vllm", "any", True),
+    ("openai_chat", "llama_cpp", "any", True),
+    ("openai_responses", "llama_cpp", "any", False),
+    ("anthropic_messages", "moonshot", "kimi-k2", False),
+    ("gemini_generate", "gemini", "gemini-3-pro", False),
+    ("ollama_chat", "ollama", "llama3.2", False),
+])
+def test_a_prefill_is_asked_for_only_where_it_is_taken(api: str, profile: str, model: str, prefills: bool) -> None:
+    """Continuation notes, part B: Claude from 4.6 on answers 400 to a conversation that ends with the assistant."""
+    allows = ability(named(profile, api, model).profile, api)
+    assert allows.prefill is prefills
+    turn, effects = answered(started(api, allows), "One, two", Stop.MAX_TOKENS)
+    request = outgoing(turn, sent(turn, effects))
+    assert (request.messages[-1].role is Role.ASSISTANT) is prefills
+
+
+@pytest.mark.parametrize(("profile", "message", "body"), [
+    ("mistral", {"prefix": True}, {}),
+    ("deepseek", {"prefix": True}, {}),
+    ("moonshot", {"partial": True}, {}),
+    ("vllm", {}, {"continue_final_message": True, "add_generation_prompt": False}),
+    ("llama_cpp", {}, {}),
+])
+def test_each_server_is_told_of_a_prefill_in_its_own_way(
+    profile: str, message: dict[str, Any], body: dict[str, Any]
+) -> None:
+    said = Message(Role.ASSISTANT, (TextPart("One"),))
+    request = Request("openai_chat", (ASK, said), "m", max_tokens=5)
+    made = body_of(request, PROFILES[profile], Method.PREFILL)
+    assert made == {"model": "m", "max_tokens": 5, **body, "messages": [
+        {"role": "user", "content": "Tell me."}, {"role": "assistant", "content": "One", **message}]}
+    plain = body_of(request, PROFILES[profile])
+    assert plain["messages"][-1] == {"role": "assistant", "content": "One"}
+
+
+@pytest.mark.parametrize(("profile", "field"), [
+    ("openai", "max_completion_tokens"), ("azure_openai", "max_completion_tokens"), ("generic", "max_tokens"),
+])
+def test_the_cap_is_named_as_the_server_wants_it(profile: str, field: str) -> None:
+    body = body_of(Request("openai_chat", (ASK,), "m", max_tokens=5), PROFILES[profile])
+    assert {key for key in body if key.startswith("max")} == {field}
+    assert body[field] == 5
+
+
+@pytest.mark.parametrize("api", FORMATS)
+def test_every_way_of_continuing_that_a_profile_knows_fits_its_format(api: str) -> None:
+    """A profile may serve several formats: a prefill of one is never asked for in another."""
+    for profile in PROFILES.values():
+        for prefill in Prefill:
+            allows = ability(replace(resolved(profile, None), prefill=prefill), api)
+            assert allows.prefill is (prefill is not Prefill.NONE and prefill in CONTINUES.get(api, ()))
+
+
+def test_schemas_are_reduced_when_asked() -> None:
+    tool = Tool("t", {"type": "object", "properties": {"a": {"const": 1}}})
+    assert reduced(Request("gemini_generate", tools=(tool,))).tools[0].schema == {
+        "type": "object", "properties": {"a": {"enum": [1], "type": "integer"}}}
+    assert reduced(Request("openai_chat", tools=(tool,))).tools == (tool,)

@@ -1,0 +1,654 @@
+"""Requests as bodies: what each provider expects, by hand; and that reading a body gives the request back.
+
+The referees are recorded bodies, botocore's model of Converse and the SDKs' types.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from loop_core.errors import EncodeError
+from loop_core.values import (
+    ArgsForm,
+    CallKind,
+    Message,
+    OpaquePart,
+    ReasoningPart,
+    Request,
+    Role,
+    TextPart,
+    Tool,
+    ToolCall,
+    ToolResultPart,
+)
+from loop_core.wire import FORMATS, wire
+from loop_core.wire.essence import asked
+from loop_core.wire.gemini_generate import problems, reduced
+
+SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+WEATHER = Tool("weather", SCHEMA, "The weather of a city.")
+
+
+THOUGHT = ReasoningPart("Look it up.", "sig")
+
+
+def story(api: str, thinking: ReasoningPart = THOUGHT, **more: Any) -> Request:
+    """A turn with a system prompt, thinking, a call, its result, and a question after it."""
+    call = ToolCall("call_1", "weather", '{"city":"Oslo"}', closed=True)
+    return Request(
+        api,
+        (
+            Message(Role.SYSTEM, (TextPart("Be brief."),)),
+            Message(Role.USER, (TextPart("Weather in Oslo?"),)),
+            Message(Role.ASSISTANT, (thinking, TextPart("I look."), call)),
+            Message(Role.TOOL, (ToolResultPart("call_1", "weather", "no such city", is_error=True),)),
+            Message(Role.USER, (TextPart("Try again."),)),
+        ),
+        model="m", tools=(WEATHER,), tool_choice="tool:weather", max_tokens=300, stream=True, **more,
+    )
+
+
+FUNCTION = {"name": "weather", "description": "The weather of a city.", "parameters": SCHEMA}
+BODIES: Mapping[str, dict[str, Any]] = {
+    "openai_chat": {
+        "model": "m",
+        "messages": [
+            {"role": "system", "content": "Be brief."},
+            {"role": "user", "content": "Weather in Oslo?"},
+            {"role": "assistant", "content": "I look.",
+             "reasoning_details": [{"type": "reasoning.text", "text": "Look it up.", "signature": "sig"}],
+             "tool_calls": [{"id": "call_1", "type": "function",
+                             "function": {"name": "weather", "arguments": '{"city":"Oslo"}'}}]},
+            {"role": "tool", "tool_call_id": "call_1", "content": "no such city"},
+            {"role": "user", "content": "Try again."},
+        ],
+        "tools": [{"type": "function", "function": FUNCTION}],
+        "tool_choice": {"type": "function", "function": {"name": "weather"}},
+        "max_tokens": 300, "stream": True, "temperature": 0,
+    },
+    "openai_responses": {
+        "model": "m", "instructions": "Be brief.",
+        "input": [
+            {"role": "user", "content": "Weather in Oslo?"},
+            {"type": "reasoning", "summary": [{"type": "summary_text", "text": "Look it up."}]},
+            {"role": "assistant", "content": "I look."},
+            {"type": "function_call", "call_id": "call_1", "name": "weather", "arguments": '{"city":"Oslo"}'},
+            {"type": "function_call_output", "call_id": "call_1", "output": "no such city"},
+            {"role": "user", "content": "Try again."},
+        ],
+        "tools": [{"type": "function", **FUNCTION, "strict": False}],
+        "tool_choice": {"type": "function", "name": "weather"},
+        "max_output_tokens": 300, "stream": True, "temperature": 0,
+    },
+    "anthropic_messages": {
+        "model": "m", "max_tokens": 300, "system": "Be brief.",
+        "messages": [
+            {"role": "user", "content": "Weather in Oslo?"},
+            {"role": "assistant", "content": [
+                {"type": "thinking", "thinking": "Look it up.", "signature": "sig"},
+                {"type": "text", "text": "I look."},
+                {"type": "tool_use", "id": "call_1", "name": "weather", "input": {"city": "Oslo"}}]},
+            {"role": "user", "content": [
+                {"type": "tool_result", "tool_use_id": "call_1", "content": "no such city", "is_error": True},
+                {"type": "text", "text": "Try again."}]},
+        ],
+        "tools": [{"name": "weather", "description": "The weather of a city.", "input_schema": SCHEMA}],
+        "tool_choice": {"type": "tool", "name": "weather"}, "stream": True, "temperature": 0,
+    },
+    "gemini_generate": {
+        "systemInstruction": {"parts": [{"text": "Be brief."}]},
+        "contents": [
+            {"role": "user", "parts": [{"text": "Weather in Oslo?"}]},
+            {"role": "model", "parts": [
+                {"text": "Look it up.", "thought": True, "thoughtSignature": "sig"}, {"text": "I look."},
+                {"functionCall": {"id": "call_1", "name": "weather", "args": {"city": "Oslo"}}}]},
+            {"role": "user", "parts": [{"functionResponse": {
+                "id": "call_1", "name": "weather", "response": {"error": "no such city"}}}]},
+            {"role": "user", "parts": [{"text": "Try again."}]},
+        ],
+        "tools": [{"functionDeclarations": [
+            {"name": "weather", "description": "The weather of a city.", "parametersJsonSchema": SCHEMA}]}],
+        "toolConfig": {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["weather"]}},
+        "generationConfig": {"maxOutputTokens": 300, "temperature": 0},
+    },
+    "bedrock_converse": {
+        "system": [{"text": "Be brief."}],
+        "messages": [
+            {"role": "user", "content": [{"text": "Weather in Oslo?"}]},
+            {"role": "assistant", "content": [
+                {"reasoningContent": {"reasoningText": {"text": "Look it up.", "signature": "sig"}}},
+                {"text": "I look."},
+                {"toolUse": {"toolUseId": "call_1", "name": "weather", "input": {"city": "Oslo"}}}]},
+            {"role": "user", "content": [
+                {"toolResult": {"toolUseId": "call_1", "content": [{"text": "no such city"}], "status": "error"}},
+                {"text": "Try again."}]},
+        ],
+        "inferenceConfig": {"maxTokens": 300, "temperature": 0},
+        "toolConfig": {
+            "tools": [{"toolSpec": {"name": "weather", "description": "The weather of a city.",
+                                    "inputSchema": {"json": SCHEMA}}}],
+            "toolChoice": {"tool": {"name": "weather"}}},
+    },
+    "ollama_chat": {
+        "model": "m",
+        "messages": [
+            {"role": "system", "content": "Be brief."},
+            {"role": "user", "content": "Weather in Oslo?"},
+            {"role": "assistant", "content": "I look.", "thinking": "Look it up.",
+             "tool_calls": [{"id": "call_1", "function": {"name": "weather", "arguments": {"city": "Oslo"}}}]},
+            {"role": "tool", "content": "no such city", "tool_name": "weather", "tool_call_id": "call_1"},
+            {"role": "user", "content": "Try again."},
+        ],
+        "tools": [{"type": "function", "function": FUNCTION}],
+        "stream": True, "options": {"num_predict": 300, "temperature": 0},
+    },
+}
+EXTRA: Mapping[str, dict[str, Any]] = {
+    "gemini_generate": {"generationConfig": {"temperature": 0}},
+    "bedrock_converse": {"inferenceConfig": {"temperature": 0}},
+    "ollama_chat": {"options": {"temperature": 0}},
+}
+PLACES = {
+    "openai_chat": "/chat/completions", "openai_responses": "/responses", "anthropic_messages": "/messages",
+    "gemini_generate": "/models/m:streamGenerateContent?alt=sse", "bedrock_converse": "/model/m/converse-stream",
+    "ollama_chat": "/chat",
+}
+each_format = pytest.mark.parametrize("api", FORMATS)
+
+
+@each_format
+def test_the_body_is_what_the_provider_documents(api: str) -> None:
+    request = story(api, extra=EXTRA.get(api, {"temperature": 0}))
+    assert wire(api).encode_request(request) == BODIES[api]
+    assert wire(api).path(request) == PLACES[api]
+
+
+@each_format
+def test_a_request_that_was_encoded_is_read_back(api: str) -> None:
+    format_, request = wire(api), story(api, extra=EXTRA.get(api, {"temperature": 0}))
+    again = format_.read_request(format_.encode_request(request), "http://h/v1" + format_.path(request))
+    assert asked(again, format_.ASKING_LOSES) == asked(request, format_.ASKING_LOSES)
+
+
+@pytest.mark.parametrize(("api", "choice", "field", "expected"), [
+    ("openai_chat", "auto", "tool_choice", "auto"),
+    ("openai_chat", "any", "tool_choice", "required"),
+    ("openai_chat", "none", "tool_choice", "none"),
+    ("openai_responses", "auto", "tool_choice", "auto"),
+    ("openai_responses", "any", "tool_choice", "required"),
+    ("openai_responses", "none", "tool_choice", "none"),
+    ("anthropic_messages", "auto", "tool_choice", {"type": "auto"}),
+    ("anthropic_messages", "any", "tool_choice", {"type": "any"}),
+    ("anthropic_messages", "none", "tool_choice", {"type": "none"}),
+    ("gemini_generate", "auto", "toolConfig", {"functionCallingConfig": {"mode": "AUTO"}}),
+    ("gemini_generate", "any", "toolConfig", {"functionCallingConfig": {"mode": "ANY"}}),
+    ("gemini_generate", "none", "toolConfig", {"functionCallingConfig": {"mode": "NONE"}}),
+])
+def test_the_four_choices_of_tools(api: str, choice: str, field: str, expected: Any) -> None:
+    """Seed 002: auto, any, none and one tool; the last stands in BODIES."""
+    body = wire(api).encode_request(replace(story(api), tool_choice=choice))
+    assert body[field] == expected
+    assert wire(api).read_request(body).tool_choice == choice
+
+
+@pytest.mark.parametrize(("choice", "expected"), [("auto", {"auto": {}}), ("any", {"any": {}})])
+def test_converse_chooses_by_key(choice: str, expected: Any) -> None:
+    body = wire("bedrock_converse").encode_request(replace(story("bedrock_converse"), tool_choice=choice))
+    assert body["toolConfig"]["toolChoice"] == expected
+
+
+@each_format
+def test_a_choice_that_does_not_exist_is_refused(api: str) -> None:
+    with pytest.raises(EncodeError, match=r"'most'.*expected auto, any, none or tool:NAME"):
+        wire(api).encode_request(replace(story(api), tool_choice="most"))
+
+
+def test_converse_has_no_choice_none_and_declares_no_tool_instead() -> None:
+    request = Request("bedrock_converse", (Message(Role.USER, (TextPart("Hi"),)),), "m", (WEATHER,), "none")
+    assert "toolConfig" not in wire("bedrock_converse").encode_request(request)
+    with pytest.raises(EncodeError, match="no tool choice none"):
+        wire("bedrock_converse").encode_request(replace(story("bedrock_converse"), tool_choice="none"))
+
+
+def test_converse_refuses_a_history_with_calls_and_no_tools() -> None:
+    with pytest.raises(EncodeError, match="needs its tools declared"):
+        wire("bedrock_converse").encode_request(replace(story("bedrock_converse"), tools=(), tool_choice=None))
+
+
+def test_ollama_has_no_choice_and_none_declares_no_tool() -> None:
+    body = wire("ollama_chat").encode_request(replace(story("ollama_chat"), tool_choice="any"))
+    assert "tool_choice" not in body
+    assert body["tools"]
+    assert "tools" not in wire("ollama_chat").encode_request(replace(story("ollama_chat"), tool_choice="none"))
+
+
+def test_messages_needs_a_cap() -> None:
+    with pytest.raises(EncodeError, match="anthropic_messages: a request needs max_tokens"):
+        wire("anthropic_messages").encode_request(replace(story("anthropic_messages"), max_tokens=None))
+
+
+@pytest.mark.parametrize("api", sorted(set(FORMATS) - {"openai_chat", "gemini_generate"}))
+def test_only_one_answer_can_be_asked_for(api: str) -> None:
+    with pytest.raises(EncodeError, match="only one answer"):
+        wire(api).encode_request(replace(story(api), n=2))
+
+
+@pytest.mark.parametrize("api", ["anthropic_messages", "bedrock_converse", "gemini_generate", "ollama_chat"])
+def test_arguments_that_are_no_object_are_never_sent(api: str) -> None:
+    cut = Message(Role.ASSISTANT, (ToolCall("x", "weather", '{"city": "Os'),))
+    with pytest.raises(EncodeError, match="no JSON object"):
+        wire(api).encode_request(replace(story(api), messages=(cut,)))
+
+
+@pytest.mark.parametrize(("api", "calls", "results"), [
+    ("openai_chat",
+     lambda body: [call["id"] for call in body["messages"][0]["tool_calls"]],
+     lambda body: [message["tool_call_id"] for message in body["messages"][1:]]),
+    ("openai_responses",
+     lambda body: [item["call_id"] for item in body["input"][:2]],
+     lambda body: [item["call_id"] for item in body["input"][2:]]),
+    ("anthropic_messages",
+     lambda body: [block["id"] for block in body["messages"][0]["content"]],
+     lambda body: [block["tool_use_id"] for block in body["messages"][1]["content"]]),
+    ("bedrock_converse",
+     lambda body: [block["toolUse"]["toolUseId"] for block in body["messages"][0]["content"]],
+     lambda body: [block["toolResult"]["toolUseId"] for block in body["messages"][1]["content"]]),
+])
+def test_calls_without_ids_are_counted_and_their_results_find_them(
+    api: str, calls: Callable[[Any], list[str]], results: Callable[[Any], list[str]]
+) -> None:
+    """Ollama gives none, some servers give empty ones; results came in another order."""
+    history = (
+        Message(Role.ASSISTANT, (ToolCall(None, "weather", "{}", True), ToolCall("", "time", "{}", True))),
+        Message(Role.TOOL, (ToolResultPart(None, "time", "noon"), ToolResultPart(None, "weather", "sun"))),
+    )
+    body = wire(api).encode_request(Request(api, history, "m", (WEATHER,), max_tokens=9))
+    assert calls(body) == ["call00000", "call00001"]
+    assert results(body) == ["call00001", "call00000"]
+
+
+def test_a_result_gets_the_name_that_gemini_asks_for() -> None:
+    history = (Message(Role.ASSISTANT, (ToolCall("x", "weather", "{}", True),)),
+               Message(Role.TOOL, (ToolResultPart("x", None, "sun"),)))
+    body = wire("gemini_generate").encode_request(Request("gemini_generate", history))
+    assert body["contents"][1]["parts"] == [
+        {"functionResponse": {"id": "x", "name": "weather", "response": {"output": "sun"}}}]
+    with pytest.raises(EncodeError, match="needs the name"):
+        wire("gemini_generate").encode_request(Request("gemini_generate", history[1:]))
+
+
+def test_gemini_signatures_go_back_with_what_they_sign() -> None:
+    """Gemini 3 answers 400 to a call whose thoughtSignature is missing."""
+    parts = (ToolCall("x", "weather", "{}", True, form=ArgsForm.OBJECT, signature="c2ln"), ReasoningPart("", "ZW5k"))
+    body = wire("gemini_generate").encode_request(Request("gemini_generate", (Message(Role.ASSISTANT, parts),)))
+    assert body["contents"][0]["parts"] == [
+        {"functionCall": {"id": "x", "name": "weather", "args": {}}, "thoughtSignature": "c2ln"},
+        {"text": "", "thoughtSignature": "ZW5k"}]
+
+
+def test_thinking_of_anthropic_goes_back_signed_and_redacted() -> None:
+    parts = (ReasoningPart("hm", "sig"), ReasoningPart("", data="opaque"), TextPart("So:"))
+    request = Request("anthropic_messages", (Message(Role.ASSISTANT, parts),), "m", max_tokens=9)
+    assert wire("anthropic_messages").encode_request(request)["messages"][0]["content"] == [
+        {"type": "thinking", "thinking": "hm", "signature": "sig"},
+        {"type": "redacted_thinking", "data": "opaque"}, {"type": "text", "text": "So:"}]
+
+
+def test_encrypted_reasoning_of_responses_goes_back_in_order() -> None:
+    parts = (ReasoningPart("hm", data="gAAA", item_id="rs_1"), TextPart("So:"))
+    request = Request("openai_responses", (Message(Role.ASSISTANT, parts),), "m", previous_id="resp_1", background=True)
+    assert wire("openai_responses").encode_request(request) == {
+        "model": "m", "previous_response_id": "resp_1", "background": True,
+        "input": [{"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "hm"}],
+                   "encrypted_content": "gAAA"},
+                  {"role": "assistant", "content": "So:"}]}
+
+
+def test_what_a_chat_answer_holds_beside_its_content_is_no_field_of_a_message() -> None:
+    parts = (TextPart("So:"), OpaquePart("message.audio", '{"id": "audio_1", "data": "UklG"}'),
+             OpaquePart("message.annotations", '{"type": "url_citation"}'))
+    body = wire("openai_chat").encode_request(Request("openai_chat", (Message(Role.ASSISTANT, parts),)))
+    assert body["messages"] == [{"role": "assistant", "content": "So:", "audio": {"id": "audio_1"}}]
+
+
+def test_citations_stand_in_their_block_again() -> None:
+    parts = (TextPart("So:"), OpaquePart("text.fields", '{"citations": [{"cited_text": "x"}]}'))
+    request = Request("anthropic_messages", (Message(Role.ASSISTANT, parts),), "m", max_tokens=9)
+    assert wire("anthropic_messages").encode_request(request)["messages"][0]["content"] == [
+        {"type": "text", "text": "So:", "citations": [{"cited_text": "x"}]}]
+    cited = (TextPart("So:"), OpaquePart("citationsContent.fields", '{"citations": [{"title": "x"}]}'))
+    converse = Request("bedrock_converse", (Message(Role.ASSISTANT, cited),))
+    assert wire("bedrock_converse").encode_request(converse)["messages"][0]["content"] == [
+        {"citationsContent": {"content": [{"text": "So:"}], "citations": [{"title": "x"}]}}]
+
+
+IMAGES = {
+    "openai_chat": {"type": "image_url", "image_url": {"url": "https://e/x.png"}},
+    "openai_responses": {"type": "input_image", "image_url": "https://e/x.png"},
+    "anthropic_messages": {"type": "image", "source": {"type": "url", "url": "https://e/x.png"}},
+    "gemini_generate": {"inlineData": {"mimeType": "image/png", "data": "AAAA"}},
+    "bedrock_converse": {"image": {"format": "png", "source": {"bytes": "AAAA"}}},
+    "ollama_chat": "AAAA",
+}
+
+
+@each_format
+def test_images_go_through(api: str) -> None:
+    image = OpaquePart("image", json.dumps(IMAGES[api]))
+    request = Request(api, (Message(Role.USER, (TextPart("What is it?"), image)),), "m", max_tokens=9)
+    body = wire(api).encode_request(request)
+    holder = {"openai_responses": "input", "gemini_generate": "contents"}.get(api, "messages")
+    inner = {"gemini_generate": "parts", "ollama_chat": "images"}.get(api, "content")
+    assert body[holder][0][inner][-1] == IMAGES[api]
+    assert OpaquePart in {type(part) for part in wire(api).read_request(body).messages[0].parts}
+
+
+@pytest.mark.parametrize(("api", "content"), [
+    ("anthropic_messages", [{"type": "text", "text": "See:"}, IMAGES["anthropic_messages"]]),
+    ("bedrock_converse", [{"text": "See:"}, IMAGES["bedrock_converse"]]),
+    ("openai_responses", [{"type": "input_text", "text": "See:"}, IMAGES["openai_responses"]]),
+])
+def test_an_image_in_a_result_goes_through(api: str, content: list[Any]) -> None:
+    result = ToolResultPart("x", None, "See:", json=json.dumps(content))
+    body = wire(api).encode_request(Request(api, (Message(Role.TOOL, (result,)),), "m", (WEATHER,), max_tokens=9))
+    assert json.dumps(content) in json.dumps(body)
+    read = wire(api).read_request(body).messages[0].results[0]
+    assert json.loads(read.json or "") == content
+
+
+def test_free_form_tools_and_tools_of_the_provider() -> None:
+    tools = (Tool("patch", description="A patch.", kind=CallKind.CUSTOM), Tool("web_search", kind=CallKind.SERVER))
+    call = Message(Role.ASSISTANT, (ToolCall("c", "patch", "*** Begin", True, CallKind.CUSTOM),))
+    done = Message(Role.TOOL, (ToolResultPart("c", None, "ok"),))
+    chat = wire("openai_chat").encode_request(Request("openai_chat", (call, done), "m", tools, "tool:patch"))
+    assert chat["tools"] == [{"type": "custom", "custom": {"name": "patch", "description": "A patch."}},
+                             {"type": "web_search"}]
+    assert chat["tool_choice"] == {"type": "custom", "custom": {"name": "patch"}}
+    assert chat["messages"][0]["tool_calls"] == [
+        {"id": "c", "type": "custom", "custom": {"name": "patch", "input": "*** Begin"}}]
+    responses = wire("openai_responses").encode_request(
+        Request("openai_responses", (call, done), "m", tools, "tool:patch"))
+    assert responses["tools"] == [{"type": "custom", "name": "patch", "description": "A patch."},
+                                  {"type": "web_search"}]
+    assert responses["input"] == [
+        {"type": "custom_tool_call", "call_id": "c", "name": "patch", "input": "*** Begin"},
+        {"type": "custom_tool_call_output", "call_id": "c", "output": "ok"}]
+    for api in ("anthropic_messages", "bedrock_converse", "gemini_generate", "ollama_chat"):
+        with pytest.raises(EncodeError, match="there are no custom calls"):
+            wire(api).encode_request(Request(api, (call,), "m", (WEATHER,), max_tokens=9))
+
+
+def test_a_client_tool_of_responses_is_answered_in_its_own_kind() -> None:
+    item = {"type": "computer_call", "id": "cu_1", "call_id": "c", "action": {"type": "click"}, "status": "completed"}
+    call = ToolCall("c", "computer", json.dumps(item), True, CallKind.CUSTOM, ArgsForm.OBJECT)
+    shown = ToolResultPart("c", None, json.dumps({"type": "computer_screenshot", "image_url": "data:"}))
+    body = wire("openai_responses").encode_request(
+        Request("openai_responses", (Message(Role.ASSISTANT, (call,)), Message(Role.TOOL, (shown,)))))
+    assert body["input"] == [item, {"type": "computer_call_output", "call_id": "c",
+                                    "output": {"type": "computer_screenshot", "image_url": "data:"}}]
+
+
+@each_format
+def test_a_declaration_goes_back_as_it_was_read(api: str) -> None:
+    """`strict`, `cache_control` and a server tool's settings have no field of ours."""
+    format_ = wire(api)
+    body = format_.encode_request(story(api))
+    holder = body["toolConfig"] if api == "bedrock_converse" else body
+    declared = holder["tools"][0]
+    inner = declared["functionDeclarations"][0] if "functionDeclarations" in declared else declared
+    inner["kept"] = {"as": "it is"}
+    assert json.dumps({"as": "it is"}) in json.dumps(format_.encode_request(format_.read_request(body)))
+
+
+# -- schemas that Gemini does not take -------------------------------------------------------------------------------
+
+UNION = {
+    "type": "object",
+    "properties": {
+        "mode": {"anyOf": [{"const": "fast"}, {"const": "deep"}]},
+        "note": {"type": ["string", "null"]},
+        "a/b": {"$ref": "#/$defs/Options"},
+    },
+    "additionalProperties": False,
+    "$defs": {"Options": {"type": "object", "properties": {"n": {"type": "integer", "const": 3}}}},
+}
+
+
+def test_what_the_openapi_dialect_does_not_take_is_told_with_its_place() -> None:
+    found = problems(Tool("t", UNION, dialect="openapi"))
+    assert [(problem.pointer, problem.keyword) for problem in found] == [
+        ("/properties/mode/anyOf", "anyOf"),
+        ("/properties/note/type", "a list of types"),
+        ("/properties/a~1b/$ref", "$ref"),
+        ("/additionalProperties", "additionalProperties"),
+        ("/$defs", "$defs"),
+    ]
+
+
+def test_the_json_schema_dialect_takes_more() -> None:
+    found = problems(Tool("t", UNION))
+    assert [(problem.pointer, problem.keyword) for problem in found] == [
+        ("/properties/mode/anyOf/0/const", "const"), ("/properties/mode/anyOf/1/const", "const"),
+        ("/$defs/Options/properties/n/const", "const")]
+
+
+def test_a_property_may_be_called_like_a_keyword() -> None:
+    assert problems(Tool("t", {"type": "object", "properties": {"const": {"type": "string"}}}, dialect="openapi")) == ()
+
+
+@pytest.mark.parametrize("dialect", ["openapi", "json_schema"])
+def test_a_schema_is_refused_with_the_place_and_reduced_only_when_asked(dialect: str) -> None:
+    tool = Tool("t", {"type": "object", "properties": {"mode": {"const": "fast"}}}, dialect=dialect)
+    request = Request("gemini_generate", tools=(tool,))
+    with pytest.raises(EncodeError, match="the schema of t at /properties/mode/const: const is not taken"):
+        wire("gemini_generate").encode_request(request)
+    body = wire("gemini_generate").encode_request(replace(request, tools=(reduced(tool),)))
+    field = {"openapi": "parameters", "json_schema": "parametersJsonSchema"}[dialect]
+    assert body["tools"][0]["functionDeclarations"] == [
+        {"name": "t", field: {"type": "object", "properties": {"mode": {"enum": ["fast"], "type": "string"}}}}]
+
+
+def test_a_reduced_schema_says_what_it_can() -> None:
+    made = reduced(Tool("t", UNION, dialect="openapi"))
+    assert made.schema == {
+        "type": "object",
+        "properties": {
+            "mode": {"enum": ["fast", "deep"], "type": "string"},
+            "note": {"type": "string", "nullable": True},
+            "a/b": {"type": "object", "properties": {"n": {"type": "integer", "enum": [3]}}},
+        },
+    }
+    assert problems(made) == ()
+
+
+def test_a_schema_that_refers_to_itself_is_reduced_to_an_end() -> None:
+    tree = {"type": "object", "properties": {"child": {"$ref": "#"}}}
+    made = reduced(Tool("t", tree, dialect="openapi"))
+    assert made.schema == {"type": "object", "properties": {"child": {"type": "object", "properties": {"child": {}}}}}
+
+
+def test_a_union_with_null_is_nullable_and_other_unions_lose_their_kinds() -> None:
+    schema = {"type": "object", "properties": {
+        "a": {"anyOf": [{"type": "integer"}, {"type": "null"}], "description": "d"},
+        "b": {"oneOf": [{"type": "integer"}, {"type": "string"}], "description": "e"}}}
+    made = reduced(Tool("t", schema, dialect="openapi"))
+    assert made.schema is not None
+    assert made.schema["properties"] == {
+        "a": {"type": "integer", "nullable": True, "description": "d"}, "b": {"description": "e"}}
+
+
+# -- properties ------------------------------------------------------------------------------------------------------
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)
+NAMES = st.sampled_from(["weather", "time"])
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> tuple[Message, ...]:
+    """System prompt, then rounds of question, thinking, text, calls with their results."""
+    made = [Message(Role.SYSTEM, (TextPart(draw(TEXT)),))] if draw(st.booleans()) else []
+    for round_ in range(draw(st.integers(1, 3))):
+        made.append(Message(Role.USER, tuple(TextPart(draw(TEXT)) for _ in range(draw(st.integers(1, 2))))))
+        parts: list[Any] = [ReasoningPart(draw(TEXT))] if draw(st.booleans()) else []
+        parts.append(TextPart(draw(TEXT)))
+        names = draw(st.lists(NAMES, max_size=2))
+        arguments = [json.dumps({"v": draw(TEXT | st.integers())}, ensure_ascii=False, separators=(",", ":"))
+                     for _ in names]
+        calls = [ToolCall(f"c{round_}_{n}", name, args, True)
+                 for n, (name, args) in enumerate(zip(names, arguments, strict=True))]
+        made.append(Message(Role.ASSISTANT, (*parts, *calls)))
+        if calls:
+            made.append(Message(Role.TOOL, tuple(
+                ToolResultPart(call.id, call.name, f"r {draw(TEXT)}", draw(st.booleans())) for call in calls)))
+    return tuple(made)
+
+
+CHOICES = st.sampled_from([None, "auto", "any", "tool:weather"])
+
+
+@each_format
+@given(history=histories(), choice=CHOICES, cap=st.integers(1, 9999), stream=st.booleans())
+@settings(max_examples=40, deadline=None)
+def test_any_request_is_read_back(
+    api: str, history: tuple[Message, ...], choice: str | None, cap: int, stream: bool
+) -> None:
+    format_ = wire(api)
+    tools = (WEATHER, Tool("time", {"type": "object"}))
+    request = Request(api, history, "m", tools, choice, cap, stream)
+    body = json.loads(json.dumps(format_.encode_request(request)))
+    again = format_.read_request(body, "http://h/v1" + format_.path(request))
+    assert asked(again, format_.ASKING_LOSES) == asked(request, format_.ASKING_LOSES)
+    assert format_.encode_request(again) == format_.encode_request(request)
+
+
+# -- recorded bodies -------------------------------------------------------------------------------------------------
+
+DIFFERS: Mapping[str, Sequence[str]] = {
+    "openai_chat": (
+        r"/max(_completion)?_tokens",  # the profile says how a server wants the cap named
+        r"/tool_choice",  # `any` is an alias, and a set of allowed tools keeps its mode
+        r"/functions|/tools|/function_call",  # the first form of tools is sent in the present one
+        r"/model",  # Azure names it in the URL
+        r"/messages/\*/(reasoning|reasoning_content|reasoning_details.*)",  # one spelling of thinking
+        r"/messages/\*/content",  # the texts of a result are one
+        r"/messages/\*/role",  # developer is system
+        r"/messages/\*/name", r".*/cache_control",  # no field of ours
+        r"/n",  # 1 is the default
+    ),
+    "openai_responses": (
+        r"/input|/instructions",  # a system message that comes first is the instructions
+        r"/input/\*/(type|status|id|phase|namespace|role|tools|content)", r".*/prompt_cache_breakpoint",
+        r"/input/\*/summary",  # the pieces of a summary are one
+        r"/tool_choice",  # as above
+    ),
+    "anthropic_messages": (
+        r"/system|/messages/\*/content|.*/cache_control",  # cache marks have no field of ours
+        r"/model",  # Vertex names it in the URL
+    ),
+    "gemini_generate": (
+        r"/systemInstruction(/role|/parts)?|/model|/config|/contents|/generationConfig(/candidateCount)?|/tools",
+        r"/contents/\*/parts/\*/(function_?([cC]all|[rR]esponse)|thought_?[sS]ignature)",  # one spelling
+        r"/contents/\*/parts/\*/functionResponse/response/(result|output)", r"/contents/\*/role",
+        r"/toolConfig/functionCallingConfig/allowedFunctionNames",  # several allowed names
+    ),
+    "bedrock_converse": (r"/messages/\*/content/\*/toolResult/(status|type)", r"/messages"),
+    "ollama_chat": (r"/messages/\*/tool_calls/\*/type",),
+}
+"""Where a body that was read and encoded may differ from the recorded one, in paths; everything else is the same."""
+
+
+def plain(value: Any) -> Any:
+    """The body without what says nothing: absent and empty fields, and one text in a list of its own."""
+    if isinstance(value, list):
+        return [plain(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    made = {key: plain(item) for key, item in value.items()}
+    for key in ("content", "output", "system"):
+        item = made.get(key)
+        only = item[0] if isinstance(item, list) and len(item) == 1 else None
+        if isinstance(only, dict) and isinstance(only.get("text"), str) and only.keys() <= {"type", "text"}:
+            made[key] = only["text"]
+    return {key: item for key, item in made.items() if item not in (None, [], {}, False, "")}
+
+
+def differences(one: Any, other: Any, path: str = "") -> set[str]:
+    if one == other:
+        return set()
+    if isinstance(one, dict) and isinstance(other, dict):
+        return {found for key in one.keys() | other.keys()
+                for found in differences(one.get(key), other.get(key), f"{path}/{key}")}
+    if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        return {found for a, b in zip(one, other, strict=True) for found in differences(a, b, f"{path}/*")}
+    return {path}
+
+
+@each_format
+def test_recorded_requests_are_read_encoded_and_read_again(api: str, recorded: Callable[[str], Sequence[Any]]) -> None:
+    format_ = wire(api)
+    allowed = re.compile("|".join(DIFFERS[api]))
+    same = count = 0
+    for exchange in recorded(api):
+        if not exchange.request:
+            continue
+        count += 1
+        request = format_.read_request(exchange.request, exchange.url)
+        body = json.loads(json.dumps(format_.encode_request(request)))
+        again = format_.read_request(body, "http://h/v1" + format_.path(request))
+        assert asked(again, format_.ASKING_LOSES) == asked(request, format_.ASKING_LOSES), exchange.id
+        found = differences(plain(exchange.request), plain(body))
+        assert {path for path in found if not allowed.fullmatch(path)} == set(), exchange.id
+        same += not found
+    assert same * 5 > count * 2, "most differences are not of the few kinds that are known"
+
+
+# -- referees --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_botocore_takes_the_body(stream: bool) -> None:
+    session = pytest.importorskip("botocore.session").get_session()
+    validate = pytest.importorskip("botocore.validate").validate_parameters
+    model = session.get_service_model("bedrock-runtime")
+    shape = model.operation_model("ConverseStream" if stream else "Converse").input_shape
+    body = wire("bedrock_converse").encode_request(replace(story("bedrock_converse"), stream=stream))
+    validate({"modelId": "m", **body}, shape)
+    unknown = set(body) - set(shape.members)
+    assert unknown == set()
+
+
+def test_the_sdks_of_google_and_ollama_take_the_body() -> None:
+    types = pytest.importorskip("google.genai.types")
+    body = wire("gemini_generate").encode_request(story("gemini_generate"))
+    for content in body["contents"]:
+        types.Content.model_validate(content)
+    tool = types.Tool.model_validate(body["tools"][0])
+    assert tool.function_declarations[0].parameters_json_schema == SCHEMA
+    assert types.ToolConfig.model_validate(body["toolConfig"]).function_calling_config.mode == "ANY"
+    ollama = pytest.importorskip("ollama._types")
+    sent = ollama.ChatRequest.model_validate(wire("ollama_chat").encode_request(story("ollama_chat")))
+    assert sent.model_dump(exclude_none=True)["messages"] == BODIES["ollama_chat"]["messages"]
+
+
+@pytest.mark.parametrize(("api", "module", "name"), [
+    ("openai_chat", "openai.types.chat.completion_create_params", "CompletionCreateParamsStreaming"),
+    ("openai_responses", "openai.types.responses.response_create_params", "ResponseCreateParamsStreaming"),
+    ("anthropic_messages", "anthropic.types.message_create_params", "MessageCreateParamsStreaming"),
+])
+def test_the_sdks_types_take_the_body(api: str, module: str, name: str) -> None:
+    params = getattr(pytest.importorskip(module), name)
+    from pydantic import TypeAdapter
+
+    body = wire(api).encode_request(story(api, thinking=ReasoningPart("Look it up.", "sig", item_id="rs_1")))
+    TypeAdapter(params).validate_python(body)
+    assert set(body) <= set(params.__annotations__) | {
+        field for base in params.__mro__ for field in getattr(base, "__annotations__", {})} | set(
+        getattr(params, "__required_keys__", ())) | set(getattr(params, "__optional_keys__", ()))
