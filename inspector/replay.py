@@ -30,7 +30,7 @@ from loop_core.sources import Recorded
 from loop_core.tokens import Measured
 from loop_core.trace import Fidelity, Step, Trace
 from loop_core.turn import Place, Responded
-from loop_core.values import ChatResponse, Request, Role, StopReason, ToolResultPart
+from loop_core.values import ChatResponse, Request, Role, ToolResultPart
 from loop_core.wire import profiles
 from loop_core.wire.profile import Profile
 
@@ -165,7 +165,7 @@ def judge_exchange(exchange: Exchange) -> Judged:
 
 def judge_response(response: ChatResponse, request: Request | None, profile: Profile) -> Judged:
     """The effective reason of a response by a known speaker, its router's native word read through all tables."""
-    return judge(response, request, profile, native_reading(response, profile))
+    return judge(response, request, profile, profiles.native_reading(response, profile))
 
 
 def gate_exchange(exchange: Exchange, reading: Judged) -> tuple[Verdict, ...]:
@@ -198,18 +198,6 @@ def _beside(root: Case, exchanges: tuple[Exchange, ...]) -> Case:
             judged[index] = judge_exchange(new)
             verdicts[index] = gate_exchange(new, judged[index])
     return Case(replace(root.loaded, exchanges=exchanges), tuple(judged), tuple(verdicts), root.brought, root=root)
-
-
-def native_reading(response: ChatResponse, profile: Profile) -> StopReason | None:
-    """What the word that a router passed on means; None where there is none, or no table knows it."""
-    for name in profile.native_fields:
-        word = response.native.get(name)
-        if not word:
-            continue
-        row = profiles.native_word(word)
-        if row is not None:
-            return StopReason(row.stop, word, row.detail)
-    return None
 
 
 @without_collector

@@ -12,6 +12,7 @@ from inspector.report.facts import ResponseFacts, TurnFacts, View
 from inspector.report.inert import inert, one_line
 from inspector.sessions.values import Input
 from loop_core.gate import Admission
+from loop_core.trace import Fidelity
 from loop_core.values import At, Severity
 
 _WORDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
@@ -70,8 +71,9 @@ def _turn(
     yield f"  ends in {turn.final_state.value}, {turn.terminal}; continuations {turn.ended.spent.continuations}"
     if turn.ended.notice:
         yield f"  notice: {one_line(turn.ended.notice)}"
+    live = view.steps[turn.run.first].fidelity is Fidelity.LIVE
     for index in indices:
-        yield from _response(view.responses[index], findings.get(index, []))
+        yield from _response(view.responses[index], findings.get(index, []), live)
     for seam in turn.merged.seams:
         cut = f", left out {one_line(seam.cut, 60)!r}" if seam.cut else ""
         yield f"  seam before segment {seam.index + 1} at character {seam.at}: {seam.why}{cut}"
@@ -85,7 +87,7 @@ def _path(view: View, turn: TurnFacts) -> list[str]:
     return [step.state.value for step in steps]
 
 
-def _response(facts: ResponseFacts, findings: list[str]) -> Iterator[str]:
+def _response(facts: ResponseFacts, findings: list[str], live: bool) -> Iterator[str]:
     exchange, stop = facts.exchange, facts.judged.stop
     raw = "absent" if stop.raw is None else f'"{one_line(stop.raw)}"'
     detail = f" ({one_line(stop.detail)})" if stop.detail else ""
@@ -109,7 +111,8 @@ def _response(facts: ResponseFacts, findings: list[str]) -> Iterator[str]:
             said = grouped(opinions(facts.exchange, facts.judged, facts.verdicts, verdict))
             yield "      policies: " + "; ".join(f"{SAYS[fate]}: {', '.join(names)}" for fate, names in said)
     state = facts.state.value if facts.state else "not reached"
-    yield f"    our machine then: {state}; the recorded agent: {facts.recorded_next}"
+    # In a live run there is no other agent than our machine.
+    yield f"    our machine then: {state}" + ("" if live else f"; the recorded agent: {facts.recorded_next}")
     yield from (f"    {line}" for line in findings)
 
 

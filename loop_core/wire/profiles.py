@@ -15,13 +15,14 @@ from urllib.parse import urlsplit
 from loop_core.errors import CallerError
 from loop_core.fastjson import from_json
 from loop_core.frozen import replace
-from loop_core.values import At, Evidence, Part, Stop
+from loop_core.values import At, ChatResponse, Evidence, Part, Stop, StopReason
 from loop_core.wire import FORMATS, wire
 from loop_core.wire.base import Mapped
 from loop_core.wire.profile import Mark, Prefill, Profile
 from loop_core.wire.servers import GENERIC, SERVERS
 
-__all__ = ["GENERIC", "PROFILES", "Chosen", "Mark", "Prefill", "Profile", "choose", "named", "native_word"]
+__all__ = ["GENERIC", "PROFILES", "Chosen", "Mark", "Prefill", "Profile", "choose", "named", "native_reading",
+           "native_word"]
 
 PROFILES: Mapping[str, Profile] = {profile.name: profile for profile in (*SERVERS, GENERIC)}
 
@@ -88,6 +89,18 @@ def native_word(word: str) -> Mapped | None:
     Where they disagree, a word that says cut, filtered or failed outranks one that says ended. None: no table has it.
     """
     return _all_words().get(word.casefold())
+
+
+def native_reading(response: ChatResponse, profile: Profile) -> StopReason | None:
+    """What the word that a router passed on means; None where there is none, or no table knows it."""
+    for name in profile.native_fields:
+        word = response.native.get(name)
+        if not word:
+            continue
+        row = native_word(word)
+        if row is not None:
+            return StopReason(row.stop, word, row.detail)
+    return None
 
 
 # -- the signs, strongest first --------------------------------------------------------------------------------------

@@ -79,7 +79,7 @@ BODIES: Mapping[str, dict[str, Any]] = {
         "input": [
             {"role": "user", "content": "Weather in Oslo?"},
             {"type": "reasoning", "summary": [{"type": "summary_text", "text": "Look it up."}]},
-            {"role": "assistant", "content": "I look."},
+            {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "I look."}]},
             {"type": "function_call", "call_id": "call_1", "name": "weather", "arguments": '{"city":"Oslo"}'},
             {"type": "function_call_output", "call_id": "call_1", "output": "no such city"},
             {"role": "user", "content": "Try again."},
@@ -309,7 +309,7 @@ def test_encrypted_reasoning_of_responses_goes_back_in_order() -> None:
         "model": "m", "previous_response_id": "resp_1", "background": True,
         "input": [{"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "hm"}],
                    "encrypted_content": "gAAA"},
-                  {"role": "assistant", "content": "So:"}]}
+                  {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "So:"}]}]}
 
 
 def test_what_a_chat_answer_holds_beside_its_content_is_no_field_of_a_message() -> None:

@@ -110,7 +110,7 @@ def _is_content(role: Role, part: OpaquePart) -> bool:
 
 def _message(role: Role, parts: list[MessagePart]) -> dict[str, Any]:
     word = "user" if role is Role.TOOL else role.value
-    if len(parts) <= 1 and all(type(part) is TextPart for part in parts):
+    if role is not Role.ASSISTANT and len(parts) <= 1 and all(type(part) is TextPart for part in parts):
         return {"role": word, "content": "".join(part.text for part in parts if type(part) is TextPart)}
     kind = "output_text" if role is Role.ASSISTANT else "input_text"
     blocks = [{"type": kind, "text": part.text} if type(part) is TextPart else _object(part)

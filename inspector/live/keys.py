@@ -1,0 +1,46 @@
+"""Keys from the environment: each goes to the server that it belongs to, and to no other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from loop_core.errors import CallerError
+
+ANY = "LOOP_INSPECTOR_API_KEY"
+"""Goes to whatever server is asked."""
+VARIABLES: Mapping[str, tuple[str, ...]] = {
+    "openai": ("OPENAI_API_KEY",),
+    "anthropic": ("ANTHROPIC_API_KEY",),
+    "gemini": ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+    "bedrock": ("AWS_BEARER_TOKEN_BEDROCK",),
+    "ollama": ("OLLAMA_API_KEY",),
+    "azure_openai": ("AZURE_OPENAI_API_KEY",),
+    "mistral": ("MISTRAL_API_KEY",),
+    "deepseek": ("DEEPSEEK_API_KEY",),
+    "xai": ("XAI_API_KEY",),
+    "groq": ("GROQ_API_KEY",),
+    "cerebras": ("CEREBRAS_API_KEY",),
+    "together": ("TOGETHER_API_KEY",),
+    "fireworks": ("FIREWORKS_API_KEY",),
+    "moonshot": ("MOONSHOT_API_KEY",),
+    "openrouter": ("OPENROUTER_API_KEY",),
+    "hf_router": ("HF_TOKEN",),
+}
+"""Who is at the address -> the variables that its own SDK reads, first one first."""
+
+
+def key_for(address: str, environment: Mapping[str, str], variable: str | None = None) -> str:
+    """The key for the server that the address alone shows; empty where there is none.
+
+    `address` is a profile's name that was found by the host: a name that the operator gave proves nothing about where
+    the key would go. `variable` is one that the operator named.
+
+    Raises:
+        CallerError: the named variable is not set.
+    """
+    if variable is not None:
+        if not environment.get(variable):
+            raise CallerError(f"--key-env: {variable} is not set")
+        return environment[variable].strip()
+    names = (ANY, *VARIABLES.get(address, ()))
+    return next((environment[name].strip() for name in names if environment.get(name)), "")

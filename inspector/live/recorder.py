@@ -1,0 +1,102 @@
+"""Writes what a live source sends and hears to a session file, each record flushed as it happens.
+
+A recording that cannot go on (a full disk) ends with one line about it, and the turn goes on.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from inspector.sessions.native import SessionWriter
+from loop_core.errors import CallerError
+from loop_core.exchange import Ask, Heard, Silent
+from loop_core.values import ToolResultPart
+
+
+class Recorder(Silent):
+    """Appends to one new session file."""
+
+    def __init__(self, path: str | Path, **about: str) -> None:
+        """Begins the file.
+
+        Raises:
+            CallerError: it is there already, or cannot be written.
+        """
+        self.path = str(path)
+        self.failure: str | None = None
+        """Why the recording stopped; None while it goes on."""
+        try:
+            if os.path.exists(path) and os.path.getsize(path):
+                raise CallerError(f"--record {path}: the file is there already; a recording begins a new one")
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
+            self._writer = SessionWriter(path, producer="loop-inspector", **about)
+        except OSError as why:
+            raise CallerError(f"--record {path}: {why.strerror or why}") from None
+
+    def asked(self, ask: Ask) -> None:
+        """A request record."""
+        body = {} if ask.body is None else {"body": ask.body}
+        self.write({"type": "request", "id": _id(ask.number), "api": ask.request.api, "profile": ask.profile,
+                    "url": ask.url, "method": ask.method, "headers": [list(pair) for pair in ask.headers], **body,
+                    "at": _now()})
+
+    def begun(self, number: int, status: int, headers: Sequence[tuple[str, str]]) -> None:
+        """A response record."""
+        self.write({"type": "response", "request": _id(number), "status": status,
+                    "headers": [list(pair) for pair in headers], "at": _now()})
+
+    def came(self, number: int, data: bytes, ms: float) -> None:
+        """A bytes record."""
+        if self.failure is None:
+            try:
+                self._writer.append_bytes(_id(number), data, ms)
+            except OSError as why:
+                self._stop(why)
+
+    def ended(self, heard: Heard) -> None:
+        """An end record, and a note where something went wrong on the way."""
+        number = heard.ask.number
+        self.write({"type": "end", "request": _id(number), "end": heard.response.transport_end.value, "ms": heard.ms})
+        if heard.problem:
+            self.write({"type": "note", "request": _id(number), "text": heard.problem})
+
+    def waits(self, number: int, seconds: float) -> None:
+        """A note."""
+        self.write({"type": "note", "request": _id(number), "text": f"sent again after {seconds:g} s"})
+
+    def ran(self, number: int, results: Sequence[ToolResultPart]) -> None:
+        """A record for every result."""
+        for part in results:
+            self.write({"type": "tool_result", "request": _id(number), "call_id": part.call_id, "name": part.name,
+                        "text": part.text, "is_error": part.is_error, "at": _now()})
+
+    def write(self, record: Mapping[str, Any]) -> None:
+        """Appends one record, as long as the recording goes on."""
+        if self.failure is None:
+            try:
+                self._writer.append(record)
+            except OSError as why:
+                self._stop(why)
+
+    def _stop(self, why: OSError) -> None:
+        self.failure = f"{self.path}: the recording stopped: {why.strerror or why}"
+
+    def close(self) -> None:
+        """Closes the file."""
+        try:
+            self._writer.close()
+        except OSError as why:
+            if self.failure is None:
+                self._stop(why)
+
+
+def _id(number: int) -> str:
+    return f"r{number}"
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -1,0 +1,122 @@
+"""A live turn from its first request to its end state, headless."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from inspector.live.recorder import Recorder
+from inspector.live.told import replay_of
+from inspector.replay import Replay
+from inspector.sessions import redact
+from inspector.settings import Settings
+from loop_core.address import Server, speaker
+from loop_core.errors import CallerError
+from loop_core.exchange import Heard, Silent
+from loop_core.loop import Plan, one_turn
+from loop_core.outgoing import ability, body_of
+from loop_core.tools import Toolbox
+from loop_core.trace import Step
+from loop_core.values import Request
+
+if TYPE_CHECKING:
+    from loop_core.transport import Line
+
+EXITS: Mapping[str, int] = {
+    "completed": 0,
+    "retry_limit": 3, "budget_exhausted": 3, "no_progress": 3, "repair_failed": 3, "step_limit": 3,
+    "context_window_exceeded": 3, "stuck": 3,
+    "safety_blocked": 4,
+    "interrupted": 5,
+    "error": 6,
+    "cancelled": 130,
+}
+"""Terminal reason -> exit code; 2 is bad usage, as everywhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """A run that is over."""
+
+    replay: Replay
+    terminal: str
+    failure: str | None = None
+    """Why the recording stopped, where it did."""
+
+    @property
+    def exit(self) -> int:
+        """The exit code."""
+        return EXITS[self.terminal]
+
+
+class _Kept(Silent):
+    """Keeps what was heard, and what was waited for."""
+
+    def __init__(self) -> None:
+        self.heard: list[Heard] = []
+        self.notices: list[str] = []
+
+    def ended(self, heard: Heard) -> None:
+        self.heard.append(heard)
+
+    def waits(self, number: int, seconds: float) -> None:
+        status = self.heard[-1].status
+        why = f"HTTP {status}" if status is not None else self.heard[-1].problem
+        self.notices.append(f"response {number}: {why}; sent again after {seconds:g} s")
+
+
+class _Observer(_Kept, Recorder):
+    """Both."""
+
+    def __init__(self, path: str, title: str) -> None:
+        Recorder.__init__(self, path, title=title, provenance="recorded live by loop-inspector")
+        _Kept.__init__(self)
+
+    def ended(self, heard: Heard) -> None:
+        Recorder.ended(self, heard)
+        _Kept.ended(self, heard)
+
+    def waits(self, number: int, seconds: float) -> None:
+        Recorder.waits(self, number, seconds)
+        _Kept.waits(self, number, seconds)
+
+
+def run_live(
+    request: Request, server: Server, settings: Settings, toolbox: Toolbox, path: str, line: Line | None = None
+) -> Ran:
+    """Runs one turn to its end and records it at `path`.
+
+    Raises:
+        LoopError: the request cannot be sent in this format, or the recording cannot be begun. Nothing was sent then.
+    """
+    if settings.max_tokens is not None:
+        request = replace(request, max_tokens=settings.max_tokens)
+    chosen = speaker(server, request.model)
+    body = body_of(request, chosen.profile)  # what cannot be sent is told before anything is
+    _refuse_secrets(body, server)
+    plan = Plan(settings.limits, settings.belief, ability(chosen.profile, server.api), chosen.profile.name)
+    from loop_core.transport import Live
+
+    observer = _Observer(path, f"{request.model}, live")
+    with ExitStack() as stack:
+        stack.callback(observer.close)
+        if settings.explicit:
+            values = {name: getattr(settings.limits, name) for name in sorted(settings.explicit)}
+            observer.write({"type": "limits", "values": values})
+        observer.write({"type": "policy", "name": settings.policy.name})
+        source = stack.enter_context(Live(server, observer, toolbox, line, redact.body))
+        steps: list[Step] = list(one_turn("live", request, source, plan))
+        ended = steps[-1].turn
+        observer.write({"type": "about", "end_state": ended.terminal or ""})
+    notices = [*observer.notices, *([observer.failure] if observer.failure else [])]
+    return Ran(replay_of(observer.heard, steps, settings, path, notices), ended.terminal or "", observer.failure)
+
+
+def _refuse_secrets(body: object, server: Server) -> None:
+    import json
+
+    text = json.dumps(body, ensure_ascii=False)
+    if any(len(secret) >= 8 and secret in text for secret in server.secrets):
+        raise CallerError("the request holds the key that it would be sent with")

@@ -1,0 +1,139 @@
+"""Where a request goes and how it says who asks: base URLs, versions, the header of the key. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from loop_core.errors import CallerError
+from loop_core.values import Request
+from loop_core.wire import wire
+from loop_core.wire.profile import Prefill
+from loop_core.wire.profiles import Chosen, choose, named
+
+HIDDEN = "REDACTED"
+
+
+class Home(NamedTuple):
+    """Where a format is served by its own provider."""
+
+    base: str
+    version: str
+    """Goes between base and path, unless `versioned` finds that the base's own path stands for it."""
+    versioned: re.Pattern[str]
+    key: str
+    """The header that carries the key; `authorization` carries it as a bearer token."""
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+_ANY_PATH, _VERSION = re.compile(r"^/."), re.compile(r"/v\d\w*(?:/|$)")
+HOMES: Mapping[str, Home] = {
+    "openai_chat": Home("https://api.openai.com", "/v1", _ANY_PATH, "authorization"),
+    "openai_responses": Home("https://api.openai.com", "/v1", _ANY_PATH, "authorization"),
+    "anthropic_messages": Home("https://api.anthropic.com", "/v1", _VERSION, "x-api-key",
+                               (("anthropic-version", "2023-06-01"),)),
+    "gemini_generate": Home("https://generativelanguage.googleapis.com", "/v1beta", _VERSION, "x-goog-api-key"),
+    "bedrock_converse": Home("https://bedrock-runtime.us-east-1.amazonaws.com", "", _ANY_PATH, "authorization"),
+    "ollama_chat": Home("http://127.0.0.1:11434", "/api", re.compile(r"/api$"), "authorization"),
+}
+"""Format -> its home. The bases are spelled as the official SDKs take them: OpenAI's with its version, Anthropic's and
+Google's without."""
+
+KEY_HEADERS: Mapping[str, str] = {"azure_openai": "api-key", "azure_foundry": "api-key", "vertex": "authorization"}
+"""Profile -> another header for the key than the format's."""
+
+PREFILLS_UNDER: Mapping[str, str] = {"deepseek": "/beta"}
+"""Profile -> how its base has to end for a prefill to be taken (continuation notes, part B)."""
+
+_HARMLESS = frozenset({"api-version", "alt"})
+_SECRET_HEADER = re.compile(r"auth|key|token|secret|cookie", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A server that is asked. The key is in no `repr`, and in no value that is handed on."""
+
+    api: str
+    base: str = ""
+    """The base URL; empty for the provider's own."""
+    key: str = field(default="", repr=False)
+    profile: str | None = None
+    """Who speaks; None: found from the address and what is answered."""
+    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    """Further headers."""
+
+    def __post_init__(self) -> None:
+        if self.api not in HOMES:
+            raise CallerError(f"unknown API {self.api!r}; expected one of {', '.join(HOMES)}")
+        parts = urlsplit(self.base or HOMES[self.api].base)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise CallerError("--base-url: expected http://HOST… or https://HOST…")
+        if not (self.key.isascii() and self.key.isprintable()):
+            raise CallerError("the key holds characters that no header can carry")
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What must never be shown: the key, and what the base URL and the further headers hold of the kind."""
+        parts = urlsplit(self.base)
+        query = [value for name, value in parse_qsl(parts.query) if name not in _HARMLESS]
+        known = [value for name, value in self.headers if _SECRET_HEADER.search(name)]
+        users = [unquote(word) for word in (parts.username, parts.password) if word]
+        return tuple(word for word in (self.key, *users, *query, *known) if word)
+
+
+def url_of(server: Server, path: str) -> str:
+    """The whole URL as it is sent, what is secret in it included."""
+    home = HOMES[server.api]
+    parts = urlsplit(server.base or home.base)
+    base = parts.path.rstrip("/")
+    version = "" if home.versioned.search(base) else home.version
+    own, _, query = path.partition("?")
+    joined = "&".join(piece for piece in (parts.query, query) if piece)
+    return f"{parts.scheme}://{parts.netloc}{base}{version}{own}" + (f"?{joined}" if joined else "")
+
+
+def shown(url: str) -> str:
+    """The URL without user, password and the values of its query that may be secret."""
+    parts = urlsplit(url)
+    pairs = [pair.partition("=") for pair in parts.query.split("&") if pair]
+    query = "&".join(f"{name}={value if name in _HARMLESS else HIDDEN}" for name, _, value in pairs)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}" + (f"?{query}" if query else "")
+
+
+def headers_of(server: Server, profile: str, stream: bool) -> tuple[tuple[str, str], ...]:
+    """The headers as they are sent, but for the key."""
+    accept = "application/json"
+    if stream:
+        accept = "application/vnd.amazon.eventstream" if server.api == "bedrock_converse" else "text/event-stream"
+        accept = "application/x-ndjson" if server.api == "ollama_chat" else accept
+    given = {name.lower() for name, _ in server.headers}
+    own = (("content-type", "application/json"), ("accept", accept), ("accept-encoding", "identity"),
+           ("user-agent", "loop-inspector"), *HOMES[server.api].headers)
+    return (*((name, value) for name, value in own if name not in given), *server.headers)
+
+
+def key_header(server: Server, profile: str) -> tuple[tuple[str, str], ...]:
+    """The header that carries the key; none where there is no key."""
+    if not server.key:
+        return ()
+    name = KEY_HEADERS.get(profile, HOMES[server.api].key)
+    return ((name, f"Bearer {server.key}" if name == "authorization" else server.key),)
+
+
+def speaker(server: Server, model: str | None) -> Chosen:
+    """Who will answer, as far as the address and the model tell.
+
+    Raises:
+        CallerError: the server names a profile that does not exist.
+    """
+    if server.profile is not None:
+        return named(server.profile, server.api, model)
+    base = server.base or HOMES[server.api].base
+    chosen = choose(server.api, url_of(server, wire(server.api).path(Request(server.api, model=model))), model=model)
+    under = PREFILLS_UNDER.get(chosen.profile.name)
+    if under is not None and not urlsplit(base).path.rstrip("/").endswith(under):
+        return chosen._replace(profile=replace(chosen.profile, prefill=Prefill.NONE))
+    return chosen

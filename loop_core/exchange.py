@@ -1,0 +1,314 @@
+"""One live exchange without its I/O: what is asked, what comes back, and who is told of it. Pure; times are given.
+
+Every byte that comes in passes the mask first, so that a server that repeats the key it was sent cannot make it appear
+in a response, a report or a recording.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from loop_core.address import HIDDEN, Server, headers_of, key_header, shown, speaker, url_of
+from loop_core.classify import Judged, judge
+from loop_core.errors import DecodeError
+from loop_core.outgoing import body_of
+from loop_core.seam import Method
+from loop_core.turn import Place, Responded, Send
+from loop_core.values import (
+    ChatResponse,
+    Finding,
+    OpaquePart,
+    ProviderError,
+    ReasoningPart,
+    Request,
+    ResponsePart,
+    Severity,
+    Stop,
+    StopReason,
+    TextPart,
+    ToolCall,
+    ToolResultPart,
+    TransportEnd,
+)
+from loop_core.wire import decode, decoder, wire
+from loop_core.wire.profiles import Chosen, choose, native_reading
+
+SHORTEST = 8
+"""A secret with fewer characters is a word that may stand anywhere; it is hidden in headers and URLs only."""
+MOST_BYTES = 256 * 1024 * 1024
+"""A longer answer is given up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One HTTP request, without its credential."""
+
+    number: int
+    """Counts from 0 over everything that a run sends, retries included."""
+    request: Request
+    place: Place
+    ordinal: int
+    method: str
+    url: str
+    headers: tuple[tuple[str, str], ...]
+    body: Mapping[str, Any] | None
+    profile: str | None
+    """Who will answer, where the address or the operator says; None where the answer must."""
+    attempt: int = 0
+    """0 for the first, then one more for each retry."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Heard:
+    """An answer, as far as it came."""
+
+    ask: Ask
+    response: ChatResponse
+    judged: Judged
+    speaker: Chosen
+    status: int | None
+    """None where no answer began."""
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
+    chunks: tuple[tuple[int, float], ...]
+    """Where each piece of the body ends, and after how many milliseconds it was there."""
+    ms: float
+    problem: str = ""
+    """What went wrong on the way, in words."""
+
+    @property
+    def event(self) -> Responded:
+        """What the machine is told."""
+        return Responded(self.response, self.judged, self.ask.number)
+
+
+class Observer(Protocol):
+    """Is told of everything that a live source sends and hears; a recorder writes it down."""
+
+    def asked(self, ask: Ask) -> None:
+        """A request is about to leave."""
+
+    def begun(self, number: int, status: int, headers: Sequence[tuple[str, str]]) -> None:
+        """The head of its answer is there."""
+
+    def came(self, number: int, data: bytes, ms: float) -> None:
+        """A piece of the body is there."""
+
+    def ended(self, heard: Heard) -> None:
+        """The answer is over, or was given up."""
+
+    def waits(self, number: int, seconds: float) -> None:
+        """The same request is sent again after this time."""
+
+    def ran(self, number: int, results: Sequence[ToolResultPart]) -> None:
+        """The calls of this answer were run."""
+
+
+class Silent:
+    """An observer that does nothing, and the base of those that care for a part."""
+
+    def asked(self, ask: Ask) -> None:
+        """Nothing."""
+
+    def begun(self, number: int, status: int, headers: Sequence[tuple[str, str]]) -> None:
+        """Nothing."""
+
+    def came(self, number: int, data: bytes, ms: float) -> None:
+        """Nothing."""
+
+    def ended(self, heard: Heard) -> None:
+        """Nothing."""
+
+    def waits(self, number: int, seconds: float) -> None:
+        """Nothing."""
+
+    def ran(self, number: int, results: Sequence[ToolResultPart]) -> None:
+        """Nothing."""
+
+
+Redact = Callable[[bytes], bytes]
+"""Masks whatever else looks like a credential, byte for byte: the length stays."""
+
+
+class Mask:
+    """Puts asterisks for secrets in a stream of bytes, as many as they had, wherever the pieces are cut."""
+
+    __slots__ = ("_also", "_held", "_secrets")
+
+    def __init__(self, secrets: Iterable[str], also: Redact | None = None) -> None:
+        self._also = also
+        long = [secret for secret in secrets if len(secret) >= SHORTEST]
+        spelled = {form for secret in long for form in (secret, json.dumps(secret)[1:-1], secret.replace("/", "\\/"))}
+        self._secrets = [form.encode() for form in sorted(spelled, key=len, reverse=True)]
+        self._held = b""
+
+    def feed(self, data: bytes) -> bytes:
+        """What can be shown so far; the end is kept back while it may begin a secret."""
+        if self._secrets:
+            data = self._held + data
+            for secret in self._secrets:
+                data = data.replace(secret, b"*" * len(secret))
+            keep = max(_begun(data, secret) for secret in self._secrets)
+            self._held = data[len(data) - keep :]
+            data = data[: len(data) - keep]
+        return data if self._also is None else self._also(data)
+
+    def flush(self) -> bytes:
+        """What was kept back, at the end."""
+        held, self._held = self._held, b""
+        return held
+
+    def text(self, value: str) -> str:
+        """The same for a text that is whole."""
+        for secret in self._secrets:
+            value = value.replace(secret.decode(), "*" * len(secret))
+        if self._also is None:
+            return value
+        return self._also(value.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
+
+    def response(self, value: ChatResponse) -> ChatResponse:
+        """The same for the texts of an answer: a secret that came in several frames is whole only there."""
+        if not self._secrets and self._also is None:
+            return value
+        error = value.error
+        return replace(
+            value,
+            parts=tuple(self._part(part) for part in value.parts),
+            refusal=None if value.refusal is None else self.text(value.refusal),
+            error=None if error is None else replace(error, message=self.text(error.message)),
+            native={name: self.text(word) for name, word in value.native.items()},
+        )
+
+    def _part(self, part: ResponsePart) -> ResponsePart:
+        if type(part) is OpaquePart:
+            return replace(part, json=self.text(part.json))
+        if type(part) is ToolCall:
+            return part if part.arguments is None else replace(part, arguments=self.text(part.arguments))
+        if type(part) is ReasoningPart:
+            return replace(part, text=self.text(part.text))
+        return TextPart(self.text(part.text)) if type(part) is TextPart else part
+
+    def json(self, value: Any) -> Any:
+        """The same for all texts of a JSON value."""
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, Mapping):
+            return {name: self.json(item) for name, item in value.items()}
+        return [self.json(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+def _begun(data: bytes, secret: bytes) -> int:
+    """How many of the last bytes are the beginning of the secret."""
+    at = data.find(secret[:1], max(0, len(data) - len(secret) + 1))
+    while at >= 0:
+        if secret.startswith(data[at:]):
+            return len(data) - at
+        at = data.find(secret[:1], at + 1)
+    return 0
+
+
+def ask(server: Server, request: Request, send: Send, number: int) -> Ask:
+    """The HTTP request for a request of the machine.
+
+    Raises:
+        EncodeError: the format cannot carry it.
+    """
+    chosen = speaker(server, request.model)
+    path = wire(server.api).path(request)
+    polled = send.method is Method.POLL
+    if polled:
+        path = f"{path}/{request.previous_id}"
+    secret = [(name, HIDDEN) for name, _ in key_header(server, chosen.profile.name)]
+    return Ask(
+        number, request, send.place, send.ordinal, "GET" if polled else "POST", shown(url_of(server, path)),
+        (*headers_of(server, chosen.profile.name, request.stream), *secret),
+        None if polled else body_of(request, chosen.profile, send.method),
+        None if chosen.profile.name == "generic" else chosen.profile.name,
+    )
+
+
+class Hearing:
+    """One answer while it comes: `begin` with its head, `feed` its bytes, `close` it."""
+
+    def __init__(self, asked: Ask, server: Server, observer: Observer, redact: Redact | None = None) -> None:
+        self._server, self._observer, self._mask = server, observer, Mask(server.secrets, redact)
+        self._speaker = speaker(server, asked.request.model)
+        hidden = tuple((name, self._mask.text(value)) for name, value in asked.headers)
+        self.ask = replace(asked, headers=hidden, body=self._mask.json(asked.body))
+        self._body: list[bytes] = []
+        self._chunks: list[tuple[int, float]] = []
+        self._size = 0
+        self._status: int | None = None
+        self._headers: tuple[tuple[str, str], ...] = ()
+        self._problem: DecodeError | None = None
+        self._decoder = self._new_decoder()
+        observer.asked(self.ask)
+
+    def begin(self, status: int, headers: Iterable[tuple[str, str]]) -> None:
+        """Takes status and headers."""
+        self._status = status
+        self._headers = tuple((name, self._mask.text(value)) for name, value in headers)
+        self._decoder = self._new_decoder()
+        self._observer.begun(self.ask.number, status, self._headers)
+
+    def feed(self, data: bytes, ms: float) -> bool:
+        """Takes the next bytes, `ms` after the request was sent; False where nothing more is to be read."""
+        self._take(self._mask.feed(data), ms)
+        return not self._decoder.saw_done and self._size <= MOST_BYTES
+
+    def close(self, end: TransportEnd, ms: float, problem: str = "") -> Heard:
+        """The answer, as far as it came, judged."""
+        self._take(self._mask.flush(), ms)
+        if self._size > MOST_BYTES:
+            end, problem = TransportEnd.ABORTED, f"more than {MOST_BYTES:,} bytes came"
+        body, request = b"".join(self._body), self.ask.request
+        chosen = self._speaker
+        if self._server.profile is None and chosen.profile.name == "generic":
+            chosen = choose(self._server.api, self.ask.url, self._headers, body, request.model)
+        response = self._mask.response(self._decoded(chosen, body, end))
+        if problem:
+            problem = self._mask.text(problem)
+            told = Finding(f"transport.{end.value}", Severity.WARNING, problem)
+            response = replace(response, findings=(*response.findings, told))
+        judged = judge(response, request, chosen.profile, native_reading(response, chosen.profile))
+        heard = Heard(self.ask, response, judged, chosen, self._status, self._headers, body, tuple(self._chunks), ms,
+                      problem)
+        self._observer.ended(heard)
+        return heard
+
+    def _take(self, data: bytes, ms: float) -> None:
+        if not data:
+            return
+        self._size += len(data)
+        self._body.append(data)
+        self._chunks.append((self._size, ms))
+        self._observer.came(self.ask.number, data, ms)
+        if self._problem is None:
+            try:
+                self._decoder.feed(data)
+            except DecodeError as why:
+                self._problem = why
+
+    def _new_decoder(self) -> Any:
+        asked = self.ask.request
+        return decoder(self._server.api, http_status=self._status, headers=self._headers, n=asked.n,
+                       background=asked.background, words=self._speaker.profile.words)
+
+    def _decoded(self, chosen: Chosen, body: bytes, end: TransportEnd) -> ChatResponse:
+        asked = self.ask.request
+        try:
+            if self._problem is not None:
+                raise self._problem
+            if chosen.profile.words == self._speaker.profile.words:
+                response: ChatResponse = self._decoder.close(end)
+                return response
+            return decode(self._server.api, body, http_status=self._status, headers=self._headers, n=asked.n,
+                          background=asked.background, words=chosen.profile.words, end=end)
+        except DecodeError as why:
+            error = ProviderError(f"no {self._server.api} response: {why.message}", "decode")
+            stop = StopReason(Stop.ERROR, None, "fatal")
+            return ChatResponse(self._server.api, stop_reason=stop, http_status=self._status, error=error,
+                                transport_end=end, size=len(body))

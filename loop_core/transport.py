@@ -1,0 +1,344 @@
+"""Live answers over HTTP: the one module with I/O and a clock, and the one that imports httpx.
+
+`Live` and `AsyncLive` are sources for `run` and `arun`. Both send, read bytes into a `Hearing`, and say how the bytes
+ended; what is asked, what an answer means and when it is asked again is decided elsewhere. They differ in `await`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+
+from loop_core.address import Server, key_header, speaker, url_of
+from loop_core.errors import CallerError
+from loop_core.exchange import Ask, Heard, Hearing, Mask, Observer, Redact, Silent, ask
+from loop_core.outgoing import outgoing
+from loop_core.retries import Retries
+from loop_core.seam import Method
+from loop_core.tools import Toolbox
+from loop_core.turn import Cancel, Event, RunTools, Send, ToolsRun, Turn
+from loop_core.values import Message, TransportEnd
+from loop_core.wire import wire
+from loop_core.wire.jsontext import dump
+
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """Seconds."""
+
+    connect: float = 10.0
+    silence: float = 120.0
+    """Between two pieces of an answer, and before the first."""
+    whole: float = 1800.0
+    """For one answer."""
+    poll: float = 2.0
+    """Between two looks at a response that is made in the background."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """How servers are reached."""
+
+    timeouts: Timeouts = field(default_factory=Timeouts)
+    retries: Retries = field(default_factory=Retries)
+    proxy: str | None = field(default=None, repr=False)
+    """A proxy's URL; None: as the environment says (HTTPS_PROXY, NO_PROXY…), but never for this machine itself."""
+
+    def options(self, transport: type[Any]) -> dict[str, Any]:
+        """Arguments for a client of httpx."""
+        waits = self.timeouts
+        options: dict[str, Any] = {
+            "timeout": httpx.Timeout(waits.silence, connect=waits.connect), "follow_redirects": False,
+            "verify": _certificates(),
+        }
+        if self.proxy is not None:
+            return {**options, "proxy": self.proxy}
+        direct = transport(verify=_certificates())
+        return {**options, "mounts": {f"all://{host}": direct for host in LOOPBACK}}
+
+
+@cache
+def _certificates() -> Any:
+    """Whom to trust; reading the certificates takes longer than a small answer."""
+    return httpx.create_ssl_context()
+
+
+class _Source:
+    """What both sources share: the count of what was sent, and the next request."""
+
+    def __init__(
+        self, server: Server, observer: Observer | None, toolbox: Toolbox | None, line: Line | None,
+        redact: Redact | None,
+    ) -> None:
+        self.server, self.line, self._redact = server, line or Line(), redact
+        self.observer: Observer = Silent() if observer is None else observer
+        self.toolbox = Toolbox() if toolbox is None else toolbox
+        self.sent = 0
+        """How many HTTP requests have left."""
+        self._answered = -1
+
+    def _asks(self, send: Send, turn: Turn) -> Ask:
+        request = outgoing(turn, send)
+        if send.method is Method.POLL:
+            polled = turn.evaluated.response.id if turn.evaluated else None
+            if not polled:
+                raise CallerError("a response is to be fetched again, and it has no id")
+            request = replace(request, previous_id=polled, stream=False)
+        return ask(self.server, request, send, self.sent)
+
+    def _hearing(self, asked: Ask) -> Hearing:
+        self.sent = asked.number + 1
+        self._answered = asked.number
+        return Hearing(asked, self.server, self.observer, self._redact)
+
+    def _http(self, asked: Ask) -> dict[str, Any]:
+        """The request for httpx: here, and here only, the key is put in."""
+        chosen = speaker(self.server, asked.request.model)
+        path = wire(self.server.api).path(asked.request)
+        if asked.method == "GET":
+            path = f"{path}/{asked.request.previous_id}"
+        keys = key_header(self.server, chosen.profile.name)
+        secret = {name for name, _ in keys}
+        headers = [*((name, value) for name, value in asked.headers if name not in secret), *keys]
+        return {"method": asked.method, "url": url_of(self.server, path), "headers": headers,
+                **({} if asked.body is None else {"content": dump(asked.body).encode()})}
+
+    def _ran(self, ran: ToolsRun) -> ToolsRun:
+        """The results, from which a tool that prints its environment has no key left."""
+        mask = Mask(self.server.secrets, self._redact)
+        clean = replace(ran, results=tuple(replace(part, text=mask.text(part.text)) for part in ran.results))
+        self.observer.ran(self._answered, clean.results)
+        return clean
+
+    def _again(self, heard: Heard) -> tuple[Ask, float] | None:
+        """The same request once more, and the seconds before it."""
+        seconds = self.line.retries.wait(heard)
+        if seconds is None:
+            return None
+        self.observer.waits(heard.ask.number, seconds)
+        return replace(heard.ask, number=self.sent, attempt=heard.ask.attempt + 1), seconds
+
+
+@dataclass(slots=True)
+class _Reading:
+    """How one answer ends; says so when an error leaves the block that reads it."""
+
+    hearing: Hearing
+    started: float
+    silence: float
+    heard: Heard | None = None
+
+    @property
+    def ms(self) -> float:
+        return round((time.monotonic() - self.started) * 1000, 3)
+
+    def close(self, end: TransportEnd, problem: str = "") -> None:
+        self.heard = self.hearing.close(end, self.ms, problem)
+
+    def failed(self, why: httpx.HTTPError | httpx.InvalidURL | httpx.StreamError, url: str) -> None:
+        """Ends the answer by what httpx raised. Its own words may hold a proxy's address: ours do not."""
+        host = urlsplit(url).netloc.rpartition("@")[2]
+        for kind, end, words in _FAILURES:
+            if isinstance(why, kind):
+                self.close(end, words.format(host=host, silence=self.silence, why=str(why)))
+                return
+        raise why
+
+
+_FAILURES: Sequence[tuple[type[Exception], TransportEnd, str]] = (
+    (httpx.ConnectTimeout, TransportEnd.TIMEOUT, "no connection to {host} in time"),
+    (httpx.TimeoutException, TransportEnd.TIMEOUT, "{host} was silent for {silence:g} s"),
+    (httpx.ProxyError, TransportEnd.RESET, "the proxy does not lead to {host}"),
+    (httpx.ConnectError, TransportEnd.RESET, "no connection to {host}: {why}"),
+    (httpx.DecodingError, TransportEnd.RESET, "{host} sent content whose coding is broken"),
+    (httpx.TransportError, TransportEnd.RESET, "{host} broke the connection"),
+)
+"""What httpx raises -> how the bytes ended, and in which words; the first that fits."""
+_RAISED = (httpx.TimeoutException, httpx.TransportError, httpx.DecodingError)
+
+
+class Live(_Source):
+    """Asks a server and waits. An interrupt from the keyboard cancels the turn. Close it, or use it as a context."""
+
+    def __init__(
+        self, server: Server, observer: Observer | None = None, toolbox: Toolbox | None = None,
+        line: Line | None = None, redact: Redact | None = None,
+    ) -> None:
+        super().__init__(server, observer, toolbox, line, redact)
+        self._client = httpx.Client(**self.line.options(httpx.HTTPTransport))
+
+    def respond(self, send: Send, turn: Turn) -> Event:
+        """The server's answer; `Cancel` where the operator interrupts it.
+
+        Raises:
+            LoopError: the request cannot be sent in this format.
+        """
+        asked: Ask = self._asks(send, turn)
+        try:
+            if send.method is Method.POLL:
+                time.sleep(self.line.timeouts.poll)
+            while True:
+                heard = self._exchange(asked)
+                again = self._again(heard)
+                if again is None:
+                    return heard.event
+                asked, seconds = again
+                time.sleep(seconds)
+        except KeyboardInterrupt:
+            return Cancel()
+
+    def _exchange(self, asked: Ask) -> Heard:
+        http = self._http(asked)
+        with self._reading(asked) as reading, self._client.stream(**http) as response:
+            reading.hearing.begin(response.status_code, response.headers.multi_items())
+            for data in response.iter_bytes():
+                if not reading.hearing.feed(data, reading.ms):
+                    break
+                if reading.ms > self.line.timeouts.whole * 1000:
+                    reading.close(TransportEnd.TIMEOUT, f"no end after {self.line.timeouts.whole:g} s")
+                    break
+        return _over(reading)
+
+    @contextmanager
+    def _reading(self, asked: Ask) -> Iterator[_Reading]:
+        reading = _Reading(self._hearing(asked), time.monotonic(), self.line.timeouts.silence)
+        try:
+            yield reading
+        except _RAISED as why:
+            if reading.heard is None:
+                reading.failed(why, asked.url)
+        except KeyboardInterrupt:
+            reading.close(TransportEnd.ABORTED, "cancelled")
+            raise
+
+    def run_tools(self, effect: RunTools, turn: Turn) -> Event:
+        """The results of the toolbox; `Cancel` where the operator interrupts it."""
+        try:
+            ran = self.toolbox.run(effect, turn)
+        except KeyboardInterrupt:
+            return Cancel()
+        return self._ran(ran)
+
+    def follow_up(self, turn: Turn) -> tuple[Message, ...]:
+        """Nothing: a run is one turn."""
+        return ()
+
+    def close(self) -> None:
+        """Closes the connections."""
+        self._client.close()
+
+    def __enter__(self) -> Live:
+        return self
+
+    def __exit__(self, *why: object) -> None:
+        self.close()
+
+
+class AsyncLive(_Source):
+    """The same on an event loop. `cancel` ends the turn, whatever it waits for."""
+
+    def __init__(
+        self, server: Server, observer: Observer | None = None, toolbox: Toolbox | None = None,
+        line: Line | None = None, redact: Redact | None = None,
+    ) -> None:
+        super().__init__(server, observer, toolbox, line, redact)
+        self._client = httpx.AsyncClient(**self.line.options(httpx.AsyncHTTPTransport))
+        self._cancelled = asyncio.Event()
+
+    def cancel(self) -> None:
+        """Ends the turn: the answer under way is given up, and `Cancel` is what the machine hears."""
+        self._cancelled.set()
+
+    async def respond(self, send: Send, turn: Turn) -> Event:
+        """The server's answer; `Cancel` after `cancel`.
+
+        Raises:
+            LoopError: the request cannot be sent in this format.
+        """
+        return await self._unless_cancelled(self._respond(send, turn))
+
+    async def run_tools(self, effect: RunTools, turn: Turn) -> Event:
+        """The results of the toolbox, which runs in a thread; `Cancel` after `cancel`."""
+        event = await self._unless_cancelled(asyncio.to_thread(self.toolbox.run, effect, turn))
+        return self._ran(event) if isinstance(event, ToolsRun) else event
+
+    async def follow_up(self, turn: Turn) -> tuple[Message, ...]:
+        """Nothing: a run is one turn."""
+        return ()
+
+    async def _unless_cancelled(self, waiting: Any) -> Event:
+        work = asyncio.ensure_future(waiting)
+        stop = asyncio.ensure_future(self._cancelled.wait())
+        try:
+            await asyncio.wait({work, stop}, return_when=asyncio.FIRST_COMPLETED)
+            if not self._cancelled.is_set():
+                event: Event = work.result()
+                return event
+            return Cancel()
+        finally:
+            for task in (work, stop):
+                task.cancel()
+            await asyncio.gather(work, stop, return_exceptions=True)
+
+    async def _respond(self, send: Send, turn: Turn) -> Event:
+        asked = self._asks(send, turn)
+        if send.method is Method.POLL:
+            await asyncio.sleep(self.line.timeouts.poll)
+        while True:
+            heard = await self._exchange(asked)
+            again = self._again(heard)
+            if again is None:
+                return heard.event
+            asked, seconds = again
+            await asyncio.sleep(seconds)
+
+    async def _exchange(self, asked: Ask) -> Heard:
+        http = self._http(asked)
+        async with self._reading(asked) as reading, self._client.stream(**http) as response:
+            reading.hearing.begin(response.status_code, response.headers.multi_items())
+            async for data in response.aiter_bytes():
+                if not reading.hearing.feed(data, reading.ms):
+                    break
+                if reading.ms > self.line.timeouts.whole * 1000:
+                    reading.close(TransportEnd.TIMEOUT, f"no end after {self.line.timeouts.whole:g} s")
+                    break
+        return _over(reading)
+
+    @asynccontextmanager
+    async def _reading(self, asked: Ask) -> AsyncIterator[_Reading]:
+        reading = _Reading(self._hearing(asked), time.monotonic(), self.line.timeouts.silence)
+        try:
+            yield reading
+        except _RAISED as why:
+            if reading.heard is None:
+                reading.failed(why, asked.url)
+        except asyncio.CancelledError:
+            reading.close(TransportEnd.ABORTED, "cancelled")
+            raise
+
+    async def aclose(self) -> None:
+        """Closes the connections."""
+        await self._client.aclose()
+
+    async def __aenter__(self) -> AsyncLive:
+        return self
+
+    async def __aexit__(self, *why: object) -> None:
+        await self.aclose()
+
+
+def _over(reading: _Reading) -> Heard:
+    if reading.heard is None:
+        reading.close(TransportEnd.EOF)
+    assert reading.heard is not None  # noqa: S101  (closed one line above)
+    return reading.heard

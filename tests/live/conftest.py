@@ -1,0 +1,111 @@
+"""A server that does exactly what a test says, byte by byte, on loopback. It plays no provider."""
+
+from __future__ import annotations
+
+import json
+import socket
+import struct
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+
+@dataclass
+class Got:
+    """One request as it arrived."""
+
+    line: str
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+class Peer:
+    """The other end of one connection: what an answer of a test does with it."""
+
+    def __init__(self, connection: socket.socket, stop: threading.Event) -> None:
+        self.connection, self.stop = connection, stop
+
+    def head(self, status: int = 200, kind: str = "text/event-stream", **headers: str) -> None:
+        lines = [f"HTTP/1.1 {status} X", f"content-type: {kind}", "connection: close"]
+        lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
+        self.send("\r\n".join([*lines, "", ""]).encode())
+
+    def send(self, data: bytes) -> None:
+        self.connection.sendall(data)
+
+    def whole(self, status: int, value: Any, **headers: str) -> None:
+        self.head(status, "application/json", **headers)
+        self.send(json.dumps(value).encode())
+
+    def reset(self) -> None:
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.connection.close()
+
+    def hold(self, seconds: float = 30) -> None:
+        """Keeps the connection open and says nothing."""
+        self.stop.wait(seconds)
+
+
+Answer = Callable[[Peer], None]
+
+
+@dataclass
+class Fake:
+    """Answers in order; the last one answers all that follow."""
+
+    url: str
+    answers: list[Answer] = field(default_factory=list)
+    got: list[Got] = field(default_factory=list)
+
+
+@pytest.fixture
+def fake() -> Iterator[Fake]:
+    listener = socket.create_server(("127.0.0.1", 0))
+    stop = threading.Event()
+    made = Fake(f"http://127.0.0.1:{listener.getsockname()[1]}")
+
+    def serve(connection: socket.socket) -> None:
+        with connection:
+            try:
+                got = read(connection)
+                if got is None:
+                    return
+                made.got.append(got)
+                made.answers[min(len(made.got), len(made.answers)) - 1](Peer(connection, stop))
+            except OSError:
+                return  # the client went away: what it made of that is the test's matter
+
+    def accept() -> None:
+        while not stop.is_set():
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=serve, args=(connection,), daemon=True).start()
+
+    threading.Thread(target=accept, daemon=True).start()
+    yield made
+    stop.set()
+    listener.close()
+
+
+def read(connection: socket.socket) -> Got | None:
+    data = b""
+    while b"\r\n\r\n" not in data:
+        more = connection.recv(65536)
+        if not more:
+            return None
+        data += more
+    head, _, body = data.partition(b"\r\n\r\n")
+    line, *rest = head.decode().split("\r\n")
+    headers = {name.lower(): value.strip() for name, _, value in (row.partition(":") for row in rest)}
+    while len(body) < int(headers.get("content-length", 0)):
+        body += connection.recv(65536)
+    return Got(line, headers, body)

@@ -1,0 +1,450 @@
+"""`inspector run` from the command line: exit codes, recordings that survive, tools, and keys that appear nowhere."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from inspector import cli
+from inspector.live.keys import key_for
+from inspector.live.recorder import Recorder
+from inspector.live.run import EXITS, run_live
+from inspector.replay import open_case, replay
+from inspector.report.facts import view
+from inspector.sessions import open_paths
+from inspector.settings import Settings, settings_of
+from loop_core.address import Server
+from loop_core.errors import CallerError
+from loop_core.limits import GUARDS
+from loop_core.machine import TRANSITIONS
+from loop_core.tools import Toolbox
+from loop_core.trace import Fidelity
+from loop_core.values import Stop, Tool, ToolCall
+from loop_core.wire import FORMATS
+from tests.live.conftest import Fake, Peer
+from tests.live.live_scenes import KINDS, QUICK, answer, request
+from tests.live.test_transport import ERROR, streams
+
+ROOT = Path(__file__).parents[2]
+KEY = "sk-live-0123456789abcdefghij"
+
+
+class Ended(NamedTuple):
+    """How a command ended."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+Ran = Callable[..., Ended]
+
+
+@pytest.fixture
+def ran(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Ran:
+    """Runs `inspector run` in this process."""
+
+    def run(*words: str, environment: Mapping[str, str] | None = None, cwd: Path = ROOT) -> Ended:
+        for name, value in (environment or {}).items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.chdir(cwd)
+        monkeypatch.delitem(sys.modules, "my_tools", raising=False)
+        importlib.invalidate_caches()
+        monkeypatch.setattr(sys, "argv", ["inspector", "run", *words])
+        with pytest.raises(SystemExit) as ended:
+            cli.run()
+        said = capsys.readouterr()
+        code = ended.value.code
+        return Ended(code if isinstance(code, int) else 0, said.out, said.err)
+
+    return run
+
+
+def spawned(*words: str) -> subprocess.Popen[str]:
+    """The same in a process of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "inspector", "run", *words], text=True, cwd=ROOT, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, env={**os.environ, "PYTHONPATH": str(ROOT)})
+
+
+def chat(fake: Fake, record: Path, *words: str) -> list[str]:
+    return ["--api", "openai_chat", "--model", "m", "--base-url", fake.url, "--record", str(record), *words]
+
+
+def test_a_cut_answer_is_continued_recorded_and_reported(ran: Ran, fake: Fake, tmp_path: Path) -> None:
+    fake.answers = [streams("openai_chat", answer("openai_chat", "One, two, ", Stop.MAX_TOKENS)),
+                    streams("openai_chat", answer("openai_chat", "three.", Stop.END_TURN))]
+    record = tmp_path / "s.jsonl"
+    done = ran(*chat(fake, record, "--prompt", "Count.", "--set", "max_tokens=20"))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("CUT, COMPLETED")
+    assert "One, two, three." in done.stdout
+    assert "recorded agent" not in done.stdout
+    sent = fake.got[0].json
+    assert sent == {"model": "m", "messages": [{"role": "user", "content": "Count."}], "max_tokens": 20,
+                    "stream": True, "stream_options": {"include_usage": True}}
+    again = view(replay(open_case(open_paths([str(record)]))))
+    assert [turn.merged.text for turn in again.turns] == ["One, two, three."]
+    assert [turn.terminal for turn in again.turns] == ["completed"]
+
+
+@pytest.mark.parametrize("api", FORMATS)
+def test_a_recording_read_again_says_what_was_seen_live(api: str, fake: Fake, tmp_path: Path) -> None:
+    call = ToolCall(None if api == "ollama_chat" else "call_1", "weather", '{"city":"Oslo"}', closed=True)
+    fake.answers = [streams(api, answer(api, "", Stop.TOOL_CALL, call)),
+                    lambda peer: peer.whole(429, ERROR, retry_after="0"),
+                    streams(api, answer(api, "It is sunny, ", Stop.MAX_TOKENS)),
+                    streams(api, answer(api, "and warm.", Stop.END_TURN))]
+    asked = request(api, tools=(Tool("weather", {"type": "object"}),))
+    path = tmp_path / "s.jsonl"
+    live = run_live(asked, Server(api, fake.url), Settings(), Toolbox({"weather": lambda _: "sun"}), str(path), QUICK)
+    seen, again = view(live.replay), view(replay(open_case(open_paths([str(path)]))))
+    assert {step.fidelity for step in seen.steps} == {Fidelity.LIVE}
+    assert [facts.index for facts in seen.responses] == [0, 1, 2, 3]
+    assert seen.turns[0].merged.text == "It is sunny, and warm."
+    assert "HTTP 429; sent again after 0 s" in " ".join(seen.inputs[0].notices)
+    for one, other in zip(seen.responses, again.responses, strict=True):
+        assert one.judged == other.judged
+        assert one.exchange.body == other.exchange.body
+        assert one.exchange.request_json == other.exchange.request_json
+        assert [chunk.end for chunk in one.exchange.chunks] == [chunk.end for chunk in other.exchange.chunks]
+        assert one.exchange.profile == other.exchange.profile
+    results = [line for line in path.read_text().splitlines() if '"tool_result"' in line.split(",")[0]]
+    assert len(results) == 1
+    assert '"text": "sun"' in results[0]
+
+
+def test_every_end_of_the_machine_has_an_exit_code() -> None:
+    """`unrecorded` is the end of recordings only."""
+    ends = {row.terminal for row in TRANSITIONS.values() if row.terminal} | {guard.terminal for guard in GUARDS}
+    assert set(EXITS) == ends - {"unrecorded"}
+
+
+def broken(peer: Peer) -> None:
+    peer.head()
+    peer.send(answer("openai_chat", "One, two, three, four", Stop.END_TURN)[0])
+
+
+@pytest.mark.parametrize(("play", "words", "code"), [
+    (streams("openai_chat", answer("openai_chat", "Hi", Stop.END_TURN)), (), 0),
+    (streams("openai_chat", answer("openai_chat", "Hi", Stop.MAX_TOKENS)), ("--set", "continuation_max_attempts=0"), 3),
+    (lambda peer: peer.whole(200, {"choices": [{"message": {"content": "No"}, "finish_reason": "content_filter"}]}),
+     ("--whole",), 4),
+    (broken, (), 5),
+    (lambda peer: peer.whole(401, {"error": {"message": "who are you"}}), (), 6),
+])
+def test_the_exit_code_is_the_end_state(
+    ran: Ran, play: Any, words: tuple[str, ...], code: int, fake: Fake, tmp_path: Path
+) -> None:
+    fake.answers = [play]
+    done = ran(*chat(fake, tmp_path / "s.jsonl", "--prompt", "Hi", "--json", *words))
+    assert done.returncode == code, done.stderr
+    document = json.loads(done.stdout)
+    assert len(document["responses"]) == 1
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(("words", "said"), [
+    ((), "expected either --prompt or --messages"),
+    (("--prompt", "x", "--messages", "y"), "expected either --prompt or --messages"),
+    (("--messages", "absent.json"), "--messages absent.json: No such file"),
+    (("--prompt", "x", "--tools", "absent.json"), "--tools absent.json: No such file"),
+    (("--prompt", "x", "--tools", "no_such_module_here:tools"), "No module named 'no_such_module_here'"),
+    (("--prompt", "x", "--set", "nothing=1"), "unknown limit 'nothing'"),
+    (("--prompt", "x", "--key-env", "NOT_SET_ANYWHERE"), "--key-env: NOT_SET_ANYWHERE is not set"),
+    (("--prompt", "x", "--profile", "nobody"), "unknown profile 'nobody'"),
+])
+def test_what_cannot_be_used_is_one_line_and_nothing_is_sent(
+    ran: Ran, words: tuple[str, ...], said: str, fake: Fake, tmp_path: Path
+) -> None:
+    done = ran(*chat(fake, tmp_path / "s.jsonl", *words))
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert fake.got == []
+    assert not (tmp_path / "s.jsonl").exists()
+
+
+def test_messages_needs_a_cap_and_says_so(ran: Ran, fake: Fake, tmp_path: Path) -> None:
+    done = ran("--api", "anthropic_messages", "--model", "m", "--base-url", fake.url, "--prompt", "x",
+               "--record", str(tmp_path / "s.jsonl"))
+    assert (done.returncode, done.stderr) == (2, "inspector: anthropic_messages: a request needs max_tokens\n")
+
+
+def test_a_recording_is_never_written_over(ran: Ran, fake: Fake, tmp_path: Path) -> None:
+    record = tmp_path / "s.jsonl"
+    record.write_text("mine\n")
+    done = ran(*chat(fake, record, "--prompt", "x"))
+    assert done.returncode == 2
+    assert "is there already" in done.stderr
+    assert record.read_text() == "mine\n"
+
+
+def test_without_a_name_the_recording_is_in_the_data_folder(ran: Ran, fake: Fake, tmp_path: Path) -> None:
+    fake.answers = [streams("openai_chat", answer("openai_chat", "Hi", Stop.END_TURN))]
+    done = ran("--api", "openai_chat", "--model", "m", "--base-url", fake.url, "--prompt", "x",
+               environment={"LOOP_INSPECTOR_DATA": str(tmp_path)})
+    assert done.returncode == 0
+    (made,) = (tmp_path / "live").iterdir()
+    assert str(made) in done.stdout
+
+
+BODY = {"model": "other", "messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"}],
+        "temperature": 0, "seed": 7}
+
+
+@pytest.mark.parametrize("content", [BODY, BODY["messages"]])
+def test_messages_come_from_a_file_as_a_list_or_a_body(ran: Ran, content: Any, fake: Fake, tmp_path: Path) -> None:
+    fake.answers = [streams("openai_chat", answer("openai_chat", "Hi", Stop.END_TURN))]
+    (tmp_path / "m.json").write_text(json.dumps(content))
+    assert ran(*chat(fake, tmp_path / "s.jsonl", "--messages", str(tmp_path / "m.json"))).returncode == 0
+    sent = fake.got[0].json
+    assert (sent["model"], sent["messages"]) == ("m", BODY["messages"])
+    assert sent.get("seed") == (7 if isinstance(content, dict) else None)
+
+
+def test_chat_messages_serve_every_api(ran: Ran, fake: Fake, tmp_path: Path) -> None:
+    fake.answers = [streams("gemini_generate", answer("gemini_generate", "Hi", Stop.END_TURN))]
+    (tmp_path / "m.json").write_text(json.dumps(BODY["messages"]))
+    done = ran("--api", "gemini_generate", "--model", "m", "--base-url", fake.url, "--messages",
+               str(tmp_path / "m.json"), "--record", str(tmp_path / "s.jsonl"))
+    assert done.returncode == 0
+    assert fake.got[0].json == {"systemInstruction": {"parts": [{"text": "Be brief."}]},
+                                "contents": [{"role": "user", "parts": [{"text": "Hi"}]}]}
+
+
+CODE = '''
+def weather(city: str, days: int = 1) -> str:
+    """The weather of a city."""
+    return f"{city}: sun, {days} days"
+
+def broken(city: str) -> str:
+    raise RuntimeError("no line to " + city)
+
+tools = [weather, broken]
+'''
+
+
+def test_python_callables_are_declared_and_run(ran: Ran, fake: Fake, tmp_path: Path) -> None:
+    (tmp_path / "my_tools.py").write_text(CODE)
+    calls = (ToolCall("a", "weather", '{"city":"Oslo","days":3}', True),
+             ToolCall("b", "broken", '{"city":"Rome"}', True))
+    fake.answers = [streams("openai_chat", answer("openai_chat", "", Stop.TOOL_CALL, *calls)),
+                    streams("openai_chat", answer("openai_chat", "Done.", Stop.END_TURN))]
+    done = ran(*chat(fake, tmp_path / "s.jsonl", "--prompt", "x", "--tools", "my_tools:tools"), cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    declared = fake.got[0].json["tools"]
+    assert declared[0]["function"]["name"] == "weather"
+    assert declared[0]["function"]["description"] == "The weather of a city."
+    assert declared[0]["function"]["parameters"]["required"] == ["city"]
+    assert [message["content"] for message in fake.got[1].json["messages"][2:]] == [
+        "Oslo: sun, 3 days", "Failed: RuntimeError: no line to Rome"]
+
+
+def test_declarations_of_a_file_answer_with_their_result(ran: Ran, fake: Fake, tmp_path: Path) -> None:
+    schema = {"type": "object"}
+    (tmp_path / "t.json").write_text(json.dumps([
+        {"type": "function", "function": {"name": "weather", "parameters": schema}, "result": {"sky": "blue"}},
+        {"name": "time", "input_schema": schema}]))
+    calls = (ToolCall("a", "weather", "{}", True), ToolCall("b", "time", "{}", True))
+    fake.answers = [streams("openai_chat", answer("openai_chat", "", Stop.TOOL_CALL, *calls)),
+                    streams("openai_chat", answer("openai_chat", "Done.", Stop.END_TURN))]
+    done = ran(*chat(fake, tmp_path / "s.jsonl", "--prompt", "x", "--tools", str(tmp_path / "t.json")))
+    assert done.returncode == 0, done.stderr
+    assert [message["content"] for message in fake.got[1].json["messages"][2:]] == [
+        '{"sky": "blue"}', "Not run: there is no tool 'time'"]
+    assert "result" not in json.dumps(fake.got[0].json["tools"])
+
+
+def test_a_schema_is_reduced_only_when_asked(ran: Ran, fake: Fake, tmp_path: Path) -> None:
+    fake.answers = [streams("gemini_generate", answer("gemini_generate", "Hi", Stop.END_TURN))]
+    (tmp_path / "t.json").write_text(json.dumps(
+        [{"name": "go", "parameters": {"type": "object", "properties": {"mode": {"const": "fast"}}}}]))
+    words = ["--api", "gemini_generate", "--model", "m", "--base-url", fake.url, "--prompt", "x",
+             "--tools", str(tmp_path / "t.json"), "--record", str(tmp_path / "s.jsonl")]
+    refused = ran(*words)
+    assert refused.returncode == 2
+    assert "the schema of go at /properties/mode/const: const is not taken" in refused.stderr
+    assert fake.got == []
+    assert ran(*words, "--reduce-schemas").returncode == 0
+
+
+# -- what survives ---------------------------------------------------------------------------------------------------
+
+
+def test_killed_at_any_moment_nothing_flushed_is_lost(fake: Fake, tmp_path: Path) -> None:
+    sent: list[bytes] = []
+
+    def drip(peer: Peer) -> None:
+        peer.head()
+        for number in range(10_000):
+            piece = b'data: {"choices":[{"index":0,"delta":{"content":"w%d "}}]}\n\n' % number
+            peer.send(piece)
+            sent.append(piece)
+            time.sleep(0.002)
+
+    fake.answers = [drip]
+    for round_ in range(2):
+        sent.clear()
+        record = tmp_path / f"{round_}.jsonl"
+        process = spawned(*chat(fake, record, "--prompt", "x"))
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline and record_size(record) < 2_000 + 3_000 * round_:
+            time.sleep(0.003)
+        written = record.read_bytes()
+        os.kill(process.pid, signal.SIGKILL)
+        process.communicate(timeout=10)
+        kept = record.read_bytes()
+        assert kept.startswith(written)
+        loaded = open_paths([str(record)])
+        assert [given.error for given in loaded.inputs] == [None]
+        (exchange,) = loaded.exchanges
+        assert exchange.body
+        assert b"".join(sent).startswith(exchange.body)
+        whole = kept[: kept.rfind(b"\n") + 1].splitlines()
+        assert exchange.body == "".join(
+            json.loads(line)["text"] for line in whole if b'"type": "bytes"' in line).encode()
+        assert (exchange.response.text or "").startswith("w0 w1 ")
+
+
+def record_size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
+def test_an_interrupt_is_cancelled_and_the_report_is_printed(fake: Fake, tmp_path: Path) -> None:
+    fake.answers = [streams("openai_chat", answer("openai_chat", "One", Stop.END_TURN)[:2], Peer.hold)]
+    process = spawned(*chat(fake, tmp_path / "s.jsonl", "--prompt", "x"))
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline and '"bytes"' not in (
+            (tmp_path / "s.jsonl").read_text() if record_size(tmp_path / "s.jsonl") else ""):
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=20)
+    assert process.returncode == 130, err
+    assert "cancelled" in out
+    assert "Traceback" not in err
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device that is always full here")
+def test_a_full_disk_stops_the_recording_and_not_the_turn(fake: Fake, tmp_path: Path) -> None:
+    class Full(Recorder):
+        def began(self) -> None:
+            os.dup2(os.open("/dev/full", os.O_WRONLY), self._writer._file.fileno())
+
+    recorder = Full(tmp_path / "s.jsonl")
+    recorder.began()
+    recorder.came(0, b"x", 1.0)
+    recorder.came(0, b"y", 2.0)
+    recorder.close()
+    assert recorder.failure is not None
+    assert recorder.failure.endswith("the recording stopped: No space left on device")
+
+
+# -- keys ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("address", "environment", "variable", "key"), [
+    ("openai", {"OPENAI_API_KEY": "a"}, None, "a"),
+    ("", {"OPENAI_API_KEY": "a"}, None, ""),
+    ("groq", {"OPENAI_API_KEY": "a", "GROQ_API_KEY": "b"}, None, "b"),
+    ("gemini", {"GOOGLE_API_KEY": "b"}, None, "b"),
+    ("gemini", {"GOOGLE_API_KEY": "b", "GEMINI_API_KEY": "a"}, None, "a"),
+    ("", {"LOOP_INSPECTOR_API_KEY": "c", "OPENAI_API_KEY": "a"}, None, "c"),
+    ("", {"MINE": " d\n", "OPENAI_API_KEY": "a"}, "MINE", "d"),
+])
+def test_a_key_goes_to_the_server_that_it_belongs_to(
+    address: str, environment: dict[str, str], variable: str | None, key: str
+) -> None:
+    assert key_for(address, environment, variable) == key
+
+
+def test_a_profile_that_was_only_named_gets_no_key(ran: Ran, fake: Fake, tmp_path: Path) -> None:
+    fake.answers = [streams("openai_chat", answer("openai_chat", "Hi", Stop.END_TURN))]
+    done = ran(*chat(fake, tmp_path / "s.jsonl", "--prompt", "x", "--profile", "openai"),
+               environment={"OPENAI_API_KEY": KEY})
+    assert done.returncode == 0
+    assert "authorization" not in fake.got[0].headers
+
+
+@pytest.mark.parametrize("api", FORMATS)
+def test_no_byte_that_is_written_holds_a_key(ran: Ran, api: str, fake: Fake, tmp_path: Path) -> None:
+    """In every place where providers and tools put one: headers, an error's text, an answer, an argument, a result."""
+    others = {"bearer": "Bearer abcDEF0123456789ghiJKL", "google": "AIzaSyA-0123456789abcdefghijklmnopqrstu"}
+    text = "" if api == "bedrock_converse" else f"Your key is {KEY}."
+    # Responses says arguments twice: masked in the whole and not in its pieces they differ, and the call is held.
+    argument = "x" if api == "openai_responses" else KEY
+    call = ToolCall("call_1", "env", json.dumps({"key": argument}), closed=True)
+    fake.answers = [
+        lambda peer: peer.whole(429, {"error": {"message": f"Incorrect API key provided: {KEY}"}}, retry_after="0",
+                                set_cookie=f"session={KEY}", x_request_key=KEY, www_authenticate=others["bearer"]),
+        streams(api, answer(api, text, Stop.TOOL_CALL, call)),
+        lambda peer: peer.whole(401, {"error": {"message": f"{KEY} {others['google']}", "api_key": KEY}}),
+    ]
+    (tmp_path / "my_tools.py").write_text("import os\ndef env(key: str) -> str:\n    return str(dict(os.environ))\n")
+    address = fake.url.replace("http://", "http://user:pass-word-0123456789@")
+    words = ["--api", api, "--model", "m", "--base-url", f"{address}?key={KEY}&api-version=1", "--prompt", "x",
+             "--tools", "my_tools:env", "--set", "max_tokens=50", "--key-env", "MINE"]
+    environment = {"MINE": KEY, "LOOP_INSPECTOR_DATA": str(tmp_path / "data"), "HTTPS_PROXY": f"http://u:{KEY}@p:1"}
+    text_run = ran(*words, environment=environment, cwd=tmp_path)
+    assert KEY in str(fake.got[0].headers) + fake.got[0].line, "the key was not even sent"
+    fake.got.clear()
+    json_run = ran(*words, "--json", environment=environment, cwd=tmp_path)
+    assert (text_run.returncode, json_run.returncode) == (6, 6), text_run.stderr
+    written = [path.read_bytes() for path in (tmp_path / "data").rglob("*") if path.is_file()]
+    assert len(written) == 2
+    everything = b"".join(written) + "".join(
+        done.stdout + done.stderr for done in (text_run, json_run)).encode()
+    for secret in (KEY, "pass-word-0123456789", *others.values()):
+        assert secret.encode() not in everything, secret
+    assert b"REDACTED" in everything
+    assert b"tool_result" in everything
+
+
+def test_a_prompt_that_holds_the_key_is_refused(ran: Ran, fake: Fake, tmp_path: Path) -> None:
+    done = ran(*chat(fake, tmp_path / "s.jsonl", "--prompt", f"my key is {KEY}", "--key-env", "MINE"),
+               environment={"MINE": KEY})
+    assert done.returncode == 2
+    assert "the request holds the key" in done.stderr
+    assert KEY not in done.stderr
+    assert fake.got == []
+
+
+# -- a real model ----------------------------------------------------------------------------------------------------
+
+MODEL = os.environ.get("LOOP_INSPECTOR_MODEL_URL", "")
+
+
+@pytest.mark.skipif(not MODEL, reason="no real model: LOOP_INSPECTOR_MODEL_URL is not set")
+@pytest.mark.parametrize("api", ["openai_chat", "openai_responses", "anthropic_messages"])
+@pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
+def test_a_real_model_is_cut_and_continued(api: str, stream: bool, tmp_path: Path) -> None:
+    import dataclasses
+
+    asked = dataclasses.replace(request(api, extra={"temperature": 0}), stream=stream, model="smollm2-135m-instruct")
+    settings = settings_of({"max_tokens": "24", "continuation_max_attempts": "1"}, Settings())
+    done = run_live(asked, Server(api, MODEL), settings, Toolbox(), str(tmp_path / "s.jsonl"))
+    seen = view(done.replay)
+    assert len(seen.responses) == 2
+    assert seen.responses[0].judged.stop.normalized is Stop.MAX_TOKENS
+    assert done.terminal in ("completed", "retry_limit")
+    again = view(replay(open_case(open_paths([str(tmp_path / "s.jsonl")]))))
+    assert again.turns[0].merged.text == seen.turns[0].merged.text
+
+
+def test_a_recorder_refuses_a_folder(tmp_path: Path) -> None:
+    with pytest.raises(CallerError, match="--record"):
+        Recorder(tmp_path)
+
+
+def test_the_formats_of_bodies_are_known() -> None:
+    assert set(KINDS) <= set(FORMATS)
