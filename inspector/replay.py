@@ -21,7 +21,7 @@ from loop_core.classify import Judged, judge
 from loop_core.fork import Terms, resumed
 from loop_core.frozen import field, frozen, replace
 from loop_core.gate import Verdict, admit_all
-from loop_core.history import Ability
+from loop_core.history import Ability, asked_anchor
 from loop_core.limits import Limits
 from loop_core.loop import Plan, going_on, one_turn
 from loop_core.policy import Policy, Signal
@@ -341,7 +341,8 @@ def _answer(case: Case, link: Link, position: int) -> Responded:
                           None)
     method, stripped = asked_by(case, link)
     verdicts = case.verdicts[link.index]
-    return Responded(exchange.response, judged, link.index, method, stripped, verdicts=verdicts)
+    anchor = asked_anchor(exchange.request.messages[-1]) if exchange.request and method is Method.ANCHOR else ""
+    return Responded(exchange.response, judged, link.index, method, stripped, verdicts=verdicts, anchor=anchor)
 
 
 def asked_by(case: Case, link: Link) -> tuple[Method, str]:
@@ -352,6 +353,8 @@ def asked_by(case: Case, link: Link) -> tuple[Method, str]:
     if link.place is Recorded_Place.RESUME:
         return Method.ECHO, ""
     messages = exchange.request.messages if exchange.request else ()
+    if messages and asked_anchor(messages[-1]):
+        return Method.ANCHOR, ""
     if not messages or messages[-1].role is not Role.ASSISTANT or link.parent is None:
         return Method.HINT, ""
     before = case.loaded.exchanges[link.parent].response.text or ""

@@ -114,8 +114,17 @@ def hint(anchor: str = "", system: bool = True) -> Message:
     """The message that asks to go on; with an anchor its last point asks for the quoted words first."""
     points = list(HINT_POINTS)
     if anchor:
-        points[-1] = f"Begin by repeating exactly the characters between <last> and </last>: <last>{anchor}</last>"
+        points[-1] = f"{_QUOTE}{anchor}</last>"
     return Message(Role.SYSTEM if system else Role.USER, (TextPart("\n".join(points)),))
+
+
+_QUOTE = "Begin by repeating exactly the characters between <last> and </last>: <last>"
+
+
+def asked_anchor(message: Message) -> str:
+    """The words that a hint of ours asks to be quoted first; empty where it asks for none, or is no hint of ours."""
+    _, quote, rest = message.text.rpartition(_QUOTE)
+    return rest.removesuffix("</last>") if quote and message.text.startswith(HINT_POINTS[0]) else ""
 
 
 def anchor_of(text: str) -> str:

@@ -98,7 +98,7 @@ def _received(turn: Turn, event: Responded) -> Change:
     segment = Segment(
         response.text or "",
         method,
-        "" if asked is None else asked.anchor,
+        event.anchor if asked is None else asked.anchor,
         event.stripped if asked is None else asked.stripped,
         event.echoes if recorded else turn.ability.echoes,
         event.index,

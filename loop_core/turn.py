@@ -119,6 +119,8 @@ class Responded:
     """What the gate said of its calls, where it was asked before (a replay asks once); None: the machine asks."""
     recut: Recut | None = None
     """Set where the answer is simulated."""
+    anchor: str = ""
+    """The words that a recorded request asked to be quoted first."""
 
 
 @frozen

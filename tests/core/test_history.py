@@ -224,3 +224,13 @@ def test_the_first_method_that_the_server_allows_is_used(
     methods: tuple[Method, ...], text: str, ability: Ability, expected: Method | None
 ) -> None:
     assert history.method_for(methods, text, ability) is expected
+
+
+@pytest.mark.parametrize("anchor", ["the last words", "a </last> inside", " with blanks \n", ""])
+def test_the_anchor_of_a_hint_is_read_back(anchor: str) -> None:
+    assert [history.asked_anchor(history.hint(anchor, system)) for system in (True, False)] == [anchor] * 2
+
+
+def test_other_words_ask_for_no_anchor() -> None:
+    said = "Begin by repeating exactly the characters between <last> and </last>: <last>x</last>"
+    assert history.asked_anchor(Message(Role.USER, (TextPart(said),))) == ""

@@ -438,7 +438,10 @@ def test_a_real_model_is_cut_and_continued(api: str, stream: bool, tmp_path: Pat
     assert seen.responses[0].judged.stop.normalized is Stop.MAX_TOKENS
     assert done.terminal in ("completed", "retry_limit")
     again = view(replay(open_case(open_paths([str(tmp_path / "s.jsonl")]))))
-    assert again.turns[0].merged.text == seen.turns[0].merged.text
+    # That server says `completed` over a cut Responses answer, so that a reader cannot know that the next one goes on.
+    assert [facts.judged for facts in again.responses] == [facts.judged for facts in seen.responses]
+    if api != "openai_responses":
+        assert again.turns[0].merged.text == seen.turns[0].merged.text
 
 
 def test_a_recorder_refuses_a_folder(tmp_path: Path) -> None:
@@ -448,3 +451,13 @@ def test_a_recorder_refuses_a_folder(tmp_path: Path) -> None:
 
 def test_the_formats_of_bodies_are_known() -> None:
     assert set(KINDS) <= set(FORMATS)
+
+
+def test_words_that_were_quoted_are_cut_in_the_recording_too(fake: Fake, tmp_path: Path) -> None:
+    """Without a prefill the last words are asked back; a reader of the file knows which they were."""
+    fake.answers = [streams("openai_chat", answer("openai_chat", "One, two, ", Stop.MAX_TOKENS)),
+                    streams("openai_chat", answer("openai_chat", "One, two, three.", Stop.END_TURN))]
+    path = str(tmp_path / "s.jsonl")
+    live = run_live(request("openai_chat"), Server("openai_chat", fake.url), Settings(), Toolbox(), path, QUICK)
+    again = view(replay(open_case(open_paths([path]))))
+    assert view(live.replay).turns[0].merged.text == again.turns[0].merged.text == "One, two, three."
