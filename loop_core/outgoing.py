@@ -22,10 +22,9 @@ CONTINUES: Mapping[str, frozenset[Prefill]] = {
     "openai_chat": frozenset(Prefill) - {Prefill.NONE},
     "anthropic_messages": frozenset({Prefill.PLAIN}),
     "bedrock_converse": frozenset({Prefill.PLAIN}),
-    "ollama_chat": frozenset({Prefill.PLAIN}),
 }
-"""Format -> the ways of continuing a last assistant message that can be asked for in it. Responses and Gemini begin an
-answer anew (continuation notes, part B)."""
+"""Format -> the ways of continuing a last assistant message that can be asked for in it. The others begin an answer
+anew (continuation notes, part B)."""
 
 LATE_SYSTEM = frozenset({"openai_chat", "openai_responses", "ollama_chat"})
 """Formats whose history takes a system message at its end, whatever the model."""

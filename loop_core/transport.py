@@ -202,9 +202,10 @@ class Live(_Source):
         with self._reading(asked) as reading, self._client.stream(**http) as response:
             reading.hearing.begin(response.status_code, response.headers.multi_items())
             for data in response.iter_bytes():
-                if not reading.hearing.feed(data, reading.ms):
+                ms = reading.ms
+                if not reading.hearing.feed(data, ms):
                     break
-                if reading.ms > self.line.timeouts.whole * 1000:
+                if ms > self.line.timeouts.whole * 1000:
                     reading.close(TransportEnd.TIMEOUT, f"no end after {self.line.timeouts.whole:g} s")
                     break
         return _over(reading)
@@ -307,9 +308,10 @@ class AsyncLive(_Source):
         async with self._reading(asked) as reading, self._client.stream(**http) as response:
             reading.hearing.begin(response.status_code, response.headers.multi_items())
             async for data in response.aiter_bytes():
-                if not reading.hearing.feed(data, reading.ms):
+                ms = reading.ms
+                if not reading.hearing.feed(data, ms):
                     break
-                if reading.ms > self.line.timeouts.whole * 1000:
+                if ms > self.line.timeouts.whole * 1000:
                     reading.close(TransportEnd.TIMEOUT, f"no end after {self.line.timeouts.whole:g} s")
                     break
         return _over(reading)

@@ -73,12 +73,14 @@ class SessionWriter:
         """Writes a piece of a response body as it came: as text where it is UTF-8, as base64 elsewhere."""
         record: dict[str, Any] = {"type": "bytes", "request": request}
         try:
-            record["text"] = data.decode("utf-8")
+            record["text"] = redact.text(data.decode("utf-8"))
         except UnicodeDecodeError:
             record["base64"] = binascii.b2a_base64(redact.body(data), newline=False).decode("ascii")
         if ms is not None:
-            record["ms"] = ms
-        self.append(record)
+            record["ms"] = float(ms)
+        # Made here and of these fields alone, so it needs no check: while a stream comes this is most of the work.
+        self._file.write(json.dumps(record, ensure_ascii=False).encode() + b"\n")
+        self._file.flush()
 
     def close(self) -> None:
         """Closes the file."""

@@ -18,7 +18,8 @@ import pytest
 from inspector import cli
 from inspector.live.keys import key_for
 from inspector.live.recorder import Recorder
-from inspector.live.run import EXITS, run_live
+from inspector.live.run import Ran as Ran_
+from inspector.live.run import run_live
 from inspector.replay import open_case, replay
 from inspector.report.facts import view
 from inspector.sessions import open_paths
@@ -127,7 +128,9 @@ def test_a_recording_read_again_says_what_was_seen_live(api: str, fake: Fake, tm
 def test_every_end_of_the_machine_has_an_exit_code() -> None:
     """`unrecorded` is the end of recordings only."""
     ends = {row.terminal for row in TRANSITIONS.values() if row.terminal} | {guard.terminal for guard in GUARDS}
-    assert set(EXITS) == ends - {"unrecorded"}
+    codes = {terminal: Ran_(None, terminal).exit for terminal in ends - {"unrecorded"}}  # type: ignore[arg-type]
+    alone = {"completed": 0, "safety_blocked": 4, "interrupted": 5, "error": 6, "cancelled": 130}
+    assert {terminal: code for terminal, code in codes.items() if code != 3} == alone
 
 
 def broken(peer: Peer) -> None:
@@ -358,6 +361,19 @@ def test_a_full_disk_stops_the_recording_and_not_the_turn(fake: Fake, tmp_path: 
     ("", {"OPENAI_API_KEY": "a"}, None, ""),
     ("groq", {"OPENAI_API_KEY": "a", "GROQ_API_KEY": "b"}, None, "b"),
     ("gemini", {"GOOGLE_API_KEY": "b"}, None, "b"),
+    ("anthropic", {"ANTHROPIC_API_KEY": "b"}, None, "b"),
+    ("bedrock", {"AWS_BEARER_TOKEN_BEDROCK": "b"}, None, "b"),
+    ("ollama", {"OLLAMA_API_KEY": "b"}, None, "b"),
+    ("azure_openai", {"AZURE_OPENAI_API_KEY": "b"}, None, "b"),
+    ("mistral", {"MISTRAL_API_KEY": "b"}, None, "b"),
+    ("deepseek", {"DEEPSEEK_API_KEY": "b"}, None, "b"),
+    ("xai", {"XAI_API_KEY": "b"}, None, "b"),
+    ("cerebras", {"CEREBRAS_API_KEY": "b"}, None, "b"),
+    ("together", {"TOGETHER_API_KEY": "b"}, None, "b"),
+    ("fireworks", {"FIREWORKS_API_KEY": "b"}, None, "b"),
+    ("moonshot", {"MOONSHOT_API_KEY": "b"}, None, "b"),
+    ("openrouter", {"OPENROUTER_API_KEY": "b"}, None, "b"),
+    ("hf_router", {"HF_TOKEN": "b"}, None, "b"),
     ("gemini", {"GOOGLE_API_KEY": "b", "GEMINI_API_KEY": "a"}, None, "a"),
     ("", {"LOOP_INSPECTOR_API_KEY": "c", "OPENAI_API_KEY": "a"}, None, "c"),
     ("", {"MINE": " d\n", "OPENAI_API_KEY": "a"}, "MINE", "d"),

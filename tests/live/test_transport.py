@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import httpx
 import pytest
 
 from loop_core.address import Server, key_header, shown, speaker, url_of
@@ -266,6 +267,29 @@ def test_a_prefill_is_sent_in_the_servers_own_way(fake: Fake, turned: Turned) ->
     assert (second["continue_final_message"], second["add_generation_prompt"]) == (True, False)
 
 
+@pytest.mark.parametrize(("raised", "end", "said"), [
+    (httpx.ConnectTimeout("x"), TransportEnd.TIMEOUT, "no connection to 127.0.0.1:9 in time"),
+    (httpx.ReadTimeout("x"), TransportEnd.TIMEOUT, "127.0.0.1:9 was silent for 0.4 s"),
+    (httpx.ProxyError("http://user:pass@proxy"), TransportEnd.RESET, "the proxy does not lead to 127.0.0.1:9"),
+    (httpx.ConnectError("refused"), TransportEnd.RESET, "no connection to 127.0.0.1:9: refused"),
+    (httpx.DecodingError("x"), TransportEnd.RESET, "127.0.0.1:9 sent content whose coding is broken"),
+    (httpx.RemoteProtocolError("x"), TransportEnd.RESET, "127.0.0.1:9 broke the connection"),
+])
+def test_what_httpx_raises_is_told_in_our_words(
+    raised: Exception, end: TransportEnd, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*words: Any, **more: Any) -> Any:
+        raise raised
+
+    told = Told()
+    line = Line(QUICK.timeouts, Retries(most=0))
+    with Live(server("openai_chat", "http://127.0.0.1:9"), told, None, line) as source:
+        monkeypatch.setattr(source._client, "stream", fail)
+        run("t", request("openai_chat"), source, plan("openai_chat"))
+    (heard,) = told.of("ended")
+    assert (heard.response.transport_end, heard.problem) == (end, said)
+
+
 # -- cancelling ------------------------------------------------------------------------------------------------------
 
 
@@ -423,6 +447,7 @@ def test_where_a_request_goes(api: str, base: str, path: str, url: str) -> None:
 @pytest.mark.parametrize(("api", "profile", "header"), [
     ("openai_chat", "openai", ("authorization", f"Bearer {KEY}")),
     ("openai_chat", "azure_openai", ("api-key", KEY)),
+    ("openai_chat", "azure_foundry", ("api-key", KEY)),
     ("anthropic_messages", "anthropic", ("x-api-key", KEY)),
     ("gemini_generate", "gemini", ("x-goog-api-key", KEY)),
     ("gemini_generate", "vertex", ("authorization", f"Bearer {KEY}")),

@@ -280,3 +280,17 @@ def test_the_example_of_the_page_is_a_session(opened):
     assert loaded.inputs[0].notices == ()
     assert loaded.exchanges[0].response.stop_reason.normalized is Stop.MAX_TOKENS
     assert loaded.exchanges[0].request.max_tokens == 16
+
+
+@pytest.mark.parametrize(
+    "data", [b"plain", "caf\u00e9 \U0001f600".encode(), b"\xff\x00cut", b'{"a": "\\u00e9"}\n\n', b""]
+)
+@pytest.mark.parametrize("ms", [None, 0, 12.5])
+def test_a_piece_is_written_as_any_record_is(data, ms, tmp_path):
+    """Pieces are written without the models, for speed: the line has to be the one that they would make."""
+    from inspector.sessions.native_models import clean
+
+    with SessionWriter(tmp_path / "s.jsonl") as writer:
+        writer.append_bytes("r1", data, ms)
+    line = (tmp_path / "s.jsonl").read_text("utf-8").splitlines()[1]
+    assert clean(json.loads(line)) == line

@@ -112,10 +112,13 @@ def _message(role: Role, parts: list[MessagePart]) -> dict[str, Any]:
     word = "user" if role is Role.TOOL else role.value
     if role is not Role.ASSISTANT and len(parts) <= 1 and all(type(part) is TextPart for part in parts):
         return {"role": word, "content": "".join(part.text for part in parts if type(part) is TextPart)}
-    kind = "output_text" if role is Role.ASSISTANT else "input_text"
-    blocks = [{"type": kind, "text": part.text} if type(part) is TextPart else _object(part)
+    answered = role is Role.ASSISTANT
+    kind = "output_text" if answered else "input_text"
+    more: dict[str, Any] = {"annotations": []} if answered else {}
+    blocks = [{"type": kind, "text": part.text, **more} if type(part) is TextPart else _object(part)
               for part in parts if type(part) in (TextPart, OpaquePart)]
-    return {"type": "message", "role": word, "content": blocks}
+    # An answer goes back as the item that it was, but for its id (recorded without one; llama.cpp takes no other form).
+    return {"type": "message", "role": word, **({"status": "completed"} if answered else {}), "content": blocks}
 
 
 def _object(part: MessagePart) -> dict[str, Any]:
