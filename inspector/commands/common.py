@@ -1,0 +1,139 @@
+"""What the commands share: options, reading what was named, writing what is said, exit codes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from inspector.config import Config
+    from inspector.replay import Case
+    from inspector.report.facts import View
+    from inspector.sessions.values import Loaded
+    from inspector.settings import Settings
+    from inspector.whatif.store import Store
+    from inspector.whatif.tree import Tree
+
+READ, UNREADABLE = 0, 2
+"""Exit codes."""
+CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 80}
+
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def paths(required: bool) -> Callable[[Command], Command]:
+    """The paths of a command."""
+    return click.argument("paths", nargs=-1, required=required, metavar="PATH…" if required else "[PATH…]")
+
+
+def reading(command: Command) -> Command:
+    """How what is named is read: `--api`, `--profile`."""
+    for option in (
+        click.option("--profile", metavar="NAME", help="Who speaks, if the host does not tell (vllm, openrouter…)."),
+        click.option("--api", metavar="ID", help="The wire format, if the content does not tell."),
+    ):
+        command = option(command)
+    return command
+
+
+POLICY = click.option("--policy", metavar="NAME", help="A loop's beliefs: strict, unless the configuration says else.")
+
+
+def configured(policy: str | None) -> tuple[Config, Settings]:
+    """The configuration, and the settings that a replay starts from: the flag goes over the configuration."""
+    from inspector import config
+    from loop_core.frozen import replace
+    from loop_core.presets import named
+
+    found = config.load()
+    return found, found.settings if policy is None else replace(found.settings, policy=named(policy))
+
+
+def stdin_of(paths: Sequence[str]) -> bytes | None:
+    """What stands on standard input, where `-` is among the paths."""
+    return sys.stdin.buffer.read() if "-" in paths else None
+
+
+def open_view(
+    paths: Sequence[str], api: str | None, profile: str | None, settings: Settings, stdin: bytes | None = None
+) -> tuple[Loaded, View]:
+    """What was read, and the view of its replay under these settings."""
+    from inspector.replay import replay
+    from inspector.report.facts import view
+
+    loaded, case = read_case(paths, api, profile, stdin)
+    return loaded, view(replay(case, settings))
+
+
+def read_case(
+    paths: Sequence[str], api: str | None, profile: str | None, stdin: bytes | None = None
+) -> tuple[Loaded, Case]:
+    """What was read, and judged."""
+    from inspector.replay import open_case
+    from inspector.sessions import open_paths
+
+    paths = located_all(paths)
+    stdin = stdin_of(paths) if stdin is None else stdin
+    loaded = open_paths(list(paths), api=api, profile=profile, stdin=stdin)
+    return loaded, open_case(loaded)
+
+
+def located_all(paths: Sequence[str]) -> list[str]:
+    """The paths, samples by their names among them."""
+    if not any(path.startswith("sample:") for path in paths):
+        return list(paths)
+    from inspector.sessions.samples import located
+
+    return [located(path) for path in paths]
+
+
+def saved_runs(loaded: Loaded, original: View, stdin: bytes | None) -> tuple[Tree, Store]:
+    """The saved runs of what was read, and where they are kept; what cannot be used of them is said."""
+    import os
+
+    from inspector.whatif.saved import restored
+    from inspector.whatif.store import open_store
+
+    store = open_store(loaded, os.environ, stdin)
+    tree, notices = restored(original, store)
+    say(notices)
+    return tree, store
+
+
+def say(notices: Iterable[str]) -> None:
+    """Tells something on standard error, a line each."""
+    from inspector.report.inert import one_line
+
+    for notice in notices:
+        click.echo(f"inspector: {one_line(notice)}", err=True)
+
+
+def complain(loaded: Loaded) -> int:
+    """Says on standard error what could not be read; the exit code."""
+    errors = [given.error for given in loaded.inputs if given.error]
+    say(errors)
+    return UNREADABLE if errors else READ
+
+
+def has_terminal() -> bool:
+    """Whether standard output is a terminal."""
+    return sys.stdout.isatty()
+
+
+def write(text: str) -> None:
+    """Writes text to standard output."""
+    encoding = sys.stdout.encoding or "utf-8"
+    # A terminal or pipe of another encoding gets an escape for what it cannot show, not a traceback.
+    sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
+
+
+def write_json(value: Any) -> None:
+    """Writes a document to standard output."""
+    import json
+
+    # Escaped to ASCII: whatever a transcript holds, no terminal and no pipe takes it for a command.
+    sys.stdout.write(json.dumps(value, ensure_ascii=True, indent=1) + "\n")

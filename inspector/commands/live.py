@@ -1,0 +1,60 @@
+"""A live turn."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+import click
+
+from inspector.commands import common
+
+
+@click.command(name="run", context_settings=common.CONTEXT)
+@click.option("--api", metavar="ID", required=True, help="The wire format: openai_chat, anthropic_messages…")
+@click.option("--model", metavar="M", required=True, help="The model, by the server's name for it.")
+@click.option("--base-url", "base", metavar="URL", default="", help="Another server than the provider's own.")
+@click.option("--profile", metavar="NAME", help="Who speaks, if the address does not tell (vllm, llama_cpp…).")
+@click.option("--prompt", metavar="TEXT", help="What the user says.")
+@click.option("--messages", "messages", metavar="FILE", help="A JSON list of messages, or a whole request body.")
+@click.option("--tools", metavar="FILE|MODULE:ATTR", help="Declarations as JSON, or Python callables, which are run.")
+@click.option("--reduce-schemas", is_flag=True, help="Leave out of the tools' schemas what the provider does not take.")
+@click.option("--whole", is_flag=True, help="Ask for whole answers instead of streams.")
+@click.option("--set", "assignments", multiple=True, metavar="NAME=VALUE",
+              help="A limit, max_tokens, policy, seam or method; may be repeated.")
+@common.POLICY
+@click.option("--key-env", metavar="NAME", help="The environment variable with the key, for a server of your own.")
+@click.option("--record", metavar="FILE", help="The new session file; by default one in the data folder.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document (loop-inspector/explain/1).")
+def run_command(
+    api: str, model: str, base: str, profile: str | None, prompt: str | None, messages: str | None, tools: str | None,
+    reduce_schemas: bool, whole: bool, assignments: Sequence[str], policy: str | None, key_env: str | None,
+    record: str | None, as_json: bool,
+) -> None:
+    """Asks a provider or a local model, runs the turn to its end and records it.
+
+    Exits by the end state: 0 completed, 3 ended by a limit, 4 blocked, 5 interrupted, 6 error, 130 cancelled.
+    """
+    from inspector.live import headless
+
+    if (prompt is None) == (messages is None):
+        raise click.UsageError("expected either --prompt or --messages")
+    ran = headless.ran(
+        api, model, base=base, profile=profile, prompt=prompt, messages=messages, tools=tools,
+        reduce_schemas=reduce_schemas, stream=not whole, assignments=assignments,
+        settings=common.configured(policy)[1], key_env=key_env, record=record,
+    )
+    from inspector.report.facts import view
+
+    shown = view(ran.replay)
+    if as_json:
+        from inspector.report.document import document
+
+        common.write_json(document(shown))
+    else:
+        from inspector.report.text import text
+
+        common.write(text(shown))
+    if ran.failure:
+        click.echo(f"inspector: {ran.failure}", err=True)
+    sys.exit(ran.exit)

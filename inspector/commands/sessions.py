@@ -1,0 +1,95 @@
+"""Recorded sessions: opened in the app, explained, exported, and the samples that come along."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+import click
+
+from inspector.commands import common
+
+
+@click.command(name="view", context_settings=common.CONTEXT)
+@common.paths(required=False)
+@common.reading
+@common.POLICY
+@click.option("--ascii", "plain", is_flag=True, help="Draw with ASCII characters only.")
+def view_command(paths: Sequence[str], api: str | None, profile: str | None, policy: str | None, plain: bool) -> None:
+    """Opens the app on recorded sessions; without a path, on a picker."""
+    import os
+
+    os.environ.setdefault("TEXTUAL_FPS", "120")  # read when Textual is imported: smoother keys for no more CPU
+    paths = common.located_all(paths)
+    config, settings = common.configured(policy)
+    if paths and not common.has_terminal():
+        raise click.UsageError("the app needs a terminal; `inspector explain` gives the same as text")
+    from inspector.tui.app import run
+
+    sys.exit(run(list(paths), api=api, profile=profile, ascii=plain or config.ascii, settings=settings,
+                 theme=config.theme, keys=config.keys))
+
+
+@click.command(context_settings=common.CONTEXT)
+@common.paths(required=True)
+@common.reading
+@common.POLICY
+@click.option("--filter", "wanted", metavar="EXPR", help="Only what it finds: 'stop:max_tokens held tool:write_*'.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document (loop-inspector/explain/1).")
+def explain(
+    paths: Sequence[str], api: str | None, profile: str | None, policy: str | None, wanted: str | None, as_json: bool
+) -> None:
+    """Explains recorded sessions as linear text, the verdict first."""
+    found = None
+    if wanted is not None:
+        from inspector import filters
+
+        found = filters.parse(wanted)  # before anything is read: a wrong expression costs nothing
+    loaded, shown = common.open_view(paths, api, profile, common.configured(policy)[1])
+    only = None if found is None else filters.responses(found, shown)
+    if as_json:
+        from inspector.report.document import document
+
+        common.write_json(document(shown, None if found is None or only is None else (found.text, only)))
+    else:
+        from inspector.report.text import text
+
+        common.write(text(shown, only))
+    sys.exit(common.complain(loaded))
+
+
+@click.command(context_settings=common.CONTEXT)
+@common.paths(required=True)
+@common.reading
+@common.POLICY
+@click.option("--to", "form", metavar="FORM", required=True,
+              help="html, md, text, json, session, curl, fixture or bug.")
+@click.option("--turn", "turn_number", type=click.IntRange(1), metavar="N", help="Only this turn, by its number.")
+@click.option("--response", "response_index", type=click.IntRange(0), metavar="N", help="The response, by its index.")
+@click.option("--out", "folder", metavar="DIR", default=".", help="Where the files go; - is standard output.")
+@click.option("--force", is_flag=True, help="Write over files that are there.")
+def export(
+    paths: Sequence[str], api: str | None, profile: str | None, policy: str | None, form: str, turn_number: int | None,
+    response_index: int | None, folder: str, force: bool,
+) -> None:
+    """Writes a session, a response or a bug report, without credentials."""
+    from inspector.export import write
+
+    loaded, shown = common.open_view(paths, api, profile, common.configured(policy)[1])
+    made = write.chosen(shown, form, turn_number, response_index)
+    if folder == "-":
+        common.write("".join(made.values()))
+    else:
+        for path in write.write(made, folder, force):
+            common.write(f"{path}\n")
+    sys.exit(common.complain(loaded))
+
+
+@click.command(context_settings=common.CONTEXT)
+def samples() -> None:
+    """Lists the embedded sample sessions with their paths."""
+    from inspector.report.inert import one_line
+    from inspector.sessions.samples import samples as embedded
+
+    for sample in embedded():
+        common.write(f"{sample.path}  {one_line(sample.title)}\n")

@@ -1,0 +1,153 @@
+"""What-ifs: a re-run, every policy, a grid of limits, and the runs that were kept."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+import click
+
+from inspector.commands import common
+
+
+@click.command(context_settings=common.CONTEXT)
+@common.paths(required=True)
+@common.reading
+@common.POLICY
+@click.option("--set", "assignments", multiple=True, metavar="NAME=VALUE",
+              help="A limit (continuation_max_attempts=5), max_tokens, policy, profile, seam or method; may be "
+              "repeated. NAME=VALUE@K holds from step K on.")
+@click.option("--from-step", type=click.IntRange(1), metavar="K", help="What is set holds from step K on.")
+@click.option("--simulate", is_flag=True, help="Cut the known output again where the budget changes it.")
+@click.option("--branch", "base", metavar="RUN", help="Start from a saved run, by its name or key.")
+@click.option("--against", metavar="RUN", help="Compare with this run: original, or a saved one.")
+@click.option("--save", is_flag=True, help="Keep the run among the saved branches of the session.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document (loop-inspector/replay/1).")
+def replay(
+    paths: Sequence[str], api: str | None, profile: str | None, policy: str | None, assignments: Sequence[str],
+    from_step: int | None, simulate: bool, base: str | None, against: str | None, save: bool, as_json: bool,
+) -> None:
+    """Runs recorded turns again under other limits or another policy, beside the original."""
+    from inspector.settings import parse_stretches
+    from inspector.whatif import comparison
+    from inspector.whatif.tree import ORIGINAL, Tree
+
+    wanted = [*([] if policy is None else [f"policy={policy}"]), *(["simulate=yes"] if simulate else [])]
+    stretches = parse_stretches([*wanted, *assignments], from_step)
+    stdin = common.stdin_of(paths)
+    loaded, original = common.open_view(paths, api, profile, common.configured(None)[1], stdin)
+    tree, store = common.saved_runs(loaded, original, stdin) if base or against or save else (Tree(original), None)
+    start = tree.find(base or ORIGINAL)
+    node = tree.tried(start, stretches)
+    if store is not None and save:
+        from inspector.whatif.saved import keep
+
+        told = len(store.notices)
+        keep(store, node)
+        common.say(store.notices[told:])
+    made = tree.beside(node, tree.find(against) if against else start)
+    if as_json:
+        common.write_json(comparison.values(made))
+    else:
+        common.write(comparison.text(made))
+    sys.exit(common.complain(loaded))
+
+
+@click.command(context_settings=common.CONTEXT)
+@common.paths(required=True)
+@common.reading
+@click.option("--policy", "names", multiple=True, metavar="NAME",
+              help="A policy to lay beside strict; may be repeated. All of them without it.")
+@click.option("--set", "assignments", multiple=True, metavar="NAME=VALUE", help="A limit; may be repeated.")
+@click.option("--simulate", is_flag=True, help="Cut the known output again where the budget changes it.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document (loop-inspector/policies/1).")
+def policies(
+    paths: Sequence[str], api: str | None, profile: str | None, names: Sequence[str], assignments: Sequence[str],
+    simulate: bool, as_json: bool,
+) -> None:
+    """Lays recorded turns under every policy: what each loop would have run, held, continued or lost."""
+    from dataclasses import replace
+
+    from inspector.settings import parse_assignments, settings_of
+    from inspector.whatif import policies_report
+    from inspector.whatif.policies import matrix
+    from loop_core.presets import named
+
+    base = common.configured(None)[1]
+    settings = settings_of(parse_assignments(assignments), replace(base, simulate=simulate or base.simulate))
+    chosen = [named(name) for name in names]
+    loaded, case = common.read_case(paths, api, profile)
+    made = matrix(case, settings, chosen)
+    if as_json:
+        common.write_json(policies_report.values(made))
+    else:
+        common.write(policies_report.text(made))
+    sys.exit(common.complain(loaded))
+
+
+@click.command(context_settings=common.CONTEXT)
+@common.paths(required=True)
+@common.reading
+@common.POLICY
+@click.option("--grid", "specs", multiple=True, metavar="NAME=SPEC",
+              help="What is varied, and its values: continuation_max_attempts=1..6, max_tokens=64,128,256, "
+                   "max_tokens=64..512/64 (steps) or 64..4096*2 (doubling). May be repeated; without it, attempts by "
+                   "budgets around the recorded max_tokens.")
+@click.option("--set", "assignments", multiple=True, metavar="NAME=VALUE", help="What is the same in all cells.")
+@click.option("--simulate/--recorded", default=None,
+              help="Whether what the recording does not hold is simulated; without either, where max_tokens is varied.")
+@click.option("--show", type=click.Choice(["outcome", "spend", "segments"]), default="outcome",
+              help="What the heat map shows.")
+@click.option("--csv", "csv_path", metavar="FILE", help="Also writes each turn in each cell as CSV; - for CSV alone.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document (loop-inspector/tune/1).")
+@click.option("--jobs", type=click.IntRange(1, 64), metavar="N", help="Processes; without it, one for each processor.")
+@click.option("--ascii", "plain", is_flag=True, help="Draw with ASCII characters only.")
+def tune(paths: Sequence[str], api: str | None, profile: str | None, policy: str | None, specs: Sequence[str],
+         assignments: Sequence[str], simulate: bool | None, show: str, csv_path: str | None, as_json: bool,
+         jobs: int | None, plain: bool) -> None:
+    """Runs every turn under a grid of limits: the smallest budget that completes each, and the knee for all."""
+    from inspector.settings import parse_assignments, settings_of
+    from inspector.tune.asked import Asked
+    from inspector.tune.axes import parse_axes
+    from inspector.tune.progress import bar, interruptible
+    from inspector.tune.report import as_csv, document, save, text
+    from inspector.tune.run import tune as run_grid
+
+    if csv_path == "-" and as_json:
+        raise click.UsageError("--csv - and --json both write to standard output; name a file for one")
+    config, base = common.configured(policy)
+    axes, fixed = parse_axes(specs), parse_assignments(assignments)
+    twice = next((axis.name for axis in axes if axis.name in fixed), None)
+    if twice is not None:
+        raise click.UsageError(f"{twice}: both set and varied; leave one of them out")
+    base = settings_of(fixed, base)
+    loaded, case = common.read_case(paths, api, profile)
+    with interruptible() as cancelled, bar(sys.stderr) as progress:
+        tuned = run_grid(case, Asked(axes, simulate).grid(case, base), jobs, progress, cancelled)
+    if csv_path is not None and csv_path != "-":
+        save(csv_path, as_csv(tuned), paths)
+    if as_json:
+        common.write_json(document(tuned))
+    else:
+        common.write(as_csv(tuned) if csv_path == "-" else text(tuned, show, plain or config.ascii, paths))
+    if tuned.cancelled:
+        click.echo(f"inspector: cancelled; {tuned.done:,} of {tuned.parts:,} parts were run", err=True)
+    sys.exit(common.complain(loaded))
+
+
+@click.command(context_settings=common.CONTEXT)
+@common.paths(required=True)
+@common.reading
+@click.option("--json", "as_json", is_flag=True, help="One JSON document (loop-inspector/branches/1).")
+def branches(paths: Sequence[str], api: str | None, profile: str | None, as_json: bool) -> None:
+    """Lists the saved runs of a session with their ends, its marks, notes and breakpoints."""
+    from inspector.whatif import saved
+
+    stdin = common.stdin_of(paths)
+    loaded, original = common.open_view(paths, api, profile, common.configured(None)[1], stdin)
+    tree, store = common.saved_runs(loaded, original, stdin)
+    if as_json:
+        common.write_json(saved.values(tree, store, paths))
+    else:
+        common.write(saved.text(tree, store))
+    sys.exit(common.complain(loaded))
