@@ -52,7 +52,10 @@ def test_what_stands_of_the_segments_is_the_text(segments, rule):
 
 
 def _apart_after(whole, place):
-    return place < len(whole.seams) and whole.seams[place].decision is Decision.APART
+    """Whether a blank line was put there, and no later answer began anew before it."""
+    following = whole.seams[place:]
+    apart = bool(following) and following[0].decision is Decision.APART
+    return apart and min(seam.at for seam in following) == following[0].at
 
 
 def test_what_was_set_apart_goes_with_the_text_that_a_later_answer_replaced():
