@@ -24,7 +24,7 @@ def view_command(paths: Sequence[str], api: str | None, profile: str | None, pol
     config, settings = common.configured(policy)
     if paths and not common.has_terminal():
         raise click.UsageError("the app needs a terminal; `inspector explain` gives the same as text")
-    from inspector.tui.app import run
+    from inspector.tui.launch import run
 
     sys.exit(run(list(paths), api=api, profile=profile, ascii=plain or config.ascii, settings=settings,
                  theme=config.theme, keys=config.keys))

@@ -436,3 +436,13 @@ async def test_keys_that_come_faster_than_the_screen_answers_are_all_counted(app
             steps.action_move(1)
         await pilot.pause()
         assert session(pilot).step == 10
+
+
+async def test_a_binding_that_was_remapped_has_its_new_keys_and_no_others(app_on: AppOn) -> None:
+    async with app_on(keys={"step.forward": "right_parenthesis,f9"}).run_test(size=ONE_PANE) as pilot:
+        await pilot.press("f9", "right_parenthesis")
+        assert session(pilot).step == 2
+        await pilot.press("space")
+        assert session(pilot).step == 2
+        assert any("F9" in keys or "f9" in keys for keys, found in active(pilot.app.screen)
+                   if found.binding.id == "step.forward")

@@ -19,7 +19,7 @@ from inspector.dialects.run import Told
 from inspector.dialects.scenarios import SCENARIOS
 from inspector.dialects.table import DIALECTS
 from inspector.settings import Settings
-from inspector.tui import app as entry
+from inspector.tui import launch as entry
 from inspector.tui.app import LoopInspector
 from inspector.tui.screens.choose import Choose
 from inspector.tui.screens.picker import PickerScreen

@@ -15,7 +15,7 @@ from tui_scenes import continued, har, page, seen, story, told
 
 from inspector.replay import open_case
 from inspector.sessions import open_paths
-from inspector.tui import app as entry
+from inspector.tui import launch as entry
 from inspector.tui import opening
 from inspector.tui.app import LoopInspector
 from inspector.tui.session.screen import SessionScreen
@@ -187,7 +187,7 @@ async def test_a_large_file_is_read_behind_a_screen_that_says_so(
 ) -> None:
     path = story(tmp_path)
     monkeypatch.setattr(opening, "HEAVY", 10)
-    monkeypatch.setattr(entry, "remember", lambda paths: None)
+    monkeypatch.setattr("inspector.tui.app.remember", lambda paths: None)
     app = LoopInspector([str(path)])
     async with app.run_test(size=(80, 24)) as pilot:
         await app.workers.wait_for_complete()

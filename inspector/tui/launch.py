@@ -1,0 +1,87 @@
+"""Starting the app: what is read before the first frame, what a plain terminal gets instead, and the exit code."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+from collections.abc import Mapping, Sequence
+
+from inspector.report.inert import one_line
+from inspector.settings import Settings
+from inspector.tui.app import READ, UNREADABLE, LoopInspector
+from inspector.tui.opening import STDIN, Opened, Reading, heavy, load
+
+
+def run(
+    paths: Sequence[str], *, api: str | None = None, profile: str | None = None, ascii: bool = False,  # noqa: A002
+    settings: Settings | None = None,
+    theme: str | None = None,
+    keys: Mapping[str, str] | None = None,
+) -> int:
+    """Opens the app on these paths, on a picker without any; gives the exit code.
+
+    Raises:
+        LoopError: an API, profile, theme or key binding that does not exist.
+    """
+    # Building what is shown makes no rubbish: the collector waits for the first frame, then leaves all of it alone.
+    gc.disable()
+    try:
+        return _run(list(paths), Reading(api, profile, settings or Settings()), ascii, theme, keys)
+    finally:
+        gc.enable()
+
+
+def _run(
+    paths: Sequence[str], reading: Reading, plain: bool, theme: str | None, keys: Mapping[str, str] | None
+) -> int:
+    if keys:
+        from inspector.tui.keys import check
+
+        check(keys)
+    if os.environ.get("TERM", "") in ("dumb", "unknown") or not sys.stdout.isatty():
+        return _plainly(paths, reading)
+    start: Opened | None = None
+    if paths and (STDIN in paths or not heavy(paths)):
+        start = load(paths, reading)
+        if not start.original.view.steps:
+            return _complain(start.errors or ("no LLM traffic was found",))
+        if STDIN in paths and not _keyboard():
+            return _complain(("standard input was read to its end and there is no terminal to take keys from",))
+    app = LoopInspector(paths, opened_already=start, reading=reading, plain=plain, theme=theme, keys=keys)
+    app.opened_paths = tuple(paths) if start is not None else ()
+    code = app.run()
+    return _complain(app.errors) or code or app.return_code or READ
+
+
+def _plainly(paths: Sequence[str], reading: Reading) -> int:
+    """The linear report, where a terminal cannot show screens."""
+    from inspector.report.text import text
+    from inspector.sessions.samples import samples
+
+    if not paths:
+        lines = [f"{one_line(sample.title)}\n  {sample.path}\n" for sample in samples()]
+        sys.stdout.write("".join(lines))
+        sys.stderr.write("inspector: this terminal cannot show screens; name one of these paths for its report\n")
+        return READ
+    read = load(paths, reading)
+    sys.stdout.write(text(read.original.view))
+    sys.stderr.write("inspector: this terminal cannot show screens, so the linear report was written\n")
+    return _complain(read.errors)
+
+
+def _complain(errors: Sequence[str]) -> int:
+    for error in errors:
+        sys.stderr.write(f"inspector: {one_line(error)}\n")
+    return UNREADABLE if errors else READ
+
+
+def _keyboard() -> bool:
+    """Puts the terminal where standard input was, for the keys."""
+    try:
+        terminal = os.open("/dev/tty", os.O_RDWR)
+    except OSError:
+        return False
+    os.dup2(terminal, 0)
+    os.close(terminal)
+    return True
