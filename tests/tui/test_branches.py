@@ -71,6 +71,16 @@ def session_of(pilot: Pilot[Any]) -> SessionScreen:
     return screen
 
 
+async def test_any_other_limit_is_typed_by_its_name(app_on: AppOn) -> None:
+    async with app_on(continued()).run_test(size=(80, 24)) as pilot:
+        await pilot.press("e", "up", *"max_tool_step=3", "enter")
+        assert "unknown limit 'max_tool_step'" in page(pilot.app)
+        await pilot.press(*["backspace"] * 2, *"s=3 min_progress_chars=5000", "enter")
+        limits = session(pilot).run.view.replay.settings.limits
+        assert (limits.max_tool_steps, limits.min_progress_chars) == (3, 5000)
+        assert session(pilot).run.view.turns[0].terminal == "no_progress"
+
+
 async def test_from_this_step_on_keeps_what_came_before(app_on: AppOn) -> None:
     async with app_on(continued()).run_test(size=THREE) as pilot:
         await pilot.press(*["space"] * 5, "E")

@@ -24,6 +24,11 @@ PICTURES = {
     "limits": ("e", "x"),
     "branch": ("e", "5", "enter"),
     "help": ("?",),
+    "runs": ("e", "5", "enter", "R"),
+    "beside": ("e", "5", "enter", "R", "g", "d"),
+    "breakpoints": ("space", "space", "b", "enter"),
+    "filter": ("f", *"held", "enter"),
+    "export": ("x",),
 }
 
 

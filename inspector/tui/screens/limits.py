@@ -7,6 +7,7 @@ the field; below stand how many steps would change and which turns would end oth
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from typing import ClassVar
 
 from textual import on, work
@@ -19,7 +20,7 @@ from textual.timer import Timer
 from textual.widgets import Input
 
 from inspector.report.lines.spans import Line, Role, Span
-from inspector.settings import CHOICES, INITIAL, Settings, settings_of
+from inspector.settings import CHOICES, INITIAL, Settings, parse_assignments, settings_of
 from inspector.tui.opening import Run
 from inspector.tui.widgets.cycle import Cycle
 from inspector.tui.widgets.note import Note, note
@@ -35,6 +36,8 @@ WORDS = ("policy", "seam", "method", "profile", "simulate")
 PAUSE = 0.15
 """Seconds without a key after which is told what the change would do."""
 DEFAULT = "default"
+OTHERS = "others"
+"""The field for the limits that have none of their own."""
 
 
 class LimitsForm(ModalScreen[dict[str, str] | None]):
@@ -48,6 +51,7 @@ class LimitsForm(ModalScreen[dict[str, str] | None]):
     .field .name { width: 41; }
     .field Input { width: 11; margin: 0 1 0 0; background: $panel; }
     .field Input:focus { background: $cursor; }
+    .field #others { width: 1fr; }
     .field Cycle { width: 20; height: 1; margin: 0 1 0 0; }
     .field .about { width: 1fr; }
     #form Runs { margin: 1 0 0 0; }
@@ -85,6 +89,11 @@ class LimitsForm(ModalScreen[dict[str, str] | None]):
                     yield _named(MEANS[name])
                     yield Cycle(words_of(name), word_of(self._settings, name), id=name)
                     yield _about("", f"note-{name}")
+            with Horizontal(classes="field"):
+                yield _named("other limits, NAME=VALUE")
+                others = Input("", placeholder="max_tool_steps=3 max_resumes=2", compact=True, id=OTHERS)
+                others.cursor_blink = False
+                yield others
             yield note("", id="about")
             yield note("nothing is changed yet", id="preview")
             runs = self._runs if len(self._runs) <= SHOWN else self._runs[-SHOWN:]
@@ -103,7 +112,7 @@ class LimitsForm(ModalScreen[dict[str, str] | None]):
 
     def action_field(self, by: int) -> None:
         """To the next or previous field."""
-        fields = [self.query_one(f"#{name}") for name in (*FIELDS, *WORDS)]
+        fields = [self.query_one(f"#{name}") for name in (*FIELDS, *WORDS, OTHERS)]
         here = next((i for i, each in enumerate(fields) if each.has_focus), 0)
         fields[(here + by) % len(fields)].focus()
 
@@ -122,7 +131,7 @@ class LimitsForm(ModalScreen[dict[str, str] | None]):
     @on(Input.Submitted)
     def action_run(self) -> None:
         """Runs, unless a value is wrong."""
-        wrong = [name for name in FIELDS if self._say(name, self.query_one(f"#{name}", Input).value)]
+        wrong = [name for name in (*FIELDS, OTHERS) if self._say(name, self.query_one(f"#{name}", Input).value)]
         if wrong:
             field = self.query_one(f"#{wrong[0]}", Input)
             field.focus()
@@ -136,18 +145,22 @@ class LimitsForm(ModalScreen[dict[str, str] | None]):
         return {
             **{name: value for name, value in typed.items() if differs(self._turn, name, value)},
             **{name: value for name, value in chosen.items() if value != word_of(self._settings, name)},
+            **parse_assignments(self.query_one(f"#{OTHERS}", Input).value.split()),
         }
 
     def _say(self, name: str, value: str) -> str | None:
         """Marks a field whose value is wrong; what is wrong with it."""
         problem = problem_of(name, value)
+        if name == OTHERS:
+            return problem
         short = Span(in_short(self._turn, name), Role.DIM) if problem is None else Span("✖ see below", Role.ERROR)
         self.query_one(f"#note-{name}", Note).line = (short,)
         return problem
 
     def _explain(self, name: str, problem: str | None) -> None:
         """Says in full what is wrong with a field, or what is known of it."""
-        line = Span(f"✖ {name}: {problem}", Role.ERROR) if problem else Span(about(self._turn, name), Role.DIM)
+        known = ABOUT[name] if name in ABOUT else about(self._turn, name)
+        line = Span(f"✖ {name}: {problem}", Role.ERROR) if problem else Span(known, Role.DIM)
         self.query_one("#about", Note).line = (line,)
 
     def on_descendant_focus(self, event: DescendantFocus) -> None:
@@ -155,7 +168,7 @@ class LimitsForm(ModalScreen[dict[str, str] | None]):
         name = event.widget.id or ""
         if name in FIELDS:
             self._explain(name, problem_of(name, self.query_one(f"#{name}", Input).value))
-        elif name in WORDS:
+        elif name in ABOUT:
             self.query_one("#about", Note).line = (Span(ABOUT[name], Role.DIM),)
 
     # -- what it would do ----------------------------------------------------------------------------------------
@@ -166,7 +179,7 @@ class LimitsForm(ModalScreen[dict[str, str] | None]):
         self._waiting = self.set_timer(PAUSE, self._ask)
 
     def _ask(self) -> None:
-        if all(problem_of(name, self.query_one(f"#{name}", Input).value) is None for name in FIELDS):
+        if all(problem_of(name, self.query_one(f"#{name}", Input).value) is None for name in (*FIELDS, OTHERS)):
             self._look(self._assignments())
 
     @work(thread=True, exclusive=True, group="preview")
@@ -199,6 +212,8 @@ ABOUT: Mapping[str, str] = {
     "seam": "careful cuts what was asked for and what is too long to be chance; default: as the policy says",
     "method": "prefill, a quoted anchor or a hint; default: the best that the server allows",
     "profile": "reads every answer as if this server had given it; a letter goes to the next that begins so",
+    OTHERS: "any other limit, each as NAME=VALUE: " + ", ".join(
+        each.name for each in fields(Limits) if each.name not in CONTINUATION_LIMITS),
     "simulate": "yes: what the recording does not hold is cut from the output known so far, and says SIMULATED",
 }
 
@@ -300,7 +315,7 @@ def differs(turn: Turn, name: str, value: str) -> bool:
 def problem_of(name: str, value: str) -> str | None:
     """What the engine says against a value; None where it takes it."""
     try:
-        settings_of({name: value}, Settings())
+        settings_of(parse_assignments(value.split()) if name == OTHERS else {name: value}, Settings())
     except CallerError as why:
-        return str(why).removeprefix(f"{name}: ")
+        return str(why).removeprefix(f"{name}: ").removeprefix("--set ")
     return None
