@@ -196,7 +196,7 @@ def _label(member: Any) -> str:
         member = member[0]
     named = getattr(member, "name", None) or getattr(member, "rule", None) or getattr(member, "word", None)
     if isinstance(named, str) and not hasattr(member, "value"):
-        return named
+        return str(named)  # no member of an enumeration: to unpickle one would load the engine in the parent
     return ", ".join(str(part) for part in member) if isinstance(member, tuple) else str(member)
 
 
