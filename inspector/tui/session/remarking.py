@@ -59,7 +59,7 @@ class Remarking(Keeping):
             return f"{count}: nothing matches"
         assert self.outline is not None  # noqa: S101 - set in __init__
         narrowed = Narrowed(self.outline, kept)
-        self._expression, self.filtered, self.listed = text, f"{len(kept):,} {text}", narrowed
+        self._expression, self.filtered, self.listed = text, f"{text}: {len(kept):,} steps", narrowed
         if self.step not in set(kept):
             self.step = narrowed.moved(self.step, 1)
         return count
