@@ -56,6 +56,8 @@ class Pieces:
     """Of the arguments of calls."""
 
 
+STRETCH = 32_768
+"""Bytes of a stream that are split into frames at a time: the frames of a long one need not all be held at once."""
 See = Callable[[Any, str | None, int, int], None]
 """Looks at one JSON value of a stream: the value, its event name, and its first and last byte."""
 
@@ -279,7 +281,9 @@ class Decoder:
 
     def _take(self, framing: Framing, data: bytes) -> None:
         if not isinstance(framing, JSONArray):
-            self._frames(framing.feed(data))
+            stretch = max(1, len(data)) if type(framing) is Whole else STRETCH
+            for start in range(0, len(data) or 1, stretch):
+                self._frames(framing.feed(data[start : start + stretch]))
             return
         for payload, event, start, end in framing.values(data):
             if event is None or self.saw_done:
