@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 from loop_core.address import HIDDEN, Server, headers_of, key_header, shown, speaker, url_of
 from loop_core.classify import Judged, judge
@@ -85,8 +85,8 @@ class Heard:
         return Responded(self.response, self.judged, self.ask.number)
 
 
-class Observer(Protocol):
-    """Is told of everything that a live source sends and hears; a recorder writes it down."""
+class Observer:
+    """Is told of everything that a live source sends and hears; a recorder writes it down. This one does nothing."""
 
     def asked(self, ask: Ask) -> None:
         """A request is about to leave."""
@@ -105,28 +105,6 @@ class Observer(Protocol):
 
     def ran(self, number: int, results: Sequence[ToolResultPart]) -> None:
         """The calls of this answer were run."""
-
-
-class Silent:
-    """An observer that does nothing, and the base of those that care for a part."""
-
-    def asked(self, ask: Ask) -> None:
-        """Nothing."""
-
-    def begun(self, number: int, status: int, headers: Sequence[tuple[str, str]]) -> None:
-        """Nothing."""
-
-    def came(self, number: int, data: bytes, ms: float) -> None:
-        """Nothing."""
-
-    def ended(self, heard: Heard) -> None:
-        """Nothing."""
-
-    def waits(self, number: int, seconds: float) -> None:
-        """Nothing."""
-
-    def ran(self, number: int, results: Sequence[ToolResultPart]) -> None:
-        """Nothing."""
 
 
 Redact = Callable[[bytes], bytes]

@@ -19,7 +19,7 @@ import httpx
 
 from loop_core.address import Server, key_header, speaker, url_of
 from loop_core.errors import CallerError
-from loop_core.exchange import Ask, Heard, Hearing, Mask, Observer, Redact, Silent, ask
+from loop_core.exchange import Ask, Heard, Hearing, Mask, Observer, Redact, ask
 from loop_core.outgoing import outgoing
 from loop_core.retries import Retries
 from loop_core.seam import Method
@@ -81,7 +81,7 @@ class _Source:
         redact: Redact | None,
     ) -> None:
         self.server, self.line, self._redact = server, line or Line(), redact
-        self.observer: Observer = Silent() if observer is None else observer
+        self.observer: Observer = Observer() if observer is None else observer
         self.toolbox = Toolbox() if toolbox is None else toolbox
         self.sent = 0
         """How many HTTP requests have left."""

@@ -11,11 +11,11 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from inspector.report.facts import ResponseFacts, TurnFacts, View
+from inspector.report.findings import CUT_WORDS
 from loop_core.events import remaining
 from loop_core.frozen import frozen
 from loop_core.gate import Admission
 from loop_core.trace import Step
-from loop_core.values import Stop
 
 
 @frozen
@@ -97,8 +97,6 @@ def _found(rule: str) -> Callable[[View, ResponseFacts], bool]:
     return lambda view, facts: rule in _rules(view).get(facts.index, ())
 
 
-_CUT = frozenset({Stop.MAX_TOKENS, Stop.CONTEXT_WINDOW_EXCEEDED, Stop.INTERRUPTED})
-
 WORDS: Mapping[str, Word] = {
     "stop": Word("the effective stop reason: stop:max_tokens",
                  lambda view, facts: (facts.judged.stop.normalized.value,)),
@@ -138,7 +136,7 @@ FLAGS: Mapping[str, Flag] = {
     "held": Flag("a call is held", _has(Admission.HELD)),
     "ready": Flag("a call is ready", _has(Admission.READY)),
     "rejected": Flag("a call was rejected", _has(Admission.REJECTED)),
-    "cut": Flag("the response is not whole", lambda view, facts: facts.judged.stop.normalized in _CUT),
+    "cut": Flag("the response is not whole", lambda view, facts: facts.judged.stop.normalized in CUT_WORDS),
     "corrected": Flag("the effective reason is another than the provider's word means",
                       lambda view, facts: facts.judged.stop.normalized is not facts.judged.mapped.normalized),
     "ran": Flag("the recorded agent ran a held call", _found("agent.ran_held_call")),

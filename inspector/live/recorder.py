@@ -13,11 +13,11 @@ from typing import Any
 
 from inspector.sessions.native import SessionWriter
 from loop_core.errors import CallerError
-from loop_core.exchange import Ask, Heard, Silent
+from loop_core.exchange import Ask, Heard, Observer
 from loop_core.values import ToolResultPart
 
 
-class Recorder(Silent):
+class Recorder(Observer):
     """Appends to one new session file."""
 
     def __init__(self, path: str | Path, **about: str) -> None:

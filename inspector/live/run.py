@@ -14,7 +14,7 @@ from inspector.sessions import redact
 from inspector.settings import Settings
 from loop_core.address import Server, speaker
 from loop_core.errors import CallerError
-from loop_core.exchange import Heard, Silent
+from loop_core.exchange import Heard, Observer
 from loop_core.loop import Plan, one_turn
 from loop_core.outgoing import ability, body_of
 from loop_core.tools import Toolbox
@@ -51,7 +51,7 @@ class Ran:
         return EXITS[self.terminal]
 
 
-class _Kept(Silent):
+class _Kept(Observer):
     """Keeps what was heard, and what was waited for."""
 
     def __init__(self) -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple
 
 from loop_core.errors import DecodeError
 from loop_core.fastjson import from_json
@@ -32,6 +32,7 @@ from loop_core.values import (
     TransportEnd,
 )
 from loop_core.wire.failures import classify, read_error
+from loop_core.wire.framing import Framing, Whole
 from loop_core.wire.json_array import JSONArray
 from loop_core.wire.jsonslice import byte_span, path_of
 from loop_core.wire.quota import read_quota
@@ -60,35 +61,6 @@ STRETCH = 32_768
 """Bytes of a stream that are split into frames at a time: the frames of a long one need not all be held at once."""
 See = Callable[[Any, str | None, int, int], None]
 """Looks at one JSON value of a stream: the value, its event name, and its first and last byte."""
-
-
-class Framing(Protocol):
-    """Bytes in, complete frames out."""
-
-    def feed(self, data: bytes) -> list[Frame]:
-        """The frames that these bytes complete."""
-
-    def flush(self) -> list[Frame]:
-        """What is left at the end."""
-
-
-class Whole:
-    """The framing of a body that is one JSON value: one frame, at the end."""
-
-    __slots__ = ("_chunks",)
-
-    def __init__(self) -> None:
-        self._chunks: list[bytes] = []
-
-    def feed(self, data: bytes) -> list[Frame]:
-        """Keeps the bytes; a JSON value is complete only at the end."""
-        self._chunks.append(data)
-        return []
-
-    def flush(self) -> list[Frame]:
-        """The whole body."""
-        body = b"".join(self._chunks)
-        return [(body, None, 0, len(body))]
 
 
 _MISSHAPEN = (TypeError, AttributeError, KeyError, IndexError, ValueError, RecursionError)
@@ -206,7 +178,7 @@ class Decoder:
         for payload, name, start, end in (*framing.feed(body), *framing.flush()):
             try:
                 see(from_json(payload), name, start, end)
-            except (TypeError, AttributeError, KeyError, IndexError, ValueError):
+            except _MISSHAPEN:
                 continue  # no JSON, such as `[DONE]`, or a value of another shape
 
     # -- what formats call ---------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from loop_core.errors import EncodeError
-from loop_core.values import CallKind, Message, OpaquePart, Request, Tool, ToolCall, ToolResultPart
+from loop_core.values import CallKind, Message, OpaquePart, Request, Role, Tool, ToolCall, ToolResultPart
 
 
 def rest(body: Mapping[str, Any], *taken: str) -> dict[str, Any]:
@@ -114,6 +114,12 @@ def custom(name: str, tools: Iterable[Tool]) -> bool:
 def calls_of(messages: Iterable[Message]) -> Iterator[ToolCall]:
     """Every call of a history that waits for a result of ours."""
     return (call for message in messages for call in message.tool_calls)
+
+
+def split_system(messages: Sequence[Message]) -> tuple[Sequence[Message], Sequence[Message]]:
+    """The system messages that a history begins with, and the rest: formats that have a place of their own for them."""
+    count = next((at for at, message in enumerate(messages) if message.role is not Role.SYSTEM), len(messages))
+    return messages[:count], messages[count:]
 
 
 def with_names(messages: Sequence[Message]) -> tuple[Message, ...]:

@@ -30,7 +30,7 @@ from tests.transcript_scenes import (
     words,
 )
 
-WHOLE = {"file_path": "/work/a.md", "content": "one two three"}
+WHOLE = {"file_path": "/home/a.md", "content": "one two three"}
 RESUME = "Output token limit hit. Resume directly — no apology, no recap of what you were doing."
 
 
@@ -68,7 +68,7 @@ def test_the_rows_of_a_message_are_one_answer_with_its_last_word_and_largest_usa
 
 def test_the_arguments_are_the_bytes_of_the_row(tmp_path):
     row = json.dumps(block(use(**WHOLE), stop="tool_use"))
-    odd = '{"file_path" : "/work/a.md",  "content":"\\u0061"}'
+    odd = '{"file_path" : "/home/a.md",  "content":"\\u0061"}'
     content = claude(prompt("x")) + row.replace(json.dumps(WHOLE), odd) + "\n"
     (facts,) = shown(content, tmp_path).responses
     assert facts.exchange.response.tool_calls[0].arguments == odd

@@ -21,7 +21,7 @@ from inspector.report.lines.spans import Line, Role, Span, field, joined, paragr
 from inspector.sessions.values import Exchange
 from loop_core.values import At, Evidence, Part
 from loop_core.wire import wire as wire_format
-from loop_core.wire.base import Framing, Whole
+from loop_core.wire.framing import Framing, Whole
 from loop_core.wire.jsonslice import byte_span, path_of
 from loop_core.wire.sse import SSE
 

@@ -67,7 +67,6 @@ class Base(Panes):
         self.open_tab = "steps" if self.narrow and self.listing else self.tab
         self.set_class(self.narrow and self.listing, "-listing")
 
-
     def _show(self) -> None:
         if self.outline is not None:
             if self.picked is not None and self._picked_in != whose(self._asked):

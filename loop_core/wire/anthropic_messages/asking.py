@@ -29,6 +29,7 @@ from loop_core.wire.body import (
     one_choice,
     opaque,
     refuse,
+    split_system,
     unknown_choice,
     with_ids,
 )
@@ -65,11 +66,9 @@ def encode_request(request: Request) -> dict[str, Any]:
     one_choice(request, API)
     if request.max_tokens is None:
         raise EncodeError("a request needs max_tokens", api=API, what="max_tokens")
-    history = list(with_ids(request.messages))
+    said, history = split_system(with_ids(request.messages))
     body = known(model=request.model, max_tokens=request.max_tokens)
-    system: list[Any] = []
-    while history and history[0].role is Role.SYSTEM:
-        system += _blocks(history.pop(0).parts)
+    system = [block for message in said for block in _blocks(message.parts)]
     if system:
         body["system"] = system[0]["text"] if len(system) == 1 and system[0].keys() == {"type", "text"} else system
     body["messages"] = [_message(message) for message in _joined(history)]

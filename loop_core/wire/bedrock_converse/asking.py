@@ -30,6 +30,7 @@ from loop_core.wire.body import (
     one_choice,
     opaque,
     refuse,
+    split_system,
     unknown_choice,
     with_ids,
 )
@@ -64,11 +65,9 @@ def encode_request(request: Request) -> dict[str, Any]:
         EncodeError: it holds what the format cannot carry, or lacks what it asks for.
     """
     one_choice(request, API)
-    history = list(with_ids(request.messages))
+    said, history = split_system(with_ids(request.messages))
     body: dict[str, Any] = {}
-    system: list[Any] = []
-    while history and history[0].role is Role.SYSTEM:
-        system += _blocks(history.pop(0).parts)
+    system = [block for message in said for block in _blocks(message.parts)]
     if system:
         body["system"] = system
     body["messages"] = [

@@ -27,6 +27,7 @@ from loop_core.wire.bedrock_converse.blocks import Block, read_block
 from loop_core.wire.bedrock_converse.table import API, EVENTS, STOP_REASONS, completes, unwrapped
 from loop_core.wire.eventstream import EventStream
 from loop_core.wire.failures import read_error
+from loop_core.wire.framing import Framing
 from loop_core.wire.jsonslice import slice_of
 from loop_core.wire.jsontext import compact
 from loop_core.wire.ndjson import NDJSON
@@ -128,7 +129,7 @@ class Decoder(base.Decoder):
             saw_stop_reason=self.raw is not None,
         )
 
-    def _choose(self, final: bool = False) -> base.Framing | None:
+    def _choose(self, final: bool = False) -> Framing | None:
         head = self._head.lstrip()
         if head.startswith(b"{"):
             if len(head) < _ENOUGH and not final:

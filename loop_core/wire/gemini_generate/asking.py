@@ -24,7 +24,17 @@ from loop_core.values import (
     ToolCall,
     ToolResultPart,
 )
-from loop_core.wire.body import arguments, forced, known, merged, opaque, refuse, unknown_choice, with_names
+from loop_core.wire.body import (
+    arguments,
+    forced,
+    known,
+    merged,
+    opaque,
+    refuse,
+    split_system,
+    unknown_choice,
+    with_names,
+)
 from loop_core.wire.gemini_generate.schemas import problems
 from loop_core.wire.gemini_generate.table import API
 
@@ -56,11 +66,9 @@ def encode_request(request: Request) -> dict[str, Any]:
     Raises:
         EncodeError: it holds what the format cannot carry; of a schema the message names the place.
     """
-    history = list(with_names(request.messages))
+    said, history = split_system(with_names(request.messages))
     body: dict[str, Any] = {}
-    system: list[Any] = []
-    while history and history[0].role is Role.SYSTEM:
-        system += [_part(part) for part in history.pop(0).parts]
+    system = [_part(part) for message in said for part in message.parts]
     if system:
         body["systemInstruction"] = {"parts": system}
     body["contents"] = _contents(history)
