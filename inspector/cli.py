@@ -17,6 +17,7 @@ Exit codes: 0 read, whatever was found; 2 bad usage or an input that is unreadab
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping
 from importlib import import_module
@@ -44,6 +45,17 @@ COMMANDS: Mapping[str, str] = {
 """Command -> the module of `inspector.commands` that holds it, and its name there; imported when it is asked for."""
 
 
+def _refuse_misspelt(word: str) -> None:
+    """Says so where a word that is no file is nearly a command, instead of looking for a file of that name."""
+    if not word.isalpha() or os.path.lexists(word):
+        return
+    from difflib import get_close_matches
+
+    near = get_close_matches(word, COMMANDS, 1, 0.75)
+    if near:
+        raise click.UsageError(f"{word!r} is neither a command nor a file; did you mean {near[0]}?")
+
+
 class Inspector(click.Group):
     """Takes `inspector PATH…` for `inspector view PATH…`: a first word that is no command is a path."""
 
@@ -52,6 +64,7 @@ class Inspector(click.Group):
         own = {name for param in self.params for name in param.opts} | {"--help", "-h", "--version"}
         first = next((arg for arg in args if not arg.startswith("-") or arg == "-"), None)
         if not any(arg in own for arg in args[:1]) and (first is None or first not in COMMANDS):
+            _refuse_misspelt(first or "")
             args = ["view", *args]
         return super().parse_args(ctx, args)
 

@@ -213,6 +213,19 @@ def test_the_app_is_asked_for_by_a_path_alone_and_says_that_it_needs_a_terminal(
     assert inspector("--policy", "pi-presence", cut).code == 2
 
 
+@pytest.mark.parametrize(("word", "meant"), [("explian", "explain"), ("repaly", "replay"), ("tnue", "tune")])
+def test_a_misspelt_command_is_not_taken_for_a_file(inspector, word, meant):
+    said = inspector(word, "some.har")
+    assert (said.code, said.out) == (2, "")
+    assert f"{word!r} is neither a command nor a file; did you mean {meant}?" in said.err
+
+
+def test_a_file_that_is_called_nearly_like_a_command_is_opened(inspector, cut, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("explian").write_bytes(Path(cut).read_bytes())
+    assert "needs a terminal" in inspector("explian").err
+
+
 # -- bad input --------------------------------------------------------------------------------------------------------
 
 HAR = json.loads(unrecorded_har())
