@@ -39,9 +39,10 @@ def _from(view: View, step: int, direction: int) -> Iterator[int]:
 
 
 def _begins(found: Filter, view: View, index: int, marks: frozenset[int]) -> bool:
-    if not found.matches(Look(view, index, marks)):
+    here = Look(view, index, marks)
+    if not found.matches(here):
         return False
-    if index == 0 or not found.matches(Look(view, index - 1, marks)):
+    before = Look(view, index - 1, marks)
+    if index == 0 or not found.matches(before):
         return True
-    here, before = view.steps[index], view.steps[index - 1]
-    return here.response != before.response or here.turn.id != before.turn.id
+    return here.answer != before.answer or here.step.turn.id != before.step.turn.id

@@ -231,14 +231,15 @@ def _of_response(test: OfResponse) -> Test:
     of: list[View] = []
 
     def look_up(look: Look) -> bool:
-        at = look.step.response
+        at = look.answer
         if at is None:
             return False
         if not of or of[0] is not look.view:
             known.clear()
             of[:] = [look.view]
         if at not in known:
-            known[at] = test(look.view, look.view.responses[at])
+            facts = look.response
+            known[at] = facts is not None and test(look.view, facts)
         return known[at]
 
     return look_up

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
+from inspector.report.answers import answer_at, answered
 from inspector.report.facts import ResponseFacts, TurnFacts, View
 from inspector.report.findings import CUT_WORDS
 from loop_core.events import remaining
@@ -33,10 +34,18 @@ class Look:
         return self.view.shown(self.index)
 
     @property
+    def answer(self) -> int | None:
+        """Which response is at hand: its index, or below 0 the step that a simulated one came at; None before any."""
+        recorded = self.view.steps[self.index].response
+        if recorded is not None:
+            return recorded
+        at = answered(self.view, self.index)
+        return None if at is None else ~at
+
+    @property
     def response(self) -> ResponseFacts | None:
         """The response at hand; None before the first of a turn."""
-        at = self.step.response
-        return None if at is None else self.view.responses[at]
+        return answer_at(self.view, self.index)
 
     @property
     def turn(self) -> TurnFacts:

@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inspector import cli, filters
+from inspector.filters import terms
 from inspector.filters.terms import FLAGS, NUMBERS, PATTERNS, WORDS
+from inspector.settings import Settings
 from loop_core.trace import Step
 from loop_core.turn import State
 from tests.scenes import CUT, PARTS, asked, call, chat, continued, lines, result, shown, user
@@ -75,6 +77,35 @@ def test_patterns_search_texts(cut, ran):
     assert filters.responses(filters.parse("~b finish_reason"), ran) == [0, 1]
     assert filters.responses(filters.parse("~q ^write.it"), ran) == [0, 1]
     assert filters.responses(filters.parse("~u openai"), cut) == [0, 1, 2, 3, 4]
+
+
+@pytest.fixture(scope="module")
+def simulated():
+    """A recorded text of 12 words, a token each, which ended well: run again at 5 tokens, it is cut twice."""
+    words = [{"choices": [{"index": 0, "delta": {"content": f"word{number} "}}]} for number in range(12)]
+    end = [{"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]},
+           {"choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 12}}]
+    sent = "".join(f"data: {json.dumps(event)}\n\n" for event in words + end) + "data: [DONE]\n\n"
+    return shown(asked([user("say it")], sent, max_tokens=64), settings=Settings(simulate=True, max_tokens=5))
+
+
+def test_a_simulated_answer_is_found_as_a_recorded_one(simulated):
+    cut = filters.steps(filters.parse("stop:max_tokens"), simulated)
+    assert len({terms.Look(simulated, index).answer for index in cut}) == 2
+    assert {simulated.steps[index].response for index in cut} == {None}
+    assert filters.steps(filters.parse("stop:max_tokens cut changed raw:length out=5"), simulated) == cut
+    assert states(simulated, "~t word11 state:EvaluateStop") == ["EvaluateStop"]
+    assert states(simulated, "segment=3 state:EvaluateStop") == ["EvaluateStop"]
+    assert filters.responses(filters.parse("stop:max_tokens"), simulated) == []
+
+
+def test_a_breakpoint_stops_at_each_simulated_answer(simulated):
+    found = filters.parse("cut")
+    first = filters.hit_after(found, simulated, 0)
+    second = filters.hit_after(found, simulated, first)
+    third = filters.hit_after(found, simulated, second)
+    assert [simulated.steps[index].state for index in (first, second)] == [State.EVALUATE_STOP] * 2
+    assert third is None
 
 
 def test_connectives_and_brackets(ran):
