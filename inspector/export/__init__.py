@@ -41,6 +41,11 @@ def _response(chosen: Chosen) -> ResponseFacts:
     return chosen.response
 
 
+def _number(facts: ResponseFacts) -> str:
+    """What tells files of different responses apart; a simulated one has no index, but a step."""
+    return str(facts.index) if facts.index >= 0 else f"step_{facts.step + 1}"
+
+
 def _turn(chosen: Chosen) -> TurnFacts:
     turn = chosen.turn or chosen.view.worst
     if turn is None:
@@ -81,14 +86,14 @@ def _curl(chosen: Chosen) -> Mapping[str, str]:
     from inspector.export.exchange import curl
 
     facts = _response(chosen)
-    return {f"{chosen.name}-{facts.index}.sh": curl(facts)}
+    return {f"{chosen.name}-{_number(facts)}.sh": curl(facts)}
 
 
 def _fixture(chosen: Chosen) -> Mapping[str, str]:
     from inspector.export.exchange import fixture
 
     facts = _response(chosen)
-    return {f"test_{chosen.name.replace('-', '_')}_{facts.index}.py": fixture(facts)}
+    return {f"test_{chosen.name.replace('-', '_')}_{_number(facts)}.py": fixture(facts)}
 
 
 def _session(chosen: Chosen) -> Mapping[str, str]:

@@ -29,8 +29,10 @@ def curl(facts: ResponseFacts) -> str:
         CallerError: the recording holds no request, or no address to send it to.
     """
     exchange = facts.exchange
+    if facts.recut is not None:
+        raise CallerError(f"{facts.name}: nothing was sent for it; choose a recorded response")
     if exchange.request_json is None or not exchange.url.startswith(("http://", "https://")):
-        raise CallerError(f"response {facts.index}: its request was not recorded, so there is nothing to send")
+        raise CallerError(f"{facts.name}: its request was not recorded, so there is nothing to send")
     address = redact.url(exchange.url)
     words = [f"curl -sS --no-buffer -X POST {_shell(address)}"]
     sent = {name.lower() for name, _ in exchange.request_headers}
@@ -58,13 +60,13 @@ def fixture(facts: ResponseFacts) -> str:
     exchange, stop = facts.exchange, facts.judged.mapped
     _of_provider(exchange)
     if not exchange.recorded:
-        raise CallerError(f"response {facts.index}: its body was not recorded")
+        raise CallerError(f"{facts.name}: its body was not recorded")
     response = exchange.response
     calls = [(call.name, call.arguments) for call in response.tool_calls]
     words = f", words=named({exchange.profile.name!r}).words" if exchange.profile.words else ""
     status = "" if response.http_status is None else f", http_status={response.http_status}"
     return "\n".join([
-        f'"""Recorded: {exchange.api}, response {facts.index}."""',
+        f'"""{"Recorded: " if facts.recut is None else ""}{exchange.api}, {facts.name}."""',
         "",
         "from loop_core import decode",
         *(["from loop_core.wire.profiles import named"] if words else []),

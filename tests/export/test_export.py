@@ -11,14 +11,16 @@ from html.parser import HTMLParser
 import pytest
 
 from inspector import cli
-from inspector.export import FORMS
+from inspector.export import FORMS, Chosen
 from inspector.export.bug import reread, shrink, symptom
 from inspector.export.markdown import escaped, fenced
 from inspector.export.write import chosen
 from inspector.replay import open_case, replay
+from inspector.report.answers import answer_at
 from inspector.report.document import document
 from inspector.report.facts import view
 from inspector.sessions import open_paths
+from inspector.settings import Settings
 from loop_core.errors import CallerError
 from tests import transcript_scenes as agents
 from tests.report.test_inert import HOSTILE, dangerous
@@ -139,6 +141,19 @@ def test_a_fixture_is_a_test_that_passes_and_can_fail(ran, tmp_path):
     subprocess.run([sys.executable, str(path)], check=True, env=env_of())
     path.write_text(content.replace("'length'", "'stop'") + "\n\ntest_recorded_response()\n", "utf-8")
     assert subprocess.run([sys.executable, str(path)], capture_output=True, env=env_of()).returncode == 1
+
+
+def test_a_simulated_answer_is_exported_as_its_bytes(tmp_path):
+    found = shown(asked(ASKS, chat("Water, fire and earth. " * 20, tokens=100)),
+                  settings=Settings(simulate=True, max_tokens=20))
+    facts = answer_at(found, 1)
+    ((name, content),) = FORMS["fixture"].make(Chosen(found, None, facts)).items()
+    assert name == "test_session_step_2.py"
+    assert "SIMULATED response of step 2" in content
+    (tmp_path / name).write_text(content + "\n\ntest_recorded_response()\n", "utf-8")
+    subprocess.run([sys.executable, str(tmp_path / name)], check=True, env=env_of())
+    with pytest.raises(CallerError, match="nothing was sent for it"):
+        FORMS["curl"].make(Chosen(found, None, facts))
 
 
 def env_of():

@@ -51,6 +51,7 @@ class Exporting(Base):
     def _files(self, form: str, picture: str) -> Mapping[str, str]:
         from inspector.export import FORMS, Chosen
         from inspector.export.write import name_of
+        from inspector.report.answers import answer_at
         from inspector.sessions import redact
 
         view = self.run.view
@@ -60,9 +61,9 @@ class Exporting(Base):
         if form == "view":
             lines = [text_of(self.sheet.line(at)) for at in range(len(self.sheet))]
             return {f"{name}-{self.tab}.txt": redact.text("\n".join(lines)) + "\n"}
-        at = view.steps[self.step].response if view.steps else None
+        facts = answer_at(view, self.step) if view.steps else None
         turn = view.turn_of(self.step) if form == "bug" and view.steps else None
-        return FORMS[form].make(Chosen(view, turn, None if at is None else view.responses[at], name))
+        return FORMS[form].make(Chosen(view, turn, facts, name))
 
     def _write(self, folder: str | None, make: Callable[[], Mapping[str, str]]) -> None:
         from inspector.tui.writing import written
