@@ -23,6 +23,7 @@ from collections.abc import Mapping
 from importlib import import_module
 
 import click
+from click.shell_completion import CompletionItem
 
 from inspector import __version__
 from inspector.commands.common import CONTEXT, READ, UNREADABLE
@@ -63,10 +64,20 @@ class Inspector(click.Group):
         """Puts `view` before arguments that begin with a path, or with nothing at all."""
         own = {name for param in self.params for name in param.opts} | {"--help", "-h", "--version"}
         first = next((arg for arg in args if not arg.startswith("-") or arg == "-"), None)
+        if ctx.resilient_parsing and not args:
+            return super().parse_args(ctx, args)  # a shell asks what the first word may be
         if not any(arg in own for arg in args[:1]) and (first is None or first not in COMMANDS):
             _refuse_misspelt(first or "")
             args = ["view", *args]
         return super().parse_args(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Commands, files and the options of `view`: the first word may be any of them."""
+        view = self.get_command(ctx, "view")
+        assert view is not None  # noqa: S101 - it stands in the table
+        unnamed = view.make_context("view", [], ctx, resilient_parsing=True)
+        return [*super().shell_complete(ctx, incomplete), *view.shell_complete(unnamed, incomplete),
+                CompletionItem(incomplete, type="file")]
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names, in the order of the table."""

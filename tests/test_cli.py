@@ -226,6 +226,28 @@ def test_a_file_that_is_called_nearly_like_a_command_is_opened(inspector, cut, t
     assert "needs a terminal" in inspector("explian").err
 
 
+@pytest.mark.parametrize(("words", "wanted"), [
+    (["ex"], {"explain", "export"}),
+    (["explain", "--api", "op"], {"openai_chat", "openai_responses"}),
+    (["explain", "--policy", "zoo"], {"zoo-before", "zoo-after"}),
+    (["explain", "--profile", "llama"], {"llama_cpp"}),
+    (["--pol"], {"--policy"}),
+])
+def test_a_shell_completes_commands_options_and_names(words, wanted):
+    from click.shell_completion import BashComplete
+
+    shell = BashComplete(cli.main, {}, "inspector", "_INSPECTOR_COMPLETE")
+    found = {item.value for item in shell.get_completions(words[:-1], words[-1]) if item.type == "plain"}
+    assert found == wanted
+
+
+def test_a_shell_completes_files_where_a_command_may_stand():
+    from click.shell_completion import BashComplete
+
+    shell = BashComplete(cli.main, {}, "inspector", "_INSPECTOR_COMPLETE")
+    assert "file" in {item.type for item in shell.get_completions([], "some")}
+
+
 # -- bad input --------------------------------------------------------------------------------------------------------
 
 HAR = json.loads(unrecorded_har())

@@ -25,6 +25,29 @@ CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 80}
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
+def names(listed: Callable[[], Iterable[str]]) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+    """Completes an option's value by these names; they are asked for when a shell wants them."""
+    return lambda _context, _option, begun: [name for name in listed() if name.startswith(begun)]
+
+
+def _apis() -> Iterable[str]:
+    from loop_core.wire import FORMATS
+
+    return FORMATS
+
+
+def _profiles() -> Iterable[str]:
+    from loop_core.wire.profiles import PROFILES
+
+    return PROFILES
+
+
+def _policies() -> Iterable[str]:
+    from loop_core.presets import POLICIES
+
+    return POLICIES
+
+
 def paths(required: bool) -> Callable[[Command], Command]:
     """The paths of a command."""
     return click.argument("paths", nargs=-1, required=required, metavar="PATH…" if required else "[PATH…]")
@@ -33,14 +56,17 @@ def paths(required: bool) -> Callable[[Command], Command]:
 def reading(command: Command) -> Command:
     """How what is named is read: `--api`, `--profile`."""
     for option in (
-        click.option("--profile", metavar="NAME", help="Who speaks, if the host does not tell (vllm, openrouter…)."),
-        click.option("--api", metavar="ID", help="The wire format, if the content does not tell."),
+        click.option("--profile", metavar="NAME", help="Who speaks, if the host does not tell (vllm, openrouter…).",
+                     shell_complete=names(_profiles)),
+        click.option("--api", metavar="ID", help="The wire format, if the content does not tell.",
+                     shell_complete=names(_apis)),
     ):
         command = option(command)
     return command
 
 
-POLICY = click.option("--policy", metavar="NAME", help="A loop's beliefs: strict, unless the configuration says else.")
+POLICY = click.option("--policy", metavar="NAME", shell_complete=names(_policies),
+                      help="A loop's beliefs: strict, unless the configuration says else.")
 
 
 def configured(policy: str | None) -> tuple[Config, Settings]:
