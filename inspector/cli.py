@@ -76,8 +76,9 @@ class Inspector(click.Group):
         view = self.get_command(ctx, "view")
         assert view is not None  # noqa: S101 - it stands in the table
         unnamed = view.make_context("view", [], ctx, resilient_parsing=True)
-        return [*super().shell_complete(ctx, incomplete), *view.shell_complete(unnamed, incomplete),
-                CompletionItem(incomplete, type="file")]
+        # Files come first: bash forgets what it was told before it is told to look at files.
+        return [CompletionItem(incomplete, type="file"), *super().shell_complete(ctx, incomplete),
+                *view.shell_complete(unnamed, incomplete)]
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names, in the order of the table."""
