@@ -39,6 +39,18 @@ def test_the_tour_has_no_other_commands() -> None:
     assert sorted(COMMANDS) == sorted(SAYS)
 
 
+def test_what_the_readme_shows_of_a_report_is_what_is_said() -> None:
+    readme = (ROOT / "README.md").read_text("utf-8")
+    block = re.search(r"^\$ inspector (explain .*)\n((?:.+\n)+?)```", readme, re.MULTILINE)
+    assert block is not None
+    ran = subprocess.run([sys.executable, "-m", "inspector", *block[1].split()], capture_output=True, text=True,
+                         check=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    shown = [line for line in block[2].splitlines() if line != "…"]
+    said = ran.stdout.splitlines()
+    assert [said.index(line) for line in shown] == sorted(said.index(line) for line in shown)
+    assert said[0] == shown[0]
+
+
 def test_a_sample_that_does_not_exist_is_told(tmp_path: Path) -> None:
     ran = subprocess.run([sys.executable, "-m", "inspector", "explain", "sample:zz"], cwd=tmp_path, text=True,
                          capture_output=True, check=False, env={**os.environ, "PYTHONPATH": str(ROOT)})

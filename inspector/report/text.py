@@ -42,9 +42,14 @@ def _lines(view: View, only: Set[int] | None) -> Iterator[str]:
             yield from _turn(view, number, turn, indices, findings)
 
 
+def _many(count: int, one: str, more: str) -> str:
+    return f"{count:,} {one if count == 1 else more}"
+
+
 def _input(given: Input) -> Iterator[str]:
-    skipped = f", {len(given.skipped)} entries skipped" if given.skipped else ""
-    yield f"read {one_line(given.path)}: {given.format or 'nothing'}, {given.responses} responses{skipped}"
+    skipped = f", {_many(len(given.skipped), 'entry', 'entries')} skipped" if given.skipped else ""
+    read = _many(given.responses, "response", "responses")
+    yield f"read {one_line(given.path)}: {given.format or 'nothing'}, {read}{skipped}"
     for why, count in _counted(entry.why for entry in given.skipped):
         yield f"  skipped {count}: {one_line(why)}"
     for notice in given.notices:

@@ -49,7 +49,7 @@ def test_one_turn_is_not_counted():
 
 def test_what_was_read_and_what_was_not():
     data = lines(asked(ASKS, chat("one"))) + b'{"nothing": "to see"}\n'
-    assert "read -: pairs, 1 responses, 1 entries skipped" in report(data=data)
+    assert "read -: pairs, 1 response, 1 entry skipped" in report(data=data)
 
 
 def test_a_cut_call_in_words():
