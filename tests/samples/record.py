@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import http.client
 import json
+import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -77,6 +79,25 @@ def continued(base: str, path: Path, prompt: str, cap: int, most: int, **about: 
             return
 
 
+def live(base: str, path: Path, api: str, prompt: str, cap: int, **about: str) -> None:
+    """A turn that `inspector run` drives: its requests, continuations and settings are the engine's own.
+
+    Only what the file says of itself is put in the place of what a run says: its first record, and its last.
+    """
+    path.unlink(missing_ok=True)
+    with tempfile.TemporaryDirectory() as place:
+        asked = Path(place) / "ask.json"
+        asked.write_text(json.dumps({"messages": [{"role": "user", "content": prompt}], "temperature": 0}), "utf-8")
+        subprocess.run(
+            [sys.executable, "-m", "inspector", "run", "--api", api, "--model", MODEL, "--base-url", base,
+             "--profile", "llama_cpp", "--messages", str(asked), "--set", f"max_tokens={cap}", "--record", str(path)],
+            check=True, stdout=subprocess.DEVNULL)
+    header, *records, _end = path.read_text(encoding="utf-8").splitlines()
+    said = {**json.loads(header), **about, "provenance": f"{PROVENANCE}, by `inspector run`"}
+    kept = [json.dumps(said, ensure_ascii=False), *records]
+    path.write_text("".join(line + "\n" for line in kept), encoding="utf-8")
+
+
 def main(base: str, folder: Path) -> None:
     """Records all of them."""
     continued(
@@ -102,6 +123,14 @@ def main(base: str, folder: Path) -> None:
         "model": MODEL, "input": "List the parts of a sailing boat and say what each is for.",
         "max_output_tokens": 32, "temperature": 0, "stream": True,
     })
+    live(
+        base, folder / "20-live-continuation.session.jsonl", "anthropic_messages",
+        "Describe the water cycle in a few sentences.", 16,
+        title="A live turn, continued twice (a real model)",
+        story="The engine asked by itself: each answer is cut at 16 tokens, the text goes back as a prefill, and the "
+        "third answer ends. Its words and times are what came.",
+        end_state="Complete, completed",
+    )
 
 
 if __name__ == "__main__":
