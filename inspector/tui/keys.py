@@ -19,7 +19,7 @@ NAMES: Mapping[str, str] = {
 
 BAR = ("step.forward", "step.back", "event.next", "limits", "policies.open", "policies.next", "providers.open",
        "providers.next", "providers.more", "providers.each", "providers.policy", "filter", "search", "run.next", "tune",
-       "mode", "continue", "breakpoints", "copy", "export", "turn.next", "jump", "search.next", "copy.command",
+       "mode", "continue", "breakpoints", "copy", "export", "turn.next", "command", "search.next", "copy.command",
        "wrap", "zoom")
 """The order in which the key bar offers bindings; others follow in the order of their screen."""
 LAST = ("help", "back")
@@ -80,6 +80,7 @@ def every_id() -> Mapping[str, Binding]:
     from inspector.tui.screens.policies import Cells
     from inspector.tui.screens.providers import Dialects, ProvidersScreen
     from inspector.tui.screens.tune import TuneScreen
+    from inspector.tui.session.commanding import Commanding
     from inspector.tui.session.comparing import Comparing
     from inspector.tui.session.exporting import Exporting
     from inspector.tui.session.remarking import Remarking
@@ -93,6 +94,6 @@ def every_id() -> Mapping[str, Binding]:
     from inspector.tui.widgets.text_view import TextView
 
     owners = (
-        LoopInspector, Stepping, Remarking, Running, Tuning, Comparing, Viewing, Tracing, Exporting, RowList, TextView,
+        LoopInspector, Stepping, Commanding, Remarking, Running, Tuning, Comparing, Viewing, Tracing, Exporting, RowList, TextView,
         PickerScreen, LimitsForm, Cells, Dialects, ProvidersScreen, TuneScreen, HeatMap)
     return {each.id: each for owner in owners for each in owner.BINDINGS if isinstance(each, Binding) and each.id}

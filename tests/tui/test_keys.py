@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from textual.pilot import Pilot
+from textual.widgets import Input
 from tui_scenes import PARTS, assistant, entry, page, seen, stream, told, user
 
 from inspector.report.lines import wire
@@ -12,6 +13,7 @@ from inspector.report.lines.spans import text_of
 from inspector.settings import command
 from inspector.tui.app import LoopInspector
 from inspector.tui.keys import active, shown_keys
+from inspector.tui.screens.breakpoints import BreakpointList
 from inspector.tui.screens.help import HelpScreen
 from inspector.tui.session.screen import SessionScreen
 from inspector.tui.widgets.rows import RowList
@@ -111,12 +113,54 @@ async def test_a_number_jumps(app_on: AppOn, typed: str, step: int) -> None:
         assert session(pilot).step == step
 
 
-@pytest.mark.parametrize("typed", ["0", "29", "x"])
+@pytest.mark.parametrize("typed", ["0", "29"])
 async def test_a_number_that_is_no_step_is_told(app_on: AppOn, typed: str) -> None:
     async with app_on().run_test(size=ONE_PANE) as pilot:
         await pilot.press("space", ":", typed[0], *typed[1:], "enter")
         assert session(pilot).step == 1
         assert "is no step: 1 to 28" in page(pilot.app)
+
+
+async def test_a_setting_after_a_colon_is_run(app_on: AppOn) -> None:
+    async with app_on().run_test(size=THREE) as pilot:
+        await pilot.press(":", *"continuation_max_attempts=5", "enter")
+        await pilot.pause()
+        assert session(pilot).runs.node.name == "attempts=5"
+        assert session(pilot).run.view.turns[0].final_state.value == "Complete"
+        await pilot.press(":", *"set max_tokens=160 simulate=yes@2", "enter")
+        assert "all hold from one step on" in page(pilot.app)
+        await pilot.press(":", *"policy=nobody", "enter")
+        assert "nobody" in page(pilot.app)
+        assert len(session(pilot).runs.every) == 2
+
+
+async def test_a_line_is_completed(app_on: AppOn) -> None:
+    async with app_on().run_test(size=THREE) as pilot:
+        await pilot.press(":", *"seam=ov")
+        await pilot.pause()
+        await pilot.press("tab")
+        assert pilot.app.screen.query_one(Input).value == "seam=overlap"
+        await pilot.press("space", *"policy=pi")
+        await pilot.pause()
+        await pilot.press("tab", "enter")
+        await pilot.pause()
+        assert session(pilot).runs.node.name == "policy=pi-presence, seam=overlap"
+
+
+@pytest.mark.parametrize("typed", ["breakpoints", "breakp"])
+async def test_whatever_a_key_does_has_a_name(app_on: AppOn, typed: str) -> None:
+    async with app_on().run_test(size=THREE) as pilot:
+        await pilot.press(":", *typed, "enter")
+        await pilot.pause()
+        assert isinstance(pilot.app.screen, BreakpointList)
+
+
+async def test_a_command_that_is_none_is_told_with_what_was_meant(app_on: AppOn) -> None:
+    async with app_on().run_test(size=THREE) as pilot:
+        await pilot.press(":", *"breekpoints", "enter")
+        assert "'breekpoints' is no command here; did you mean breakpoints" in page(pilot.app)
+        await pilot.press(":", *"turn", "enter")
+        assert "did you mean turn.next, turn.previous?" in page(pilot.app)
 
 
 async def test_escape_leaves_a_prompt(app_on: AppOn) -> None:

@@ -1,7 +1,8 @@
-"""One line to type, at the foot of the screen: a search, or the number of a step."""
+"""One line to type, at the foot of the screen: a search, a folder, a command."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from textual import on
@@ -9,7 +10,22 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.screen import ModalScreen
+from textual.suggester import Suggester
 from textual.widgets import Input, Label
+
+
+class Words(Suggester):
+    """Completes the last word of a line by the first of these that begins so."""
+
+    def __init__(self, words: Sequence[str]) -> None:
+        super().__init__(case_sensitive=True)
+        self._words = words
+
+    async def get_suggestion(self, value: str) -> str | None:
+        """The line, completed."""
+        before, space, begun = value.rpartition(" ")
+        found = next((word for word in self._words if begun and word.startswith(begun)), None)
+        return None if found is None else f"{before}{space}{found}"
 
 
 class Prompt(ModalScreen[str | None]):
@@ -23,17 +39,19 @@ class Prompt(ModalScreen[str | None]):
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "leave", tooltip="Leave without doing anything", id="prompt.leave"),
+        Binding("tab", "complete", "complete", tooltip="Take what is proposed", id="prompt.complete", priority=True),
     ]
 
-    def __init__(self, word: str, hint: str, value: str = "") -> None:
+    def __init__(self, word: str, hint: str, value: str = "", words: Words | None = None) -> None:
         super().__init__()
-        self._word, self._hint, self._value = word, hint, value
+        self._word, self._hint, self._value, self._words = word, hint, value, words
 
     def compose(self) -> ComposeResult:
         """The word and the line."""
         with Horizontal(id="prompt"):
             yield Label(f" {self._word} ", id="prompt-word", markup=False)
-            field = Input(self._value, placeholder=self._hint, compact=True, id="prompt-input")
+            field = Input(self._value, placeholder=self._hint, compact=True, id="prompt-input",
+                          suggester=self._words)
             field.cursor_blink = False
             yield field
 
@@ -45,6 +63,10 @@ class Prompt(ModalScreen[str | None]):
     def accepts(self, text: str) -> bool:
         """Whether the line may be handed over; one that may not be says why itself."""
         return True
+
+    def action_complete(self) -> None:
+        """Takes what is proposed, as the cursor key at the end of the line does."""
+        self.query_one(Input).action_cursor_right()
 
     def action_leave(self) -> None:
         """Leaves."""

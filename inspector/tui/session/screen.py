@@ -13,6 +13,7 @@ from textual.containers import Container, Horizontal
 
 from inspector.tui.messages import RowOpened, StepMoved, StepWanted, TabWanted
 from inspector.tui.opening import Opened
+from inspector.tui.session.commanding import Commanding
 from inspector.tui.session.comparing import Comparing
 from inspector.tui.session.exporting import Exporting
 from inspector.tui.session.remarking import Remarking
@@ -33,7 +34,7 @@ from inspector.tui.widgets.verdict import Verdict
 NARROW, WIDE, ROOMY = 110, 120, 140
 
 
-class SessionScreen(Exporting, Viewing, Tracing, Comparing, Tuning, Running, Remarking, Stepping):
+class SessionScreen(Exporting, Viewing, Tracing, Comparing, Tuning, Commanding, Running, Remarking, Stepping):
     """One session under any number of runs."""
 
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (NARROW, "-medium"), (WIDE, "-wide"), (ROOMY, "-roomy")]  # noqa: RUF012

@@ -33,7 +33,6 @@ class Stepping(Base):
         Binding("]", "turn(1)", "turn", tooltip="The first step of the next turn", id="turn.next"),
         Binding("[", "turn(-1)", "Turn before", show=False, id="turn.previous",
                 tooltip="The first step of this turn, or of the one before"),
-        Binding(":", "jump", "go to", tooltip="Go to a step by its number", id="jump"),
     ]
     _struck, _streak = (0, 0.0), 0
     """The last move and when it came; how often it has come in a row."""
@@ -77,19 +76,3 @@ class Stepping(Base):
         assert self.outline is not None  # noqa: S101 - set in __init__
         edge = "this is the last turn" if by > 0 else "this is the first turn"
         self._go(self.outline.turn_start(self.step, by), edge)
-
-    def action_jump(self) -> None:
-        """Asks for a step's number."""
-        from inspector.tui.screens.prompt import Prompt
-
-        self.app.push_screen(Prompt("step", f"1 to {len(self.run.view.steps):,}"), self._jump)
-
-    def _jump(self, typed: str | None) -> None:
-        if typed is None:
-            return
-        plain = typed.strip().replace(",", "").replace("_", "")
-        last = len(self.run.view.steps)
-        if not plain.isdecimal() or not 1 <= int(plain) <= last:
-            self.note = f"{typed!r} is no step: 1 to {last:,}"
-            return
-        self._go(int(plain) - 1, "")
