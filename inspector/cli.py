@@ -10,6 +10,7 @@
     inspector run --api ID …     a live turn, headless, recorded
     inspector config, locate     what is configured, and where things are kept
     inspector samples            lists the embedded sample sessions
+    inspector provider           a scripted provider with faults, for any client
     inspector providers          one intended answer as every provider would have told of it
 
 Exit codes: 0 read, whatever was found; 2 bad usage or an input that is unreadable. `run` exits by its end state.
@@ -38,6 +39,7 @@ COMMANDS: Mapping[str, str] = {
     "branches": "whatif:branches",
     "providers": "providers:providers",
     "run": "live:run_command",
+    "provider": "provider:provider",
     "export": "sessions:export",
     "config": "about:config",
     "locate": "about:locate",

@@ -127,6 +127,11 @@ def asked_anchor(message: Message) -> str:
     return rest.removesuffix("</last>") if quote and message.text.startswith(HINT_POINTS[0]) else ""
 
 
+def asks_on(message: Message) -> bool:
+    """Whether it is a hint of ours."""
+    return message.text.startswith(HINT_POINTS[0])
+
+
 def anchor_of(text: str) -> str:
     """The last characters of a text, as an anchor to quote; empty where there is no text."""
     return text[-ANCHOR_CHARS:]
@@ -146,10 +151,18 @@ def repair(verdicts: Sequence[Verdict], system: bool = True) -> Message:
     if not unique:
         what = "the tool call"
     text = (
-        f"Your previous response was cut before {what} was complete, so nothing was run. "
+        f"{_CUT_BEFORE}{what} was complete, so nothing was run. "
         f"Emit {what} again as one complete payload, and nothing else."
     )
     return Message(Role.SYSTEM if system else Role.USER, (TextPart(text),))
+
+
+_CUT_BEFORE = "Your previous response was cut before "
+
+
+def asks_again(message: Message) -> bool:
+    """Whether it is a message of ours that asks for held calls."""
+    return message.text.startswith(_CUT_BEFORE)
 
 
 def repair_failed(verdicts: Sequence[Verdict]) -> str:

@@ -167,3 +167,11 @@ def _values(like: Event, name: str, members: dict[str, Any], text: str) -> list[
     head = {key: value for key, value in like.items() if key in ("modelVersion", "responseId")}
     return [{"candidates": [{"content": {"parts": [{"functionCall": call}], "role": "model"}, "index": 0}], **head}
             for call in sent]
+
+
+WHOLE_ONLY = frozenset({split_choices, object_arguments})
+"""Quirks that only a whole body can have."""
+STREAM_ONLY = frozenset({
+    no_index, one_index, wandering_index, fresh_ids, one_object, usage_in_choice, prompt_annotations, partial_values,
+})
+"""Quirks that only a stream can have."""

@@ -10,7 +10,7 @@ from inspector.dialects.scenarios import Moment, Played
 from inspector.dialects.spelling import Carried, Spelling
 from inspector.dialects.table import Dialect
 from loop_core.arguments import lenient
-from loop_core.frozen import replace
+from loop_core.frozen import frozen, replace
 from loop_core.values import ChatResponse, ResponsePart, Stop, StopReason, TextPart, ToolCall, Usage
 from loop_core.wire import wire
 from loop_core.wire.jsontext import compact
@@ -26,36 +26,60 @@ PROMPT_TOKENS = 60
 """What the request costs, the tools included."""
 
 
+@frozen
+class Manner:
+    """What of an answer is neither the model's doing nor the dialect's."""
+
+    chunk: int = PIECE
+    """Characters in one piece of a stream."""
+    id: str = "0001"
+    """The answer's id, without what a format puts before it."""
+    call: str = ""
+    """What stands before a call's number in its id."""
+    prompt: int = PROMPT_TOKENS
+    """Tokens of the request."""
+    token: str | None = None
+    """The continuation token, where one is sent."""
+    counts: bool = True
+    """Usage is told."""
+    done: bool = False
+    """The end of the stream is marked, whatever was said before."""
+
+
+PLAIN = Manner()
+
+
 def streamed(dialect: Dialect, spelling: Spelling) -> bool:
     """Whether this answer comes as a stream."""
     return dialect.stream and not spelling.whole and spelling.status < 400
 
 
-def written(dialect: Dialect, spelling: Spelling, played: Played) -> list[bytes]:
+def written(dialect: Dialect, spelling: Spelling, played: Played, manner: Manner = PLAIN) -> list[bytes]:
     """The body, in the pieces in which it is sent."""
     stream = streamed(dialect, spelling)
-    response = told(dialect, spelling, played)
-    sent = list(wire(dialect.api).encode(response, stream=stream, chunk=PIECE))
+    response = told(dialect, spelling, played, manner)
+    sent = list(wire(dialect.api).encode(response, stream=stream, chunk=manner.chunk))
     return rewritten(sent, dialect.quirks, played) if response.parts else sent
 
 
-def told(dialect: Dialect, spelling: Spelling, played: Played) -> ChatResponse:
+def told(dialect: Dialect, spelling: Spelling, played: Played, manner: Manner = PLAIN) -> ChatResponse:
     """The answer as this server has it, before it is written."""
     failed = spelling.status >= 400
-    parts = () if failed else tuple(_parts(dialect, spelling, played))
+    parts = () if failed else tuple(_parts(dialect, spelling, played, manner))
     ids = _NAMES.get(dialect.api)
     return ChatResponse(
         dialect.api,
         parts,
         StopReason(_word(dialect, spelling), spelling.raw),
-        None if failed else _usage(dialect, spelling, played),
-        id=ids.format("0001") if ids and not failed else None,
+        _usage(dialect, spelling, played, manner) if manner.counts and not failed else None,
+        id=ids.format(manner.id) if ids and not failed else None,
         model=None if failed or dialect.api == CONVERSE else dialect.model,
         http_status=spelling.status,
         error=spelling.error,
         native=spelling.native,
-        continuation_token=spelling.token,
-        saw_done=dialect.api == OLLAMA and played.moment is Moment.BROKEN,  # done, and no word why: its runner was lost
+        continuation_token=spelling.token and (manner.token or spelling.token),
+        # Ollama says done, and no word why, where its runner was lost.
+        saw_done=manner.done or (dialect.api == OLLAMA and played.moment is Moment.BROKEN),
     )
 
 
@@ -69,19 +93,19 @@ def _word(dialect: Dialect, spelling: Spelling) -> Stop:
     return row.stop if row is not None else Stop.INTERRUPTED if raw is None else Stop.UNKNOWN
 
 
-def _usage(dialect: Dialect, spelling: Spelling, played: Played) -> Usage | None:
+def _usage(dialect: Dialect, spelling: Spelling, played: Played, manner: Manner) -> Usage | None:
     """What the server counts; a stream that is lost or fails never comes to it."""
     came = played.cut
     if played.moment is Moment.BROKEN or spelling.error is not None:
-        return Usage(PROMPT_TOKENS, 1) if dialect.api == MESSAGES else None
-    asked = PROMPT_TOKENS
+        return Usage(manner.prompt, 1) if dialect.api == MESSAGES else None
+    asked = manner.prompt
     size = resolved(PROFILES[dialect.profile], dialect.model).context_size
     if played.moment is Moment.FULL and size is not None:
         asked = size - came.tokens
     return Usage(asked, came.tokens, came.thinking or None)
 
 
-def _parts(dialect: Dialect, spelling: Spelling, played: Played) -> Iterator[ResponsePart]:
+def _parts(dialect: Dialect, spelling: Spelling, played: Played, manner: Manner) -> Iterator[ResponsePart]:
     calls = sum(isinstance(part, ToolCall) for part in played.parts)
     number = 0
     for part in played.parts:
@@ -92,7 +116,8 @@ def _parts(dialect: Dialect, spelling: Spelling, played: Played) -> Iterator[Res
         unsound = number == calls and (played.inside is not None or played.moment is Moment.MALFORMED)
         sent = _carried(part, dialect.carries(played.moment)) if unsound else part
         if isinstance(sent, ToolCall):
-            yield _identified(dialect, spelling, played, sent, Standing(number, number == calls, unsound))
+            at = Standing(f"{manner.call}{number}", number == calls, unsound)
+            yield _identified(dialect, spelling, played, sent, at)
         elif sent is not None:
             yield sent
 
@@ -100,7 +125,7 @@ def _parts(dialect: Dialect, spelling: Spelling, played: Played) -> Iterator[Res
 class Standing(NamedTuple):
     """Where a call stands among those of its answer."""
 
-    number: int
+    number: str
     last: bool
     unsound: bool
     """The answer ended inside it, or it is no call."""

@@ -1,0 +1,289 @@
+"""The faults: small named changes to an answer on its way, one row each. They compose in the order of their layers.
+
+A row says what it does, in which formats it has no meaning and why, and how a turn of our own loop ends under it, which
+a test holds against every format.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from typing import Any
+
+from inspector.dialects import quirks
+from inspector.dialects.quirks import rewritten
+from inspector.dialects.scenarios import Moment
+from inspector.dialects.spelling import FORMATS, Spelling
+from inspector.provider import frames
+from inspector.provider.draft import Draft, Refusal
+from inspector.provider.story import Kind
+from loop_core.frozen import field, frozen, replace
+from loop_core.values import TextPart, ToolCall
+from loop_core.wire.servers import CHAT, CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES
+
+
+class Layer(StrEnum):
+    """What a fault changes; faults act in this order."""
+
+    ANSWER = "answer"
+    """What the model says, and how far it comes."""
+    WORDS = "words"
+    """What is said about the end."""
+    FRAMES = "frames"
+    """The pieces that are sent."""
+    SENDING = "sending"
+    """When and whether they are sent."""
+
+
+class Takes(StrEnum):
+    """What is written behind a fault's name."""
+
+    TRUE = "true"
+    TOKENS = "a number of tokens"
+    CHARACTERS = "a number of characters"
+    FRAME = "the number of a frame, counted from 0"
+    BYTES = "a number of bytes"
+    SECONDS = "a number of seconds"
+    WORD = "true, or a word"
+    STALL = "a frame and seconds"
+    REFUSAL = "how often, and after how many seconds to come again"
+
+
+Change = Callable[[Draft, Any], Draft]
+
+
+@frozen
+class Fault:
+    """One row."""
+
+    name: str
+    layer: Layer
+    takes: Takes
+    does: str
+    change: Change
+    example: Any = True
+    """A value that shows it."""
+    base: str = "text"
+    """What it is shown with: an answer of text, or one with a call."""
+    cap: int | None = 400
+    """The cap under which it is shown."""
+    when: Kind | None = Kind.FIRST
+    """The request at which it is shown."""
+    ends: str = "completed"
+    """The end state that our own loop reaches."""
+    ends_in: Mapping[str, str] = field(default_factory=dict)
+    """The same where a format (`API`, `API stream`, `API whole`) makes another of it."""
+    without: Mapping[str, str] = field(default_factory=dict)
+    """Where it has no meaning (`API`, `stream`, `whole`, or both) -> why; it is refused there."""
+
+    def refused(self, api: str, stream: bool) -> str:
+        """Why it has no meaning there; empty where it has."""
+        return self.without.get(api) or _either(self.without, api, stream) or ""
+
+    def end(self, api: str, stream: bool) -> str:
+        """The end state that is expected there."""
+        return _either(self.ends_in, api, stream) or self.ends_in.get(api) or self.ends
+
+
+def _either(table: Mapping[str, str], api: str, stream: bool) -> str | None:
+    mode = "stream" if stream else "whole"
+    return table.get(f"{api} {mode}") or table.get(mode)
+
+
+# -- the answer ------------------------------------------------------------------------------------------------------
+
+
+def _cut(draft: Draft, tokens: int) -> Draft:
+    return replace(draft, cap=tokens if draft.cap is None else min(tokens, draft.cap))
+
+
+def _happens(moment: Moment) -> Change:
+    return lambda draft, tokens: replace(draft, event=moment, at=tokens)
+
+
+def _malformed(draft: Draft, given: Any) -> Draft:
+    parts = tuple(replace(part, arguments=_no_json(part.arguments or "")) if type(part) is ToolCall else part
+                  for part in draft.parts)
+    return replace(draft, parts=parts, event=Moment.MALFORMED)
+
+
+def _no_json(arguments: str) -> str:
+    """The arguments as a model writes them that has forgotten its quotes."""
+    return arguments.replace('"', "")
+
+
+def _restart(draft: Draft, given: Any) -> Draft:
+    return replace(draft, parts=draft.answer.parts, prefix="")
+
+
+def _repeat(draft: Draft, characters: int) -> Draft:
+    said = draft.answer.text[: draft.place.said]
+    return replace(draft, prefix=said[-characters:])
+
+
+def _echo(draft: Draft, given: Any) -> Draft:
+    return replace(draft, prefix=draft.place.prefill)
+
+
+def _refuse(draft: Draft, given: Any) -> Draft:
+    text = given if isinstance(given, str) else "I cannot do that again."
+    return replace(draft, parts=(TextPart(text),), prefix="")
+
+
+# -- words about the end ---------------------------------------------------------------------------------------------
+
+
+def _spelled(draft: Draft, **changes: Any) -> Draft:
+    return replace(draft, spelling=replace(draft.spelling or Spelling(None), **changes))
+
+
+def _no_reason(draft: Draft, given: Any) -> Draft:
+    draft = _spelled(draft, raw=None, native={}, error=None, token=None)
+    return replace(draft, manner=replace(draft.manner, counts=False))
+
+
+def _empty_choices(draft: Draft, given: Any) -> Draft:
+    return _spelled(draft, raw=None, native={}, error=None)
+
+
+def _done(draft: Draft, given: Any) -> Draft:
+    draft = _no_reason(draft, given)
+    return replace(draft, manner=replace(draft.manner, done=True))
+
+
+def _wrong(draft: Draft, given: Any) -> Draft:
+    called = any(type(part) is ToolCall for part in draft.parts)
+    usual = FORMATS[draft.api][Moment.CALLED if called else Moment.ENDED]
+    return _spelled(draft, raw=given if isinstance(given, str) else usual.raw, native={}, carried=None)
+
+
+def _unknown(draft: Draft, given: Any) -> Draft:
+    word = given if isinstance(given, str) else "ran_dry"
+    return _spelled(draft, raw=f"incomplete:{word}" if draft.api == RESPONSES else word, native={})
+
+
+# -- frames ----------------------------------------------------------------------------------------------------------
+
+
+def _malformed_frame(draft: Draft, number: int) -> Draft:
+    made = list(draft.frames)
+    at = min(number, len(made) - 1)
+    made[at] = frames.unreadable(draft.api, made[at])
+    return replace(draft, frames=tuple(made))
+
+
+def _empty_deltas(draft: Draft, given: Any) -> Draft:
+    made: list[bytes] = []
+    for frame in draft.frames:
+        empty = frames.emptied(draft.api, frame)
+        made += [frame] if empty is None else [empty, frame, empty]
+    return replace(draft, frames=tuple(made))
+
+
+def _indexes(change: Callable[[dict[str, Any], str], None]) -> Change:
+    def each(draft: Draft, given: Any) -> Draft:
+        def rewrite(name: str | None, value: dict[str, Any]) -> bool:
+            found = frames.indexed(draft.api, name, value)
+            for holder, key in found:
+                change(holder, key)
+            return bool(found)
+
+        return replace(draft, frames=frames.changed(draft.api, draft.frames, rewrite))
+
+    return each
+
+
+def _zero(holder: dict[str, Any], key: str) -> None:
+    holder[key] = 0
+
+
+def _gone(holder: dict[str, Any], key: str) -> None:
+    del holder[key]
+
+
+def _as_quirk(quirk: quirks.Quirk) -> Change:
+    def each(draft: Draft, given: Any) -> Draft:
+        if draft.played is None:
+            return draft
+        return replace(draft, frames=tuple(rewritten(list(draft.frames), (quirk,), draft.played)))
+
+    return each
+
+
+# -- sending ---------------------------------------------------------------------------------------------------------
+
+
+def _sent(name: str) -> Change:
+    return lambda draft, value: replace(draft, sending=replace(draft.sending, **{name: value}))
+
+
+def _stalled(draft: Draft, given: Any) -> Draft:
+    return replace(draft, sending=replace(draft.sending, stall=(given["frame"], given["seconds"])))
+
+
+def _refused(draft: Draft, given: Any) -> Draft:
+    return replace(draft, refusal=Refusal(given["status"], given["times"], given["retry_after"]))
+
+
+_NO_INDEX = {GEMINI: "parts and calls have no index", OLLAMA: "calls have no index", "whole": "a list needs no index"}
+_CHAT_PIECES = dict.fromkeys((RESPONSES, MESSAGES, CONVERSE), "the later pieces of a call carry no id") | {
+    GEMINI: "a call comes whole", OLLAMA: "a call comes whole", "whole": "a call comes whole"}
+_ONE_FRAME = {"whole": "a whole body is one frame"}
+_A, _W, _F, _S = Layer.ANSWER, Layer.WORDS, Layer.FRAMES, Layer.SENDING
+
+FAULTS: Mapping[str, Fault] = {row.name: row for row in (
+    Fault("cut", _A, Takes.TOKENS, "the answer ends after so many tokens, as if the budget were spent", _cut, 12),
+    Fault("context_full", _A, Takes.TOKENS, "the context is full after so many tokens", _happens(Moment.FULL), 12,
+          ends="context_window_exceeded"),
+    Fault("filtered", _A, Takes.TOKENS, "a filter or a refusal ends the answer", _happens(Moment.FILTERED), 12,
+          ends="safety_blocked", without={OLLAMA: "it has no word for a filter"}),
+    Fault("paused", _A, Takes.TOKENS, "the provider pauses and can go on", _happens(Moment.PAUSED), 12,
+          without={CHAT: "it has no word for a pause", CONVERSE: "it has no word for a pause",
+                   OLLAMA: "it has no word for a pause", f"{RESPONSES} stream": "only a whole response waits"}),
+    Fault("error_frame", _A, Takes.TOKENS, "an error comes under HTTP 200, after so many tokens",
+          _happens(Moment.FAILED), 12, ends="error"),
+    Fault("malformed_call", _A, Takes.TRUE, "the model writes a call that is no JSON", _malformed, base="call",
+          without={OLLAMA: "a call that is no JSON is not sent",
+                   f"{MESSAGES} whole": "arguments are an object", f"{CONVERSE} whole": "arguments are an object"}),
+    Fault("restarted", _A, Takes.TRUE, "a continuation begins the answer anew", _restart, cap=24,
+          when=Kind.CONTINUATION, ends="no_progress"),
+    Fault("repeated", _A, Takes.CHARACTERS, "a continuation repeats so many characters first", _repeat, 60, cap=36,
+          when=Kind.CONTINUATION),
+    Fault("echoed", _A, Takes.TRUE, "the prefill is repeated before the answer goes on", _echo, cap=40,
+          when=Kind.CONTINUATION),
+    Fault("refused_repair", _A, Takes.WORD, "a repair brings a text in place of the call", _refuse, base="call",
+          cap=24, when=Kind.REPAIR, ends="repair_failed"),
+    Fault("no_reason", _W, Takes.TRUE, "no stop reason and no usage is sent", _no_reason, ends="interrupted"),
+    Fault("empty_choices", _W, Takes.TRUE, "the last chunk has usage and no choices, and no reason was sent",
+          _empty_choices, cap=24,
+          without={**dict.fromkeys((RESPONSES, MESSAGES, GEMINI, CONVERSE, OLLAMA), "it has no choices"),
+                   "whole": "a whole body has its choice"}),
+    Fault("done_without_reason", _W, Takes.TRUE, "the end of the stream is marked, and no stop reason was sent", _done,
+          ends="interrupted",
+          without={**dict.fromkeys((RESPONSES, MESSAGES, GEMINI, CONVERSE), "the end has no mark of its own"),
+                   f"{CHAT} whole": "a whole body has no mark"}),
+    Fault("wrong_reason", _W, Takes.WORD, "another stop reason: that of calls where there are any, else of an end",
+          _wrong, base="call", cap=24),
+    Fault("unknown_reason", _W, Takes.WORD, "a stop reason that nobody knows", _unknown, ends="error"),
+    Fault("malformed_frame", _F, Takes.FRAME, "a frame is not to be read", _malformed_frame, 2, ends="completed"),
+    Fault("empty_deltas", _F, Takes.TRUE, "deltas without text stand around every other", _empty_deltas,
+          without=_ONE_FRAME),
+    Fault("no_index", _F, Takes.TRUE, "nothing says by an index to which part or call it belongs", _indexes(_gone),
+          base="call", without=_NO_INDEX),
+    Fault("one_index", _F, Takes.TRUE, "every part or call has the index 0", _indexes(_zero), base="calls",
+          without=_NO_INDEX),
+    Fault("wandering_index", _F, Takes.TRUE, "the pieces of a call after the first have another index and no id",
+          _as_quirk(quirks.wandering_index), base="call", without=_CHAT_PIECES),
+    Fault("fresh_ids", _F, Takes.TRUE, "every piece of a call has an id of its own", _as_quirk(quirks.fresh_ids),
+          base="call", without=_CHAT_PIECES),
+    Fault("slow", _S, Takes.SECONDS, "every frame comes after so many seconds", _sent("slow"), 0.001),
+    Fault("stalled", _S, Takes.STALL, "the server falls silent before a frame", _stalled,
+          {"frame": 2, "seconds": 30}, ends="interrupted"),
+    Fault("reset", _S, Takes.FRAME, "the connection is reset inside a frame", _sent("reset"), 3, ends="interrupted"),
+    Fault("dropped", _S, Takes.FRAME, "the connection is closed before a frame", _sent("drop"), 3,
+          ends="interrupted"),
+    Fault("torn", _S, Takes.BYTES, "the bytes come in pieces of this size, cut anywhere", _sent("torn"), 7),
+    Fault("rate_limited", _S, Takes.REFUSAL, "the same request is refused so often, and then answered", _refused,
+          {"times": 2, "retry_after": 0.0, "status": 429}),
+)}
+"""Every fault by its name."""

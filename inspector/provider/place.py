@@ -1,0 +1,185 @@
+"""Where in its story a request stands, worked out from the history that it brings. Pure, and without memory.
+
+The text that the history already has is looked for in the intended answer: as far as it is there, it was said. A
+message after an answer that is not complete asks to go on with it, whatever its words are; results lead to the next
+answer, and so does a message after a complete one. What a server keeps for its clients (`previous_response_id`, a
+continuation token) is the place itself, spelled out in the id.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Sequence
+
+from inspector.provider.story import Answer, Kind, Story
+from loop_core.errors import CallerError
+from loop_core.frozen import frozen, replace
+from loop_core.history import asked_anchor, asks_again, asks_on
+from loop_core.values import Message, Request, Role
+from loop_core.wire.body import forced
+
+SURE = 24
+"""So many characters of the end of a text, found in the answer, tell where it stands."""
+LIKELY = 8
+"""So many characters that a text and the answer begin with alike make it a part of it."""
+
+
+@frozen
+class Place:
+    """A place in a story."""
+
+    answer: int = 0
+    said: int = 0
+    """Characters of the answer's text that the history has."""
+    segments: int = 0
+    """Requests for this answer that were answered before, as far as the history tells."""
+    called: tuple[str, ...] = ()
+    """The calls of this answer that the history has, by name."""
+    kind: Kind = Kind.FIRST
+    anchor: str = ""
+    """Words that are to be repeated first."""
+    prefill: str = ""
+    """The text that the request ends with: it is to be gone on from."""
+    asked_on: bool = False
+    """The last message asks to go on, in words of ours."""
+
+
+def locate(story: Story, request: Request) -> Place:
+    """The place of the next answer.
+
+    Raises:
+        CallerError: the story has no further answer.
+    """
+    place, messages = Place(), request.messages
+    kept = read_mark(request.previous_id) if request.previous_id else None
+    if kept is None and request.previous_id:
+        raise CallerError(f"no answer of this server is called {request.previous_id[:80]!r}")
+    if kept is not None and kept.place.answer < len(story.answers):
+        names = [call.name for call in story.answers[kept.place.answer].calls]
+        place = replace(kept.place, called=tuple(names[: kept.calls]))
+        if request.api == "gemini_generate":  # the history comes again, and the token says where it stands
+            messages = ()
+    for message in messages:
+        place = _after(story, place, message)
+    if place.answer >= len(story.answers):
+        count = f"{len(story.answers)} answer{'s' * (len(story.answers) > 1)}"
+        raise CallerError(f"the scenario {story.name} has {count}, and this asks for one more")
+    return _asked(story, place, request)
+
+
+def _asked(story: Story, place: Place, request: Request) -> Place:
+    last = request.messages[-1] if request.messages else None
+    begun = bool(place.said or place.segments or place.called)
+    choice = request.tool_choice
+    calls = bool(story.answers[place.answer].calls)
+    if (last is not None and asks_again(last)) or (begun and calls and (choice == "any" or forced(choice) is not None)):
+        kind = Kind.REPAIR
+    else:
+        kind = Kind.CONTINUATION if begun else Kind.FIRST
+    ends = last.text if last is not None and last.role is Role.ASSISTANT and begun else ""
+    return replace(place, kind=kind, anchor=asked_anchor(last) if last is not None else "", prefill=ends,
+                   segments=max(place.segments, int(begun)))
+
+
+def _after(story: Story, place: Place, message: Message) -> Place:
+    """The place after one more message."""
+    if place.answer >= len(story.answers):
+        return place
+    answer = story.answers[place.answer]
+    if message.role is Role.ASSISTANT:
+        return _heard(answer, place, message)
+    if message.results and place.called and not missing(answer, place.called):
+        place = Place(place.answer + 1)
+    if message.text.strip() and message.role is not Role.TOOL and (place.segments or place.called):
+        over = place.said >= len(answer.text) and not missing(answer, place.called)
+        if over and not (asks_on(message) or asks_again(message)):
+            return Place(place.answer + 1)
+    return place
+
+
+def _heard(answer: Answer, place: Place, message: Message) -> Place:
+    """What an assistant message has of the answer; one that has nothing of it is none of ours."""
+    left = missing(answer, place.called)
+    called = [name for name in (call.name for call in message.tool_calls) if name in left]
+    said = reached(answer.text, place.said, message.text) if message.text else None
+    if said is None and not called:
+        return place
+    return replace(place, said=place.said if said is None else said, segments=place.segments + 1,
+                   called=(*place.called, *called))
+
+
+def missing(answer: Answer, called: Sequence[str]) -> list[str]:
+    """The names of the answer's calls that are not among these."""
+    left = [call.name for call in answer.calls]
+    for name in called:
+        if name in left:
+            left.remove(name)
+    return left
+
+
+def reached(intended: str, said: int, text: str) -> int | None:
+    """How much of the intended text is said when `text` follows its first `said` characters, or says them again.
+
+    None where the text is none of it.
+    """
+    at = intended.rfind(text, 0, said + len(text))
+    if at >= 0:
+        return max(said, at + len(text))
+    end = text[-SURE:]
+    at = intended.find(end, max(0, said - len(end) + 1)) if len(end) >= LIKELY else -1
+    if at >= 0:
+        return at + len(end)
+    alike = max(said + _common(text, intended[said:]), _common(text, intended))
+    return alike if alike - said >= LIKELY or alike == len(intended) else None
+
+
+def _common(one: str, other: str) -> int:
+    size = min(len(one), len(other))
+    return next((at for at in range(size) if one[at] != other[at]), size)
+
+
+# -- places that are kept in ids -------------------------------------------------------------------------------------
+
+
+@frozen
+class Mark:
+    """What an id holds: the place behind an answer, and what made it."""
+
+    story: str
+    place: Place
+    start: int = 0
+    """Where the answer began in the text."""
+    cap: int = 0
+    """The cap that it was made under; 0 for none."""
+    calls: int = 0
+    """How many of the answer's calls it held whole."""
+
+    @property
+    def text(self) -> str:
+        """The mark as a part of an id."""
+        at = self.place
+        return f"{self.story}.{at.answer}.{at.said}.{at.segments}.{self.start}.{self.cap}.{self.calls}"
+
+    @property
+    def token(self) -> str:
+        """The mark as an opaque token."""
+        return base64.urlsafe_b64encode(self.text.encode()).decode().rstrip("=")
+
+
+_MARK = re.compile(r"([A-Za-z][A-Za-z0-9-]{0,63})((?:\.\d{1,9}){6})(?:\.|$)")
+
+
+def read_mark(ident: str) -> Mark | None:
+    """The mark that an id or a token of ours holds; None where it holds none."""
+    found = _MARK.search(ident.removeprefix("resp_"))
+    if found is None:
+        try:
+            found = _MARK.fullmatch(base64.urlsafe_b64decode(ident + "=" * (-len(ident) % 4)).decode("ascii"))
+        except (ValueError, binascii.Error):
+            return None
+    if found is None:
+        return None
+    answer, said, segments, start, cap, calls = (int(number) for number in found[2].split(".")[1:])
+    return Mark(found[1], Place(answer, said, segments), start, cap, calls)

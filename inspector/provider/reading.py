@@ -1,0 +1,215 @@
+"""Scenario files: YAML with its line numbers -> checked models -> scenarios.
+
+Every complaint names file, line and place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+
+from inspector.dialects.table import chosen
+from inspector.provider.model import ScenarioModel, given, story
+from inspector.provider.story import Story
+from loop_core.errors import CallerError
+
+FOLDER = Path(__file__).parent / "scenarios"
+MOST_BYTES = 1024 * 1024
+Place = tuple[str | int, ...]
+ROOT: Place = ()
+
+
+class _Lines:
+    """Where in the file each value stands, by its place in the document."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.of: dict[Place, int] = {}
+
+    def error(self, place: Place, why: str) -> CallerError:
+        """The complaint about a place: the nearest one that stands in the file gives the line."""
+        known = place
+        while known and known not in self.of:
+            known = known[:-1]
+        line = self.of.get(known)
+        where = f"{self.name}:{line}" if line is not None else self.name
+        return CallerError(f"{where}: {_spelled(place)}: {why}" if place else f"{where}: {why}")
+
+
+def shipped() -> dict[str, Story]:
+    """The scenarios that come with the program, by name."""
+    return dict(_shipped())
+
+
+@cache
+def _shipped() -> Mapping[str, Story]:
+    found = [read(path) for path in sorted(FOLDER.glob("*.yaml"))]
+    return {each.name: each for each in found}
+
+
+def story_of(scenarios: Iterable[Any]) -> tuple[Story, ...]:
+    """The scenarios as they are named: read already, by name, by path, or as a mapping; all that are shipped for none.
+
+    Raises:
+        CallerError: one cannot be used, or two have the same name.
+    """
+    stories = tuple(_one(each) for each in scenarios) or tuple(shipped().values())
+    names = [each.name for each in stories]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise CallerError(f"two scenarios are called {twice}")
+    return stories
+
+
+def _one(asked: Any) -> Story:
+    if isinstance(asked, Story):
+        return asked
+    if isinstance(asked, Mapping):
+        return checked(asked, _Lines("scenario"))
+    name = str(asked)
+    if name in shipped():
+        return shipped()[name]
+    path = Path(name)
+    if path.suffix in (".yaml", ".yml") or path.exists():
+        return read(path)
+    raise CallerError(f"no scenario is called {name!r}; expected a file, or one of {', '.join(shipped())}")
+
+
+def read(path: Path) -> Story:
+    """The scenario in a file.
+
+    Raises:
+        CallerError: it cannot be read, or is none; file, line and place are named.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as why:
+        raise CallerError(f"{path}: cannot be read: {why.strerror or why}") from None
+    if len(data) > MOST_BYTES:
+        raise CallerError(f"{path}: more than {MOST_BYTES:,} bytes")
+    return parsed(data, str(path))
+
+
+def parsed(data: bytes, name: str) -> Story:
+    """The scenario that these bytes of a file hold.
+
+    Raises:
+        CallerError: they hold none.
+    """
+    lines = _Lines(name)
+    try:
+        text = data.decode()
+        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.SafeLoader)):
+            raise CallerError(f"{name}: expected no aliases (*name)")
+        root = yaml.compose(text, yaml.SafeLoader)
+    except UnicodeDecodeError:
+        raise CallerError(f"{name}: expected UTF-8") from None
+    except yaml.MarkedYAMLError as why:
+        mark = why.problem_mark or why.context_mark
+        raise CallerError(f"{name}:{mark.line + 1 if mark else 1}: no YAML: {why.problem or why.context}") from None
+    except yaml.YAMLError as why:
+        raise CallerError(f"{name}: no YAML: {' '.join(str(why).split())}") from None
+    if root is None:
+        raise CallerError(f"{name}: expected a scenario, and it is empty")
+    value = _value(root, ROOT, lines)
+    if not isinstance(value, dict):
+        raise CallerError(f"{name}:1: expected a mapping with name, story and answers")
+    return checked(value, lines)
+
+
+def _value(node: Any, place: Place, lines: _Lines) -> Any:
+    """The value of a node, and the lines of all that is in it."""
+    lines.of.setdefault(place, node.start_mark.line + 1)
+    if isinstance(node, yaml.MappingNode):
+        made: dict[str, Any] = {}
+        for key, inner in node.value:
+            name = key.value if isinstance(key, yaml.ScalarNode) else ""
+            at = (*place, name)
+            lines.of[at] = key.start_mark.line + 1
+            if not isinstance(key, yaml.ScalarNode):
+                raise lines.error(at, "expected a name as key")
+            if name in made:
+                raise lines.error(at, "expected each name once")
+            made[name] = _value(inner, at, lines)
+        return made
+    if isinstance(node, yaml.SequenceNode):
+        return [_value(inner, (*place, number), lines) for number, inner in enumerate(node.value)]
+    try:
+        return yaml.constructor.SafeConstructor().construct_object(node)
+    except (yaml.YAMLError, ValueError) as why:
+        problem = getattr(why, "problem", None) or str(why)
+        raise lines.error(place, f"expected a plain value: {problem}") from None
+
+
+def checked(value: Mapping[str, Any], lines: _Lines) -> Story:
+    """The scenario that a document holds.
+
+    Raises:
+        CallerError: it holds none.
+    """
+    try:
+        model = ScenarioModel.model_validate(value)
+    except ValidationError as found:
+        raise _first(found, value, lines) from None
+    names = {tool.name for tool in model.tools}
+    for number, answer in enumerate(model.answers):
+        if not (answer.reasoning or answer.text or answer.calls):
+            raise lines.error(("answers", number), "expected reasoning, text or calls")
+        for at, call in enumerate(answer.calls):
+            if call.name not in names:
+                known = ", ".join(sorted(names)) or "none is declared"
+                raise lines.error(("answers", number, "calls", at, "name"),
+                                  f"expected the name of one of the tools ({known})")
+    for number, fault in enumerate(model.faults):
+        named = given(fault)
+        if len(named) != 1:
+            raise lines.error(("faults", number), f"expected one fault, and {' and '.join(named) or 'none'} is given")
+        if getattr(fault, named[0]) is False:
+            raise lines.error(("faults", number, named[0]), "expected true; a fault that is not wanted is left out")
+        if fault.answer is not None and fault.answer >= len(model.answers):
+            raise lines.error(("faults", number, "answer"),
+                              f"expected one of {len(model.answers)} answers, counted from 0")
+    if model.profile is not None:
+        try:
+            chosen((model.profile,))
+        except CallerError as why:
+            raise lines.error(("profile",), str(why)) from None
+    return story(model)
+
+
+def _first(found: ValidationError, value: Mapping[str, Any], lines: _Lines) -> CallerError:
+    """The first complaint of pydantic, in our words."""
+    errors = found.errors(include_url=False, include_input=False)
+    error = min(errors, key=lambda each: lines.of.get(_known(tuple(each["loc"]), value), 0))
+    place = _known(tuple(error["loc"]), value)
+    if error["type"] == "missing":
+        return lines.error((*place, str(error["loc"][-1])), "expected, and not there")
+    if error["type"] == "extra_forbidden":
+        return lines.error(place, "no field is called so")
+    said = "; ".join(dict.fromkeys(
+        each["msg"].replace("Input should be", "expected").replace("String should", "expected to")
+        for each in errors if _known(tuple(each["loc"]), value) == place))
+    return lines.error(place, said if said.startswith("expected") else f"expected otherwise: {said}")
+
+
+def _known(loc: Sequence[str | int], value: Any) -> Place:
+    """The part of a place that stands in the document: pydantic adds which kind of value it tried."""
+    place: list[str | int] = []
+    for key in loc:
+        inside = (isinstance(value, Mapping) and key in value) or (
+            isinstance(value, Sequence) and not isinstance(value, str) and isinstance(key, int) and key < len(value))
+        if not inside:
+            break
+        place.append(key)
+        value = value[key]
+    return tuple(place)
+
+
+def _spelled(place: Place) -> str:
+    text = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in place)
+    return text.lstrip(".")

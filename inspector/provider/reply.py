@@ -1,0 +1,293 @@
+"""A request -> the answer as it will be sent: a place in the story, the budget, the dialect, the faults, the frames.
+
+Pure. Tokens are those of `inspector.dialects.budget`: four characters are one, the name of a call counts, and thinking
+counts too, unless the dialect's does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from zlib import crc32
+
+from inspector.dialects import quirks
+from inspector.dialects.budget import CHARACTERS, cost, tokens
+from inspector.dialects.scenarios import Moment, Played, Scenario, play
+from inspector.dialects.table import DIALECTS, Dialect, chosen
+from inspector.dialects.writing import Manner, written
+from inspector.provider import frames
+from inspector.provider.draft import Draft, Sending
+from inspector.provider.faults import FAULTS, Layer
+from inspector.provider.place import Mark, Place, locate, missing
+from inspector.provider.story import Answer, Kind, Placed, Story
+from loop_core.errors import CallerError, EncodeError
+from loop_core.frozen import frozen, replace
+from loop_core.values import (
+    ChatResponse,
+    ProviderError,
+    Request,
+    ResponsePart,
+    Stop,
+    StopReason,
+    TextPart,
+    ToolCall,
+)
+from loop_core.wire import wire
+from loop_core.wire.body import forced
+from loop_core.wire.servers import CONVERSE, GEMINI, MESSAGES, OLLAMA
+
+UNLIMITED = 1_000_000_000
+SMALLEST, SIZES = 4, 21
+"""Characters in one piece of a stream: from 4 to 24, by the seed."""
+
+
+@frozen(eq=False, repr=False)
+class Reply:
+    """What is sent, and what can be told of it."""
+
+    status: int
+    headers: Mapping[str, str]
+    frames: tuple[bytes, ...]
+    sending: Sending = Sending()
+    refusals: int = 0
+    """How often the same request is refused first, by `refusal`."""
+    refusal: Reply | None = None
+    place: Place = Place()
+    segment: int = 0
+    ended: Moment | None = None
+    """How the answer truly ended; None for an error."""
+    tokens: int = 0
+    faults: tuple[str, ...] = ()
+
+
+def reply(story: Story, request: Request, stream: bool, profile: str | None = None) -> Reply:
+    """The answer to one request.
+
+    Raises:
+        CallerError: the story has no further answer, or a fault has no meaning in this format.
+    """
+    place = locate(story, request)
+    return answered(story, request, place, stream, profile)
+
+
+def answered(story: Story, request: Request, place: Place, stream: bool, profile: str | None) -> Reply:
+    """The answer at a place of the story.
+
+    Raises:
+        CallerError: a fault has no meaning in this format.
+    """
+    answer = story.answers[place.answer]
+    cap = request.max_tokens or story.max_tokens
+    dialect = speaks(request.api, stream, profile or story.profile)
+    dialect = replace(dialect, stream=stream, model=request.model or dialect.model)
+    number = segment(story, answer, place, cap, dialect)
+    faults = befalling(story, place, number)
+    _refuse_meaningless(story, faults, request.api, stream)
+    draft = Draft(request.api, stream, dialect, answer, place, _left(answer, place, request), place.anchor, cap)
+    draft = _changed(draft, faults, Layer.ANSWER)
+    draft = _played(draft, story, request, number)
+    draft = _changed(draft, faults, Layer.WORDS)
+    draft = _written(draft)
+    for layer in (Layer.FRAMES, Layer.SENDING):
+        draft = _changed(draft, faults, layer)
+    return _reply(draft, number, faults)
+
+
+def segment(story: Story, answer: Answer, place: Place, cap: int | None, dialect: Dialect) -> int:
+    """Which request for the answer this is.
+
+    A prefill shows one message for all that was said, so it is also counted how many answers under this cap, cut where
+    the scenario cuts them, come as far.
+    """
+    count, said = 0, 0
+    while said < place.said:
+        limits = [fault.value for fault in befalling(story, replace(place, said=said, kind=_kind(said)), count)
+                  if fault.name == "cut"]
+        room = min([*limits, cap or UNLIMITED]) * CHARACTERS
+        if not said and not dialect.free_thinking and answer.reasoning:
+            room = max(0, room - tokens(answer.reasoning) * CHARACTERS)
+        if room <= 0:
+            break
+        said, count = said + room, count + 1
+    return max(count, place.segments)
+
+
+def _kind(said: int) -> Kind:
+    return Kind.CONTINUATION if said else Kind.FIRST
+
+
+def befalling(story: Story, place: Place, number: int) -> tuple[Placed, ...]:
+    """The faults of this request."""
+    return tuple(
+        fault for fault in story.faults
+        if fault.answer in (None, place.answer) and fault.segment in (None, number) and fault.when in (None, place.kind)
+    )
+
+
+def _refuse_meaningless(story: Story, faults: tuple[Placed, ...], api: str, stream: bool) -> None:
+    for fault in faults:
+        why = FAULTS[fault.name].refused(api, stream)
+        if why:
+            raise CallerError(f"the fault {fault.name} of the scenario {story.name} has no meaning here: {why}")
+
+
+def speaks(api: str, stream: bool, name: str | None = None) -> Dialect:
+    """The dialect of a format: the one that is named, if it speaks this format, else that of its own server.
+
+    Raises:
+        CallerError: there is no such dialect at all.
+    """
+    rows = [row for row in (chosen((name,)) if name else ()) if row.api == api]
+    rows = rows or [row for row in DIALECTS if row.api == api][:1]
+    if not stream and api in (MESSAGES, CONVERSE):  # a whole body cannot hold a cut string
+        rows = [row for row in DIALECTS if row.api == api and not row.stream]
+    found = next((row for row in rows if row.stream is stream), rows[0])
+    unfit = quirks.WHOLE_ONLY if stream else quirks.STREAM_ONLY
+    return replace(found, quirks=tuple(quirk for quirk in found.quirks if quirk not in unfit))
+
+
+# -- what is meant ---------------------------------------------------------------------------------------------------
+
+
+def _left(answer: Answer, place: Place, request: Request) -> tuple[ResponsePart, ...]:
+    """What of the answer is still to be said."""
+    open_calls = _calls(answer, place, request)
+    choice = request.tool_choice
+    only_calls = place.kind is Kind.REPAIR or choice == "any" or forced(choice) is not None
+    if only_calls and open_calls:
+        return open_calls
+    rest = answer.text[place.said :]
+    said = (TextPart(rest),) if rest else ()
+    thinking = answer.parts[:1] if answer.reasoning and place.kind is Kind.FIRST else ()
+    return (*thinking, *said, *open_calls)
+
+
+def _calls(answer: Answer, place: Place, request: Request) -> tuple[ToolCall, ...]:
+    choice = request.tool_choice
+    if choice == "none":
+        return ()
+    left, found = missing(answer, place.called), list[ToolCall]()
+    for call in answer.calls:
+        if call.name in left and forced(choice) in (None, call.name):
+            left.remove(call.name)
+            found.append(call)
+    return tuple(found)
+
+
+def _prefixed(draft: Draft) -> tuple[ResponsePart, ...]:
+    """The parts with what is said again before their text."""
+    at = next((at for at, part in enumerate(draft.parts) if type(part) is TextPart), None)
+    if not draft.prefix or at is None:
+        return draft.parts
+    part = draft.parts[at]
+    text = TextPart(draft.prefix + part.text) if type(part) is TextPart else part
+    return (*draft.parts[:at], text, *draft.parts[at + 1 :])
+
+
+# -- what comes of it ------------------------------------------------------------------------------------------------
+
+
+def _changed(draft: Draft, faults: tuple[Placed, ...], layer: Layer) -> Draft:
+    for fault in faults:
+        row = FAULTS[fault.name]
+        if row.layer is layer:
+            draft = row.change(draft, fault.value)
+    return draft
+
+
+def _played(draft: Draft, story: Story, request: Request, number: int) -> Draft:
+    parts = _prefixed(draft)
+    meant = Scenario(story.name, story.story, parts, UNLIMITED, draft.event, draft.at)
+    played = play(meant, draft.cap or UNLIMITED, draft.dialect.free_thinking)
+    mark = _mark(story, draft, played, number)
+    chance = crc32(f"{story.seed}/{mark.text}".encode())
+    manner = Manner(
+        chunk=SMALLEST + chance % SIZES, id=f"{mark.text}.{chance:08x}", call=f"{chance:08x}",
+        prompt=asked_tokens(request), token=mark.token,
+    )
+    return replace(draft, played=played, spelling=draft.dialect.spelling(played.moment), manner=manner)
+
+
+def _mark(story: Story, draft: Draft, played: Played, number: int) -> Mark:
+    """The place behind this answer."""
+    came = "".join(part.text for part in played.parts if type(part) is TextPart)
+    begun = 0 if draft.parts == draft.answer.parts else draft.place.said
+    said = min(len(draft.answer.text), begun + max(0, len(came) - len(draft.prefix)))
+    calls = sum(type(part) is ToolCall for part in played.parts) - (played.inside is not None)
+    at = Place(draft.place.answer, said, number + 1)
+    return Mark(story.name, at, draft.place.said, draft.cap or 0, len(draft.place.called) + calls)
+
+
+def asked_tokens(request: Request) -> int:
+    """The estimated tokens of a request."""
+    texts = sum(tokens(message.text) + sum(tokens(result.text) for result in message.results) for message in
+                request.messages)
+    calls = sum(cost(call) for message in request.messages for call in message.tool_calls)
+    return max(1, texts + calls + sum(tokens(f"{tool.name}{tool.description}") for tool in request.tools))
+
+
+def _written(draft: Draft) -> Draft:
+    played, spelling = draft.played, draft.spelling
+    if played is None:
+        return draft
+    if spelling is None and played.moment is Moment.FAILED:
+        return replace(draft, status=500, frames=(error_body(draft.api, 500, "The server had an error."),))
+    if spelling is None:
+        raise CallerError(f"{draft.dialect.name} has no way to say that the answer was {played.moment}")
+    if spelling.status >= 400:
+        draft = replace(draft, status=spelling.status)
+    try:
+        made = tuple(written(draft.dialect, spelling, played, draft.manner))
+    except EncodeError as why:
+        raise CallerError(f"{draft.dialect.name} cannot carry this answer: {why}") from None
+    return replace(draft, frames=made)
+
+
+def _reply(draft: Draft, number: int, faults: tuple[Placed, ...]) -> Reply:
+    stream = draft.stream and draft.status < 400 and not (draft.spelling is not None and draft.spelling.whole)
+    headers = {"content-type": frames.kind_of(draft.api, stream), **draft.headers}
+    made = Reply(
+        draft.status, headers, draft.frames, draft.sending, place=draft.place, segment=number,
+        ended=draft.played.moment if draft.played else None, tokens=draft.played.cut.tokens if draft.played else 0,
+        faults=tuple(fault.name for fault in faults),
+    )
+    if draft.refusal is None:
+        return made
+    refused = refusal(draft.api, draft.refusal.status, "Too many requests.", draft.refusal.retry_after)
+    return replace(made, refusals=draft.refusal.times, refusal=refused)
+
+
+# -- errors ----------------------------------------------------------------------------------------------------------
+
+ERRORS: Mapping[int, Mapping[str, str]] = {
+    400: {MESSAGES: "invalid_request_error", GEMINI: "INVALID_ARGUMENT", CONVERSE: "ValidationException"},
+    404: {MESSAGES: "not_found_error", GEMINI: "NOT_FOUND", CONVERSE: "ResourceNotFoundException"},
+    429: {MESSAGES: "rate_limit_error", GEMINI: "RESOURCE_EXHAUSTED", CONVERSE: "ThrottlingException"},
+    500: {MESSAGES: "api_error", GEMINI: "INTERNAL", CONVERSE: "InternalServerException"},
+    503: {MESSAGES: "api_error", GEMINI: "UNAVAILABLE", CONVERSE: "ServiceUnavailableException"},
+    529: {MESSAGES: "overloaded_error", GEMINI: "UNAVAILABLE", CONVERSE: "ServiceUnavailableException"},
+}
+"""HTTP status -> the error's type in formats that have one; elsewhere it is `OPENAI`'s, or there is none."""
+OPENAI: Mapping[int, str] = {
+    400: "invalid_request_error", 404: "not_found_error", 429: "rate_limit_error", 500: "server_error",
+    503: "server_error", 529: "server_error",
+}
+
+
+def error_body(api: str, status: int, message: str) -> bytes:
+    """An error as this format's server tells of it."""
+    kind = None if api == OLLAMA else ERRORS[status].get(api, OPENAI[status])
+    code = f"{status}" if api == GEMINI else None
+    retryable = status in (429, 500, 503, 529)
+    error = ProviderError(message, kind, code, retryable)
+    word = StopReason(Stop.ERROR, None)
+    return b"".join(wire(api).encode(ChatResponse(api, stop_reason=word, http_status=status, error=error)))
+
+
+def refusal(api: str, status: int, message: str, retry_after: float | None = None) -> Reply:
+    """An HTTP error in place of an answer."""
+    headers = {"content-type": frames.JSON}
+    if retry_after is not None:
+        headers["retry-after"] = f"{retry_after:g}"
+    if api == CONVERSE:
+        headers["x-amzn-errortype"] = ERRORS[status][CONVERSE]
+    return Reply(status, headers, (error_body(api, status, message),))
