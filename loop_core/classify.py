@@ -131,6 +131,21 @@ def open_call(case: Case, stop: StopReason) -> Correction | None:
     return None
 
 
+LOST = frozenset({"frame.invalid", "frame.shape"})
+"""Findings that say that a frame was not, or not wholly, read."""
+
+
+def lost_frame(case: Case, stop: StopReason) -> Correction | None:
+    """A frame could not be read: what it held of a call is missing, and arguments may parse without it."""
+    if stop.normalized not in FINISHED or not any(not is_phantom(call) for call in case.response.tool_calls):
+        return None
+    for finding in case.response.findings:
+        if finding.rule in LOST:
+            return Correction(Stop.MALFORMED_TOOL_CALL, None, finding.at,
+                              f"{finding.message}, and a part of a call may have stood in it", Severity.ERROR)
+    return None
+
+
 def invalid_arguments(case: Case, stop: StopReason) -> Correction | None:
     """Arguments are no JSON object and no beginning of one."""
     if stop.normalized not in FINISHED:
@@ -194,6 +209,7 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("native_word", native_word),
     ("cut_arguments", cut_arguments),
     ("open_call", open_call),
+    ("lost_frame", lost_frame),
     ("invalid_arguments", invalid_arguments),
     ("empty_arguments", empty_arguments),
     ("usage_at_cap", usage_at_cap),

@@ -14,10 +14,11 @@ import re
 from collections.abc import Sequence
 
 from inspector.provider.story import Answer, Kind, Story
+from loop_core.arguments import parse
 from loop_core.errors import CallerError
 from loop_core.frozen import frozen, replace
 from loop_core.history import asked_anchor, asks_again, asks_on
-from loop_core.values import Message, Request, Role
+from loop_core.values import Message, Request, Role, ToolCall
 from loop_core.wire.body import forced
 
 SURE = 24
@@ -42,8 +43,8 @@ class Place:
     """Words that are to be repeated first."""
     prefill: str = ""
     """The text that the request ends with: it is to be gone on from."""
-    asked_on: bool = False
-    """The last message asks to go on, in words of ours."""
+    asks: int = 0
+    """Messages of the history that ask for more of this answer."""
 
 
 def locate(story: Story, request: Request) -> Place:
@@ -71,7 +72,7 @@ def locate(story: Story, request: Request) -> Place:
 
 def _asked(story: Story, place: Place, request: Request) -> Place:
     last = request.messages[-1] if request.messages else None
-    begun = bool(place.said or place.segments or place.called)
+    begun = bool(place.said or place.segments or place.called or place.asks)
     choice = request.tool_choice
     calls = bool(story.answers[place.answer].calls)
     if (last is not None and asks_again(last)) or (begun and calls and (choice == "any" or forced(choice) is not None)):
@@ -80,7 +81,7 @@ def _asked(story: Story, place: Place, request: Request) -> Place:
         kind = Kind.CONTINUATION if begun else Kind.FIRST
     ends = last.text if last is not None and last.role is Role.ASSISTANT and begun else ""
     return replace(place, kind=kind, anchor=asked_anchor(last) if last is not None else "", prefill=ends,
-                   segments=max(place.segments, int(begun)))
+                   segments=max(place.segments, place.asks, int(begun)))
 
 
 def _after(story: Story, place: Place, message: Message) -> Place:
@@ -92,22 +93,31 @@ def _after(story: Story, place: Place, message: Message) -> Place:
         return _heard(answer, place, message)
     if message.results and place.called and not missing(answer, place.called):
         place = Place(place.answer + 1)
-    if message.text.strip() and message.role is not Role.TOOL and (place.segments or place.called):
+    ours = asks_on(message) or asks_again(message)
+    if ours or (message.text.strip() and message.role is not Role.TOOL and (place.segments or place.called)):
         over = place.said >= len(answer.text) and not missing(answer, place.called)
-        if over and not (asks_on(message) or asks_again(message)):
-            return Place(place.answer + 1)
+        return Place(place.answer + 1) if over and not ours else replace(place, asks=place.asks + 1)
     return place
 
 
 def _heard(answer: Answer, place: Place, message: Message) -> Place:
     """What an assistant message has of the answer; one that has nothing of it is none of ours."""
     left = missing(answer, place.called)
-    called = [name for name in (call.name for call in message.tool_calls) if name in left]
+    ours = [call for call in message.tool_calls if call.name in left]
     said = reached(answer.text, place.said, message.text) if message.text else None
-    if said is None and not called:
+    if said is None and not ours:
         return place
+    whole = tuple(call.name for call in ours if not any(_shortened(call, meant) for meant in answer.calls))
     return replace(place, said=place.said if said is None else said, segments=place.segments + 1,
-                   called=(*place.called, *called))
+                   called=(*place.called, *whole))
+
+
+def _shortened(call: ToolCall, meant: ToolCall) -> bool:
+    """Whether the call is the one that is meant with members missing: what a whole body makes of a cut one."""
+    given, whole = parse(call.arguments).value, parse(meant.arguments).value
+    if call.name != meant.name or given is None or whole is None:
+        return False
+    return len(given) < len(whole) and all(name in whole and whole[name] == value for name, value in given.items())
 
 
 def missing(answer: Answer, called: Sequence[str]) -> list[str]:

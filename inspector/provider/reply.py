@@ -199,7 +199,7 @@ def _played(draft: Draft, story: Story, request: Request, number: int) -> Draft:
     meant = Scenario(story.name, story.story, parts, UNLIMITED, draft.event, draft.at)
     played = play(meant, draft.cap or UNLIMITED, draft.dialect.free_thinking)
     mark = _mark(story, draft, played, number)
-    chance = crc32(f"{story.seed}/{mark.text}".encode())
+    chance = crc32(f"{story.seed}{mark.text.removeprefix(story.name)}".encode())
     manner = Manner(
         chunk=SMALLEST + chance % SIZES, id=f"{mark.text}.{chance:08x}", call=f"{chance:08x}",
         prompt=asked_tokens(request), token=mark.token,

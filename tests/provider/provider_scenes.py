@@ -1,0 +1,102 @@
+"""Scenarios that show one fault each, and a turn of our own loop against a provider."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from inspector.provider import Answer, Placed, Provider, Story
+from inspector.provider.faults import FAULTS, Fault
+from inspector.provider.story import Declared
+from loop_core.address import Server
+from loop_core.limits import Limits
+from loop_core.loop import Plan, run
+from loop_core.outgoing import ability
+from loop_core.retries import Retries
+from loop_core.tools import Toolbox
+from loop_core.transport import Line, Live, Timeouts
+from loop_core.turn import Turn
+from loop_core.values import Message, Request, Role, TextPart, Tool, ToolCall
+from loop_core.wire import FORMATS
+from loop_core.wire.profiles import PROFILES
+
+QUICK = Line(Timeouts(connect=5, silence=0.5, whole=20, poll=0.01), Retries(most=2, longest=1, first=0.01))
+"""Silence that is short beside a stall, and long beside a busy machine."""
+TEXT = (
+    "The queue was saturated for nineteen minutes. It began at 09:14, when the second region was drained, and ended at "
+    "09:33, after the consumers had been doubled. No message was lost: those that waited came within the hour."
+)
+SCHEMA = {
+    "type": "object",
+    "properties": {"path": {"type": "string"}, "content": {"type": "string"}},
+    "required": ["path", "content"],
+    "additionalProperties": False,
+}
+WRITE = Tool("write_file", SCHEMA, "Writes a file.")
+PAGE = Tool("page_team", {"type": "object", "properties": {"team": {"type": "string"}}, "required": ["team"]})
+WRITTEN = {"path": "report.md", "content": "Saturated from 09:14 to 09:33; no message was lost."}
+PAGED = {"team": "platform"}
+MEANT: Mapping[str, Mapping[str, Any]] = {"write_file": WRITTEN, "page_team": PAGED}
+_WRITE = ToolCall(None, "write_file", json.dumps(WRITTEN))
+_PAGE = ToolCall(None, "page_team", json.dumps(PAGED))
+BASES: Mapping[str, tuple[Answer, ...]] = {
+    "text": (Answer(text=TEXT),),
+    "call": (Answer(text="I write it down.", calls=(_WRITE,)), Answer(text="Done.")),
+    "calls": (Answer(text="I page them.", calls=(_PAGE, _WRITE)), Answer(text="Done.")),
+}
+TOOLS = (Declared(WRITE), Declared(PAGE))
+each_way = [(api, stream) for api in FORMATS for stream in (True, False)]
+PROFILES_OF = {"anthropic_messages": "claude-sonnet-4-5", "bedrock_converse": "anthropic.claude-sonnet-4-5"}
+
+
+def named(name: str) -> str:
+    return name.replace("_", "-")
+
+
+def shown(fault: Fault) -> Story:
+    """The scenario that shows a fault as its row says."""
+    placed = Placed(fault.name, fault.example, 0, None, fault.when)
+    return Story(named(fault.name), fault.does, BASES[fault.base], TOOLS, (placed,), max_tokens=fault.cap)
+
+
+STORIES = tuple(shown(fault) for fault in FAULTS.values())
+
+
+@dataclass
+class Played:
+    """A turn that is over, and what its tools were called with."""
+
+    turn: Turn
+    ran: list[tuple[str, Any]] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        return self.turn.merged().text
+
+    def answer(self, number: int) -> str:
+        return self.turn.merged(number).text
+
+
+def play(
+    provider: Provider, api: str, stream: bool, model: str, *, tools: tuple[Tool, ...] = (WRITE, PAGE),
+    cap: int | None = 400, profile: str = "generic", line: Line = QUICK, **limits: Any,
+) -> Played:
+    """A turn against a provider; every tool notes what it is called with."""
+    ran: list[tuple[str, Any]] = []
+
+    def tool(name: str) -> Any:
+        def call(arguments: Any) -> str:
+            ran.append((name, arguments))
+            return "done"
+
+        return call
+
+    request = Request(api, (Message(Role.USER, (TextPart("Go on."),)),), model, tools, max_tokens=cap, stream=stream)
+    plan = Plan(Limits(**limits), ability=ability(PROFILES[profile], api))
+    box = Toolbox({each.name: tool(each.name) for each in tools})
+    server = Server(api, provider.bases[api], profile=None if profile == "generic" else profile)
+    with Live(server, toolbox=box, line=line) as source:
+        trace = run("t", request, source, plan)
+    return Played(trace.steps[-1].turn, ran)

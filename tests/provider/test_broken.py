@@ -1,0 +1,113 @@
+"""The network cut at every frame boundary and inside every frame, and a turn cancelled at every frame boundary.
+
+In every format: the turn is interrupted or cancelled, nothing hangs, and no call runs of which not all came.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from inspector.provider import Placed, Provider, Story, serving
+from inspector.provider.reply import reply
+from loop_core.address import Server
+from loop_core.exchange import Observer
+from loop_core.loop import Plan, arun
+from loop_core.outgoing import ability
+from loop_core.tools import Toolbox
+from loop_core.transport import AsyncLive
+from loop_core.turn import Turn
+from loop_core.values import Message, Request, Role, Stop, TextPart
+from loop_core.wire import FORMATS, decode
+from loop_core.wire.profiles import PROFILES
+from tests.provider.provider_scenes import BASES, MEANT, QUICK, TOOLS, play
+
+MOST = 40
+"""More frames than the answer has in any format; a number beyond the last means the last."""
+STORIES = tuple(
+    Story(f"{how}-{number}", "the network is cut", BASES["call"], TOOLS, (Placed(how, value, 0, 0),), seed=3)
+    for number in range(MOST)
+    for how, value in (("dropped", number), ("reset", number), ("stalled", {"frame": number, "seconds": 60}))
+)
+PATIENT = replace(QUICK, timeouts=replace(QUICK.timeouts, silence=30))
+NAMED = {story.name: story for story in STORIES}
+
+
+@pytest.fixture(scope="module")
+def provider() -> Iterator[Provider]:
+    with serving(*STORIES) as running:
+        yield running
+
+
+def request_of(api: str, model: str) -> Request:
+    said = Message(Role.USER, (TextPart("Go on."),))
+    return Request(api, (said,), model, tuple(each.tool for each in TOOLS), max_tokens=400, stream=True)
+
+
+def frames(api: str, model: str) -> tuple[bytes, ...]:
+    return reply(NAMED[model], request_of(api, model), True).frames
+
+
+@pytest.mark.parametrize("how", ["dropped", "reset"])
+@pytest.mark.parametrize("api", FORMATS)
+def test_the_network_is_cut_at_every_frame(api: str, how: str, provider: Provider) -> None:
+    count = len(frames(api, f"{how}-0"))
+    assert count < MOST
+    for number in range(count):
+        name = f"{how}-{number}"
+        seen = len(provider.seen)
+        sent = b"".join(frames(api, name)[:number])
+        finished = decode(api, sent).stop_reason.normalized in (Stop.TOOL_CALL, Stop.END_TURN)
+        got = play(provider, api, True, name)
+        where = f"{api}: {how} at frame {number} of {count}"
+        if finished:  # the call and its reason had come; only what follows them was lost
+            assert got.ran == [("write_file", MEANT["write_file"])], where
+            assert got.turn.terminal == "completed", where
+        else:
+            assert got.ran == [], where
+            assert got.turn.terminal == "interrupted", where
+            assert len(provider.seen) == seen + 1, f"{where}: a stream that was cut is not asked for again"
+
+
+class Frames(Observer):
+    """Says when so many bytes of an answer have come."""
+
+    def __init__(self, wanted: int) -> None:
+        self.wanted, self.come, self.there = wanted, 0, asyncio.Event()
+
+    def begun(self, number: int, status: int, headers: object) -> None:
+        if self.wanted == 0:
+            self.there.set()
+
+    def came(self, number: int, data: bytes, ms: float) -> None:
+        self.come += len(data)
+        if self.come >= self.wanted:
+            self.there.set()
+
+
+async def cancelled(provider: Provider, api: str, number: int) -> tuple[Turn, list[object]]:
+    """A turn that is cancelled when so many frames have come, and the server waits before the next."""
+    name, ran = f"stalled-{number}", list[object]()
+    told = Frames(sum(map(len, frames(api, name)[:number])))
+    box = Toolbox({"write_file": lambda arguments: ran.append(arguments) or "done"})
+    plan = Plan(ability=ability(PROFILES["generic"], api))
+    async with AsyncLive(Server(api, provider.bases[api]), told, box, PATIENT) as source:
+        running = asyncio.create_task(arun("t", request_of(api, name), source, plan))
+        await asyncio.wait_for(told.there.wait(), 3)
+        source.cancel()
+        trace = await asyncio.wait_for(running, 20)
+    return trace.steps[-1].turn, ran
+
+
+@pytest.mark.parametrize("api", FORMATS)
+async def test_a_turn_is_cancelled_at_every_frame(api: str, provider: Provider) -> None:
+    count = len(frames(api, "stalled-0"))
+    for number in range(count):
+        seen = len(provider.seen)
+        turn, ran = await cancelled(provider, api, number)
+        where = f"{api}: after {number} of {count} frames"
+        assert (turn.terminal, ran) == ("cancelled", []), where
+        assert len(provider.seen) == seen + 1, where

@@ -1,0 +1,91 @@
+"""Every fault in every format, streamed and whole: our own loop ends as the row says, and runs nothing that was cut."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from inspector.provider import Placed, Provider, Story, serving
+from inspector.provider.faults import FAULTS, Fault, Takes
+from inspector.provider.model import TAKES
+from loop_core.wire.servers import CHAT, CONVERSE, GEMINI, MESSAGES, OLLAMA
+from tests.provider.provider_scenes import BASES, MEANT, STORIES, TOOLS, each_way, named, play
+
+LOSING = {"malformed_frame": (CHAT, MESSAGES, GEMINI, OLLAMA)}
+"""Where text is lost and nothing can bring it back: the stream goes on behind the frame that was not read."""
+BLIND = {"wrong_reason": ((GEMINI, True), (GEMINI, False))}
+"""Where the call does not run and the turn ends all the same: it was not sent, and nothing says so."""
+
+
+@pytest.fixture(scope="module")
+def provider() -> Iterator[Provider]:
+    with serving(*STORIES) as running:
+        yield running
+
+
+@pytest.mark.parametrize("fault", FAULTS.values(), ids=lambda fault: fault.name)
+def test_a_fault_ends_as_its_row_says(fault: Fault, provider: Provider) -> None:
+    for api, stream in each_way:
+        seen = len(provider.seen)
+        got = play(provider, api, stream, named(fault.name), cap=fault.cap)
+        where = f"{api} {'stream' if stream else 'whole'}"
+        came = provider.seen[seen:]
+        assert all(MEANT[name] == arguments for name, arguments in got.ran), f"{where}: a cut call ran"
+        assert len(came) <= 6, where
+        if fault.refused(api, stream):
+            assert (came[0].status, got.turn.terminal) == (400, "error"), where
+            assert fault.refused(api, stream) in came[0].error, where
+            continue
+        assert got.turn.terminal == fault.end(api, stream), (where, got.turn.notice)
+        befell = [request for request in came if fault.name in request.faults]
+        assert befell or fault.when != "first", f"{where}: the fault befell no request"
+        if fault.end(api, stream) != "completed":
+            assert not got.ran, where
+        elif fault.base == "text" and api not in LOSING.get(fault.name, ()):
+            assert got.text == BASES["text"][0].text, where
+        elif fault.base != "text" and (api, stream) not in BLIND.get(fault.name, ()):
+            assert [name for name, _ in got.ran] == [call.name for call in BASES[fault.base][0].calls], where
+            assert got.text == "Done.", where
+
+
+@pytest.mark.parametrize("number", range(24))
+def test_no_call_runs_from_which_a_frame_was_lost(number: int) -> None:
+    """A piece inside a string is missing, and the rest parses."""
+    story = Story("lost", "a frame is lost", BASES["call"], TOOLS, (Placed("malformed_frame", number, 0, 0),), seed=number)
+    with serving(story) as provider:
+        for api, stream in each_way:
+            got = play(provider, api, stream, "lost")
+            assert all(MEANT[name] == arguments for name, arguments in got.ran), (api, stream)
+
+
+def test_faults_compose() -> None:
+    """Torn bytes, empty deltas, a second refusal, a cut, and a lie about it, in one answer."""
+    faults = tuple(Placed(name, value, 0, 0) for name, value in (
+        ("torn", 3), ("rate_limited", {"times": 1, "retry_after": 0.0, "status": 503}), ("cut", 14), ("empty_deltas", True),
+        ("wrong_reason", "tool_calls"),
+    ))
+    with serving(Story("all", "all at once", BASES["call"], TOOLS, faults)) as provider:
+        got = play(provider, CHAT, True, "all")
+    assert (got.turn.terminal, got.ran) == ("completed", [("write_file", MEANT["write_file"])])
+    assert [(seen.status, seen.kind) for seen in provider.seen] == [
+        (503, "first"), (200, "first"), (200, "repair"), (200, "first")]
+    assert set(provider.seen[1].faults) == {fault.name for fault in faults}
+
+
+def test_a_fault_befalls_the_answer_and_the_segment_that_it_names() -> None:
+    faults = (Placed("cut", 10, segment=0), Placed("cut", 5, segment=1), Placed("cut", 1, answer=1, segment=0))
+    with serving(Story("placed", "cuts", BASES["call"], TOOLS, faults)) as provider:
+        got = play(provider, "anthropic_messages", True, "placed", continuation_tool_repair_attempts=2)
+    assert got.turn.terminal == "completed"
+    assert [(seen.answer, seen.segment, seen.tokens) for seen in provider.seen] == [
+        (0, 0, 10), (0, 1, 5), (0, 2, 25), (1, 0, 1), (1, 1, 2)]  # the last quotes the anchor first
+
+
+def test_every_kind_of_value_has_a_type_and_every_fault_an_example_of_it() -> None:
+    assert set(TAKES) == set(Takes)
+    for name, fault in FAULTS.items():
+        assert name == fault.name
+        assert fault.does
+        assert set(fault.without) <= {word for api, stream in each_way for word in (
+            api, "stream", "whole", f"{api} {'stream' if stream else 'whole'}")}

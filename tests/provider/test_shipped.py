@@ -1,0 +1,66 @@
+"""The scenarios that come with the program, in all six formats, streamed and whole, to the end that they state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from inspector.provider import Provider, Story, serving, shipped
+from inspector.provider.faults import FAULTS
+from inspector.provider.reading import FOLDER
+from loop_core.arguments import parse
+from loop_core.wire.servers import GEMINI, OLLAMA
+from tests.provider.provider_scenes import each_way, play
+
+STORIES = shipped()
+BLIND = {("lying-router", GEMINI), ("lying-router", OLLAMA)}
+"""Where the call that was cut is not sent at all, and the word says that nothing is missing: nobody can tell."""
+
+
+@pytest.fixture(scope="module")
+def provider() -> Iterator[Provider]:
+    with serving() as running:
+        yield running
+
+
+def meaningless(story: Story, api: str, stream: bool) -> bool:
+    return any(FAULTS[fault.name].refused(api, stream) for fault in story.faults)
+
+
+def ends(story: Story, api: str, stream: bool) -> str:
+    mode = "stream" if stream else "whole"
+    keys = (f"{api} {mode}", api, mode)
+    return next((story.ends_in[key] for key in keys if key in story.ends_in), story.ends)
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_a_scenario_ends_as_it_says(name: str, provider: Provider) -> None:
+    story = STORIES[name]
+    for api, stream in each_way:
+        tools = tuple(each.tool for each in story.tools)
+        meant = {call.name: parse(call.arguments).value for answer in story.answers for call in answer.calls}
+        got = play(provider, api, stream, name, tools=tools, cap=story.max_tokens or 400)
+        where = f"{api} {'stream' if stream else 'whole'}"
+        if meaningless(story, api, stream):
+            assert got.turn.terminal == "error", where
+            continue
+        assert got.turn.terminal == ends(story, api, stream), (where, got.turn.notice)
+        for tool, arguments in got.ran:
+            assert arguments == meant[tool], where
+        if (name, api) in BLIND:
+            assert not got.ran, where
+        elif got.turn.terminal == "completed":
+            said = [text for number in range(len(got.turn.answers)) if (text := got.answer(number))]
+            assert said == [answer.text for answer in story.answers], where
+            assert [tool for tool, _ in got.ran] == [call.name for a in story.answers for call in a.calls], where
+
+
+def test_there_is_one_file_a_scenario_and_none_has_two_names() -> None:
+    assert len(STORIES) >= 12
+    assert {path.stem for path in FOLDER.glob("*.yaml")} == set(STORIES)
+
+
+def test_every_scenario_means_something_in_most_formats() -> None:
+    for story in STORIES.values():
+        assert sum(not meaningless(story, api, stream) for api, stream in each_way) >= 5, story.name
