@@ -9,7 +9,7 @@ import pytest
 from inspector.provider import Placed, Provider, Story, serving
 from inspector.provider.faults import FAULTS, Fault, Takes
 from inspector.provider.model import TAKES
-from loop_core.wire.servers import CHAT, CONVERSE, GEMINI, MESSAGES, OLLAMA
+from loop_core.wire.servers import CHAT, GEMINI, MESSAGES, OLLAMA
 from tests.provider.provider_scenes import BASES, MEANT, STORIES, TOOLS, each_way, named, play
 
 LOSING = {"malformed_frame": (CHAT, MESSAGES, GEMINI, OLLAMA)}
@@ -52,7 +52,8 @@ def test_a_fault_ends_as_its_row_says(fault: Fault, provider: Provider) -> None:
 @pytest.mark.parametrize("number", range(24))
 def test_no_call_runs_from_which_a_frame_was_lost(number: int) -> None:
     """A piece inside a string is missing, and the rest parses."""
-    story = Story("lost", "a frame is lost", BASES["call"], TOOLS, (Placed("malformed_frame", number, 0, 0),), seed=number)
+    faults = (Placed("malformed_frame", number, 0, 0),)
+    story = Story("lost", "a frame is lost", BASES["call"], TOOLS, faults, seed=number)
     with serving(story) as provider:
         for api, stream in each_way:
             got = play(provider, api, stream, "lost")
@@ -62,8 +63,8 @@ def test_no_call_runs_from_which_a_frame_was_lost(number: int) -> None:
 def test_faults_compose() -> None:
     """Torn bytes, empty deltas, a second refusal, a cut, and a lie about it, in one answer."""
     faults = tuple(Placed(name, value, 0, 0) for name, value in (
-        ("torn", 3), ("rate_limited", {"times": 1, "retry_after": 0.0, "status": 503}), ("cut", 14), ("empty_deltas", True),
-        ("wrong_reason", "tool_calls"),
+        ("torn", 3), ("rate_limited", {"times": 1, "retry_after": 0.0, "status": 503}), ("cut", 14),
+        ("empty_deltas", True), ("wrong_reason", "tool_calls"),
     ))
     with serving(Story("all", "all at once", BASES["call"], TOOLS, faults)) as provider:
         got = play(provider, CHAT, True, "all")

@@ -1,0 +1,266 @@
+"""The official SDKs as clients: one question each, streamed or whole, and what the SDK made of the answer.
+
+A module is skipped where its SDK is not installed; see the extra `sdks`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import pytest
+
+from inspector.provider.story import Declared
+from loop_core.wire.servers import CHAT, CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES
+
+
+@dataclass
+class Saw:
+    """What one SDK saw of one answer."""
+
+    text: str = ""
+    thinking: str = ""
+    calls: list[list[str]] = field(default_factory=list)
+    """Name and arguments of each call, as JSON text."""
+    reason: str | None = None
+    tokens: int | None = None
+    model: str | None = None
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked."""
+
+    url: str
+    model: str
+    prompt: str
+    cap: int
+    stream: bool
+    tools: tuple[Declared, ...] = ()
+
+
+Ask = Callable[[Question], Saw]
+
+
+def _openai(url: str) -> Any:
+    return pytest.importorskip("openai").OpenAI(base_url=f"{url}/v1", api_key="any", max_retries=0)
+
+
+def _anthropic(url: str) -> Any:
+    return pytest.importorskip("anthropic").Anthropic(base_url=url, api_key="any", max_retries=0)
+
+
+def _genai(url: str) -> Any:
+    return pytest.importorskip("google.genai").Client(api_key="any", http_options={"base_url": url})
+
+
+def _boto3(url: str) -> Any:
+    once = pytest.importorskip("botocore.config").Config(retries={"total_max_attempts": 1})
+    return pytest.importorskip("boto3").client(
+        "bedrock-runtime", endpoint_url=url, region_name="us-east-1", aws_access_key_id="any",
+        aws_secret_access_key="any", config=once)
+
+
+def _ollama(url: str) -> Any:
+    return pytest.importorskip("ollama").Client(host=url)
+
+
+_CLIENTS = {CHAT: _openai, MESSAGES: _anthropic, GEMINI: _genai, CONVERSE: _boto3, OLLAMA: _ollama}
+
+
+@cache
+def client_of(api: str, url: str) -> Any:
+    """The SDK's client for a provider; making one takes longer than an answer."""
+    client = _CLIENTS[api](url)
+    _OPEN.append(client if hasattr(client, "close") else client._client)
+    return client
+
+
+_OPEN: list[Any] = []
+
+
+def close_all() -> None:
+    """Closes every client that was made."""
+    client_of.cache_clear()
+    while _OPEN:
+        _OPEN.pop().close()
+
+
+def openai_chat(question: Question) -> Saw:
+    openai = pytest.importorskip("openai")
+    tools = [{"type": "function", "function": {"name": each.tool.name, "parameters": each.tool.schema}}
+             for each in question.tools]
+    saw = Saw()
+    came = client_of(CHAT, question.url).chat.completions.create(
+        model=question.model, messages=[{"role": "user", "content": question.prompt}], max_tokens=question.cap,
+        stream=question.stream, tools=tools or openai.omit)
+    for event in came if question.stream else [came]:
+        saw.model = event.model or saw.model
+        if event.usage is not None:
+            saw.tokens = event.usage.completion_tokens
+        for choice in event.choices:
+            said = choice.delta if question.stream else choice.message
+            saw.text += said.content or ""
+            saw.thinking += getattr(said, "reasoning_content", None) or ""
+            saw.reason = choice.finish_reason or saw.reason
+            for call in said.tool_calls or ():
+                if call.function.name:
+                    saw.calls.append([call.function.name, ""])
+                saw.calls[-1][1] += call.function.arguments or ""
+    return saw
+
+
+def openai_responses(question: Question) -> Saw:
+    openai = pytest.importorskip("openai")
+    tools = [{"type": "function", "name": each.tool.name, "parameters": each.tool.schema, "strict": False}
+             for each in question.tools]
+    came = client_of(CHAT, question.url).responses.create(
+        model=question.model, input=question.prompt, max_output_tokens=question.cap, stream=question.stream,
+        tools=tools or openai.omit)
+    saw = Saw()
+    if not question.stream:
+        return _response(saw, came)
+    for event in came:
+        if event.type == "response.output_text.delta":
+            saw.text += event.delta
+        elif event.type == "response.function_call_arguments.delta":
+            saw.calls[-1][1] += event.delta
+        elif event.type == "response.output_item.added" and event.item.type == "function_call":
+            saw.calls.append([event.item.name, ""])
+        elif event.type == "response.reasoning_summary_text.delta":
+            saw.thinking += event.delta
+        elif event.type == "error":
+            raise openai.APIError(event.model_dump_json(), None, body=None)
+        elif event.type in ("response.completed", "response.incomplete", "response.failed"):
+            whole = _response(Saw(), event.response)
+            assert (whole.text, whole.calls) == (saw.text, saw.calls), "the end repeats what was streamed"
+            saw.reason, saw.tokens, saw.model = whole.reason, whole.tokens, whole.model
+            if event.type == "response.failed":
+                raise openai.APIError(event.model_dump_json(), None, body=None)
+    return saw
+
+
+def _response(saw: Saw, response: Any) -> Saw:
+    saw.text, saw.model = response.output_text, response.model
+    saw.calls = [[item.name, item.arguments] for item in response.output if item.type == "function_call"]
+    for item in response.output:
+        if item.type == "reasoning":
+            saw.thinking += "".join(part.text for part in item.summary)
+    saw.tokens = response.usage.output_tokens if response.usage else None
+    why = response.incomplete_details.reason if response.incomplete_details else None
+    saw.reason = f"{response.status}:{why}" if why else response.status
+    return saw
+
+
+def anthropic_messages(question: Question) -> Saw:
+    anthropic = pytest.importorskip("anthropic")
+    tools = [{"name": each.tool.name, "input_schema": each.tool.schema} for each in question.tools]
+    saw = Saw()
+    came = client_of(MESSAGES, question.url).messages.create(
+        model=question.model, messages=[{"role": "user", "content": question.prompt}], max_tokens=question.cap,
+        stream=question.stream, tools=tools or anthropic.omit)
+    if not question.stream:
+        saw.model, saw.reason, saw.tokens = came.model, came.stop_reason, came.usage and came.usage.output_tokens
+        for block in came.content:
+            saw.text += block.text if block.type == "text" else ""
+            saw.thinking += block.thinking if block.type == "thinking" else ""
+            if block.type == "tool_use":
+                saw.calls.append([block.name, json.dumps(block.input)])
+        return saw
+    for event in came:
+        if event.type == "message_start":
+            saw.model = event.message.model
+        elif event.type == "content_block_start" and event.content_block.type == "tool_use":
+            saw.calls.append([event.content_block.name, ""])
+        elif event.type == "content_block_delta":
+            delta = event.delta
+            saw.text += delta.text if delta.type == "text_delta" else ""
+            saw.thinking += delta.thinking if delta.type == "thinking_delta" else ""
+            if delta.type == "input_json_delta":
+                saw.calls[-1][1] += delta.partial_json
+        elif event.type == "message_delta":
+            saw.reason, saw.tokens = event.delta.stop_reason, event.usage.output_tokens
+    return saw
+
+
+def gemini_generate(question: Question) -> Saw:
+    declared = [{"name": each.tool.name, "parameters_json_schema": each.tool.schema} for each in question.tools]
+    config = {"max_output_tokens": question.cap, **({"tools": [{"function_declarations": declared}]} if declared else {})}
+    saw = Saw()
+    client = client_of(GEMINI, question.url)
+    ask = client.models.generate_content_stream if question.stream else client.models.generate_content
+    came = ask(model=question.model, contents=question.prompt, config=config)
+    for event in came if question.stream else [came]:
+        saw.model = event.model_version or saw.model
+        counted = event.usage_metadata
+        if counted is not None:
+            saw.tokens = (counted.candidates_token_count or 0) + (counted.thoughts_token_count or 0)
+        for candidate in event.candidates or ():
+            saw.reason = candidate.finish_reason.value if candidate.finish_reason else saw.reason
+            for part in (candidate.content.parts if candidate.content else None) or ():
+                if part.function_call:
+                    saw.calls.append([part.function_call.name, json.dumps(part.function_call.args)])
+                elif part.thought:
+                    saw.thinking += part.text or ""
+                else:
+                    saw.text += part.text or ""
+    return saw
+
+
+def bedrock_converse(question: Question) -> Saw:
+    specs = [{"toolSpec": {"name": each.tool.name, "inputSchema": {"json": each.tool.schema}}} for each in question.tools]
+    asked: dict[str, Any] = {
+        "modelId": question.model, "messages": [{"role": "user", "content": [{"text": question.prompt}]}],
+        "inferenceConfig": {"maxTokens": question.cap}, **({"toolConfig": {"tools": specs}} if specs else {}),
+    }
+    saw = Saw(model=question.model)  # a Converse answer does not name it
+    client = client_of(CONVERSE, question.url)
+    if not question.stream:
+        came = client.converse(**asked)
+        saw.reason, saw.tokens = came.get("stopReason"), came.get("usage", {}).get("outputTokens")
+        for block in came["output"]["message"]["content"]:
+            saw.text += block.get("text", "")
+            saw.thinking += block.get("reasoningContent", {}).get("reasoningText", {}).get("text", "")
+            if "toolUse" in block:
+                saw.calls.append([block["toolUse"]["name"], json.dumps(block["toolUse"]["input"])])
+        return saw
+    with closing(client.converse_stream(**asked)["stream"]) as events:
+        for event in events:
+            delta = event.get("contentBlockDelta", {}).get("delta", {})
+            saw.text += delta.get("text", "")
+            saw.thinking += delta.get("reasoningContent", {}).get("text", "")
+            start = event.get("contentBlockStart", {}).get("start", {})
+            if "toolUse" in start:
+                saw.calls.append([start["toolUse"]["name"], ""])
+            if "toolUse" in delta:
+                saw.calls[-1][1] += delta["toolUse"]["input"]
+            saw.reason = event.get("messageStop", {}).get("stopReason", saw.reason)
+            saw.tokens = event.get("metadata", {}).get("usage", {}).get("outputTokens", saw.tokens)
+    return saw
+
+
+def ollama_chat(question: Question) -> Saw:
+    tools = [{"type": "function", "function": {"name": each.tool.name, "parameters": each.tool.schema}}
+             for each in question.tools]
+    saw = Saw()
+    came = client_of(OLLAMA, question.url).chat(
+        model=question.model, messages=[{"role": "user", "content": question.prompt}], stream=question.stream,
+        tools=tools, options={"num_predict": question.cap})
+    for event in came if question.stream else [came]:
+        saw.model = event.model
+        saw.text += event.message.content or ""
+        saw.thinking += event.message.thinking or ""
+        saw.reason, saw.tokens = event.done_reason or saw.reason, event.eval_count or saw.tokens
+        for call in event.message.tool_calls or ():
+            saw.calls.append([call.function.name, json.dumps(dict(call.function.arguments))])
+    return saw
+
+
+SDKS: Mapping[str, Ask] = {
+    CHAT: openai_chat, RESPONSES: openai_responses, MESSAGES: anthropic_messages, GEMINI: gemini_generate,
+    CONVERSE: bedrock_converse, OLLAMA: ollama_chat,
+}

@@ -1,0 +1,120 @@
+"""Every scenario that comes with the program, to the official SDK of every format, streamed and whole.
+
+What an SDK saw is held against the scenario and the token rule, and against nothing that our decoders say.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+
+import pytest
+
+from inspector.provider import Provider, Story, serving, shipped
+from inspector.provider.faults import FAULTS
+from loop_core.wire.servers import CHAT, CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES
+from tests.provider.sdks import SDKS, Question, Saw, close_all
+
+STORIES = shipped()
+RAISES = {"reset", "error-after-200"}
+"""Scenarios in which an SDK raises instead of answering."""
+WORDS = {  # an end, calls, a cut
+    CHAT: ("stop", "tool_calls", "length"),
+    RESPONSES: ("completed", "completed", "incomplete:max_output_tokens"),
+    MESSAGES: ("end_turn", "tool_use", "max_tokens"),
+    GEMINI: ("STOP", "STOP", "MAX_TOKENS"),
+    CONVERSE: ("end_turn", "tool_use", "max_tokens"),
+    OLLAMA: ("stop", "stop", "length"),
+}
+OTHER_WORDS = {
+    "filtered": {CHAT: "content_filter", RESPONSES: "incomplete:content_filter", MESSAGES: "refusal", GEMINI: "SAFETY",
+                 CONVERSE: "guardrail_intervened"},
+    "paused": {MESSAGES: "pause_turn", RESPONSES: "in_progress"},
+}
+ENDED_AT = {"filtered": 8, "paused": 16}
+"""Tokens after which something else than the budget ends the answer."""
+
+
+@pytest.fixture(scope="module")
+def provider() -> Iterator[Provider]:
+    with serving(pace=0) as running:
+        yield running
+        close_all()
+
+
+def ask(provider: Provider, api: str, stream: bool, story: Story, cap: int) -> Saw:
+    return SDKS[api](Question(provider.url, story.name, story.prompt, cap, stream, story.tools))
+
+
+@pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
+@pytest.mark.parametrize("api", SDKS)
+@pytest.mark.parametrize("name", STORIES)
+def test_an_sdk_sees_the_scenario(name: str, api: str, stream: bool, provider: Provider) -> None:
+    story = STORIES[name]
+    cap = story.max_tokens or 200
+    why = next((why for fault in story.faults if (why := FAULTS[fault.name].refused(api, stream))), "")
+    if why:
+        with pytest.raises(Exception, match=r"has no meaning here") as refused:
+            ask(provider, api, stream, story, cap)
+        assert why in str(refused.value)
+        return
+    if name in RAISES:
+        with pytest.raises(Exception) as raised:
+            ask(provider, api, stream, story, cap)
+        assert not isinstance(raised.value, AssertionError)
+        return
+    if name == "rate-limited":
+        for _ in range(2):
+            with pytest.raises(Exception, match=r"(?i)too many requests"):
+                ask(provider, api, stream, story, cap)
+    seen = len(provider.seen)
+    saw = ask(provider, api, stream, story, cap)
+    if (name, api) == ("paused", GEMINI):  # this SDK goes on by itself, with the token
+        assert [request.kind for request in provider.seen[seen:]] == ["first", "continuation"]
+        assert (saw.text, saw.reason) == (story.answers[0].text, "STOP")
+    else:
+        check(story, api, stream, cap, saw)
+
+
+def check(story: Story, api: str, stream: bool, cap: int, saw: Saw) -> None:
+    """What was seen of the first answer, under the token rule: four characters are one."""
+    answer = story.answers[0]
+    limit = min([cap, *(fault.value for fault in story.faults if fault.name == "cut" and fault.segment in (None, 0))])
+    room = ENDED_AT.get(story.name, limit)
+    thought = min(room, math.ceil(len(answer.reasoning) / 4))
+    said = min(room - thought, math.ceil(len(answer.text) / 4))
+    assert saw.thinking == answer.reasoning[: thought * 4]
+    assert saw.text == answer.text[: said * 4]
+    left, calls, spent = room - thought - said, list[tuple[str, str]](), thought + said
+    cut = spent < math.ceil(len(answer.reasoning) / 4) + math.ceil(len(answer.text) / 4)
+    for call in answer.calls if not cut else ():
+        whole = call.name + (call.arguments or "")
+        size = min(left, math.ceil(len(whole) / 4))
+        calls.append((call.name, whole[len(call.name) : size * 4]))
+        cut, spent = size * 4 < len(whole), spent + size
+    seen_calls(api, stream, answer.calls[0].arguments or "" if answer.calls else "", calls, cut, saw)
+    if story.name == "no-reason":
+        assert saw.reason is None
+        assert saw.tokens is None
+    else:
+        lies = story.name == "lying-router"
+        word = WORDS[api][2 if cut and not lies else 1 if calls else 0]
+        assert saw.reason == OTHER_WORDS.get(story.name, {}).get(api, word)
+        assert saw.tokens == spent
+    assert saw.model in (story.name, None)
+
+
+def seen_calls(api: str, stream: bool, whole: str, calls: list[tuple[str, str]], cut: bool, saw: Saw) -> None:
+    if api in (GEMINI, OLLAMA) and cut:
+        assert saw.calls == [], "a call that was cut is not sent"
+    elif cut and calls and not stream and api in (MESSAGES, CONVERSE):
+        ((name, given),) = saw.calls
+        assert name == calls[0][0]
+        members = json.loads(given)
+        assert members.items() < json.loads(whole).items(), "an object of what was complete"
+    elif cut or api in (CHAT, RESPONSES):
+        assert [tuple(call) for call in saw.calls] == calls
+    else:
+        assert [(name, json.loads(given)) for name, given in saw.calls] == [
+            (name, json.loads(given)) for name, given in calls]
