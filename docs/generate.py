@@ -19,6 +19,7 @@ sys.path[:0] = [str(DOCS.parent), str(DOCS)]  # the engine of this checkout, and
 import parts  # noqa: E402 - found by the line above
 import policies  # noqa: E402
 import provider_parts  # noqa: E402 - likewise
+import scripted_parts  # noqa: E402 - likewise
 
 PARTS: Mapping[str, Callable[[], str]] = {
     "words": parts.words,
@@ -46,6 +47,9 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "told-call-cut": provider_parts.call_cut,
     "told-text-cut": provider_parts.text_cut,
     "dialects": provider_parts.dialects,
+    "scripted-scenarios": scripted_parts.scripted_scenarios,
+    "faults": scripted_parts.faults,
+    "clients": scripted_parts.clients,
 }
 
 _PART = re.compile(r"(<!-- generated: (?P<name>[\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)

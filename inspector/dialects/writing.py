@@ -66,6 +66,8 @@ def told(dialect: Dialect, spelling: Spelling, played: Played, manner: Manner = 
     """The answer as this server has it, before it is written."""
     failed = spelling.status >= 400
     parts = () if failed else tuple(_parts(dialect, spelling, played, manner))
+    if dialect.api == OLLAMA and not streamed(dialect, spelling):
+        parts = tuple(sorted(parts, key=lambda part: type(part) is ToolCall))  # one message holds its calls last
     ids = _NAMES.get(dialect.api)
     return ChatResponse(
         dialect.api,

@@ -189,7 +189,8 @@ def anthropic_messages(question: Question) -> Saw:
 
 def gemini_generate(question: Question) -> Saw:
     declared = [{"name": each.tool.name, "parameters_json_schema": each.tool.schema} for each in question.tools]
-    config = {"max_output_tokens": question.cap, **({"tools": [{"function_declarations": declared}]} if declared else {})}
+    tools = {"tools": [{"function_declarations": declared}]} if declared else {}
+    config = {"max_output_tokens": question.cap, **tools}
     saw = Saw()
     client = client_of(GEMINI, question.url)
     ask = client.models.generate_content_stream if question.stream else client.models.generate_content
@@ -212,7 +213,8 @@ def gemini_generate(question: Question) -> Saw:
 
 
 def bedrock_converse(question: Question) -> Saw:
-    specs = [{"toolSpec": {"name": each.tool.name, "inputSchema": {"json": each.tool.schema}}} for each in question.tools]
+    specs = [{"toolSpec": {"name": each.tool.name, "inputSchema": {"json": each.tool.schema}}}
+             for each in question.tools]
     asked: dict[str, Any] = {
         "modelId": question.model, "messages": [{"role": "user", "content": [{"text": question.prompt}]}],
         "inferenceConfig": {"maxTokens": question.cap}, **({"toolConfig": {"tools": specs}} if specs else {}),

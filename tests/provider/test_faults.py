@@ -10,7 +10,7 @@ from inspector.provider import Placed, Provider, Story, serving
 from inspector.provider.faults import FAULTS, Fault, Takes
 from inspector.provider.model import TAKES
 from loop_core.wire.servers import CHAT, GEMINI, MESSAGES, OLLAMA
-from tests.provider.provider_scenes import BASES, MEANT, STORIES, TOOLS, each_way, named, play
+from tests.provider.provider_scenes import BASES, IMPATIENT, MEANT, QUICK, STORIES, TOOLS, each_way, named, play
 
 LOSING = {"malformed_frame": (CHAT, MESSAGES, GEMINI, OLLAMA)}
 """Where text is lost and nothing can bring it back: the stream goes on behind the frame that was not read."""
@@ -28,7 +28,8 @@ def provider() -> Iterator[Provider]:
 def test_a_fault_ends_as_its_row_says(fault: Fault, provider: Provider) -> None:
     for api, stream in each_way:
         seen = len(provider.seen)
-        got = play(provider, api, stream, named(fault.name), cap=fault.cap)
+        line = IMPATIENT if fault.name == "stalled" else QUICK
+        got = play(provider, api, stream, named(fault.name), cap=fault.cap, line=line)
         where = f"{api} {'stream' if stream else 'whole'}"
         came = provider.seen[seen:]
         assert all(MEANT[name] == arguments for name, arguments in got.ran), f"{where}: a cut call ran"

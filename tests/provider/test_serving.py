@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import urllib.error
 import urllib.request
 
 import pytest
 
-from inspector.provider import serving
+from inspector.provider import app, serving
 from inspector.provider.bases import PATHS
+from inspector.provider.fixture import Scripted
+from inspector.provider.fixture import scripted_provider as scripted_provider
 from loop_core.address import Server, url_of
+from loop_core.errors import CallerError
 from loop_core.values import Message, Request, Role, TextPart
 from loop_core.wire import FORMATS, decode, wire
 
@@ -32,3 +36,129 @@ def test_every_format_is_served(api: str, stream: bool) -> None:
     assert response.usage.output_tokens == 20
     assert (seen.api, seen.tokens, seen.ended, seen.request.max_tokens) == (api, 20, "cut", 20)
     assert "sk-secret-1234" not in repr([seen.headers, seen.path, seen.body])
+
+
+def got(url: str, body: object = None, method: str | None = None) -> tuple[int, str, bytes]:
+    """Status, content type and body of one request."""
+    data = None if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
+    asked = urllib.request.Request(url, data, {"content-type": "application/json"}, method=method)
+    try:
+        with urllib.request.urlopen(asked, timeout=20) as answer:
+            return answer.status, answer.headers["content-type"], answer.read()
+    except urllib.error.HTTPError as why:
+        with why:
+            return why.code, why.headers["content-type"], why.read()
+
+
+def chat(model: str = "text", **more: object) -> dict[str, object]:
+    return {"model": model, "messages": [{"role": "user", "content": "Hi."}], **more}
+
+
+def test_with_several_scenarios_the_model_chooses_and_any_other_is_not_found() -> None:
+    with serving("text", "call") as provider:
+        url = f"{provider.url}/v1/chat/completions"
+        assert b"saturated" in got(url, chat("text"))[2]
+        assert b"on_call" in got(url, chat("call"))[2]
+        status, _, said = got(url, chat("gpt-5"))
+        assert status == 404
+        assert json.loads(said)["error"]["message"] == (
+            "no scenario is called 'gpt-5'; the model is expected to be one of text, call")
+        assert [(seen.scenario, seen.status) for seen in provider.seen] == [("text", 200), ("call", 200), ("", 404)]
+        for path in ("/v1/models", "/v1beta/models", "/api/tags"):
+            names = [row.get("id", row.get("model")) for row in json.loads(got(provider.url + path)[2])["models"]]
+            assert names == ["text", "call"], path
+        assert json.loads(got(f"{provider.url}/v1/models/call")[2])["id"] == "call"
+        assert got(f"{provider.url}/v1/models/none")[0] == 404
+
+
+def test_with_one_scenario_any_model_will_do() -> None:
+    with serving("text") as provider:
+        assert got(f"{provider.url}/v1/chat/completions", chat("gpt-5"))[0] == 200
+
+
+@pytest.mark.parametrize(("path", "body", "status", "said"), [
+    ("/v1/chat/completions", b"{", 400, b"the body of the request is no JSON"),
+    ("/v1/chat/completions", b"[]", 400, b"the body of the request is no JSON object"),
+    ("/v1/chat/completions", {"n": 2}, 400, b"one answer is given, and several are asked for"),
+    ("/v1/embeddings", {}, 404, b"nothing is served under /v1/embeddings"),
+    ("/v1/responses/resp_1", None, 404, b"nothing is served under /v1/responses/resp_1"),
+    ("/v1/messages", b"\xff", 400, b"no JSON"),
+    ("/favicon.ico", None, 404, b"nothing is served under /favicon.ico"),
+])
+def test_what_cannot_be_answered_is_an_error_of_the_format(path: str, body: object, status: int, said: bytes) -> None:
+    with serving("text") as provider:
+        came = got(provider.url + path, body)
+    assert (came[0], came[1]) == (status, "application/json")
+    assert said in came[2]
+    assert b"error" in came[2]
+
+
+def test_geminis_stream_is_an_array_where_no_events_are_asked_for() -> None:
+    body = {"contents": [{"role": "user", "parts": [{"text": "Hi."}]}]}
+    with serving("text") as provider:
+        url = f"{provider.url}/v1beta/models/m:streamGenerateContent"
+        _, kind, whole = got(url, body)
+        _, other, events = got(f"{url}?alt=sse", body)
+    assert (kind, other) == ("application/json", "text/event-stream")
+    values = json.loads(whole)
+    assert len(values) == events.count(b"data: ") > 3
+    assert decode("gemini_generate", whole).text == decode("gemini_generate", events).text
+
+
+def test_a_response_that_is_paused_is_fetched_whole() -> None:
+    with serving("paused") as provider:
+        asked = {"model": "m", "input": "Hi.", "background": True}
+        first = json.loads(got(f"{provider.url}/v1/responses", asked)[2])
+        assert first["status"] == "in_progress"
+        then = json.loads(got(f"{provider.url}/v1/responses/{first['id']}")[2])
+    assert then["status"] == "completed"
+    assert then["output"][0]["content"][0]["text"] == provider.stories[0].answers[0].text
+
+
+def test_a_refusal_is_counted_for_each_request_and_begins_anew() -> None:
+    with serving("rate-limited") as provider:
+        url = f"{provider.url}/v1/chat/completions"
+        other = {**chat(), "temperature": 0}
+        statuses = [got(url, body)[0] for body in (chat(), other, chat(), chat(), other, other, chat())]
+    assert statuses == [429, 429, 429, 200, 429, 200, 429]
+
+
+def test_waits_are_multiplied_by_the_pace() -> None:
+    """A minute of silence, and nobody waits."""
+    with serving("stalled", pace=0) as provider:
+        assert b"[DONE]" in got(f"{provider.url}/v1/chat/completions", chat(stream=True))[2]
+
+
+def test_it_listens_on_this_machine_alone_and_says_when_a_port_is_taken() -> None:
+    with serving("text") as provider:
+        assert provider.url.startswith("http://127.0.0.1:")
+        port = int(provider.url.rpartition(":")[2])
+        taken = pytest.raises(CallerError, match=rf"127\.0\.0\.1:{port}: cannot be listened on")
+        with taken, serving("text", port=port):
+            pass
+    with pytest.raises(OSError, match="refused"):
+        urllib.request.urlopen(provider.url, timeout=5)
+
+
+def test_a_reply_that_was_made_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[object] = []
+    real = app.answered
+    monkeypatch.setattr(app, "answered", lambda *given: made.append(given) or real(*given))
+    with serving("text") as provider:
+        url = f"{provider.url}/v1/chat/completions"
+        bodies = [got(url, chat(max_tokens=cap))[2] for cap in (5, 5, 6, 5)]
+    assert len(made) == 2
+    assert bodies[0] == bodies[1] == bodies[3] != bodies[2]
+
+
+def test_secrets_in_addresses_and_headers_are_not_kept() -> None:
+    body = {"contents": [{"role": "user", "parts": [{"text": "Hi."}]}]}
+    with serving("text") as provider:
+        got(f"{provider.url}/v1beta/models/m:generateContent?key=AIza-secret&alt=json", body)
+        assert provider.seen[0].path == "/v1beta/models/m:generateContent?key=…&alt=json"
+
+
+def test_the_fixture_starts_a_provider(scripted_provider: Scripted) -> None:
+    provider = scripted_provider("cut-twice", pace=0)
+    assert got(f"{provider.url}/v1/chat/completions", chat())[0] == 200
+    assert [seen.kind for seen in provider.seen] == ["first"]

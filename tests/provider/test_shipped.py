@@ -11,7 +11,7 @@ from inspector.provider.faults import FAULTS
 from inspector.provider.reading import FOLDER
 from loop_core.arguments import parse
 from loop_core.wire.servers import GEMINI, OLLAMA
-from tests.provider.provider_scenes import each_way, play
+from tests.provider.provider_scenes import IMPATIENT, QUICK, each_way, play
 
 STORIES = shipped()
 BLIND = {("lying-router", GEMINI), ("lying-router", OLLAMA)}
@@ -40,7 +40,8 @@ def test_a_scenario_ends_as_it_says(name: str, provider: Provider) -> None:
     for api, stream in each_way:
         tools = tuple(each.tool for each in story.tools)
         meant = {call.name: parse(call.arguments).value for answer in story.answers for call in answer.calls}
-        got = play(provider, api, stream, name, tools=tools, cap=story.max_tokens or 400)
+        got = play(provider, api, stream, name, tools=tools, cap=story.max_tokens or 400,
+                   line=IMPATIENT if name == "stalled" else QUICK)
         where = f"{api} {'stream' if stream else 'whole'}"
         if meaningless(story, api, stream):
             assert got.turn.terminal == "error", where

@@ -1,0 +1,48 @@
+"""The tables of docs/provider.md, from the scripted provider's own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from inspector.provider.bases import pointing
+from inspector.provider.faults import FAULTS, Fault
+from inspector.provider.reading import shipped
+
+
+def scripted_scenarios() -> str:
+    """What comes with the program."""
+    rows = [f"| `{story.name}` | {story.story} | `{story.ends}`{_besides(story.ends_in)} |"
+            for story in shipped().values()]
+    return "\n".join(["| scenario | what happens | a turn of our loop ends |", "| --- | --- | --- |", *rows])
+
+
+def faults() -> str:
+    """Every fault, and where it has no meaning."""
+    head = ["| fault | takes | what happens | a turn of our loop ends | refused, since |",
+            "| --- | --- | --- | --- | --- |"]
+    return "\n".join([*head, *map(_row, FAULTS.values())])
+
+
+def _row(fault: Fault) -> str:
+    ends = f"`{fault.ends}`{_besides(fault.ends_in)}"
+    return f"| `{fault.name}` | {fault.takes} | {fault.does} | {ends} | {_without(fault)} |"
+
+
+def clients() -> str:
+    """How the SDKs are pointed at it."""
+    rows = [f"| `{api}` | `{code}` |" for api, code in pointing("http://127.0.0.1:8765").items()]
+    return "\n".join(["| wire format | client |", "| --- | --- |", *rows])
+
+
+def _besides(ends: Mapping[str, str]) -> str:
+    by_end: dict[str, list[str]] = {}
+    for where, end in ends.items():
+        by_end.setdefault(end, []).append(where)
+    return "".join(f"; `{end}` in {', '.join(where)}" for end, where in by_end.items())
+
+
+def _without(fault: Fault) -> str:
+    by_reason: dict[str, list[str]] = {}
+    for where, why in fault.without.items():
+        by_reason.setdefault(why, []).append(where)
+    return "; ".join(f"{why} ({', '.join(where)})" for why, where in by_reason.items())

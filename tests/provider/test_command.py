@@ -1,0 +1,138 @@
+"""`inspector provider` in a process of its own: what it says, how it ends, and `inspector run` against it."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from inspector.cli import main
+from inspector.provider import model, shipped
+from inspector.provider.faults import FAULTS
+from inspector.provider.listening import address
+from loop_core.errors import CallerError
+from loop_core.seam import ANCHOR_CHARS
+from loop_core.wire import FORMATS
+
+ENVIRONMENT = {**os.environ, "PYTHONUNBUFFERED": "1", "NO_COLOR": "1"}
+
+
+@contextmanager
+def command(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], str, str]]:
+    """The command in a process: the process, its address, and what it has said until it listens."""
+    with subprocess.Popen([sys.executable, "-m", "inspector", "provider", "--listen", "127.0.0.1:0", *arguments],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT) as process:
+        try:
+            assert process.stdout is not None
+            said = ""
+            for line in process.stdout:
+                said += line
+                if "Ctrl-C" in line:
+                    break
+            url = re.search(r"listens on (http://127\.0\.0\.1:\d+)", said)
+            assert url, said
+            yield process, url[1], said
+        finally:
+            process.kill()
+
+
+def test_a_turn_of_inspector_run_is_cut_twice_and_exact_in_every_format(tmp_path: Path) -> None:
+    text = shipped()["cut-twice"].answers[0].text
+    with command("cut-twice", "--pace", "0") as (process, url, said):
+        assert "Scenario, whatever the model:" in said
+        for api in FORMATS:
+            base = f"{url}/v1" if api.startswith("openai") else url
+            assert re.search(rf"{api}, as {api}/\w+\n    \S.*{re.escape(base)}", said), api
+            done = CliRunner().invoke(main, [
+                "run", "--api", api, "--model", "m", "--base-url", base, "--prompt", "Why?", "--set", "max_tokens=100",
+                "--record", str(tmp_path / f"{api}.jsonl"), "--json"])
+            assert done.exit_code == 0, (api, done.output)
+            (turn,) = json.loads(done.stdout)["turns"]
+            assert turn["terminal_reason"] == "completed"
+            assert turn["merged_text"] == text, api
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=20)
+    assert (process.returncode, err) == (0, "")
+    lines = out.splitlines()
+    assert len(lines) == 3 * len(FORMATS)
+    last = math.ceil((len(text) - 14 * 4 - (17 * 4 - ANCHOR_CHARS) + ANCHOR_CHARS) / 4)
+    assert lines[:3] == [  # each continuation quotes the last words first
+        "openai_chat: cut-twice answer 0 segment 0 (first): 14 of 100 tokens, cut; cut",
+        "openai_chat: cut-twice answer 0 segment 1 (continuation): 17 of 100 tokens, cut; cut",
+        f"openai_chat: cut-twice answer 0 segment 2 (continuation): {last} of 100 tokens, ended",
+    ]
+
+
+def test_a_call_is_cut_held_repaired_and_run(tmp_path: Path) -> None:
+    tools = tmp_path / "tools.json"
+    tools.write_text(CliRunner().invoke(main, ["provider", "--tools", "cut-call"]).stdout)
+    with command() as (process, url, said):
+        assert all(f"    {name} " in said for name in shipped())
+        done = CliRunner().invoke(main, [
+            "run", "--api", "anthropic_messages", "--model", "cut-call", "--base-url", url, "--tools", str(tools),
+            "--prompt", "Write it.", "--set", "max_tokens=100", "--record", str(tmp_path / "s.jsonl")])
+        assert done.exit_code == 0, done.output
+        assert done.stdout.startswith("CALL REPAIRED")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 0
+
+
+def test_lists_and_the_schema_are_printed() -> None:
+    listed = CliRunner().invoke(main, ["provider", "--list"]).stdout
+    for name in (*shipped(), *FAULTS):
+        assert re.search(rf"^  {re.escape(name)} +\S", listed, re.MULTILINE), name
+    assert CliRunner().invoke(main, ["provider", "--schema"]).stdout == model.schema()
+    (tool,) = json.loads(CliRunner().invoke(main, ["provider", "--tools", "cut-call"]).stdout)
+    assert (tool["name"], tool["result"]) == ("write_file", "61 bytes written")
+
+
+@pytest.mark.parametrize(("arguments", "said"), [
+    (["nobody"], "no scenario is called 'nobody'"),
+    (["text", "--profile", "nobody"], "no dialect is called 'nobody'"),
+    (["--listen", "0.0.0.0:8765"], "expected an address of this machine alone"),
+    (["--listen", "8765"], "expected HOST:PORT, such as 127.0.0.1:8765"),
+    (["--tools", "nobody"], "no scenario is called 'nobody'"),
+])
+def test_what_cannot_be_used_is_one_line(arguments: list[str], said: str) -> None:
+    done = subprocess.run([sys.executable, "-m", "inspector", "provider", *arguments], capture_output=True, text=True,
+                          timeout=60, check=False, env=ENVIRONMENT)
+    assert done.returncode == 2
+    assert done.stderr.startswith("inspector: ")
+    assert said in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert done.stdout == ""
+
+
+def test_a_port_in_use_is_one_line() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = subprocess.run([sys.executable, "-m", "inspector", "provider", "text", "--listen", f"127.0.0.1:{port}"],
+                              capture_output=True, text=True, timeout=60, check=False, env=ENVIRONMENT)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"inspector: --listen 127.0.0.1:{port}: the port is in use\n"
+
+
+@pytest.mark.parametrize(("listen", "host", "port"), [
+    ("127.0.0.1:80", "127.0.0.1", 80), ("localhost:0", "127.0.0.1", 0), ("[::1]:9", "::1", 9),
+    ("127.9.9.9:1", "127.9.9.9", 1),
+])
+def test_addresses_of_this_machine(listen: str, host: str, port: int) -> None:
+    assert address(listen) == (host, port)
+
+
+@pytest.mark.parametrize("listen", [":80", "127.0.0.1", "127.0.0.1:x", "127.0.0.1:70000", "192.168.0.1:80",
+                                    "[::]:80", "example.com:80", "127.0.0.1:-1", "127.0.0.1:٣"])
+def test_addresses_of_others_and_none(listen: str) -> None:
+    with pytest.raises(CallerError, match=r"^--listen "):
+        address(listen)

@@ -1,0 +1,164 @@
+"""Where in a story a request stands: by the history alone, whoever wrote it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inspector.provider.place import Mark, Place, locate, reached, read_mark
+from inspector.provider.reply import answered, reply
+from inspector.provider.story import Answer, Kind, Placed, Story
+from loop_core.errors import CallerError
+from loop_core.frozen import replace
+from loop_core.gate import Admission, Verdict
+from loop_core.history import hint, repair
+from loop_core.values import Message, Request, Role, TextPart, ToolCall, ToolResultPart
+from loop_core.wire import FORMATS, decode
+
+TEXT = "One, two, three, four. One, two, three, four, five, and then the same once more: six, seven, eight, nine, ten."
+CALL = ToolCall("c1", "count", '{"to": 10, "by": 1}')
+SHORT = replace(CALL, arguments='{"to": 10}')
+STORY = Story("count", "x", (Answer(text=TEXT), Answer("Hm.", "I count.", (CALL,)), Answer(text="Counted.")))
+
+
+def user(text: str) -> Message:
+    return Message(Role.USER, (TextPart(text),))
+
+
+def said(text: str, *calls: ToolCall) -> Message:
+    return Message(Role.ASSISTANT, (*((TextPart(text),) if text else ()), *calls))
+
+
+def result(call: ToolCall = CALL, text: str = "done") -> Message:
+    return Message(Role.TOOL, (ToolResultPart(call.id, call.name, text),))
+
+
+def asked(*messages: Message, **more: object) -> Request:
+    return Request("openai_chat", messages, "m", **more)  # type: ignore[arg-type]
+
+
+BEGIN = (user("Go."), said(TEXT), user("And now?"))
+HELD = Verdict(CALL, Admission.HELD, "gate.reason", "cut")
+
+
+@pytest.mark.parametrize(("messages", "answer", "at", "kind"), [
+    ((user("Go."),), 0, 0, Kind.FIRST),
+    ((Message(Role.SYSTEM, (TextPart("Be brief."),)), user("Go.")), 0, 0, Kind.FIRST),
+    ((user("2+2?"), said("Four!"), user("Go.")), 0, 0, Kind.FIRST),
+    ((user("Go."), said(TEXT[:30])), 0, 30, Kind.CONTINUATION),
+    ((user("Go."), said(TEXT[:30]), user("weiter, bitte")), 0, 30, Kind.CONTINUATION),
+    ((user("Go."), said(TEXT[:30]), hint()), 0, 30, Kind.CONTINUATION),
+    ((user("Go."), said(TEXT[:30]), hint(), said(TEXT[30:50]), hint()), 0, 50, Kind.CONTINUATION),
+    ((user("Go."), said(TEXT[:30]), hint(), said(TEXT[:50]), hint()), 0, 50, Kind.CONTINUATION),
+    ((user("Go."), said(TEXT[:50]), hint(TEXT[10:50]), said(TEXT[10:70]), hint()), 0, 70, Kind.CONTINUATION),
+    ((user("Go."), said(TEXT), hint()), 0, len(TEXT), Kind.CONTINUATION),
+    ((user("Go."), said(TEXT), user("And now?")), 1, 0, Kind.FIRST),
+    ((*BEGIN, said("I count.", CALL), result()), 2, 0, Kind.FIRST),
+    ((*BEGIN, said("", CALL), result()), 2, 0, Kind.FIRST),
+    ((*BEGIN, said("I count."), repair([HELD])), 1, 8, Kind.REPAIR),
+    ((*BEGIN, repair([HELD])), 1, 0, Kind.REPAIR),
+    ((*BEGIN, said("I count."), user("Call it!")), 1, 8, Kind.CONTINUATION),
+    ((*BEGIN, said("I count.", SHORT), result(text="refused")), 1, 8, Kind.CONTINUATION),
+    ((*BEGIN, said("I count.", replace(CALL, arguments='{"to": 11}')), result()), 2, 0, Kind.FIRST),
+])
+def test_a_history_tells_where_it_stands(messages: tuple[Message, ...], answer: int, at: int, kind: Kind) -> None:
+    place = locate(STORY, asked(*messages))
+    assert (place.answer, place.said, place.kind) == (answer, at, kind)
+
+
+def test_a_forced_tool_after_an_answer_was_begun_is_a_repair_and_before_it_is_none() -> None:
+    begun = (*BEGIN, said("I count."), user("Again."))
+    assert locate(STORY, asked(*begun, tool_choice="tool:count")).kind is Kind.REPAIR
+    assert locate(STORY, asked(*BEGIN, tool_choice="any")).kind is Kind.FIRST
+
+
+def test_a_story_that_is_over_says_so() -> None:
+    over = (*BEGIN, said("I count.", CALL), result(), said("Counted."), user("Thanks."))
+    with pytest.raises(CallerError, match="the scenario count has 3 answers, and this asks for one more"):
+        locate(STORY, asked(*over))
+
+
+def test_an_id_that_is_not_ours_is_refused() -> None:
+    with pytest.raises(CallerError, match="no answer of this server is called 'resp_68af'"):
+        locate(STORY, Request("openai_responses", (user("Go on."),), previous_id="resp_68af"))
+
+
+@given(st.integers(0, len(TEXT)), st.integers(1, len(TEXT)), st.integers(0, 60))
+def test_what_follows_or_repeats_what_was_said_is_found(at: int, size: int, again: int) -> None:
+    """Any next piece, with any of what was said before it quoted first."""
+    start = max(0, at - again)
+    text = TEXT[start : at + size]
+    found = reached(TEXT, at, text)
+    if text:
+        assert found == max(at, start + len(text)) or TEXT.count(text) > 1
+
+
+@given(st.text(st.characters(codec="ascii", categories=["Lu"]), min_size=1, max_size=20))
+def test_what_is_none_of_the_text_is_none(text: str) -> None:
+    assert reached("one, two, three", 4, text) is None
+
+
+@pytest.mark.parametrize("mark", [Mark("count", Place()), Mark("cut-call", Place(2, 117, 3), 40, 64, 2)])
+def test_a_place_is_kept_in_an_id_and_in_a_token(mark: Mark) -> None:
+    for spelled in (f"resp_{mark.text}.5f3c9a1b", f"chatcmpl-{mark.text}.5f3c9a1b", mark.token):
+        found = read_mark(spelled)
+        assert found is not None, spelled
+        assert found.place == mark.place
+        assert (found.start, found.cap, found.calls) == (mark.start, mark.cap, mark.calls)
+
+
+@pytest.mark.parametrize("ident", ["", "resp_68af", "chatcmpl-123", "a.1.2.3", "Zm9v", "é", "a.1.2.3.4.5.6x"])
+def test_ids_of_others_hold_no_place(ident: str) -> None:
+    assert read_mark(ident) is None
+
+
+def test_previous_responses_lead_from_answer_to_answer() -> None:
+    """Only what is new is sent; the id says the rest."""
+    story = replace(STORY, answers=(*STORY.answers[:2], Answer(text="Counted.")))
+    ident, texts, new = None, [], user("Go.")
+    caps = (20, 40, None, None)
+    for cap in caps:
+        request = Request("openai_responses", (new,), "m", previous_id=ident, max_tokens=cap)
+        came = reply(story, request, False)
+        response = decode("openai_responses", b"".join(came.frames))
+        texts.append((came.place.answer, response.text, len(response.tool_calls)))
+        ident, new = response.id, result() if response.tool_calls else user("More.")
+    assert texts == [(0, TEXT[:80], 0), (0, TEXT[80:], 0), (1, "I count.", 1), (2, "Counted.", 0)]
+
+
+@pytest.mark.parametrize("api", FORMATS)
+def test_an_answer_is_said_in_pieces_of_any_size_and_is_whole(api: str) -> None:
+    """A prefill each time, as one message: the segments are counted by the cap."""
+    for cap in (1, 2, 3, 7, 16):
+        text, segments = "", []
+        while len(text) < len(TEXT):
+            history = (user("Go."), *((said(text),) if text else ()))
+            came = reply(STORY, Request(api, history, "m", max_tokens=cap, stream=True), True)
+            segments.append(came.segment)
+            text += decode(api, b"".join(came.frames)).text or ""
+        assert text == TEXT
+        assert segments == list(range(-(-len(TEXT) // (cap * 4))))
+
+
+def test_an_anchor_that_is_asked_for_is_quoted() -> None:
+    came = reply(STORY, asked(user("Go."), said(TEXT[:40]), hint(TEXT[:40])), False)
+    assert decode("openai_chat", b"".join(came.frames)).text == TEXT
+
+
+def test_faults_by_place() -> None:
+    story = replace(STORY, faults=(Placed("cut", 2, 0, 1), Placed("cut", 3, when=Kind.REPAIR)))
+    at = {
+        (user("Go."),): (), (user("Go."), said(TEXT[:8]), hint()): ("cut",),
+        (*BEGIN, said("I count."), repair([HELD])): ("cut",), BEGIN: (),
+    }
+    for messages, faults in at.items():
+        assert reply(story, asked(*messages), True).faults == faults
+
+
+def test_the_same_request_gets_the_same_bytes_and_another_seed_other_ones() -> None:
+    request = asked(user("Go."))
+    one, other = (answered(replace(STORY, seed=seed), request, Place(), True, None).frames for seed in (1, 2))
+    assert one == answered(replace(STORY, seed=1), request, Place(), True, None).frames
+    assert b"".join(one) != b"".join(other)
+    assert decode("openai_chat", b"".join(one)).text == decode("openai_chat", b"".join(other)).text == TEXT

@@ -1,0 +1,130 @@
+"""The budget, the tool choice and every dialect, without a server: what is sent decodes to what was meant."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from inspector.dialects import DIALECTS
+from inspector.dialects.scenarios import Moment
+from inspector.provider.faults import FAULTS
+from inspector.provider.reply import ERRORS, error_body, reply, speaks
+from inspector.provider.story import Placed, Story
+from loop_core.arguments import parse
+from loop_core.classify import judge
+from loop_core.errors import CallerError
+from loop_core.frozen import replace
+from loop_core.gate import Admission, admit_all
+from loop_core.values import Message, ReasoningPart, Request, Role, Stop, TextPart
+from loop_core.wire import FORMATS, decode
+from loop_core.wire.servers import CHAT, OLLAMA, RESPONSES
+from tests.provider.provider_scenes import BASES, MEANT, PAGE, TOOLS, WRITE, each_way
+
+THOUGHT = "The metrics come first, then the consumers, and then what the two have to do with each other."
+STORY = Story("all", "x", (replace(BASES["calls"][0], reasoning=THOUGHT),), TOOLS)
+
+
+def asked(api: str, stream: bool = True, **more: object) -> Request:
+    said = Message(Role.USER, (TextPart("Go on."),))
+    return Request(api, (said,), "m", (WRITE, PAGE), stream=stream, **more)  # type: ignore[arg-type]
+
+
+def size(text: str) -> int:
+    return math.ceil(len(text) / 4)
+
+
+def total() -> int:
+    answer = STORY.answers[0]
+    return size(answer.reasoning) + size(answer.text) + sum(
+        size(call.name + (call.arguments or "")) for call in answer.calls)
+
+
+@pytest.mark.parametrize(("api", "stream"), each_way)
+def test_an_answer_is_cut_at_the_cap_that_was_sent_and_usage_agrees(api: str, stream: bool) -> None:
+    full = total()
+    for cap in (*range(1, full + 3), None):
+        came = reply(STORY, asked(api, stream, max_tokens=cap), stream)
+        response = decode(api, b"".join(came.frames))
+        spent = full if cap is None else min(cap, full)
+        assert came.tokens == spent
+        assert response.usage is not None
+        assert response.usage.output_tokens == spent
+        assert not [finding for finding in response.findings if finding.rule.startswith(("frame.", "body."))]
+        assert (response.stop_reason.normalized is Stop.MAX_TOKENS) is (spent < full)
+        thinking = "".join(part.text for part in response.parts if type(part) is ReasoningPart)
+        assert thinking == THOUGHT[: spent * 4]
+        assert (response.text or "") == STORY.answers[0].text[: max(0, spent - size(THOUGHT)) * 4]
+        if api != OLLAMA:
+            assert response.usage.reasoning_tokens in (min(spent, size(THOUGHT)), None)
+
+
+def test_thinking_counts_unless_the_dialect_says_otherwise() -> None:
+    cap = 6
+    counted = reply(STORY, asked(CHAT, max_tokens=cap), True)
+    free = reply(STORY, asked(CHAT, max_tokens=cap), True, "xai")
+    assert (counted.tokens, free.tokens) == (cap, size(THOUGHT) + cap)
+    assert decode(CHAT, b"".join(counted.frames)).text is None
+    assert decode(CHAT, b"".join(free.frames)).text == STORY.answers[0].text
+
+
+@pytest.mark.parametrize(("choice", "text", "names"), [
+    (None, True, ["page_team", "write_file"]), ("auto", True, ["page_team", "write_file"]), ("none", True, []),
+    ("any", False, ["page_team", "write_file"]), ("tool:write_file", False, ["write_file"]),
+])
+@pytest.mark.parametrize("api", FORMATS)
+def test_a_tool_choice_is_kept_to(api: str, choice: str | None, text: bool, names: list[str]) -> None:
+    came = decode(api, b"".join(reply(STORY, asked(api, tool_choice=choice), True).frames))
+    assert [call.name for call in came.tool_calls] == names
+    assert (came.text is not None) is text
+
+
+@pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
+@pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
+def test_every_dialect_speaks_under_every_budget(dialect: object, stream: bool) -> None:
+    """And no call is released of which not all came."""
+    name, api = dialect.name, dialect.api  # type: ignore[attr-defined]
+    for cap in (*range(1, total() + 1, 2), None):
+        came = reply(STORY, asked(api, stream, max_tokens=cap), stream, name)
+        response = decode(api, b"".join(came.frames), http_status=came.status)
+        request = asked(api, stream, max_tokens=cap)
+        for verdict in admit_all(response.tool_calls, judge(response, request), request.tools):
+            if verdict.admission is Admission.READY:
+                assert parse(verdict.call.arguments).value == MEANT[verdict.call.name]
+        if came.ended is Moment.CALLED:
+            assert [call.name for call in response.tool_calls] == ["page_team", "write_file"]
+            assert response.text == STORY.answers[0].text
+
+
+def test_a_profile_of_another_format_leaves_a_format_its_own_server() -> None:
+    assert speaks(CHAT, True, "mimo").name == "openai_chat/mimo"
+    assert speaks(RESPONSES, True, "mimo").name == "openai_responses/openai"
+    assert speaks(CHAT, False, "github_copilot").quirks
+    assert not speaks(CHAT, True, "github_copilot").quirks, "it splits whole bodies only"
+    with pytest.raises(CallerError, match="no dialect is called 'nobody'"):
+        speaks(CHAT, True, "nobody")
+
+
+def test_the_scenarios_profile_is_taken_and_the_command_lines_goes_before_it() -> None:
+    story = replace(STORY, profile="mimo")
+    cut = asked(CHAT, max_tokens=4)
+    assert decode(CHAT, b"".join(reply(story, cut, True).frames)).raw_stop_reason is None
+    assert decode(CHAT, b"".join(reply(story, cut, True, "openai").frames)).raw_stop_reason == "length"
+
+
+@pytest.mark.parametrize("api", FORMATS)
+@pytest.mark.parametrize("status", ERRORS)
+def test_an_error_is_told_in_every_format(api: str, status: int) -> None:
+    response = decode(api, error_body(api, status, "Not today."), http_status=status)
+    assert response.stop_reason.normalized is Stop.ERROR
+    assert response.error is not None
+    assert response.error.message == "Not today."
+    assert response.error.retryable is (status in (429, 500, 503, 529))
+
+
+def test_a_fault_without_a_meaning_is_refused() -> None:
+    story = replace(STORY, faults=(Placed("no_index"),))
+    with pytest.raises(CallerError, match="the fault no_index of the scenario all has no meaning here: parts"):
+        reply(story, asked("gemini_generate"), True)
+    assert FAULTS["no_index"].refused(CHAT, False) == "a list needs no index"
+    assert FAULTS["no_index"].refused(CHAT, True) == ""
