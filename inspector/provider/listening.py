@@ -86,6 +86,9 @@ def greeting(url: str, stories: Sequence[Story], profile: str | None) -> str:
     lines += [f"    {story.name:<16} {story.story}" for story in stories]
     first = stories[0]
     cap = f" --set max_tokens={first.max_tokens}" if first.max_tokens else ""
+    if first.tools:
+        lines += ["", f"    inspector provider --tools {first.name} > tools.json"]
+        cap += " --tools tools.json"
     lines += ["", f"    inspector run --api {next(iter(FORMATS))} --model {first.name} --base-url {url}/v1{cap} "
                   f"--prompt \"{first.prompt}\"", "", "Ctrl-C ends it."]
     return "\n".join(lines)
