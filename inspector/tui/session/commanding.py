@@ -32,14 +32,14 @@ class Commanding(Running, Stepping):
         from loop_core.presets import POLICIES
 
         # Looked up before the prompt opens: what a list in hand can do is then among them.
-        able = {found.binding.id: found for _, found in active(self.app.screen) if found.binding.id not in (None, "command")}
+        every = {str(found.binding.id): found for _, found in active(self.app.screen)}
+        able = {name: found for name, found in every.items() if name != "command"}
         words = {name: choice.words for name, choice in CHOICES.items()}
         values = {**words, "attempts_scope": SCOPES, "policy": tuple(POLICIES), "simulate": ("yes", "no")}
         settings = [f"{name}={value}" for name in (*RANGES, *values) for value in values.get(name) or ("",)]
         hint = f"1 to {len(self.run.view.steps):,}, a setting such as max_tokens=80, or a command such as export"
         self.app.push_screen(
-            Prompt(":", hint, words=Words([*sorted(map(str, able)), *settings])),
-            lambda typed: self._command(typed, {str(name): found for name, found in able.items()}))
+            Prompt(":", hint, words=Words([*sorted(able), *settings])), lambda typed: self._command(typed, able))
 
     def _command(self, typed: str | None, able: Mapping[str, ActiveBinding]) -> None:
         line = (typed or "").strip()
