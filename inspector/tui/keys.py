@@ -94,6 +94,6 @@ def every_id() -> Mapping[str, Binding]:
     from inspector.tui.widgets.text_view import TextView
 
     owners = (
-        LoopInspector, Stepping, Commanding, Remarking, Running, Tuning, Comparing, Viewing, Tracing, Exporting, RowList,
-        TextView, PickerScreen, LimitsForm, Cells, Dialects, ProvidersScreen, TuneScreen, HeatMap)
+        LoopInspector, Stepping, Commanding, Remarking, Running, Tuning, Comparing, Viewing, Tracing, Exporting,
+        RowList, TextView, PickerScreen, LimitsForm, Cells, Dialects, ProvidersScreen, TuneScreen, HeatMap)
     return {each.id: each for owner in owners for each in owner.BINDINGS if isinstance(each, Binding) and each.id}

@@ -79,23 +79,59 @@ def continued(base: str, path: Path, prompt: str, cap: int, most: int, **about: 
             return
 
 
-def live(base: str, path: Path, api: str, prompt: str, cap: int, **about: str) -> None:
+def live(
+    base: str, path: Path, api: str, model: str, cap: int, asked: dict, *options: str, provenance: str, **about: str
+) -> None:
     """A turn that `inspector run` drives: its requests, continuations and settings are the engine's own.
 
     Only what the file says of itself is put in the place of what a run says: its first record, and its last.
     """
     path.unlink(missing_ok=True)
     with tempfile.TemporaryDirectory() as place:
-        asked = Path(place) / "ask.json"
-        asked.write_text(json.dumps({"messages": [{"role": "user", "content": prompt}], "temperature": 0}), "utf-8")
+        messages = Path(place) / "ask.json"
+        messages.write_text(json.dumps(asked), "utf-8")
         subprocess.run(
-            [sys.executable, "-m", "inspector", "run", "--api", api, "--model", MODEL, "--base-url", base,
-             "--profile", "llama_cpp", "--messages", str(asked), "--set", f"max_tokens={cap}", "--record", str(path)],
+            [sys.executable, "-m", "inspector", "run", "--api", api, "--model", model, "--base-url", base, *options,
+             "--messages", str(messages), "--set", f"max_tokens={cap}", "--record", str(path)],
             check=True, stdout=subprocess.DEVNULL)
     header, *records, _end = path.read_text(encoding="utf-8").splitlines()
-    said = {**json.loads(header), **about, "provenance": f"{PROVENANCE}, by `inspector run`"}
+    said = {**json.loads(header), **about, "provenance": f"{provenance}, by `inspector run`"}
     kept = [json.dumps(said, ensure_ascii=False), *records]
     path.write_text("".join(line + "\n" for line in kept), encoding="utf-8")
+
+
+def continued_live(base: str, folder: Path) -> None:
+    """A continuation that the engine asked for."""
+    said = {"messages": [{"role": "user", "content": "Describe the water cycle in a few sentences."}], "temperature": 0}
+    live(
+        base, folder / "20-live-continuation.session.jsonl", "anthropic_messages", MODEL, 16, said,
+        "--profile", "llama_cpp", provenance=PROVENANCE,
+        title="A live turn, continued twice (a real model)",
+        story="The engine asked by itself: each answer is cut at 16 tokens, the text goes back as a prefill, and the "
+        "third answer ends. Its words and times are what came.",
+        end_state="Complete, completed",
+    )
+
+
+def repaired_live(folder: Path) -> None:
+    """A repair that the engine asked for; the small model does not do as `tool_choice` says, the scripted one does."""
+    from inspector.provider import serving
+
+    with serving("cut-call") as provider, tempfile.TemporaryDirectory() as place:
+        (story,) = provider.stories
+        tools = Path(place) / "tools.json"
+        printed = subprocess.run([sys.executable, "-m", "inspector", "provider", "--tools", "cut-call"],
+                                 check=True, capture_output=True)
+        tools.write_bytes(printed.stdout)
+        live(
+            provider.url, folder / "21-live-repair.session.jsonl", "openai_chat", "cut-call", 64,
+            {"messages": [{"role": "user", "content": story.prompt}]}, "--tools", str(tools),
+            provenance="recorded on loopback from the scripted provider (`inspector provider cut-call`)",
+            title="A live turn, its call cut, asked for again and run (a scripted provider)",
+            story="The first answer is cut inside write_file's arguments, so the call is held; the engine asks for it "
+            "again, alone and with the tool forced, gets it whole, runs it and is told that the report is there.",
+            end_state="Complete, completed",
+        )
 
 
 def main(base: str, folder: Path) -> None:
@@ -123,14 +159,8 @@ def main(base: str, folder: Path) -> None:
         "model": MODEL, "input": "List the parts of a sailing boat and say what each is for.",
         "max_output_tokens": 32, "temperature": 0, "stream": True,
     })
-    live(
-        base, folder / "20-live-continuation.session.jsonl", "anthropic_messages",
-        "Describe the water cycle in a few sentences.", 16,
-        title="A live turn, continued twice (a real model)",
-        story="The engine asked by itself: each answer is cut at 16 tokens, the text goes back as a prefill, and the "
-        "third answer ends. Its words and times are what came.",
-        end_state="Complete, completed",
-    )
+    continued_live(base, folder)
+    repaired_live(folder)
 
 
 if __name__ == "__main__":
