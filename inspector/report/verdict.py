@@ -14,6 +14,7 @@ from inspector.report.look import Look, look_at
 from inspector.sessions.transcripts import provenance
 from inspector.sessions.values import Place
 from loop_core.arguments import Shape, parse
+from loop_core.classify import LOST
 from loop_core.frozen import frozen, replace
 from loop_core.turn import State
 from loop_core.values import ArgsForm, Severity, Stop
@@ -221,6 +222,10 @@ ROWS: tuple[Row, ...] = (
         lambda look: any(position == len(look.answers) - 1 for position, _ in look.held),
         lambda look: f"{_who(look)} ended with {_budget(look)}; {_held_call(look)}",
         lambda look: "look at the call: nothing may run it as it is"),
+    Row("GAP IN THE ANSWER", "╳", "!", Severity.ERROR,
+        lambda look: bool(look.rules & LOST) and "judge.lost_frame" not in look.rules,
+        lambda look: f"{_ended(look)}, but a frame of it could not be read: what it held is missing",
+        lambda look: "send it again; Wire shows the frame"),
     Row("END INFERRED", "≈", "~", Severity.INFO,
         lambda look: look.inferred is not None,
         lambda look: f"{_who(look)}: no stop reason was recorded{_cut_before(look)}; {look.last_word.value} is "

@@ -65,6 +65,10 @@ See = Callable[[Any, str | None, int, int], None]
 
 _MISSHAPEN = (TypeError, AttributeError, KeyError, IndexError, ValueError, RecursionError)
 """What reading a frame of the wrong shape raises: the provider's fault, and never ours to crash on."""
+_OBJECTS = (b"{", b"[{", b"[[", b'["')
+"""What a frame begins with that is JSON, or was meant to be; words such as `ping` or `[HEARTBEAT]` hold no answer."""
+_UNREADABLE = {True: ("frame.cut", "the last frame is cut"), False: ("frame.invalid", "a frame is no valid JSON")}
+_NOISE = ("frame.no_json", "a frame is a word that is no JSON")
 _SSE_STARTS = (b"data", b"event", b"id:", b"retry", b":")
 
 
@@ -311,8 +315,8 @@ class Decoder:
             event = json.loads(payload.decode("utf-8", "replace"), strict=False)
         except (ValueError, RecursionError):
             self.cut = self.cut or last
-            rule = "frame.cut" if last else "frame.invalid"
-            self.find(rule, "the last frame is cut" if last else "a frame is no valid JSON", at)
+            rule, said = _UNREADABLE[last] if last or stripped.startswith(_OBJECTS) else _NOISE
+            self.find(rule, said, at)
             return None
         self.find("frame.lenient", "a frame holds invalid UTF-8 or control characters", at)
         return event

@@ -335,6 +335,23 @@ def test_a_cancelled_response():
     assert (word, severity, advice) == ("CANCELLED", Severity.WARNING, "nothing to change")
 
 
+def test_an_answer_of_which_a_frame_could_not_be_read_is_not_whole():
+    head = {"id": "c", "object": "chat.completion.chunk", "model": "m-1"}
+    said = [json.dumps({**head, "choices": [{"index": 0, "delta": {"content": text}}]})
+            for text in ("The lock was ", "never ", "released.")]
+    end = json.dumps({**head, "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
+
+    def sent(*frames):
+        return alone("".join(f"data: {frame}\n\n" for frame in (*frames, end, "[DONE]")))
+
+    assert sent(*said)[0] == "COMPLETE"
+    word, severity, sentence, advice = sent(said[0], said[1][:-9], said[2])
+    assert (word, severity) == ("GAP IN THE ANSWER", Severity.ERROR)
+    assert sentence.endswith("a frame of it could not be read: what it held is missing")
+    assert advice == "send it again; Wire shows the frame"
+    assert sent(said[0], "ping", "[HEARTBEAT]", *said[1:])[0] == "COMPLETE"
+
+
 def test_a_whole_answer():
     word, severity, sentence, advice = alone(chat("All of it."), max_tokens=50)
     assert (word, severity, advice) == ("COMPLETE", Severity.INFO, "")

@@ -616,6 +616,18 @@ def test_a_character_that_is_split_over_two_chunks_becomes_whole() -> None:
     assert rules(response) == {"frame.lenient"}
 
 
+@pytest.mark.parametrize("word", ["ping", "[HEARTBEAT]", "keep-alive", "[KEEP ALIVE]"])
+def test_a_word_between_the_events_loses_nothing(word: str) -> None:
+    response = read(sse(chunk({"content": "Hel"}), f"data: {word}\n\n", chunk({"content": "lo"}), chunk({}, "stop")))
+    assert (response.text, rules(response)) == ("Hello", {"frame.no_json"})
+
+
+@pytest.mark.parametrize("broken", ['{"choices":[{"index":0', '[{"choices":', '["a'])
+def test_a_frame_that_was_meant_to_be_json_is_lost(broken: str) -> None:
+    response = read(sse(chunk({"content": "Hel"}), f"data: {broken}\n\n", chunk({"content": "lo"}), chunk({}, "stop")))
+    assert rules(response) == {"frame.invalid"}
+
+
 def test_a_stream_of_whole_messages_is_read_like_one_of_deltas() -> None:
     piece = chunk(None, message={"content": "ha"})
     response = read(sse(piece, piece, chunk({}, "stop")))
