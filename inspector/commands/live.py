@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import time
 from collections.abc import Sequence
 
 import click
@@ -26,10 +28,12 @@ from inspector.commands import common
 @click.option("--key-env", metavar="NAME", help="The environment variable with the key, for a server of your own.")
 @click.option("--record", metavar="FILE", help="The new session file; by default one in the data folder.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document (loop-inspector/explain/1).")
+@click.option("--otel", is_flag=True, help="Hand spans and metrics to OpenTelemetry (OTEL_* variables; extra otel).")
+@click.option("--otel-content", is_flag=True, help="With --otel: what was said as well.")
 def run_command(
     api: str, model: str, base: str, profile: str | None, prompt: str | None, messages: str | None, tools: str | None,
     reduce_schemas: bool, whole: bool, assignments: Sequence[str], policy: str | None, key_env: str | None,
-    record: str | None, as_json: bool,
+    record: str | None, as_json: bool, otel: bool, otel_content: bool,
 ) -> None:
     """Asks a provider or a local model, runs the turn to its end and records it.
 
@@ -39,6 +43,13 @@ def run_command(
 
     if (prompt is None) == (messages is None):
         raise click.UsageError("expected either --prompt or --messages")
+    if otel_content and not otel:
+        raise click.UsageError("--otel-content says what --otel sends: expected both")
+    sink = None
+    if otel:
+        from inspector import telemetry
+
+        sink = telemetry.sink(os.environ)  # what cannot be sent is told before anything is asked
     ran = headless.ran(
         api, model, base=base, profile=profile, prompt=prompt, messages=messages, tools=tools,
         reduce_schemas=reduce_schemas, stream=not whole, assignments=assignments,
@@ -55,6 +66,9 @@ def run_command(
         from inspector.report.text import text
 
         common.write(text(shown))
+    if sink is not None:
+        common.say(filter(None, [sink.send(telemetry.spans(shown, time.time_ns(), with_content=otel_content),
+                                           telemetry.points(shown))]))
     if ran.failure:
         click.echo(f"inspector: {ran.failure}", err=True)
     sys.exit(ran.exit)

@@ -63,7 +63,7 @@ def explain(
 @common.reading
 @common.POLICY
 @click.option("--to", "form", metavar="FORM", required=True,
-              help="html, md, text, json, session, curl, fixture or bug.")
+              help="html, md, text, json, session, curl, fixture, otlp, otlp-content or bug.")
 @click.option("--turn", "turn_number", type=click.IntRange(1), metavar="N", help="Only this turn, by its number.")
 @click.option("--response", "response_index", type=click.IntRange(0), metavar="N", help="The response, by its index.")
 @click.option("--out", "folder", metavar="DIR", default=".", help="Where the files go; - is standard output.")

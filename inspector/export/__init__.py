@@ -105,6 +105,27 @@ def _session(chosen: Chosen) -> Mapping[str, str]:
     return {f"{chosen.name}.jsonl": made.decode("utf-8")}
 
 
+def _otlp(chosen: Chosen) -> Mapping[str, str]:
+    import time
+
+    from inspector.telemetry import otlp, points, spans
+
+    view, only, now = chosen.view, _only(chosen), time.time_ns()
+    made = spans(view, now, only=only)
+    begun, over = min((span.start for span in made), default=now), max((span.end for span in made), default=now)
+    return {f"{chosen.name}.traces.json": otlp.traces(made),
+            f"{chosen.name}.metrics.json": otlp.metrics(points(view, only), begun, over)}
+
+
+def _otlp_content(chosen: Chosen) -> Mapping[str, str]:
+    import time
+
+    from inspector.telemetry import otlp, spans
+
+    made = spans(chosen.view, time.time_ns(), with_content=True, only=_only(chosen))
+    return {f"{chosen.name}-content.traces.json": otlp.traces(made)}
+
+
 def _bug(chosen: Chosen) -> Mapping[str, str]:
     from inspector.export.bug import bug_report
 
@@ -119,6 +140,8 @@ FORMS: Mapping[str, Form] = {
     "session": Form("the exchanges as a session file", _session),
     "curl": Form("the request of the response as a curl command", _curl),
     "fixture": Form("the response as a test of the engine", _fixture),
+    "otlp": Form("OpenTelemetry traces and metrics (OTLP/JSON), without what was said", _otlp),
+    "otlp-content": Form("the traces with what was said", _otlp_content),
     "bug": Form("a bug report: the smallest session that shows the finding, and its command", _bug),
 }
 """Name -> form, in the order in which they are offered."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from inspector.live.kept import Kept
 from inspector.live.recorder import Recorder
 from inspector.live.told import replay_of
 from inspector.replay import Replay
@@ -14,12 +15,12 @@ from inspector.sessions import redact
 from inspector.settings import Settings
 from loop_core.address import Server, speaker
 from loop_core.errors import CallerError
-from loop_core.exchange import Heard, Observer
+from loop_core.exchange import Ask, Heard
 from loop_core.loop import Plan, one_turn
 from loop_core.outgoing import ability, body_of
 from loop_core.tools import Toolbox
 from loop_core.trace import Step
-from loop_core.values import Request
+from loop_core.values import Request, ToolResultPart
 
 if TYPE_CHECKING:
     from loop_core.transport import Line
@@ -51,36 +52,28 @@ class Ran:
         return EXITS[self.terminal]
 
 
-class _Kept(Observer):
-    """Keeps what was heard, and what was waited for."""
-
-    def __init__(self) -> None:
-        self.heard: list[Heard] = []
-        self.notices: list[str] = []
-
-    def ended(self, heard: Heard) -> None:
-        self.heard.append(heard)
-
-    def waits(self, number: int, seconds: float) -> None:
-        status = self.heard[-1].status
-        why = f"HTTP {status}" if status is not None else self.heard[-1].problem
-        self.notices.append(f"response {number}: {why}; sent again after {seconds:g} s")
-
-
-class _Observer(_Kept, Recorder):
+class _Observer(Kept, Recorder):
     """Both."""
 
     def __init__(self, path: str, title: str) -> None:
         Recorder.__init__(self, path, title=title, provenance="recorded live by loop-inspector")
-        _Kept.__init__(self)
+        Kept.__init__(self)
+
+    def asked(self, ask: Ask) -> None:
+        Recorder.asked(self, ask)
+        Kept.asked(self, ask)
 
     def ended(self, heard: Heard) -> None:
         Recorder.ended(self, heard)
-        _Kept.ended(self, heard)
+        Kept.ended(self, heard)
 
     def waits(self, number: int, seconds: float) -> None:
         Recorder.waits(self, number, seconds)
-        _Kept.waits(self, number, seconds)
+        Kept.waits(self, number, seconds)
+
+    def ran(self, number: int, results: Sequence[ToolResultPart]) -> None:
+        Recorder.ran(self, number, results)
+        Kept.ran(self, number, results)
 
 
 def run_live(
@@ -110,8 +103,8 @@ def run_live(
         steps: list[Step] = list(one_turn("live", request, source, plan))
         ended = steps[-1].turn
         observer.write({"type": "about", "end_state": ended.terminal or ""})
-    notices = [*observer.notices, *([observer.failure] if observer.failure else [])]
-    return Ran(replay_of(observer.heard, steps, settings, path, notices), ended.terminal or "", observer.failure)
+    notices = [observer.failure] if observer.failure else []
+    return Ran(replay_of(observer, steps, settings, path, notices), ended.terminal or "", observer.failure)
 
 
 def _refuse_secrets(body: object, server: Server) -> None:

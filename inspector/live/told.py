@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from inspector.live.kept import Kept
 from inspector.replay import Case, Replay, TurnRun
 from inspector.sessions import redact
 from inspector.sessions.values import Chunk, Conversation, Exchange, Input, Link, Loaded, Place, TurnRecord
@@ -24,13 +25,14 @@ PLACES: Mapping[turn.Place, Place] = {
 
 
 def replay_of(
-    heard: Sequence[Heard], steps: Sequence[Step], settings: Settings, path: str, notices: Sequence[str] = ()
+    kept: Kept, steps: Sequence[Step], settings: Settings, path: str, notices: Sequence[str] = ()
 ) -> Replay:
     """One live turn as a replay: its exchanges, judged as they were, and its steps."""
-    exchanges = tuple(_exchange(each, path) for each in heard)
+    heard = kept.heard
+    exchanges = tuple(_exchange(each, path, kept.started.get(each.ask.number)) for each in heard)
     asked = steps[0].turn.request
     record = TurnRecord(steps[0].turn.id, "live", tuple(_links(heard)), _user_text(asked))
-    source = Input(path, "live", len(exchanges), notices=tuple(notices))
+    source = Input(path, "live", len(exchanges), notices=(*kept.notices, *notices), answers=tuple(kept.answers))
     loaded = Loaded((source,), exchanges, (Conversation("live", (record,)),) if exchanges else ())
     verdicts = tuple(admit_all(each.response.tool_calls, each.judged, asked.tools) for each in heard)
     case = Case(loaded, tuple(each.judged for each in heard), verdicts)
@@ -38,12 +40,12 @@ def replay_of(
     return Replay(case, settings, Trace(tuple(steps)), runs, ends=tuple(run.end for run in runs))
 
 
-def _exchange(heard: Heard, path: str) -> Exchange:
+def _exchange(heard: Heard, path: str, started: str | None) -> Exchange:
     ask = heard.ask
     return Exchange(
         path, ask.number, ask.request.api, ask.url, heard.speaker.profile, tuple(heard.speaker.evidence), ask.request,
         ask.body, heard.response, heard.body, redact.headers(heard.headers), redact.headers(ask.headers),
-        duration_ms=heard.ms,
+        started=started, duration_ms=heard.ms,
         chunks=tuple(Chunk(end, ms) for end, ms in heard.chunks),
     )
 

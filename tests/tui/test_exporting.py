@@ -27,7 +27,7 @@ async def test_every_form_is_written_into_the_folder_that_is_named(
         await pilot.press(*["j"] * [*VIEWS, *FORMS].index(form), "enter", "backspace", *str(place), "enter")
         await pilot.pause()
         files = sorted(place.iterdir())
-        assert len(files) == (2 if form == "bug" else 1)
+        assert len(files) == (2 if form in ("bug", "otlp") else 1)
         assert "written: " in page(pilot.app)
         assert all(path.stat().st_size > 20 for path in files)
         content = files[0].read_text("utf-8")

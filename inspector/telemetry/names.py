@@ -1,0 +1,132 @@
+"""Tables of telemetry: the names of attributes, spans and instruments, and who is who in OpenTelemetry's words.
+
+Data only. Names that begin with `gen_ai.`, `server.`, `error.` and `http.` are those of the semantic conventions for
+generative AI (tests hold them against the package opentelemetry-semantic-conventions); all others are ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import NamedTuple
+
+OPERATION = "gen_ai.operation.name"
+PROVIDER = "gen_ai.provider.name"
+REQUEST_MODEL = "gen_ai.request.model"
+REQUEST_MAX_TOKENS = "gen_ai.request.max_tokens"
+REQUEST_STREAM = "gen_ai.request.stream"
+REQUEST_CHOICES = "gen_ai.request.choice.count"
+RESPONSE_MODEL = "gen_ai.response.model"
+RESPONSE_ID = "gen_ai.response.id"
+FINISH_REASONS = "gen_ai.response.finish_reasons"
+FIRST_CHUNK = "gen_ai.response.time_to_first_chunk"
+INPUT_TOKENS = "gen_ai.usage.input_tokens"
+OUTPUT_TOKENS = "gen_ai.usage.output_tokens"
+REASONING_TOKENS = "gen_ai.usage.reasoning.output_tokens"
+CACHED_TOKENS = "gen_ai.usage.cache_read.input_tokens"
+TOKEN_TYPE = "gen_ai.token.type"  # noqa: S105  (a name, no secret)
+TOOL_NAME = "gen_ai.tool.name"
+TOOL_TYPE = "gen_ai.tool.type"
+TOOL_CALL_ID = "gen_ai.tool.call.id"
+SERVER_ADDRESS = "server.address"
+SERVER_PORT = "server.port"
+HTTP_STATUS = "http.response.status_code"
+ERROR_TYPE = "error.type"
+
+SYSTEM_INSTRUCTIONS = "gen_ai.system_instructions"
+INPUT_MESSAGES = "gen_ai.input.messages"
+OUTPUT_MESSAGES = "gen_ai.output.messages"
+TOOL_DEFINITIONS = "gen_ai.tool.definitions"
+TOOL_ARGUMENTS = "gen_ai.tool.call.arguments"
+TOOL_RESULT = "gen_ai.tool.call.result"
+CONTENT = frozenset(
+    {SYSTEM_INSTRUCTIONS, INPUT_MESSAGES, OUTPUT_MESSAGES, TOOL_DEFINITIONS, TOOL_ARGUMENTS, TOOL_RESULT}
+)
+"""What was said: left out unless it is asked for."""
+
+OURS = "loop_inspector."
+
+
+class Operation(StrEnum):
+    """What a span is about, in the conventions' words."""
+
+    CHAT = "chat"
+    EXECUTE_TOOL = "execute_tool"
+    INVOKE_AGENT = "invoke_agent"
+
+
+class Times(StrEnum):
+    """What a span's times are worth: `loop_inspector.times`."""
+
+    RECORDED = "recorded"
+    """Start and end are those of a clock."""
+    START = "start"
+    """The start is, the end is not known: the span has no length."""
+    LENGTH = "length"
+    """The length is; the start is that of what went before."""
+    BATCH = "batch"
+    """A tool's: the calls of an answer ran between these two, one after the other."""
+    ORDER = "order"
+    """Neither is: the span has no length and stands where the order puts it."""
+
+
+PROVIDERS: Mapping[str, str] = {
+    "openai": "openai", "chatgpt_codex": "openai", "anthropic": "anthropic", "gemini": "gcp.gemini",
+    "vertex": "gcp.vertex_ai", "azure_openai": "azure.ai.openai", "azure_foundry": "azure.ai.inference",
+    "bedrock": "aws.bedrock", "cohere": "cohere", "deepseek": "deepseek", "groq": "groq", "mistral": "mistral_ai",
+    "xai": "x_ai",
+}
+"""Profile -> the provider's well-known name; every other profile goes by its own."""
+BY_FORMAT: Mapping[str, str] = {
+    "openai_chat": "openai", "openai_responses": "openai", "anthropic_messages": "anthropic",
+    "gemini_generate": "gcp.gemini", "bedrock_converse": "aws.bedrock", "ollama_chat": "ollama",
+}
+"""Wire format -> the same where nobody knows who answered: the conventions then go by the API."""
+
+
+def provider(profile: str, api: str) -> str:
+    """The provider of an answer, as the conventions name it."""
+    if profile.startswith("generic"):
+        return BY_FORMAT.get(api, api)
+    return PROVIDERS.get(profile, profile)
+
+
+class Instrument(NamedTuple):
+    """One metric."""
+
+    unit: str
+    about: str
+    bounds: tuple[float, ...] | None = None
+    """The buckets of a histogram; None for a counter."""
+
+
+_TOKENS = tuple(float(4**power) for power in range(14))
+_SECONDS = tuple(round(0.01 * 2**power, 2) for power in range(14))
+_ATTEMPTS = tuple(float(count) for count in range(11))
+
+TOKEN_USAGE = "gen_ai.client.token.usage"  # noqa: S105  (a name, no secret)
+DURATION = "gen_ai.client.operation.duration"
+TIME_TO_FIRST_CHUNK = "gen_ai.client.operation.time_to_first_chunk"
+RESPONSES = "loop_inspector.responses"
+CALLS = "loop_inspector.calls"
+TURNS = "loop_inspector.turns"
+CONTINUATIONS = "loop_inspector.continuations"
+TRUNCATION_EXITS = "loop_inspector.truncation_exits"
+ATTEMPTS = "loop_inspector.attempts_per_turn"
+CONTINUED = "loop_inspector.continued_turn.duration"
+CONTINUED_UNTIMED = "loop_inspector.continued_turn.untimed"
+
+INSTRUMENTS: Mapping[str, Instrument] = {
+    TOKEN_USAGE: Instrument("{token}", "Number of input and output tokens used.", _TOKENS),
+    DURATION: Instrument("s", "GenAI operation duration.", _SECONDS),
+    TIME_TO_FIRST_CHUNK: Instrument("s", "Time until the first piece of a streamed answer.", _SECONDS),
+    RESPONSES: Instrument("{response}", "Responses, by their effective stop reason."),
+    CALLS: Instrument("{call}", "Tool calls, by what the gate said of them."),
+    TURNS: Instrument("{turn}", "Turns, by how they ended."),
+    CONTINUATIONS: Instrument("{attempt}", "Continuations that were asked for."),
+    TRUNCATION_EXITS: Instrument("{turn}", "Turns that ended cut, by a limit or a guard."),
+    ATTEMPTS: Instrument("{attempt}", "Continuations of each turn that was cut.", _ATTEMPTS),
+    CONTINUED: Instrument("s", "Duration of each turn that was continued.", _SECONDS),
+    CONTINUED_UNTIMED: Instrument("{turn}", "Continued turns whose duration is not recorded."),
+}
+"""Name -> metric. The conventions' buckets for theirs; the last five are seed 000's."""

@@ -1,0 +1,186 @@
+"""Spans and points handed to OpenTelemetry's SDK: the one module that imports it.
+
+`emit` and `measure` take a tracer and a meter of whoever calls; `Sink` is the program's own, set up by the standard
+OTEL_* environment variables as the specification of the SDK names them.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from opentelemetry.context import Context
+from opentelemetry.metrics import Meter
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import ConsoleMetricExporter, PeriodicExportingMetricReader
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
+from opentelemetry.sdk.trace.export import ConsoleSpanExporter, SpanExporter, SpanExportResult
+from opentelemetry.trace import SpanKind, Status, StatusCode, Tracer, set_span_in_context
+
+from inspector import __version__
+from inspector.sessions import redact
+from inspector.telemetry.names import INSTRUMENTS
+from inspector.telemetry.otlp import SERVICE
+from inspector.telemetry.values import Kind, Point, Span
+from loop_core.errors import CallerError
+
+KINDS: Mapping[Kind, SpanKind] = {Kind.INTERNAL: SpanKind.INTERNAL, Kind.CLIENT: SpanKind.CLIENT}
+PROTOCOLS: Mapping[str, str] = {"grpc": "otlp_proto_grpc", "http/protobuf": "otlp_proto_http"}
+"""OTEL_EXPORTER_OTLP_PROTOCOL -> the name under which that exporter registers itself."""
+BATCH = 512
+"""Spans in one request, as the SDK's own batches have them."""
+
+
+def emit(spans: Sequence[Span], tracer: Tracer, context: Context | None = None) -> None:
+    """Makes the spans, each with its own times; a turn's own belongs to what `context` holds."""
+    made: list[Any] = []
+    for span in spans:
+        above = context if span.parent is None else set_span_in_context(made[span.parent], context)
+        own = tracer.start_span(span.name, above, KINDS[span.kind], dict(span.attributes), start_time=span.start)
+        for event in span.events:
+            own.add_event(event.name, dict(event.attributes), event.at)
+        if span.error is not None:
+            own.set_status(Status(StatusCode.ERROR, span.error))
+        made.append(own)
+    for span, own in reversed(list(zip(spans, made, strict=True))):
+        own.end(span.end)
+
+
+def measure(points: Sequence[Point], meter: Meter) -> None:
+    """Adds the points to instruments of this meter."""
+    counters: dict[str, Any] = {}
+    histograms: dict[str, Any] = {}
+    for name in dict.fromkeys(point.name for point in points):
+        unit, about, bounds = INSTRUMENTS[name]
+        if bounds is None:
+            counters[name] = meter.create_counter(name, unit, about)
+        else:
+            histograms[name] = meter.create_histogram(
+                name, unit, about, explicit_bucket_boundaries_advisory=list(bounds))
+    for point in points:
+        if point.name in counters:
+            counters[point.name].add(point.value, dict(point.attributes))
+        else:
+            histograms[point.name].record(point.value, dict(point.attributes))
+
+
+class _Ended(SpanProcessor):
+    """Keeps the spans that were sampled."""
+
+    def __init__(self) -> None:
+        self.spans: list[ReadableSpan] = []
+
+    def on_end(self, span: ReadableSpan) -> None:
+        if span.context is not None and span.context.trace_flags.sampled:
+            self.spans.append(span)
+
+
+class Sink:
+    """Where telemetry of this process goes."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        """Finds the exporters that the environment names.
+
+        Raises:
+            CallerError: one of them is not known, not installed, or cannot be made.
+        """
+        resource = Resource.create({"service.name": _service(environment), "service.version": __version__})
+        self._ended = _Ended()
+        self._tracers = TracerProvider(resource=resource, shutdown_on_exit=False)
+        self._tracers.add_span_processor(self._ended)
+        self._spans: list[SpanExporter] = _exporters("traces", environment)
+        readers = [PeriodicExportingMetricReader(exporter, export_interval_millis=math.inf)
+                   for exporter in _exporters("metrics", environment)]
+        self._meters = MeterProvider(readers, resource, shutdown_on_exit=False)
+
+    def send(self, spans: Sequence[Span], points: Sequence[Point]) -> str | None:
+        """Hands everything on and waits until it is taken; what went wrong, in a line, or None."""
+        emit(spans, self._tracers.get_tracer(SERVICE, __version__))
+        measure(points, self._meters.get_meter(SERVICE, __version__))
+        with _warnings() as said:
+            taken = all(self._exported(exporter) for exporter in self._spans)
+            self._meters.force_flush()  # a reader without an interval collects when it is told to
+            self._meters.shutdown()
+            self._tracers.shutdown()
+        if taken and not said:
+            return None
+        why = redact.url(said[-1].partition("\n")[0]) if said else "an exporter did not take the spans"
+        return f"--otel: {why}"
+
+    def _exported(self, exporter: SpanExporter) -> bool:
+        ended = self._ended.spans
+        taken = all(exporter.export(ended[at : at + BATCH]) is SpanExportResult.SUCCESS
+                     for at in range(0, len(ended), BATCH))
+        exporter.shutdown()
+        return taken
+
+
+def _service(environment: Mapping[str, str]) -> str:
+    """The SDK lets what a program says go before the environment: the operator's word goes first here."""
+    given = dict(pair.partition("=")[::2] for pair in environment.get("OTEL_RESOURCE_ATTRIBUTES", "").split(","))
+    return environment.get("OTEL_SERVICE_NAME") or given.get("service.name", "").strip() or SERVICE
+
+
+def _exporters(signal: str, environment: Mapping[str, str]) -> list[Any]:
+    variable = f"OTEL_{signal.upper()}_EXPORTER"
+    found: list[Any] = []
+    for name in (environment.get(variable) or "otlp").split(","):
+        name = name.strip()
+        if name == "console":  # standard output has the report
+            found.append(ConsoleSpanExporter(out=sys.stderr) if signal == "traces"
+                         else ConsoleMetricExporter(out=sys.stderr))
+        elif name and name != "none":
+            found.append(_made(name, signal, variable, environment))
+    return found
+
+
+def _made(name: str, signal: str, variable: str, environment: Mapping[str, str]) -> Any:
+    registered: dict[str, EntryPoint] = {
+        point.name: point for point in entry_points(group=f"opentelemetry_{signal}_exporter")}
+    asked = (environment.get(f"OTEL_EXPORTER_OTLP_{signal.upper()}_PROTOCOL")
+             or environment.get("OTEL_EXPORTER_OTLP_PROTOCOL"))
+    if name != "otlp":
+        wanted = [name]
+    elif asked:
+        wanted = [PROTOCOLS.get(asked, asked)]
+    else:
+        wanted = ["otlp_proto_http", "otlp_proto_grpc"]  # the specification prefers HTTP; whichever is there
+    point = next((registered[each] for each in wanted if each in registered), None)
+    if point is None:
+        how = ("the extra otlp brings one" if name == "otlp" else f"installed are {', '.join(sorted(registered))}")
+        raise CallerError(f"--otel: no exporter for {variable}={name} is installed; {how}, and console needs none")
+    try:
+        return point.load()()
+    except (ImportError, ValueError) as why:
+        raise CallerError(f"--otel: {variable}={name}: {redact.url(str(why))}") from None
+
+
+class _Told(logging.Handler):
+    """Keeps what is logged."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.said: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.said.append(record.getMessage())
+
+
+@contextmanager
+def _warnings() -> Iterator[list[str]]:
+    """What the SDK and its exporters log meanwhile, in place of many lines on standard error."""
+    told, logger = _Told(), logging.getLogger("opentelemetry")
+    before = logger.propagate
+    logger.addHandler(told)
+    logger.propagate = False
+    try:
+        yield told.said
+    finally:
+        logger.removeHandler(told)
+        logger.propagate = before

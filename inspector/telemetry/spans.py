@@ -1,0 +1,275 @@
+"""From a session as it is viewed to spans: a trace for each turn, in it an answer or a tool's run a span.
+
+Pure. A turn is `invoke_agent`, an exchange `chat`, a result that went back to the model `execute_tool`. The provider's
+own word is the finish reason; what it means, what the gate and the machine said stands beside it under our own names.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from inspector.replay import results_in
+from inspector.report.facts import ResponseFacts, TurnFacts, View
+from inspector.sessions import redact
+from inspector.sessions.values import Exchange, Place
+from inspector.telemetry import content, names
+from inspector.telemetry.names import OURS, Operation, Times
+from inspector.telemetry.values import Attribute, Attributes, Happened, Kind, Span, given
+from inspector.telemetry.when import Clock, When, first_moment
+from loop_core.gate import Admission, Verdict
+from loop_core.values import Severity, Stop, ToolResultPart, TransportEnd
+
+PEACEFUL = frozenset({"", "completed", "unrecorded"})
+"""Terminal reasons that are no error of themselves."""
+FAILED: Mapping[Stop, str] = {
+    Stop.ERROR: "error", Stop.INTERRUPTED: "interrupted", Stop.CANCELLED: "cancelled",
+    Stop.MALFORMED_TOOL_CALL: "malformed_tool_call",
+}
+"""Effective reasons that make an answer an error, and the error's type where nothing says it better."""
+
+
+def spans(view: View, now: int, *, with_content: bool = False, only: Sequence[int] | None = None) -> tuple[Span, ...]:
+    """The spans of a session; `now` places what has no recorded time at all, in nanoseconds since the epoch.
+
+    `with_content` adds what was said; `only` names turns by their indices.
+    """
+    made: list[Span] = []
+    clock = Clock(first_moment(facts.exchange for facts in view.responses) or now)
+    for index, turn in enumerate(view.turns):
+        if only is None or index in only:
+            clock.at = first_moment(view.responses[each].exchange for each in turn.responses) or clock.at
+            made += _turn(view, turn, clock, len(made), with_content)
+    return tuple(made)
+
+
+def _turn(view: View, turn: TurnFacts, clock: Clock, at: int, with_content: bool) -> list[Span]:
+    answers = [view.responses[index] for index in turn.responses]
+    below: list[Span] = []
+    ends: dict[int, int] = {}
+    known: list[Times] = []
+    for position, facts in enumerate(answers):
+        when = clock.exchange(facts.exchange)
+        ends[facts.index] = when.end
+        known.append(when.known)
+        below.append(_clean(_answer(facts, when, at, with_content)))
+        following = answers[position + 1] if position + 1 < len(answers) else None
+        for ran in _ran(view, facts, following):
+            since = when.end if when.known in (Times.RECORDED, Times.LENGTH) else None
+            below.append(_clean(_tool(ran, clock.tool(since, ran.at), at, with_content)))
+    start, end = min(span.start for span in below), max(span.end for span in below)
+    opening, ended = answers[0].exchange, view.end_of(turn)
+    spent = ended.spent
+    failed = failure(turn)
+    attributes = {
+        names.OPERATION: Operation.INVOKE_AGENT.value, **who(opening), names.REQUEST_MODEL: _model(opening),
+        names.ERROR_TYPE: failed,
+        f"{OURS}turn.id": turn.id, f"{OURS}conversation": turn.conversation,
+        f"{OURS}turn.terminal_reason": turn.terminal, f"{OURS}turn.state": turn.final_state.value,
+        f"{OURS}turn.verdict": turn.verdict.word, f"{OURS}turn.finding_rules": tuple(
+            dict.fromkeys(noted.finding.rule for noted in turn.noted)),
+        f"{OURS}turn.requests": spent.requests, f"{OURS}turn.continuations": spent.continuations,
+        f"{OURS}turn.repairs": spent.repairs, f"{OURS}turn.output_tokens": spent.tokens,
+        f"{OURS}policy": ended.policy.name, f"{OURS}fidelity": view.steps[turn.run.first].fidelity.value,
+        f"{OURS}times": max(known, key=list(Times).index).value,
+    }
+    events = tuple(_events(view, turn, ends, end))
+    own = Span(Operation.INVOKE_AGENT.value, Kind.INTERNAL, start, end, given(attributes), None, events, failed,
+               _seed(turn, answers))
+    return [_clean(own), *below]
+
+
+def failure(turn: TurnFacts) -> str | None:
+    """Why a turn is no success: its verdict, in one word, or the reason that ended it; None where it is one.
+
+    An agent that ran a cut call may well have completed its turn; a recording that ends early is nobody's failure.
+    """
+    if turn.verdict.severity is Severity.ERROR:
+        return "_".join(re.findall(r"[a-z]+", turn.verdict.word.lower()))
+    return None if turn.terminal in PEACEFUL else turn.terminal
+
+
+def _seed(turn: TurnFacts, answers: Sequence[ResponseFacts]) -> bytes:
+    """What tells this trace from every other: the same recording makes the same one each time."""
+    digest = hashlib.sha256(turn.id.encode())
+    for facts in answers:
+        exchange = facts.exchange
+        digest.update(f"\0{exchange.url}\0{exchange.started}\0{exchange.entry}\0{exchange.response.id}\0".encode())
+        digest.update(exchange.body)
+    return digest.digest()
+
+
+def _events(view: View, turn: TurnFacts, ends: Mapping[int, int], last: int) -> Iterator[Happened]:
+    """The structured events of the run in which the turn was decided, each when the answer before it was there."""
+    at = min(ends.values(), default=last)
+    for index in range(turn.run.first, turn.run.decided + 1):
+        step = view.shown(index)
+        at = ends.get(step.response, at) if step.response is not None else at
+        for record in step.records:
+            told = {f"{OURS}{name}": value for name, value in record.items()
+                    if name not in ("event", "turn_id", "provider", "model")}
+            yield Happened(f"{OURS}{record['event']}", at, given(told))
+
+
+# -- answers ---------------------------------------------------------------------------------------------------------
+
+
+def who(exchange: Exchange) -> dict[str, Attribute | None]:
+    """Who answered, and where."""
+    address, port = server(exchange.url)
+    return {names.PROVIDER: names.provider(exchange.profile.name, exchange.api),
+            names.SERVER_ADDRESS: address, names.SERVER_PORT: port}
+
+
+def server(url: str) -> tuple[str | None, int | None]:
+    """Host and port of an address; None where it names none."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        return None, None
+    default = {"https": 443, "http": 80}.get(parts.scheme)
+    return (parts.hostname, port or default) if parts.hostname else (None, None)
+
+
+def error_type(facts: ResponseFacts) -> str | None:
+    """Why an answer is an error: the provider's own type or code, else the status, else how the bytes ended."""
+    response, word = facts.exchange.response, facts.judged.stop.normalized
+    if word not in FAILED:
+        return None
+    if response.error is not None and word is Stop.ERROR:
+        named = response.error.type or response.error.code
+        status = str(response.http_status) if (response.http_status or 0) >= 400 else None
+        return named or status or FAILED[word]
+    if word is Stop.INTERRUPTED and response.transport_end is not TransportEnd.EOF:
+        return response.transport_end.value
+    return FAILED[word]
+
+
+def operation(facts: ResponseFacts) -> dict[str, Attribute | None]:
+    """What the conventions ask of a span and of a measurement alike."""
+    exchange = facts.exchange
+    return {
+        names.OPERATION: Operation.CHAT.value, **who(exchange), names.REQUEST_MODEL: _model(exchange),
+        names.RESPONSE_MODEL: exchange.response.model, names.ERROR_TYPE: error_type(facts),
+    }
+
+
+def _model(exchange: Exchange) -> str | None:
+    return (exchange.request.model if exchange.request else None) or None
+
+
+def _answer(facts: ResponseFacts, when: When, parent: int, with_content: bool) -> Span:
+    exchange, stop = facts.exchange, facts.judged.stop
+    response, asked, usage = exchange.response, exchange.request, exchange.response.usage
+    error = error_type(facts)
+    first = first_chunk(facts)
+    attributes: dict[str, Attribute | None] = {
+        **operation(facts),
+        names.REQUEST_MAX_TOKENS: asked.max_tokens if asked else None,
+        names.REQUEST_STREAM: response.streaming,
+        names.REQUEST_CHOICES: asked.n if asked and asked.n != 1 else None,
+        names.RESPONSE_ID: response.id,
+        names.FINISH_REASONS: (response.raw_stop_reason,) if response.raw_stop_reason else None,
+        names.FIRST_CHUNK: first,
+        names.INPUT_TOKENS: usage.input_tokens if usage else None,
+        names.OUTPUT_TOKENS: usage.output_tokens if usage else None,
+        names.REASONING_TOKENS: usage.reasoning_tokens if usage else None,
+        names.CACHED_TOKENS: usage.cached_tokens if usage else None,
+        names.HTTP_STATUS: response.http_status,
+        f"{OURS}api": exchange.api, f"{OURS}profile": exchange.profile.name,
+        f"{OURS}response.index": facts.index, f"{OURS}response.place": facts.link.place.value,
+        f"{OURS}stop.normalized": stop.normalized.value, f"{OURS}stop.detail": stop.detail,
+        f"{OURS}stop.mapped": facts.judged.mapped.normalized.value,
+        f"{OURS}stop.rules": tuple(dict.fromkeys(seen.rule for seen in stop.evidence)),
+        f"{OURS}state": facts.state.value if facts.state else None,
+        f"{OURS}transport.end": response.transport_end.value, f"{OURS}transport.saw_done": response.saw_done,
+        f"{OURS}times": when.known.value,
+        **(content.of_answer(exchange) if with_content else {}),
+    }
+    name = " ".join(word for word in (Operation.CHAT.value, _model(exchange) or response.model) if word)
+    events = tuple(Happened(f"{OURS}call", when.end, _of_call(verdict)) for verdict in facts.verdicts)
+    return Span(name, Kind.CLIENT, when.start, when.end, given(attributes), parent, events, error)
+
+
+def first_chunk(facts: ResponseFacts) -> float | None:
+    """Seconds until the first piece of a streamed answer; None where that is not recorded."""
+    chunks = facts.exchange.chunks
+    return round(chunks[0].ms / 1_000, 6) if chunks and facts.exchange.response.streaming else None
+
+
+def _of_call(verdict: Verdict) -> Attributes:
+    return given({names.TOOL_NAME: verdict.call.name, names.TOOL_CALL_ID: verdict.call.id,
+                  f"{OURS}call.admission": verdict.admission.value, f"{OURS}call.rule": verdict.rule})
+
+
+# -- tools -----------------------------------------------------------------------------------------------------------
+
+
+class _Ran(NamedTuple):
+    """A result, the call that it answers, and when it was there."""
+
+    result: ToolResultPart
+    verdict: Verdict | None
+    at: str | None
+
+
+def _ran(view: View, facts: ResponseFacts, following: ResponseFacts | None) -> Iterator[_Ran]:
+    """The results that the calls of an answer got: those that were sent back, else those that were recorded alone."""
+    exchange = facts.exchange
+    noted = [answer for given_ in view.inputs if given_.path == exchange.path for answer in given_.answers
+             if answer.entry == exchange.entry]
+    sent = results_in(following.exchange) if following and following.link.place is Place.TOOL_RESULT else ()
+    times = {(answer.result.call_id, answer.result.name): answer.at for answer in noted}
+    verdicts = list(facts.verdicts)
+    for part in sent or [answer.result for answer in noted]:
+        own = next((verdict for verdict in verdicts if _answers(part, verdict)), None)
+        if own is not None:
+            verdicts.remove(own)
+        at = next((at for (key, name), at in times.items() if key == part.call_id and (key or name == part.name)), None)
+        yield _Ran(part, own, at)
+
+
+def _answers(part: ToolResultPart, verdict: Verdict) -> bool:
+    if part.call_id is not None and verdict.call.id is not None:
+        return part.call_id == verdict.call.id
+    return part.name == verdict.call.name
+
+
+def _tool(ran: _Ran, when: When, parent: int, with_content: bool) -> Span:
+    part, verdict = ran.result, ran.verdict
+    name = part.name or (verdict.call.name if verdict else "")
+    unready = verdict.admission.value if verdict is not None and verdict.admission is not Admission.READY else None
+    failed = unready or ("tool_error" if part.is_error else None)
+    attributes: dict[str, Any] = {
+        names.OPERATION: Operation.EXECUTE_TOOL.value, names.TOOL_NAME: name,
+        names.TOOL_CALL_ID: part.call_id, names.TOOL_TYPE: "function", names.ERROR_TYPE: failed,
+        f"{OURS}call.admission": verdict.admission.value if verdict else None,
+        f"{OURS}call.rule": verdict.rule if verdict else None, f"{OURS}times": when.known.value,
+        **(content.of_tool(part, verdict) if with_content else {}),
+    }
+    called = " ".join(word for word in (Operation.EXECUTE_TOOL.value, name) if word)
+    return Span(called, Kind.INTERNAL, when.start, when.end, given(attributes), parent, (), failed)
+
+
+# -- without credentials ---------------------------------------------------------------------------------------------
+
+
+def _clean(span: Span) -> Span:
+    """The same span, in whose texts well-known keys are masked once more."""
+    events = tuple(Happened(event.name, event.at, _masked(event.attributes)) for event in span.events)
+    return Span(_text(span.name), span.kind, span.start, span.end, _masked(span.attributes), span.parent, events,
+                span.error, span.seed)
+
+
+def _masked(attributes: Attributes) -> Attributes:
+    return {name: _text(value) if isinstance(value, str)
+            else tuple(_text(each) for each in value) if isinstance(value, tuple) else value
+            for name, value in attributes.items()}
+
+
+def _text(value: str) -> str:
+    return redact.text(value).encode("utf-8", "replace").decode()  # half of a character is none in a protocol's text

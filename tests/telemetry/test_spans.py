@@ -1,0 +1,228 @@
+"""Turns as spans: whose word is which attribute, what counts as an error, and times that are not made up."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from typing import Any
+
+import pytest
+
+from inspector.report.facts import View, view
+from inspector.telemetry import names, otlp, points, spans
+from inspector.telemetry.values import Point, Span
+from inspector.telemetry.when import moment
+from tests.export.test_export import KEY
+from tests.scenes import ASKS, PARTS, asked, chat, continued, cut_stream, ran_cut_call, shown, user
+
+SHORT = PARTS[:3]
+NOW = 1_700_000_000 * 10**9
+
+
+def of(seen: View, operation: str, **more: Any) -> list[Span]:
+    return [span for span in spans(seen, NOW, **more) if span.attributes[names.OPERATION] == operation]
+
+
+def timed(pair: dict[str, Any], started: Any = None, took: float | None = None) -> dict[str, Any]:
+    times = {"started": started, "duration_ms": took}
+    return {**pair, **{name: value for name, value in times.items() if value is not None}}
+
+
+@pytest.fixture(scope="module")
+def ran() -> View:
+    return shown(*ran_cut_call())
+
+
+def test_an_answer_has_the_providers_word_and_ours_beside_it(ran: View) -> None:
+    first = of(ran, "chat")[0]
+    response = ran.responses[0].exchange.response
+    assert first.name == f"chat {first.attributes[names.REQUEST_MODEL]}"
+    assert first.kind == "client"
+    asked_for = (
+        names.PROVIDER, names.SERVER_ADDRESS, names.SERVER_PORT, names.RESPONSE_ID, names.RESPONSE_MODEL,
+        names.FINISH_REASONS, names.INPUT_TOKENS, names.OUTPUT_TOKENS)
+    told = {name: first.attributes[name] for name in asked_for}
+    assert told == {
+        names.PROVIDER: "openai", names.SERVER_ADDRESS: "api.openai.com", names.SERVER_PORT: 443,
+        names.RESPONSE_ID: "chatcmpl-1", names.RESPONSE_MODEL: "m-1",
+        names.FINISH_REASONS: (response.raw_stop_reason,), names.INPUT_TOKENS: 9, names.OUTPUT_TOKENS: 40}
+    assert first.attributes["loop_inspector.stop.normalized"] == "max_tokens"
+    assert set(first.attributes["loop_inspector.stop.rules"]) == {  # type: ignore[arg-type]
+        seen.rule for seen in ran.responses[0].judged.stop.evidence}
+
+
+def test_a_cut_call_that_ran_is_an_error_of_the_turn_and_of_the_tool(ran: View) -> None:
+    (turn,), (tool,) = of(ran, "invoke_agent"), of(ran, "execute_tool")
+    assert (turn.error, turn.attributes[names.ERROR_TYPE]) == ("cut_call_run", "cut_call_run")
+    assert (tool.name, tool.error, tool.attributes["loop_inspector.call.admission"]) == (
+        "execute_tool write_file", "held", "held")
+    assert tool.attributes[names.TOOL_CALL_ID] == "call_a1b2c3d4e5"
+    (called,) = of(ran, "chat")[0].events
+    assert called.attributes["loop_inspector.call.admission"] == "held"
+    assert called.attributes[names.TOOL_NAME] == "write_file"
+
+
+def test_a_word_that_was_not_sent_is_absent_and_the_answer_an_error() -> None:
+    seen = shown(asked(ASKS, cut_stream("One"), stream=True))
+    (answer,) = of(seen, "chat")
+    assert names.FINISH_REASONS not in answer.attributes
+    assert names.INPUT_TOKENS not in answer.attributes
+    assert (answer.error, answer.attributes["loop_inspector.stop.normalized"]) == ("interrupted", "interrupted")
+
+
+def test_a_cut_is_no_error_of_the_answer_and_a_completed_turn_is_none() -> None:
+    seen = shown(*continued(*SHORT))
+    assert [span.error for span in spans(seen, NOW)] == [None] * (1 + len(SHORT))
+    (turn,) = of(seen, "invoke_agent")
+    assert turn.attributes["loop_inspector.turn.terminal_reason"] == "completed"
+    assert turn.attributes["loop_inspector.turn.continuations"] == len(SHORT) - 1
+    told = [event.name for event in turn.events]
+    assert told == [f"loop_inspector.{record['event']}" for record in seen.replay.trace.records]
+    assert "loop_inspector.continuation_attempt" in told
+
+
+def test_a_refusal_says_the_providers_type() -> None:
+    error = {"error": {"message": f"no such key {KEY}", "type": "invalid_request_error", "code": "x"}}
+    seen = shown(asked(ASKS, error, status=401))
+    (answer,) = of(seen, "chat")
+    assert answer.attributes[names.ERROR_TYPE] == "invalid_request_error"
+
+
+@pytest.mark.parametrize("with_content", [False, True])
+def test_what_was_said_is_sent_only_when_asked_for_and_keys_never(with_content: bool) -> None:
+    said = "a word that stands nowhere else"
+    seen = shown(asked([user(f"{said} {KEY}")], chat(f"yes, {said} {KEY}")))
+    made = spans(seen, NOW, with_content=with_content)
+    everything = repr([(span.name, span.attributes, span.events, span.error) for span in made])
+    assert (said in everything) is with_content
+    assert KEY not in everything
+    present = {name for span in made for name in span.attributes} & names.CONTENT
+    assert bool(present) is with_content
+
+
+def test_content_is_the_conventions_json(ran: View) -> None:
+    first, (tool,) = of(ran, "chat", with_content=True)[0], of(ran, "execute_tool", with_content=True)
+    (said,) = json.loads(str(first.attributes[names.OUTPUT_MESSAGES]))
+    assert (said["role"], said["finish_reason"]) == ("assistant", "length")
+    (call,) = [part for part in said["parts"] if part["type"] == "tool_call"]
+    cut = ran.responses[0].exchange.response.tool_calls[0].arguments
+    assert call["arguments"] == cut, "arguments that were cut stay the text that they are"
+    history = json.loads(str(first.attributes[names.INPUT_MESSAGES]))
+    assert {message["role"] for message in history} <= {"user", "assistant", "tool"}
+    assert tool.attributes[names.TOOL_ARGUMENTS] == cut
+    assert tool.attributes[names.TOOL_RESULT] == ran.responses[1].exchange.request.messages[-1].results[0].text  # type: ignore[union-attr]
+
+
+# -- times -----------------------------------------------------------------------------------------------------------
+
+T0 = "2026-01-02T03:04:05Z"
+T0_NS = 1_767_323_045 * 10**9
+
+
+@pytest.mark.parametrize(("written", "expected"), [
+    (T0, T0_NS),
+    ("2026-01-02T04:04:05+01:00", T0_NS),
+    ("2026-01-02T03:04:05", T0_NS),
+    ("2026-01-02T03:04:05.000001+00:00", T0_NS + 1_000),
+    ("1767323045", T0_NS),
+    ("1767323045.5", T0_NS + 500_000_000),
+    ("1767323045000", T0_NS),
+    ("1767323045000000", T0_NS),
+    ("1767323045000000000", T0_NS),
+    ("yesterday", None), ("", None), ("nan", None), ("inf", None), ("-1", None), ("1e300", None), (None, None),
+    ("1960-01-01T00:00:00Z", None), ("9999-12-31T23:59:59Z", None),
+])
+def test_a_moment(written: str | None, expected: int | None) -> None:
+    assert moment(written) == expected
+
+
+def recorded(*times: tuple[Any, float | None]) -> View:
+    made = [timed(pair, *when) for pair, when in zip(continued(*SHORT), times, strict=True)]
+    return shown(*made)
+
+
+def test_recorded_times_are_kept() -> None:
+    seen = recorded((T0, 1500), ("2026-01-02T03:04:08Z", 500), ("2026-01-02T03:04:09Z", 250))
+    turn, *answers = spans(seen, NOW)
+    second = 10**9
+    assert [(span.start - T0_NS, span.end - T0_NS) for span in answers] == [
+        (0, 1_500_000_000), (3 * second, 3_500_000_000), (4 * second, 4_250_000_000)]
+    assert (turn.start, turn.end) == (answers[0].start, answers[-1].end)
+    assert {span.attributes["loop_inspector.times"] for span in (turn, *answers)} == {"recorded"}
+    values = {point.name: point.value for point in points(seen)}
+    assert values[names.CONTINUED] == 4.25
+    assert [point.value for point in points(seen) if point.name == names.DURATION] == [1.5, 0.5, 0.25]
+    assert names.CONTINUED_UNTIMED not in values
+
+
+def test_without_times_there_is_an_order_and_no_length() -> None:
+    seen = recorded((None, None), (None, None), (None, None))
+    turn, *answers = spans(seen, NOW)
+    assert [(span.start, span.end) for span in answers] == [(NOW + at * 1_000,) * 2 for at in range(3)]
+    assert {span.attributes["loop_inspector.times"] for span in (turn, *answers)} == {"order"}
+    names_of = {point.name for point in points(seen)}
+    assert names.DURATION not in names_of
+    assert names.CONTINUED not in names_of
+    assert names.CONTINUED_UNTIMED in names_of
+
+
+def test_half_of_the_times() -> None:
+    seen = recorded((T0, None), (None, 500), (None, None))
+    turn, *answers = spans(seen, NOW)
+    assert [span.attributes["loop_inspector.times"] for span in answers] == ["start", "length", "order"]
+    assert [span.end - span.start for span in answers] == [0, 500_000_000, 0]
+    assert turn.attributes["loop_inspector.times"] == "order"
+    assert all(one.end <= other.start for one, other in itertools.pairwise(answers))
+    assert names.CONTINUED_UNTIMED in {point.name for point in points(seen)}
+
+
+# -- metrics ---------------------------------------------------------------------------------------------------------
+
+
+def test_metrics_of_a_turn_that_was_continued() -> None:
+    seen = shown(*continued(*SHORT))
+    made = points(seen)
+    by: dict[str, list[Point]] = {}
+    for point in made:
+        by.setdefault(point.name, []).append(point)
+    attempts = len(SHORT) - 1
+    assert [point.value for point in by[names.CONTINUATIONS]] == [attempts]
+    assert [point.value for point in by[names.ATTEMPTS]] == [attempts]
+    assert [point.attributes["loop_inspector.stop.normalized"] for point in by[names.RESPONSES]] == [
+        facts.judged.stop.normalized.value for facts in seen.responses]
+    assert [point.attributes["loop_inspector.turn.terminal_reason"] for point in by[names.TURNS]] == ["completed"]
+    outputs = [point.value for point in by[names.TOKEN_USAGE] if point.attributes[names.TOKEN_TYPE] == "output"]
+    assert outputs == [facts.exchange.response.usage.output_tokens for facts in seen.responses]  # type: ignore[union-attr]
+    assert set(by) <= set(names.INSTRUMENTS)
+
+
+def test_calls_are_counted_by_what_the_gate_said(ran: View) -> None:
+    calls = [point for point in points(ran) if point.name == names.CALLS]
+    assert [(point.value, point.attributes["loop_inspector.call.admission"]) for point in calls] == [(1, "held")]
+
+
+def test_only_the_turns_that_were_asked_for() -> None:
+    seen = shown(*continued(*SHORT), asked([user("Another.")], chat("Yes.")))
+    assert len(seen.turns) == 2
+    (turn, _) = spans(seen, NOW, only=[1])
+    assert turn.attributes["loop_inspector.turn.id"] == seen.turns[1].id
+    assert [point.value for point in points(seen, [1]) if point.name == names.TURNS] == [1]
+
+
+def test_a_trace_of_nothing_is_nothing() -> None:
+    from inspector.replay import open_case, replay
+    from inspector.sessions.values import Loaded
+
+    empty = view(replay(open_case(Loaded((), (), ()))))
+    assert (spans(empty, NOW), points(empty)) == ((), ())
+
+
+def test_hostile_words_do_no_harm() -> None:
+    body = chat("x" * 10, reason="\x1b[31m\ud800 stop\n")
+    seen = shown(asked([user("\x00")], body))
+    (answer,) = of(seen, "chat", with_content=True)
+    assert answer.attributes["loop_inspector.stop.normalized"] == "unknown"
+    for span in spans(seen, NOW, with_content=True):
+        assert repr(span.attributes).encode()  # what cannot be encoded no exporter can send
+        assert "\ud800" not in "".join(map(str, span.attributes.values()))
+    assert json.loads(otlp.traces(spans(seen, NOW, with_content=True)))
