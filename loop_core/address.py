@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from loop_core.errors import CallerError
@@ -15,6 +15,7 @@ from loop_core.wire.profile import Prefill
 from loop_core.wire.profiles import Chosen, choose, named
 
 HIDDEN = "REDACTED"
+Headers = tuple[tuple[str, str], ...]
 
 
 class Home(NamedTuple):
@@ -52,6 +53,21 @@ _HARMLESS = frozenset({"api-version", "alt"})
 _SECRET_HEADER = re.compile(r"auth|key|token|secret|cookie", re.IGNORECASE)
 
 
+class Signer(Protocol):
+    """Proves who asks by headers that are made for one request (AWS Signature Version 4), in place of a key."""
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What must never be shown, of every request that was signed so far."""
+
+    def __call__(self, method: str, url: str, headers: Sequence[tuple[str, str]], body: bytes) -> Headers:
+        """The headers to be added to a request that leaves exactly like this.
+
+        Raises:
+            LoopError: there is nothing to sign with.
+        """
+
+
 @dataclass(frozen=True, slots=True)
 class Server:
     """A server that is asked. The key is in no `repr`, and in no value that is handed on."""
@@ -64,6 +80,8 @@ class Server:
     """Who speaks; None: found from the address and what is answered."""
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     """Further headers."""
+    sign: Signer | None = field(default=None, repr=False)
+    """Signs every request anew, retries included; the key is not sent then."""
 
     def __post_init__(self) -> None:
         if self.api not in HOMES:
@@ -81,7 +99,8 @@ class Server:
         query = [value for name, value in parse_qsl(parts.query) if name not in _HARMLESS]
         known = [value for name, value in self.headers if _SECRET_HEADER.search(name)]
         users = [unquote(word) for word in (parts.username, parts.password) if word]
-        return tuple(word for word in (self.key, *users, *query, *known) if word)
+        signed = self.sign.secrets if self.sign is not None else ()
+        return tuple(word for word in (self.key, *users, *query, *known, *signed) if word)
 
 
 def url_of(server: Server, path: str) -> str:
@@ -116,11 +135,18 @@ def headers_of(server: Server, profile: str, stream: bool) -> tuple[tuple[str, s
 
 
 def key_header(server: Server, profile: str) -> tuple[tuple[str, str], ...]:
-    """The header that carries the key; none where there is no key."""
-    if not server.key:
+    """The header that carries the key; none where there is no key, or where requests are signed."""
+    if not server.key or server.sign is not None:
         return ()
     name = KEY_HEADERS.get(profile, HOMES[server.api].key)
     return ((name, f"Bearer {server.key}" if name == "authorization" else server.key),)
+
+
+def proof_shown(server: Server, profile: str) -> Headers:
+    """The header that says who asks, as it is shown."""
+    if server.sign is not None:
+        return (("authorization", HIDDEN),)
+    return tuple((name, HIDDEN) for name, _ in key_header(server, profile))
 
 
 def speaker(server: Server, model: str | None) -> Chosen:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from loop_core.address import HIDDEN, Server, headers_of, key_header, shown, speaker, url_of
+from loop_core.address import Server, headers_of, proof_shown, shown, speaker, url_of
 from loop_core.classify import Judged, judge
 from loop_core.errors import DecodeError
 from loop_core.outgoing import body_of
@@ -201,10 +201,9 @@ def ask(server: Server, request: Request, send: Send, number: int) -> Ask:
     polled = send.method is Method.POLL
     if polled:
         path = f"{path}/{request.previous_id}"
-    secret = [(name, HIDDEN) for name, _ in key_header(server, chosen.profile.name)]
     return Ask(
         number, request, send.place, send.ordinal, "GET" if polled else "POST", shown(url_of(server, path)),
-        (*headers_of(server, chosen.profile.name, request.stream), *secret),
+        (*headers_of(server, chosen.profile.name, request.stream), *proof_shown(server, chosen.profile.name)),
         None if polled else body_of(request, chosen.profile, send.method),
         None if chosen.profile.name == "generic" else chosen.profile.name,
     )

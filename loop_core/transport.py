@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from loop_core.address import Server, key_header, speaker, url_of
+from loop_core.address import Server, key_header, proof_shown, speaker, url_of
 from loop_core.errors import CallerError
 from loop_core.exchange import Ask, Heard, Hearing, Mask, Observer, Redact, ask
 from loop_core.outgoing import outgoing
@@ -102,16 +102,19 @@ class _Source:
         return Hearing(asked, self.server, self.observer, self._redact)
 
     def _http(self, asked: Ask) -> dict[str, Any]:
-        """The request for httpx: here, and here only, the key is put in."""
+        """The request for httpx: here, and here only, the key or the signature is put in."""
         chosen = speaker(self.server, asked.request.model)
         path = wire(self.server.api).path(asked.request)
         if asked.method == "GET":
             path = f"{path}/{asked.request.previous_id}"
-        keys = key_header(self.server, chosen.profile.name)
-        secret = {name for name, _ in keys}
-        headers = [*((name, value) for name, value in asked.headers if name not in secret), *keys]
-        return {"method": asked.method, "url": url_of(self.server, path), "headers": headers,
-                **({} if asked.body is None else {"content": dump(asked.body).encode()})}
+        proof = {name for name, _ in proof_shown(self.server, chosen.profile.name)}
+        headers = [(name, value) for name, value in asked.headers if name not in proof]
+        headers += key_header(self.server, chosen.profile.name)
+        url, body = url_of(self.server, path), b"" if asked.body is None else dump(asked.body).encode()
+        if self.server.sign is not None:
+            headers += self.server.sign(asked.method, url, tuple(headers), body)
+        return {"method": asked.method, "url": url, "headers": headers,
+                **({} if asked.body is None else {"content": body})}
 
     def _ran(self, ran: ToolsRun) -> ToolsRun:
         """The results, from which a tool that prints its environment has no key left."""
@@ -304,7 +307,8 @@ class AsyncLive(_Source):
             await asyncio.sleep(seconds)
 
     async def _exchange(self, asked: Ask) -> Heard:
-        http = self._http(asked)
+        # Who signs may have to fetch new credentials first, and waits for them.
+        http = self._http(asked) if self.server.sign is None else await asyncio.to_thread(self._http, asked)
         async with self._reading(asked) as reading, self._client.stream(**http) as response:
             reading.hearing.begin(response.status_code, response.headers.multi_items())
             async for data in response.aiter_bytes():

@@ -26,6 +26,7 @@ from inspector.commands import common
               help="A limit, max_tokens, policy, seam or method; may be repeated.")
 @common.POLICY
 @click.option("--key-env", metavar="NAME", help="The environment variable with the key, for a server of your own.")
+@click.option("--sign", type=click.Choice(["aws"]), help="Sign with AWS credentials, on any host (extra bedrock).")
 @click.option("--record", metavar="FILE", help="The new session file; by default one in the data folder.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document (loop-inspector/explain/1).")
 @click.option("--otel", is_flag=True, help="Hand spans and metrics to OpenTelemetry (OTEL_* variables; extra otel).")
@@ -33,7 +34,7 @@ from inspector.commands import common
 def run_command(
     api: str, model: str, base: str, profile: str | None, prompt: str | None, messages: str | None, tools: str | None,
     reduce_schemas: bool, whole: bool, assignments: Sequence[str], policy: str | None, key_env: str | None,
-    record: str | None, as_json: bool, otel: bool, otel_content: bool,
+    sign: str | None, record: str | None, as_json: bool, otel: bool, otel_content: bool,
 ) -> None:
     """Asks a provider or a local model, runs the turn to its end and records it.
 
@@ -43,6 +44,8 @@ def run_command(
 
     if (prompt is None) == (messages is None):
         raise click.UsageError("expected either --prompt or --messages")
+    if sign and key_env:
+        raise click.UsageError("expected either --sign or --key-env")
     if otel_content and not otel:
         raise click.UsageError("--otel-content says what --otel sends: expected both")
     sink = None
@@ -53,7 +56,7 @@ def run_command(
     ran = headless.ran(
         api, model, base=base, profile=profile, prompt=prompt, messages=messages, tools=tools,
         reduce_schemas=reduce_schemas, stream=not whole, assignments=assignments,
-        settings=common.configured(policy)[1], key_env=key_env, record=record,
+        settings=common.configured(policy)[1], key_env=key_env, record=record, sign=sign,
     )
     from inspector.report.facts import view
 
