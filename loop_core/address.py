@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import unquote, unquote_plus, urlsplit
 
 from loop_core.errors import CallerError
 from loop_core.values import Request
@@ -49,6 +50,7 @@ KEY_HEADERS: Mapping[str, str] = {"azure_openai": "api-key", "azure_foundry": "a
 PREFILLS_UNDER: Mapping[str, str] = {"deepseek": "/beta"}
 """Profile -> how its base has to end for a prefill to be taken (continuation notes, part B)."""
 
+_HOST = re.compile(r"[^\s/?#@\\<>^`{|}%]+")
 _HARMLESS = frozenset({"api-version", "alt"})
 _SECRET_HEADER = re.compile(r"auth|key|token|secret|cookie", re.IGNORECASE)
 
@@ -70,11 +72,11 @@ class Signer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A server that is asked. The key is in no `repr`, and in no value that is handed on."""
+    """A server that is asked. What is secret of it is in no `repr`, and in no value that is handed on."""
 
     api: str
-    base: str = ""
-    """The base URL; empty for the provider's own."""
+    base: str = field(default="", repr=False)
+    """The base URL; empty for the provider's own. It may hold a password."""
     key: str = field(default="", repr=False)
     profile: str | None = None
     """Who speaks; None: found from the address and what is answered."""
@@ -82,13 +84,14 @@ class Server:
     """Further headers."""
     sign: Signer | None = field(default=None, repr=False)
     """Signs every request anew, retries included; the key is not sent then."""
+    hidden: tuple[str, ...] = field(default=(), repr=False)
+    """Further words that no tool may show: other keys of the environment that it runs in."""
 
     def __post_init__(self) -> None:
         if self.api not in HOMES:
             raise CallerError(f"unknown API {self.api!r}; expected one of {', '.join(HOMES)}")
-        parts = urlsplit(self.base or HOMES[self.api].base)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise CallerError("--base-url: expected http://HOST… or https://HOST…")
+        if not _reachable(self.base or HOMES[self.api].base):
+            raise CallerError("--base-url: expected http://HOST… or https://HOST…, with a port from 1 to 65535 if any")
         if not (self.key.isascii() and self.key.isprintable()):
             raise CallerError("the key holds characters that no header can carry")
 
@@ -96,11 +99,26 @@ class Server:
     def secrets(self) -> tuple[str, ...]:
         """What must never be shown: the key, and what the base URL and the further headers hold of the kind."""
         parts = urlsplit(self.base)
-        query = [value for name, value in parse_qsl(parts.query) if name not in _HARMLESS]
+        pairs = [pair.partition("=") for pair in parts.query.split("&")]
+        query = [form for name, _, value in pairs if name not in _HARMLESS for form in (value, unquote_plus(value))]
         known = [value for name, value in self.headers if _SECRET_HEADER.search(name)]
-        users = [unquote(word) for word in (parts.username, parts.password) if word]
+        users = [form for word in (parts.username, parts.password) if word for form in (word, unquote(word))]
+        if parts.username or parts.password:  # as they are sent: HTTP's basic authentication
+            pair = f"{unquote(parts.username or '')}:{unquote(parts.password or '')}"
+            users.append(b64encode(pair.encode()).decode())
         signed = self.sign.secrets if self.sign is not None else ()
-        return tuple(word for word in (self.key, *users, *query, *known, *signed) if word)
+        return tuple(dict.fromkeys(word for word in (self.key, *users, *query, *known, *signed) if word))
+
+
+def _reachable(base: str) -> bool:
+    """Whether this is an address that a request can be sent to."""
+    try:
+        parts = urlsplit(base)
+        port, host = parts.port, parts.hostname or ""
+        host.encode("idna")  # as a name is looked up
+    except ValueError:
+        return False
+    return parts.scheme in ("http", "https") and port != 0 and _HOST.fullmatch(host) is not None and base.isprintable()
 
 
 def url_of(server: Server, path: str) -> str:

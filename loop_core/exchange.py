@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
+from urllib.parse import quote, quote_plus
 
 from loop_core.address import Server, headers_of, proof_shown, shown, speaker, url_of
 from loop_core.classify import Judged, judge
@@ -119,7 +120,7 @@ class Mask:
     def __init__(self, secrets: Iterable[str], also: Redact | None = None) -> None:
         self._also = also
         long = [secret for secret in secrets if len(secret) >= SHORTEST]
-        spelled = {form for secret in long for form in (secret, json.dumps(secret)[1:-1], secret.replace("/", "\\/"))}
+        spelled = {form for secret in long for form in _spelled(secret)}
         self._secrets = [form.encode() for form in sorted(spelled, key=len, reverse=True)]
         self._held = b""
 
@@ -135,9 +136,10 @@ class Mask:
         return data if self._also is None else self._also(data)
 
     def flush(self) -> bytes:
-        """What was kept back, at the end."""
+        """What was kept back, at the end; asterisks where it is most of a secret, which the end only cut."""
         held, self._held = self._held, b""
-        return held
+        most = any(len(held) * 2 > len(secret) and secret.startswith(held) for secret in self._secrets)
+        return b"*" * len(held) if most else held
 
     def text(self, value: str) -> str:
         """The same for a text that is whole."""
@@ -176,6 +178,12 @@ class Mask:
         if isinstance(value, Mapping):
             return {name: self.json(item) for name, item in value.items()}
         return [self.json(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+def _spelled(secret: str) -> tuple[str, ...]:
+    """A secret as it stands in a text, in JSON and in an address."""
+    addresses = (quote(secret), quote(secret, safe=""), quote_plus(secret))
+    return (secret, json.dumps(secret)[1:-1], secret.replace("/", "\\/"), *addresses)
 
 
 def _begun(data: bytes, secret: bytes) -> int:

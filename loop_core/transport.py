@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import httpx
@@ -29,6 +29,7 @@ from loop_core.values import Message, TransportEnd
 from loop_core.wire import wire
 from loop_core.wire.jsontext import dump
 
+_Client = TypeVar("_Client", httpx.Client, httpx.AsyncClient)
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 
@@ -65,6 +66,25 @@ class Line:
             return {**options, "proxy": self.proxy}
         direct = transport(verify=_certificates())
         return {**options, "mounts": {f"all://{host}": direct for host in LOOPBACK}}
+
+
+    def client(self, kind: type[_Client], transport: type[Any]) -> _Client:
+        """A client of httpx.
+
+        Raises:
+            CallerError: a proxy or a file of certificates that is named cannot be used. Its own words may hold a
+                password: ours do not.
+        """
+        try:
+            return kind(**self.options(transport))
+        except OSError as why:
+            said = f"the certificates cannot be read (SSL_CERT_FILE, SSL_CERT_DIR): {why.strerror or 'no certificate'}"
+            raise CallerError(said) from None
+        except ImportError:
+            raise CallerError("a SOCKS proxy needs another package: pip install 'httpx[socks]'") from None
+        except (httpx.InvalidURL, ValueError):
+            raise CallerError("the proxy is no address (HTTP_PROXY, HTTPS_PROXY, ALL_PROXY): expected "
+                              "http://HOST:PORT") from None
 
 
 @cache
@@ -118,7 +138,7 @@ class _Source:
 
     def _ran(self, ran: ToolsRun) -> ToolsRun:
         """The results, from which a tool that prints its environment has no key left."""
-        mask = Mask(self.server.secrets, self._redact)
+        mask = Mask((*self.server.secrets, *self.server.hidden), self._redact)
         clean = replace(ran, results=tuple(replace(part, text=mask.text(part.text)) for part in ran.results))
         self.observer.ran(self._answered, clean.results)
         return clean
@@ -178,7 +198,7 @@ class Live(_Source):
         line: Line | None = None, redact: Redact | None = None,
     ) -> None:
         super().__init__(server, observer, toolbox, line, redact)
-        self._client = httpx.Client(**self.line.options(httpx.HTTPTransport))
+        self._client = self.line.client(httpx.Client, httpx.HTTPTransport)
 
     def respond(self, send: Send, turn: Turn) -> Event:
         """The server's answer; `Cancel` where the operator interrupts it.
@@ -256,7 +276,7 @@ class AsyncLive(_Source):
         line: Line | None = None, redact: Redact | None = None,
     ) -> None:
         super().__init__(server, observer, toolbox, line, redact)
-        self._client = httpx.AsyncClient(**self.line.options(httpx.AsyncHTTPTransport))
+        self._client = self.line.client(httpx.AsyncClient, httpx.AsyncHTTPTransport)
         self._cancelled = asyncio.Event()
 
     def cancel(self) -> None:

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from inspector.config.places import data_folder
-from inspector.live.keys import key_for
+from inspector.live.keys import key_for, secrets_of
 from inspector.live.opening import json_file, request_of
 from inspector.live.run import Ran, run_live
 from inspector.live.tools import tools_of
@@ -65,7 +65,7 @@ def server_of(
     at_home = api == "bedrock_converse" and not base
     if at_home and region:
         base = f"https://bedrock-runtime.{region}.amazonaws.com"
-    server = Server(api, base, profile=profile)
+    server = Server(api, base, profile=profile, hidden=secrets_of(os.environ))
     owner = speaker(replace(server, profile=None), model)
     by_address = bool(owner.evidence) and owner.evidence[0].rule in ("profile.host", "profile.url")
     address = owner.profile.name if by_address else ""

@@ -1,8 +1,10 @@
-"""Keys from the environment: each goes to the server that it belongs to, and to no other."""
+"""Keys from the environment: each goes to the server that it belongs to, and to no other; tools show none."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from urllib.parse import unquote
 
 from loop_core.errors import CallerError
 
@@ -44,3 +46,22 @@ def key_for(address: str, environment: Mapping[str, str], variable: str | None =
         return environment[variable].strip()
     names = (ANY, *VARIABLES.get(address, ()))
     return next((environment[name].strip() for name in names if environment.get(name)), "")
+
+
+_NAMED = re.compile(r"(?:^|_)(?:(?:API)?KEY(?:_ID)?|TOKEN(?:_[A-Z]+)?|SECRET|PASSWORD|PASSWD)$", re.IGNORECASE)
+_IN_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/?#@:]*:([^\s/?#@]+)@", re.IGNORECASE)
+SHORTEST = 8
+"""A value with fewer characters is a word that may stand anywhere."""
+
+
+def secrets_of(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """The values that look like keys by their variables' names, and the passwords of addresses (proxies, databases)."""
+    named = [value.strip() for name, value in environment.items() if _NAMED.search(name)]
+    passwords = [form for value in environment.values() for word in _IN_ADDRESS.findall(value)
+                 for form in (word, unquote(word))]
+    return tuple(dict.fromkeys([*(value for value in named if _secret(value)), *filter(_secret, passwords)]))
+
+
+def _secret(value: str) -> bool:
+    """Whether a value is more than a word, a number or the name of a file."""
+    return len(value) >= SHORTEST and not value.isalpha() and not value.isdigit() and value[0] not in "/~."

@@ -92,14 +92,14 @@ def run_live(
     plan = Plan(settings.limits, settings.belief, ability(chosen.profile, server.api), chosen.profile.name)
     from loop_core.transport import Live
 
-    observer = _Observer(path, f"{request.model}, live")
     with ExitStack() as stack:
+        source = stack.enter_context(Live(server, None, toolbox, line, redact.body))
+        source.observer = observer = _Observer(path, f"{request.model}, live")  # begun when nothing is in the way
         stack.callback(observer.close)
         if settings.explicit:
             values = {name: getattr(settings.limits, name) for name in sorted(settings.explicit)}
             observer.write({"type": "limits", "values": values})
         observer.write({"type": "policy", "name": settings.policy.name})
-        source = stack.enter_context(Live(server, observer, toolbox, line, redact.body))
         steps: list[Step] = list(one_turn("live", request, source, plan))
         ended = steps[-1].turn
         observer.write({"type": "about", "end_state": ended.terminal or ""})

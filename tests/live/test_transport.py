@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from base64 import b64encode
 from collections.abc import Callable
 from typing import Any
 
@@ -409,11 +410,11 @@ def test_a_key_that_a_tool_prints_goes_no_further(fake: Fake, turned: Turned) ->
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 100])
 def test_a_mask_finds_a_secret_however_it_is_cut(size: int) -> None:
-    text = f"x{KEY[:5]} {KEY}{KEY} and {KEY[:-1]}".encode()
+    text = f"x{KEY[:5]} {KEY}{KEY} and {KEY[:-1]} {KEY[:9]}".encode()
     mask = Mask([KEY])
     pieces = [mask.feed(text[at : at + size]) for at in range(0, len(text), size)] + [mask.flush()]
     stars = "*" * len(KEY)
-    assert b"".join(pieces).decode() == f"x{KEY[:5]} {stars}{stars} and {KEY[:-1]}"
+    assert b"".join(pieces).decode() == f"x{KEY[:5]} {stars}{stars} and {KEY[:-1]} {KEY[:9]}"
 
 
 def test_a_short_secret_is_a_word() -> None:
@@ -460,7 +461,8 @@ def test_the_header_of_the_key(api: str, profile: str, header: tuple[str, str]) 
 def test_no_part_of_an_address_that_may_be_secret_is_shown() -> None:
     given = Server("openai_chat", "https://user:pass-word@h/v1?key=abcdefghij&api-version=1")
     assert shown(url_of(given, "/chat/completions")) == "https://h/v1/chat/completions?key=REDACTED&api-version=1"
-    assert {"user", "pass-word", "abcdefghij"} == set(given.secrets)
+    assert {"user", "pass-word", "abcdefghij", b64encode(b"user:pass-word").decode()} == set(given.secrets)
+    assert "pass-word" not in repr(given)
     assert "pass-word" not in repr(Server("openai_chat", key="pass-word"))
 
 
@@ -469,10 +471,44 @@ def test_deepseek_takes_a_prefill_under_beta_only() -> None:
     assert speaker(Server("openai_chat", "https://api.deepseek.com/beta"), "m").profile.prefill == "prefix"
 
 
-@pytest.mark.parametrize("base", ["ftp://h", "h:80", "http://", "/v1"])
+@pytest.mark.parametrize("base", ["ftp://h", "h:80", "http://", "/v1", "http://h:99999", "http://h:0", "http://h:9x/v1",
+                                  "http://[::1/v1", "http://a b/v1", "http://a..b", f"http://{'a' * 80}.com",
+                                  "http://h\x00/", "http://h/v1\nx"])
 def test_a_base_that_is_no_address_is_refused(base: str) -> None:
     with pytest.raises(CallerError, match="--base-url"):
         Server("openai_chat", base)
+
+
+@pytest.mark.parametrize("base", ["http://h", "https://h:1/v1", "http://[::1]:9/v1", "http://127.0.0.1",
+                                  "http://bücher.example", "http://user:pa%20ss@h/?key=x"])
+def test_a_base_that_is_an_address_is_taken(base: str) -> None:
+    assert Server("openai_chat", base).base == base
+
+
+@pytest.mark.parametrize(("variable", "value", "said"), [
+    ("HTTP_PROXY", "socks5://u:a-secret-word@127.0.0.1:9", "a SOCKS proxy needs another package"),
+    ("HTTPS_PROXY", "http://u:a-secret-word@127.0.0.1:9x", "the proxy is no address"),
+    ("ALL_PROXY", "ftp://u:a-secret-word@127.0.0.1:9", "the proxy is no address"),
+])
+@pytest.mark.parametrize("kind", [Live, AsyncLive])
+def test_a_proxy_that_cannot_be_used_is_told_without_its_address(
+    kind: Any, variable: str, value: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(CallerError, match=said) as why:
+        kind(Server("openai_chat", "http://h"))
+    assert "a-secret-word" not in str(why.value)
+    assert why.value.__cause__ is None
+    assert why.value.__suppress_context__
+
+
+def test_certificates_that_cannot_be_read_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing() -> Any:
+        raise FileNotFoundError(2, "No such file or directory")
+
+    monkeypatch.setattr("loop_core.transport._certificates", missing)
+    with pytest.raises(CallerError, match=r"certificates cannot be read \(SSL_CERT_FILE.*: No such file"):
+        Live(Server("openai_chat", "http://h"))
 
 
 @pytest.mark.parametrize(("headers", "seconds"), [

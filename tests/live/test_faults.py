@@ -1,0 +1,326 @@
+"""Every format's stream, broken at every place: the end is told for what it is, and the recording says the same."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from inspector.live.recorder import Recorder
+from inspector.replay import open_case, replay
+from inspector.report.facts import View, view
+from inspector.sessions import open_paths
+from loop_core.loop import arun, run
+from loop_core.retries import Retries
+from loop_core.tools import Toolbox
+from loop_core.transport import AsyncLive, Live, Timeouts
+from loop_core.transport import Line as Reach
+from loop_core.turn import Turn
+from loop_core.values import Stop, Tool, ToolCall, TransportEnd
+from loop_core.wire import FORMATS
+from tests.live.conftest import Fake, Peer
+from tests.live.live_scenes import KINDS, WORDS, answer, plan, request, server
+from tests.live.loop_server import Counted, Line, Loopback, loopback
+
+each_format = pytest.mark.parametrize("api", FORMATS)
+PATIENT = Reach(Timeouts(connect=20, silence=20, whole=60, poll=0.01), Retries(most=0))
+TOOLS = (Tool("weather", {"type": "object"}),)
+INSIDE = 24
+"""How many places inside frames are tried, evenly spread."""
+
+
+class Broken(NamedTuple):
+    """A way to break a stream."""
+
+    name: str
+    chunked: bool
+    reset: bool
+    end: TransportEnd
+
+
+WAYS = (
+    Broken("closed", False, False, TransportEnd.EOF),
+    Broken("closed within chunks", True, False, TransportEnd.RESET),
+    Broken("reset", False, True, TransportEnd.RESET),
+    Broken("reset within chunks", True, True, TransportEnd.RESET),
+)
+
+
+def pieces_of(api: str) -> list[bytes]:
+    """A stream with text and a complete call."""
+    call = ToolCall(None if api == "ollama_chat" else "call_1", "weather", '{"city":"Oslo","days":12}', closed=True)
+    return answer(api, "I shall look. Ã–slo", Stop.TOOL_CALL, call)
+
+
+def reason_at(api: str, pieces: list[bytes]) -> int:
+    """Where the piece that says why it stopped begins: the last one that holds the word."""
+    word = WORDS[api][2].encode()
+    index = max(index for index, piece in enumerate(pieces) if word in piece)
+    return len(b"".join(pieces[:index]))
+
+
+def places(pieces: list[bytes]) -> Iterator[int]:
+    """Every boundary between frames, and places inside them."""
+    whole, at = len(b"".join(pieces)), 0
+    found = {whole * k // (INSIDE + 1) for k in range(1, INSIDE + 1)}
+    for piece in pieces:
+        found |= {at, at + 1, at + len(piece) - 1}
+        at += len(piece)
+    yield from sorted(found - {whole})
+
+
+class Seen(Counted):
+    """Counts what comes, and records it."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.recorder = Recorder(path)
+
+    def asked(self, ask: Any) -> None:
+        super().asked(ask)
+        self.recorder.asked(ask)
+
+    def begun(self, number: int, status: int, headers: Any) -> None:
+        super().begun(number, status, headers)
+        self.recorder.begun(number, status, headers)
+
+    def came(self, number: int, data: bytes, ms: float) -> None:
+        self.recorder.came(number, data, ms)
+        super().came(number, data, ms)
+
+    def ended(self, heard: Any) -> None:
+        self.recorder.ended(heard)
+        super().ended(heard)
+
+    def ran(self, number: int, results: Any) -> None:
+        self.recorder.ran(number, results)
+
+
+async def turn_of(api: str, host: Loopback, seen: Seen, ran: list[Any]) -> Turn:
+    def weather(arguments: Any) -> str:
+        ran.append(arguments)
+        return "sun"
+
+    async with AsyncLive(server(api, host.url), seen, Toolbox({"weather": weather}), PATIENT) as source:
+        trace = await arun("t", request(api, tools=TOOLS), source, plan(api))
+    seen.recorder.close()
+    return trace.steps[-1].turn
+
+
+def opened(path: Path) -> View:
+    return view(replay(open_case(open_paths([str(path)]))))
+
+
+@each_format
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.name)
+def test_a_network_that_is_cut_anywhere_interrupts_and_releases_no_call(api: str, way: Broken, tmp_path: Path) -> None:
+    pieces = pieces_of(api)
+    whole, reason = b"".join(pieces), reason_at(api, pieces)
+    last = answer(api, "Done.", Stop.END_TURN)
+
+    async def cut(host: Loopback, at: int) -> None:
+        seen, ran = Seen(tmp_path / f"{at}.jsonl"), list[Any]()
+
+        async def break_off(line: Line) -> None:
+            await line.head(KINDS.get(api, "text/event-stream"))
+            await line.send(whole[:at])
+            await seen.until(at)
+            line.reset() if way.reset else line.leave()
+
+        async def finish(line: Line) -> None:
+            await line.head(KINDS.get(api, "text/event-stream"))
+            await line.send(b"".join(last))
+            line.finish()
+
+        host.plays, host.asked = [break_off, finish], 0
+        turn = await turn_of(api, host, seen, ran)
+        where = f"{way.name} after {at} of {len(whole)} bytes: {whole[max(0, at - 20):at]!r}"
+        first = seen.heard[0]
+        assert first.body == whole[:at], where
+        assert first.response.transport_end is way.end or first.response.saw_done, where
+        released = first.judged.stop.normalized is Stop.TOOL_CALL
+        assert bool(ran) is released, where
+        if at <= reason:
+            assert turn.terminal == "interrupted", where
+            assert (ran, len(seen.heard), host.asked) == ([], 1, 1), where
+        else:
+            assert turn.terminal == ("completed" if released else "interrupted"), where
+        if released:
+            assert ran == [{"city": "Oslo", "days": 12}], where
+        again = opened(tmp_path / f"{at}.jsonl")
+        assert [given.error for given in again.inputs] == [None], where
+        assert [facts.judged for facts in again.responses] == [heard.judged for heard in seen.heard], where
+        assert [facts.exchange.body for facts in again.responses] == [heard.body for heard in seen.heard], where
+        assert [facts.exchange.response.transport_end for facts in again.responses] == [
+            heard.response.transport_end for heard in seen.heard], where
+        assert again.turns[0].terminal == turn.terminal, where
+
+    async def all_of_them() -> int:
+        count = 0
+        async with loopback() as host:
+            host.chunked = way.chunked
+            for at in places(pieces):
+                await cut(host, at)
+                count += 1
+        return count
+
+    assert asyncio.run(all_of_them()) > len(pieces) + INSIDE // 2
+
+
+@each_format
+def test_a_cancel_at_every_frame_is_a_cancel(api: str, tmp_path: Path) -> None:
+    pieces = pieces_of(api)
+    kind = KINDS.get(api, "text/event-stream")
+
+    async def cancelled(host: Loopback, count: int) -> None:
+        seen, closed = Seen(tmp_path / f"{count}.jsonl"), asyncio.Event()
+        sent = b"".join(pieces[:max(count, 0)])
+
+        async def hold(line: Line) -> None:
+            if count >= 0:
+                await line.head(kind)
+                await line.send(sent)
+            await line.gone()
+            closed.set()
+
+        host.plays, host.asked = [hold], 0
+        async with AsyncLive(server(api, host.url), seen, Toolbox({"weather": lambda _: "sun"}), PATIENT) as source:
+            running = asyncio.create_task(arun("t", request(api, tools=TOOLS), source, plan(api)))
+            if count >= 0:
+                await seen.until(len(sent))
+            else:
+                while not host.asked:
+                    await asyncio.sleep(0)
+            source.cancel()
+            turn = (await running).steps[-1].turn
+            await asyncio.wait_for(closed.wait(), 20)  # before the source is closed: the connection was given up
+        seen.recorder.close()
+        where = f"cancelled after {count} of {len(pieces)} frames"
+        assert turn.terminal == "cancelled", where
+        (heard,) = seen.heard
+        assert heard.response.transport_end is TransportEnd.ABORTED, where
+        assert heard.body == sent, where
+        again = opened(tmp_path / f"{count}.jsonl")
+        assert [given.error for given in again.inputs] == [None], where
+        (facts,) = again.responses
+        assert facts.judged == heard.judged, where
+        assert facts.exchange.response.transport_end is TransportEnd.ABORTED, where
+
+    async def all_of_them() -> None:
+        async with loopback() as host:
+            for count in range(-1, len(pieces)):
+                if b"".join(pieces[count:]):
+                    await cancelled(host, count)
+
+    asyncio.run(all_of_them())
+
+
+class Impatient(Recorder):
+    """Interrupts when so many bytes are there."""
+
+    def __init__(self, path: Path, size: int) -> None:
+        super().__init__(path)
+        self.left = size
+
+    def came(self, number: int, data: bytes, ms: float) -> None:
+        super().came(number, data, ms)
+        self.left -= len(data)
+        if not self.left:
+            raise KeyboardInterrupt
+
+
+# -- what is no HTTP, or no honest one -------------------------------------------------------------------------------
+
+STREAM = b"".join(answer("openai_chat", "One two three", Stop.END_TURN))
+DONE = b"data: [DONE]\n\n"
+OK = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n"
+SHUT = b"connection: close\r\n\r\n"
+
+
+def chunks(data: bytes, last: bytes = b"0\r\n\r\n") -> bytes:
+    return b"transfer-encoding: chunked\r\n\r\n%x\r\n%s\r\n" % (len(data), data) + last
+
+
+BROKE, CODED = "broke the connection", "sent content whose coding is broken"
+ODD: dict[str, tuple[bytes, str, TransportEnd, str]] = {
+    "nothing": (b"", "interrupted", TransportEnd.RESET, BROKE),
+    "noise": (b"\x00\xff\x00noise\r\n\r\n", "interrupted", TransportEnd.RESET, BROKE),
+    "no number for a status": (b"HTTP/1.1 abc OK\r\n\r\n", "interrupted", TransportEnd.RESET, BROKE),
+    "HTTP/2": (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "interrupted", TransportEnd.RESET, BROKE),
+    "no head": (STREAM, "interrupted", TransportEnd.RESET, BROKE),
+    "half a head": (b"HTTP/1.1 200 OK\r\ncontent-ty", "interrupted", TransportEnd.RESET, BROKE),
+    "an endless header": (b"HTTP/1.1 200 OK\r\nx: " + b"a" * 200_000, "interrupted", TransportEnd.RESET, BROKE),
+    "two lengths": (OK + b"content-length: 5\r\ncontent-length: 6\r\n\r\n" + STREAM, "interrupted",
+                    TransportEnd.RESET, BROKE),
+    "a negative length": (OK + b"content-length: -5\r\n\r\n" + STREAM, "interrupted", TransportEnd.RESET, BROKE),
+    "too short a length": (OK + b"content-length: 20\r\n\r\n" + STREAM, "interrupted", TransportEnd.EOF, ""),
+    "too long a length": (OK + b"content-length: 99999\r\n\r\n" + STREAM.removesuffix(DONE), "completed",
+                          TransportEnd.RESET, BROKE),
+    "chunks without sizes": (OK + b"transfer-encoding: chunked\r\n\r\nzz\r\n" + STREAM, "interrupted",
+                             TransportEnd.RESET, BROKE),
+    "chunks without an end": (OK + chunks(STREAM.removesuffix(DONE), b""), "completed", TransportEnd.RESET, BROKE),
+    "a coding that nobody asked for": (OK + b"content-encoding: gzip\r\n" + SHUT + gzip.compress(STREAM), "completed",
+                                       TransportEnd.EOF, ""),
+    "a coding that is cut": (OK + b"content-encoding: gzip\r\n" + SHUT + gzip.compress(STREAM)[:-60], "interrupted",
+                             TransportEnd.EOF, ""),
+    "a coding that is none": (OK + b"content-encoding: gzip\r\n" + SHUT + STREAM, "interrupted", TransportEnd.RESET,
+                              CODED),
+    "a word before the answer": (b"HTTP/1.1 100 Continue\r\n\r\n" + OK + SHUT + STREAM, "completed", TransportEnd.EOF,
+                                 ""),
+    "another protocol": (b"HTTP/1.1 101 Switching\r\nupgrade: x\r\n\r\n", "interrupted", TransportEnd.RESET, BROKE),
+    "no content": (b"HTTP/1.1 204 None\r\n\r\n", "interrupted", TransportEnd.EOF, ""),
+    "another place": (b"HTTP/1.1 301 Moved\r\nlocation: http://127.0.0.1:1/\r\n" + SHUT, "interrupted",
+                      TransportEnd.EOF, ""),
+    "headers in no encoding": (OK + b"x-y: \xff\xfe\r\n" + SHUT + STREAM, "completed", TransportEnd.EOF, ""),
+}
+"""What a server sends -> how the turn ends, how the bytes did, and what is said of it. A reason that came is one."""
+
+
+def test_whatever_a_server_sends_is_an_end_and_no_crash(tmp_path: Path) -> None:
+    async def all_of_them() -> None:
+        async with loopback() as host:
+            for number, (name, (raw, terminal, end, said)) in enumerate(ODD.items()):
+                seen = Seen(tmp_path / f"{number}.jsonl")
+
+                async def play(line: Line, raw: bytes = raw) -> None:
+                    line.writer.write(raw)
+                    await line.writer.drain()
+                    line.leave()
+
+                host.plays, host.asked = [play], 0
+                turn = await turn_of("openai_chat", host, seen, [])
+                (heard,) = seen.heard
+                assert (turn.terminal, heard.response.transport_end) == (terminal, end), name
+                assert heard.problem.endswith(said), name
+                assert bool(heard.problem) is bool(said), name
+                again = opened(tmp_path / f"{number}.jsonl")
+                assert [given.error for given in again.inputs] == [None], name
+                assert [facts.judged for facts in again.responses] == [heard.judged], name
+
+    asyncio.run(all_of_them())
+
+
+def test_an_interrupt_from_the_keyboard_at_every_frame(fake: Fake, tmp_path: Path) -> None:
+    api = "anthropic_messages"
+    pieces = pieces_of(api)
+
+    for after in range(1, len(pieces)):
+        def play(peer: Peer) -> None:
+            peer.head()
+            for piece in pieces[:after]:  # noqa: B023  (played within this round)
+                peer.send(piece)
+            peer.hold()
+
+        fake.answers = [play]
+        recorder = Impatient(tmp_path / f"{after}.jsonl", len(b"".join(pieces[:after])))
+        with Live(server(api, fake.url), recorder, None, PATIENT) as source:
+            trace = run("t", request(api), source, plan(api))
+        recorder.close()
+        assert trace.steps[-1].turn.terminal == "cancelled"
+        (facts,) = opened(tmp_path / f"{after}.jsonl").responses
+        assert facts.exchange.body == b"".join(pieces[:after])
+        assert facts.exchange.response.transport_end is TransportEnd.ABORTED
