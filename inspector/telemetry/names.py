@@ -71,12 +71,10 @@ class Times(StrEnum):
 
 
 PROVIDERS: Mapping[str, str] = {
-    "openai": "openai", "chatgpt_codex": "openai", "anthropic": "anthropic", "gemini": "gcp.gemini",
-    "vertex": "gcp.vertex_ai", "azure_openai": "azure.ai.openai", "azure_foundry": "azure.ai.inference",
-    "bedrock": "aws.bedrock", "cohere": "cohere", "deepseek": "deepseek", "groq": "groq", "mistral": "mistral_ai",
-    "xai": "x_ai",
+    "chatgpt_codex": "openai", "gemini": "gcp.gemini", "vertex": "gcp.vertex_ai", "azure_openai": "azure.ai.openai",
+    "azure_foundry": "azure.ai.inference", "bedrock": "aws.bedrock", "mistral": "mistral_ai", "xai": "x_ai",
 }
-"""Profile -> the provider's well-known name; every other profile goes by its own."""
+"""Profile -> the provider's well-known name; every other profile goes by its own, which some providers have too."""
 BY_FORMAT: Mapping[str, str] = {
     "openai_chat": "openai", "openai_responses": "openai", "anthropic_messages": "anthropic",
     "gemini_generate": "gcp.gemini", "bedrock_converse": "aws.bedrock", "ollama_chat": "ollama",

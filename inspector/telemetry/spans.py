@@ -23,7 +23,7 @@ from inspector.telemetry.when import Clock, When, first_moment
 from loop_core.gate import Admission, Verdict
 from loop_core.values import Severity, Stop, ToolResultPart, TransportEnd
 
-PEACEFUL = frozenset({"", "completed", "unrecorded"})
+PEACEFUL = frozenset({"completed", "unrecorded"})
 """Terminal reasons that are no error of themselves."""
 FAILED: Mapping[Stop, str] = {
     Stop.ERROR: "error", Stop.INTERRUPTED: "interrupted", Stop.CANCELLED: "cancelled",

@@ -60,9 +60,24 @@ def test_providers_are_well_known_and_their_profiles_exist() -> None:
 
 @pytest.mark.parametrize(("profile", "api", "provider"), [
     ("openai", "openai_chat", "openai"),
+    ("chatgpt_codex", "openai_responses", "openai"),
+    ("anthropic", "anthropic_messages", "anthropic"),
+    ("gemini", "openai_chat", "gcp.gemini"),
+    ("vertex", "gemini_generate", "gcp.vertex_ai"),
+    ("azure_openai", "openai_responses", "azure.ai.openai"),
+    ("azure_foundry", "openai_chat", "azure.ai.inference"),
     ("bedrock", "anthropic_messages", "aws.bedrock"),
+    ("cohere", "openai_chat", "cohere"),
+    ("deepseek", "openai_chat", "deepseek"),
+    ("groq", "openai_chat", "groq"),
+    ("mistral", "openai_chat", "mistral_ai"),
+    ("xai", "openai_chat", "x_ai"),
     ("vllm", "openai_chat", "vllm"),
+    ("generic", "openai_chat", "openai"),
+    ("generic", "openai_responses", "openai"),
     ("generic", "anthropic_messages", "anthropic"),
+    ("generic", "gemini_generate", "gcp.gemini"),
+    ("generic", "bedrock_converse", "aws.bedrock"),
     ("generic", "ollama_chat", "ollama"),
 ])
 def test_who_a_provider_is(profile: str, api: str, provider: str) -> None:

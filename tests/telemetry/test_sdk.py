@@ -252,6 +252,29 @@ def test_an_exporter_that_is_not_there_is_told_before_anything_is_sent(
     assert fake.got == []
 
 
+@pytest.mark.parametrize(("protocol", "registered"), [
+    ("grpc", "otlp_proto_grpc"), ("http/protobuf", "otlp_proto_http"), ("", "otlp_proto_http"), ("", "otlp_proto_grpc"),
+])
+def test_the_protocol_names_the_exporter(protocol: str, registered: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+
+    def kept(name: str, exporter: Any) -> Any:
+        def make() -> Any:
+            made.append(name)
+            return exporter()
+
+        return Point(name, make)
+
+    def points(group: str) -> list[Point]:
+        exporter = Metrics if "metrics" in group else Spans
+        others = {"otlp_proto_http", "otlp_proto_grpc"} if protocol else {registered}
+        return [kept(name, exporter) for name in others]
+
+    monkeypatch.setattr(sdk, "entry_points", points)
+    telemetry.sink({"OTEL_EXPORTER_OTLP_PROTOCOL": protocol})
+    assert made == [registered, registered]
+
+
 def test_an_exporter_that_cannot_be_made_is_one_line(installed: None, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken() -> Any:
         raise ValueError("no endpoint at http://user:word@h")

@@ -13,7 +13,23 @@ from inspector.telemetry import names, otlp, points, spans
 from inspector.telemetry.values import Point, Span
 from inspector.telemetry.when import moment
 from tests.export.test_export import KEY
-from tests.scenes import ASKS, PARTS, asked, chat, continued, cut_stream, ran_cut_call, shown, user
+from tests.scenes import (
+    ASKS,
+    CHAT,
+    CUT,
+    GEMINI,
+    PARTS,
+    RESPONSES,
+    TOOLS,
+    asked,
+    call,
+    chat,
+    continued,
+    cut_stream,
+    ran_cut_call,
+    shown,
+    user,
+)
 
 SHORT = PARTS[:3]
 NOW = 1_700_000_000 * 10**9
@@ -86,6 +102,37 @@ def test_a_refusal_says_the_providers_type() -> None:
     seen = shown(asked(ASKS, error, status=401))
     (answer,) = of(seen, "chat")
     assert answer.attributes[names.ERROR_TYPE] == "invalid_request_error"
+
+
+CALL_OF_GEMINI = {"candidates": [{"content": {"parts": []}, "finishReason": "MALFORMED_FUNCTION_CALL"}]}
+STOPPED = {"id": "r", "object": "response", "status": "cancelled", "output": []}
+FAILED = {"error": {"message": "it went wrong"}}
+
+
+@pytest.mark.parametrize(("body", "url", "status", "error"), [
+    (FAILED, CHAT, 500, "500"),
+    (f"data: {json.dumps(FAILED)}\n\n", CHAT, 200, "error"),
+    ({"error": {"message": "m", "code": "busy"}}, CHAT, 503, "busy"),
+    (cut_stream("One"), CHAT, 200, "interrupted"),
+    (CALL_OF_GEMINI, GEMINI, 200, "malformed_tool_call"),
+    (STOPPED, RESPONSES, 200, "cancelled"),
+    (chat("One", "length"), CHAT, 200, None),
+    (chat(None, "content_filter"), CHAT, 200, None),
+])
+def test_what_is_an_error_of_an_answer(body: Any, url: str, status: int, error: str | None) -> None:
+    (answer, *_) = of(shown(asked(ASKS, body, url=url, status=status)), "chat")
+    assert (answer.error, answer.attributes.get(names.ERROR_TYPE)) == (error, error)
+
+
+@pytest.mark.parametrize(("body", "error"), [
+    (chat("One"), None),
+    (chat(None, "tool_calls", call()), None),  # the recording ends before the results
+    (chat(None, "content_filter"), "safety_blocked"),
+    (chat("One", "length", call(CUT)), "call_held"),
+])
+def test_what_is_an_error_of_a_turn(body: Any, error: str | None) -> None:
+    (turn,) = of(shown(asked(ASKS, body, tools=TOOLS)), "invoke_agent")
+    assert (turn.error, turn.attributes.get(names.ERROR_TYPE)) == (error, error)
 
 
 @pytest.mark.parametrize("with_content", [False, True])
@@ -207,6 +254,19 @@ def test_only_the_turns_that_were_asked_for() -> None:
     (turn, _) = spans(seen, NOW, only=[1])
     assert turn.attributes["loop_inspector.turn.id"] == seen.turns[1].id
     assert [point.value for point in points(seen, [1]) if point.name == names.TURNS] == [1]
+
+
+def test_every_metric_is_made_of_some_session() -> None:
+    """Sample 05 and the three below have them all."""
+    streamed = json.loads(json.dumps(continued(*SHORT)))
+    made = {point.name for scene in (continued(*SHORT), [timed(each, T0, 5) for each in streamed], ran_cut_call())
+            for point in points(shown(*scene))}
+    limited = points(shown(*continued(*PARTS, "more", "and more", last="length")))
+    found = made | {point.name for point in limited}
+    assert {"loop_inspector.truncation_exits", "loop_inspector.attempts_per_turn"} <= {p.name for p in limited}
+    assert len(found) == 10, "all but the time to the first piece, which only a live run or a session file has"
+    assert {json.loads(otlp.metrics([Point(name, 1, {})], 1, 2))["resourceMetrics"][0]["scopeMetrics"][0]["metrics"][0][
+        "name"] for name in found} == found
 
 
 def test_a_trace_of_nothing_is_nothing() -> None:
