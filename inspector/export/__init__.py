@@ -140,8 +140,8 @@ FORMS: Mapping[str, Form] = {
     "session": Form("the exchanges as a session file", _session),
     "curl": Form("the request of the response as a curl command", _curl),
     "fixture": Form("the response as a test of the engine", _fixture),
-    "otlp": Form("OpenTelemetry traces and metrics (OTLP/JSON), without what was said", _otlp),
-    "otlp-content": Form("the traces with what was said", _otlp_content),
+    "otlp": Form("traces and metrics for OpenTelemetry, without contents", _otlp),
+    "otlp-content": Form("traces for OpenTelemetry, with what was said", _otlp_content),
     "bug": Form("a bug report: the smallest session that shows the finding, and its command", _bug),
 }
 """Name -> form, in the order in which they are offered."""

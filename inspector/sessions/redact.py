@@ -111,7 +111,7 @@ _NAME_MARKS = (
 )
 _HISTORY = frozenset({"messages", "contents", "input", "system", "instructions", "systemInstruction", "prompt"})
 
-MARKS: tuple[str, ...] = ("sk-", "Bearer ", "AIza", "AKIA", "ghp_")
+MARKS: tuple[str, ...] = ("sk-", "Bearer ", "AIza", "AKIA", "ASIA", "ghp_")
 """What the cheap test looks for; `SHAPES` decides."""
 _MARK_BYTES = tuple(mark.encode() for mark in MARKS)
 
@@ -119,7 +119,7 @@ SHAPES = (
     rb"(?:(?<![A-Za-z0-9])|(?<=\\[bfnrt])|(?<=\\u[0-9A-Fa-f]{4}))(?:"
     rb"(sk-(?:ant-|proj-|or-)?)(?=[A-Za-z0-9_-]*[A-Za-z0-9]{20})[A-Za-z0-9_-]{20,}|"
     rb"(Bearer )(?=[A-Za-z._~+/=-]*[0-9])[A-Za-z0-9._~+/=-]{20,}|"
-    rb"(AIza)[A-Za-z0-9_-]{30,}|(AKIA)[A-Z0-9]{16}(?![A-Za-z0-9])|(ghp_)[A-Za-z0-9]{30,})"
+    rb"(AIza)[A-Za-z0-9_-]{30,}|(A[KS]IA)[A-Z0-9]{16}(?![A-Za-z0-9])|(ghp_)[A-Za-z0-9]{30,})"
 )
 """Well-known keys (OpenAI, Anthropic, OpenRouter, Google, AWS, GitHub) and bearer tokens, wherever they stand.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,8 +21,8 @@ from loop_core.tools import Toolbox
 from loop_core.transport import AsyncLive, Live, Timeouts
 from loop_core.transport import Line as Reach
 from loop_core.turn import Turn
-from loop_core.values import Stop, Tool, ToolCall, TransportEnd
-from loop_core.wire import FORMATS
+from loop_core.values import ChatResponse, Stop, StopReason, TextPart, Tool, ToolCall, TransportEnd
+from loop_core.wire import FORMATS, wire
 from tests.live.conftest import Fake, Peer
 from tests.live.live_scenes import KINDS, WORDS, answer, plan, request, server
 from tests.live.loop_server import Counted, Line, Loopback, loopback
@@ -100,13 +101,13 @@ class Seen(Counted):
         self.recorder.ran(number, results)
 
 
-async def turn_of(api: str, host: Loopback, seen: Seen, ran: list[Any]) -> Turn:
+async def turn_of(api: str, host: Loopback, seen: Seen, ran: list[Any], stream: bool = True) -> Turn:
     def weather(arguments: Any) -> str:
         ran.append(arguments)
         return "sun"
 
     async with AsyncLive(server(api, host.url), seen, Toolbox({"weather": weather}), PATIENT) as source:
-        trace = await arun("t", request(api, tools=TOOLS), source, plan(api))
+        trace = await arun("t", replace(request(api, tools=TOOLS), stream=stream), source, plan(api))
     seen.recorder.close()
     return trace.steps[-1].turn
 
@@ -169,6 +170,40 @@ def test_a_network_that_is_cut_anywhere_interrupts_and_releases_no_call(api: str
         return count
 
     assert asyncio.run(all_of_them()) > len(pieces) + INSIDE // 2
+
+
+@each_format
+@pytest.mark.parametrize("chunked", [False, True])
+def test_a_whole_answer_that_is_cut_anywhere_interrupts_and_releases_no_call(
+    api: str, chunked: bool, tmp_path: Path
+) -> None:
+    call = ToolCall(None if api == "ollama_chat" else "call_1", "weather", '{"city":"Oslo"}', closed=True)
+    said = ChatResponse(api, (TextPart("I shall look."), call), StopReason(Stop.TOOL_CALL, WORDS[api][2]))
+    body = b"".join(wire(api).encode(said, stream=False))
+
+    async def all_of_them() -> None:
+        async with loopback() as host:
+            host.chunked = chunked
+            for at in sorted({*range(0, len(body), 1 + len(body) // 12), len(body) - 1}):
+                seen, ran = Seen(tmp_path / f"{at}.jsonl"), list[Any]()
+
+                async def break_off(line: Line, at: int = at, seen: Seen = seen) -> None:
+                    await line.head("application/json")
+                    await line.send(body[:at])
+                    await seen.until(at)
+                    line.leave()
+
+                host.plays, host.asked = [break_off], 0
+                turn = await turn_of(api, host, seen, ran, stream=False)
+                where = f"after {at} of {len(body)} bytes"
+                (heard,) = seen.heard
+                assert (turn.terminal, ran, heard.body) == ("interrupted", [], body[:at]), where
+                assert heard.response.transport_end is (TransportEnd.RESET if chunked else TransportEnd.EOF), where
+                again = opened(tmp_path / f"{at}.jsonl")
+                assert [facts.judged for facts in again.responses] == [heard.judged], where
+                assert again.turns[0].terminal == "interrupted", where
+
+    asyncio.run(all_of_them())
 
 
 @each_format

@@ -97,6 +97,7 @@ def test_urls(given, expected):
         ("Bearer eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abc", "Bearer "),
         ("AIzaSyA0123456789abcdefghijklmnopqrstuv", "AIza"),
         ("AKIAIOSFODNN7EXAMPLE", "AKIA"),
+        ("ASIAIOSFODNN7EXAMPLE", "ASIA"),
         ("ghp_0123456789abcdefghijklmnopqrstuvwxyz", "ghp_"),
     ],
 )
