@@ -19,7 +19,7 @@ HIDDEN_IMPORTS = tuple(ROOT / "loop_core" / name for name in ("__init__.py", "wi
 """Where names are imported when first used: the engine's public names, wire formats by their ids, one parser alone."""
 
 NETWORK = {"httpx", "httpx2", "aiohttp", "requests", "socket", "ssl"}
-SDKS = {"openai", "anthropic", "google.genai", "botocore", "boto3", "ollama"}
+SDKS = {"openai", "anthropic", "google.genai", "botocore", "boto3", "ollama", "opentelemetry"}
 SCREENS = {"textual", "rich"}
 SLOW = {"yaml", "pydantic", "pydantic_core", "asyncio"} | NETWORK | SDKS | SCREENS
 """`pydantic_core._pydantic_core` is allowed: its JSON parser costs a few milliseconds, the package around it twenty."""

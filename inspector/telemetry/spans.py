@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -15,7 +16,7 @@ from urllib.parse import urlsplit
 from inspector.replay import results_in
 from inspector.report.facts import ResponseFacts, TurnFacts, View
 from inspector.sessions import redact
-from inspector.sessions.values import Exchange, Place
+from inspector.sessions.values import Exchange, Place, ToolAnswer
 from inspector.telemetry import content, names
 from inspector.telemetry.names import OURS, Operation, Times
 from inspector.telemetry.values import Attribute, Attributes, Happened, Kind, Span, given
@@ -39,14 +40,17 @@ def spans(view: View, now: int, *, with_content: bool = False, only: Sequence[in
     """
     made: list[Span] = []
     clock = Clock(first_moment(facts.exchange for facts in view.responses) or now)
+    noted = _noted(view)
     for index, turn in enumerate(view.turns):
         if only is None or index in only:
             clock.at = first_moment(view.responses[each].exchange for each in turn.responses) or clock.at
-            made += _turn(view, turn, clock, len(made), with_content)
+            made += _turn(view, turn, clock, len(made), noted, with_content)
     return tuple(made)
 
 
-def _turn(view: View, turn: TurnFacts, clock: Clock, at: int, with_content: bool) -> list[Span]:
+def _turn(
+    view: View, turn: TurnFacts, clock: Clock, at: int, noted: _Noted, with_content: bool
+) -> list[Span]:
     answers = [view.responses[index] for index in turn.responses]
     below: list[Span] = []
     ends: dict[int, int] = {}
@@ -57,7 +61,7 @@ def _turn(view: View, turn: TurnFacts, clock: Clock, at: int, with_content: bool
         known.append(when.known)
         below.append(_clean(_answer(facts, when, at, with_content)))
         following = answers[position + 1] if position + 1 < len(answers) else None
-        for ran in _ran(view, facts, following):
+        for ran in _ran(noted, facts, following):
             since = when.end if when.known in (Times.RECORDED, Times.LENGTH) else None
             below.append(_clean(_tool(ran, clock.tool(since, ran.at), at, with_content)))
     start, end = min(span.start for span in below), max(span.end for span in below)
@@ -217,11 +221,22 @@ class _Ran(NamedTuple):
     at: str | None
 
 
-def _ran(view: View, facts: ResponseFacts, following: ResponseFacts | None) -> Iterator[_Ran]:
+_Noted = Mapping[tuple[str, int | None], Sequence[ToolAnswer]]
+"""File and entry of an answer -> the results that were recorded beside it."""
+
+
+def _noted(view: View) -> _Noted:
+    found: dict[tuple[str, int | None], list[ToolAnswer]] = defaultdict(list)
+    for source in view.inputs:
+        for answer in source.answers:
+            found[source.path, answer.entry].append(answer)
+    return found
+
+
+def _ran(recorded: _Noted, facts: ResponseFacts, following: ResponseFacts | None) -> Iterator[_Ran]:
     """The results that the calls of an answer got: those that were sent back, else those that were recorded alone."""
     exchange = facts.exchange
-    noted = [answer for given_ in view.inputs if given_.path == exchange.path for answer in given_.answers
-             if answer.entry == exchange.entry]
+    noted = recorded.get((exchange.path, exchange.entry), ())
     sent = results_in(following.exchange) if following and following.link.place is Place.TOOL_RESULT else ()
     times = {(answer.result.call_id, answer.result.name): answer.at for answer in noted}
     verdicts = list(facts.verdicts)

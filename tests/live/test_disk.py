@@ -113,20 +113,26 @@ def test_a_disk_that_is_full_at_any_write(fake: Fake, tmp_path: Path, monkeypatc
             assert heard.body.startswith(facts.exchange.body), takes
 
 
+LIMITED = '''
+import resource, sys
+size = int(sys.argv.pop(1))
+resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+from inspector.cli import run
+run()
+'''
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="no limit of file sizes here")
 @pytest.mark.parametrize("size", [700, 5_000])
 def test_a_process_that_may_write_no_more(size: int, fake: Fake, tmp_path: Path) -> None:
     """The operating system's own refusal, in a process of its own: its file may have this many bytes."""
-    import resource
-
     text = "word " * 2_000
     fake.answers = [streams(API, answer(API, text, Stop.MAX_TOKENS)),
                     streams(API, answer(API, "the end.", Stop.END_TURN))]
     record = tmp_path / "s.jsonl"
     done = subprocess.run(
-        [sys.executable, "-m", "inspector", "run", *chat(fake, record, "--prompt", "x")], text=True, cwd=ROOT,
-        capture_output=True, timeout=60, check=False, env={**os.environ, "PYTHONPATH": str(ROOT)},
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size)))
+        [sys.executable, "-c", LIMITED, str(size), "run", *chat(fake, record, "--prompt", "x")], text=True, cwd=ROOT,
+        capture_output=True, timeout=60, check=False, env={**os.environ, "PYTHONPATH": str(ROOT)})
     assert done.returncode == 0, done.stderr
     assert done.stderr == f"inspector: {record}: the recording stopped: File too large\n"
     assert "the end." in done.stdout

@@ -13,8 +13,14 @@ from typing import Any
 import pytest
 
 from inspector import telemetry
+from inspector.live.run import run_live
+from inspector.replay import open_case, replay
+from inspector.report.facts import view
+from inspector.sessions import open_paths
+from inspector.settings import Settings
 from inspector.telemetry import names, otlp
 from inspector.telemetry.values import Span
+from loop_core.address import Server
 from loop_core.errors import CallerError
 from loop_core.loop import run
 from loop_core.tools import Toolbox
@@ -149,6 +155,27 @@ def test_a_loop_of_ones_own_is_told_by_an_observer(fake: Fake) -> None:
     assert values[names.CONTINUATIONS] == 1
     assert names.CONTINUED in values
     assert names.TIME_TO_FIRST_CHUNK in values
+
+
+def test_a_recording_is_told_as_the_run_was(fake: Fake, tmp_path: Path) -> None:
+    call = ToolCall("call_1", "weather", '{"city":"Oslo"}', closed=True)
+    fake.answers = [streams("openai_chat", answer("openai_chat", "", Stop.TOOL_CALL, call)),
+                    streams("openai_chat", answer("openai_chat", "It is sunny, ", Stop.MAX_TOKENS, usage=Usage(9, 4))),
+                    streams("openai_chat", answer("openai_chat", "and warm.", Stop.END_TURN))]
+    path = str(tmp_path / "s.jsonl")
+    asked = request("openai_chat", tools=(Tool("weather", {"type": "object"}),))
+    box = Toolbox({"weather": lambda _: "sun"})
+    ran = run_live(asked, Server("openai_chat", fake.url), Settings(), box, path, QUICK)
+    live = telemetry.spans(view(ran.replay), NOW, with_content=True)
+    read = telemetry.spans(view(replay(open_case(open_paths([path])))), NOW, with_content=True)
+    assert [span.name for span in live] == [span.name for span in read]
+    second = 10**9
+    own = ("loop_inspector.turn.id", "loop_inspector.conversation", "loop_inspector.fidelity")
+    for one, other in zip(live, read, strict=True):
+        assert {**one.attributes, **dict.fromkeys(own)} == {**other.attributes, **dict.fromkeys(own)}
+        assert [event.attributes for event in one.events] == [event.attributes for event in other.events]
+        assert abs(one.start - other.start) < second, "two clocks are read, one after the other"
+        assert abs(one.end - other.end) < second
 
 
 # -- `inspector run --otel` ------------------------------------------------------------------------------------------
