@@ -29,7 +29,7 @@ from loop_core.seam import Method
 from loop_core.sources import Recorded
 from loop_core.tokens import Measured
 from loop_core.trace import Fidelity, Step, Trace
-from loop_core.turn import Place, Responded
+from loop_core.turn import Event, NotRecorded, Place, Responded
 from loop_core.values import ChatResponse, Request, Role, ToolResultPart
 from loop_core.wire import profiles
 from loop_core.wire.profile import Profile
@@ -44,6 +44,29 @@ PLACES: Mapping[Recorded_Place, Place] = {
     Recorded_Place.TOOL_RESULT: Place.REQUEST,
 }
 """What the recorded agent did -> the place in the turn. A request or a retry is no place: it begins a run."""
+
+
+@frozen(eq=False, repr=False)
+class Heard:
+    """What a live run heard: a turn of a recording, asked again from one of its steps on."""
+
+    name: str
+    """Unique; the recording is called by it."""
+    exchanges: tuple[Exchange, ...]
+    places: tuple[tuple[Place, int], ...]
+    """Of each exchange: why it was sent, and the how-manieth of its place."""
+    results: tuple[ToolResultPart, ...] | None = None
+    """What tools answered after the last exchange, where no further request carried it."""
+    silent: frozenset[int] = frozenset()
+    """Positions of exchanges that are no answers: sent again, or given up."""
+    after: Event = NotRecorded()
+    """How the run ended where no answer ended it."""
+    ability: Ability = field(default_factory=Ability)
+    """What the server allows that was asked."""
+    provider: str = ""
+    """Who was asked."""
+    problem: str = ""
+    """What is missing of its recording, in words; empty where it is whole."""
 
 
 @frozen(eq=False, repr=False)
@@ -62,6 +85,10 @@ class Case:
     """The case as it was read, where this one is read as if another profile spoke."""
     spoken: dict[str, Case] = field(default_factory=dict)
     """The same recording as other profiles speak, by their names: each is judged when it is first asked for."""
+    heard: dict[str, Heard] = field(default_factory=dict)
+    """What live runs from steps of this recording heard, by their names; all cases of one recording share it."""
+    silent: frozenset[int] = frozenset()
+    """Exchanges of live runs that are no answers: they were sent again, or given up when the run was cancelled."""
 
 
 @frozen(eq=False, repr=False)
@@ -197,7 +224,8 @@ def _beside(root: Case, exchanges: tuple[Exchange, ...]) -> Case:
         if old is not new:
             judged[index] = judge_exchange(new)
             verdicts[index] = gate_exchange(new, judged[index])
-    return Case(replace(root.loaded, exchanges=exchanges), tuple(judged), tuple(verdicts), root.brought, root=root)
+    loaded = replace(root.loaded, exchanges=exchanges)
+    return Case(loaded, tuple(judged), tuple(verdicts), root.brought, root=root, heard=root.heard, silent=root.silent)
 
 
 @without_collector
@@ -267,29 +295,51 @@ def first_run(case: Case, record: TurnRecord, settings: Settings) -> Sequence[St
 
 def used(case: Case, record: TurnRecord, links: Sequence[Link], rules: Rules, ran: Sequence[Step]) -> int:
     """How many recorded answers a run over `links` looked at; one at least, so that runs come to an end."""
-    if ran[-1].fidelity is not Fidelity.RECORDED:
-        return max(1, _simulated(case, record, links, rules).reached(ran[-1].turn))
-    return max(1, sum([step.turn.signal is Signal.PROVIDER_RESPONSE for step in ran]))
+    if _recuts(ran[-1]):
+        return _reach(case, links, max(1, _simulated(case, record, links, rules).reached(ran[-1].turn)))
+    return _reach(case, links, max(1, sum([step.turn.signal is Signal.PROVIDER_RESPONSE for step in ran])))
 
 
-def terms_for(case: Case, link: Link, rules: Rules) -> Terms:
-    """What a run that begins with an exchange is made under."""
+def _reach(case: Case, links: Sequence[Link], answers: int) -> int:
+    """The first links that hold so many answers, with those beside them that are none."""
+    if not case.silent:
+        return answers
+    for position, link in enumerate(links):
+        answers -= link.index not in case.silent
+        if answers == 0 and any(after.index not in case.silent for after in links[position + 1 :]):
+            return position + 1
+    return len(links)
+
+
+def _recuts(step: Step) -> bool:
+    """Whether a run has been simulated by this step."""
+    return step.fidelity is Fidelity.SIMULATED
+
+
+def terms_for(case: Case, record: TurnRecord, link: Link, rules: Rules) -> Terms:
+    """What a run of a turn that begins with an exchange is made under."""
     opening = case.loaded.exchanges[link.index]
     request = opening.request or Request(opening.api, model=opening.response.model)
     if rules.settings.max_tokens is not None:
         request = replace(request, max_tokens=rules.settings.max_tokens)
     limits = rules.brought.get(opening.path, rules.settings.limits)
     ability = _PREFILLS if opening.profile.prefill != "none" else _ASKS
-    return Terms(request, limits, rules.policy, ability, opening.profile.name)
+    provider = opening.profile.name
+    if record.heard is not None:
+        heard = case.heard[record.heard]
+        ability, provider = heard.ability, heard.provider if link.why == LIVE else provider
+    return Terms(request, limits, rules.policy, ability, provider)
 
 
 def run(
     case: Case, record: TurnRecord, links: Sequence[Link], rules: Rules, number: int, after: Step | None = None
 ) -> list[Step]:
     """One run of a turn over the answers of `links`; only what follows `after`, where a step of it is given."""
-    terms = terms_for(case, links[0], rules)
-    left = after is not None and after.fidelity is not Fidelity.RECORDED  # and it does not come back
-    source = _simulated(case, record, links, rules) if rules.settings.simulate or left else _source(case, links)
+    terms = terms_for(case, record, links[0], rules)
+    left = after is not None and _recuts(after)  # and it does not come back
+    recorded = source_of(case, record, links)
+    simulate = (rules.settings.simulate or left) and recorded.answers
+    source = _simulated(case, record, links, rules) if simulate else recorded
     if after is not None:
         return list(going_on(resumed(after, terms), source))
     plan = Plan(terms.limits, terms.policy, terms.ability, terms.provider, Fidelity.RECORDED, number)
@@ -311,17 +361,18 @@ def _simulated(case: Case, record: TurnRecord, links: Sequence[Link], rules: Rul
     from inspector.simulation import simulated  # only what simulates pays for it
 
     changed = budget_changed(case, record, rules.settings)
-    return simulated(_source(case, links), case.loaded.exchanges, case.measured, judge_response, changed)
+    return simulated(source_of(case, record, links), case.loaded.exchanges, case.measured, judge_response, changed)
 
 
 _NONE_YET = dict.fromkeys(Place, 0)
 
 
-def _source(case: Case, links: Sequence[Link]) -> Recorded:
+def source_of(case: Case, record: TurnRecord, links: Sequence[Link]) -> Recorded:
+    """A run over the answers of `links`: recorded ones, and those that a live run heard after them."""
     answers: list[tuple[Place, int, Responded]] = []
     results: dict[int, tuple[ToolResultPart, ...]] = {}
     counts = dict(_NONE_YET)
-    for position, link in enumerate(links):
+    for position, link in enumerate([link for link in links if link.index not in case.silent]):
         place = PLACES.get(link.place) if position else Place.REQUEST
         if place is None:
             break  # a retry or a request of its own: the next run begins here
@@ -330,12 +381,23 @@ def _source(case: Case, links: Sequence[Link]) -> Recorded:
         if link.place is Recorded_Place.TOOL_RESULT and position:
             results[counts[Place.REQUEST] - 1] = results_in(case.loaded.exchanges[link.index])
         answers.append((place, counts[place], _answer(case, link, position)))
-    return Recorded(tuple(answers), results)
+    if record.heard is None:
+        return Recorded(tuple(answers), results)
+    heard = case.heard[record.heard]
+    if heard.results is not None:
+        results[counts[Place.REQUEST]] = heard.results
+    return Recorded(tuple(answers), results, heard.after)
+
+
+LIVE = "asked live"
+"""Why an exchange of a live run stands where it stands."""
 
 
 def _answer(case: Case, link: Link, position: int) -> Responded:
     exchange = case.loaded.exchanges[link.index]
     judged = case.judged[link.index]
+    if link.why == LIVE:
+        return Responded(exchange.response, judged, link.index, verdicts=case.verdicts[link.index], live=True)
     if position == 0 or link.place not in (Recorded_Place.CONTINUATION, Recorded_Place.REPAIR, Recorded_Place.RESUME):
         return Responded(exchange.response, judged, link.index, Method.FIRST, "", None, case.verdicts[link.index],
                           None)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeVar
 
+from inspector.asked import asked_again
 from inspector.pause import without_collector
 from inspector.replay import (
     Case,
@@ -48,14 +49,22 @@ def rerun(parent: Replay, settings: Settings, since: int = 0) -> Replay:
     if not 0 <= since < max(1, count):
         raise CallerError(f"step {since + 1}: this run has the steps 1 to {count:,}")
     case = heard(parent, settings.profile, since)
+    asked = None if not parent.turns else asked_again(parent, case, settings, since)
+    case = case if asked is None else asked.case
     rules = rules_for(case, settings)
     flips = any(stretch.settings.simulate != settings.simulate for stretch in parent.stretches)
     turns: list[TurnRun] = []
     first, same = 0, True
     for old in parent.turns:
-        steps = old.steps if old.end <= since else _again(parent, case, old, rules, max(0, since - old.first), flips)
+        record = old.record
+        if asked is not None and old is asked.turn:
+            record, steps = asked.record, asked.steps(rules)
+        elif old.end <= since:
+            steps = old.steps
+        else:
+            steps = _again(parent, case, old, rules, max(0, since - old.first), flips)
         if steps is not old.steps:
-            turns.append(placed(old.record, steps, first))
+            turns.append(placed(record, steps, first))
             same = False
         else:
             turns.append(old if old.first == first else moved(old, first))
@@ -90,6 +99,8 @@ def heard(parent: Replay, profile: str | None, since: int) -> Case:
         _either(kept, old.verdicts, case.verdicts),
         case.brought,
         root=case.root or case,
+        heard=case.heard,
+        silent=case.silent,
     )
 
 
@@ -111,7 +122,7 @@ def _again(parent: Replay, case: Case, old: TurnRun, rules: Rules, start: int, f
             at = max(first, start)
             if not fresh and not (flips and budget_changed(case, record, rules.settings)):
                 until = _simulable(steps, at, end) if flips else end
-                at = parting(steps, at, until, terms_for(case, links[0], rules))
+                at = parting(steps, at, until, terms_for(case, record, links[0], rules))
             if at < end:
                 ran = run(case, record, links, rules, number, steps[at - 1] if at > first else None)
                 rest = links[used(case, record, links, rules, [*steps[first:at], *ran]) :]

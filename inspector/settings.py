@@ -5,6 +5,7 @@ One table, `CHOICES`, holds the settings beside the limits: how each is read, an
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, NamedTuple
@@ -39,6 +40,8 @@ class Settings:
     """Who is taken to speak in every exchange; None: who was found to when it was read."""
     simulate: bool = False
     """Whether what the recording does not hold is simulated from the output known so far."""
+    live: str | None = None
+    """The live run that answered from here on, by its name."""
 
     @property
     def belief(self) -> Policy:
@@ -65,6 +68,20 @@ def _yes(text: str) -> bool:
     if plain not in ("yes", "no", "default", ""):
         raise CallerError(f"simulate: {text!r} is neither yes nor no")
     return plain == "yes"
+
+
+_RUN = re.compile(r"\d{8}-\d{6}-\d{6}")
+
+
+def live_run(text: str) -> str:
+    """The name of a live run, which a file is called by.
+
+    Raises:
+        CallerError: it is none.
+    """
+    if _RUN.fullmatch(text.strip()) is None:
+        raise CallerError(f"live: {text!r} names no live run; expected a name such as 20260131-235959-000000")
+    return text.strip()
 
 
 def _one_of(name: str, words: Mapping[str, Any], text: str) -> Any:
@@ -100,6 +117,7 @@ CHOICES: Mapping[str, Choice] = {
     "method": Choice(lambda text: _one_of("method", METHODS, text), lambda method: method.value, tuple(METHODS)),
     "profile": Choice(lambda text: _one_of("profile", SPEAKERS, text), str, tuple(SPEAKERS)),
     "simulate": Choice(_yes, lambda on: "yes" if on else "no"),
+    "live": Choice(live_run),
 }
 """Field of `Settings` -> how it is read and written."""
 
@@ -139,10 +157,13 @@ def name_of(before: Settings, after: Settings) -> str:
     ]
     words += [
         f"{name}={_written(name, after)}" for name in CHOICES
-        if name != "simulate" and getattr(before, name) != getattr(after, name)
+        if name not in ("simulate", "live") and getattr(before, name) != getattr(after, name)
     ]
     if before.simulate != after.simulate:
         words.append("simulated" if after.simulate else "recorded")
+    if after.live is not None and before.live != after.live:
+        day, time, _ = after.live.split("-")
+        words.append(f"live {day} {time[:2]}:{time[2:4]}:{time[4:]}")
     return ", ".join(words) or "unchanged"
 
 

@@ -83,7 +83,7 @@ class Heard:
     @property
     def event(self) -> Responded:
         """What the machine is told."""
-        return Responded(self.response, self.judged, self.ask.number)
+        return Responded(self.response, self.judged, self.ask.number, live=True)
 
 
 class Observer:

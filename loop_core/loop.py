@@ -63,17 +63,10 @@ async def asteps(turn_id: str, request: Request, source: AsyncSource, plan: Plan
     """The steps of a run on an event loop."""
     asked = request
     for follow in range(plan.limits.max_follow_ups + 1):
-        step_ = _first(_name(turn_id, follow), asked, plan)
+        step_ = begun(_name(turn_id, follow), asked, plan)
         yield step_
-        while not step_.turn.ended:
-            effect = step_.effects[0] if step_.effects else None
-            if isinstance(effect, Send):
-                event = await source.respond(effect, step_.turn)
-            elif isinstance(effect, RunTools):
-                event = await source.run_tools(effect, step_.turn)
-            else:
-                event = Tick()
-            step_ = advance(step_, event)
+        async for following in agoing_on(step_, source):
+            step_ = following
             yield step_
         if step_.turn.terminal != "completed" or follow == plan.limits.max_follow_ups:
             return
@@ -85,7 +78,7 @@ async def asteps(turn_id: str, request: Request, source: AsyncSource, plan: Plan
 
 def one_turn(turn_id: str, request: Request, source: Source, plan: Plan) -> Iterator[Step]:
     """The steps of one turn, without follow-ups: what a replay needs."""
-    step_ = _first(turn_id, request, plan)
+    step_ = begun(turn_id, request, plan)
     yield step_
     yield from going_on(step_, source)
 
@@ -106,7 +99,22 @@ def going_on(step_: Step, source: Source) -> Iterator[Step]:
         yield step_
 
 
-def _first(turn_id: str, request: Request, plan: Plan) -> Step:
+async def agoing_on(step_: Step, source: AsyncSource) -> AsyncIterator[Step]:
+    """The steps that follow one, on an event loop."""
+    while not step_.turn.ended:
+        effect = step_.effects[0] if step_.effects else None
+        if isinstance(effect, Send):
+            event = await source.respond(effect, step_.turn)
+        elif isinstance(effect, RunTools):
+            event = await source.run_tools(effect, step_.turn)
+        else:
+            event = _TICK
+        step_ = advance(step_, event)
+        yield step_
+
+
+def begun(turn_id: str, request: Request, plan: Plan) -> Step:
+    """The step that a turn begins with, its first request under way."""
     turn, effects = begin(turn_id, request, plan.limits, plan.policy, plan.ability, plan.provider)
     return first(turn, effects, plan.fidelity, plan.run)
 

@@ -128,7 +128,8 @@ def step(turn: Turn, event: Event) -> tuple[Turn, tuple[Effect, ...]]:
         raise TransitionError(f"no transition from {turn.state} on {signal}")
     change = moves.cost(turn, event, signal)
     if row.terminal is not None:
-        change |= {"outcome": row.to, "terminal": row.terminal, "notice": moves.notice(turn, signal, row.terminal)}
+        told = event.why if isinstance(event, NotRecorded) and event.why else moves.notice(turn, signal, row.terminal)
+        change |= {"outcome": row.to, "terminal": row.terminal, "notice": told}
     return moves.entered(replace(turn, state=row.to, signal=signal, **change))
 
 

@@ -47,6 +47,8 @@ class Recorded:
     answers: tuple[tuple[Place, int, Responded], ...]
     results: Mapping[int, tuple[ToolResultPart, ...]] = field(default_factory=dict)
     """Tool results by the round of tools that they answer, from 0."""
+    after: Event = NotRecorded()
+    """What happens where the recording holds nothing more."""
 
     def respond(self, send: Send, turn: Turn) -> Event:
         """The next answer, if it was recorded at the place that is asked for."""
@@ -55,12 +57,12 @@ class Recorded:
             place, ordinal, answer = self.answers[position]
             if (place, ordinal) == (send.place, send.ordinal):
                 return answer
-        return NotRecorded()
+        return self.after
 
     def run_tools(self, effect: RunTools, turn: Turn) -> Event:
         """The results recorded for this round; without them the recording ends here."""
         results = self.results.get(turn.spent.tool_steps)
-        return NotRecorded() if results is None else ToolsRun(results)
+        return self.after if results is None else ToolsRun(results)
 
     def follow_up(self, turn: Turn) -> tuple[Message, ...]:
         """Nothing: the next recorded turn is a turn of its own."""

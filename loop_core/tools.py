@@ -8,7 +8,7 @@ result, a skipped one gets a result that says so, and a result that would fill t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from loop_core import schema
 from loop_core.arguments import parse
@@ -16,7 +16,7 @@ from loop_core.errors import LoopError
 from loop_core.frozen import field, frozen
 from loop_core.gate import Admission, Verdict
 from loop_core.history import result
-from loop_core.turn import RunTools, ToolsRun, Turn
+from loop_core.turn import Event, RunTools, ToolsRun, Turn
 from loop_core.values import CallKind, Message, Tool, ToolResultPart
 
 
@@ -26,6 +26,13 @@ class ToolError(LoopError):
 
 Run = Callable[[Any], str]
 """A tool: it gets the parsed arguments (or the text of a free-form call) and returns what the model reads."""
+
+
+class Runs(Protocol):
+    """What runs a batch of calls."""
+
+    def run(self, effect: RunTools, turn: Turn) -> Event:
+        """The results, or `NotRecorded` where a call of the batch has none."""
 
 
 @frozen

@@ -92,18 +92,25 @@ def advance(previous: Step, event: Event, fidelity: Fidelity | None = None) -> S
         fidelity = previous.fidelity
     elif isinstance(event, Responded) and event.recut is not None:
         fidelity = Fidelity.SIMULATED
+    elif isinstance(event, Responded) and event.live:
+        fidelity = Fidelity.LIVE
     before = previous.turn
     return Step(turn, effects, before.state, fidelity or previous.fidelity, before, event, previous.run)
 
 
 def key(step_: Step) -> tuple[Any, ...]:
-    """What makes two steps of two runs the same: state, signal, response, spent and effects, not identity."""
-    turn = step_.turn
+    """What makes two steps of two runs the same: state, signal, response, spent and effects, not identity.
+
+    Two servers that were asked live have each its own answers, whatever number those have in their runs.
+    """
+    turn, event = step_.turn, step_.event
+    heard = (event.response.parts, event.response.raw_stop_reason) if type(event) is Responded and event.live else None
     sends = tuple((e.place, e.ordinal, e.method, e.max_tokens) for e in step_.effects if isinstance(e, Send))
     runs = tuple(tuple((v.call.name, v.call.arguments, v.admission) for v in e.calls)
                  for e in step_.effects if isinstance(e, RunTools))
     ends = tuple(e.terminal for e in step_.effects if isinstance(e, Finish))
-    return (turn.id, step_.run, turn.state, turn.signal, step_.response, turn.spent, turn.terminal, sends, runs, ends)
+    return (turn.id, step_.run, turn.state, turn.signal, step_.response, turn.spent, turn.terminal, sends, runs, ends,
+            heard)
 
 
 def first_difference(left: Trace, right: Trace) -> int | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -23,13 +23,15 @@ from loop_core.exchange import Ask, Heard, Hearing, Mask, Observer, Redact, ask
 from loop_core.outgoing import outgoing
 from loop_core.retries import Retries
 from loop_core.seam import Method
-from loop_core.tools import Toolbox
+from loop_core.tools import Runs, Toolbox
 from loop_core.turn import Cancel, Event, RunTools, Send, ToolsRun, Turn
 from loop_core.values import Message, TransportEnd
 from loop_core.wire import wire
 from loop_core.wire.jsontext import dump
 
 _Client = TypeVar("_Client", httpx.Client, httpx.AsyncClient)
+Spelled = Callable[[Ask], Ask]
+"""How a request is spelled in the end, where the format alone does not say: as one that was recorded."""
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 
@@ -97,12 +99,12 @@ class _Source:
     """What both sources share: the count of what was sent, and the next request."""
 
     def __init__(
-        self, server: Server, observer: Observer | None, toolbox: Toolbox | None, line: Line | None,
-        redact: Redact | None,
+        self, server: Server, observer: Observer | None, toolbox: Runs | None, line: Line | None,
+        redact: Redact | None, spelled: Spelled | None,
     ) -> None:
-        self.server, self.line, self._redact = server, line or Line(), redact
+        self.server, self.line, self._redact, self._spelled = server, line or Line(), redact, spelled
         self.observer: Observer = Observer() if observer is None else observer
-        self.toolbox = Toolbox() if toolbox is None else toolbox
+        self.toolbox: Runs = Toolbox() if toolbox is None else toolbox
         self.sent = 0
         """How many HTTP requests have left."""
         self._answered = -1
@@ -114,7 +116,8 @@ class _Source:
             if not polled:
                 raise CallerError("a response is to be fetched again, and it has no id")
             request = replace(request, previous_id=polled, stream=False)
-        return ask(self.server, request, send, self.sent)
+        asked = ask(self.server, request, send, self.sent)
+        return asked if self._spelled is None else self._spelled(asked)
 
     def _hearing(self, asked: Ask) -> Hearing:
         self.sent = asked.number + 1
@@ -194,10 +197,10 @@ class Live(_Source):
     """Asks a server and waits. An interrupt from the keyboard cancels the turn. Close it, or use it as a context."""
 
     def __init__(
-        self, server: Server, observer: Observer | None = None, toolbox: Toolbox | None = None,
-        line: Line | None = None, redact: Redact | None = None,
+        self, server: Server, observer: Observer | None = None, toolbox: Runs | None = None,
+        line: Line | None = None, redact: Redact | None = None, spelled: Spelled | None = None,
     ) -> None:
-        super().__init__(server, observer, toolbox, line, redact)
+        super().__init__(server, observer, toolbox, line, redact, spelled)
         self._client = self.line.client(httpx.Client, httpx.HTTPTransport)
 
     def respond(self, send: Send, turn: Turn) -> Event:
@@ -248,10 +251,10 @@ class Live(_Source):
     def run_tools(self, effect: RunTools, turn: Turn) -> Event:
         """The results of the toolbox; `Cancel` where the operator interrupts it."""
         try:
-            ran = self.toolbox.run(effect, turn)
+            ran: Event = self.toolbox.run(effect, turn)
         except KeyboardInterrupt:
             return Cancel()
-        return self._ran(ran)
+        return self._ran(ran) if isinstance(ran, ToolsRun) else ran
 
     def follow_up(self, turn: Turn) -> tuple[Message, ...]:
         """Nothing: a run is one turn."""
@@ -272,10 +275,10 @@ class AsyncLive(_Source):
     """The same on an event loop. `cancel` ends the turn, whatever it waits for."""
 
     def __init__(
-        self, server: Server, observer: Observer | None = None, toolbox: Toolbox | None = None,
-        line: Line | None = None, redact: Redact | None = None,
+        self, server: Server, observer: Observer | None = None, toolbox: Runs | None = None,
+        line: Line | None = None, redact: Redact | None = None, spelled: Spelled | None = None,
     ) -> None:
-        super().__init__(server, observer, toolbox, line, redact)
+        super().__init__(server, observer, toolbox, line, redact, spelled)
         self._client = self.line.client(httpx.AsyncClient, httpx.AsyncHTTPTransport)
         self._cancelled = asyncio.Event()
 

@@ -121,6 +121,8 @@ class Responded:
     """Set where the answer is simulated."""
     anchor: str = ""
     """The words that a recorded request asked to be quoted first."""
+    live: bool = False
+    """Set where a server gave it to us, then or now, and no recording of another agent holds it."""
 
 
 @frozen
@@ -144,6 +146,9 @@ class Cancel:
 @frozen
 class NotRecorded:
     """Event: the recording has no answer for the place that was asked."""
+
+    why: str = ""
+    """What is missing, for the operator; empty: that the recording ends."""
 
 
 Event = Responded | ToolsRun | Tick | Cancel | NotRecorded

@@ -16,6 +16,9 @@ from loop_core.errors import CallerError
 from loop_core.exchange import Ask, Heard, Observer
 from loop_core.values import ToolResultPart
 
+AGAIN = "sent again after"
+"""How the note begins on an exchange whose request was sent once more."""
+
 
 class Recorder(Observer):
     """Appends to one new session file."""
@@ -42,7 +45,7 @@ class Recorder(Observer):
         body = {} if ask.body is None else {"body": ask.body}
         self.write({"type": "request", "id": _id(ask.number), "api": ask.request.api, "profile": ask.profile,
                     "url": ask.url, "method": ask.method, "headers": [list(pair) for pair in ask.headers], **body,
-                    "at": _now()})
+                    "place": ask.place.value, "ordinal": ask.ordinal, "at": _now()})
 
     def begun(self, number: int, status: int, headers: Sequence[tuple[str, str]]) -> None:
         """A response record."""
@@ -66,7 +69,7 @@ class Recorder(Observer):
 
     def waits(self, number: int, seconds: float) -> None:
         """A note."""
-        self.write({"type": "note", "request": _id(number), "text": f"sent again after {seconds:g} s"})
+        self.write({"type": "note", "request": _id(number), "text": f"{AGAIN} {seconds:g} s"})
 
     def ran(self, number: int, results: Sequence[ToolResultPart]) -> None:
         """A record for every result."""

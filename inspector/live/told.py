@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
+from inspector.asked import PLACES
 from inspector.live.kept import Kept
 from inspector.replay import Case, Replay, TurnRun
 from inspector.sessions import redact
 from inspector.sessions.values import Chunk, Conversation, Exchange, Input, Link, Loaded, Place, TurnRecord
 from inspector.settings import Settings
-from loop_core import turn
 from loop_core.exchange import Heard
 from loop_core.gate import admit_all
 from loop_core.trace import Step, Trace
 from loop_core.values import Request, Role
-
-PLACES: Mapping[turn.Place, Place] = {
-    turn.Place.REQUEST: Place.TOOL_RESULT,
-    turn.Place.CONTINUATION: Place.CONTINUATION,
-    turn.Place.REPAIR: Place.REPAIR,
-    turn.Place.RESUME: Place.RESUME,
-}
-"""Why a request was sent -> what it did; the first of a turn is a request of its own."""
 
 
 def replay_of(
@@ -29,7 +21,7 @@ def replay_of(
 ) -> Replay:
     """One live turn as a replay: its exchanges, judged as they were, and its steps."""
     heard = kept.heard
-    exchanges = tuple(_exchange(each, path, kept.started.get(each.ask.number)) for each in heard)
+    exchanges = tuple(exchange_of(each, path, kept.started.get(each.ask.number)) for each in heard)
     asked = steps[0].turn.request
     record = TurnRecord(steps[0].turn.id, "live", tuple(_links(heard)), _user_text(asked))
     source = Input(path, "live", len(exchanges), notices=(*kept.notices, *notices), answers=tuple(kept.answers))
@@ -40,7 +32,8 @@ def replay_of(
     return Replay(case, settings, Trace(tuple(steps)), runs, ends=tuple(run.end for run in runs))
 
 
-def _exchange(heard: Heard, path: str, started: str | None) -> Exchange:
+def exchange_of(heard: Heard, path: str, started: str | None = None) -> Exchange:
+    """What was heard, as an exchange of the recording at a path; `started` is when it was asked."""
     ask = heard.ask
     return Exchange(
         path, ask.number, ask.request.api, ask.url, heard.speaker.profile, tuple(heard.speaker.evidence), ask.request,

@@ -9,6 +9,7 @@ from inspector.pause import without_collector
 from inspector.report.facts import ResponseFacts, TurnFacts, View
 from inspector.report.findings import Noted
 from loop_core.gate import Verdict
+from loop_core.trace import Fidelity
 from loop_core.values import At, Evidence
 
 SCHEMA = "loop-inspector/explain/1"
@@ -65,6 +66,7 @@ def _response(facts: ResponseFacts) -> dict[str, Any]:
         "turn": facts.turn,
         "segment": facts.segment,
         "state": facts.state.value if facts.state else None,
+        **({"fidelity": Fidelity.LIVE.value} if facts.live else {}),
     }
 
 

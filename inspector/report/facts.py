@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from itertools import chain
 
 from inspector.pause import without_collector
-from inspector.replay import Replay, TurnRun
+from inspector.replay import LIVE, Replay, TurnRun
 from inspector.report.findings import ANOTHER_WAY, Noted, another_way, collect
 from inspector.report.verdict import ROWS, TurnVerdict, judge_turn
 from inspector.sessions.values import Exchange, Input, Link
@@ -43,10 +43,19 @@ class ResponseFacts:
     """The step that evaluates it, by its index in the trace."""
     recut: Recut | None = None
     """How it was made, where it is simulated; its index is then that of no response."""
+    live: bool = False
+    """Whether it was asked live, from a step of the recording on."""
+
+    @property
+    def made(self) -> bool:
+        """Whether it is in no recording of another agent: simulated, or asked live from a step on."""
+        return self.live or self.recut is not None
 
     @property
     def name(self) -> str:
         """What it is called: by its index, or as what a simulation made at a step."""
+        if self.live:
+            return f"LIVE response {self.index}"
         return f"response {self.index}" if self.index >= 0 else f"SIMULATED response of step {self.step + 1}"
 
 
@@ -139,7 +148,7 @@ def view(replay: Replay, beside: View | None = None) -> View:
     parents = _parents(replay)
     for run, noted in zip(replay.turns, collect(replay), strict=True):
         turns.append(_turn(replay, run, noted))
-        responses.update(_responses(replay, run, run.record.links[-1].index not in parents))
+        responses.update(_responses(replay, run, _last(run) not in parents))
     ordered = tuple(responses[index] for index in sorted(responses))
     return _view(replay, ordered, turns)
 
@@ -156,7 +165,7 @@ def _parents(replay: Replay) -> set[int | None]:
 def _turn(replay: Replay, run: TurnRun, noted: tuple[Noted, ...]) -> TurnFacts:
     record = run.record
     ended = replay.trace.steps[run.decided].turn
-    indices = tuple(link.index for link in record.links)
+    indices = tuple(link.index for link in (*record.links, *record.left))
     verdict = judge_turn(replay, run, noted)
     final = ended.outcome or ended.state
     return TurnFacts(run, record.conversation, indices, ended, final, ended.merged(), verdict, noted)
@@ -183,9 +192,16 @@ def _beside(replay: Replay, other: View) -> View:
         noted = (*(each for each in old.noted if each.finding.rule != ANOTHER_WAY), *another_way(replay, run))
         turns.append(_turn(replay, run, noted))
         parents = parents if parents is not None else _parents(replay)
-        for index, facts in _responses(replay, run, run.record.links[-1].index not in parents).items():
+        for index, facts in _responses(replay, run, _last(run) not in parents).items():
             responses[index] = facts
     return _view(replay, other.responses if responses is None else tuple(responses), turns)
+
+
+def _last(run: TurnRun) -> int:
+    """The last exchange that was recorded of a turn."""
+    record = run.record
+    recorded = [link for link in (*record.links, *record.left) if link.why != LIVE]
+    return (recorded or record.links)[-1].index
 
 
 def _responses(replay: Replay, run: TurnRun, last: bool) -> dict[int, ResponseFacts]:
@@ -193,17 +209,22 @@ def _responses(replay: Replay, run: TurnRun, last: bool) -> dict[int, ResponseFa
     found: dict[int, ResponseFacts] = {}
     at = {step.response: index for index, step in reversed(list(enumerate(steps[run.first : run.end], run.first)))
           if step.state is State.EVALUATE_STOP}
-    links = run.record.links
-    for position, link in enumerate(links):
+    every = (*run.record.links, *run.record.left)
+    links = [link for link in every if link.why != LIVE]
+    for link in every:
         index = at.get(link.index, run.first)
         after = steps[index + 1] if index + 1 < run.end else steps[index]
         segments = steps[index].turn.answers[-1]
         found[link.index] = ResponseFacts(
             link.index, case.loaded.exchanges[link.index], case.judged[link.index], case.verdicts[link.index], link,
             run.record.id, max(1, len(segments)), after.state if after.came_from is State.EVALUATE_STOP else None,
-            _next(links, position, last), index,
+            NEVER if link.why == LIVE else _next(links, links.index(link), last), index, live=link.why == LIVE,
         )
     return found
+
+
+NEVER = "never saw this answer: it was asked live"
+"""What the recorded agent made of an answer that was asked live."""
 
 
 def _next(links: Sequence[Link], position: int, last: bool) -> str:
@@ -218,3 +239,4 @@ def _next(links: Sequence[Link], position: int, last: bool) -> str:
         }
         return words[links[position + 1].place.value]
     return "the recording ends" if last else "went on to a new turn"
+

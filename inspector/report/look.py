@@ -14,6 +14,7 @@ from inspector.sessions.values import Exchange, Place
 from loop_core.classify import Judged
 from loop_core.frozen import frozen
 from loop_core.gate import Verdict
+from loop_core.trace import Fidelity
 from loop_core.turn import Responded, Turn
 from loop_core.values import Evidence, Stop
 
@@ -39,8 +40,9 @@ class Look:
     ended: Turn
     """The turn as our machine left it."""
     answers: tuple[Answer, ...]
-    """What was recorded of the turn; where our machine was answered by a simulation, what it was answered."""
+    """What was recorded of the turn; where our machine was answered by a simulation or live, what it was answered."""
     simulated: bool
+    """Whether our machine was answered so, and what the recorded agent did is beside the point."""
     rules: frozenset[str]
     held: tuple[tuple[int, Verdict], ...]
     """Every held call of the turn with the position of its response; where the agent ran some, only those."""
@@ -95,10 +97,11 @@ class Look:
 def look_at(replay: Replay, turn: TurnRun, noted: Sequence[Noted]) -> Look:
     """A turn as it is judged; `noted` are its findings.
 
-    Where a simulation answered our machine, what the recorded agent did is beside the point.
+    Where a simulation or a live server answered our machine, what the recorded agent did is beside the point.
     """
     ended = replay.trace.steps[turn.decided].turn
     simulated = any(segment.response is None for answer in ended.answers for segment in answer)
+    simulated = simulated or asked_live(replay, turn)
     answers = tuple(_answered(replay, turn) if simulated else _recorded(replay, turn))
     noted = () if simulated else noted
     rules = frozenset(note.finding.rule for note in noted)
@@ -108,6 +111,11 @@ def look_at(replay: Replay, turn: TurnRun, noted: Sequence[Noted]) -> Look:
     calls = calls or tuple((position, v) for position, each in enumerate(answers) for v in held(each.verdicts))
     worst = calls[-1][0] if "agent.ran_held_call" in rules and calls else _deciding(answers)
     return Look(ended, answers, simulated, rules, calls, worst, answers[worst].word)
+
+
+def asked_live(replay: Replay, turn: TurnRun) -> bool:
+    """Whether what decides a turn was asked live from one of its steps on."""
+    return turn.record.heard is not None and replay.trace.steps[turn.decided].fidelity is Fidelity.LIVE
 
 
 def _recorded(replay: Replay, turn: TurnRun) -> Iterator[Answer]:

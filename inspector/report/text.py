@@ -99,7 +99,7 @@ def _response(facts: ResponseFacts, findings: list[str], live: bool) -> Iterator
     mapped = facts.judged.mapped.normalized.value
     way = stop.normalized.value if mapped == stop.normalized.value else f"{mapped} > {stop.normalized.value}"
     where = f"{one_line(exchange.path)} entry {exchange.entry}"
-    yield f"  response {facts.index} ({where}): {exchange.api}, raw {raw} > {way}{detail}"
+    yield f"  {facts.name} ({where}): {exchange.api}, raw {raw} > {way}{detail}"
     yield f"    evidence: {'; '.join(f'{seen.rule} at {place(seen.at)}' for seen in stop.evidence) or 'none'}"
     usage = exchange.response.usage
     if usage is not None and usage.output_tokens is not None:
@@ -117,7 +117,8 @@ def _response(facts: ResponseFacts, findings: list[str], live: bool) -> Iterator
             yield "      policies: " + "; ".join(f"{SAYS[fate]}: {', '.join(names)}" for fate, names in said)
     state = facts.state.value if facts.state else "not reached"
     # In a live run there is no other agent than our machine.
-    yield f"    our machine then: {state}" + ("" if live else f"; the recorded agent: {facts.recorded_next}")
+    yield f"    our machine then: {state}" + (
+        "" if live or facts.live else f"; the recorded agent: {facts.recorded_next}")
     yield from (f"    {line}" for line in findings)
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from inspector.replay import Replay, TurnRun
 from inspector.report.findings import CUT_WORDS, Noted
-from inspector.report.look import Look, look_at
+from inspector.report.look import Look, asked_live, look_at
 from inspector.sessions.transcripts import provenance
 from inspector.sessions.values import Place
 from loop_core.arguments import Shape, parse
@@ -280,5 +280,7 @@ def judge_turn(replay: Replay, turn: TurnRun, noted: Sequence[Noted]) -> TurnVer
     said, advice = row.say(look), row.advise(look)
     if look.simulated:
         end = "; what it asks for next was never recorded" if look.ended.outcome is State.UNRECORDED else ""
-        said = f"SIMULATED: {said}{end}"
+        if end and asked_live(replay, turn):
+            end = f"; {look.ended.notice}"
+        said = f"{'LIVE' if asked_live(replay, turn) else 'SIMULATED'}: {said}{end}"
     return TurnVerdict(turn.record.id, rank, row.word, row.glyph, row.ascii, row.severity, said, advice, row.sure)

@@ -69,6 +69,10 @@ class RequestRecord(Payload):
     method: str = "POST"
     headers: Headers = Field(default_factory=list)
     body: Any = None
+    place: str | None = Field(
+        None, description="Why this program sent it: request, continuation, repair or resume; absent where another did."
+    )
+    ordinal: int | None = Field(None, description="The how-manieth of its place in the turn.")
     at: str | None = Field(None, description="When it was sent (ISO 8601).")
 
     @model_validator(mode="after")

@@ -150,6 +150,10 @@ class TurnRecord:
     conversation: str
     links: tuple[Link, ...]
     user_text: str
+    heard: str | None = None
+    """The live run whose answers end it, by its name; None where it stands as it was recorded."""
+    left: tuple[Link, ...] = ()
+    """What was recorded of the turn and lies behind the point where that live run began."""
 
 
 @frozen

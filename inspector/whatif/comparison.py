@@ -31,6 +31,7 @@ def _lines(made: Branch) -> Iterator[str]:
         return
     yield f"{made.name}: {summary(made)}"
     yield f"fidelity: {fidelity(made)}; {_ends(made)}"
+    yield from (f"asked live: {one_line(line)}" for line in asked(made))
     yield from (f"token boundaries: {line}" for line in boundaries(made))
     if made.difference is not None:
         yield f"first difference: step {made.difference + 1}, {_step(made.original, made.difference)} became " + _step(
@@ -74,6 +75,13 @@ def worst(made: Branch) -> Fidelity:
     return Fidelity.RECORDED if left is None else made.view.steps[left].fidelity
 
 
+def asked(made: Branch) -> list[str]:
+    """Whom the live answers of a run came from: the address and the model, once each."""
+    exchanges = [facts.exchange for facts in made.view.responses if facts.live]
+    return list(dict.fromkeys(
+        f"{each.url}, model {(each.request.model if each.request else None) or 'not named'}" for each in exchanges))
+
+
 def boundaries(made: Branch) -> list[str]:
     """What told where tokens end in the simulated answers: each basis, for how many, and why for the first of them."""
     found: dict[str, list[Recut]] = {}
@@ -90,10 +98,14 @@ def _recuts(made: Branch) -> Iterator[Recut]:
 
 def _ends(made: Branch) -> str:
     if not made.unrecorded:
+        if worst(made) is Fidelity.LIVE:
+            return "the server was asked, and answered what this run asked for"
         simulated = made.view.replay.trace.left is not None
         return f"{'what it knows' if simulated else 'the recording'} answers everything that was asked"
     turn = made.unrecorded[0]
     where = f"step {turn.run.decided + 1} (turn {made.view.number(turn)})"
+    if made.view.steps[turn.run.decided].fidelity is Fidelity.LIVE:
+        return f"the live run stops at {where}"
     return f"the recording ends at {where}: what is asked there was never recorded"
 
 
@@ -129,7 +141,10 @@ def values(made: Branch) -> dict[str, Any]:
         "schema": SCHEMA,
         "name": made.name,
         "fidelity": worst(made).value,
-        "first_simulated": None if left is None else left + 1,
+        "first_simulated": None if left is None or worst(made) is Fidelity.LIVE else left + 1,
+        "first_live": next((index + 1 for index, step in enumerate(made.view.steps)
+                            if step.fidelity is Fidelity.LIVE), None),
+        "asked_live": asked(made),
         "token_boundaries": sorted({recut.basis for recut in _recuts(made)}),
         "first_difference": None if made.difference is None else made.difference + 1,
         "summary": summary(made),

@@ -10,8 +10,9 @@ from inspector.report.lines.diff import changed, shared
 from inspector.report.lines.sheet import Listed
 from inspector.report.lines.spans import Line, Role, Span, field, joined, more, paragraphs, said
 from inspector.whatif.branch import Branch
+from inspector.whatif.comparison import asked
 from loop_core.events import remaining
-from loop_core.trace import Step
+from loop_core.trace import Fidelity, Step
 from loop_core.turn import State, Turn
 
 CONTEXT = 2
@@ -37,7 +38,10 @@ def against_original(made: Branch) -> Listed:
 
 def _over(made: Branch) -> str:
     left = made.view.replay.trace.left
-    return "over the recording" if left is None else f"simulated from step {left + 1} on"
+    if left is None:
+        return "over the recording"
+    word = made.view.steps[left].fidelity
+    return f"{'LIVE' if word is Fidelity.LIVE else 'simulated'} from step {left + 1} on"
 
 
 def turn_of(made: Branch) -> TurnFacts | None:
@@ -62,8 +66,9 @@ def _changed(made: Branch) -> list[Line]:
         was_cap = "as recorded" if old.max_tokens is None else f"{old.max_tokens:,}"
         now_cap = "as recorded" if new.max_tokens is None else f"{new.max_tokens:,}"
         lines.append(field("initial", Span("max_tokens "), *changed(was_cap, now_cap)))
-        if not new.simulate:
+        if not new.simulate and new.live is None:
             lines.append(more(Span("over a recording this changes only the token cap derived from it", Role.DIM)))
+    lines += [field("asked", said(line)) for line in asked(made)]
     if old.policy != new.policy:
         lines.append(field("policy", *changed(old.policy.name, new.policy.name)))
     return lines

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from inspector.report.facts import View
@@ -26,10 +27,34 @@ def restored(original: View, store: Store) -> tuple[Tree, list[str]]:
             notices.append(f"branch {key}: the run that it was made from is not there")
             continue
         try:
+            told = remembered(original, live_in(act["settings"]), store.folder)
+            notices += [f"branch {key}: {line}" for line in told]
             known[key], _ = tree.add(parent, from_record(act["settings"]), act["from_step"] - 1, key)
         except CallerError as why:
             notices.append(f"branch {key}: {why}")
     return tree, notices
+
+
+def live_in(settings: Mapping[str, Any]) -> str | None:
+    """The live run that a record of settings names."""
+    held = settings.get("set")
+    name = held.get("live") if isinstance(held, Mapping) else None
+    return name if isinstance(name, str) else None
+
+
+def remembered(original: View, name: str | None, folder: Path) -> list[str]:
+    """Has what a live run heard at hand, from its recording in the data folder; what is missing of it, a line each.
+
+    Raises:
+        CallerError: the recording is not there, or cannot be read.
+    """
+    heard = original.replay.case.heard
+    if name is None or name in heard:
+        return []
+    from inspector.live.recall import recall  # only a live branch pays for it
+
+    heard[name] = recall(name, folder)
+    return [heard[name].problem] if heard[name].problem else []
 
 
 def keep(store: Store, node: Node) -> None:

@@ -132,6 +132,11 @@ class Store:
         except OSError as why:
             self._tell(f"{path}: cannot be read: {why.strerror or why}")
 
+    @property
+    def folder(self) -> Path:
+        """The data folder."""
+        return self.path.parent.parent
+
     # -- acts ------------------------------------------------------------------------------------------------------
 
     def branch(self, key: str, parent: str, settings: Mapping[str, Any], since: int) -> None:

@@ -170,7 +170,7 @@ def heading(segments: Sequence[Segment], place: int, facts: ResponseFacts) -> Li
     return joined([
         (Span(f"segment {place + 1}", Role.STRONG),), (Span(tokens(answer), Role.DIM),),
         reason(answer.raw_stop_reason, facts.judged.stop.normalized.value),
-        (Span(facts.name, Role.WARN if facts.recut is not None else Role.DIM),),
+        (Span(facts.name, Role.WARN if facts.made else Role.DIM),),
         (Span(f"{len(segment.text):,} chars", Role.DIM),),
     ])
 

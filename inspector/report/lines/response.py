@@ -73,7 +73,7 @@ def facts_of(lines: Sequence[Line]) -> list[str | None]:
 def _title(view: View, facts: ResponseFacts) -> Line:
     number = next((i for i, turn in enumerate(view.turns, 1) if turn.id == facts.turn), 0)
     return joined([
-        (Span(f"{facts.name[0].upper()}{facts.name[1:]}", Role.TITLE if facts.recut is None else Role.WARN),),
+        (Span(f"{facts.name[0].upper()}{facts.name[1:]}", Role.WARN if facts.made else Role.TITLE),),
         (Span(f"turn {number}"),), (Span(f"segment {facts.segment}"),),
         (Span(f"step {facts.step + 1}"),), (said(facts.link.why or facts.link.place.value, Role.DIM, 80),),
     ])

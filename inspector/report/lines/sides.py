@@ -95,7 +95,8 @@ def sides(view: View, block: Block, step: int, tried: SeamRule | None = None) ->
 
 
 def _heading(place: int, facts: ResponseFacts) -> Line:
-    mark = (Span("SIMULATED ", Role.WARN),) if facts.recut is not None else ()
+    word = "LIVE " if facts.live else "" if facts.recut is None else "SIMULATED "
+    mark = (Span(word, Role.WARN),) if word else ()
     raw = facts.exchange.response.raw_stop_reason
     return (Span(f"segment {place + 1} ", Role.STRONG), *mark, *reason(raw, facts.judged.stop.normalized.value))
 

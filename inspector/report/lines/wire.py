@@ -52,7 +52,7 @@ def wire(facts: ResponseFacts, mode: str) -> Sheet:
 def _head(facts: ResponseFacts, mode: str, what: str) -> list[Line]:
     exchange = facts.exchange
     status = "" if exchange.response.http_status is None else f"HTTP {exchange.response.http_status}"
-    parts = [(Span(facts.name, Role.STRONG if facts.recut is None else Role.WARN),), (said(exchange.api),)]
+    parts = [(Span(facts.name, Role.WARN if facts.made else Role.STRONG),), (said(exchange.api),)]
     parts += [(Span(each),) for each in (status, what) if each]
     modes: list[Span] = []
     for each in MODES:
