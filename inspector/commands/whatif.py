@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 
 from inspector.commands import common
+
+if TYPE_CHECKING:
+    from inspector.report.facts import View
+    from inspector.whatif.store import Store
 
 
 @click.command(context_settings=common.CONTEXT)
@@ -22,23 +27,51 @@ from inspector.commands import common
 @click.option("--branch", "base", metavar="RUN", help="Start from a saved run, by its name or key.")
 @click.option("--against", metavar="RUN", help="Compare with this run: original, or a saved one.")
 @click.option("--save", is_flag=True, help="Keep the run among the saved branches of the session.")
+@click.option("--live", is_flag=True, help="Ask the provider again, for one turn; says first where and for how much.")
+@click.option("--turn", type=click.IntRange(1), metavar="N", help="Live: the turn, from its first request on.")
+@click.option("--base-url", "base_url", metavar="URL", default="", help="Live: another server than the recorded one.")
+@click.option("--model", metavar="M", help="Live: another model than the recorded one.")
+@click.option("--key-env", metavar="NAME", help="Live: the environment variable that holds the key.")
+@click.option("--tools", metavar="FILE|MODULE:ATTR", help="Live: tools that answer calls; else recorded results do.")
+@click.option("--yes", is_flag=True, help="Live: ask without being asked whether to.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document (loop-inspector/replay/1).")
 def replay(
     paths: Sequence[str], api: str | None, profile: str | None, policy: str | None, assignments: Sequence[str],
     from_step: int | None, simulate: bool, base: str | None, against: str | None, save: bool, as_json: bool,
+    live: bool, turn: int | None, base_url: str, model: str | None, key_env: str | None, tools: str | None, yes: bool,
 ) -> None:
-    """Runs recorded turns again under other limits or another policy, beside the original."""
+    """Runs recorded turns again under other limits or another policy, beside the original.
+
+    With --live one turn is asked again, and the exit code is that of its end, as for `inspector run`.
+    """
     from inspector.settings import parse_stretches
     from inspector.whatif import comparison
     from inspector.whatif.tree import ORIGINAL, Tree
 
+    others = {"--turn": turn, "--base-url": base_url, "--model": model, "--key-env": key_env, "--tools": tools,
+              "--yes": yes}
+    idle = [] if live else [name for name, value in others.items() if value]
+    if idle or (live and simulate):
+        raise click.UsageError("--live and --simulate are two sources; leave one of them out" if live else
+                               f"{idle[0]} says how to ask live: expected --live with it")
     wanted = [*([] if policy is None else [f"policy={policy}"]), *(["simulate=yes"] if simulate else [])]
     stretches = parse_stretches([*wanted, *assignments], from_step)
     stdin = common.stdin_of(paths)
     loaded, original = common.open_view(paths, api, profile, common.configured(None)[1], stdin)
-    tree, store = common.saved_runs(loaded, original, stdin) if base or against or save else (Tree(original), None)
+    named = any("live" in each for _, each in stretches)
+    stored = base or against or save or live or named
+    tree, store = common.saved_runs(loaded, original, stdin) if stored else (Tree(original), None)
     start = tree.find(base or ORIGINAL)
-    node = tree.tried(start, stretches)
+    code = 0
+    if live and store is not None:
+        from inspector.commands import again
+
+        node, code = again.asked(tree, start, stretches, from_step, turn, again.Way(base_url, model, key_env, tools),
+                                 store, save, yes)
+    else:
+        if store is not None and named:
+            common.say(_recalled(original, stretches, store))
+        node = tree.tried(start, stretches)
     if store is not None and save:
         from inspector.whatif.saved import keep
 
@@ -50,7 +83,14 @@ def replay(
         common.write_json(comparison.values(made))
     else:
         common.write(comparison.text(made))
-    sys.exit(common.complain(loaded))
+    sys.exit(common.complain(loaded) or code)
+
+
+def _recalled(original: View, stretches: Sequence[tuple[int | None, dict[str, str]]], store: Store) -> list[str]:
+    """Has the live runs at hand that are named on the command line."""
+    from inspector.whatif.saved import remembered
+
+    return [line for _, each in stretches for line in remembered(original, each.get("live"), store.folder)]
 
 
 @click.command(context_settings=common.CONTEXT)

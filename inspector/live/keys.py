@@ -34,6 +34,16 @@ VARIABLES: Mapping[str, tuple[str, ...]] = {
 def key_for(address: str, environment: Mapping[str, str], variable: str | None = None) -> str:
     """The key for the server that the address alone shows; empty where there is none.
 
+    Raises:
+        CallerError: the named variable is not set.
+    """
+    name = variable_for(address, environment, variable)
+    return "" if name is None else environment[name].strip()
+
+
+def variable_for(address: str, environment: Mapping[str, str], variable: str | None = None) -> str | None:
+    """The variable that holds the key for the server that the address alone shows; None where none does.
+
     `address` is a profile's name that was found by the host: a name that the operator gave proves nothing about where
     the key would go. `variable` is one that the operator named.
 
@@ -43,9 +53,13 @@ def key_for(address: str, environment: Mapping[str, str], variable: str | None =
     if variable is not None:
         if not environment.get(variable):
             raise CallerError(f"--key-env: {variable} is not set")
-        return environment[variable].strip()
-    names = (ANY, *VARIABLES.get(address, ()))
-    return next((environment[name].strip() for name in names if environment.get(name)), "")
+        return variable
+    return next((name for name in wanted(address) if environment.get(name)), None)
+
+
+def wanted(address: str) -> tuple[str, ...]:
+    """The variables that are looked at for a server, first one first."""
+    return (ANY, *VARIABLES.get(address, ()))
 
 
 _NAMED = re.compile(r"(?:^|_)(?:(?:API)?KEY(?:_ID)?|TOKEN(?:_[A-Z]+)?|SECRET|PASSWORD|PASSWD)$", re.IGNORECASE)

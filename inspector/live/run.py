@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 EXITS: Mapping[str, int] = {
     "completed": 0,
     "retry_limit": 3, "budget_exhausted": 3, "no_progress": 3, "repair_failed": 3, "step_limit": 3,
-    "context_window_exceeded": 3, "stuck": 3,
+    "context_window_exceeded": 3, "stuck": 3, "unrecorded": 3,
     "safety_blocked": 4,
     "interrupted": 5,
     "error": 6,
@@ -88,7 +88,7 @@ def run_live(
         request = replace(request, max_tokens=settings.max_tokens)
     chosen = speaker(server, request.model)
     body = body_of(request, chosen.profile)  # what cannot be sent is told before anything is
-    _refuse_secrets(body, server)
+    refuse_secrets(body, server)
     plan = Plan(settings.limits, settings.belief, ability(chosen.profile, server.api), chosen.profile.name)
     from loop_core.transport import Live
 
@@ -107,7 +107,12 @@ def run_live(
     return Ran(replay_of(observer, steps, settings, path, notices), ended.terminal or "", observer.failure)
 
 
-def _refuse_secrets(body: object, server: Server) -> None:
+def refuse_secrets(body: object, server: Server) -> None:
+    """Refuses a request that would carry its own key in its body.
+
+    Raises:
+        CallerError: it does.
+    """
     import json
 
     text = json.dumps(body, ensure_ascii=False)

@@ -1,0 +1,313 @@
+"""A recorded request asked live again, as a branch: what would be sent, where, for how much, and what was heard.
+
+`wanted` looks and sends nothing. `ask` and `aask` send: each request and every byte of its answers is in a session file
+of its own before the machine sees it, so that the branch can be made again without asking.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from inspector.asked import Start, cap_of, start_of
+from inspector.live.cost import Cost, cost_of, estimate, left_of
+from inspector.live.grafting import grafted
+from inspector.live.recorder import Recorder
+from inspector.live.results import Results, recorded_results
+from inspector.live.run import refuse_secrets
+from inspector.live.target import Target, target_of
+from inspector.live.told import exchange_of
+from inspector.replay import LIVE, Heard, Replay, rules_for, terms_for
+from inspector.rerun import heard as case_from
+from inspector.sessions import redact
+from inspector.sessions.values import Exchange
+from inspector.settings import Settings
+from loop_core.errors import DecodeError, LoopError
+from loop_core.exchange import Ask
+from loop_core.exchange import Heard as Answer
+from loop_core.frozen import replace as changed
+from loop_core.history import Ability
+from loop_core.loop import agoing_on, going_on
+from loop_core.outgoing import ability, body_of, outgoing
+from loop_core.tools import Toolbox
+from loop_core.trace import Step
+from loop_core.turn import Cancel, Event, NotRecorded, Send
+from loop_core.values import ToolResultPart, TransportEnd
+from loop_core.wire import deltas
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from loop_core.transport import Line
+
+FOLDER = "live"
+"""Within the data folder."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Wanted:
+    """What would be asked."""
+
+    settings: Settings
+    since: int
+    """The step from which on the answers are live, by its index."""
+    turn: int
+    """The turn, by its index."""
+    target: Target
+    cost: Cost
+    counted: bool
+    """Whether the input of the first request was counted when it was recorded; else it is estimated."""
+    results: Results
+    first: Step
+    """The step that the run goes on from."""
+    ability: Ability
+    spelled: Callable[[Ask], Ask]
+    cap: int | None
+    """The output cap of the first request."""
+    sends: bool
+    """Whether a request leaves at once; else the machine decides first whether one does."""
+
+
+def wanted(
+    parent: Replay, settings: Settings, since: int, environment: Mapping[str, str], *, base: str = "",
+    model: str | None = None, variable: str | None = None, given: Toolbox | None = None,
+) -> Wanted:
+    """What asking the turn at a step live again, from this step on, would send; nothing is sent.
+
+    Raises:
+        LoopError: it cannot be asked again; the text says why.
+    """
+    start = start_of(parent, since)
+    opening = parent.case.loaded.exchanges[start.opening.index]
+    target = target_of(opening, environment, base=base, model=model, variable=variable)
+    can = ability(target.profile, opening.api)
+    first = _first(parent, settings, since, start, target, can)
+    send = next((effect for effect in first.effects if isinstance(effect, Send)), None)
+    spelled = _spelling(opening, target)
+    request = outgoing(first.turn, send) if send is not None else first.turn.request
+    body = body_of(request, target.profile)  # what cannot be sent is told before anything is
+    refuse_secrets(body, target.server)
+    of_turn = [parent.case.loaded.exchanges[link.index] for link in (*start.turn.record.links, *start.turn.record.left)]
+    opened = len(opening.request.messages) if opening.request else 0
+    results = Results(recorded_results(of_turn, opened), given, opened)
+    left = left_of(first.turn, send is not None, results.any)
+    counted = _counted(parent, start, target, model, base)
+    tokens = counted if counted is not None else estimate(len(json.dumps(body, ensure_ascii=False)))
+    limits = first.turn.limits
+    said = limits.context_guard_chars if given is not None and given.tools else min(
+        results.chars, limits.context_guard_chars)
+    return Wanted(
+        settings, since, parent.turn_at(since), target, cost_of(left, tokens, estimate(said)), counted is not None,
+        results, first, can, spelled, left.cap, send is not None,
+    )
+
+
+def _first(parent: Replay, settings: Settings, since: int, start: Start, target: Target, can: Ability) -> Step:
+    case = case_from(parent, settings.profile, since)
+    rules = rules_for(case, settings)
+    terms = terms_for(case, start.turn.record, start.opening, rules)
+    provider = terms.provider if start.kept and start.opening.why != LIVE else target.profile.name
+    terms = changed(terms, ability=can, provider=provider, request=changed(terms.request, model=target.model))
+    return start.step(terms, cap_of(parent, settings))
+
+
+def _spelling(opening: Exchange, target: Target) -> Callable[[Ask], Ask]:
+    """Requests as the recorded one was spelled, but for what is altered."""
+    recorded = opening.request_json
+    assert opening.request is not None  # noqa: S101 - `target_of` refuses such a one
+    assert isinstance(recorded, Mapping)  # noqa: S101 - as before
+    before = body_of(opening.request, target.profile)
+
+    def spelled(ask: Ask) -> Ask:
+        return ask if ask.body is None else replace(ask, body=grafted(recorded, before, ask.body))
+
+    return spelled
+
+
+def _counted(parent: Replay, start: Start, target: Target, model: str | None, base: str) -> int | None:
+    """The input tokens that the provider counted for the request that is asked again."""
+    if start.kept or model or base:
+        return None  # another request than the recorded one, or another tokenizer
+    usage = parent.case.loaded.exchanges[start.opening.index].response.usage
+    if usage is None or usage.input_tokens is None:
+        return None
+    beside = target.server.api in ("anthropic_messages", "bedrock_converse")
+    return usage.input_tokens + ((usage.cached_tokens or 0) if beside else 0)
+
+
+# -- asking ----------------------------------------------------------------------------------------------------------
+
+
+def new_name() -> str:
+    """The name of a live run that begins now."""
+    return f"{datetime.now():%Y%m%d-%H%M%S-%f}"
+
+
+def file_of(folder: Path, name: str) -> Path:
+    """Where in the data folder a live run is recorded."""
+    return folder / FOLDER / f"{name}.jsonl"
+
+
+class Listening(Recorder):
+    """Records a live run, and keeps what it hears."""
+
+    def __init__(self, path: Path, wanted: Wanted) -> None:
+        super().__init__(path, title=f"{wanted.target.model or wanted.target.host}, asked live again",
+                         provenance="asked live by loop-inspector, from a step of a recording")
+        self.answers: list[Answer] = []
+        self.again: set[int] = set()
+        self.results: tuple[ToolResultPart, ...] | None = None
+        self.last: Step | None = None
+        self.problem = ""
+        self._api, self._body = wanted.target.server.api, bytearray()
+        self._asked = 0
+
+    def asked(self, ask: Ask) -> None:
+        """A request is about to leave."""
+        self._body.clear()
+        self._asked, self.results = ask.number + 1, None
+        super().asked(ask)
+
+    def came(self, number: int, data: bytes, ms: float) -> None:
+        """A piece of an answer."""
+        self._body += data
+        super().came(number, data, ms)
+
+    def ended(self, heard: Answer) -> None:
+        """An answer is over."""
+        self.answers.append(heard)
+        super().ended(heard)
+
+    def waits(self, number: int, seconds: float) -> None:
+        """It is sent again."""
+        self.again.add(number)
+        super().waits(number, seconds)
+
+    def ran(self, number: int, results: Sequence[ToolResultPart]) -> None:
+        """Calls were answered."""
+        self.results = tuple(results)
+        super().ran(number, results)
+
+    def progress(self) -> tuple[int, int]:
+        """Requests that have left, and characters of text that have come in all."""
+        done = sum(len(each.response.text or "") for each in self.answers)
+        if self._asked > len(self.answers) and self._body:
+            with suppress(DecodeError):  # too little of it may be there
+                done += sum(map(len, deltas(self._api, bytes(self._body)).text))
+        return self._asked, done
+
+    def conclude(self) -> None:
+        """Writes how the run ended."""
+        turn = None if self.last is None else self.last.turn
+        end = "cancelled" if turn is None or (not turn.ended and not self.problem) else turn.terminal or "unrecorded"
+        told = self.problem or (turn.notice if turn is not None and end == "unrecorded" else "")
+        if told:
+            self.write({"type": "note", "text": told})
+        self.write({"type": "about", "end_state": end})
+        self._end, self._told = end, told or ""
+
+    def heard(self, name: str, wanted: Wanted) -> Heard:
+        """What was heard, once the run is over."""
+        exchanges = tuple(exchange_of(each, self.path) for each in self.answers)
+        places = tuple((each.ask.place, each.ask.ordinal) for each in self.answers)
+        silent = silent_of(exchanges, self.again, self._end)
+        return Heard(name, exchanges, places, self.results, silent, after_of(self._end, self._told), wanted.ability,
+                     wanted.target.profile.name)
+
+
+def silent_of(exchanges: Sequence[Exchange], again: set[int], end: str) -> frozenset[int]:
+    """The exchanges that are no answers: sent again, or given up as the run was cancelled or killed."""
+    last = len(exchanges) - 1
+    given_up = end in ("cancelled", "") and last >= 0 and exchanges[last].response.transport_end is TransportEnd.ABORTED
+    return frozenset({*again, *([last] if given_up else [])})
+
+
+def after_of(end: str, told: str) -> Event:
+    """What follows the last answer, by the end state that was recorded; empty: the recording was cut."""
+    if end == "cancelled":
+        return Cancel()
+    if end == "unrecorded":
+        return NotRecorded(told)
+    if not end:
+        return NotRecorded("The recording of this live run is cut: what came then is not known.")
+    return NotRecorded("What this loop asks for next was never asked live.")
+
+
+@contextmanager
+def _listening(wanted: Wanted, path: Path) -> Iterator[Listening]:
+    listening = Listening(path, wanted)
+    try:
+        if wanted.settings.explicit:
+            limits = wanted.settings.limits
+            values = {name: getattr(limits, name) for name in sorted(wanted.settings.explicit)}
+            listening.write({"type": "limits", "values": values})
+        listening.write({"type": "policy", "name": wanted.settings.policy.name})
+        yield listening
+    except LoopError as why:
+        listening.problem = f"The next request cannot be sent: {why}"
+    finally:
+        listening.conclude()
+        listening.close()
+
+
+def ask(wanted: Wanted, name: str, folder: Path, line: Line | None = None) -> tuple[Heard, str | None]:
+    """Asks, to the end of the turn; what was heard, and why the recording stopped where it did.
+
+    Raises:
+        CallerError: the recording cannot be begun; nothing was sent then.
+    """
+    from loop_core.transport import Live
+
+    with ExitStack() as stack:
+        listening = stack.enter_context(_listening(wanted, file_of(folder, name)))
+        source = stack.enter_context(Live(
+            wanted.target.server, listening, wanted.results, line, redact.body, wanted.spelled))
+        for step in going_on(wanted.first, source):
+            listening.last = step
+    return listening.heard(name, wanted), listening.failure
+
+
+class Asking:
+    """The same on an event loop: it can be cancelled, and tells how far it is."""
+
+    def __init__(self, wanted: Wanted, name: str, folder: Path, line: Line | None = None) -> None:
+        self.wanted, self.name = wanted, name
+        self._folder, self._line = folder, line
+        self._source: Any = None
+        self._cancelled = False
+        self._listening: Listening | None = None
+
+    def cancel(self) -> None:
+        """Gives up the answer under way; the run ends as cancelled."""
+        self._cancelled = True
+        if self._source is not None:
+            self._source.cancel()
+
+    def progress(self) -> tuple[int, int]:
+        """Requests that have left, and characters that have come."""
+        return (0, 0) if self._listening is None else self._listening.progress()
+
+    async def run(self) -> tuple[Heard, str | None]:
+        """Asks, to the end of the turn.
+
+        Raises:
+            CallerError: the recording cannot be begun; nothing was sent then.
+        """
+        from loop_core.transport import AsyncLive
+
+        wanted = self.wanted
+        with _listening(wanted, file_of(self._folder, self.name)) as listening:
+            self._listening = listening
+            async with AsyncLive(wanted.target.server, listening, wanted.results, self._line, redact.body,
+                                 wanted.spelled) as source:
+                self._source = source
+                if self._cancelled:
+                    source.cancel()
+                async for step in agoing_on(wanted.first, source):
+                    listening.last = step
+        return listening.heard(self.name, wanted), listening.failure

@@ -1,0 +1,427 @@
+"""A recorded request asked live again: what is sent, what becomes of it, and that it is made again without asking."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import json
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from inspector import cli
+from inspector.live.again import Asking, ask, file_of
+from inspector.live.recall import recall
+from inspector.live.run import run_live
+from inspector.replay import Heard
+from inspector.report.facts import view
+from inspector.settings import Settings
+from inspector.whatif.comparison import values
+from inspector.whatif.tree import Tree
+from loop_core.address import Server
+from loop_core.errors import CallerError
+from loop_core.frozen import replace
+from loop_core.tools import Toolbox
+from loop_core.trace import Fidelity, key
+from loop_core.values import Stop, ToolCall
+from loop_core.wire import FORMATS
+from tests.live.again_scenes import OSLO, ROME, TOOLS, asked_body, cut_twice, entry, har, looked, read, with_a_call
+from tests.live.conftest import Fake, Peer
+from tests.live.live_scenes import QUICK, answer, request
+from tests.live.test_transport import ERROR, streams
+
+ROOT = Path(__file__).parents[2]
+NAME = "20260131-235959-000000"
+CHAT = "openai_chat"
+
+
+class Ended(NamedTuple):
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+Ran = Callable[..., Ended]
+
+
+@pytest.fixture
+def ran(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Ran:
+    """Runs `inspector` in this process, its data in a folder of its own."""
+    monkeypatch.setenv("LOOP_INSPECTOR_DATA", str(tmp_path / "data"))
+    for name in ("LOOP_INSPECTOR_API_KEY", "OPENAI_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+
+    def run(*words: str, environment: Mapping[str, str] | None = None) -> Ended:
+        for name, value in (environment or {}).items():
+            monkeypatch.setenv(name, value)
+        importlib.invalidate_caches()
+        monkeypatch.setattr(sys, "argv", ["inspector", *words])
+        with pytest.raises(SystemExit) as ended:
+            cli.run()
+        said = capsys.readouterr()
+        code = ended.value.code
+        return Ended(code if isinstance(code, int) else 0, said.out, said.err)
+
+    return run
+
+
+def says(text: str, stop: Stop = Stop.END_TURN, *calls: ToolCall) -> Callable[[Peer], None]:
+    return streams(CHAT, answer(CHAT, text, stop, *calls))
+
+
+def document(done: Ended) -> Any:
+    return json.loads(done.out)
+
+
+# -- the command -----------------------------------------------------------------------------------------------------
+
+
+def test_a_turn_is_asked_again_with_another_budget_and_nothing_else_changed(
+    ran: Ran, fake: Fake, tmp_path: Path
+) -> None:
+    path = cut_twice(fake.url, tmp_path / "s.har")
+    fake.answers = [says("Eins, zwei, drei.")]
+    done = ran("replay", path, "--live", "--turn", "1", "--set", "max_tokens=99", "--yes", "--json")
+    assert done.code == 0, done.err
+    assert fake.got[0].line == "POST /v1/chat/completions HTTP/1.1"
+    assert fake.got[0].json == asked_body(max_tokens=99)
+    found = document(done)
+    assert (found["fidelity"], found["first_live"], found["first_simulated"]) == ("LIVE", 2, None)
+    assert [turn["fidelity"] for turn in found["turns"]] == ["LIVE", "RECORDED"]
+    assert found["explain"]["turns"][0]["merged_text"] == "Eins, zwei, drei."
+    assert found["asked_live"] == [f"{fake.url}/v1/chat/completions, model m"]
+    live = [each for each in found["explain"]["responses"] if each.get("fidelity") == "LIVE"]
+    assert [each["text"] for each in live] == ["Eins, zwei, drei."]
+
+
+def test_where_it_goes_and_for_how_much_is_said_first(ran: Ran, fake: Fake, tmp_path: Path) -> None:
+    path = cut_twice(fake.url, tmp_path / "s.har")
+    done = ran("replay", path, "--live", "--turn", "1")
+    assert done.code == 2
+    assert fake.got == []
+    lines = done.err.splitlines()
+    assert lines[0] == f"asks the provider: turn 1 from step 1 on is sent to {fake.url}/v1/chat/completions"
+    assert "openai_chat, model m, profile generic" in lines[1]
+    assert lines[2] == "no key: LOOP_INSPECTOR_API_KEY is not set"
+    # Four times 20 tokens bound the continuations, and the last may go beyond: 79 + 40 (one retry with twice the cap);
+    # then a repair of 40.
+    assert lines[3].startswith("greatest possible cost: 159 tokens out and about ")
+    assert "in 5 requests" in lines[3]
+    assert lines[-1] == ("inspector: nothing was sent: standard input is no terminal, and --yes does not say that it "
+                         "may be")
+    assert not (tmp_path / "data" / "live").exists()
+
+
+@pytest.mark.parametrize(("words", "said"), [
+    (("--live", "--yes"), "this run has 2 turns: --turn N or --from-step K says which is asked"),
+    (("--live", "--yes", "--turn", "3"), "turn 3: this run has the turns 1 to 2"),
+    (("--live", "--yes", "--from-step", "99"), "step 99: this run has the steps 1 to "),
+    (("--live", "--yes", "--turn", "1", "--from-step", "2"), "leave one of them out"),
+    (("--live", "--yes", "--set", "max_tokens=9@2", "--set", "max_tokens=8@3"), "a live run begins at one step"),
+    (("--live", "--simulate", "--turn", "1"), "two sources"),
+    (("--model", "x"), "expected --live with it"),
+    (("--yes",), "expected --live with it"),
+    (("--live", "--yes", "--turn", "1", "--key-env", "NOT_SET_ANYWHERE"), "--key-env: NOT_SET_ANYWHERE is not set"),
+    (("--live", "--yes", "--turn", "1", "--base-url", "ftp://x"), "--base-url: expected http://HOST"),
+    (("--live", "--yes", "--turn", "1", "--tools", "absent.json"), "--tools absent.json: No such file"),
+    (("--set", f"live={NAME}"), f"live={NAME}: its recording live/{NAME}.jsonl cannot be read"),
+    (("--set", "live=none"), "names no live run"),
+])
+def test_what_cannot_be_used_is_said_and_nothing_is_sent(
+    ran: Ran, words: tuple[str, ...], said: str, fake: Fake, tmp_path: Path
+) -> None:
+    done = ran("replay", cut_twice(fake.url, tmp_path / "s.har"), *words)
+    assert done.code == 2
+    assert said in done.err
+    assert "Traceback" not in done.err
+    assert fake.got == []
+
+
+def test_from_a_step_on_what_came_before_stays(ran: Ran, fake: Fake, tmp_path: Path) -> None:
+    path = cut_twice(fake.url, tmp_path / "s.har")
+    fake.answers = [says("drei.")]
+    # Request, EvaluateStop, ContinuePending, RequestContinuation, then the answer: step 5.
+    done = ran("replay", path, "--live", "--from-step", "5", "--set", "max_tokens=7", "--yes", "--json")
+    assert done.code == 0, done.err
+    found = document(done)
+    assert (found["first_live"], found["turns"][0]["fidelity"]) == (5, "LIVE")
+    assert found["explain"]["turns"][0]["merged_text"] == "One, two, drei."
+    sent = fake.got[0].json
+    assert sent["max_tokens"] == 7
+    assert (sent["temperature"], sent["vendor"]) == (0.25, {"a": [1, 2]})
+    assert sent["messages"][0] == asked_body()["messages"][0]
+    assert [each["role"] for each in sent["messages"]] == ["user", "assistant", "system"]
+
+
+def test_address_and_model_can_be_others(ran: Ran, fake: Fake, tmp_path: Path) -> None:
+    path = cut_twice("https://api.openai.com", tmp_path / "s.har")
+    fake.answers = [says("Hi.")]
+    done = ran("replay", path, "--live", "--turn", "2", "--base-url", fake.url, "--model", "other", "--yes")
+    assert done.code == 0, done.err
+    assert fake.got[0].json["model"] == "other"
+    assert fake.got[0].line.startswith("POST /v1/chat/completions ")
+
+
+def test_a_branch_that_was_kept_is_made_again_and_nobody_is_asked(ran: Ran, fake: Fake, tmp_path: Path) -> None:
+    path = cut_twice(fake.url, tmp_path / "s.har")
+    fake.answers = [says("Eins, ", Stop.MAX_TOKENS), lambda peer: peer.whole(429, ERROR, retry_after="0"),
+                    says("zwei.")]
+    first = ran("replay", path, "--live", "--turn", "1", "--set", "max_tokens=30", "--yes", "--save", "--json")
+    assert first.code == 0, first.err
+    asked = len(fake.got)
+    listed = json.loads(ran("branches", path, "--json").out)["branches"]
+    assert [each["name"].startswith("max_tokens=30, live 2") for each in listed] == [True]
+    again = ran("replay", path, "--branch", listed[0]["key"], "--against", "original", "--json")
+    one, other = document(first), document(again)
+    for each in (one, other):
+        each["name"] = ""
+        for response in each["explain"]["responses"]:
+            response["path"] = ""
+    assert one == other
+    by_command = ran(*listed[0]["command"].split()[1:], "--json")
+    assert document(by_command)["explain"]["turns"] == one["explain"]["turns"]
+    shorter = ran("replay", path, "--branch", listed[0]["key"], "--set", "continuation_max_attempts=0", "--json")
+    assert document(shorter)["turns"][0]["after"]["terminal_reason"] == "retry_limit"
+    assert document(shorter)["turns"][0]["fidelity"] == "LIVE"
+    assert len(fake.got) == asked
+
+
+def test_a_recording_that_is_cut_or_gone_is_told(ran: Ran, fake: Fake, tmp_path: Path) -> None:
+    path = cut_twice(fake.url, tmp_path / "s.har")
+    fake.answers = [says("Eins, ", Stop.MAX_TOKENS), says("zwei.")]
+    ran("replay", path, "--live", "--turn", "1", "--yes", "--save")
+    (record,) = (tmp_path / "data" / "live").iterdir()
+    whole = record.read_bytes()
+    ends = [at for at in range(len(whole)) if whole[at : at + 1] == b"\n"]
+    record.write_bytes(whole[: ends[-2] + 9])
+    done = ran("branches", path)
+    assert "is cut; what stands before the cut was read" in done.err
+    assert "live 2" in done.out
+    record.unlink()
+    done = ran("branches", path)
+    assert f"its recording live/{record.name} cannot be read: No such file" in done.err
+    assert (done.code, "live 2" in done.out) == (0, False)
+
+
+@pytest.mark.parametrize(("play", "code", "end"), [
+    (lambda peer: peer.whole(401, {"error": {"message": "who are you"}}), 6, "error"),
+    (lambda peer: peer.reset(), 5, "interrupted"),
+    (streams(CHAT, answer(CHAT, "One, two, three, four", Stop.END_TURN)[:1]), 5, "interrupted"),
+    (says("cut", Stop.MAX_TOKENS), 3, "retry_limit"),
+])
+def test_errors_end_as_the_machine_says(
+    ran: Ran, play: Any, code: int, end: str, fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("loop_core.transport.Line", lambda: QUICK)
+    path = cut_twice(fake.url, tmp_path / "s.har")
+    fake.answers = [play]
+    done = ran("replay", path, "--live", "--turn", "1", "--set", "continuation_max_attempts=0", "--yes", "--json",
+               "--save")
+    assert done.code == code
+    assert document(done)["turns"][0]["after"]["terminal_reason"] == end
+    assert "Traceback" not in done.err
+    again = ran("branches", path, "--json")
+    assert json.loads(again.out)["branches"][0]["turns"][0]["terminal_reason"] == end
+
+
+# -- tools -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_call_that_was_recorded_gets_its_result_and_no_other_is_invented(
+    ran: Ran, fake: Fake, tmp_path: Path
+) -> None:
+    path = with_a_call(fake.url, tmp_path / "s.har")
+    fake.answers = [says("", Stop.TOOL_CALL, OSLO), says("", Stop.TOOL_CALL, ROME)]
+    done = ran("replay", path, "--live", "--yes", "--save", "--json")
+    assert done.code == 3
+    assert [each.json["messages"][-1] for each in fake.got[1:]] == [
+        {"role": "tool", "tool_call_id": "call_1", "content": "snow"}]
+    turn = document(done)["explain"]["turns"][0]
+    assert turn["terminal_reason"] == "unrecorded"
+    assert turn["notice"] == ("The turn stops at a call of weather: no result is recorded for it with these arguments, "
+                              "and none is invented.")
+    listed = json.loads(ran("branches", path, "--json").out)["branches"]
+    again = ran("replay", path, "--branch", listed[0]["key"], "--json")
+    assert document(again)["explain"]["turns"][0]["notice"] == turn["notice"]
+    assert len(fake.got) == 2
+
+
+def test_tools_that_are_given_are_run(ran: Ran, fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "again_tools.py").write_text("def weather(city: str) -> str:\n    return f'sun in {city}'\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delitem(sys.modules, "again_tools", raising=False)
+    path = with_a_call(fake.url, tmp_path / "s.har")
+    fake.answers = [says("", Stop.TOOL_CALL, ROME), says("Sunny.")]
+    done = ran("replay", path, "--live", "--yes", "--tools", "again_tools:weather", "--save", "--json")
+    assert done.code == 0, done.err
+    assert "run here: weather" in done.err
+    assert fake.got[1].json["messages"][-1]["content"] == "sun in Rome"
+    listed = json.loads(ran("branches", path, "--json").out)["branches"]
+    assert listed[0]["turns"][0]["terminal_reason"] == "completed"
+
+
+# -- every format, live and from the file ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("api", FORMATS)
+@pytest.mark.parametrize("since", [0, 2, 4])
+def test_what_is_heard_again_from_the_file_is_what_was_heard(api: str, since: int, fake: Fake, tmp_path: Path) -> None:
+    call = replace(OSLO, id=None) if api == "ollama_chat" else OSLO
+    fake.answers = [streams(api, answer(api, "One, two, ", Stop.MAX_TOKENS)),
+                    streams(api, answer(api, "", Stop.TOOL_CALL, call)),
+                    streams(api, answer(api, "Done.", Stop.END_TURN))]
+    path = str(tmp_path / "s.jsonl")
+    run_live(request(api, tools=TOOLS), Server(api, fake.url), Settings(), Toolbox({"weather": lambda _: "sun"}), path,
+             QUICK)
+    recorded = [each.json for each in fake.got]
+    parent = read(path)
+    fake.answers = [lambda peer: peer.whole(429, ERROR, retry_after="0"),
+                    streams(api, answer(api, "One, and ", Stop.MAX_TOKENS)),
+                    streams(api, answer(api, "two. ", Stop.END_TURN))]
+    fake.got.clear()
+    wanted = looked(parent, since)
+    heard, failure = ask(wanted, NAME, tmp_path / "data", QUICK)
+    assert failure is None
+    if since == 0:
+        assert fake.got[0].json == recorded[0]
+    again = recall(NAME, tmp_path / "data")
+    made = []
+    for each in (heard, again):
+        fresh = read(path)
+        fresh.case.heard[NAME] = each
+        tree = Tree(view(fresh))
+        node, _ = tree.add(tree.original, replace(fresh.settings, live=NAME), since)
+        made.append(node.view)
+        assert node.view.steps[:since] == fresh.trace.steps[:since]
+    assert list(map(key, made[0].steps)) == list(map(key, made[1].steps))
+    assert [facts.judged for facts in made[0].responses] == [facts.judged for facts in made[1].responses]
+    assert (heard.ability, heard.provider, heard.places, heard.silent) == (
+        again.ability, again.provider, again.places, again.silent)
+    left = made[0].replay.trace.left
+    assert left is not None
+    assert {step.fidelity for step in made[0].steps[left : made[0].turns[0].run.end]} == {Fidelity.LIVE}
+    assert left == {0: 1, 2: 4, 4: 4}[since]  # step 3 decides that the cut answer is gone on with, step 4 asks
+    assert made[0].turns[0].terminal == "completed"
+
+
+def test_two_live_runs_of_one_step_are_two_branches(fake: Fake, tmp_path: Path) -> None:
+    path = cut_twice(fake.url, tmp_path / "s.har")
+    parent = read(path)
+    tree = Tree(view(parent))
+    nodes = []
+    for number, text in enumerate(("Eins.", "Uno.")):
+        fake.answers = [says(text)]
+        name = f"20260131-235959-00000{number}"
+        parent.case.heard[name], _ = ask(looked(parent), name, tmp_path / "data", QUICK)
+        nodes.append(tree.add(tree.original, replace(parent.settings, live=name), 0)[0])
+    one, other = nodes
+    assert one.key != other.key
+    made = tree.beside(other, one)
+    assert made.difference == 1
+    assert [turn.merged.text for turn in made.view.turns] == ["Uno.", "Done."]
+    assert tree.beside(one, tree.original).difference == 1
+
+
+def test_a_live_run_goes_on_from_a_live_run(fake: Fake, tmp_path: Path) -> None:
+    path = cut_twice(fake.url, tmp_path / "s.har")
+    parent = read(path)
+    tree = Tree(view(parent))
+    fake.answers = [says("Eins, ", Stop.MAX_TOKENS), says("zwei.")]
+    parent.case.heard[NAME], _ = ask(looked(parent), NAME, tmp_path / "data", QUICK)
+    node, _ = tree.add(tree.original, replace(parent.settings, live=NAME), 0)
+    fake.answers = [says("due.")]
+    fake.got.clear()
+    other = "20260131-235959-000009"
+    since = 4
+    parent.case.heard[other], _ = ask(looked(node.view.replay, since), other, tmp_path / "data", QUICK)
+    child, _ = tree.add(node, replace(node.view.replay.settings, live=other), since)
+    assert child.view.turns[0].merged.text == "Eins, due."
+    assert child.view.steps[:since] == node.view.steps[:since]
+    assert len(child.view.responses) == 3 + 2 + 1
+    assert values(tree.beside(child, node))["first_difference"] == since + 1
+
+
+def test_what_was_simulated_before_cannot_be_gone_on_from(fake: Fake, tmp_path: Path) -> None:
+    path = cut_twice(fake.url, tmp_path / "s.har")
+    simulated = read(path, Settings(simulate=True, max_tokens=10))
+    at = next(index for index, step in enumerate(simulated.trace.steps) if step.fidelity is Fidelity.SIMULATED)
+    with pytest.raises(CallerError, match="SIMULATED"):
+        looked(simulated, at + 1)
+    assert looked(simulated, 0).since == 0
+
+
+# -- cancelled, and what never left ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("answers", [0, 1])
+def test_a_run_that_is_given_up_is_kept_as_cancelled(answers: int, fake: Fake, tmp_path: Path) -> None:
+    path = cut_twice(fake.url, tmp_path / "s.har")
+    parent = read(path)
+
+    async def given_up() -> Any:
+        asking = Asking(looked(parent), NAME, tmp_path / "data", QUICK)
+        under_way = asyncio.ensure_future(asking.run())
+        while len(fake.got) <= answers:
+            await asyncio.sleep(0.01)
+        assert asking.progress()[0] == answers + 1
+        asking.cancel()
+        return await under_way
+
+    def begins(peer: Peer) -> None:
+        peer.head()
+        peer.send(answer(CHAT, "And then", Stop.END_TURN)[0])
+        peer.hold()
+
+    fake.answers = [*([says("Eins, ", Stop.MAX_TOKENS)] * answers), begins]
+    heard, _ = asyncio.run(given_up())
+    for each in (heard, recall(NAME, tmp_path / "data")):
+        fresh = read(path)
+        fresh.case.heard[NAME] = each
+        tree = Tree(view(fresh))
+        node, _ = tree.add(tree.original, replace(fresh.settings, live=NAME), 0)
+        assert node.view.turns[0].terminal == "cancelled"
+        assert node.view.turns[0].merged.text == "Eins, " * answers
+        assert each.problem == ""
+
+
+def recalled(folder: Path) -> Heard | str:
+    """What was heard, or why it cannot be known."""
+    try:
+        return recall(NAME, folder)
+    except CallerError as why:
+        return str(why)
+
+
+def test_a_program_that_is_killed_leaves_a_branch_that_says_so(fake: Fake, tmp_path: Path) -> None:
+    path = cut_twice(fake.url, tmp_path / "s.har")
+    fake.answers = [says("Eins, ", Stop.MAX_TOKENS), says("zwei.")]
+    parent = read(path)
+    ask(looked(parent), NAME, tmp_path / "data", QUICK)
+    record = file_of(tmp_path / "data", NAME)
+    whole = record.read_bytes()
+    for end in range(0, len(whole), 97):
+        record.write_bytes(whole[:end])
+        heard = recalled(tmp_path / "data")
+        if isinstance(heard, str):
+            assert f"live={NAME}" in heard
+            assert end < whole.index(b'"type": "response"')
+            continue
+        fresh = read(path)
+        fresh.case.heard[NAME] = heard
+        tree = Tree(view(fresh))
+        node, _ = tree.add(tree.original, replace(fresh.settings, live=NAME), 0)
+        assert "cut" in heard.problem
+        assert node.view.turns[0].terminal in ("unrecorded", "completed")
+
+
+def test_what_is_no_request_is_refused(fake: Fake, tmp_path: Path) -> None:
+    alone = har(tmp_path / "a.har", entry("https://nobody.example/elsewhere/chat", asked_body(), "{}"))
+    assert read(alone).turns == ()
+    parent = read("sample_sessions/18-claude-code-cut-writes.jsonl")
+    with pytest.raises(CallerError, match="transcript of claude"):
+        looked(parent)

@@ -1,0 +1,148 @@
+"""The greatest possible cost: small cases worked out by hand, and no run of the machine that goes beyond it."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from inspector.live.cost import ASKED_TOKENS, Cost, Left, cost_of, estimate, left_of
+from loop_core.classify import judge
+from loop_core.history import Ability
+from loop_core.limits import Limits
+from loop_core.loop import Plan, begun, going_on
+from loop_core.policy import STRICT
+from loop_core.presets import POLICIES
+from loop_core.turn import Event, Responded, RunTools, Send, ToolsRun, Turn
+from loop_core.values import (
+    ChatResponse,
+    Message,
+    Request,
+    Role,
+    Stop,
+    StopReason,
+    TextPart,
+    ToolCall,
+    ToolResultPart,
+    Usage,
+)
+from loop_core.wire.profiles import PROFILES
+
+ONE = Left(True, 100, 0, 400, 0, 0, 0, 0)
+
+
+def left(**more: object) -> Left:
+    from dataclasses import replace
+
+    return replace(ONE, **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("given", "requests", "output"), [
+    (left(), 1, 100),
+    (left(attempts=3), 4, 400),  # three continuations of 100
+    (left(attempts=9), 10, 499),  # the budget of 400 is looked at before each: 399 + 100
+    (left(attempts=9, tokens=None), 10, 1_000),
+    (left(attempts=3, tokens=0), 1, 100),  # nothing is left of it: no continuation is asked for
+    (left(attempts=3, boosts=1), 4, 599),  # the cap may double once: 399 + 200
+    (left(attempts=1, boosts=5), 2, 300),  # no more doublings than continuations: 100 + 200
+    (left(attempts=2, boosts=None), 3, 799),  # no bound of its own: 100, 200, 400, of which 399 + 400
+    (left(repairs=2), 3, 300),
+    (left(resumes=4), 5, 500),
+    (left(rounds=10), 11, 1_100),
+    (left(rounds=2, attempts=9, repairs=1), 13, 200 + 499 + 100),
+    (left(first=False, attempts=1), 1, 100),
+    (left(answers=4), 1, 400),
+    (left(first=False), 0, 0),
+])
+def test_requests_and_output(given: Left, requests: int, output: int) -> None:
+    found = cost_of(given, 50)
+    assert (found.requests, found.output, found.unbounded) == (requests, output, "")
+
+
+def test_the_input_is_the_first_request_in_each_and_what_was_answered_before() -> None:
+    assert cost_of(left(), 50).input == 50
+    assert cost_of(left(attempts=2), 50).input == 3 * 50 + 100 + 200 + 3 * ASKED_TOKENS
+    assert cost_of(left(rounds=1), 50, 1_000).input == 2 * 50 + 100 + 1_000 + ASKED_TOKENS
+
+
+@pytest.mark.parametrize(("given", "why"), [
+    (left(cap=None), "the request has no max_tokens"),
+    (left(attempts=None), "the policy has no bound for continuations"),
+    (left(rounds=None), "the policy has no bound for rounds of tools"),
+])
+def test_without_a_limit_there_is_no_bound(given: Left, why: str) -> None:
+    assert cost_of(given, 50) == Cost(None, None, None, why)
+
+
+def test_an_estimate_is_rounded_up() -> None:
+    assert [estimate(chars) for chars in (0, 1, 3, 4)] == [0, 1, 1, 2]
+
+
+SAID = Message(Role.USER, (TextPart("Say it."),))
+
+
+class Worst:
+    """Answers with whatever costs most or goes on longest, as chance has it; counts what it took."""
+
+    def __init__(self, seed: int, api: str) -> None:
+        self.chance, self.api = random.Random(seed), api
+        self.sent: list[int] = []
+        self.asked: list[int] = []
+
+    def respond(self, send: Send, turn: Turn) -> Event:
+        assert send.max_tokens is not None
+        self.sent.append(send.max_tokens)
+        self.asked.append(turn.spent.requests)
+        cap = send.max_tokens
+        number = len(self.sent)
+        call = ToolCall(f"c{number}", "weather", f'{{"n":{number}}}', closed=True)
+        cut = ToolCall(f"c{number}", "weather", '{"n":', closed=False)
+        kind = self.chance.choice(["cut", "cut", "thinking", "call", "cut call", "paused", "end"])
+        stops = {"cut": Stop.MAX_TOKENS, "thinking": Stop.MAX_TOKENS, "call": Stop.TOOL_CALL,
+                 "cut call": Stop.MAX_TOKENS, "paused": Stop.PAUSED, "end": Stop.END_TURN}
+        if kind == "paused" and self.api == "openai_chat":
+            kind = "cut"
+        parts = {"cut": (TextPart(f"text {number} "),), "thinking": (), "call": (call,), "cut call": (cut,),
+                 "paused": (TextPart("wait "),), "end": (TextPart("done"),)}[kind]
+        detail = "echo" if kind == "paused" else None
+        response = ChatResponse(self.api, parts, StopReason(stops[kind], kind, detail), Usage(10, cap))
+        return Responded(response, judge(response, turn.request, PROFILES["generic"]))
+
+    def run_tools(self, effect: RunTools, turn: Turn) -> Event:
+        return ToolsRun(tuple(ToolResultPart(v.call.id, v.call.name, "sun") for v in effect.calls))
+
+    def follow_up(self, turn: Turn) -> tuple[Message, ...]:
+        return ()
+
+
+@pytest.mark.parametrize("api", ["openai_chat", "anthropic_messages"])
+@pytest.mark.parametrize("policy", [name for name, policy in POLICIES.items() if "attempts" not in policy.lacks])
+def test_no_run_goes_beyond_the_bound(api: str, policy: str) -> None:
+    """From every step of runs by chance, under limits by chance."""
+    beyond = reached = 0
+    for seed in range(150):
+        chance = random.Random(seed)
+        limits = Limits(
+            continuation_max_attempts=chance.randint(0, 6), continuation_tool_repair_attempts=chance.randint(0, 2),
+            continuation_max_total_completion_tokens=chance.choice([None, 50, 300]),
+            max_tool_steps=chance.randint(0, 3), max_resumes=chance.randint(0, 3),
+            max_thinking_only=chance.randint(0, 2),
+            attempts_scope=chance.choice(["turn", "response"]))
+        source = Worst(seed, api)
+        first = begun("t", Request(api, (SAID,), "m", max_tokens=100),
+                      Plan(limits, POLICIES[policy], Ability(prefill=chance.random() < 0.5)))
+        steps = [(first, 0)]
+        for step in going_on(first, source):
+            steps.append((step, len(source.sent)))
+        for step, sent in steps:
+            if step.turn.ended:
+                continue
+            pending = any(isinstance(effect, Send) for effect in step.effects)
+            found = cost_of(left_of(step.turn, pending, True), 10)
+            assert found.output is not None
+            assert found.requests is not None
+            took = source.sent[sent:]
+            beyond += sum(took) > found.output or len(took) > found.requests
+            reached += sum(took) * 2 > found.output
+    assert beyond == 0
+    assert reached or policy != STRICT.name

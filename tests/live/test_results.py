@@ -1,0 +1,79 @@
+"""What answers the calls of a live run from a step: what was recorded for the very same call, and nothing else."""
+
+from __future__ import annotations
+
+import pytest
+
+from inspector.live.results import Results, recorded_results
+from loop_core.frozen import replace
+from loop_core.gate import Admission, Verdict
+from loop_core.limits import Limits
+from loop_core.tools import Toolbox
+from loop_core.turn import NotRecorded, RunTools, ToolsRun, Turn
+from loop_core.values import Message, Request, Role, TextPart, ToolCall, ToolResultPart
+from tests.live.again_scenes import OSLO, ROME, read, with_a_call
+
+SAID = Message(Role.USER, (TextPart("Hi"),))
+
+
+def turned(*answered: tuple[ToolCall, str]) -> Turn:
+    history = [SAID]
+    for call, text in answered:
+        history += [Message(Role.ASSISTANT, (call,)), Message(Role.TOOL, (ToolResultPart(call.id, call.name, text),))]
+    return replace(Turn("t", Request("openai_chat", (SAID,))), history=tuple(history), limits=Limits())
+
+
+def ready(*calls: ToolCall) -> RunTools:
+    return RunTools(tuple(Verdict(call, Admission.READY, "", "", {"city": "x"}) for call in calls))
+
+
+def test_the_results_of_a_turn_each_once(tmp_path) -> None:
+    case = read(with_a_call("http://127.0.0.1:1", tmp_path / "s.har")).case
+    found = recorded_results(case.loaded.exchanges, 1)
+    assert {name: [part.text for part in parts] for name, parts in found.items()} == {
+        ("weather", '{"city": "Oslo"}'): ["snow"]}
+    assert recorded_results(case.loaded.exchanges, 3) == {}
+
+
+def test_equal_arguments_whatever_their_spelling_and_as_often_as_recorded() -> None:
+    results = Results({("weather", '{"city": "Oslo"}'): [ToolResultPart("a", "weather", "snow"),
+                                                         ToolResultPart("b", "weather", "sleet")]}, None, 1)
+    spaced = replace(OSLO, id="new", arguments=' {"city" :  "Oslo"}')
+    first = results.run(ready(spaced), turned())
+    assert isinstance(first, ToolsRun)
+    assert [(part.call_id, part.text) for part in first.results] == [("new", "snow")]
+    second = results.run(ready(OSLO), turned((OSLO, "snow")))
+    assert isinstance(second, ToolsRun)
+    assert second.results[0].text == "sleet"
+    both = results.run(ready(OSLO, replace(OSLO, id="2")), turned())
+    assert isinstance(both, ToolsRun)
+    assert [part.text for part in both.results] == ["snow", "sleet"]
+    assert isinstance(results.run(ready(OSLO), turned((OSLO, "snow"), (OSLO, "sleet"))), NotRecorded)
+
+
+@pytest.mark.parametrize("call", [ROME, replace(OSLO, name="climate")])
+def test_another_call_ends_the_turn(call: ToolCall) -> None:
+    results = Results({("weather", '{"city": "Oslo"}'): [ToolResultPart("a", "weather", "snow")]}, None, 1)
+    for batch in (ready(call), ready(OSLO, call)):
+        found = results.run(batch, turned())
+        assert isinstance(found, NotRecorded)
+        assert f"a call of {call.name}" in found.why
+
+
+def test_what_is_given_is_run_and_only_that() -> None:
+    ran: list[object] = []
+    given = Toolbox({"weather": lambda arguments: ran.append(arguments) or "sun"})
+    results = Results({}, given, 1)
+    found = results.run(ready(OSLO), turned())
+    assert isinstance(found, ToolsRun)
+    assert (found.results[0].text, len(ran)) == ("sun", 1)
+    assert isinstance(results.run(ready(replace(OSLO, name="other")), turned()), NotRecorded)
+    assert len(ran) == 1
+    assert (results.any, Results({}).any, Results({}, Toolbox()).any) == (True, False, False)
+
+
+def test_a_rejected_call_gets_its_error_and_is_not_run() -> None:
+    rejected = RunTools((Verdict(OSLO, Admission.REJECTED, "", "city is missing", None),))
+    found = Results({}).run(rejected, turned())
+    assert isinstance(found, ToolsRun)
+    assert (found.results[0].is_error, found.results[0].text) == (True, "Not run: city is missing")
