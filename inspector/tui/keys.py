@@ -75,11 +75,13 @@ def check(keys: Mapping[str, str]) -> None:
 def every_id() -> Mapping[str, Binding]:
     """Each binding of the app, its screens and its lists, by its id: what a configuration may remap."""
     from inspector.tui.app import LoopInspector
+    from inspector.tui.screens.ask import AskLive
     from inspector.tui.screens.limits import LimitsForm
     from inspector.tui.screens.picker import PickerScreen
     from inspector.tui.screens.policies import Cells
     from inspector.tui.screens.providers import Dialects, ProvidersScreen
     from inspector.tui.screens.tune import TuneScreen
+    from inspector.tui.session.again import Again
     from inspector.tui.session.commanding import Commanding
     from inspector.tui.session.comparing import Comparing
     from inspector.tui.session.exporting import Exporting
@@ -95,5 +97,6 @@ def every_id() -> Mapping[str, Binding]:
 
     owners = (
         LoopInspector, Stepping, Commanding, Remarking, Running, Tuning, Comparing, Viewing, Tracing, Exporting,
-        RowList, TextView, PickerScreen, LimitsForm, Cells, Dialects, ProvidersScreen, TuneScreen, HeatMap)
+        RowList, TextView, PickerScreen, LimitsForm, AskLive, Again, Cells, Dialects, ProvidersScreen, TuneScreen,
+        HeatMap)
     return {each.id: each for owner in owners for each in owner.BINDINGS if isinstance(each, Binding) and each.id}

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING
 from inspector.pause import without_collector
 from inspector.settings import Settings, settings_of
 from inspector.tui.opening import Opened, Run, run_of
-from inspector.whatif.tree import Node, Tree
+from inspector.whatif.tree import Node, Tree, key_of
+from loop_core.errors import CallerError
 
 if TYPE_CHECKING:
+    from inspector.replay import Case, Heard
     from inspector.whatif.store import Store
 
 
@@ -33,6 +35,12 @@ class Runs:
     def current(self) -> Run:
         """The run that is looked at."""
         return self.every[self.index]
+
+    @property
+    def case(self) -> Case:
+        """What is run under other limits from the first step on: what was read, with what this run was asked live."""
+        replay = self.current.view.replay
+        return replay.case if replay.settings.live is not None else self.every[0].view.replay.case
 
     @property
     def node(self) -> Node:
@@ -58,6 +66,42 @@ class Runs:
             self._seen()
             self.keep(lambda store: _keep(store, node))
         return self.tree.every.index(node), new
+
+    # -- asked live ----------------------------------------------------------------------------------------------
+
+    def begin(self, node: Node, settings: Settings, since: int) -> None:
+        """A live run begins: its branch is kept before anything is sent, so that it is not lost with the program."""
+        key = key_of(node.key, settings, since)
+
+        def act(store: Store) -> None:
+            from inspector.settings import record_of
+
+            _keep(store, node)
+            store.branch(key, node.key, record_of(settings), since)
+
+        self.keep(act)
+
+    def heard(self, node: Node, settings: Settings, since: int, heard: Heard) -> int | None:
+        """A live run is over: the place of its branch; None where nothing was asked.
+
+        Raises:
+            CallerError: the run that it was made from was taken away meanwhile.
+        """
+        parent = next((each for each in self.tree.every if each.key == node.key), None)
+        if not heard.exchanges or parent is None:
+            self.forget(node, settings, since)
+            if parent is None:
+                raise CallerError("the run that was asked from was taken away meanwhile")
+            return None
+        parent.view.replay.case.heard[heard.name] = heard
+        made, _ = self.tree.add(parent, settings, since)
+        self._seen()
+        return self.tree.every.index(made)
+
+    def forget(self, node: Node, settings: Settings, since: int) -> None:
+        """Nothing came of a live run."""
+        key = key_of(node.key, settings, since)
+        self.keep(lambda store: store.forget(key))
 
     def remove(self, index: int) -> int:
         """Takes a branch out with those made from it; how many runs are gone. The original stays."""

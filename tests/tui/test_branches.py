@@ -34,7 +34,7 @@ async def settled(pilot: Pilot[Any]) -> None:
 
 @pytest.mark.parametrize(("name", "keys", "value"), [
     ("policy", ["p"], "pi-presence"), ("seam", ["right"], "careful"), ("method", ["left"], "hint"),
-    ("profile", ["v"], "venice"), ("simulate", ["space"], "yes"),
+    ("profile", ["v"], "venice"), ("source", ["space"], "simulation"),
 ])
 async def test_each_word_of_the_form_makes_a_branch(app_on: AppOn, name: str, keys: list[str], value: str) -> None:
     async with app_on(continued()).run_test(size=(80, 24)) as pilot:
@@ -47,8 +47,8 @@ async def test_each_word_of_the_form_makes_a_branch(app_on: AppOn, name: str, ke
         assert MEANS[name]
         await pilot.press("enter")
         settings = session(pilot).run.view.replay.settings
-        found = getattr(settings, name)
-        assert (found.name if name == "policy" else "yes" if found is True else found) == value
+        found = "simulation" if name == "source" and settings.simulate else getattr(settings, name)
+        assert (found.name if name == "policy" else found) == value
 
 
 async def test_the_form_says_what_a_change_would_do(app_on: AppOn) -> None:

@@ -88,7 +88,7 @@ async def test_the_form_shows_what_is_in_force_and_the_defaults(app_on: AppOn) -
             "continuation_max_attempts": "now 3", "continuation_max_total_completion_tokens": "now 1,024",
             "continuation_max_output_chars": "now 120,000", "continuation_tool_repair_attempts": "now 1",
             "max_tokens of the first request": "now 256", "policy": "< strict >", "seam": "< default >",
-            "method": "< default >", "profile": "< default >", "simulate": "< no >",
+            "method": "< default >", "profile": "< default >", "source": "< recording >",
         }
         for name, said in rows.items():
             assert any(name in row and said in row for row in shown.split("\n")), name

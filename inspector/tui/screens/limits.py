@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from textual import on, work
 from textual.app import ComposeResult
@@ -31,7 +31,7 @@ from loop_core.turn import Turn
 
 FIELDS = (*CONTINUATION_LIMITS, INITIAL)
 """The fields that are typed in."""
-WORDS = ("policy", "seam", "method", "profile", "simulate")
+WORDS = ("policy", "seam", "method", "profile", "source")
 """The fields that hold one of a few words."""
 PAUSE = 0.15
 """Seconds without a key after which is told what the change would do."""
@@ -40,7 +40,19 @@ OTHERS = "others"
 """The field for the limits that have none of their own."""
 
 
-class LimitsForm(ModalScreen[dict[str, str] | None]):
+RECORDING, SIMULATION, LIVE = SOURCES = ("recording", "simulation", "live")
+"""Who answers a run."""
+
+
+class Chosen(NamedTuple):
+    """What was asked for."""
+
+    assignments: dict[str, str]
+    live: bool = False
+    """Whether the provider is to be asked; where and for how much is told before."""
+
+
+class LimitsForm(ModalScreen[Chosen | None]):
     """Asks for other settings; gives None where the user leaves."""
 
     DEFAULT_CSS = """
@@ -69,6 +81,7 @@ class LimitsForm(ModalScreen[dict[str, str] | None]):
         self._view = runs[current].view
         self._settings = self._view.replay.settings
         self._turn = self._view.shown(step).turn
+        self._step = step
         self._waiting: Timer | None = None
 
     def compose(self) -> ComposeResult:
@@ -137,12 +150,32 @@ class LimitsForm(ModalScreen[dict[str, str] | None]):
             field.focus()
             self._explain(wrong[0], problem_of(wrong[0], field.value))
             return
-        self.dismiss(self._assignments())
+        if self._live and self._refused is not None:
+            self._told((Span(f"✖ {self._refused}", Role.ERROR),))
+            return
+        self.dismiss(Chosen(self._assignments(), self._live))
+
+    @property
+    def _live(self) -> bool:
+        """Whether the provider is to be asked."""
+        return self.query_one("#source", Cycle).value == LIVE
+
+    @property
+    def _refused(self) -> str | None:
+        """Why it cannot be; None where it can."""
+        try:
+            return refused(self._runs[self._current], self._step if self._since is None else self._since,
+                           self._since is None)
+        except LoopError as why:
+            return str(why)
 
     def _assignments(self) -> dict[str, str]:
         typed = {name: self.query_one(f"#{name}", Input).value for name in FIELDS}
         chosen = {name: self.query_one(f"#{name}", Cycle).value for name in WORDS}
+        source = chosen.pop("source")
+        simulate = source == SIMULATION
         return {
+            **({"simulate": "yes" if simulate else "no"} if simulate is not self._settings.simulate else {}),
             **{name: value for name, value in typed.items() if differs(self._turn, name, value)},
             **{name: value for name, value in chosen.items() if value != word_of(self._settings, name)},
             **parse_assignments(self.query_one(f"#{OTHERS}", Input).value.split()),
@@ -180,7 +213,10 @@ class LimitsForm(ModalScreen[dict[str, str] | None]):
 
     def _ask(self) -> None:
         if all(problem_of(name, self.query_one(f"#{name}", Input).value) is None for name in (*FIELDS, OTHERS)):
-            self._look(self._assignments())
+            if self._live:
+                self._told(would_ask(self._refused))
+            else:
+                self._look(self._assignments())
 
     @work(thread=True, exclusive=True, group="preview")
     def _look(self, assignments: Mapping[str, str]) -> None:
@@ -203,7 +239,7 @@ MEANS: Mapping[str, str] = {
     "seam": "seam: how segments are joined",
     "method": "method: how text is continued",
     "profile": "profile: who is taken to speak",
-    "simulate": "simulate what was not recorded",
+    "source": "source: who answers",
 }
 
 
@@ -214,7 +250,7 @@ ABOUT: Mapping[str, str] = {
     "profile": "reads every answer as if this server had given it; a letter goes to the next that begins so",
     OTHERS: "any other limit, each as NAME=VALUE: " + ", ".join(
         each.name for each in fields(Limits) if each.name not in CONTINUATION_LIMITS),
-    "simulate": "yes: what the recording does not hold is cut from the output known so far, and says SIMULATED",
+    "source": "simulation: the known output cut again, SIMULATED; live: the provider, asked again",
 }
 
 
@@ -236,11 +272,13 @@ def words_of(name: str) -> tuple[str, ...]:
         from loop_core.presets import POLICIES
 
         return tuple(POLICIES)
-    return ("no", "yes") if name == "simulate" else (DEFAULT, *CHOICES[name].words)
+    return SOURCES if name == "source" else (DEFAULT, *CHOICES[name].words)
 
 
 def word_of(settings: Settings, name: str) -> str:
     """What a field holds at first."""
+    if name == "source":
+        return SIMULATION if settings.simulate else RECORDING
     value = getattr(settings, name)
     return DEFAULT if value is None else CHOICES[name].written(value)
 
@@ -263,6 +301,27 @@ def would_do(run: Run, assignments: Mapping[str, str], since: int | None) -> Lin
     turns = f"turn {ends} would end otherwise" if found.turns else "every turn would end as it does"
     steps = f"{found.steps:,} step{'' if found.steps == 1 else 's'}"
     return (Span(f"would change {steps} from step {found.difference + 1}", Role.STRONG), Span(f" · {turns}", Role.WARN))
+
+
+def refused(run: Run, step: int, whole: bool) -> str | None:
+    """Why the request at a step, or the turn of it as a whole, cannot be asked live; None where it can.
+
+    Raises:
+        CallerError: what came before was simulated.
+    """
+    from inspector.asked import start_of
+    from inspector.live.target import why_not
+
+    replay = run.view.replay
+    since = replay.turns[replay.turn_at(step)].first if whole else step
+    return why_not(replay.case.loaded.exchanges[start_of(replay, since).opening.index])
+
+
+def would_ask(refused: str | None) -> Line:
+    """What choosing live does, in a line."""
+    if refused is not None:
+        return (Span(f"✖ live: {refused}", Role.ERROR),)
+    return (Span("asks the provider", Role.WARN), Span(": enter shows where, and for how much; nothing is sent yet"))
 
 
 def in_force(turn: Turn, name: str) -> int | None:

@@ -35,7 +35,7 @@ class Comparing(Running):
         twin = command(self.runs.paths, settings, reading.api, reading.profile, verb="policies")
         run = self.run.name + (", from the first step on" if self.run.view.replay.since else "")
         self.app.push_screen(
-            PoliciesScreen(self.opened.case, settings, run, self._runnable(twin)), self._policy_chosen)
+            PoliciesScreen(self.runs.case, settings, run, self._runnable(twin)), self._policy_chosen)
 
     def _policy_chosen(self, chosen: tuple[Matrix, Place] | None) -> None:
         """Runs the session under the policy of a cell, and goes to where that parts from strict in the cell's turn."""

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
 
 from inspector.report.lines.steps import NO_REMARKS
 from inspector.tui.opening import Reading
-from inspector.tui.session.base import Base
+from inspector.tui.session.again import Again
 from inspector.tui.widgets.verdict import Verdict
 from loop_core.errors import LoopError
 
+if TYPE_CHECKING:
+    from inspector.tui.screens.limits import Chosen
 
-class Running(Base):
+
+class Running(Again):
     """Which run is looked at."""
 
     TITLE_OF_KEYS = "What if"
@@ -46,9 +49,11 @@ class Running(Base):
             form = LimitsForm(self.runs.every, self.runs.index, self.step, since)
             self.app.push_screen(form, lambda chosen: self._limits_chosen(chosen, since))
 
-    def _limits_chosen(self, assignments: dict[str, str] | None, since: int | None) -> None:
-        if assignments is not None:
-            self._branch(assignments, since)
+    def _limits_chosen(self, chosen: Chosen | None, since: int | None) -> None:
+        if chosen is not None and chosen.live:
+            self.ask_live(chosen.assignments, since)
+        elif chosen is not None:
+            self._branch(chosen.assignments, since)
 
     def action_rerun(self) -> None:
         """Runs again with the limits of this run: the same recording gives the same run."""
@@ -65,6 +70,10 @@ class Running(Base):
             self._switch(index)
             self.note = f"run {self.run.name}: these limits were run already, and a recording gives the same again"
             return
+        self.show_run(index)
+
+    def show_run(self, index: int) -> None:
+        """Goes to a run that was made, beside the one that it was made from."""
         self.against = "run"
         self._switch(index, "diff")
         self._land()

@@ -35,7 +35,7 @@ class Tuning(Running):
         view, node = self.run.view, self.runs.node
         if self._table is None or node.key not in (self._table.run, *self._table.opened):
             whole = ", from the first step on" if view.replay.since else ""
-            self._table = Table(self.opened.case, view.replay.settings, node.key, f"{node.path}{whole}")
+            self._table = Table(self.runs.case, view.replay.settings, node.key, f"{node.path}{whole}")
             self._table.paths, self._table.before, self._table.name = (
                 self.runs.paths, self.opened.before, name_of(view))
         self.app.push_screen(TuneScreen(self._table), self._cell_chosen)

@@ -1,0 +1,249 @@
+"""Asking live from the app: where it goes and for how much before anything leaves, progress, giving up, the branch."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+from textual.widgets import Input
+from tui_scenes import page, told
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from inspector.tui.app import LoopInspector
+from inspector.tui.opening import Reading, load
+from inspector.tui.screens import ask as asking
+from inspector.tui.screens.ask import AskLive
+from inspector.tui.screens.limits import LIVE, LimitsForm
+from inspector.tui.session.screen import SessionScreen
+from inspector.tui.widgets.cycle import Cycle
+from loop_core.values import Stop
+from tests.live.again_scenes import asked_body, cut_twice
+from tests.live.conftest import Fake, Peer, fake  # noqa: F401 - a fixture
+from tests.live.live_scenes import answer
+from tests.live.test_transport import streams
+
+SIZES = [(80, 24), (160, 45)]
+CHAT = "openai_chat"
+Made = Callable[[], LoopInspector]
+
+
+def says(text: str, stop: Stop = Stop.END_TURN) -> Callable[[Peer], None]:
+    return streams(CHAT, answer(CHAT, text, stop))
+
+
+def session(pilot: Pilot[Any]) -> SessionScreen:
+    screen = pilot.app.screen
+    assert isinstance(screen, SessionScreen)
+    return screen
+
+
+@pytest.fixture
+def made(fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Made:  # noqa: F811
+    monkeypatch.setattr(asking, "HELD", 0.0)  # a test's keys come faster than a hand's
+    monkeypatch.delenv("LOOP_INSPECTOR_API_KEY", raising=False)
+    path = cut_twice(fake.url, tmp_path / "s.har")
+    return lambda: LoopInspector([path], opened_already=load([path], Reading()))
+
+
+async def form_with_live(pilot: Pilot[Any], key: str = "e") -> LimitsForm:
+    await pilot.press(key)
+    form = pilot.app.screen
+    assert isinstance(form, LimitsForm)
+    form.query_one("#source", Cycle).focus()
+    await pilot.press("l")
+    assert form.query_one("#source", Cycle).value == LIVE
+    return form
+
+
+async def until(pilot: Pilot[Any], holds: Callable[[], bool]) -> None:
+    for _ in range(1_000):
+        if holds():
+            return
+        await pilot.pause(0.01)
+    raise AssertionError(page(pilot.app))
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_what_it_costs_stands_before_it_leaves(made: Made, fake: Fake, size: tuple[int, int]) -> None:  # noqa: F811
+    fake.answers = [says("Eins, zwei, drei.")]
+    async with made().run_test(size=size) as pilot:
+        await form_with_live(pilot)
+        await until(pilot, lambda: "asks the provider: enter shows where, and for how much" in page(pilot.app))
+        await pilot.press("enter")
+        assert isinstance(pilot.app.screen, AskLive)
+        shown = page(pilot.app)
+        for said in ("Ask turn 1 live again, from step 1 on", f"{fake.url}/v1/chat/completions", "model m · generic",
+                     "no key: LOOP_INSPECTOR_API_KEY is not set", "159 tokens out and about", "in 5 requests",
+                     "nothing is sent yet", "y asks the provider now"):
+            assert said in shown, said
+        assert fake.got == []
+        await pilot.press("y")
+        await until(pilot, lambda: len(session(pilot).runs.every) == 2)
+        await pilot.pause()
+        screen = session(pilot)
+        step = screen.run.view.steps[screen.step]
+        assert (step.fidelity.value, step.turn.terminal) == ("LIVE", "completed")
+        assert fake.got[0].json == asked_body()
+        assert "LIVE from step 2 on" in told(pilot.app)
+        assert f"{fake.url}/v1/chat/completions, model m" in told(pilot.app)
+        assert "LIVE" in page(pilot.app)
+        await pilot.press("5")
+        await pilot.press("3")
+        assert "LIVE response 3" in told(pilot.app)
+        assert screen.runs.tree.every[1].name.startswith("live 2")
+
+
+@pytest.mark.parametrize("keys", [["escape"], ["enter", "escape"], ["enter", "enter", "enter", "escape"]])
+async def test_nothing_leaves_unless_it_is_said(made: Made, fake: Fake, keys: list[str]) -> None:  # noqa: F811
+    async with made().run_test(size=(80, 24)) as pilot:
+        await form_with_live(pilot)
+        await pilot.press(*keys)
+        await pilot.pause(0.05)
+        assert fake.got == []
+        assert len(session(pilot).runs.every) == 1
+        assert not isinstance(pilot.app.screen, AskLive)
+
+
+async def test_a_key_that_is_held_down_asks_nothing(
+    made: Made, fake: Fake, monkeypatch: pytest.MonkeyPatch  # noqa: F811
+) -> None:
+    monkeypatch.setattr(asking, "HELD", 60.0)
+    async with made().run_test(size=(80, 24)) as pilot:
+        await form_with_live(pilot)
+        await pilot.press("enter", "y", "y", "y")
+        assert isinstance(pilot.app.screen, AskLive)
+        assert fake.got == []
+
+
+async def test_another_budget_from_this_step_on(made: Made, fake: Fake) -> None:  # noqa: F811
+    fake.answers = [says("drei.")]
+    async with made().run_test(size=(80, 24)) as pilot:
+        session(pilot).step = 4
+        form = await form_with_live(pilot, "E")
+        form.query_one("#max_tokens", Input).value = "7"
+        await pilot.press("enter")
+        assert "Ask turn 1 live again, from step 5 on" in page(pilot.app)
+        await pilot.press("y")
+        await until(pilot, lambda: len(session(pilot).runs.every) == 2)
+        await pilot.pause()
+        view = session(pilot).run.view
+        assert view.replay.trace.left == 4
+        assert view.turns[0].merged.text == "One, two, drei."
+        assert fake.got[0].json["max_tokens"] == 7
+
+
+async def test_address_and_model_are_typed_and_looked_at(made: Made, fake: Fake) -> None:  # noqa: F811
+    fake.answers = [says("Hi.")]
+    async with made().run_test(size=(80, 24)) as pilot:
+        await form_with_live(pilot)
+        await pilot.press("enter", "tab", *"ftp")
+        await until(pilot, lambda: "expected http://HOST" in page(pilot.app))
+        await pilot.press("escape")
+        await form_with_live(pilot)
+        await pilot.press("enter", "tab", "tab", *"yy")
+        await until(pilot, lambda: "model yy" in page(pilot.app))
+        assert fake.got == []  # a letter in a field is no answer
+        await pilot.press("enter", "y")
+        await until(pilot, lambda: len(session(pilot).runs.every) == 2)
+        assert fake.got[0].json["model"] == "yy"
+
+
+async def test_a_run_under_way_is_told_and_can_be_given_up(made: Made, fake: Fake) -> None:  # noqa: F811
+    def begins(peer: Peer) -> None:
+        peer.head()
+        peer.send(answer(CHAT, "And then", Stop.END_TURN)[0])
+        peer.hold()
+
+    fake.answers = [says("Eins, ", Stop.MAX_TOKENS), begins]
+    async with made().run_test(size=(80, 24)) as pilot:
+        await form_with_live(pilot)
+        await pilot.press("enter", "y")
+        await until(pilot, lambda: "LIVE  request 2 · " in session(pilot).note and "A gives it up" in page(pilot.app))
+        await pilot.press("space")
+        assert session(pilot).step == 1  # everything goes on meanwhile
+        await pilot.press("backspace")
+        form = await form_with_live(pilot)
+        assert form.is_current
+        await pilot.press("enter")
+        assert "a live run is under way: A gives it up" in page(pilot.app)
+        await pilot.press("A")
+        await until(pilot, lambda: len(session(pilot).runs.every) == 2)
+        await pilot.pause()
+        run = session(pilot).runs.every[1]
+        assert run.view.turns[0].terminal == "cancelled"
+        assert run.view.turns[0].merged.text == "Eins, "
+        await pilot.press("A")
+        assert len(session(pilot).runs.every) == 2
+
+
+async def test_errors_are_shown_as_the_machine_ends(made: Made, fake: Fake) -> None:  # noqa: F811
+    fake.answers = [lambda peer: peer.whole(401, {"error": {"message": "[red]who[/] are you"}})]
+    async with made().run_test(size=(80, 24)) as pilot:
+        await form_with_live(pilot)
+        await pilot.press("enter", "y")
+        await until(pilot, lambda: len(session(pilot).runs.every) == 2)
+        await pilot.pause()
+        assert session(pilot).run.view.turns[0].terminal == "error"
+        assert "LIVE" in page(pilot.app)
+        assert "turn 1 ends in" in page(pilot.app)
+
+
+async def test_it_is_there_again_and_nobody_is_asked(made: Made, fake: Fake, tmp_path: Path) -> None:  # noqa: F811
+    fake.answers = [says("Eins.")]
+    async with made().run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: session(pilot).runs.store is not None)
+        await form_with_live(pilot)
+        await pilot.press("enter", "y")
+        await until(pilot, lambda: len(session(pilot).runs.every) == 2)
+        before = session(pilot).runs.tree.every[1]
+    async with made().run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: len(session(pilot).runs.every) == 2)
+        again = session(pilot).runs.tree.every[1]
+        assert (again.key, again.name) == (before.key, before.name)
+        assert again.view.turns[0].merged.text == "Eins."
+        assert {step.fidelity.value for step in again.view.steps[1:again.view.turns[0].run.end]} == {"LIVE"}
+        await pilot.press("R", "down", "enter", "u")
+        await pilot.app.workers.wait_for_complete()
+        await pilot.press("escape", "p")
+        await pilot.app.workers.wait_for_complete()
+        await pilot.press("escape", "R", "down", "b")
+        await pilot.pause()
+    assert len(fake.got) == 1
+    (record,) = (tmp_path / "data" / "live").iterdir()
+    assert json.loads(record.read_text().splitlines()[-1])["end_state"] == "completed"
+
+
+async def test_a_program_that_ends_meanwhile_keeps_it_as_cancelled(made: Made, fake: Fake) -> None:  # noqa: F811
+    def begins(peer: Peer) -> None:
+        peer.head()
+        peer.send(answer(CHAT, "And then", Stop.END_TURN)[0])
+        peer.hold()
+
+    fake.answers = [begins]
+    async with made().run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: session(pilot).runs.store is not None)
+        await form_with_live(pilot)
+        await pilot.press("enter", "y")
+        await until(pilot, lambda: bool(fake.got))
+        await asyncio.sleep(0.05)
+    async with made().run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: len(session(pilot).runs.every) == 2)
+        assert session(pilot).runs.every[1].view.turns[0].terminal == "cancelled"
+    assert len(fake.got) == 1
+
+
+async def test_a_transcript_says_why_not() -> None:
+    path = "sample_sessions/19-pi-length-and-a-call-that-ran.jsonl"
+    app = LoopInspector([path], opened_already=load([path], Reading()))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await form_with_live(pilot)
+        await pilot.press("enter")
+        assert isinstance(pilot.app.screen, LimitsForm)
+        assert "live: this is a transcript of pi" in page(pilot.app) or "this is a transcript of pi" in page(pilot.app)
