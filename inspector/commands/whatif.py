@@ -10,8 +10,11 @@ import click
 
 from inspector.commands import common
 
+from loop_core.errors import CallerError
+
 if TYPE_CHECKING:
     from inspector.report.facts import View
+    from inspector.settings import Settings
     from inspector.whatif.store import Store
 
 
@@ -93,6 +96,13 @@ def _recalled(original: View, stretches: Sequence[tuple[int | None, dict[str, st
     return [line for _, each in stretches for line in remembered(original, each.get("live"), store.folder)]
 
 
+def _no_live(settings: Settings) -> None:
+    """A live run is heard from one step of one run on, which these commands have no word for."""
+    if settings.live is not None:
+        raise CallerError(f"live={settings.live}: only `inspector replay` takes a live run up; its recording, in the "
+                          "data folder, opens like any other")
+
+
 @click.command(context_settings=common.CONTEXT)
 @common.paths(required=True)
 @common.reading
@@ -115,6 +125,7 @@ def policies(
 
     base = common.configured(None)[1]
     settings = settings_of(parse_assignments(assignments), replace(base, simulate=simulate or base.simulate))
+    _no_live(settings)
     chosen = [named(name) for name in names]
     loaded, case = common.read_case(paths, api, profile)
     made = matrix(case, settings, chosen)
@@ -161,6 +172,7 @@ def tune(paths: Sequence[str], api: str | None, profile: str | None, policy: str
     if twice is not None:
         raise click.UsageError(f"{twice}: both set and varied; leave one of them out")
     base = settings_of(fixed, base)
+    _no_live(base)
     loaded, case = common.read_case(paths, api, profile)
     with interruptible() as cancelled, bar(sys.stderr) as progress:
         tuned = run_grid(case, Asked(axes, simulate).grid(case, base), jobs, progress, cancelled)

@@ -12,9 +12,7 @@ from typing import Any
 SPELLINGS: tuple[tuple[str, ...], ...] = (
     ("max_tokens", "max_completion_tokens", "max_output_tokens"),
     ("maxOutputTokens", "max_output_tokens"),
-    ("maxTokens", "max_tokens"),
     ("generationConfig", "generation_config"),
-    ("inferenceConfig", "inference_config"),
     ("toolConfig", "tool_config"),
 )
 """Names under which servers take the same field; a changed one is written where it was recorded."""

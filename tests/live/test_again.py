@@ -26,6 +26,7 @@ from loop_core.errors import CallerError
 from loop_core.frozen import replace
 from loop_core.tools import Toolbox
 from loop_core.trace import Fidelity, key
+from loop_core.turn import Place
 from loop_core.values import Stop, ToolCall
 from loop_core.wire import FORMATS
 from tests.live.again_scenes import OSLO, ROME, TOOLS, asked_body, cut_twice, entry, har, looked, read, with_a_call
@@ -140,6 +141,13 @@ def test_what_cannot_be_used_is_said_and_nothing_is_sent(
     assert said in done.err
     assert "Traceback" not in done.err
     assert fake.got == []
+
+
+@pytest.mark.parametrize("command", ["policies", "tune"])
+def test_only_replay_takes_a_live_run_up(ran: Ran, command: str, tmp_path: Path) -> None:
+    done = ran(command, cut_twice("http://127.0.0.1:9", tmp_path / "s.har"), "--set", f"live={NAME}")
+    assert (done.code, done.out) == (2, "")
+    assert f"live={NAME}: only `inspector replay` takes a live run up" in done.err
 
 
 def test_from_a_step_on_what_came_before_stays(ran: Ran, fake: Fake, tmp_path: Path) -> None:
@@ -344,6 +352,20 @@ def test_a_live_run_goes_on_from_a_live_run(fake: Fake, tmp_path: Path) -> None:
     assert child.view.steps[:since] == node.view.steps[:since]
     assert len(child.view.responses) == 3 + 2 + 1
     assert values(tree.beside(child, node))["first_difference"] == since + 1
+
+
+@pytest.mark.parametrize(("place", "shown"), [
+    (Place.REQUEST, "tool_result"), (Place.CONTINUATION, "continuation"), (Place.REPAIR, "repair"),
+    (Place.RESUME, "resume"),
+])
+def test_what_a_request_was_sent_for_is_its_place_in_the_turn(place: Place, shown: str, tmp_path: Path) -> None:
+    parent = read(cut_twice("http://127.0.0.1:9", tmp_path / "s.har"))
+    exchange = parent.case.loaded.exchanges[0]
+    parent.case.heard[NAME] = Heard(NAME, (exchange, exchange), ((Place.REQUEST, 0), (place, 1)))
+    tree = Tree(view(parent))
+    node, _ = tree.add(tree.original, replace(parent.settings, live=NAME), 0)
+    links = node.view.turns[0].run.record.links
+    assert [(link.place.value, link.ordinal, link.index) for link in links] == [("request", 1, 3), (shown, 1, 4)]
 
 
 def test_what_was_simulated_before_cannot_be_gone_on_from(fake: Fake, tmp_path: Path) -> None:

@@ -126,6 +126,9 @@ def test_what_crosses_a_network_unencrypted_is_told() -> None:
 
 def test_headers_that_say_how_the_body_is_read_go_with_it() -> None:
     headers = (("Anthropic-Beta", "fine-1"), ("anthropic-version", "2023-01-01"), ("x-api-key", "REDACTED"),
-               ("cookie", "REDACTED"))
+               ("openai-beta", "REDACTED"), ("cookie", "REDACTED"), ("x-other", "1"))
     each = exchange("https://api.anthropic.com/v1/messages", "anthropic_messages", request_headers=headers)
     assert target_of(each, KEYS).server.headers == (("anthropic-beta", "fine-1"), ("anthropic-version", "2023-01-01"))
+    headers = (("OpenAI-Beta", "x=1"),)
+    beta = exchange("https://api.openai.com/v1/responses", "openai_responses", request_headers=headers)
+    assert target_of(beta, {}).server.headers == (("openai-beta", "x=1"),)

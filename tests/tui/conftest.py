@@ -13,6 +13,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 def _plain_surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in ("NO_COLOR", "TEXTUAL_THEME", "COLORFGBG", "COLUMNS", "LINES", "TERM_PROGRAM", "STY", "VTE_VERSION"):
         monkeypatch.delenv(name, raising=False)
+    for name in ("LOOP_INSPECTOR_API_KEY", "OPENAI_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
     for name in ("CLAUDE_CONFIG_DIR", "PI_CODING_AGENT_DIR", "OPENCLAW_STATE_DIR"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))  # nobody's own transcripts are read by a test

@@ -16,6 +16,7 @@ from tui_scenes import page, told
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from inspector.export import FORMS
 from inspector.tui.app import LoopInspector
 from inspector.tui.opening import Reading, load
 from inspector.tui.screens import ask as asking
@@ -47,7 +48,6 @@ def session(pilot: Pilot[Any]) -> SessionScreen:
 @pytest.fixture
 def made(fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Made:  # noqa: F811
     monkeypatch.setattr(asking, "HELD", 0.0)  # a test's keys come faster than a hand's
-    monkeypatch.delenv("LOOP_INSPECTOR_API_KEY", raising=False)
     path = cut_twice(fake.url, tmp_path / "s.har")
     return lambda: LoopInspector([path], opened_already=load([path], Reading()))
 
@@ -247,3 +247,49 @@ async def test_a_transcript_says_why_not() -> None:
         await pilot.press("enter")
         assert isinstance(pilot.app.screen, LimitsForm)
         assert "live: this is a transcript of pi" in page(pilot.app) or "this is a transcript of pi" in page(pilot.app)
+
+
+async def test_no_key_is_shown_copied_or_written(
+    made: Made, fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch  # noqa: F811
+) -> None:
+    key = "any-secret-0123456789abcdef"
+    monkeypatch.setenv("LOOP_INSPECTOR_API_KEY", key)
+    copied: list[str] = []
+    monkeypatch.setattr(LoopInspector, "copy_to_clipboard", lambda self, text: copied.append(text))
+
+    def echoes(peer: Peer) -> None:
+        got = fake.got[-1]
+        peer.whole(200, {"id": "c", "model": "m", "choices": [{"index": 0, "finish_reason": "stop", "message": {
+            "role": "assistant", "content": f"{got.headers} {got.line} {got.body.decode()}"}}]}, set_cookie=f"a={key}")
+
+    fake.answers = [echoes]
+    shown: list[str] = []
+    async with made().run_test(size=(160, 45)) as pilot:
+        await until(pilot, lambda: session(pilot).runs.store is not None)
+        await form_with_live(pilot)
+        await pilot.press("enter")
+        shown.append(page(pilot.app))
+        assert "key from LOOP_INSPECTOR_API_KEY" in shown[0]
+        await pilot.press("y")
+        await until(pilot, lambda: len(session(pilot).runs.every) == 2)
+        await pilot.pause()
+        for step in range(len(session(pilot).run.view.steps)):
+            session(pilot).step = step
+            for tab in "1234567":
+                await pilot.press(tab, "y", *("v", "y") * (5 if tab == "3" else 1))
+                shown += [page(pilot.app), told(pilot.app)]
+        await pilot.press("Y")
+        shown.append(pilot.app.export_screenshot())
+        for form in FORMS:
+            session(pilot).step = 1
+            for name, text in session(pilot)._files(form, "").items():
+                (tmp_path / f"out-{form}-{name}").write_text(text)
+    assert fake.got[0].headers["authorization"] == f"Bearer {key}"
+    assert len(copied) > 20
+    for text in [*shown, *copied]:
+        assert key not in text
+    files = [each for each in tmp_path.rglob("*") if each.is_file()]
+    assert any(each.parent.name == "live" for each in files)
+    assert sum(each.name.startswith("out-") for each in files) > 5
+    for each in files:
+        assert key.encode() not in each.read_bytes(), each

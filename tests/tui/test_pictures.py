@@ -22,6 +22,7 @@ PICTURES = {
     "fact": (*STEP_OF_THE_HELD_CALL, "3", "v", *"....."),
     "calls": (*STEP_OF_THE_HELD_CALL, "4"),
     "limits": ("e", "x"),
+    "ask": ("e", "up", "up", "l", "enter"),
     "branch": ("e", "5", "enter"),
     "help": ("?",),
     "runs": ("e", "5", "enter", "R"),

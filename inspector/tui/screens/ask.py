@@ -56,7 +56,7 @@ class AskLive(ModalScreen[Wanted | None]):
     #ask { width: 100; max-width: 100%; height: auto; max-height: 100%; padding: 0 1; }
     #ask { background: $surface; border: round $warning; }
     #ask .field { height: 1; }
-    #ask .field Note { width: 10; }
+    #ask .field Note { width: 15; }
     #ask Input { width: 1fr; background: $panel; }
     #ask Input:focus { background: $cursor; }
     #ask-keys { margin: 1 0 0 0; }
