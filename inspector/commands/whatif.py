@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import click
 
 from inspector.commands import common
-
 from loop_core.errors import CallerError
 
 if TYPE_CHECKING:

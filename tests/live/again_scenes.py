@@ -10,12 +10,18 @@ from inspector.live.again import Wanted, wanted
 from inspector.replay import Replay, open_case, replay
 from inspector.sessions import open_paths
 from inspector.settings import Settings, settings_of
+from loop_core.retries import Retries
+from loop_core.transport import Line, Timeouts
 from loop_core.values import Tool, ToolCall
 
 WEATHER = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}
 OSLO = ToolCall("call_1", "weather", '{"city":"Oslo"}', closed=True)
 ROME = ToolCall("call_1", "weather", '{"city":"Rome"}', closed=True)
 TOOLS = (Tool("weather", {"type": "object"}),)
+
+
+PATIENT = Line(Timeouts(connect=30, silence=60, whole=90, poll=0.01), Retries(most=2, longest=1, first=0.01))
+"""Waits for a machine that is busy, and not before it asks again."""
 
 
 def user(text: str) -> dict[str, Any]:

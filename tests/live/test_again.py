@@ -29,9 +29,21 @@ from loop_core.trace import Fidelity, key
 from loop_core.turn import Place
 from loop_core.values import Stop, ToolCall
 from loop_core.wire import FORMATS
-from tests.live.again_scenes import OSLO, ROME, TOOLS, asked_body, cut_twice, entry, har, looked, read, with_a_call
+from tests.live.again_scenes import (
+    OSLO,
+    PATIENT,
+    ROME,
+    TOOLS,
+    asked_body,
+    cut_twice,
+    entry,
+    har,
+    looked,
+    read,
+    with_a_call,
+)
 from tests.live.conftest import Fake, Peer
-from tests.live.live_scenes import QUICK, answer, request
+from tests.live.live_scenes import answer, request
 from tests.live.test_transport import ERROR, streams
 
 ROOT = Path(__file__).parents[2]
@@ -225,7 +237,7 @@ def test_a_recording_that_is_cut_or_gone_is_told(ran: Ran, fake: Fake, tmp_path:
 def test_errors_end_as_the_machine_says(
     ran: Ran, play: Any, code: int, end: str, fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("loop_core.transport.Line", lambda: QUICK)
+    monkeypatch.setattr("loop_core.transport.Line", lambda: PATIENT)
     path = cut_twice(fake.url, tmp_path / "s.har")
     fake.answers = [play]
     done = ran("replay", path, "--live", "--turn", "1", "--set", "continuation_max_attempts=0", "--yes", "--json",
@@ -285,7 +297,7 @@ def test_what_is_heard_again_from_the_file_is_what_was_heard(api: str, since: in
                     streams(api, answer(api, "Done.", Stop.END_TURN))]
     path = str(tmp_path / "s.jsonl")
     run_live(request(api, tools=TOOLS), Server(api, fake.url), Settings(), Toolbox({"weather": lambda _: "sun"}), path,
-             QUICK)
+             PATIENT)
     recorded = [each.json for each in fake.got]
     parent = read(path)
     fake.answers = [lambda peer: peer.whole(429, ERROR, retry_after="0"),
@@ -293,7 +305,7 @@ def test_what_is_heard_again_from_the_file_is_what_was_heard(api: str, since: in
                     streams(api, answer(api, "two. ", Stop.END_TURN))]
     fake.got.clear()
     wanted = looked(parent, since)
-    heard, failure = ask(wanted, NAME, tmp_path / "data", QUICK)
+    heard, failure = ask(wanted, NAME, tmp_path / "data", PATIENT)
     assert failure is None
     if since == 0:
         assert fake.got[0].json == recorded[0]
@@ -325,7 +337,7 @@ def test_two_live_runs_of_one_step_are_two_branches(fake: Fake, tmp_path: Path) 
     for number, text in enumerate(("Eins.", "Uno.")):
         fake.answers = [says(text)]
         name = f"20260131-235959-00000{number}"
-        parent.case.heard[name], _ = ask(looked(parent), name, tmp_path / "data", QUICK)
+        parent.case.heard[name], _ = ask(looked(parent), name, tmp_path / "data", PATIENT)
         nodes.append(tree.add(tree.original, replace(parent.settings, live=name), 0)[0])
     one, other = nodes
     assert one.key != other.key
@@ -340,13 +352,13 @@ def test_a_live_run_goes_on_from_a_live_run(fake: Fake, tmp_path: Path) -> None:
     parent = read(path)
     tree = Tree(view(parent))
     fake.answers = [says("Eins, ", Stop.MAX_TOKENS), says("zwei.")]
-    parent.case.heard[NAME], _ = ask(looked(parent), NAME, tmp_path / "data", QUICK)
+    parent.case.heard[NAME], _ = ask(looked(parent), NAME, tmp_path / "data", PATIENT)
     node, _ = tree.add(tree.original, replace(parent.settings, live=NAME), 0)
     fake.answers = [says("due.")]
     fake.got.clear()
     other = "20260131-235959-000009"
     since = 4
-    parent.case.heard[other], _ = ask(looked(node.view.replay, since), other, tmp_path / "data", QUICK)
+    parent.case.heard[other], _ = ask(looked(node.view.replay, since), other, tmp_path / "data", PATIENT)
     child, _ = tree.add(node, replace(node.view.replay.settings, live=other), since)
     assert child.view.turns[0].merged.text == "Eins, due."
     assert child.view.steps[:since] == node.view.steps[:since]
@@ -386,7 +398,7 @@ def test_a_run_that_is_given_up_is_kept_as_cancelled(answers: int, fake: Fake, t
     parent = read(path)
 
     async def given_up() -> Any:
-        asking = Asking(looked(parent), NAME, tmp_path / "data", QUICK)
+        asking = Asking(looked(parent), NAME, tmp_path / "data", PATIENT)
         under_way = asyncio.ensure_future(asking.run())
         while len(fake.got) <= answers:
             await asyncio.sleep(0.01)
@@ -423,7 +435,7 @@ def test_a_program_that_is_killed_leaves_a_branch_that_says_so(fake: Fake, tmp_p
     path = cut_twice(fake.url, tmp_path / "s.har")
     fake.answers = [says("Eins, ", Stop.MAX_TOKENS), says("zwei.")]
     parent = read(path)
-    ask(looked(parent), NAME, tmp_path / "data", QUICK)
+    ask(looked(parent), NAME, tmp_path / "data", PATIENT)
     record = file_of(tmp_path / "data", NAME)
     whole = record.read_bytes()
     for end in range(0, len(whole), 97):
