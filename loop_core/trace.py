@@ -14,7 +14,7 @@ from loop_core.events import Record, emitted
 from loop_core.frozen import frozen
 from loop_core.machine import step
 from loop_core.policy import Signal
-from loop_core.turn import Effect, Event, Finish, NotRecorded, Responded, RunTools, Send, State, Turn
+from loop_core.turn import Cancel, Effect, Event, Finish, NotRecorded, Responded, RunTools, Send, State, Turn
 
 
 class Fidelity(StrEnum):
@@ -92,7 +92,7 @@ def advance(previous: Step, event: Event, fidelity: Fidelity | None = None) -> S
         fidelity = previous.fidelity
     elif isinstance(event, Responded) and event.recut is not None:
         fidelity = Fidelity.SIMULATED
-    elif isinstance(event, Responded) and event.live:
+    elif isinstance(event, (Responded, Cancel)) and event.live:
         fidelity = Fidelity.LIVE
     before = previous.turn
     return Step(turn, effects, before.state, fidelity or previous.fidelity, before, event, previous.run)

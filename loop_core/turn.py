@@ -142,6 +142,9 @@ class Tick:
 class Cancel:
     """Event: the operator or the client ended the turn."""
 
+    live: bool = False
+    """Set where it ended a turn that was being asked live, in a run that began as a recording."""
+
 
 @frozen
 class NotRecorded:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from inspector.commands import common
-from loop_core.errors import CallerError
+from loop_core.errors import CallerError, LoopError
 from loop_core.frozen import replace
 
 if TYPE_CHECKING:
@@ -54,12 +54,13 @@ def asked(
 
         keep(store, start)
         store.branch(key_of(start.key, settings, since), start.key, _record(settings), since)
-    heard, failure = ask(look, name, store.folder)
-    common.say([failure] if failure else [])
-    if not heard.exchanges:
+    try:
+        heard, failure = ask(look, name, store.folder)
+    except LoopError:
         if save:
             store.forget(key_of(start.key, settings, since))
-        raise CallerError("cancelled before anything was asked")
+        raise
+    common.say([failure] if failure else [])
     start.view.replay.case.heard[name] = heard
     node, _ = tree.add(start, settings, since)
     end = node.view.turns[look.turn].terminal

@@ -26,8 +26,8 @@ from inspector.replay import LIVE, Heard, Replay, rules_for, terms_for
 from inspector.rerun import heard as case_from
 from inspector.sessions import redact
 from inspector.sessions.values import Exchange
-from inspector.settings import Settings
-from loop_core.errors import DecodeError, LoopError
+from inspector.settings import Settings, name_of
+from loop_core.errors import CallerError, DecodeError, LoopError
 from loop_core.exchange import Ask
 from loop_core.exchange import Heard as Answer
 from loop_core.frozen import replace as changed
@@ -69,8 +69,8 @@ class Wanted:
     spelled: Callable[[Ask], Ask]
     cap: int | None
     """The output cap of the first request."""
-    sends: bool
-    """Whether a request leaves at once; else the machine decides first whether one does."""
+    under: str
+    """What is set otherwise than in the run that it is asked from; `unchanged` where nothing is."""
 
 
 def wanted(
@@ -103,7 +103,7 @@ def wanted(
         results.chars, limits.context_guard_chars)
     return Wanted(
         settings, since, parent.turn_at(since), target, cost_of(left, tokens, estimate(said)), counted is not None,
-        results, first, can, spelled, left.cap, send is not None,
+        results, first, can, spelled, left.cap, name_of(parent.settings, settings),
     )
 
 
@@ -212,7 +212,15 @@ class Listening(Recorder):
         self._end, self._told = end, told or ""
 
     def heard(self, name: str, wanted: Wanted) -> Heard:
-        """What was heard, once the run is over."""
+        """What was heard, once the run is over.
+
+        Raises:
+            CallerError: nothing was asked; there is no recording then.
+        """
+        if not self.answers:
+            Path(self.path).unlink(missing_ok=True)
+            why = "it was given up first" if self._end == "cancelled" else f"the turn ends first ({self._end})"
+            raise CallerError(f"nothing was asked: {self._told or why}")
         exchanges = tuple(exchange_of(each, self.path) for each in self.answers)
         places = tuple((each.ask.place, each.ask.ordinal) for each in self.answers)
         silent = silent_of(exchanges, self.again, self._end)
@@ -230,7 +238,7 @@ def silent_of(exchanges: Sequence[Exchange], again: set[int], end: str) -> froze
 def after_of(end: str, told: str) -> Event:
     """What follows the last answer, by the end state that was recorded; empty: the recording was cut."""
     if end == "cancelled":
-        return Cancel()
+        return Cancel(live=True)
     if end == "unrecorded":
         return NotRecorded(told)
     if not end:
@@ -259,7 +267,7 @@ def ask(wanted: Wanted, name: str, folder: Path, line: Line | None = None) -> tu
     """Asks, to the end of the turn; what was heard, and why the recording stopped where it did.
 
     Raises:
-        CallerError: the recording cannot be begun; nothing was sent then.
+        CallerError: the recording cannot be begun, or the turn ends before anything is asked.
     """
     from loop_core.transport import Live
 
@@ -296,7 +304,7 @@ class Asking:
         """Asks, to the end of the turn.
 
         Raises:
-            CallerError: the recording cannot be begun; nothing was sent then.
+            CallerError: the recording cannot be begun, or the turn ends before anything is asked.
         """
         from loop_core.transport import AsyncLive
 

@@ -12,7 +12,7 @@ def told(wanted: Wanted, turn: int) -> list[str]:
     who = f"{target.server.api}, model {one_line(target.model or '') or 'not named'}, profile {target.profile.name}"
     lines = [
         f"asks the provider: turn {turn} from step {wanted.since + 1} on is sent to {one_line(target.url)}",
-        f"as: {who}",
+        f"as: {who}; settings: {wanted.under}",
         target.key,
         f"greatest possible cost: {'; '.join(cost(wanted))}",
         f"tool calls: {tools(wanted)}",

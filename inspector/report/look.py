@@ -49,7 +49,7 @@ class Look:
     worst: int
     """The position of the response that decides: the last whose effective reason is no clean end, else the last."""
     word: Stop
-    """Its effective reason."""
+    """Its effective reason; `cancelled` where a run that was asked live was given up."""
 
     @property
     def exchange(self) -> Exchange:
@@ -102,7 +102,7 @@ def look_at(replay: Replay, turn: TurnRun, noted: Sequence[Noted]) -> Look:
     ended = replay.trace.steps[turn.decided].turn
     simulated = any(segment.response is None for answer in ended.answers for segment in answer)
     simulated = simulated or asked_live(replay, turn)
-    answers = tuple(_answered(replay, turn) if simulated else _recorded(replay, turn))
+    answers = tuple(_answered(replay, turn) if simulated else ()) or tuple(_recorded(replay, turn))
     noted = () if simulated else noted
     rules = frozenset(note.finding.rule for note in noted)
     places = {link.index: position for position, link in enumerate(turn.record.links)}
@@ -110,7 +110,9 @@ def look_at(replay: Replay, turn: TurnRun, noted: Sequence[Noted]) -> Look:
     calls = tuple((places[index], call) for index, call in ran if index is not None and call is not None)
     calls = calls or tuple((position, v) for position, each in enumerate(answers) for v in held(each.verdicts))
     worst = calls[-1][0] if "agent.ran_held_call" in rules and calls else _deciding(answers)
-    return Look(ended, answers, simulated, rules, calls, worst, answers[worst].word)
+    given_up = simulated and ended.terminal == "cancelled"
+    word = Stop.CANCELLED if given_up else answers[worst].word
+    return Look(ended, answers, simulated, rules, calls, worst, word)
 
 
 def asked_live(replay: Replay, turn: TurnRun) -> bool:

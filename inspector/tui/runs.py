@@ -81,18 +81,15 @@ class Runs:
 
         self.keep(act)
 
-    def heard(self, node: Node, settings: Settings, since: int, heard: Heard) -> int | None:
-        """A live run is over: the place of its branch; None where nothing was asked.
+    def heard(self, node: Node, settings: Settings, since: int, heard: Heard) -> int:
+        """A live run is over: the place of its branch.
 
         Raises:
             CallerError: the run that it was made from was taken away meanwhile.
         """
         parent = next((each for each in self.tree.every if each.key == node.key), None)
-        if not heard.exchanges or parent is None:
-            self.forget(node, settings, since)
-            if parent is None:
-                raise CallerError("the run that was asked from was taken away meanwhile")
-            return None
+        if parent is None:
+            raise CallerError("the run that was asked from was taken away meanwhile")
         parent.view.replay.case.heard[heard.name] = heard
         made, _ = self.tree.add(parent, settings, since)
         self._seen()

@@ -99,7 +99,7 @@ def _recuts(made: Branch) -> Iterator[Recut]:
 def _ends(made: Branch) -> str:
     if not made.unrecorded:
         if worst(made) is Fidelity.LIVE:
-            return "the server was asked, and answered what this run asked for"
+            return "what follows was asked live"
         simulated = made.view.replay.trace.left is not None
         return f"{'what it knows' if simulated else 'the recording'} answers everything that was asked"
     turn = made.unrecorded[0]

@@ -119,7 +119,7 @@ def test_where_it_goes_and_for_how_much_is_said_first(ran: Ran, fake: Fake, tmp_
     assert fake.got == []
     lines = done.err.splitlines()
     assert lines[0] == f"asks the provider: turn 1 from step 1 on is sent to {fake.url}/v1/chat/completions"
-    assert "openai_chat, model m, profile generic" in lines[1]
+    assert lines[1] == "as: openai_chat, model m, profile generic; settings: unchanged"
     assert lines[2] == "no key: LOOP_INSPECTOR_API_KEY is not set"
     # Four times 20 tokens bound the continuations, and the last may go beyond: 79 + 40 (one retry with twice the cap);
     # then a repair of 40.
@@ -153,6 +153,20 @@ def test_what_cannot_be_used_is_said_and_nothing_is_sent(
     assert said in done.err
     assert "Traceback" not in done.err
     assert fake.got == []
+
+
+@pytest.mark.parametrize(("step", "words", "why"), [
+    (3, ("--set", "continuation_max_attempts=0"), "nothing was asked: the turn ends first (retry_limit)"),
+])
+def test_a_turn_that_ends_before_anything_is_asked_makes_no_branch(
+    ran: Ran, step: int, words: tuple[str, ...], why: str, fake: Fake, tmp_path: Path
+) -> None:
+    path = cut_twice(fake.url, tmp_path / "s.har")
+    done = ran("replay", path, "--live", "--from-step", str(step), *words, "--yes", "--save")
+    assert (done.code, fake.got) == (2, [])
+    assert why in done.err
+    assert list((tmp_path / "data" / "live").iterdir()) == []
+    assert json.loads(ran("branches", path, "--json").out)["branches"] == []
 
 
 @pytest.mark.parametrize("command", ["policies", "tune"])
@@ -420,7 +434,10 @@ def test_a_run_that_is_given_up_is_kept_as_cancelled(answers: int, fake: Fake, t
         node, _ = tree.add(tree.original, replace(fresh.settings, live=NAME), 0)
         assert node.view.turns[0].terminal == "cancelled"
         assert node.view.turns[0].merged.text == "Eins, " * answers
+        assert node.view.steps[node.view.turns[0].run.decided].fidelity is Fidelity.LIVE
         assert each.problem == ""
+        assert node.view.turns[0].verdict.word == "CANCELLED"
+        assert node.view.turns[0].verdict.sentence == "LIVE: openai_chat was cancelled"
 
 
 def recalled(folder: Path) -> Heard | str:

@@ -130,6 +130,7 @@ async def test_another_budget_from_this_step_on(made: Made, fake: Fake) -> None:
         form.query_one("#max_tokens", Input).value = "7"
         await pilot.press("enter")
         assert "Ask turn 1 live again, from step 5 on" in page(pilot.app)
+        assert any(row.split()[1:] == ["settings", "max_tokens=7", "│"] for row in page(pilot.app).splitlines())
         await pilot.press("y")
         await until(pilot, lambda: len(session(pilot).runs.every) == 2)
         await pilot.pause()

@@ -35,12 +35,21 @@ HELD = 0.4
 class About(Panel, can_focus=True):
     """What would be asked, in as many rows as it needs."""
 
-    DEFAULT_CSS = "About { height: 13; }"
+    DEFAULT_CSS = "About { height: 14; }"
     lines: reactive[Sequence[Line]] = reactive((), init=False, repaint=False)
 
     def watch_lines(self) -> None:
         """Something else."""
         self.changed()
+        self._fit()
+
+    def on_resize(self) -> None:
+        """Another width."""
+        self._fit()
+
+    def _fit(self) -> None:
+        if self.size.width:
+            self.styles.height = max(1, len(self.make(self.size.width)))
 
     def make(self, width: int) -> Sequence[Line]:
         """The lines, wrapped."""
@@ -141,6 +150,7 @@ def about(wanted: Wanted) -> list[Line]:
         field("live", Span("asks the provider, which may be charged; nothing is sent yet", Role.WARN)),
         field("goes to", said(target.url, Role.STRONG)),
         field("as", said(f"{target.server.api} · model {target.model or 'not named'} · {target.profile.name}")),
+        field("settings", said(wanted.under)),
         field("key", said(target.key, Role.PLAIN if target.variable else Role.DIM)),
         field("at most", said(most, Role.STRONG)), *(more(said(line, Role.DIM)) for line in basis),
         field("calls", said(tools(wanted))),

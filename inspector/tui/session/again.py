@@ -98,9 +98,6 @@ class Again(Base):
             self.runs.forget(node, settings, since)
             self._over(one_line(str(why)))
             return
-        if index is None:
-            self._over("cancelled before anything was asked")
-            return
         if self.runs.node is node and self.app.screen is self:
             self._over("")
             self.show_run(index)
