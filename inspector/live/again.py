@@ -35,8 +35,8 @@ from loop_core.history import Ability
 from loop_core.loop import agoing_on, going_on
 from loop_core.outgoing import ability, body_of, outgoing
 from loop_core.tools import Toolbox
-from loop_core.trace import Step
-from loop_core.turn import Cancel, Event, NotRecorded, Send
+from loop_core.trace import Step, advance
+from loop_core.turn import Cancel, Event, NotRecorded, Send, Tick
 from loop_core.values import ToolResultPart, TransportEnd
 from loop_core.wire import deltas
 
@@ -87,15 +87,18 @@ def wanted(
     target = target_of(opening, environment, base=base, model=model, variable=variable)
     can = ability(target.profile, opening.api)
     first = _first(parent, settings, since, start, target, can)
-    send = next((effect for effect in first.effects if isinstance(effect, Send)), None)
+    ahead = _ahead(first)
+    if ahead.turn.ended:
+        raise CallerError(f"step {since + 1}: nothing would be asked: the turn ends first ({ahead.turn.terminal})")
+    send = next((effect for effect in ahead.effects if isinstance(effect, Send)), None)
     spelled = _spelling(opening, target)
-    request = outgoing(first.turn, send) if send is not None else first.turn.request
+    request = outgoing(ahead.turn, send) if send is not None else ahead.turn.request
     body = body_of(request, target.profile)  # what cannot be sent is told before anything is
     refuse_secrets(body, target.server)
     of_turn = [parent.case.loaded.exchanges[link.index] for link in (*start.turn.record.links, *start.turn.record.left)]
     opened = len(opening.request.messages) if opening.request else 0
     results = Results(recorded_results(of_turn, opened), given, opened)
-    left = left_of(first.turn, send is not None, results.any)
+    left = left_of(first.turn, any(isinstance(each, Send) for each in first.effects), results.any)
     counted = _counted(parent, start, target, model, base)
     tokens = counted if counted is not None else estimate(len(json.dumps(body, ensure_ascii=False)))
     limits = first.turn.limits
@@ -105,6 +108,13 @@ def wanted(
         settings, since, parent.turn_at(since), target, cost_of(left, tokens, estimate(said)), counted is not None,
         results, first, can, spelled, left.cap, name_of(parent.settings, settings),
     )
+
+
+def _ahead(step: Step) -> Step:
+    """The step at which a request leaves, or tools are wanted, or the turn ends: nobody is needed up to there."""
+    while not step.effects and not step.turn.ended:
+        step = advance(step, Tick())
+    return step
 
 
 def _first(parent: Replay, settings: Settings, since: int, start: Start, target: Target, can: Ability) -> Step:

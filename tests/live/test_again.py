@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import importlib
 import json
 import sys
@@ -15,6 +16,7 @@ import pytest
 from inspector import cli
 from inspector.live.again import Asking, ask, file_of
 from inspector.live.recall import recall
+from inspector.live.results import Results
 from inspector.live.run import run_live
 from inspector.replay import Heard
 from inspector.report.facts import view
@@ -156,7 +158,8 @@ def test_what_cannot_be_used_is_said_and_nothing_is_sent(
 
 
 @pytest.mark.parametrize(("step", "words", "why"), [
-    (3, ("--set", "continuation_max_attempts=0"), "nothing was asked: the turn ends first (retry_limit)"),
+    (3, ("--set", "continuation_max_attempts=0"), "step 3: nothing would be asked: the turn ends first (retry_limit)"),
+    (6, (), "step 6: nothing would be asked: the turn ends first (completed)"),
 ])
 def test_a_turn_that_ends_before_anything_is_asked_makes_no_branch(
     ran: Ran, step: int, words: tuple[str, ...], why: str, fake: Fake, tmp_path: Path
@@ -165,7 +168,7 @@ def test_a_turn_that_ends_before_anything_is_asked_makes_no_branch(
     done = ran("replay", path, "--live", "--from-step", str(step), *words, "--yes", "--save")
     assert (done.code, fake.got) == (2, [])
     assert why in done.err
-    assert list((tmp_path / "data" / "live").iterdir()) == []
+    assert not (tmp_path / "data" / "live").exists()
     assert json.loads(ran("branches", path, "--json").out)["branches"] == []
 
 
@@ -468,6 +471,16 @@ def test_a_program_that_is_killed_leaves_a_branch_that_says_so(fake: Fake, tmp_p
         node, _ = tree.add(tree.original, replace(fresh.settings, live=NAME), 0)
         assert "cut" in heard.problem
         assert node.view.turns[0].terminal in ("unrecorded", "completed")
+
+
+def test_a_run_that_asks_for_nothing_leaves_nothing(tmp_path: Path) -> None:
+    """A call at once, for which nothing is recorded: the turn stops before any request."""
+    parent = read(with_a_call("http://127.0.0.1:9", tmp_path / "s.har"))
+    wanted = looked(parent, 2)
+    nothing = dataclasses.replace(wanted, results=Results({}))
+    with pytest.raises(CallerError, match="nothing was asked: The turn stops at a call of weather"):
+        ask(nothing, NAME, tmp_path / "data", PATIENT)
+    assert list((tmp_path / "data" / "live").iterdir()) == []
 
 
 def test_what_is_no_request_is_refused(fake: Fake, tmp_path: Path) -> None:
