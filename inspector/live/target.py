@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from urllib.parse import unquote, urlsplit, urlunsplit
 
-from inspector.live.keys import ANY, variable_for, wanted
+from inspector.live.keys import ANY, secrets_of, variable_for, wanted
 from inspector.sessions.redact import REDACTED
 from inspector.sessions.values import Exchange
 from loop_core.address import HOMES, Server, shown, speaker, url_of
@@ -84,7 +84,7 @@ def target_of(
     headers = tuple((name.lower(), value) for name, value in exchange.request_headers
                     if name.lower() in KEPT_HEADERS and REDACTED not in value)
     place = base.strip() or base_of(exchange.url, exchange.api, exchange.request)
-    server = Server(exchange.api, place, headers=headers)
+    server = Server(exchange.api, place, headers=headers, hidden=secrets_of(environment))
     owner = speaker(server, request.model)
     by = owner.evidence[0].rule if owner.evidence else ""
     named = exchange.profile_evidence[0].rule == "profile.named" if exchange.profile_evidence else False
