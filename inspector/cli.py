@@ -1,6 +1,7 @@
 """The command line: argument parsing and exit codes, nothing else.
 
     inspector [PATH…]            opens the app; without a path, a picker with the embedded samples
+    inspector serve [PATH…]      the same app in a browser, on this machine only
     inspector explain PATH…      the same facts as linear text, or as one JSON document
     inspector replay PATH…       a re-run over the recording with other limits or another policy
     inspector policies PATH…     what each policy would have done with every turn, as a matrix
@@ -32,6 +33,7 @@ from loop_core.errors import LoopError
 
 COMMANDS: Mapping[str, str] = {
     "view": "sessions:view_command",
+    "serve": "serve:serve",
     "explain": "sessions:explain",
     "replay": "whatif:replay",
     "policies": "whatif:policies",

@@ -80,6 +80,19 @@ def test_an_import_alone_loads_nothing_slow(code: str) -> None:
     assert modules_after(code) & (SLOW | {"jsonschema_rs"}) == set()
 
 
+def test_the_door_and_the_driver_of_a_tab_load_no_server() -> None:
+    assert modules_after("import inspector.web.entrance, inspector.web.frames") & (SLOW | {"textual_serve"}) == set()
+    driver = modules_after("import inspector.web.driver")
+    assert "textual" in driver
+    assert driver & {"aiohttp", "textual_serve", "jinja2"} == set()
+
+
+def test_the_server_of_the_browser_loads_no_screen() -> None:
+    loaded = modules_after("import inspector.commands.serve, inspector.web.server")
+    assert "aiohttp" in loaded
+    assert loaded & {"textual", "rich", "jinja2", "textual_serve.server"} == set()
+
+
 def test_the_engine_does_not_load_the_app() -> None:
     loaded = modules_after("import loop_core, loop_core.loop, loop_core.tools")
     assert {name for name in loaded if name.split(".")[0] in ("inspector", "click", "platformdirs")} == set()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -146,8 +147,8 @@ def complain(loaded: Loaded) -> int:
 
 
 def has_terminal() -> bool:
-    """Whether standard output is a terminal."""
-    return sys.stdout.isatty()
+    """Whether standard output is a terminal, or Textual was given another place to draw in: a browser."""
+    return sys.stdout.isatty() or "TEXTUAL_DRIVER" in os.environ
 
 
 def write(text: str) -> None:

@@ -35,6 +35,11 @@ def name_of(view: View) -> str:
     return re.sub(r"[^\w-]+", "-", stem).strip("-") or "session"
 
 
+def encoded(content: str) -> bytes:
+    """The bytes of a file; what UTF-8 cannot hold is written as an escape."""
+    return content.encode("utf-8", "backslashreplace")
+
+
 def write(files: Mapping[str, str], folder: str, force: bool = False) -> list[str]:
     """Writes the files; the paths that were written.
 
@@ -48,7 +53,7 @@ def write(files: Mapping[str, str], folder: str, force: bool = False) -> list[st
     try:
         Path(folder).mkdir(parents=True, exist_ok=True)
         for path, content in paths.items():
-            path.write_bytes(content.encode("utf-8", "backslashreplace"))
+            path.write_bytes(encoded(content))
     except OSError as why:
         raise CallerError(f"{folder}: cannot be written: {why.strerror or why}") from None
     return [str(path) for path in paths]

@@ -16,8 +16,9 @@ from textual.types import CSSPathType
 
 from inspector.replay import Case
 from inspector.report.inert import one_line
+from inspector.sessions.sizes import heavy
 from inspector.tui.messages import ActionWanted, PathWanted, SessionWanted
-from inspector.tui.opening import Opened, Reading, heavy, keep_theme, last_theme, load, opened, remember
+from inspector.tui.opening import Opened, Reading, keep_theme, last_theme, load, opened, remember
 from inspector.tui.paint import Paint
 from inspector.tui.session.screen import SessionScreen
 from inspector.tui.themes import DARK, LIGHT, THEMES, own_colours

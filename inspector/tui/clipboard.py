@@ -32,7 +32,8 @@ def copied(app: App[object], text: str) -> str:
     if len(text) > MOST:
         size = f"the first {MOST:,} of {size}"
     shown = f": {text}" if len(text) <= 60 and "\n" not in text else ""
-    return f"copied {size}, if the terminal allows it (OSC 52){shown}"
+    place = "browser" if app.is_web else "terminal"
+    return f"copied {size}, if the {place} allows it (OSC 52){shown}"
 
 
 def refused(environment: Environment) -> str | None:

@@ -8,9 +8,10 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from inspector.report.inert import one_line
+from inspector.sessions.sizes import heavy
 from inspector.settings import Settings
 from inspector.tui.app import READ, UNREADABLE, LoopInspector
-from inspector.tui.opening import STDIN, Opened, Reading, heavy, load
+from inspector.tui.opening import STDIN, Opened, Reading, load
 
 
 def run(
@@ -39,7 +40,7 @@ def _run(
         from inspector.tui.keys import check
 
         check(keys)
-    if os.environ.get("TERM", "") in ("dumb", "unknown") or not sys.stdout.isatty():
+    if not _shows_screens():
         return _plainly(paths, reading)
     start: Opened | None = None
     if paths and (STDIN in paths or not heavy(paths)):
@@ -52,6 +53,13 @@ def _run(
     app.opened_paths = tuple(paths) if start is not None else ()
     code = app.run()
     return _complain(app.errors) or code or app.return_code or READ
+
+
+def _shows_screens() -> bool:
+    """Whether there is a terminal that can, or Textual was given another place to draw in: a browser."""
+    if "TEXTUAL_DRIVER" in os.environ:
+        return True
+    return os.environ.get("TERM", "") not in ("dumb", "unknown") and sys.stdout.isatty()
 
 
 def _plainly(paths: Sequence[str], reading: Reading) -> int:

@@ -21,8 +21,6 @@ from inspector.settings import Settings
 from inspector.whatif.branch import Branch
 from loop_core.frozen import field, frozen
 
-HEAVY = 4_000_000
-"""Bytes from which reading is done behind a screen that says so."""
 RECENT = 12
 STDIN = "-"
 
@@ -90,18 +88,6 @@ def opened(case: Case, paths: Sequence[str], settings: Settings | None = None) -
 def run_of(name: str, seen: View, made: Branch | None = None) -> Run:
     """A run with its outline."""
     return Run(name, seen, Outline(seen), made)
-
-
-def heavy(paths: Sequence[str]) -> bool:
-    """Whether reading these will take a moment."""
-    return any(_size(path) > HEAVY for path in paths)
-
-
-def _size(path: str) -> int:
-    try:
-        return HEAVY + 1 if os.path.isdir(path) else os.path.getsize(path)
-    except OSError:
-        return 0
 
 
 # -- recent files ----------------------------------------------------------------------------------------------------

@@ -1,16 +1,72 @@
-"""Files that the app writes into a folder that was typed: never over another, and a failure is a sentence."""
+"""Files that leave the app: a download in a browser, else into a folder that was typed, never over another.
+
+A failure is a sentence.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
+from io import BytesIO
 from pathlib import Path
+from typing import Any
+from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
-from inspector.export.write import write
+from textual.app import App
+
+from inspector.export.write import encoded, write
 from loop_core.errors import LoopError
 
+Make = Callable[[], Mapping[str, str]]
+"""Makes files: name -> content."""
 
-def written(folder: str, make: Callable[[], Mapping[str, str]]) -> str:
-    """Makes files (name -> content) and writes them into a folder; what to say of it."""
+
+def leave(app: App[Any], make: Make, say: Callable[[str], None], folder: str | None = None) -> None:
+    """Hands files to whoever sits there; what to say of it goes to `say`. A folder is asked for where none is named."""
+    if app.is_web:
+        say(delivered(app, make))
+    elif folder is not None:
+        say(written(folder, make))
+    else:
+        from inspector.tui.screens.prompt import Prompt
+
+        def typed(place: str | None) -> None:
+            if place is not None:
+                say(written(place, make))
+
+        app.push_screen(Prompt("into", "a folder", "."), typed)
+
+
+def delivered(app: App[Any], make: Make) -> str:
+    """Hands files to the browser, several as one archive: it asks before it takes more than one."""
+    try:
+        files = make()
+    except LoopError as why:
+        return f"not downloaded: {why}"
+    name, content = _one(files)
+    app.deliver_binary(BytesIO(content), save_filename=name, mime_type="application/octet-stream")
+    inside = f" with {', '.join(files)}" if len(files) > 1 else ""
+    return f"handed to the browser: {name}{inside}"
+
+
+def _one(files: Mapping[str, str]) -> tuple[str, bytes]:
+    first = next(iter(files))
+    if len(files) == 1:
+        return first, encoded(files[first])
+    archive = BytesIO()
+    with ZipFile(archive, "w", ZIP_DEFLATED) as zipped:
+        for name, content in files.items():
+            zipped.writestr(ZipInfo(name), encoded(content), ZIP_DEFLATED)
+    return f"{first.partition('.')[0]}.zip", archive.getvalue()
+
+
+def picture(app: App[Any]) -> str:
+    """The screen as SVG, without the fonts that it would fetch from elsewhere when it is opened."""
+    return re.sub(r"@font-face\s*\{.*?\}", "", app.export_screenshot(title="Loop Inspector"), flags=re.DOTALL)
+
+
+def written(folder: str, make: Make) -> str:
+    """Makes files and writes them into a folder; what to say of it."""
     place = Path(folder).expanduser()
     try:
         paths = write(_apart(make(), place), str(place))

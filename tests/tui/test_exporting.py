@@ -1,7 +1,9 @@
 """Exports and copies from the app: what is written, where, and what a terminal that takes no copy is told."""
 
+import io
 from collections.abc import Callable
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 from tui_scenes import page
@@ -78,3 +80,51 @@ async def test_a_copy_that_would_be_lost_is_told(app_on: AppOn, monkeypatch: pyt
         await pilot.press("y")
         assert "not copied: Terminal.app ignores OSC 52" in page(pilot.app)
         assert pilot.app.clipboard == ""
+
+
+# -- in a browser -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def taken(monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
+    """The files that a browser was handed, where the app is in one."""
+    files: dict[str, bytes] = {}
+
+    def deliver(app: LoopInspector, binary: io.BytesIO, *, save_filename: str, mime_type: str) -> str:
+        files[save_filename] = binary.read()
+        return mime_type
+
+    monkeypatch.setattr(LoopInspector, "is_web", True)
+    monkeypatch.setattr(LoopInspector, "deliver_binary", deliver)
+    return files
+
+
+async def test_a_browser_is_handed_the_file_and_no_folder_is_asked_for(
+    app_on: AppOn, taken: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    async with app_on().run_test(size=THREE) as pilot:
+        await pilot.press("]", "space", "x", "enter")
+        (name,) = taken
+        assert f"handed to the browser: {name}" in page(pilot.app)
+        assert taken[name].startswith(b"<svg")
+        assert b"@font-face" not in taken[name]  # nothing is fetched when it is opened
+        await pilot.press("X")
+        archive = next(content for name, content in taken.items() if name.endswith(".zip"))
+        with ZipFile(io.BytesIO(archive)) as files:
+            assert sorted(name.rpartition(".")[2] for name in files.namelist()) == ["jsonl", "md"]
+    assert sorted(tmp_path.iterdir()) == []
+    assert len(taken) == 2
+
+
+async def test_what_cannot_be_made_for_a_browser_is_told(app_on: AppOn, taken: dict[str, bytes]) -> None:
+    async with app_on().run_test(size=THREE) as pilot:
+        await pilot.press("x", *["j"] * [*VIEWS, *FORMS].index("curl"), "enter")
+        assert "not downloaded: choose a response" in page(pilot.app)
+    assert taken == {}
+
+
+async def test_a_copy_names_the_browser(app_on: AppOn, taken: dict[str, bytes]) -> None:
+    async with app_on().run_test(size=THREE) as pilot:
+        await pilot.press("y")
+        assert "if the browser allows it" in page(pilot.app)

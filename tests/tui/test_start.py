@@ -14,7 +14,7 @@ from textual.widgets import Input
 from tui_scenes import continued, har, page, seen, story, told
 
 from inspector.replay import open_case
-from inspector.sessions import open_paths
+from inspector.sessions import open_paths, sizes
 from inspector.tui import launch as entry
 from inspector.tui import opening
 from inspector.tui.app import LoopInspector
@@ -186,7 +186,7 @@ async def test_a_large_file_is_read_behind_a_screen_that_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = story(tmp_path)
-    monkeypatch.setattr(opening, "HEAVY", 10)
+    monkeypatch.setattr(sizes, "HEAVY", 10)
     monkeypatch.setattr("inspector.tui.app.remember", lambda paths: None)
     app = LoopInspector([str(path)])
     async with app.run_test(size=(80, 24)) as pilot:

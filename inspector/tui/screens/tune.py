@@ -280,25 +280,23 @@ class TuneScreen(Screen[int | None]):
         self.note = copied(self.app, self.table.cell_command(self._reading.api, self._reading.profile))
 
     def action_export(self) -> None:
-        """Asks for a form, then for a folder."""
+        """Asks for a form, then for a folder; a browser takes the file by itself."""
         from inspector.tui.screens.choose import Choose
 
         if self.running:
             self.note = "the grid is still running; . stops it"
             return
         self.app.push_screen(Choose("Export the grid", [(form, about) for form, (about, _) in FORMS.items()]),
-                             self._ask_folder)
+                             self._export_as)
 
-    def _ask_folder(self, form: str | None) -> None:
-        from inspector.tui.screens.prompt import Prompt
-        from inspector.tui.writing import written
+    def _export_as(self, form: str | None) -> None:
+        from inspector.tui.writing import leave
 
-        def write(folder: str | None) -> None:
-            if folder is not None:
-                self.note = written(folder, lambda: self.table.files(str(form)))
+        def say(text: str) -> None:
+            self.note = text
 
         if form is not None:
-            self.app.push_screen(Prompt("into", "a folder", "."), write)
+            leave(self.app, lambda: self.table.files(form), say)
 
     # -- panes ---------------------------------------------------------------------------------------------------
 

@@ -1,14 +1,17 @@
-"""Exporting: the view, the session, a response or a bug report, into a folder that the operator names."""
+"""Exporting: the view, the session, a response or a bug report, into a folder that is named or as a download."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
 
 from inspector.report.lines.spans import text_of
 from inspector.tui.session.base import Base
+
+if TYPE_CHECKING:
+    from inspector.tui.writing import Make
 
 VIEWS: Mapping[str, str] = {
     "svg": "this screen as a picture (SVG)",
@@ -29,24 +32,23 @@ class Exporting(Base):
     ]
 
     def action_export(self) -> None:
-        """Asks for a form, then for a folder."""
+        """Asks for a form, then for a folder; a browser takes the file by itself."""
         from inspector.export import FORMS
         from inspector.tui.screens.choose import Choose
+        from inspector.tui.writing import picture as pictured
 
         rows = [*VIEWS.items(), *((name, form.about) for name, form in FORMS.items())]
-        picture = self.app.export_screenshot(title="Loop Inspector")
-        self.app.push_screen(Choose("Export", rows), lambda form: self._ask_folder(form, picture))
+        picture = pictured(self.app)
+
+        def chosen(form: str | None) -> None:
+            if form is not None:
+                self._leave(lambda: self._files(form, picture))
+
+        self.app.push_screen(Choose("Export", rows), chosen)
 
     def action_report(self) -> None:
-        """A bug report into the working directory."""
-        self._write(".", lambda: self._files("bug", ""))
-
-    def _ask_folder(self, form: str | None, picture: str) -> None:
-        from inspector.tui.screens.prompt import Prompt
-
-        if form is not None:
-            self.app.push_screen(
-                Prompt("into", "a folder", "."), lambda folder: self._write(folder, lambda: self._files(form, picture)))
+        """A bug report into the working directory, or as a download."""
+        self._leave(lambda: self._files("bug", ""), ".")
 
     def _files(self, form: str, picture: str) -> Mapping[str, str]:
         from inspector.export import FORMS, Chosen
@@ -65,8 +67,10 @@ class Exporting(Base):
         turn = view.turn_of(self.step) if form == "bug" and view.steps else None
         return FORMS[form].make(Chosen(view, turn, facts, name))
 
-    def _write(self, folder: str | None, make: Callable[[], Mapping[str, str]]) -> None:
-        from inspector.tui.writing import written
+    def _leave(self, make: Make, folder: str | None = None) -> None:
+        from inspector.tui.writing import leave
 
-        if folder is not None:
-            self.note = written(folder, make)
+        def say(text: str) -> None:
+            self.note = text
+
+        leave(self.app, make, say, folder)

@@ -1,0 +1,136 @@
+"""The app in a browser: what is refused before anything listens, and the address that is printed."""
+
+from __future__ import annotations
+
+import secrets
+import sys
+from collections.abc import Sequence
+from ipaddress import ip_address
+
+import click
+
+from inspector.commands import common
+
+PORT = 8717
+SESSIONS = 8
+
+
+@click.command(context_settings=common.CONTEXT)
+@common.paths(required=False)
+@common.reading
+@common.POLICY
+@click.option("--ascii", "plain", is_flag=True, help="Draw with ASCII characters only.")
+@click.option("--port", type=click.IntRange(0, 65535), default=PORT, metavar="N", show_default=True,
+              help="0 takes a free one.")
+@click.option("--host", default="127.0.0.1", metavar="ADDRESS", show_default=True, help="Where to listen.")
+@click.option("--expose", is_flag=True, help="Allow a --host that other machines reach: unencrypted.")
+@click.option("--sessions", type=click.IntRange(1, 100), default=SESSIONS, metavar="N", show_default=True,
+              help="Tabs at a time; each is a process.")
+def serve(
+    paths: Sequence[str], api: str | None, profile: str | None, policy: str | None, plain: bool, port: int, host: str,
+    expose: bool, sessions: int,
+) -> None:
+    """Serves the app to a browser on this machine; prints the address to open.
+
+    Whoever has the address can use the app as you can: open files, read what is in them. It holds a new token at every
+    start. Ctrl-C ends it.
+    """
+    local = _local(host)
+    if not local and not expose:
+        raise click.UsageError(f"--host {host}: other machines could reach it; --expose allows that, unencrypted")
+    if "-" in paths:
+        raise click.UsageError("standard input cannot be given to every tab; name a file")
+    located = common.located_all(paths)
+    code = _checked(located, api, profile, policy)
+    if code is None:
+        sys.exit(common.UNREADABLE)
+    _serve(
+        located, _options(api, profile, policy, plain), title=_title(paths), port=port,
+        host="127.0.0.1" if host == "localhost" else host, local=local, sessions=sessions,
+    )
+    sys.exit(code)
+
+
+def _checked(paths: Sequence[str], api: str | None, profile: str | None, policy: str | None) -> int | None:
+    """Reads what every tab will read, unless that takes a moment; None where nothing of it can be shown."""
+    from inspector.sessions.sizes import heavy
+
+    settings = common.configured(policy)[1]
+    if not paths or heavy(paths):
+        return common.READ
+    loaded, shown = common.open_view(paths, api, profile, settings)
+    code = common.complain(loaded)
+    if shown.steps:
+        return code
+    if code == common.READ:
+        common.say(["no LLM traffic was found"])
+    return None
+
+
+def _serve(
+    paths: Sequence[str], options: Sequence[str], *, title: str, port: int, host: str, local: bool, sessions: int
+) -> None:
+    import asyncio
+
+    from inspector.web.entrance import Entrance
+    from inspector.web.server import AppServer, run
+    from inspector.web.tab import command
+
+    token = secrets.token_urlsafe(32)
+    entrance = Entrance(token, cookie=secrets.token_urlsafe(32), exposed=not local, name="" if _address(host) else host)
+
+    def ready(bound: int) -> None:
+        # The address stands alone on standard output, for programs.
+        common.write(f"http://{_shown(host)}:{bound}/?token={token}\n")
+        sys.stdout.flush()
+        common.say([f"serving {title} until Ctrl-C; {REACH[local]}"])
+
+    def tell(line: str) -> None:
+        common.say([line.removeprefix("inspector: ")])
+
+    async def serving() -> None:
+        server = AppServer(command(options, paths), entrance, title=title, most=sessions, tell=tell)
+        await run(server, host, port, ready)
+
+    asyncio.run(serving())
+
+
+REACH = {
+    True: "only this machine can reach it, and only with that address",
+    False: "OTHER MACHINES CAN REACH IT: whoever sees the address or the traffic can read your files through it",
+}
+
+
+def _options(api: str | None, profile: str | None, policy: str | None, plain: bool) -> list[str]:
+    given = (("--api", api), ("--profile", profile), ("--policy", policy))
+    return [word for name, value in given if value is not None for word in (name, value)] + ["--ascii"] * plain
+
+
+def _title(paths: Sequence[str]) -> str:
+    """What the browser's tab is called."""
+    from inspector.report.inert import one_line
+
+    what = paths[0] if len(paths) == 1 else f"{len(paths)} paths" if paths else ""
+    return one_line(f"{what.rpartition('/')[2] or what} · Loop Inspector" if what else "Loop Inspector")
+
+
+def _address(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def _local(host: str) -> bool:
+    return host == "localhost" or (_address(host) and ip_address(host).is_loopback)
+
+
+def _shown(host: str) -> str:
+    """A host as an address holds it; one that means every interface is reached from here by loopback."""
+    if _address(host):
+        address = ip_address(host)
+        if address.is_unspecified:
+            return "127.0.0.1" if address.version == 4 else "[::1]"
+        return f"[{address}]" if address.version == 6 else str(address)
+    return host

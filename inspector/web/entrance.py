@@ -1,0 +1,119 @@
+"""Who may come in: the Host and Origin of every request, the token of the printed address, the cookie that it becomes.
+
+Pure. A browser sends requests for any page that it shows, so where a request comes from is looked at before who sends
+it: a name that was rebound to this machine shows in Host, a page of another site in Origin and Sec-Fetch-Site.
+"""
+
+from __future__ import annotations
+
+import hmac
+import re
+from collections.abc import Callable
+from ipaddress import ip_address
+from typing import NamedTuple
+
+from loop_core.frozen import frozen
+
+_HOST = re.compile(r"(?P<name>\[[0-9a-fA-F:.]{2,45}\]|[0-9A-Za-z._-]{1,253})(?::[0-9]{1,5})?", re.ASCII)
+LOCAL = "localhost"
+OWN_SITE = ("same-origin", "none")
+"""What Sec-Fetch-Site says of our own page, and of an address that was typed or opened from outside the browser."""
+
+
+class Refusal(NamedTuple):
+    """A status, and one line for whoever sees it in a browser."""
+
+    status: int
+    why: str
+
+
+@frozen
+class Asked:
+    """What a request says of itself; None is a header that is absent."""
+
+    hosts: tuple[str, ...]
+    origin: str | None = None
+    site: str | None = None
+    """Sec-Fetch-Site, which a page cannot forge."""
+    cookie: str | None = None
+    token: str | None = None
+    websocket: bool = False
+
+
+@frozen(repr=False)
+class Entrance:
+    """What opens the door. The cookie is not the token: neither can be made from the other."""
+
+    token: str
+    cookie: str
+    exposed: bool = False
+    """Whether it listens beyond this machine: an address is then as good a Host as a loopback one."""
+    name: str = ""
+    """The name that it listens on, if it is none of this machine's loopback names."""
+
+    def knows(self, host: str) -> bool:
+        """Whether a Host is ours. An address cannot be rebound, a name can; the port is the browser's to know, since
+        a tunnel may have another at its other end.
+        """
+        found = _HOST.fullmatch(host)
+        if found is None:
+            return False
+        name = found["name"].lower()
+        if name == LOCAL or (self.name and name == self.name.lower()):
+            return True
+        try:
+            address = ip_address(name.strip("[]"))
+        except ValueError:
+            return False
+        return address.is_loopback or self.exposed
+
+    def refusal(self, asked: Asked) -> Refusal | None:
+        """Why this request may not come in; None where it may."""
+        return next((refusal for holds, refusal in RULES if not holds(self, asked)), None)
+
+    def brings_token(self, asked: Asked) -> bool:
+        """Whether the request carries the token of the printed address."""
+        return _same(asked.token, self.token)
+
+    def from_elsewhere(self, asked: Asked) -> bool:
+        """Whether another site led here; a browser then keeps a strict cookie back until our own page asks."""
+        return asked.site is not None and asked.site not in OWN_SITE
+
+
+def _one_known_host(entrance: Entrance, asked: Asked) -> bool:
+    return len(asked.hosts) == 1 and entrance.knows(asked.hosts[0])
+
+
+def _own_origin(entrance: Entrance, asked: Asked) -> bool:
+    if asked.origin is None:
+        return not asked.websocket
+    return asked.origin.lower() == f"http://{asked.hosts[0]}".lower()
+
+
+def _own_site(entrance: Entrance, asked: Asked) -> bool:
+    return not entrance.from_elsewhere(asked) or (entrance.brings_token(asked) and not asked.websocket)
+
+
+def _token_is_right(entrance: Entrance, asked: Asked) -> bool:
+    return asked.token is None or entrance.brings_token(asked)
+
+
+def _has_key(entrance: Entrance, asked: Asked) -> bool:
+    return entrance.brings_token(asked) or _same(asked.cookie, entrance.cookie)
+
+
+RULES: tuple[tuple[Callable[[Entrance, Asked], bool], Refusal], ...] = (
+    (_one_known_host, Refusal(421, "this server does not answer to that name; use the address that it printed")),
+    (_own_origin, Refusal(403, "only the page of this server may ask that")),
+    (_own_site, Refusal(403, "another site led here; open the address that the server printed")),
+    (_token_is_right, Refusal(403, "the token is wrong; open the address that the server printed last")),
+    (_has_key, Refusal(403, "the token is missing; open the address that the server printed")),
+)
+"""What must hold, in order, and what is said where it does not."""
+
+
+def _same(given: str | None, expected: str) -> bool:
+    """Compared in a time that tells nothing of where they differ."""
+    if given is None:
+        return False
+    return hmac.compare_digest(given.encode("utf-8", "surrogateescape"), expected.encode())

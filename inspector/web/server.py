@@ -1,0 +1,263 @@
+"""The server: routes, the places for tabs, and a start and an end without loose threads.
+
+Every request passes the entrance, every answer carries the headers of `front`. A tab is one WebSocket and one process;
+whichever ends first ends the other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import signal
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from urllib.parse import quote
+
+from aiohttp import WSCloseCode, WSMsgType, web
+
+from inspector.web import frames, front
+from inspector.web.entrance import Asked, Entrance
+from inspector.web.tab import GRACE, SCHEMES, Tab
+from loop_core.errors import CallerError
+
+MOST_BYTES = 4 << 20
+"""Of one frame from a tab; what is pasted comes as one."""
+PATIENCE = 3.0
+"""Seconds that a tab waits for a place: a page that is loaded again leaves its old one only now."""
+STALLED = 20.0
+"""Seconds after which a process that takes no input is given up."""
+PING = 15.0
+NO_CURSOR = b"\x1b[?25l"
+"""There is none before the app has drawn itself either."""
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Tell = Callable[[str], None]
+
+
+class AppServer:
+    """Serves one command to whoever the entrance lets in."""
+
+    def __init__(self, argv: Sequence[str], entrance: Entrance, *, title: str, most: int, tell: Tell) -> None:
+        self._argv, self._entrance, self._title, self._most = argv, entrance, title, most
+        self._tell = tell
+        self.cookie = "loop-inspector"
+        """Its name. Browsers keep one jar for all ports of a host, so that it holds the port where one is known."""
+        self._places = asyncio.Semaphore(most)
+        self.tabs: dict[Tab, asyncio.Task[None]] = {}
+        """Every process, and the task that sees it out."""
+        self._closing = False
+
+    def application(self) -> web.Application:
+        """The routes, behind the entrance."""
+        app = web.Application(middlewares=[self._door])
+        app.on_response_prepare.append(_with_headers)
+        app.on_shutdown.append(self._close)
+        app.add_routes([
+            web.get("/", self._page),
+            web.get("/static/{name}", self._file),
+            web.get(f"/ws/{{scheme:{'|'.join(SCHEMES)}}}", self._socket, allow_head=False),
+            web.get("/download/{key}", self._download, allow_head=False),
+        ])
+        return app
+
+    # -- the door ------------------------------------------------------------------------------------------------
+
+    @web.middleware
+    async def _door(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        asked = Asked(
+            hosts=tuple(request.headers.getall("Host", ())), origin=request.headers.get("Origin"),
+            site=request.headers.get("Sec-Fetch-Site"), cookie=request.cookies.get(self.cookie),
+            token=request.query.get("token") if request.path == "/" else None,
+            websocket=request.path.startswith("/ws/"),
+        )
+        refusal = self._entrance.refusal(asked)
+        if refusal is not None:
+            return web.Response(status=refusal.status, text=f"{refusal.status}: {refusal.why}\n")
+        if request.path == "/" and request.query_string:
+            return self._let_in(asked)
+        return await handler(request)
+
+    def _let_in(self, asked: Asked) -> web.Response:
+        """To the page without anything behind its address; the token becomes a cookie that no script reads."""
+        if self._entrance.from_elsewhere(asked):
+            response = web.Response(text=front.ONWARD, content_type="text/html")
+        else:
+            response = web.Response(status=303, headers={"Location": "/"})
+        if asked.token is not None:
+            response.set_cookie(self.cookie, self._entrance.cookie, httponly=True, samesite="Strict", path="/")
+        return response
+
+    # -- the page ------------------------------------------------------------------------------------------------
+
+    async def _page(self, request: web.Request) -> web.Response:
+        return web.Response(text=front.page(self._title), content_type="text/html")
+
+    async def _file(self, request: web.Request) -> web.StreamResponse:
+        found = front.FILES.get(request.match_info["name"])
+        if found is None:
+            raise web.HTTPNotFound
+        return web.FileResponse(found.place, headers={"Content-Type": found.content_type, "Cache-Control": "no-cache"})
+
+    async def _download(self, request: web.Request) -> web.StreamResponse:
+        key = request.match_info["key"]
+        for tab in self.tabs:
+            name = tab.files.take(key)
+            if name is not None:
+                return await _handed_over(request, tab, key, name)
+        raise web.HTTPNotFound(text="404: there is no such file, or it was taken already\n")
+
+    # -- a tab ---------------------------------------------------------------------------------------------------
+
+    async def _socket(self, request: web.Request) -> web.WebSocketResponse:
+        socket = web.WebSocketResponse(heartbeat=PING, max_msg_size=MOST_BYTES, compress=False, timeout=GRACE)
+        await socket.prepare(request)
+        await socket.send_bytes(NO_CURSOR)
+        try:
+            await asyncio.wait_for(self._places.acquire(), PATIENCE)
+        except TimeoutError:
+            why = f"no place is free for a further tab (--sessions {self._most}): close one, then start again"
+            self._tell(why)
+            await _say(socket, why)
+            await socket.close(code=WSCloseCode.TRY_AGAIN_LATER)
+            return socket
+        try:
+            if not self._closing:
+                await self._session(socket, request)
+        finally:
+            self._places.release()
+        return socket
+
+    async def _session(self, socket: web.WebSocketResponse, request: web.Request) -> None:
+        tab = Tab(self._argv, request.match_info["scheme"], write_bytes=socket.send_bytes, write_str=socket.send_str)
+        try:
+            await tab.start(_cells(request, "width", 80), _cells(request, "height", 24))
+        except OSError as why:
+            self._tell(f"no process for a tab: {why.strerror or why}")
+            await _say(socket, f"no process could be started: {why.strerror or why}")
+            await socket.close(code=WSCloseCode.INTERNAL_ERROR)
+            return
+        leaving = self.tabs[tab] = asyncio.create_task(self._see_out(tab, socket))
+        if self._closing:
+            tab.over.set()
+        try:
+            await _listen(socket, tab)
+        finally:
+            tab.over.set()
+            await asyncio.shield(leaving)
+
+    async def _see_out(self, tab: Tab, socket: web.WebSocketResponse) -> None:
+        """Waits until the process or the socket ends, and ends the other."""
+        await tab.over.wait()
+        await tab.stop()
+        del self.tabs[tab]
+        for line in tab.said.splitlines():
+            self._tell(line)
+        if tab.said:
+            await _say(socket, tab.said)
+        await socket.close()
+
+    async def _close(self, app: web.Application) -> None:
+        """Ends every process: their sockets end with them."""
+        self._closing = True
+        leaving = list(self.tabs.values())
+        for tab in self.tabs:
+            tab.over.set()
+        await asyncio.gather(*leaving)
+
+
+async def _with_headers(request: web.Request, response: web.StreamResponse) -> None:
+    for name, value in front.HEADERS.items():
+        if name not in response.headers:
+            response.headers[name] = value
+    response.headers["Server"] = front.HEADERS["Server"]
+
+
+async def _handed_over(request: web.Request, tab: Tab, key: str, name: str) -> web.StreamResponse:
+    """One file, never shown in the page; one that is cut short ends in an error and not as a file."""
+    response = web.StreamResponse(headers={
+        "Content-Type": "application/octet-stream",
+        "Content-Disposition": f"attachment; filename*=UTF-8''{quote(name, safe='')}",
+    })
+    await response.prepare(request)
+    async for chunk in tab.files.download(key):
+        await response.write(chunk)
+    if tab.files.is_whole(key):
+        await response.write_eof()
+    elif request.transport is not None:
+        request.transport.abort()
+    return response
+
+
+async def _listen(socket: web.WebSocketResponse, tab: Tab) -> None:
+    """Hands on what the tab says, until one of the two ends."""
+    async for message in socket:
+        try:
+            if message.type is not WSMsgType.TEXT:
+                raise frames.FrameError("expected text")
+            frame = frames.said(message.data)
+        except frames.FrameError as why:
+            await socket.close(code=WSCloseCode.POLICY_VIOLATION, message=str(why)[:100].encode())
+            return
+        try:
+            async with asyncio.timeout(STALLED):
+                await _act(frame, socket, tab)
+        except (TimeoutError, ConnectionError):
+            return
+
+
+async def _act(frame: frames.Frame, socket: web.WebSocketResponse, tab: Tab) -> None:
+    match frame:
+        case frames.Typed(data):
+            await tab.send_bytes(data)
+        case frames.Resized(width, height):
+            await tab.set_terminal_size(width, height)
+        case frames.Focused(here):
+            await (tab.focus() if here else tab.blur())
+        case frames.Pinged(text):
+            await socket.send_json(["pong", text])
+
+
+async def _say(socket: web.WebSocketResponse, text: str) -> None:
+    with suppress(ConnectionError):
+        await socket.send_json(["said", text])
+
+
+def _cells(request: web.Request, name: str, otherwise: int) -> int:
+    try:
+        return frames.cells(int(request.query[name]), name)
+    except (KeyError, ValueError, frames.FrameError):
+        return otherwise
+
+
+# -- running it ------------------------------------------------------------------------------------------------------
+
+
+async def run(server: AppServer, host: str, port: int, ready: Callable[[int], None]) -> None:
+    """Listens until it is told to end (SIGINT, SIGTERM, SIGHUP); `ready` is given the port.
+
+    Raises:
+        CallerError: the address cannot be listened on.
+    """
+    ending = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, ending.set)
+    runner = web.AppRunner(server.application(), access_log=None, handle_signals=False, shutdown_timeout=GRACE)
+    await runner.setup()
+    try:
+        await _listening(runner, host, port)
+        bound = runner.addresses[0][1]
+        server.cookie = f"loop-inspector-{bound}"
+        ready(bound)
+        await ending.wait()
+    finally:
+        await runner.cleanup()
+
+
+async def _listening(runner: web.AppRunner, host: str, port: int) -> None:
+    try:
+        await web.TCPSite(runner, host, port).start()
+    except OSError as why:
+        if why.errno == errno.EADDRINUSE:
+            raise CallerError(f"port {port} is in use; --port 0 takes a free one") from None
+        raise CallerError(f"cannot listen on {host}, port {port}: {why.strerror or why}") from None

@@ -1,0 +1,161 @@
+"""The process of one tab: how it is started, what it is told, how it ends, and the files that it hands over.
+
+textual-serve speaks its protocol; what differs here is that no shell starts it, that it always ends, and that a file
+which is not whole never looks so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import signal
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+
+from textual_serve.app_service import AppService
+from textual_serve.download_manager import DownloadManager
+
+GRACE = 3.0
+"""Seconds to leave; then it is told by a signal, and then not asked any more."""
+MOST_SAID = 4_000
+"""Bytes that are kept of what a process says on standard error; its last words tell why it ended."""
+
+_START = "import os, sys; sys.path[:] = sys.argv.pop(1).split(os.pathsep); from inspector.cli import run; run()"
+# The child finds the modules that the server found, and none in the working directory beside them.
+_TERMINAL = ("STY", "TMUX", "VTE_VERSION", "COLORFGBG", "LINES", "WT_SESSION", "KITTY_WINDOW_ID")
+# What tells of the terminal that the server was started in.
+SCHEMES: Mapping[str, str] = {"dark": "15;0", "light": "0;15"}
+"""What the browser prefers -> COLORFGBG, by which terminals say the same."""
+
+
+def command(options: Sequence[str], paths: Sequence[str]) -> list[str]:
+    """What a tab runs: the app on these paths, in this interpreter."""
+    return [sys.executable, "-P", "-c", _START, os.pathsep.join(sys.path), "view", *options, "--", *paths]
+
+
+class Files(DownloadManager):
+    """The files that a process hands over, each once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._whole: set[str] = set()
+        self._taken: set[str] = set()
+
+    async def chunk_received(self, delivery_key: str, chunk: bytes | str) -> None:
+        """Notes that a file has come to its end; its end is an empty chunk."""
+        if not chunk:
+            self._whole.add(delivery_key)
+        await super().chunk_received(delivery_key, chunk)
+
+    def take(self, key: str) -> str | None:
+        """The name of a file that nobody has taken yet; it is taken by this."""
+        found = self._active_downloads.get(key)
+        if found is None or key in self._taken:
+            return None
+        self._taken.add(key)
+        return found.file_name
+
+    def is_whole(self, key: str) -> bool:
+        """Whether all of it has come."""
+        return key in self._whole
+
+
+class Tab(AppService):
+    """One process. `over` is set when it has ended, says that it ends, or is to be ended."""
+
+    def __init__(
+        self, argv: Sequence[str], scheme: str, *, write_bytes: Callable[[bytes], Awaitable[None]],
+        write_str: Callable[[str], Awaitable[None]],
+    ) -> None:
+        self.files = Files()
+        self.over = asyncio.Event()
+        super().__init__(shlex.join(argv), write_bytes=write_bytes, write_str=write_str, close=self._leaves,
+                         download_manager=self.files)
+        self._argv, self._scheme = list(argv), scheme
+        self._words = b""
+        self._hearing: asyncio.Task[None] | None = None
+
+    @property
+    def said(self) -> str:
+        """The last that it said on standard error."""
+        return self._words.decode("utf-8", "replace").strip()
+
+    async def _leaves(self) -> None:
+        self.over.set()
+
+    def _build_environment(self, width: int = 80, height: int = 24) -> dict[str, str]:
+        environment = super()._build_environment(width, height)
+        for name in _TERMINAL:
+            environment.pop(name, None)
+        return environment | {
+            "TEXTUAL_DRIVER": "inspector.web.driver:TabDriver", "TERM": "xterm-256color", "COLORTERM": "truecolor",
+            "COLORFGBG": SCHEMES[self._scheme],
+        }
+
+    async def _open_app_process(self, width: int = 80, height: int = 24) -> Process:
+        """Without a shell, and in a process group of its own: what ends the server by a key ends it in order."""
+        process = self._process = await asyncio.create_subprocess_exec(
+            *self._argv, stdin=PIPE, stdout=PIPE, stderr=PIPE, env=self._build_environment(width, height),
+            start_new_session=True,
+        )
+        told, process.stderr = process.stderr, asyncio.StreamReader()
+        process.stderr.feed_eof()  # textual-serve would keep all of it, and print it as it is
+        self._hearing = asyncio.create_task(self._hear(told))
+        self._stdin = process.stdin
+        return process
+
+    async def _hear(self, told: asyncio.StreamReader | None) -> None:
+        while told is not None and (data := await told.read(4096)):
+            self._words = (self._words + data)[-MOST_SAID:]
+
+    async def start(self, width: int, height: int) -> None:
+        """Starts it.
+
+        Raises:
+            OSError: there is no room for a further process.
+        """
+        await super().start(width, height)
+        if self._task is not None:
+            self._task.add_done_callback(lambda _: self.over.set())
+
+    async def run(self) -> None:
+        """Hands on what it writes, until it ends; that a reader is given up before it began is no error."""
+        with suppress(asyncio.CancelledError):
+            await super().run()
+
+    async def stop(self) -> None:
+        """Asks it to leave, and sees that it did."""
+        process = self._process
+        if process is None:
+            return
+        with suppress(TimeoutError, ConnectionError):
+            async with asyncio.timeout(GRACE):
+                await super().stop()
+        if self._task is not None:  # it could not even be asked
+            self._task.cancel()
+            await self._task
+        for number in (None, signal.SIGTERM, signal.SIGKILL):
+            if number is not None:
+                _tell(process, number)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(GRACE / 3):
+                    await _ended(process, self._hearing)
+                    return
+
+
+async def _ended(process: Process, hearing: asyncio.Task[None] | None) -> None:
+    """Waits for the end of it and of all that holds its output; what is still written is read, or it could not end."""
+    while process.stdout is not None and await process.stdout.read(65_536):
+        pass
+    await process.wait()
+    if hearing is not None:
+        await asyncio.shield(hearing)
+
+
+def _tell(process: Process, number: signal.Signals) -> None:
+    """Sends a signal to it and to all that it started."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, number)

@@ -1,0 +1,54 @@
+"""What a tab says: the frames of the page are read, everything else is refused with what was expected."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inspector.web.frames import MOST_CELLS, Focused, FrameError, Pinged, Resized, Typed, said
+
+
+@pytest.mark.parametrize(("text", "frame"), [
+    ('["stdin", "\\u001b[A"]', Typed(b"\x1b[A")),
+    ('["stdin", "gr\\u00fcn"]', Typed("grün".encode())),
+    ('["stdin", "\\ud800"]', Typed(b"?")),
+    ('["resize", {"width": 120, "height": 40}]', Resized(120, 40)),
+    ('["resize", {"width": 1000000000, "height": 1}]', Resized(MOST_CELLS, 1)),
+    ('["ping", "1700000000000"]', Pinged("1700000000000")),
+    ('["focus"]', Focused(True)),
+    ('["blur"]', Focused(False)),
+])
+def test_the_frames_of_the_page(text: str, frame: object) -> None:
+    assert said(text) == frame
+
+
+@pytest.mark.parametrize(("text", "says"), [
+    ("", "not JSON"), ("{", "not JSON"), ("[" * 100_000, "not JSON"), ('{"stdin": 1}', "unknown frame"),
+    ("[]", "unknown frame"), ('[["stdin"], "x"]', "unknown frame"), ('["shell", "rm"]', "one of stdin, resize"),
+    ('["stdin"]', "stdin: expected a text"), ('["stdin", 7]', "stdin: expected a text"), ('["ping", {}]', "ping"),
+    ('["resize", [80, 24]]', "an object with width and height"), ('["resize", {"width": 80}]', "height"),
+    ('["resize", {"width": true, "height": 1}]', "width"), ('["resize", {"width": -1, "height": 24}]', "width"),
+    ('["resize", {"width": 80, "height": 24.5}]', "height"), ('["resize", {"width": NaN, "height": 24}]', "width"),
+    ('["resize", {"width": 80, "height": 0}]', "height: expected a whole number from 1"),
+])
+def test_crafted_frames_are_refused(text: str, says: str) -> None:
+    with pytest.raises(FrameError, match=says.replace("[", r"\[")):
+        said(text)
+
+
+JSON = st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+                    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=8)
+WORDS = st.sampled_from(["stdin", "resize", "ping", "focus", "blur"])
+
+
+@given(st.text() | JSON.map(json.dumps) | st.tuples(WORDS, JSON).map(json.dumps))
+def test_a_frame_is_read_or_refused_and_nothing_else_happens(text: str) -> None:
+    try:
+        frame = said(text)
+    except FrameError:
+        return
+    assert isinstance(frame, Typed | Resized | Pinged | Focused)
+    if isinstance(frame, Resized):
+        assert 1 <= frame.width <= MOST_CELLS
+        assert 1 <= frame.height <= MOST_CELLS

@@ -1,0 +1,148 @@
+"""`inspector serve` as a program with the real app: what it refuses, what a tab shows, how it ends."""
+
+import asyncio
+import re
+import signal
+import socket
+import sys
+from pathlib import Path
+
+import pytest
+from aiohttp import ClientSession, ClientWebSocketResponse, CookieJar
+from web_scenes import SAMPLE, Program, gone, program, words
+
+from inspector import cli
+from inspector.commands import serve
+
+LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are looked up as Linux lists them")
+
+
+def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
+    """What is said where nothing is served."""
+    monkeypatch.setattr(sys, "argv", ["inspector", "serve", *map(str, arguments)])
+    monkeypatch.setattr(serve, "_serve", lambda *_, **__: pytest.fail("it served"))
+    with pytest.raises(SystemExit) as end:
+        cli.run()
+    said = capsys.readouterr()
+    assert (end.value.code, said.out) == (2, "")
+    return said.err
+
+
+def test_bad_paths_are_told_before_anything_listens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    missing, empty = tmp_path / "missing.har", tmp_path / "empty.jsonl"
+    empty.write_text("")
+    said = refused(monkeypatch, capsys, missing)
+    assert said == f"inspector: {missing}: cannot be read: No such file or directory\n"
+    assert refused(monkeypatch, capsys, empty).startswith(f"inspector: {empty}: ")
+    assert refused(monkeypatch, capsys, "sample:99").startswith("inspector: ")
+    assert "profile" in refused(monkeypatch, capsys, SAMPLE, "--profile", "nobody")
+
+
+@pytest.mark.parametrize(("arguments", "says"), [
+    (["-"], "standard input cannot be given to every tab; name a file"),
+    (["--host", "0.0.0.0"], "--host 0.0.0.0: other machines could reach it; --expose allows that, unencrypted"),
+    (["--host", "box.lan"], "other machines could reach it"), (["--host", "::"], "other machines could reach it"),
+    (["--host", "192.168.1.7"], "other machines could reach it"), (["--sessions", "0"], "--sessions"),
+    (["--port", "65536"], "--port"), (["--policy", "nobody"], "nobody"),
+])
+def test_bad_usage_is_one_line_that_says_what_is_wrong(
+    arguments: list[str], says: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert says in refused(monkeypatch, capsys, *arguments).splitlines()[-1]
+
+
+@pytest.mark.parametrize(("host", "local", "shown"), [
+    ("127.0.0.1", True, "127.0.0.1"), ("127.8.8.8", True, "127.8.8.8"), ("localhost", True, "localhost"),
+    ("::1", True, "[::1]"), ("0.0.0.0", False, "127.0.0.1"), ("::", False, "[::1]"), ("box.lan", False, "box.lan"),
+    ("localhost.evil.example", False, "localhost.evil.example"),
+])
+def test_what_is_local_and_how_an_address_shows_it(host: str, local: bool, shown: str) -> None:
+    assert (serve._local(host), serve._shown(host)) == (local, shown)
+
+
+def test_a_port_in_use_and_an_address_that_is_none_are_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def said(*arguments: str) -> str:
+        monkeypatch.setattr(sys, "argv", ["inspector", "serve", *arguments])
+        with pytest.raises(SystemExit) as end:
+            cli.run()
+        told = capsys.readouterr()
+        assert (end.value.code, told.out) == (2, "")
+        return told.err
+
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert said("--port", str(port)) == f"inspector: port {port} is in use; --port 0 takes a free one\n"
+    elsewhere = said("--host", "192.0.2.1", "--expose", "--port", "0")
+    assert re.fullmatch(r"inspector: cannot listen on 192\.0\.2\.1, port 0: .+\n", elsewhere)
+
+
+# -- with the app -----------------------------------------------------------------------------------------------------
+
+
+async def tab(session: ClientSession, served: Program) -> ClientWebSocketResponse:
+    """What a browser does: the printed address, the page, the socket."""
+    async with session.get(served.url) as page:
+        assert page.status == 200
+        assert "?" not in str(page.url)
+    return await session.ws_connect(f"{served.origin}/ws/dark?width=120&height=40", origin=served.origin)
+
+
+async def shows(socket: ClientWebSocketResponse, text: str) -> str:
+    """Waits until the app has drawn a text."""
+    seen = ""
+    while text not in seen:
+        seen += re.sub(r"\x1b\[[0-?]*[ -/]*[@-~]", "", (await socket.receive_bytes(timeout=60)).decode())
+    return seen
+
+
+async def test_the_app_is_drawn_hears_keys_and_ends_with_its_session() -> None:
+    with program(SAMPLE) as served:
+        assert re.fullmatch(r"http://127\.0\.0\.1:\d+/\?token=[\w-]{43}", served.url)
+        async with ClientSession(cookie_jar=CookieJar(unsafe=True)) as session:
+            socket = await tab(session, served)
+            await shows(socket, "CUT CALL RUN")
+            await socket.send_json(["stdin", " "])
+            await shows(socket, "step 2/28")
+            await socket.send_json(["resize", {"width": 80, "height": 24}])
+            await shows(socket, "[1Merged]")  # as a small terminal has it
+            await socket.send_json(["stdin", "q"])
+            assert await words(socket) == []
+            assert socket.close_code == 1000
+        served.process.send_signal(signal.SIGINT)
+        code, said = served.ended()
+    assert (code, said.count("\n")) == (0, 1)
+    assert said.startswith("inspector: serving 01-cut-call-and-long-answer.session.jsonl")
+
+
+@LINUX
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+async def test_every_process_ends_when_the_server_does(number: signal.Signals) -> None:
+    """Asked to end, and killed: the app of a tab sees that nobody writes to it any more."""
+    with program() as served:
+        async with ClientSession(cookie_jar=CookieJar(unsafe=True)) as session:
+            socket = await tab(session, served)
+            await shows(socket, "Sample sessions")
+            (pid,) = served.tabs()
+            listening = asyncio.create_task(words(socket))
+            served.process.send_signal(number)
+            code, said = await asyncio.to_thread(served.ended)
+            assert await gone(pid)
+            assert await listening == []
+        assert code == (-signal.SIGKILL if number == signal.SIGKILL else 0)
+        assert "Traceback" not in said
+
+
+async def test_what_the_app_cannot_read_is_said_on_the_page(tmp_path: Path) -> None:
+    """A file that takes a moment is not read before."""
+    path = tmp_path / "large.jsonl"
+    path.write_text("no session\n" * 500_000)
+    with program(str(path)) as served:
+        async with ClientSession(cookie_jar=CookieJar(unsafe=True)) as session:
+            (said,) = await words(await tab(session, served))
+        assert said.startswith(f"inspector: {path}: ")
+        served.process.send_signal(signal.SIGTERM)
+        assert served.ended()[1].splitlines()[1:] == [said]
