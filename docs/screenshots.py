@@ -1,6 +1,10 @@
-"""Takes the README's pictures: `python docs/screenshots.py`; needs Chromium (`chromium` on the path) and Fira Code.
+"""Takes the README's pictures; needs Chromium (`chromium` on the path) and Fira Code.
 
-The app is driven as in the tests, its screen exported as SVG without outside fonts, and drawn by the browser.
+    python docs/screenshots.py            all of them
+    python docs/screenshots.py browser    only those whose name is given
+
+The app is driven as in the tests, its screen exported as SVG without outside fonts, and drawn by the browser. The app
+in a browser is a picture of the page that `inspector serve` serves; that needs the extra `browser`.
 """
 
 from __future__ import annotations
@@ -33,6 +37,7 @@ SHOTS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     ("providers", (), ("P", "wait", "down", "down")),
     ("picker", (), ()),
 )
+PAGE = "browser"
 BROWSER = (
     "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run", "--disable-sync",
     "--disable-background-networking", "--disable-component-update", "--force-device-scale-factor=1",
@@ -69,17 +74,43 @@ def drawn(svg: str, target: Path, browser: str) -> None:
         )
 
 
-def main() -> None:
-    """Takes every picture at both sizes."""
+def paged(path: str, keys: tuple[str, ...], target: Path, browser: str) -> None:
+    """The page of `inspector serve` after the keys were pressed."""
+    from playwright.sync_api import sync_playwright
+
+    command = [sys.executable, "-c", "from inspector.cli import run; run()", "serve", "--port", "0", path]
+    server = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)  # noqa: S603
+    try:
+        with sync_playwright() as playwright:
+            opened = playwright.chromium.launch(executable_path=browser, args=list(BROWSER))
+            page = opened.new_page(viewport={"width": 1280, "height": 800}, color_scheme="light")
+            page.goto(str(server.stdout and server.stdout.readline().strip()))
+            page.wait_for_selector("body.-first-byte")
+            for key in keys:
+                page.wait_for_timeout(300)
+                page.keyboard.press(key)
+            page.wait_for_timeout(1_000)
+            page.screenshot(path=target)
+            opened.close()
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def main(names: list[str]) -> None:
+    """Takes every picture at both sizes, or those of these names."""
     browser = shutil.which("chromium") or shutil.which("chromium-browser")
     if browser is None:
         sys.exit("no chromium found: install Debian's package chromium")
     os.environ["HOME"] = tempfile.mkdtemp()  # nobody's own transcripts are in a picture
+    if not names or PAGE in names:
+        paged(SAMPLE, tuple(key if key != "enter" else "Enter" for key in (*HELD, "4")),
+              ROOT / "docs" / "images" / f"{PAGE}.png", browser)
     for name, paths, keys in SHOTS:
-        for size in SIZES:
+        for size in SIZES if not names or name in names else ():
             svg = asyncio.run(exported(paths, keys, size))
             drawn(svg, ROOT / "docs" / "images" / f"{name}-{size[0]}x{size[1]}.png", browser)
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])
