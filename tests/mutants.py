@@ -146,6 +146,11 @@ REPORT: tuple[Table, ...] = (
     Table("inspector.tune.stem", "LEAST", "tests/tune/test_sweep.py"),
     Table("inspector.tune.grid", "APART", "tests/tune/test_sweep.py"),
     Table("inspector.tune.heat", "SHOWS", "tests/tune/test_tune_report.py"),
+    Table("inspector.web.entrance", "RULES", "tests/web/test_entrance.py"),
+    Table("inspector.web.frames", "FRAMES", "tests/web/test_frames.py"),
+    Table("inspector.web.front", "HEADERS", "tests/web/test_front.py"),
+    Table("inspector.web.front", "FILES", "tests/web/test_front.py"),
+    Table("inspector.web.tab", "SCHEMES", "tests/web/test_server.py"),
 )
 BELIEFS = ("words", "unlisted", "reason_map", "promotions", "signals", "lacks")
 """The fields of a preset that are tables."""

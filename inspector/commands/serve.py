@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import sys
 from collections.abc import Sequence
@@ -38,6 +39,8 @@ def serve(
     local = _local(host)
     if not local and not expose:
         raise click.UsageError(f"--host {host}: other machines could reach it; --expose allows that, unencrypted")
+    if os.name != "posix":
+        raise click.UsageError("processes are ended as POSIX systems do it; expected Linux, macOS or another of them")
     if "-" in paths:
         raise click.UsageError("standard input cannot be given to every tab; name a file")
     located = common.located_all(paths)

@@ -63,7 +63,9 @@ def test_a_session_from_the_printed_address_to_a_download(context: Any, tmp_path
 
         page.keyboard.press("Space")
         seen.shows("step 2/28")
-        page.keyboard.type(":22\n")
+        page.keyboard.press(":")
+        seen.shows("1 to 28")
+        page.keyboard.type("22\n")
         seen.shows("step 22/28")
         page.mouse.click(*seen.cell(58, 3))
         seen.shows("[2 Response]")
@@ -145,6 +147,7 @@ def test_another_page_gets_nothing(context: Any) -> None:
             body=f"<a href='{served.origin}/'>in</a><a id=token href='{served.url}'>in</a>", content_type="text/html"))
         page.goto("http://evil.example/")
         page.click("a")
+        page.wait_for_url(f"{served.origin}/")
         assert "open the address that the server printed" in page.inner_text("body")
         context.clear_cookies()
         page.goto("http://evil.example/")

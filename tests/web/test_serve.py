@@ -76,8 +76,8 @@ def test_a_port_in_use_and_an_address_that_is_none_are_one_line(
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         assert said("--port", str(port)) == f"inspector: port {port} is in use; --port 0 takes a free one\n"
-    elsewhere = said("--host", "192.0.2.1", "--expose", "--port", "0")
-    assert re.fullmatch(r"inspector: cannot listen on 192\.0\.2\.1, port 0: .+\n", elsewhere)
+    elsewhere = said("--host", "203.0.113.77", "--expose", "--port", "0")
+    assert re.fullmatch(r"inspector: cannot listen on 203\.0\.113\.77, port 0: .+\n", elsewhere)
 
 
 # -- with the app -----------------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from web_scenes import (
 )
 from yarl import URL
 
-from inspector.web import front, server, tab
+from inspector.web import server, tab
 
 # -- the door ---------------------------------------------------------------------------------------------------------
 
@@ -40,7 +40,7 @@ async def test_a_request_from_elsewhere_is_refused(path: str, changed: dict[str,
     async with serving(ECHO) as at, at.session.get(at.url(path), headers=at.headers(**changed)) as answer:
         assert answer.status == status
         assert "address that" in await answer.text() or status == 421 or "Origin" in changed
-        assert answer.headers["Content-Security-Policy"] == front.HEADERS["Content-Security-Policy"]
+        assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
         assert "Set-Cookie" not in answer.headers
 
 
@@ -80,35 +80,7 @@ async def test_a_link_in_another_page_leads_on_from_our_own() -> None:
             assert "SameSite=Strict" in answer.headers["Set-Cookie"]
 
 
-# -- the page ---------------------------------------------------------------------------------------------------------
-
-
-async def test_the_page_holds_no_script_and_no_other_host() -> None:
-    async with serving(ECHO) as at, at.session.get(at.url("/"), headers=at.headers()) as answer:
-        text = await answer.text()
-        policy = answer.headers["Content-Security-Policy"]
-        assert "<title>&lt;a&gt; &amp; b</title>" in text
-        assert not re.search(r"<script>|<script(?![^>]* src=)|\son\w+=|https?:|//\w", text)
-        assert set(re.findall(r'(?:src|href)="([^"]+)"', text)) <= {f"/static/{name}" for name in front.FILES}
-        assert "script-src 'self';" in policy
-        assert "frame-ancestors 'none'" in policy
-        assert "default-src 'none'" in policy
-        assert "http" not in policy
-        wanted = {"Referrer-Policy": "no-referrer", "X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
-        assert wanted.items() <= dict(answer.headers).items()
-
-
-@pytest.mark.parametrize("name", front.FILES)
-async def test_every_file_is_there_and_names_no_other_host(name: str) -> None:
-    async with serving(ECHO) as at, at.session.get(at.url(f"/static/{name}"), headers=at.headers()) as answer:
-        content = await answer.read()
-        assert answer.status == 200
-        assert answer.headers["Content-Type"].split(";")[0] == front.FILES[name].content_type
-        assert answer.headers["X-Content-Type-Options"] == "nosniff"
-        assert len(content) > 200
-        if name.startswith("page"):
-            assert b"http:" not in content
-            assert b"https:" not in content
+# -- paths and methods ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("path", [
