@@ -111,14 +111,14 @@ class AppServer:
     async def _socket(self, request: web.Request) -> web.WebSocketResponse:
         socket = web.WebSocketResponse(heartbeat=PING, max_msg_size=MOST_BYTES, compress=False, timeout=GRACE)
         await socket.prepare(request)
-        await socket.send_bytes(NO_CURSOR)
+        with suppress(ConnectionError):
+            await socket.send_bytes(NO_CURSOR)
         try:
             await asyncio.wait_for(self._places.acquire(), PATIENCE)
         except TimeoutError:
             why = f"no place is free for a further tab (--sessions {self._most}): close one, then start again"
             self._tell(why)
-            await _say(socket, why)
-            await socket.close(code=WSCloseCode.TRY_AGAIN_LATER)
+            await _dismiss(request, socket, why, WSCloseCode.TRY_AGAIN_LATER)
             return socket
         try:
             if not self._closing:
@@ -132,29 +132,29 @@ class AppServer:
         try:
             await tab.start(_cells(request, "width", 80), _cells(request, "height", 24))
         except OSError as why:
-            self._tell(f"no process for a tab: {why.strerror or why}")
-            await _say(socket, f"no process could be started: {why.strerror or why}")
-            await socket.close(code=WSCloseCode.INTERNAL_ERROR)
+            told = f"no process could be started: {why.strerror or why}"
+            self._tell(told)
+            await _dismiss(request, socket, told, WSCloseCode.INTERNAL_ERROR)
             return
-        leaving = self.tabs[tab] = asyncio.create_task(self._see_out(tab, socket))
+        leaving = self.tabs[tab] = asyncio.create_task(self._see_out(tab, request, socket))
         if self._closing:
             tab.over.set()
         try:
-            await _listen(socket, tab)
+            await _listen(request, socket, tab)
         finally:
             tab.over.set()
             await asyncio.shield(leaving)
 
-    async def _see_out(self, tab: Tab, socket: web.WebSocketResponse) -> None:
+    async def _see_out(self, tab: Tab, request: web.Request, socket: web.WebSocketResponse) -> None:
         """Waits until the process or the socket ends, and ends the other."""
         await tab.over.wait()
-        await tab.stop()
-        del self.tabs[tab]
+        try:
+            await tab.stop()
+        finally:
+            del self.tabs[tab]
         for line in tab.said.splitlines():
             self._tell(line)
-        if tab.said:
-            await _say(socket, tab.said)
-        await socket.close()
+        await _dismiss(request, socket, tab.said, WSCloseCode.OK)
 
     async def _close(self, app: web.Application) -> None:
         """Ends every process: their sockets end with them."""
@@ -188,7 +188,7 @@ async def _handed_over(request: web.Request, tab: Tab, key: str, name: str) -> w
     return response
 
 
-async def _listen(socket: web.WebSocketResponse, tab: Tab) -> None:
+async def _listen(request: web.Request, socket: web.WebSocketResponse, tab: Tab) -> None:
     """Hands on what the tab says, until one of the two ends."""
     async for message in socket:
         try:
@@ -196,7 +196,7 @@ async def _listen(socket: web.WebSocketResponse, tab: Tab) -> None:
                 raise frames.FrameError("expected text")
             frame = frames.said(message.data)
         except frames.FrameError as why:
-            await socket.close(code=WSCloseCode.POLICY_VIOLATION, message=str(why)[:100].encode())
+            await _dismiss(request, socket, str(why), WSCloseCode.POLICY_VIOLATION)
             return
         try:
             async with asyncio.timeout(STALLED):
@@ -217,9 +217,20 @@ async def _act(frame: frames.Frame, socket: web.WebSocketResponse, tab: Tab) -> 
             await socket.send_json(["pong", text])
 
 
-async def _say(socket: web.WebSocketResponse, text: str) -> None:
-    with suppress(ConnectionError):
-        await socket.send_json(["said", text])
+async def _dismiss(request: web.Request, socket: web.WebSocketResponse, text: str, code: WSCloseCode) -> None:
+    """A last word, if there is one, and the close; whoever does not read is cut off."""
+    try:
+        async with asyncio.timeout(GRACE):
+            if text:
+                await socket.send_json(["said", text])
+            await socket.close(code=code)
+    except (TimeoutError, ConnectionError, asyncio.CancelledError):
+        # aiohttp lets all who write to a socket wait for one future: a write that was given up cancels the others.
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise
+        if request.transport is not None:
+            request.transport.abort()
 
 
 def _cells(request: web.Request, name: str, otherwise: int) -> int:

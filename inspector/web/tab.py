@@ -122,8 +122,8 @@ class Tab(AppService):
             self._task.add_done_callback(lambda _: self.over.set())
 
     async def run(self) -> None:
-        """Hands on what it writes, until it ends; that a reader is given up before it began is no error."""
-        with suppress(asyncio.CancelledError):
+        """Hands on what it writes, until it ends or nobody takes it; a reader given up before it began is no error."""
+        with suppress(asyncio.CancelledError, ConnectionError):
             await super().run()
 
     async def stop(self) -> None:
@@ -131,12 +131,18 @@ class Tab(AppService):
         process = self._process
         if process is None:
             return
-        with suppress(TimeoutError, ConnectionError):
-            async with asyncio.timeout(GRACE):
-                await super().stop()
-        if self._task is not None:  # it could not even be asked
-            self._task.cancel()
-            await self._task
+        try:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(GRACE):
+                    await super().stop()
+            if self._task is not None:  # it could not even be asked
+                self._task.cancel()
+                await self._task
+        finally:
+            await self._end(process)
+
+    async def _end(self, process: Process) -> None:
+        """Waits a little, then is not polite any more."""
         for number in (None, signal.SIGTERM, signal.SIGKILL):
             if number is not None:
                 _tell(process, number)

@@ -11,6 +11,7 @@ from web_scenes import (
     COOKIE,
     DELIVERS,
     ECHO,
+    FLOODS,
     QUITS,
     STUBBORN,
     TOKEN,
@@ -235,6 +236,31 @@ async def test_the_end_of_the_server_ends_every_process() -> None:
         await at.at.close()
         assert not any(alive(pid) for pid in pids)
         await asyncio.gather(*listening)
+
+
+async def test_a_browser_that_does_not_read_holds_neither_the_server_nor_a_process(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(tab, "GRACE", 0.3)
+    monkeypatch.setattr(server, "GRACE", 0.3)
+    async with serving(FLOODS) as at:
+        pids = []
+        for _ in range(2):
+            pids.append((await told(await at.tab()))["pid"])  # and then it reads no more
+        await asyncio.sleep(0.2)
+        await asyncio.wait_for(at.at.close(), 30)
+        assert not any(alive(pid) for pid in pids)
+        assert not at.server.tabs
+    assert "Traceback" not in "".join(capfd.readouterr())
+
+
+async def test_a_connection_that_breaks_ends_its_process() -> None:
+    async with serving(FLOODS) as at:
+        socket = await at.tab()
+        pid = (await told(socket))["pid"]
+        socket._conn.transport.abort()
+        assert await gone(pid)
+        await empty(at)
 
 
 async def test_a_tab_that_closes_while_its_process_starts_leaves_none() -> None:

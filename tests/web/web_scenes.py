@@ -50,6 +50,11 @@ while True:
     time.sleep(600)
 """
 """Has a child that holds its output, and leaves for nothing but SIGKILL."""
+FLOODS = _BEGIN + """
+while True:
+    send(b"D", b"x" * 60000)
+"""
+"""Writes faster than anybody reads."""
 QUITS = _BEGIN + """
 sys.stderr.write("it ends here \\x1b[31m<b>badly</b>\\n")
 """
