@@ -75,6 +75,7 @@ class Tab(AppService):
         super().__init__(shlex.join(argv), write_bytes=write_bytes, write_str=write_str, close=self._leaves,
                          download_manager=self.files)
         self._argv, self._scheme = list(argv), scheme
+        self._size = (0, 0)
         self._words = b""
         self._hearing: asyncio.Task[None] | None = None
 
@@ -117,9 +118,16 @@ class Tab(AppService):
         Raises:
             OSError: there is no room for a further process.
         """
+        self._size = width, height
         await super().start(width, height)
         if self._task is not None:
             self._task.add_done_callback(lambda _: self.over.set())
+
+    async def set_terminal_size(self, width: int, height: int) -> None:
+        """Tells it of another size. A page repeats its first one, and the app would draw everything twice."""
+        if (width, height) != self._size:
+            self._size = width, height
+            await super().set_terminal_size(width, height)
 
     async def run(self) -> None:
         """Hands on what it writes, until it ends or nobody takes it; a reader given up before it began is no error."""
