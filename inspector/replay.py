@@ -23,12 +23,13 @@ from loop_core.frozen import field, frozen, replace
 from loop_core.gate import Verdict, admit_all
 from loop_core.history import Ability, asked_anchor
 from loop_core.limits import Limits
-from loop_core.loop import Plan, going_on, one_turn
+from loop_core.loop import going_on
+from loop_core.machine import begin
 from loop_core.policy import Policy, Signal
 from loop_core.seam import Method
 from loop_core.sources import Recorded
 from loop_core.tokens import Measured
-from loop_core.trace import Fidelity, Step, Trace
+from loop_core.trace import Fidelity, Step, Trace, first
 from loop_core.turn import Event, NotRecorded, Place, Responded
 from loop_core.values import ChatResponse, Request, Role, ToolResultPart
 from loop_core.wire import profiles
@@ -89,6 +90,9 @@ class Case:
     """What live runs from steps of this recording heard, by their names; all cases of one recording share it."""
     silent: frozenset[int] = frozenset()
     """Exchanges of live runs that are no answers: they were sent again, or given up when the run was cancelled."""
+    sources: dict[tuple[str | None, int, int], Recorded] = field(default_factory=dict)
+    """What answers a run, by the live run that it belongs to, its first exchange and how many there are: the same under
+    every setting."""
 
 
 @frozen(eq=False, repr=False)
@@ -283,6 +287,8 @@ def played(case: Case, record: TurnRecord, links: Sequence[Link], rules: Rules, 
     while links:
         ran = run(case, record, links, rules, number)
         made.extend(ran)
+        if len(links) == 1:
+            break  # a run looks at one answer at least
         links, number = links[used(case, record, links, rules, ran) :], number + 1
     return made
 
@@ -342,8 +348,9 @@ def run(
     source = _simulated(case, record, links, rules) if simulate else recorded
     if after is not None:
         return list(going_on(resumed(after, terms), source))
-    plan = Plan(terms.limits, terms.policy, terms.ability, terms.provider, Fidelity.RECORDED, number)
-    return list(one_turn(record.id, terms.request, source, plan))
+    asked = begin(record.id, terms.request, terms.limits, terms.policy, terms.ability, terms.provider)
+    opening = first(*asked, Fidelity.RECORDED, number)
+    return [opening, *going_on(opening, source)]
 
 
 def first_cap(case: Case, record: TurnRecord) -> int | None:
@@ -369,6 +376,14 @@ _NONE_YET = dict.fromkeys(Place, 0)
 
 def source_of(case: Case, record: TurnRecord, links: Sequence[Link]) -> Recorded:
     """A run over the answers of `links`: recorded ones, and those that a live run heard after them."""
+    where = (record.heard, links[0].index, len(links))
+    found = case.sources.get(where)
+    if found is None:
+        found = case.sources[where] = _recorded(case, record, links)
+    return found
+
+
+def _recorded(case: Case, record: TurnRecord, links: Sequence[Link]) -> Recorded:
     answers: list[tuple[Place, int, Responded]] = []
     results: dict[int, tuple[ToolResultPart, ...]] = {}
     counts = dict(_NONE_YET)

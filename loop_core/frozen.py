@@ -36,6 +36,12 @@ else:
         return value._changed(changes)
 
 
+def changed(value: T, changes: Mapping[str, Any], /) -> T:
+    """The same for changes that are gathered in a mapping, which a machine that moves often need not copy."""
+    new: T = value._changed(changes)  # type: ignore[attr-defined]
+    return new
+
+
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def frozen(kind: type[T] | None = None, /, *, eq: bool = True, repr: bool = True) -> Any:  # noqa: A002
     """Makes a class one of frozen, slotted values: `@frozen`, or `@frozen(eq=False, repr=False)`.

@@ -16,7 +16,7 @@ from loop_core.machine import begin
 from loop_core.policy import STRICT, Policy
 from loop_core.sources import AsyncSource, Source
 from loop_core.trace import Fidelity, Step, Trace, advance, first
-from loop_core.turn import Event, RunTools, Send, Tick, Turn
+from loop_core.turn import ENDED, Event, RunTools, Send, Tick, Turn
 from loop_core.values import Message, Request
 
 _TICK = Tick()
@@ -85,17 +85,16 @@ def one_turn(turn_id: str, request: Request, source: Source, plan: Plan) -> Iter
 
 def going_on(step_: Step, source: Source) -> Iterator[Step]:
     """The steps that follow one: a turn is a value, so it goes on from any of its steps."""
-    while not step_.turn.ended:
+    turn = step_.turn
+    while turn.state not in ENDED:
         effect = step_.effects[0] if step_.effects else None
-        if effect is None:
-            event: Event = _TICK
-        elif isinstance(effect, Send):
-            event = source.respond(effect, step_.turn)
-        elif isinstance(effect, RunTools):
-            event = source.run_tools(effect, step_.turn)
-        else:
-            event = _TICK
+        event: Event = _TICK
+        if type(effect) is Send:
+            event = source.respond(effect, turn)
+        elif type(effect) is RunTools:
+            event = source.run_tools(effect, turn)
         step_ = advance(step_, event)
+        turn = step_.turn
         yield step_
 
 

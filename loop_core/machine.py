@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from loop_core import moves
 from loop_core.errors import TransitionError
-from loop_core.frozen import replace
+from loop_core.frozen import changed
 from loop_core.history import Ability
 from loop_core.limits import Limits, Spent
 from loop_core.policy import STRICT, Policy, Signal, runnable
@@ -36,7 +36,6 @@ from loop_core.turn import (
     Responded,
     Send,
     State,
-    Tick,
     ToolsRun,
     Turn,
 )
@@ -96,7 +95,7 @@ TRANSITIONS: Mapping[tuple[State, Signal], Row] = {
 """State and signal -> where they lead. The three last states (Abort, Complete, Unrecorded) have no rows: they end."""
 
 
-_BLANK = Turn("", Request(""), spent=Spent(requests=1))
+_LIMITS, _ABILITY, _ASKED_ONCE = Limits(), Ability(), Spent(requests=1)
 
 
 def begin(
@@ -109,9 +108,9 @@ def begin(
 ) -> tuple[Turn, tuple[Effect, ...]]:
     """A turn in state Request, and its first effect."""
     send = Send(Place.REQUEST, 0, Method.FIRST, (), request.max_tokens, request.tool_choice, "", "")
-    turn = replace(
-        _BLANK, id=turn_id, request=request, provider=provider, limits=limits or _BLANK.limits, policy=policy,
-        ability=ability or _BLANK.ability, history=request.messages, sent=send,
+    turn = Turn(
+        turn_id, request, provider, State.REQUEST, limits or _LIMITS, policy, ability or _ABILITY, request.messages,
+        spent=_ASKED_ONCE, sent=send,
     )
     return turn, (send,)
 
@@ -127,10 +126,11 @@ def step(turn: Turn, event: Event) -> tuple[Turn, tuple[Effect, ...]]:
     if row is None:
         raise TransitionError(f"no transition from {turn.state} on {signal}")
     change = moves.cost(turn, event, signal)
+    change["state"], change["signal"] = row.to, signal
     if row.terminal is not None:
         told = event.why if isinstance(event, NotRecorded) and event.why else moves.notice(turn, signal, row.terminal)
         change |= {"outcome": row.to, "terminal": row.terminal, "notice": told}
-    return moves.entered(replace(turn, state=row.to, signal=signal, **change))
+    return moves.entered(changed(turn, change))
 
 
 # -- signals ---------------------------------------------------------------------------------------------------------
@@ -143,11 +143,15 @@ _EVENT_SIGNALS: Mapping[type, Signal] = {
 }
 
 
+_ANSWERS = frozenset({Signal.PROVIDER_RESPONSE, Signal.TOOL_RESULTS})
+
+
 def _signal(turn: Turn, event: Event) -> Signal:
-    if not isinstance(event, Tick):
-        if isinstance(event, (Responded, ToolsRun)) and not _waits(turn):
+    told = _EVENT_SIGNALS.get(type(event))
+    if told is not None:
+        if told in _ANSWERS and not _waits(turn):
             raise TransitionError(f"nothing was asked for in {turn.state}")
-        return _EVENT_SIGNALS[type(event)]
+        return told
     if turn.state is State.EVALUATE_STOP:
         return read(turn)
     if turn.state is State.ABORT_PARTIAL:
@@ -185,4 +189,4 @@ def read(turn: Turn) -> Signal:
 def _counted(turn: Turn) -> bool:
     """Whether the response holds calls, phantoms left out."""
     seen = turn.evaluated
-    return seen is not None and any(v.rule != "gate.phantom" for v in seen.verdicts)
+    return seen is not None and bool(seen.verdicts) and any(v.rule != "gate.phantom" for v in seen.verdicts)

@@ -10,11 +10,11 @@ from typing import Any
 
 from loop_core import history
 from loop_core.errors import TransitionError
-from loop_core.frozen import replace
+from loop_core.frozen import changed, replace
 from loop_core.gate import admit_all
 from loop_core.limits import Guard, tripped
 from loop_core.policy import Dispatch, Signal, dispatched, word_of
-from loop_core.seam import Method, Segment, join
+from loop_core.seam import Method, Segment, added
 from loop_core.turn import (
     ENDED,
     Effect,
@@ -118,25 +118,27 @@ def _spent_on_response(turn: Turn, signal: Signal) -> Change:
     spent, sent = turn.spent, turn.sent
     truncated = is_cut(turn)
     continuing = sent is not None and sent.place is Place.CONTINUATION
+    counts: Change = {}
+    change: Change = {}
     if truncated or continuing:
         tokens, assumed = _tokens(turn, truncated)
-        spent = replace(
-            spent,
-            tokens=spent.tokens + tokens,
-            tokens_assumed=spent.tokens_assumed + assumed,
-            chars=spent.chars + len(seen.response.text or ""),
-        )
+        counts["tokens"] = spent.tokens + tokens
+        counts["tokens_assumed"] = spent.tokens_assumed + assumed
+        counts["chars"] = spent.chars + len(seen.response.text or "")
     if signal is Signal.MAX_TOKENS:
         empty = not seen.response.text
         stalled = continuing and not empty and _added(turn) < turn.limits.min_progress_chars
-        spent = replace(spent, thinking_only=spent.thinking_only + empty, stalled=spent.stalled + stalled)
+        counts["thinking_only"] = spent.thinking_only + empty
+        counts["stalled"] = spent.stalled + stalled
     elif turn.limits.attempts_scope == "response" and not truncated:
-        spent = replace(spent, attempts=0)
+        counts["attempts"] = 0
     if signal is Signal.TOOL_CALL:
-        calls = tuple((v.call.name, v.call.arguments) for v in seen.verdicts)
-        repeated = spent.identical + 1 if calls == turn.last_calls else 1
-        return {"spent": replace(spent, identical=repeated), "last_calls": calls}
-    return {} if spent is turn.spent else {"spent": spent}
+        calls = tuple([(v.call.name, v.call.arguments) for v in seen.verdicts])
+        counts["identical"] = spent.identical + 1 if calls == turn.last_calls else 1
+        change["last_calls"] = calls
+    if counts:
+        change["spent"] = changed(spent, counts)
+    return change
 
 
 def is_cut(turn: Turn) -> bool:
@@ -150,8 +152,7 @@ def is_cut(turn: Turn) -> bool:
 
 def _added(turn: Turn) -> int:
     """Characters that the last segment added to the answer, repetitions left out."""
-    segments = turn.answers[-1]
-    return len(join(segments, turn.policy.seam).text) - len(join(segments[:-1], turn.policy.seam).text)
+    return added(turn.answers[-1], turn.policy.seam)
 
 
 def _tokens(turn: Turn, truncated: bool) -> tuple[int, int]:
@@ -221,7 +222,9 @@ def _enter_tools(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
     if guard_signal(turn) is not None or turn.evaluated is None:
         return turn, ()  # the next tick leaves by the guard
     calls = dispatched(turn.policy, turn.evaluated.verdicts)
-    return replace(turn, repairing=False, broken=()), (RunTools(calls),)
+    if turn.repairing or turn.broken:
+        turn = replace(turn, repairing=False, broken=())
+    return turn, (RunTools(calls),)
 
 
 def _enter_continuation(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:

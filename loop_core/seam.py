@@ -128,6 +128,14 @@ def join(segments: Sequence[Segment], rule: SeamRule = SeamRule.CAREFUL) -> Join
     return Joined(text, tuple(seams))
 
 
+def added(segments: Sequence[Segment], rule: SeamRule = SeamRule.CAREFUL) -> int:
+    """How many characters the last segment adds to the answer; what it repeats or replaces is not counted."""
+    text, last = join(segments[:-1], rule).text, segments[-1]
+    decision, keep, cut, _ = RULES[rule](text, last)
+    apart = len(APART) if decision is Decision.APART else 0
+    return keep - len(text) + apart + len(last.text) - cut
+
+
 APART = "\n\n"
 """What stands between an answer and text that does not go on from it."""
 

@@ -87,15 +87,15 @@ def first(turn: Turn, effects: Iterable[Effect], fidelity: Fidelity = Fidelity.R
 
 def advance(previous: Step, event: Event, fidelity: Fidelity | None = None) -> Step:
     """The next step: one move of the machine. A turn that has left its recording does not come back to it."""
-    turn, effects = step(previous.turn, event)
-    if isinstance(event, NotRecorded):
-        fidelity = previous.fidelity
-    elif isinstance(event, Responded) and event.recut is not None:
-        fidelity = Fidelity.SIMULATED
-    elif isinstance(event, (Responded, Cancel)) and event.live:
-        fidelity = Fidelity.LIVE
     before = previous.turn
-    return Step(turn, effects, before.state, fidelity or previous.fidelity, before, event, previous.run)
+    turn, effects = step(before, event)
+    if fidelity is None or type(event) is NotRecorded:
+        fidelity = previous.fidelity
+    if type(event) is Responded and event.recut is not None:
+        fidelity = Fidelity.SIMULATED
+    elif (type(event) is Responded or type(event) is Cancel) and event.live:
+        fidelity = Fidelity.LIVE
+    return Step(turn, effects, before.state, fidelity, before, event, previous.run)
 
 
 def key(step_: Step) -> tuple[Any, ...]:

@@ -223,6 +223,8 @@ class Turn:
     def tail(self) -> str:
         """The text that the history does not hold yet: the last segment, with those that it goes on from unsaid."""
         segments = self.answers[-1]
+        if not segments or segments[-1].method not in _GOES_ON:
+            return segments[-1].text if segments else ""
         first = len(segments) - 1
         while first > 0 and segments[first].method in _GOES_ON:
             first -= 1

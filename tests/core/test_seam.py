@@ -9,7 +9,17 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from loop_core.seam import ANCHOR_CHARS, ECHO_CHARS, RESTART_CHARS, Decision, Method, SeamRule, Segment, join
+from loop_core.seam import (
+    ANCHOR_CHARS,
+    ECHO_CHARS,
+    RESTART_CHARS,
+    Decision,
+    Method,
+    SeamRule,
+    Segment,
+    added,
+    join,
+)
 
 LINES = (
     "def read(path):\n    with open(path) as file:\n        return file.read()\n\n\n"
@@ -285,6 +295,14 @@ def test_seams_account_for_every_character(first: str, more: list[Segment]) -> N
         text = kept + segment.text[len(seam.cut) :]
         assert seam.why
     assert text == made.text
+
+
+@given(words, st.lists(st.builds(
+    Segment, st.one_of(words, st.just(LINES)), st.sampled_from(list(Method)), stripped=st.sampled_from(["", " "]),
+), min_size=1, max_size=4), st.sampled_from(list(SeamRule)))
+def test_what_a_segment_adds_is_what_the_text_grows_by(first: str, more: list[Segment], rule: SeamRule) -> None:
+    segments = (Segment(first), *more)
+    assert added(segments, rule) == len(join(segments, rule).text) - len(join(segments[:-1], rule).text)
 
 
 def test_long_segments_are_joined_in_no_time() -> None:
