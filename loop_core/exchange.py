@@ -41,6 +41,12 @@ SHORTEST = 8
 """A secret with fewer characters is a word that may stand anywhere; it is hidden in headers and URLs only."""
 MOST_BYTES = 256 * 1024 * 1024
 """A longer answer is given up."""
+LONGEST_MARK = 32
+"""Bytes that no mark of an end (`Decoder.closing`) exceeds."""
+LINE_END = 10
+"""Stands in no mark, so that none is begun by a piece that ends with it, as events do."""
+AT_ONCE = 4_096
+"""Bytes that are decoded together while a stream comes: an event by itself costs several times as much."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,24 +121,31 @@ Redact = Callable[[bytes], bytes]
 class Mask:
     """Puts asterisks for secrets in a stream of bytes, as many as they had, wherever the pieces are cut."""
 
-    __slots__ = ("_also", "_held", "_secrets")
+    __slots__ = ("_also", "_held", "_inside", "_secrets")
 
     def __init__(self, secrets: Iterable[str], also: Redact | None = None) -> None:
         self._also = also
         long = [secret for secret in secrets if len(secret) >= SHORTEST]
         spelled = {form for secret in long for form in _spelled(secret)}
         self._secrets = [form.encode() for form in sorted(spelled, key=len, reverse=True)]
+        self._inside = frozenset(b"".join(self._secrets))
+        """The bytes that stand in a secret; an event ends with a line end, which does not."""
         self._held = b""
 
     def feed(self, data: bytes) -> bytes:
-        """What can be shown so far; the end is kept back while it may begin a secret."""
+        """The bytes so far without the secrets that are known; the end is kept back while it may begin one."""
         if self._secrets:
-            data = self._held + data
+            if self._held:
+                data, self._held = self._held + data, b""
             for secret in self._secrets:
                 data = data.replace(secret, b"*" * len(secret))
-            keep = max(_begun(data, secret) for secret in self._secrets)
-            self._held = data[len(data) - keep :]
-            data = data[: len(data) - keep]
+            if data and data[-1] in self._inside:
+                keep = max(_begun(data, secret) for secret in self._secrets)
+                data, self._held = data[: len(data) - keep], data[len(data) - keep :]
+        return data
+
+    def shapes(self, data: bytes) -> bytes:
+        """The same bytes without what else looks like a credential."""
         return data if self._also is None else self._also(data)
 
     def flush(self) -> bytes:
@@ -188,8 +201,6 @@ def _spelled(secret: str) -> tuple[str, ...]:
 
 def _begun(data: bytes, secret: bytes) -> int:
     """How many of the last bytes are the beginning of the secret."""
-    if not data or data[-1] not in secret:
-        return 0  # so it is with nearly every piece: events end with a line end
     at = data.find(secret[:1], max(0, len(data) - len(secret) + 1))
     while at >= 0:
         if secret.startswith(data[at:]):
@@ -225,6 +236,7 @@ class Hearing:
         self._speaker = speaker(server, asked.request.model)
         hidden = tuple((name, self._mask.text(value)) for name, value in asked.headers)
         self.ask = replace(asked, headers=hidden, body=self._mask.json(asked.body))
+        self._came = None if getattr(type(observer), "came", None) is Observer.came else observer.came
         self._body: list[bytes] = []
         self._chunks: list[tuple[int, float]] = []
         self._size = 0
@@ -232,6 +244,9 @@ class Hearing:
         self._headers: tuple[tuple[str, str], ...] = ()
         self._problem: DecodeError | None = None
         self._decoder = self._new_decoder()
+        self._waiting: list[bytes] = []  # pieces that are not decoded yet, and their bytes
+        self._unread = 0
+        self._last, self._ending = b"", False
         observer.asked(self.ask)
 
     def begin(self, status: int, headers: Iterable[tuple[str, str]]) -> None:
@@ -249,6 +264,7 @@ class Hearing:
     def close(self, end: TransportEnd, ms: float, problem: str = "") -> Heard:
         """The answer, as far as it came, judged."""
         self._take(self._mask.flush(), ms)
+        self._decode()
         if self._size > MOST_BYTES:
             end, problem = TransportEnd.ABORTED, f"more than {MOST_BYTES:,} bytes came"
         body, request = b"".join(self._body), self.ask.request
@@ -270,10 +286,26 @@ class Hearing:
         if not data:
             return
         self._size += len(data)
-        self._body.append(data)
+        self._unread += len(data)
         self._chunks.append((self._size, ms))
-        self._observer.came(self.ask.number, data, ms)
-        if self._problem is None:
+        self._waiting.append(data)
+        if self._came is not None:
+            self._came(self.ask.number, self._mask.shapes(data), ms)
+        if not self._ending:
+            seen = self._last + data if self._last else data
+            self._last = b"" if data[-1] == LINE_END else seen[-LONGEST_MARK:]
+            for mark in self._decoder.closing:
+                if mark in seen:
+                    self._ending = True
+        if self._ending or self._unread >= AT_ONCE:
+            self._decode()
+
+    def _decode(self) -> None:
+        """Decodes what waits. Only its end is asked for before the answer is over, so that most of it can wait."""
+        data = self._mask.shapes(b"".join(self._waiting))
+        self._body.append(data)
+        self._waiting, self._unread = [], 0
+        if data and self._problem is None:
             try:
                 self._decoder.feed(data)
             except DecodeError as why:

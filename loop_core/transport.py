@@ -227,7 +227,7 @@ class Live(_Source):
         http = self._http(asked)
         with self._reading(asked) as reading, self._client.stream(**http) as response:
             reading.hearing.begin(response.status_code, response.headers.multi_items())
-            for data in response.iter_bytes():
+            for data in response.iter_bytes() if _coded(response) else response.iter_raw():
                 ms = reading.ms
                 if not reading.hearing.feed(data, ms):
                     break
@@ -334,7 +334,7 @@ class AsyncLive(_Source):
         http = self._http(asked) if self.server.sign is None else await asyncio.to_thread(self._http, asked)
         async with self._reading(asked) as reading, self._client.stream(**http) as response:
             reading.hearing.begin(response.status_code, response.headers.multi_items())
-            async for data in response.aiter_bytes():
+            async for data in response.aiter_bytes() if _coded(response) else response.aiter_raw():
                 ms = reading.ms
                 if not reading.hearing.feed(data, ms):
                     break
@@ -364,6 +364,11 @@ class AsyncLive(_Source):
 
     async def __aexit__(self, *why: object) -> None:
         await self.aclose()
+
+
+def _coded(response: httpx.Response) -> bool:
+    """Whether the body has to be unpacked; where it has not, the bytes are taken as they come."""
+    return "content-encoding" in response.headers
 
 
 def _over(reading: _Reading) -> Heard:

@@ -11,6 +11,7 @@ import binascii
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from json.encoder import encode_basestring as spelled
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from inspector.sessions import lenient, redact
@@ -71,15 +72,14 @@ class SessionWriter:
 
     def append_bytes(self, request: str, data: bytes, ms: float | None = None) -> None:
         """Writes a piece of a response body as it came: as text where it is UTF-8, as base64 elsewhere."""
-        record: dict[str, Any] = {"type": "bytes", "request": request}
         try:
-            record["text"] = redact.text(data.decode("utf-8"))
+            kind, piece = "text", redact.text(data.decode("utf-8"))
         except UnicodeDecodeError:
-            record["base64"] = binascii.b2a_base64(redact.body(data), newline=False).decode("ascii")
-        if ms is not None:
-            record["ms"] = float(ms)
+            kind, piece = "base64", binascii.b2a_base64(redact.body(data), newline=False).decode("ascii")
+        when = "" if ms is None else f', "ms": {float(ms)!r}'
         # Made here and of these fields alone, so it needs no check: while a stream comes this is most of the work.
-        self._file.write(json.dumps(record, ensure_ascii=False).encode() + b"\n")
+        record = f'{{"type": "bytes", "request": {spelled(request)}, "{kind}": {spelled(piece)}{when}}}\n'
+        self._file.write(record.encode())
         self._file.flush()
 
     def close(self) -> None:

@@ -85,6 +85,8 @@ class Decoder:
     """How a body that begins with `[` is framed."""
     binary_framing: ClassVar[type[Framing] | None] = None
     """How a body that is no text is framed, if the format has such."""
+    closing: ClassVar[tuple[bytes, ...]] = (b"[DONE]",)
+    """Marks of which one has to come before `saw_done` can be set: until then nobody has to ask for it."""
 
     def __init__(
         self,

@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, lru_cache
+from itertools import islice
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -226,9 +227,23 @@ def _values(body: bytes | dict[str, Any] | None) -> list[Any]:
         value = _parsed(text)
         if value is not None:
             return value[:1] if isinstance(value, list) else [value]
-    lines = [line for line in text.splitlines() if line[:5] == b"data:" or line[:1] == b"{"]
-    ends = lines[:2] + lines[2:][-3:]
-    return [value for line in ends if (value := _parsed(line.removeprefix(b"data:"))) is not None]
+    return [value for line in event_lines(text) if (value := _parsed(line.removeprefix(b"data:"))) is not None]
+
+
+_EVENT = re.compile(rb"(?:\A|(?<=[\r\n]))(?:data:|\{)[^\r\n]*")
+
+
+def event_lines(text: bytes) -> list[bytes]:
+    """The first two and the last three lines of a stream that hold an event; most of it is never looked at."""
+    first = [*islice(_EVENT.finditer(text), 2)]
+    after, end = first[-1].end() if first else len(text), len(text)
+    last: list[bytes] = []
+    while end > after and len(last) < 3:
+        start = 1 + max(text.rfind(b"\n", after, end), text.rfind(b"\r", after, end))
+        if _EVENT.match(text, start) is not None:
+            last.append(text[start:end])
+        end = start - 1
+    return [each[0] for each in first] + last[::-1]
 
 
 def _parsed(text: bytes) -> Any:

@@ -11,11 +11,13 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from hypothesis import given as given_any
+from hypothesis import strategies as st
 
 from loop_core.errors import CallerError
 from loop_core.values import At, Part, Stop
 from loop_core.wire import FORMATS, decode, wire
-from loop_core.wire.profiles import PROFILES, Prefill, choose, named, native_word
+from loop_core.wire.profiles import PROFILES, Prefill, choose, event_lines, named, native_word
 from loop_core.wire.servers import GENERIC, SERVERS
 
 CHAT, RESPONSES, MESSAGES = "openai_chat", "openai_responses", "anthropic_messages"
@@ -153,6 +155,16 @@ def test_a_header_says_who_it_is(api: str, header: str, value: str, name: str) -
     assert chosen.evidence[0].rule == "profile.header"
     assert chosen.evidence[0].at == At(Part.HEADERS, pointer=header.lower())
     assert choose(api, "https://api.openai.com/v1", [(header, value)]).profile.name in ("openai", name)
+
+
+@given_any(st.lists(st.sampled_from([
+    b"data: 1", b"data:", b"{}", b": data: no", b"event: x", b"", b" data: no", b"data: \xe2\x80\xa8 {",
+]), max_size=9), st.sampled_from([b"\n", b"\r", b"\r\n", b"\n\n"]), st.booleans())
+def test_a_stream_is_known_by_its_first_two_and_its_last_three_events(
+    lines: list[bytes], line_end: bytes, ended: bool
+) -> None:
+    events = [line for line in lines if line[:5] == b"data:" or line[:1] == b"{"]
+    assert event_lines(line_end.join(lines) + line_end * ended) == events[:2] + events[2:][-3:]
 
 
 def test_a_header_that_everyone_sends_says_nothing() -> None:

@@ -37,6 +37,7 @@ class Decoder(base.Decoder):
 
     api = API
     stop_reasons = STOP_REASONS
+    closing = (*base.Decoder.closing, b"message_stop")
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
