@@ -207,8 +207,11 @@ def _last(run: TurnRun) -> int:
 def _responses(replay: Replay, run: TurnRun, last: bool) -> dict[int, ResponseFacts]:
     case, steps = replay.case, replay.trace.steps
     found: dict[int, ResponseFacts] = {}
-    at = {step.response: index for index, step in reversed(list(enumerate(steps[run.first : run.end], run.first)))
-          if step.state is State.EVALUATE_STOP}
+    at: dict[int | None, int] = {}
+    for index, step in enumerate(run.steps, run.first):
+        turn = step.turn
+        if turn.state is State.EVALUATE_STOP and turn.evaluated is not None:
+            at.setdefault(turn.evaluated.index, index)
     every = (*run.record.links, *run.record.left)
     links = [link for link in every if link.why != LIVE]
     for link in every:
