@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import fields
 
 from inspector.config import places
 from inspector.settings import CHOICES, Settings
@@ -103,7 +102,7 @@ def every(config: Config) -> list[tuple[str, Value]]:
 
 
 def _limit_names() -> list[str]:
-    return [each.name for each in fields(Limits)]
+    return list(Limits.__match_args__)
 
 
 def _checked(found: Mapping[str, Value]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -18,9 +20,21 @@ def user_file(environment: Mapping[str, str]) -> Path | None:
     given = environment.get(CONFIG_VARIABLE)
     if given is not None:
         return Path(given) if given else None
+    return _config_home(environment) / "config.toml"
+
+
+def _config_home(environment: Mapping[str, str]) -> Path:
+    """Our folder among the operator's configurations.
+
+    It is asked for at every start. On Linux with a home the XDG specification says where it is; importing platformdirs,
+    which knows all the rest, takes longer than reading a small recording.
+    """
+    home, given = environment.get("HOME", ""), environment.get("XDG_CONFIG_HOME", "")
+    if sys.platform == "linux" and os.path.isabs(home) and "ANDROID_ROOT" not in environment:
+        return Path(given if os.path.isabs(given) else f"{home}/.config") / APP
     from platformdirs import user_config_path
 
-    return user_config_path(APP, appauthor=False) / "config.toml"
+    return user_config_path(APP, appauthor=False)
 
 
 def project_file(start: Path | None = None) -> Path | None:

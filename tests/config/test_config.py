@@ -46,6 +46,22 @@ def test_nothing_configured_is_the_defaults(at_home):
     assert {each.origin for _, each in every(found)} == {"default"}
 
 
+@pytest.mark.parametrize("given", [None, "", "relative", "/elsewhere", "/with/end/"])
+@pytest.mark.parametrize("home", ["/home/somebody", "/home/somebody/"])
+def test_the_operators_file_stands_where_platformdirs_says(monkeypatch, home, given):
+    """Found without it where it usually stands; a home that is none is left to it."""
+    platformdirs = pytest.importorskip("platformdirs")
+    monkeypatch.setenv("HOME", home)
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    environment = {"HOME": home}
+    if given is not None:
+        monkeypatch.setenv("XDG_CONFIG_HOME", given)
+        environment["XDG_CONFIG_HOME"] = given
+    expected = platformdirs.user_config_path(places.APP, appauthor=False) / "config.toml"
+    assert places.user_file(environment) == expected
+    assert places.user_file({}) == expected
+
+
 def test_each_layer_goes_over_the_one_before(at_home):
     environment = {places.CONFIG_VARIABLE: str(at_home / "config.toml")}
     user(at_home, '[agent]\ncontinuation_max_attempts = 4\nmax_tool_steps = 7\n')

@@ -1,6 +1,7 @@
 """The file formats that can be read, one file and one line each, in the order in which they are asked.
 
-Each is imported when it is first asked, so that a file that the first one knows does not pay for the others.
+Each is imported when it is first asked, so that a file that the first one knows does not pay for the others. What reads
+an agent's transcript is large and imported for such a file alone: by what they are known stands in `transcripts`.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from inspector.sessions.raw import Importer
 IMPORTERS: Mapping[str, str] = {
     "har": "inspector.sessions.importers.har.HARImporter",
     "session": "inspector.sessions.importers.native.NativeImporter",
-    "claude-code": "inspector.sessions.importers.claude_code.ClaudeCodeImporter",
-    "pi": "inspector.sessions.importers.pi.PiImporter",
+    "claude-code": "inspector.sessions.importers.transcripts.ClaudeCodeImporter",
+    "pi": "inspector.sessions.importers.transcripts.PiImporter",
     "known": "inspector.sessions.importers.known.KnownImporter",
     "pairs": "inspector.sessions.importers.pairs.PairsImporter",
     "body": "inspector.sessions.importers.body.BodyImporter",

@@ -8,19 +8,16 @@ is of another shape is counted and told.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from functools import partial
 from typing import Any
 
-from inspector.sessions.importers.peek import look
 from inspector.sessions.raw import Options, Reading, UnreadableError
 from inspector.sessions.transcripts import provenance
 from inspector.sessions.transcripts.answer import Answer, Said, Where, early_usage
 from inspector.sessions.transcripts.claude_rows import (
     CAP_EXCEEDED,
     CONTEXT_FULL,
-    dict_of,
     ended,
     error_of,
     retried,
@@ -47,37 +44,17 @@ PASSED = frozenset({
 """Types of records that carry nothing of an exchange."""
 TITLES = ("customTitle", "aiTitle", "summary")
 _TEXT = frozenset({"type", "text"})
-_HEAD = re.compile(rb'"parentUuid"\s*:\s*(?:null|")')
 
 
-class ClaudeCodeImporter:
-    """A session's file, or a subagent's."""
+def read(data: bytes, path: str, options: Options) -> Reading:
+    """Every answer in the file.
 
-    name = NAME
-
-    def sniff(self, head: bytes, path: str) -> int:
-        """A row of the tree, or one of the records that only Claude Code writes, among the first lines."""
-        seen = look(head)
-        for value in (seen.first, *seen.lines):
-            if isinstance(value, dict) and _is_row(value):
-                return 0 if "parts" in dict_of(value.get("message")) else 100  # parts: Qwen Code's rows are like these
-        return 90 if seen.text[:1] == b"{" and _HEAD.search(head) and b'"sessionId"' in head else 0
-
-    def read(self, data: bytes, path: str, options: Options) -> Reading:
-        """Every answer in the file.
-
-        Raises:
-            UnreadableError: another API than its own was asked for.
-        """
-        if options.api not in (None, API):
-            raise UnreadableError(f"its answers are {API}, not {options.api}: expected `--api {API}`, or none")
-        return _Session(path, options).read(data)
-
-
-def _is_row(value: dict[str, Any]) -> bool:
-    if "sessionId" in value and "uuid" in value and ("isSidechain" in value or "parentUuid" in value):
-        return True
-    return value.get("type") in ("file-history-snapshot", "queue-operation") or "leafUuid" in value
+    Raises:
+        UnreadableError: another API than its own was asked for.
+    """
+    if options.api not in (None, API):
+        raise UnreadableError(f"its answers are {API}, not {options.api}: expected `--api {API}`, or none")
+    return _Session(path, options).read(data)
 
 
 class _Session:

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from inspector.sessions.importers.peek import look
 from inspector.sessions.raw import Options, Reading
 from inspector.sessions.transcripts.answer import Answer, Where
 from inspector.sessions.transcripts.inference import infer
@@ -52,21 +51,9 @@ PASSED = frozenset({
 """Entries that carry nothing of an exchange."""
 
 
-class PiImporter:
-    """A session's file."""
-
-    name = NAME
-
-    def sniff(self, head: bytes, path: str) -> int:
-        """The header is the first line."""
-        first = look(head).first
-        if not isinstance(first, dict) or first.get("type") != "session" or "id" not in first:
-            return 0
-        return 100 if "cwd" in first or "version" in first else 0
-
-    def read(self, data: bytes, path: str, options: Options) -> Reading:
-        """Every answer in the file, those of all branches."""
-        return _Session(path, options).read(data)
+def read(data: bytes, path: str, options: Options) -> Reading:
+    """Every answer in the file, those of all branches."""
+    return _Session(path, options).read(data)
 
 
 class _Session:
