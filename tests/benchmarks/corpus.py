@@ -60,7 +60,11 @@ def report() -> Report:
         for api, body, status, headers in sent:
             decode(api, body, http_status=status, headers=headers)
 
-    took = best({"replay": lambda: replay(case), "decode": decoded, "judge": lambda: open_case(case.loaded)}, ROUNDS)
+    def replayed() -> None:
+        case.sources.clear()  # what is put together once for a case is paid for by its first replay
+        replay(case)
+
+    took = best({"replay": replayed, "decode": decoded, "judge": lambda: open_case(case.loaded)}, ROUNDS)
     yield Line(f"machine replay ÷ decoding, {len(sent):,} recorded exchanges", took["replay"] / took["decode"],
                most=0.3, note=milliseconds(took["replay"], took["decode"]))
     yield Line("judging ÷ decoding", took["judge"] / took["decode"], note=milliseconds(took["judge"], took["decode"]))
