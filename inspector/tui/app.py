@@ -22,6 +22,7 @@ from inspector.tui.opening import Opened, Reading, keep_theme, last_theme, load,
 from inspector.tui.paint import Paint
 from inspector.tui.session.screen import SessionScreen
 from inspector.tui.themes import DARK, LIGHT, THEMES, own_colours
+from inspector.tui.typed import TypedAhead
 from loop_core.errors import CallerError, LoopError
 
 READ, UNREADABLE = 0, 2
@@ -51,7 +52,7 @@ def _system_commands() -> type:
     return SystemCommandsProvider
 
 
-class LoopInspector(App[int]):
+class LoopInspector(TypedAhead):
     """The debugger for agent turns."""
 
     TITLE = "Loop Inspector"

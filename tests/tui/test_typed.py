@@ -1,0 +1,57 @@
+"""Keys that are struck before the field that they are meant for is there: all of them arrive, in their order."""
+
+from collections.abc import Callable
+
+import pytest
+from textual.events import Key
+from textual.widgets import Input
+
+from inspector.tui.app import LoopInspector
+from inspector.tui.screens.choose import Choose
+from inspector.tui.screens.limits import LimitsForm
+from inspector.tui.session.screen import SessionScreen
+from inspector.tui.widgets.rows import RowList
+
+AppOn = Callable[..., LoopInspector]
+NAMES = {":": "colon", "\r": "enter", "=": "equals_sign", "_": "underscore", "/": "slash"}
+
+
+def strike(app: LoopInspector, text: str) -> None:
+    """All keys at once, as a terminal hands them on that was pasted into or that waited."""
+    for char in text:
+        app.post_message(Key(NAMES.get(char, char), char))
+
+
+@pytest.mark.parametrize(("text", "step"), [(":10\r", 9), (":7\r", 6), (":999\r", 0)])
+async def test_a_number_that_is_struck_at_once_arrives(app_on: AppOn, text: str, step: int) -> None:
+    async with app_on().run_test(size=(80, 24)) as pilot:
+        strike(pilot.app, text)
+        for _ in range(100):
+            await pilot.pause(0.02)
+            if isinstance(pilot.app.screen, SessionScreen) and (pilot.app.screen.step or text == ":999\r"):
+                break
+        await pilot.pause(0.1)
+        assert isinstance(pilot.app.screen, SessionScreen)
+        assert pilot.app.screen.step == step
+        assert pilot.app.screen.tab == "merged", "a figure is no tab once a colon was struck"
+
+
+async def test_a_form_takes_what_is_struck_before_it_is_drawn(app_on: AppOn) -> None:
+    async with app_on().run_test(size=(160, 45)) as pilot:
+        strike(pilot.app, "e57")
+        for _ in range(100):
+            await pilot.pause(0.02)
+            if isinstance(pilot.app.screen, LimitsForm) and pilot.app.screen.query(Input):
+                break
+        await pilot.pause(0.2)
+        assert pilot.app.screen.query(Input).first().value.endswith("57")
+
+
+async def test_a_list_takes_what_is_struck_before_it_is_drawn(app_on: AppOn) -> None:
+    async with app_on().run_test(size=(160, 45)) as pilot:
+        strike(pilot.app, "xjj")
+        for _ in range(100):
+            await pilot.pause(0.02)
+            if isinstance(pilot.app.screen, Choose) and pilot.app.screen.query_one(RowList).cursor == 2:
+                return
+        pytest.fail("the list stands elsewhere")
