@@ -243,7 +243,8 @@ async def test_a_session_of_a_row_can_be_exported_in_every_form(tmp_path: Path) 
         screen = pilot.app.screen
         assert isinstance(screen, SessionScreen)
         for form in FORMS:
-            screen._write(str(tmp_path), lambda form=form: screen._files(form, ""))
+            screen._leave(lambda form=form: screen._files(form, ""), str(tmp_path))
+            await pilot.pause()
             assert screen.note.startswith("written: "), (form, screen.note)
 
 
