@@ -10,6 +10,7 @@ in a browser is a picture of the page that `inspector serve` serves; that needs 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 import shutil
@@ -18,6 +19,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from inspector.live.headless import Typed, start
+from inspector.settings import Settings
 from inspector.tui.app import LoopInspector
 
 ROOT = Path(__file__).parents[1]
@@ -44,6 +47,56 @@ BROWSER = (
 )
 
 
+FIRST = ("The queue was saturated for nineteen minutes, so that nothing moved. A deploy was rolled back before anyone "
+         "saw it, and the certificates ")
+SECOND = (FIRST[-40:], "had run out on a Sunday. All three have been closed; the owners ", "are named below.")
+"""What the server of the live picture says: a cut answer, then its continuation as far as it has come."""
+
+
+async def answering(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """One answer of that server; it never ends the second."""
+    head = await reader.readuntil(b"\r\n\r\n")
+    size = next(int(line.split(b":")[1]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length"))
+    again = len(json.loads(await reader.readexactly(size))["messages"]) > 1
+    writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n")
+    for said in SECOND[:2] if again else (FIRST,):
+        event = {"choices": [{"index": 0, "delta": {"content": said}, "finish_reason": None}]}
+        writer.write(b"data: " + json.dumps(event).encode() + b"\n\n")
+    await writer.drain()
+    if again:
+        await reader.read()  # to the end of the connection: this answer stays under way
+        return
+    end = {"choices": [{"index": 0, "delta": {}, "finish_reason": "length"}], "usage": {
+        "prompt_tokens": 12, "completion_tokens": 32, "total_tokens": 44}}
+    writer.write(b"data: " + json.dumps(end).encode() + b"\n\ndata: [DONE]\n\n")
+    writer.close()
+
+
+async def streaming(size: tuple[int, int]) -> str:
+    """A live turn in the middle of a continuation."""
+    server = await asyncio.start_server(answering, "127.0.0.1", 0)
+    address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    with tempfile.TemporaryDirectory() as folder:
+        typed = Typed("openai_chat", "gpt-5-mini", address, prompt="What happened?", record=f"{folder}/live.jsonl",
+                      assignments=("max_tokens=32",))
+        app = LoopInspector(live=start(typed, Settings()))
+        async with app.run_test(size=size) as pilot:
+            for word in ("continuation 1", "owners"):
+                await pilot.press("d")
+                while word not in app.export_screenshot().replace("&#160;", " "):
+                    await pilot.pause(0.05)
+            await pilot.pause(0.2)
+            made = picture(app)
+            await pilot.press("ctrl+q")  # the turn is cancelled, and the connection with it
+    server.close()
+    return made
+
+
+def picture(app: LoopInspector) -> str:
+    """The screen as SVG, without outside fonts."""
+    return re.sub(r"@font-face\s*\{.*?\}", "", app.export_screenshot(title="inspector"), flags=re.DOTALL)
+
+
 async def exported(paths: tuple[str, ...], keys: tuple[str, ...], size: tuple[int, int]) -> str:
     """The screen as SVG after the keys were pressed."""
     app = LoopInspector(paths)
@@ -58,7 +111,7 @@ async def exported(paths: tuple[str, ...], keys: tuple[str, ...], size: tuple[in
                 await pilot.press(key)
         await app.workers.wait_for_complete()
         await pilot.pause()
-        return re.sub(r"@font-face\s*\{.*?\}", "", app.export_screenshot(title="inspector"), flags=re.DOTALL)
+        return picture(app)
 
 
 def drawn(svg: str, target: Path, browser: str) -> None:
@@ -110,6 +163,8 @@ def main(names: list[str]) -> None:
         for size in SIZES if not names or name in names else ():
             svg = asyncio.run(exported(paths, keys, size))
             drawn(svg, ROOT / "docs" / "images" / f"{name}-{size[0]}x{size[1]}.png", browser)
+    for size in SIZES:
+        drawn(asyncio.run(streaming(size)), ROOT / "docs" / "images" / f"live-{size[0]}x{size[1]}.png", browser)
 
 
 if __name__ == "__main__":

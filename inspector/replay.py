@@ -31,7 +31,7 @@ from loop_core.sources import Recorded
 from loop_core.tokens import Measured
 from loop_core.trace import Fidelity, Step, Trace, first
 from loop_core.turn import Event, NotRecorded, Place, Responded
-from loop_core.values import ChatResponse, Request, Role, ToolResultPart
+from loop_core.values import ChatResponse, Evidence, Request, Role, Stop, StopReason, ToolResultPart
 from loop_core.wire import profiles
 from loop_core.wire.profile import Profile
 
@@ -93,6 +93,8 @@ class Case:
     sources: dict[tuple[str | None, int, int], Recorded] = field(default_factory=dict)
     """What answers a run, by the live run that it belongs to, its first exchange and how many there are: the same under
     every setting."""
+    cancels: Mapping[tuple[str, int | None], bool] = field(default_factory=dict)
+    """Where operators cancelled: file and exchange -> whether its answer had been taken in, or was given up."""
 
 
 @frozen(eq=False, repr=False)
@@ -171,11 +173,24 @@ def open_case(loaded: Loaded) -> Case:
         for given in loaded.inputs
         if any(act.kind == "limits" for act in given.acts)
     }
-    judged = tuple(judge_exchange(exchange) for exchange in loaded.exchanges)
+    cancels = {(given.path, act.entry): act.value
+               for given in loaded.inputs for act in given.acts if act.kind == "cancel"}
+    judged = tuple(_judged(exchange, cancels) for exchange in loaded.exchanges)
     verdicts = tuple(
         gate_exchange(exchange, reading) for exchange, reading in zip(loaded.exchanges, judged, strict=True)
     )
-    return Case(loaded, judged, verdicts, brought)
+    return Case(loaded, judged, verdicts, brought, cancels=cancels)
+
+
+def _judged(exchange: Exchange, cancels: Mapping[tuple[str, int | None], bool]) -> Judged:
+    judged = judge_exchange(exchange)
+    return cancelled(judged) if cancels.get((exchange.path, exchange.entry)) is False else judged
+
+
+def cancelled(judged: Judged) -> Judged:
+    """The reading of an answer that the operator gave up: whatever it says, nothing of it runs and the turn ends."""
+    seen = (*judged.stop.evidence, Evidence("operator.cancel", None, "the operator cancelled the turn"))
+    return replace(judged, stop=StopReason(Stop.CANCELLED, judged.stop.raw, None, seen), promoted=False)
 
 
 def limits_for(case: Case, path: str, settings: Settings) -> Limits:
@@ -226,10 +241,11 @@ def _beside(root: Case, exchanges: tuple[Exchange, ...]) -> Case:
     judged, verdicts = list(root.judged), list(root.verdicts)
     for index, (old, new) in enumerate(zip(root.loaded.exchanges, exchanges, strict=True)):
         if old is not new:
-            judged[index] = judge_exchange(new)
+            judged[index] = _judged(new, root.cancels)
             verdicts[index] = gate_exchange(new, judged[index])
     loaded = replace(root.loaded, exchanges=exchanges)
-    return Case(loaded, tuple(judged), tuple(verdicts), root.brought, root=root, heard=root.heard, silent=root.silent)
+    return Case(loaded, tuple(judged), tuple(verdicts), root.brought, root=root, heard=root.heard, silent=root.silent,
+                cancels=root.cancels)
 
 
 @without_collector
@@ -241,7 +257,7 @@ def replay(case: Case, settings: Settings | None = None) -> Replay:
     turns: list[TurnRun] = []
     first = 0
     for record in case.loaded.turns:
-        turns.append(placed(record, tuple(played(case, record, record.links, rules)), first))
+        turns.append(placed(record, tuple(played(case, record, seen_by_loop(case, record), rules)), first))
         first = turns[-1].end
     return replayed(case, settings, turns)
 
@@ -252,6 +268,20 @@ def replayed(
     """The runs of all turns, one after the other."""
     steps = tuple(chain.from_iterable([turn.steps for turn in turns]))
     return Replay(case, settings, Trace(steps), tuple(turns), since, earlier, tuple([turn.end for turn in turns]))
+
+
+def seen_by_loop(case: Case, record: TurnRecord) -> Sequence[Link]:
+    """The exchanges of a turn as its loop saw them: of a request that its recorder sent again, the last attempt."""
+    exchanges = case.loaded.exchanges
+    if not any(exchanges[link.index].again for link in record.links):
+        return record.links
+    found: list[Link] = []
+    for link in record.links:
+        if found and exchanges[link.index].again:
+            found[-1] = replace(found[-1], index=link.index)
+        else:
+            found.append(link)
+    return found
 
 
 @frozen(eq=False)
@@ -296,7 +326,7 @@ def played(case: Case, record: TurnRecord, links: Sequence[Link], rules: Rules, 
 def first_run(case: Case, record: TurnRecord, settings: Settings) -> Sequence[Step]:
     """The steps in which our machine decides one turn: what `replay` gives it from `first` to `decided`."""
     case = spoken(case, settings.profile)
-    return run(case, record, record.links, rules_for(case, settings), 0)
+    return run(case, record, seen_by_loop(case, record), rules_for(case, settings), 0)
 
 
 def used(case: Case, record: TurnRecord, links: Sequence[Link], rules: Rules, ran: Sequence[Step]) -> int:
@@ -397,7 +427,9 @@ def _recorded(case: Case, record: TurnRecord, links: Sequence[Link]) -> Recorded
             results[counts[Place.REQUEST] - 1] = results_in(case.loaded.exchanges[link.index])
         answers.append((place, counts[place], _answer(case, link, position)))
     if record.heard is None:
-        return Recorded(tuple(answers), results)
+        last = case.loaded.exchanges[links[-1].index]
+        cancelled_ = case.cancels.get((last.path, last.entry)) is True
+        return Recorded(tuple(answers), results, cancelled=cancelled_)
     heard = case.heard[record.heard]
     if heard.results is not None:
         results[counts[Place.REQUEST]] = heard.results

@@ -23,6 +23,7 @@ from inspector.replay import (
     replayed,
     rules_for,
     run,
+    seen_by_loop,
     spoken,
     terms_for,
     used,
@@ -101,6 +102,7 @@ def heard(parent: Replay, profile: str | None, since: int) -> Case:
         root=case.root or case,
         heard=case.heard,
         silent=case.silent,
+        cancels=case.cancels,
     )
 
 
@@ -113,7 +115,8 @@ def _again(parent: Replay, case: Case, old: TurnRun, rules: Rules, start: int, f
 
     `flips` says whether any of them was simulated where it now is not, or the other way round.
     """
-    steps, record, links = old.steps, old.record, old.record.links
+    steps, record = old.steps, old.record
+    links = seen_by_loop(case, record)
     fresh = answers_otherwise(parent.case, case, links)
     first, number = 0, 0
     while first < len(steps):

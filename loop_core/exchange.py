@@ -14,10 +14,10 @@ from urllib.parse import quote, quote_plus
 
 from loop_core.address import Server, headers_of, proof_shown, shown, speaker, url_of
 from loop_core.classify import Judged, judge
-from loop_core.errors import DecodeError
-from loop_core.outgoing import body_of
+from loop_core.errors import CallerError, DecodeError
+from loop_core.outgoing import body_of, outgoing
 from loop_core.seam import Method
-from loop_core.turn import Place, Responded, Send
+from loop_core.turn import Place, Responded, Send, Turn
 from loop_core.values import (
     ChatResponse,
     Finding,
@@ -207,6 +207,21 @@ def _begun(data: bytes, secret: bytes) -> int:
             return len(data) - at
         at = data.find(secret[:1], at + 1)
     return 0
+
+
+def asks(server: Server, send: Send, turn: Turn, number: int) -> Ask:
+    """The HTTP request that an effect of a turn asks for, as it would leave now.
+
+    Raises:
+        LoopError: it cannot be sent in this format.
+    """
+    request = outgoing(turn, send)
+    if send.method is Method.POLL:
+        polled = turn.evaluated.response.id if turn.evaluated else None
+        if not polled:
+            raise CallerError("a response is to be fetched again, and it has no id")
+        request = replace(request, previous_id=polled, stream=False)
+    return ask(server, request, send, number)
 
 
 def ask(server: Server, request: Request, send: Send, number: int) -> Ask:

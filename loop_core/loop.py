@@ -44,14 +44,14 @@ def steps(turn_id: str, request: Request, source: Source, plan: Plan) -> Iterato
     asked = request
     for follow in range(plan.limits.max_follow_ups + 1):
         last: Step | None = None
-        for last in one_turn(_name(turn_id, follow), asked, source, plan):
+        for last in one_turn(name_of(turn_id, follow), asked, source, plan):
             yield last
         if last is None or last.turn.terminal != "completed" or follow == plan.limits.max_follow_ups:
             return
         said = source.follow_up(last.turn)
         if not said:
             return
-        asked = _following(request, last.turn, said)
+        asked = following(request, last.turn, said)
 
 
 async def arun(turn_id: str, request: Request, source: AsyncSource, plan: Plan | None = None) -> Trace:
@@ -63,17 +63,17 @@ async def asteps(turn_id: str, request: Request, source: AsyncSource, plan: Plan
     """The steps of a run on an event loop."""
     asked = request
     for follow in range(plan.limits.max_follow_ups + 1):
-        step_ = begun(_name(turn_id, follow), asked, plan)
+        step_ = begun(name_of(turn_id, follow), asked, plan)
         yield step_
-        async for following in agoing_on(step_, source):
-            step_ = following
+        async for after in agoing_on(step_, source):
+            step_ = after
             yield step_
         if step_.turn.terminal != "completed" or follow == plan.limits.max_follow_ups:
             return
         said = await source.follow_up(step_.turn)
         if not said:
             return
-        asked = _following(request, step_.turn, said)
+        asked = following(request, step_.turn, said)
 
 
 def one_turn(turn_id: str, request: Request, source: Source, plan: Plan) -> Iterator[Step]:
@@ -118,9 +118,11 @@ def begun(turn_id: str, request: Request, plan: Plan) -> Step:
     return first(turn, effects, plan.fidelity, plan.run)
 
 
-def _name(turn_id: str, follow: int) -> str:
+def name_of(turn_id: str, follow: int) -> str:
+    """The id of a turn that follows the first, the how-manieth."""
     return f"{turn_id}+{follow}" if follow else turn_id
 
 
-def _following(request: Request, turn: Turn, said: tuple[Message, ...]) -> Request:
+def following(request: Request, turn: Turn, said: tuple[Message, ...]) -> Request:
+    """The request that begins the next turn: what the last one left, and what the user says now."""
     return replace(request, messages=(*moves.concluded(turn), *said))

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from loop_core.frozen import field, frozen
-from loop_core.turn import Event, NotRecorded, Place, Responded, RunTools, Send, ToolsRun, Turn
+from loop_core.turn import Cancel, Event, NotRecorded, Place, Responded, RunTools, Send, ToolsRun, Turn
 from loop_core.values import Message, ToolResultPart
 
 
@@ -49,6 +49,8 @@ class Recorded:
     """Tool results by the round of tools that they answer, from 0."""
     after: Event = NotRecorded()
     """What happens where the recording holds nothing more."""
+    cancelled: bool = False
+    """Whether the turn was ended by its operator after the last of the answers."""
 
     def respond(self, send: Send, turn: Turn) -> Event:
         """The next answer, if it was recorded at the place that is asked for."""
@@ -57,12 +59,16 @@ class Recorded:
             place, ordinal, answer = self.answers[position]
             if (place, ordinal) == (send.place, send.ordinal):
                 return answer
-        return self.after
+        return self._end(position)
 
     def run_tools(self, effect: RunTools, turn: Turn) -> Event:
         """The results recorded for this round; without them the recording ends here."""
         results = self.results.get(turn.spent.tool_steps)
-        return self.after if results is None else ToolsRun(results)
+        return self._end(turn.spent.requests) if results is None else ToolsRun(results)
+
+    def _end(self, position: int) -> Event:
+        """What happens where the recording holds nothing for the place at `position`."""
+        return Cancel() if self.cancelled and position >= len(self.answers) else self.after
 
     def follow_up(self, turn: Turn) -> tuple[Message, ...]:
         """Nothing: the next recorded turn is a turn of its own."""

@@ -19,8 +19,7 @@ import httpx
 
 from loop_core.address import Server, key_header, proof_shown, speaker, url_of
 from loop_core.errors import CallerError
-from loop_core.exchange import Ask, Heard, Hearing, Mask, Observer, Redact, ask
-from loop_core.outgoing import outgoing
+from loop_core.exchange import Ask, Heard, Hearing, Mask, Observer, Redact, asks
 from loop_core.retries import Retries
 from loop_core.seam import Method
 from loop_core.tools import Runs, Toolbox
@@ -110,13 +109,7 @@ class _Source:
         self._answered = -1
 
     def _asks(self, send: Send, turn: Turn) -> Ask:
-        request = outgoing(turn, send)
-        if send.method is Method.POLL:
-            polled = turn.evaluated.response.id if turn.evaluated else None
-            if not polled:
-                raise CallerError("a response is to be fetched again, and it has no id")
-            request = replace(request, previous_id=polled, stream=False)
-        asked = ask(self.server, request, send, self.sent)
+        asked = asks(self.server, send, turn, self.sent)
         return asked if self._spelled is None else self._spelled(asked)
 
     def _hearing(self, asked: Ask) -> Hearing:
@@ -286,13 +279,13 @@ class AsyncLive(_Source):
         """Ends the turn: the answer under way is given up, and `Cancel` is what the machine hears."""
         self._cancelled.set()
 
-    async def respond(self, send: Send, turn: Turn) -> Event:
-        """The server's answer; `Cancel` after `cancel`.
+    async def respond(self, send: Send, turn: Turn, asked: Ask | None = None) -> Event:
+        """The server's answer; `Cancel` after `cancel`. `asked` is sent instead of what the effect asks for.
 
         Raises:
             LoopError: the request cannot be sent in this format.
         """
-        return await self._unless_cancelled(self._respond(send, turn))
+        return await self._unless_cancelled(self._respond(send, asked or self._asks(send, turn)))
 
     async def run_tools(self, effect: RunTools, turn: Turn) -> Event:
         """The results of the toolbox, which runs in a thread; `Cancel` after `cancel`."""
@@ -317,8 +310,7 @@ class AsyncLive(_Source):
                 task.cancel()
             await asyncio.gather(work, stop, return_exceptions=True)
 
-    async def _respond(self, send: Send, turn: Turn) -> Event:
-        asked = self._asks(send, turn)
+    async def _respond(self, send: Send, asked: Ask) -> Event:
         if send.method is Method.POLL:
             await asyncio.sleep(self.line.timeouts.poll)
         while True:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Sequence
+from typing import Any
 
 import click
 
@@ -20,6 +20,7 @@ from inspector.commands import common
 @click.option("--prompt", metavar="TEXT", help="What the user says.")
 @click.option("--messages", "messages", metavar="FILE", help="A JSON list of messages, or a whole request body.")
 @click.option("--tools", metavar="FILE|MODULE:ATTR", help="Declarations as JSON, or Python callables, which are run.")
+@click.option("--results", metavar="FILE", help="A recording whose tool results answer the calls.")
 @click.option("--reduce-schemas", is_flag=True, help="Leave out of the tools' schemas what the provider does not take.")
 @click.option("--whole", is_flag=True, help="Ask for whole answers instead of streams.")
 @click.option("--set", "assignments", multiple=True, metavar="NAME=VALUE",
@@ -31,10 +32,9 @@ from inspector.commands import common
 @click.option("--json", "as_json", is_flag=True, help="One JSON document (loop-inspector/explain/1).")
 @click.option("--otel", is_flag=True, help="Hand spans and metrics to OpenTelemetry (OTEL_* variables; extra otel).")
 @click.option("--otel-content", is_flag=True, help="With --otel: what was said as well.")
+@click.option("--step", is_flag=True, help="Open the app on the turn: each effect waits for you.")
 def run_command(
-    api: str, model: str, base: str, profile: str | None, prompt: str | None, messages: str | None, tools: str | None,
-    reduce_schemas: bool, whole: bool, assignments: Sequence[str], policy: str | None, key_env: str | None,
-    sign: str | None, record: str | None, as_json: bool, otel: bool, otel_content: bool,
+    policy: str | None, as_json: bool, otel: bool, otel_content: bool, step: bool, whole: bool, **given: Any
 ) -> None:
     """Asks a provider or a local model, runs the turn to its end and records it.
 
@@ -42,22 +42,30 @@ def run_command(
     """
     from inspector.live import headless
 
-    if (prompt is None) == (messages is None):
+    if (given["prompt"] is None) == (given["messages"] is None):
         raise click.UsageError("expected either --prompt or --messages")
-    if sign and key_env:
+    if given["sign"] and given["key_env"]:
         raise click.UsageError("expected either --sign or --key-env")
     if otel_content and not otel:
         raise click.UsageError("--otel-content says what --otel sends: expected both")
+    typed = headless.Typed(stream=not whole, **given)
+    config, settings = common.configured(policy)
+    if step:
+        if as_json or otel:
+            raise click.UsageError(f"expected either --step or {'--json' if as_json else '--otel'}")
+        if not common.has_terminal():
+            raise click.UsageError("--step needs a terminal; without it the turn is run to its end")
+        begun = headless.start(typed, settings)
+        os.environ.setdefault("TEXTUAL_FPS", "120")  # read when Textual is imported
+        from inspector.tui.live.launch import run
+
+        sys.exit(run(begun, config))
     sink = None
     if otel:
         from inspector import telemetry
 
         sink = telemetry.sink(os.environ)  # what cannot be sent is told before anything is asked
-    ran = headless.ran(
-        api, model, base=base, profile=profile, prompt=prompt, messages=messages, tools=tools,
-        reduce_schemas=reduce_schemas, stream=not whole, assignments=assignments,
-        settings=common.configured(policy)[1], key_env=key_env, record=record, sign=sign,
-    )
+    ran = headless.ran(typed, settings)
     from inspector.report.facts import view
 
     shown = view(ran.replay)

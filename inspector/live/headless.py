@@ -1,60 +1,98 @@
-"""`inspector run`: what was typed -> a run that is over. Owns the defaults: whose key, which file, which settings."""
+"""`inspector run`: what was typed -> what a live turn begins with. Owns the defaults: whose key, which file."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from inspector.config.places import data_folder
+from inspector.live.answers import Answers
 from inspector.live.keys import key_for, secrets_of
 from inspector.live.opening import json_file, request_of
-from inspector.live.run import Ran, run_live
+from inspector.live.recorded import results_of
+from inspector.live.run import Ran, planned, run_live
 from inspector.live.tools import tools_of
 from inspector.settings import Settings, parse_assignments, settings_of
 from loop_core.address import Server, speaker
 from loop_core.errors import CallerError
 from loop_core.outgoing import reduced
 from loop_core.tools import Toolbox
+from loop_core.values import Request
 
 if TYPE_CHECKING:
     from inspector.live.aws import AwsSigner
 
 
-def ran(
-    api: str,
-    model: str,
-    *,
-    base: str,
-    profile: str | None,
-    prompt: str | None,
-    messages: str | None,
-    tools: str | None,
-    reduce_schemas: bool,
-    stream: bool,
-    assignments: Sequence[str],
-    settings: Settings,
-    key_env: str | None,
-    record: str | None,
-    sign: str | None = None,
-) -> Ran:
-    """Runs one turn as the command line asks for it.
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """A live turn as it is asked for, on a command line or in a form."""
+
+    api: str
+    model: str
+    base: str = ""
+    profile: str | None = None
+    prompt: str | None = None
+    messages: str | None = None
+    tools: str | None = None
+    results: str | None = None
+    """A recording whose tool results answer calls."""
+    reduce_schemas: bool = False
+    stream: bool = True
+    assignments: Sequence[str] = ()
+    key_env: str | None = None
+    sign: str | None = None
+    record: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What a live turn begins with."""
+
+    request: Request
+    server: Server
+    settings: Settings
+    answers: Answers
+    path: str
+    """Of the recording."""
+
+
+def start(typed: Typed, settings: Settings) -> Start:
+    """What was typed, read and checked; nothing is sent or written.
+
+    Raises:
+        LoopError: something cannot be used.
+    """
+    api, model, base = typed.api, typed.model, typed.base
+    settings = settings_of(parse_assignments(typed.assignments), settings)
+    server = server_of(api, model, base, typed.profile, typed.key_env, typed.sign)
+    messages = None if typed.messages is None else json_file(typed.messages, "--messages")
+    request = request_of(api, model, typed.prompt, messages, typed.stream)
+    answers = Answers()
+    if typed.tools is not None:
+        declared, runs = tools_of(typed.tools)
+        request, answers.toolbox = replace(request, tools=declared), Toolbox(runs)
+    if typed.results is not None:
+        answers.results = results_of(typed.results)
+    if typed.reduce_schemas:
+        request = reduced(request)
+    request, _ = planned(request, server, settings)
+    path = typed.record or _new_file(api)
+    if os.path.exists(path) and os.path.getsize(path):
+        raise CallerError(f"--record {path}: the file is there already; a recording begins a new one")
+    return Start(request, server, settings, answers, path)
+
+
+def ran(typed: Typed, settings: Settings) -> Ran:
+    """Runs one turn to its end.
 
     Raises:
         LoopError: something that was typed cannot be used; nothing was sent then.
     """
-    settings = settings_of(parse_assignments(assignments), settings)
-    server = server_of(api, model, base, profile, key_env, sign)
-    request = request_of(api, model, prompt, None if messages is None else json_file(messages, "--messages"), stream)
-    toolbox = Toolbox()
-    if tools is not None:
-        declared, runs = tools_of(tools)
-        request, toolbox = replace(request, tools=declared), Toolbox(runs)
-    if reduce_schemas:
-        request = reduced(request)
-    return run_live(request, server, settings, toolbox, record or _new_file(api))
+    begun = start(typed, settings)
+    return run_live(begun.request, begun.server, begun.settings, begun.answers, begun.path)
 
 
 def server_of(

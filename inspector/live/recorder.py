@@ -42,7 +42,9 @@ class Recorder(Observer):
 
     def asked(self, ask: Ask) -> None:
         """A request record."""
-        body = {} if ask.body is None else {"body": ask.body}
+        body: dict[str, Any] = {} if ask.body is None else {"body": ask.body}
+        if ask.attempt:
+            body["retries"] = _id(ask.number - 1)
         self.write({"type": "request", "id": _id(ask.number), "api": ask.request.api, "profile": ask.profile,
                     "url": ask.url, "method": ask.method, "headers": [list(pair) for pair in ask.headers], **body,
                     "place": ask.place.value, "ordinal": ask.ordinal, "at": _now()})

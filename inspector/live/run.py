@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from inspector.live.kept import Kept
 from inspector.live.recorder import Recorder
 from inspector.live.told import replay_of
-from inspector.replay import Replay
+from inspector.replay import Replay, cancelled
 from inspector.sessions import redact
 from inspector.settings import Settings
 from loop_core.address import Server, speaker
@@ -18,7 +18,7 @@ from loop_core.errors import CallerError
 from loop_core.exchange import Ask, Heard
 from loop_core.loop import Plan, one_turn
 from loop_core.outgoing import ability, body_of
-from loop_core.tools import Toolbox
+from loop_core.tools import Runs
 from loop_core.trace import Step
 from loop_core.values import Request, ToolResultPart
 
@@ -76,20 +76,28 @@ class _Observer(Kept, Recorder):
         Kept.ran(self, number, results)
 
 
+def planned(request: Request, server: Server, settings: Settings) -> tuple[Request, Plan]:
+    """The first request as the settings want it, and how the turn is run.
+
+    Raises:
+        LoopError: it cannot be sent in this format, or holds the key.
+    """
+    if settings.max_tokens is not None:
+        request = replace(request, max_tokens=settings.max_tokens)
+    chosen = speaker(server, request.model)
+    refuse_secrets(body_of(request, chosen.profile), server)  # what cannot be sent is told before anything is
+    return request, Plan(settings.limits, settings.belief, ability(chosen.profile, server.api), chosen.profile.name)
+
+
 def run_live(
-    request: Request, server: Server, settings: Settings, toolbox: Toolbox, path: str, line: Line | None = None
+    request: Request, server: Server, settings: Settings, toolbox: Runs, path: str, line: Line | None = None
 ) -> Ran:
     """Runs one turn to its end and records it at `path`.
 
     Raises:
         LoopError: the request cannot be sent in this format, or the recording cannot be begun. Nothing was sent then.
     """
-    if settings.max_tokens is not None:
-        request = replace(request, max_tokens=settings.max_tokens)
-    chosen = speaker(server, request.model)
-    body = body_of(request, chosen.profile)  # what cannot be sent is told before anything is
-    refuse_secrets(body, server)
-    plan = Plan(settings.limits, settings.belief, ability(chosen.profile, server.api), chosen.profile.name)
+    request, plan = planned(request, server, settings)
     from loop_core.transport import Live
 
     with ExitStack() as stack:
@@ -102,6 +110,12 @@ def run_live(
         observer.write({"type": "policy", "name": settings.policy.name})
         steps: list[Step] = list(one_turn("live", request, source, plan))
         ended = steps[-1].turn
+        if ended.terminal == "cancelled" and observer.heard:
+            last = observer.heard[-1]
+            answered = took(steps, last.ask.number)
+            observer.write({"type": "cancel", "request": f"r{last.ask.number}", "answered": answered})
+            if not answered:
+                observer.heard[-1] = replace(last, judged=cancelled(last.judged))
         observer.write({"type": "about", "end_state": ended.terminal or ""})
     notices = [observer.failure] if observer.failure else []
     return Ran(replay_of(observer, steps, settings, path, notices), ended.terminal or "", observer.failure)
@@ -118,3 +132,8 @@ def refuse_secrets(body: object, server: Server) -> None:
     text = json.dumps(body, ensure_ascii=False)
     if any(len(secret) >= 8 and secret in text for secret in server.secrets):
         raise CallerError("the request holds the key that it would be sent with")
+
+
+def took(steps: Sequence[Step], number: int) -> bool:
+    """Whether the machine has taken in the answer to a request."""
+    return any(step.response == number for step in steps)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from inspector.asked import PLACES
 from inspector.live.kept import Kept
@@ -16,20 +17,46 @@ from loop_core.trace import Step, Trace
 from loop_core.values import Request, Role
 
 
+class Told(NamedTuple):
+    """One live turn: what was heard in it, and its steps."""
+
+    heard: Sequence[Heard]
+    steps: Sequence[Step]
+
+
 def replay_of(
     kept: Kept, steps: Sequence[Step], settings: Settings, path: str, notices: Sequence[str] = ()
 ) -> Replay:
     """One live turn as a replay: its exchanges, judged as they were, and its steps."""
-    heard = kept.heard
-    exchanges = tuple(exchange_of(each, path, kept.started.get(each.ask.number)) for each in heard)
-    asked = steps[0].turn.request
-    record = TurnRecord(steps[0].turn.id, "live", tuple(_links(heard)), _user_text(asked))
-    source = Input(path, "live", len(exchanges), notices=(*kept.notices, *notices), answers=tuple(kept.answers))
-    loaded = Loaded((source,), exchanges, (Conversation("live", (record,)),) if exchanges else ())
-    verdicts = tuple(admit_all(each.response.tool_calls, each.judged, asked.tools) for each in heard)
+    return replay_of_turns((Told(kept.heard, steps),), settings, path, (*kept.notices, *notices), kept)
+
+
+def replay_of_turns(
+    turns: Sequence[Told], settings: Settings, path: str, notices: Sequence[str] = (), kept: Kept | None = None
+) -> Replay:
+    """Live turns as a replay; those in which nothing was heard yet are left out with their steps.
+
+    `kept` tells when requests left and what the tools said.
+    """
+    started, answers = (kept.started, tuple(kept.answers)) if kept is not None else ({}, ())
+    turns = [told for told in turns if told.heard]
+    heard = [each for told in turns for each in told.heard]
+    exchanges = tuple(exchange_of(each, path, started.get(each.ask.number)) for each in heard)
+    records: list[TurnRecord] = []
+    runs: list[TurnRun] = []
+    steps: list[Step] = []
+    for told in turns:
+        links = tuple(_links(told.heard, sum(len(record.links) for record in records)))
+        asked = told.steps[0].turn
+        records.append(TurnRecord(asked.id, "live", links, _user_text(asked.request)))
+        first, end = len(steps), len(steps) + len(told.steps)
+        runs.append(TurnRun(records[-1], first, end, 1, end - 1, tuple(told.steps)))
+        steps += told.steps
+    source = Input(path, "live", len(exchanges), notices=tuple(notices), answers=answers)
+    loaded = Loaded((source,), exchanges, (Conversation("live", tuple(records)),) if records else ())
+    verdicts = tuple(admit_all(each.response.tool_calls, each.judged, each.ask.request.tools) for each in heard)
     case = Case(loaded, tuple(each.judged for each in heard), verdicts)
-    runs = (TurnRun(record, 0, len(steps), 1, len(steps) - 1, tuple(steps)),) if exchanges else ()
-    return Replay(case, settings, Trace(tuple(steps)), runs, ends=tuple(run.end for run in runs))
+    return Replay(case, settings, Trace(tuple(steps)), tuple(runs), ends=tuple(run.end for run in runs))
 
 
 def exchange_of(heard: Heard, path: str, started: str | None = None) -> Exchange:
@@ -43,11 +70,11 @@ def exchange_of(heard: Heard, path: str, started: str | None = None) -> Exchange
     )
 
 
-def _links(heard: Sequence[Heard]) -> list[Link]:
+def _links(heard: Sequence[Heard], first: int) -> list[Link]:
     links: list[Link] = []
-    for index, each in enumerate(heard):
+    for index, each in enumerate(heard, first):
         ask = each.ask
-        place = PLACES[ask.place] if index else Place.REQUEST
+        place = PLACES[ask.place] if index > first else Place.REQUEST
         if ask.attempt:
             place = Place.RETRY
         ordinal = ask.attempt if ask.attempt else max(1, ask.ordinal)

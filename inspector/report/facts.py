@@ -13,7 +13,7 @@ from itertools import chain
 from inspector.pause import without_collector
 from inspector.replay import LIVE, Replay, TurnRun
 from inspector.report.findings import ANOTHER_WAY, Noted, another_way, collect
-from inspector.report.verdict import ROWS, TurnVerdict, judge_turn
+from inspector.report.verdict import TurnVerdict, judge_turn
 from inspector.sessions.values import Exchange, Input, Link
 from loop_core.classify import Judged
 from loop_core.frozen import frozen, replace
@@ -118,8 +118,8 @@ class View:
 
     def counts(self) -> tuple[tuple[str, int], ...]:
         """How many turns have each verdict, worst first."""
-        counted = Counter(turn.verdict.rank for turn in self.turns)
-        return tuple((ROWS[rank].word, counted[rank]) for rank in sorted(counted))
+        counted = Counter((turn.verdict.rank, turn.verdict.word) for turn in self.turns)
+        return tuple((word, counted[rank, word]) for rank, word in sorted(counted))
 
     def number(self, turn: TurnFacts) -> int:
         """The turn's place among all turns, from 1."""

@@ -215,8 +215,9 @@ ROWS: tuple[Row, ...] = (
         lambda look: f"{_who(look)} paused and waits to be resumed ({_detail(look)})",
         lambda look: "send the response back as it is"),
     Row("CANCELLED", "╳", "!", Severity.WARNING,
-        lambda look: look.word is Stop.CANCELLED,
-        lambda look: f"{_who(look)} was cancelled",
+        lambda look: look.word is Stop.CANCELLED or _terminal(look) == "cancelled",
+        lambda look: f"{_who(look)} was cancelled" if look.word is Stop.CANCELLED else
+        f"the operator cancelled the turn after {_budget(look)}",
         lambda look: "nothing to change"),
     Row("CALL NOT RUN", "▣", "#", Severity.ERROR,
         lambda look: any(position == len(look.answers) - 1 for position, _ in look.held),

@@ -76,6 +76,7 @@ def build(raw: Raw, path: str, options: Options) -> Exchange | Refused:
         raw.started,
         raw.duration_ms,
         raw.chunks,
+        again=raw.again,
     )
 
 

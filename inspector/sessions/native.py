@@ -43,6 +43,7 @@ FIELDS: Mapping[str, Mapping[str, tuple[type, ...]]] = {
     "limits": {"values": (dict,)},
     "policy": {"name": (str,)},
     "note": {"text": (str,)},
+    "cancel": {},
 }
 """What a reader needs of each record type; the models say the rest."""
 _ABOUT = ("title", "story", "provenance", "end_state")
@@ -223,6 +224,7 @@ class _Reader:
         raw.method = _optional_text(record, "method") or "POST"
         raw.request_headers = [(str(name), str(value)) for name, value in record.get("headers") or ()]
         raw.started = _optional_text(record, "at")
+        raw.again = _optional_text(record, "retries") is not None
         if record.get("body") is not None:
             raw.request_text = json.dumps(record["body"], ensure_ascii=False)
         else:
@@ -281,6 +283,9 @@ class _Reader:
 
     def _note(self, record: Mapping[str, Any], line: bytes) -> None:
         self._act("note", redact.text(record["text"]), record)
+
+    def _cancel(self, record: Mapping[str, Any], line: bytes) -> None:
+        self._act("cancel", record.get("answered") is True, record)
 
     def _act(self, kind: str, value: Any, record: Mapping[str, Any]) -> None:
         self.reading.acts.append(Act(kind, value, self._entry(record), _optional_text(record, "at")))

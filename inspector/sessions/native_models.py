@@ -73,6 +73,7 @@ class RequestRecord(Payload):
         None, description="Why this program sent it: request, continuation, repair or resume; absent where another did."
     )
     ordinal: int | None = Field(None, description="The how-manieth of its place in the turn.")
+    retries: str | None = Field(None, description="The request that this one repeats, since it got no answer.")
     at: str | None = Field(None, description="When it was sent (ISO 8601).")
 
     @model_validator(mode="after")
@@ -154,6 +155,15 @@ class NoteRecord(Record):
     at: str | None = None
 
 
+class CancelRecord(Record):
+    """The operator ended the turn: while this request was under way, or after its answer was taken in."""
+
+    type: Literal["cancel"]
+    request: str = Field(description="The id of the last request that was sent.")
+    answered: bool = Field(False, description="Whether its answer had been taken in; then nothing was asked after it.")
+    at: str | None = None
+
+
 Typed = Annotated[
     AboutRecord
     | RequestRecord
@@ -163,7 +173,8 @@ Typed = Annotated[
     | ToolResultRecord
     | LimitsRecord
     | PolicyRecord
-    | NoteRecord,
+    | NoteRecord
+    | CancelRecord,
     Field(discriminator="type"),
 ]
 _TYPED: TypeAdapter[Any] = TypeAdapter(Typed)

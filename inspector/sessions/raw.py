@@ -43,6 +43,8 @@ class Raw:
     profile: str | None = None
     end: TransportEnd = TransportEnd.EOF
     chunks: tuple[Chunk, ...] = ()
+    again: bool = False
+    """Whether the recorder itself sent the request before once more, which got no answer."""
     clean: bool = False
     """The importer has made sure that the texts hold no key that `redact` would mask."""
 

@@ -68,6 +68,8 @@ class Exchange:
     """The agent whose rows `body` holds; None where it holds the provider's bytes."""
     lines: tuple[int, ...] = ()
     """The lines of the file that those rows are, from 1."""
+    again: bool = False
+    """Whether its recorder says that it repeats the request before, which got no answer: the loop saw one request."""
 
 
 @frozen
@@ -90,7 +92,7 @@ class About:
 
 @frozen
 class Act:
-    """Something that the operator did while the session was recorded: limits set, a policy chosen, a note."""
+    """Something that the operator did while the session was recorded: limits set, a policy chosen, a note, a cancel."""
 
     kind: str
     value: Any

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import on, work
 from textual.app import App, SystemCommand
@@ -25,12 +25,18 @@ from inspector.tui.themes import DARK, LIGHT, THEMES, own_colours
 from inspector.tui.typed import TypedAhead
 from loop_core.errors import CallerError, LoopError
 
+if TYPE_CHECKING:
+    from inspector.live.headless import Start
+
 READ, UNREADABLE = 0, 2
 PLAIN = """
 .-plain #steps { border-right: ascii $border; }
 .-plain #machine, .-plain #spent { border-left: ascii $border; }
 .-plain #about, .-plain #detail { border-top: ascii $border; }
 .-plain #form, .-plain #help { border: ascii $primary; }
+.-plain #live-form, .-plain #budget, .-plain #body-box { border: ascii $primary; }
+.-plain #calls-box, .-plain #result-box { border: ascii $primary; }
+.-plain #body-text, .-plain #result-text, .-plain #calls-box TextView { scrollbar-size: 0 0; }
 .-plain TuneScreen #answers, .-plain TuneScreen.-below #cell { border-top: ascii $border; }
 .-plain TuneScreen.-beside #cell { border-left: ascii $border; }
 .-plain #map, .-plain #answers, .-plain #cell { scrollbar-size: 0 0; }
@@ -63,13 +69,15 @@ class LoopInspector(TypedAhead):
         Binding("q,escape", "back", "back", tooltip="Back to where you came from; from there, quit", id="back"),
         Binding("ctrl+q", "quit", "Quit", show=False, tooltip="Quit at once", id="quit", priority=True),
         Binding("ctrl+p", "command_palette", "All commands", show=False, tooltip="All commands, by name", id="palette"),
+        Binding("L", "live", "live turn", show=False, id="live",
+                tooltip="A live turn: ask a provider or a local model, each effect by hand"),
         Binding("t", "theme", "Theme", show=False, tooltip="Light or dark", id="theme"),
     ]
 
     def __init__(
         self, paths: Sequence[str] = (), *, case: Case | None = None, opened_already: Opened | None = None,
         reading: Reading | None = None, plain: bool = False, theme: str | None = None,
-        keys: Mapping[str, str] | None = None,
+        keys: Mapping[str, str] | None = None, live: Start | None = None,
     ) -> None:
         super().__init__()
         self.reading = reading or Reading()
@@ -79,6 +87,7 @@ class LoopInspector(TypedAhead):
         self.opened_paths: tuple[str, ...] = ()
         """What the command line opened: put among the recent files once it is seen."""
         self._paths = tuple(paths)
+        self._live = live
         self._plain = plain
         self._start = opened_already or (opened(case, paths, self.reading.settings) if case is not None else None)
         if plain:
@@ -108,6 +117,8 @@ class LoopInspector(TypedAhead):
 
     def get_default_screen(self) -> Screen[Any]:
         """The session, where one is there; else what leads to one."""
+        if self._live is not None:
+            return self._live_screen(self._live)
         if self._start is not None:
             return self._session(self._start)
         if self._paths:
@@ -137,6 +148,23 @@ class LoopInspector(TypedAhead):
         for screen in self.screen_stack:
             for widget in screen.query("*"):
                 widget.refresh()
+
+    # -- live turns ----------------------------------------------------------------------------------------------
+
+    def _live_screen(self, start: Start) -> Screen[Any]:
+        from inspector.tui.live.screen import LiveScreen
+
+        return LiveScreen(start)
+
+    def action_live(self) -> None:
+        """Asks for a live turn."""
+        from inspector.tui.live.begin import LiveForm
+
+        self.push_screen(LiveForm(self.reading.settings), self._begin)
+
+    def _begin(self, start: Start | None) -> None:
+        if start is not None:
+            self.push_screen(self._live_screen(start))
 
     # -- opening -------------------------------------------------------------------------------------------------
 
@@ -206,15 +234,26 @@ class LoopInspector(TypedAhead):
         await self.run_action(message.action, message.node)
 
     async def action_back(self) -> None:
-        """Back, then quit."""
+        """Back, then quit; a turn that runs is asked about first."""
+        asks = getattr(self.screen, "asks_to_leave", None)
+        if asks is not None and asks():
+            return
         if len(self.screen_stack) > 1 and not getattr(self.screen_stack[-2], "passing", False):
             self.pop_screen()
         else:
-            self.exit(READ)
+            self._leave_app()
 
     async def action_quit(self) -> None:
-        """Quits at once."""
-        self.exit(READ)
+        """Quits at once; turns that run are cancelled, and their recordings closed."""
+        for screen in self.screen_stack:
+            abandon = getattr(screen, "abandon", None)
+            if abandon is not None:
+                await abandon()
+        self._leave_app()
+
+    def _leave_app(self) -> None:
+        """A turn that was begun from the command line says how it ended."""
+        self.exit(READ, getattr(self.screen_stack[0], "exit_code", READ))
 
     def action_keys(self) -> None:
         """Shows all keys."""

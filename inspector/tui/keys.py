@@ -17,7 +17,8 @@ NAMES: Mapping[str, str] = {
     "comma": ",", "full_stop": ".", "less_than_sign": "<", "greater_than_sign": ">",
 }
 
-BAR = ("step.forward", "step.back", "event.next", "limits", "policies.open", "policies.next", "providers.open",
+BAR = ("live.do", "live.run", "live.pause", "live.cancel", "live.edit", "live.body", "live.again", "live.say",
+       "step.forward", "step.back", "event.next", "limits", "policies.open", "policies.next", "providers.open",
        "providers.next", "providers.more", "providers.each", "providers.policy", "filter", "search", "run.next", "tune",
        "mode", "continue", "breakpoints", "copy", "export", "turn.next", "command", "search.next", "copy.command",
        "wrap", "zoom")
@@ -75,6 +76,11 @@ def check(keys: Mapping[str, str]) -> None:
 def every_id() -> Mapping[str, Binding]:
     """Each binding of the app, its screens and its lists, by its id: what a configuration may remap."""
     from inspector.tui.app import LoopInspector
+    from inspector.tui.live.begin import LiveForm
+    from inspector.tui.live.body import BodyEditor
+    from inspector.tui.live.budget import BudgetForm
+    from inspector.tui.live.calls import CallsForm, ResultEditor
+    from inspector.tui.live.operating import Operating
     from inspector.tui.screens.ask import AskLive
     from inspector.tui.screens.limits import LimitsForm
     from inspector.tui.screens.picker import PickerScreen
@@ -97,6 +103,6 @@ def every_id() -> Mapping[str, Binding]:
 
     owners = (
         LoopInspector, Stepping, Commanding, Remarking, Running, Tuning, Comparing, Viewing, Tracing, Exporting,
-        RowList, TextView, PickerScreen, LimitsForm, AskLive, Again, Cells, Dialects, ProvidersScreen, TuneScreen,
-        HeatMap)
+        RowList, TextView, Operating, LiveForm, BodyEditor, BudgetForm, CallsForm, ResultEditor,
+        PickerScreen, LimitsForm, AskLive, Again, Cells, Dialects, ProvidersScreen, TuneScreen, HeatMap)
     return {each.id: each for owner in owners for each in owner.BINDINGS if isinstance(each, Binding) and each.id}

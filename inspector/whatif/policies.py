@@ -11,7 +11,7 @@ from functools import cached_property
 from itertools import groupby
 from typing import NamedTuple
 
-from inspector.replay import Case, Replay, TurnRun, replay
+from inspector.replay import Case, Replay, TurnRun, replay, seen_by_loop
 from inspector.report.findings import CUT_WORDS, held
 from inspector.sessions.values import Place
 from inspector.settings import Settings
@@ -261,7 +261,7 @@ def _of(made: Replay, turn: TurnRun) -> Trace:
 
 def _first_run(made: Replay, turn: TurnRun) -> list[Step]:
     """The run that begins the turn; one that ended in a failure which was sent again is passed over."""
-    links, used = turn.record.links, 0
+    links, used = seen_by_loop(made.case, turn.record), 0
     runs = _runs(made.trace.steps[turn.first : turn.end])
     for run in runs:
         used += max(1, sum(step.turn.signal is Signal.PROVIDER_RESPONSE for step in run))

@@ -126,6 +126,18 @@ def decode(
     return reading.close(end)
 
 
+def following(api: str, headers: Sequence[tuple[str, str]] = ()) -> tuple[Decoder, Pieces]:
+    """A decoder to be fed a stream as it comes, and the pieces of output that it fills meanwhile.
+
+    Raises:
+        CallerError: there is no such API.
+    """
+    form, found = wire(api), Pieces()
+    decoder_ = form.Decoder(headers=headers)
+    decoder_.seeing(form.deltas(found))
+    return decoder_, found
+
+
 def deltas(api: str, body: bytes) -> Pieces:
     """The pieces of output that a recorded stream carries; none where the body is one JSON value.
 

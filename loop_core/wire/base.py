@@ -63,6 +63,10 @@ See = Callable[[Any, str | None, int, int], None]
 """Looks at one JSON value of a stream: the value, its event name, and its first and last byte."""
 
 
+def _unread(body: Any) -> None:
+    """What is done with a whole body where only the pieces of a stream are wanted."""
+
+
 _MISSHAPEN = (TypeError, AttributeError, KeyError, IndexError, ValueError, RecursionError)
 """What reading a frame of the wrong shape raises: the provider's fault, and never ours to crash on."""
 _OBJECTS = (b"{", b"[{", b"[[", b'["')
@@ -186,6 +190,10 @@ class Decoder:
                 see(from_json(payload), name, start, end)
             except _MISSHAPEN:
                 continue  # no JSON, such as `[DONE]`, or a value of another shape
+
+    def seeing(self, see: See) -> None:
+        """From now on every JSON value of a stream that is fed goes to `see`, and none is read here."""
+        self.on_event, self.on_body = see, _unread  # type: ignore[method-assign, assignment]
 
     # -- what formats call ---------------------------------------------------------------------------------------
 

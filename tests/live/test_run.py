@@ -478,3 +478,31 @@ def test_words_that_were_quoted_are_cut_in_the_recording_too(fake: Fake, tmp_pat
     live = run_live(request("openai_chat"), Server("openai_chat", fake.url), Settings(), Toolbox(), path, QUICK)
     again = view(replay(open_case(open_paths([path]))))
     assert view(live.replay).turns[0].merged.text == again.turns[0].merged.text == "One, two, three."
+
+
+def test_results_of_a_recording_answer_the_calls(ran: Ran, fake: Fake, tmp_path: Path) -> None:
+    (tmp_path / "t.json").write_text(json.dumps([{"name": "weather", "input_schema": {"type": "object"}}]))
+    call = ToolCall("a", "weather", '{"city":"Oslo"}', True)
+    fake.answers = [streams("openai_chat", answer("openai_chat", "", Stop.TOOL_CALL, call)),
+                    streams("openai_chat", answer("openai_chat", "Done.", Stop.END_TURN))] * 2
+    (tmp_path / "answers.json").write_text(json.dumps(
+        [{"name": "weather", "input_schema": {"type": "object"}, "result": "rain"}]))
+    before = tmp_path / "before.jsonl"
+    first = ran(*chat(fake, before, "--prompt", "x", "--tools", str(tmp_path / "answers.json")))
+    again = ran(*chat(fake, tmp_path / "s.jsonl", "--prompt", "x", "--tools", str(tmp_path / "t.json"),
+                      "--results", str(before)))
+    assert (first.returncode, again.returncode) == (0, 0), again.stderr
+    assert [got.json["messages"][-1]["content"] for got in fake.got[1::2]] == ["rain", "rain"]
+
+
+@pytest.mark.parametrize(("words", "said"), [
+    (("--step",), "--step needs a terminal"), (("--step", "--json"), "expected either --step or --json"),
+    (("--results", "absent.jsonl"), "--results absent.jsonl"),
+])
+def test_what_stepping_and_results_need_is_said_and_nothing_is_sent(
+    ran: Ran, words: tuple[str, ...], said: str, fake: Fake, tmp_path: Path
+) -> None:
+    done = ran(*chat(fake, tmp_path / "s.jsonl", "--prompt", "x", *words))
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert fake.got == []

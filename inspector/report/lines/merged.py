@@ -101,10 +101,11 @@ def merged(view: View, block: Block, step: int, tried: SeamRule | None = None) -
         texts.append(text.whole.text)
         for place, (_, at, facts) in enumerate(answer):
             reached.append((at, number))
-            laid.extend(Laid(number, line, changed) for line, changed in _segment(text, place, facts))
+            laid.extend(Laid(number, line, changed) for line, changed in segment_lines(text, place, facts))
             number += 1
         if not segments:
-            laid.append(Laid(number, (Span("no answer was recorded here", Role.WARN),)))
+            none = "no answer was recorded here" if turn.ended else "no answer yet"
+            laid.append(Laid(number, (Span(none, Role.WARN),)))
             number += 1
     laid.extend(Laid(-1, line) for line in _end(turn))
     return Merged(laid, reached, -1, "\n\n".join(text for text in texts if text)).at(step)
@@ -142,7 +143,7 @@ class Text(NamedTuple):
     """What the one changes beside the other."""
 
 
-def _segment(text: Text, place: int, facts: ResponseFacts) -> Iterator[tuple[Line, bool]]:
+def segment_lines(text: Text, place: int, facts: ResponseFacts) -> Iterator[tuple[Line, bool]]:
     """The lines of a segment, each with whether it says what a tried rule changes."""
     segment, whole = text.segments[place], text.whole
     own = [each for each in text.changes if each.segment == place]

@@ -12,8 +12,11 @@ from loop_core.turn import State
 FIDELITY = {Fidelity.RECORDED: Role.OK, Fidelity.SIMULATED: Role.WARN, Fidelity.LIVE: Role.WARN}
 
 
-def status(outline: Outline, index: int, width: int, filtered: str = "") -> Line:
-    """The line for step `index`; what does not fit is left out (the tabs show the fidelity too)."""
+def status(outline: Outline, index: int, width: int, filtered: str = "", coming: str = "") -> Line:
+    """The line for step `index`; what does not fit is left out (the tabs show the fidelity too).
+
+    `coming` is what has come of an answer that is still under way.
+    """
     view = outline.view
     if not view.steps:
         return (Span("no steps", Role.DIM),)
@@ -27,16 +30,19 @@ def status(outline: Outline, index: int, width: int, filtered: str = "") -> Line
     trust: Line = (fidelity(step),)
     if filtered:
         place.append((said(filtered, Role.MARK),))
+    if coming:
+        place.append((Span(coming, Role.WARN),))
     gauge = spent.short(step.turn)
     word = _word(step)
-    for parts in ([*place, trust, *([word] if word else []), gauge], [*place, trust, gauge], [*place, gauge]):
+    live = [trust] if step.fidelity is Fidelity.LIVE else []  # what costs money says so at any width
+    for parts in ([*place, trust, *([word] if word else []), gauge], [*place, trust, gauge], [*place, *live, gauge]):
         line = joined(parts)
         if width_of(line) <= width:
             return line
-    line = joined([*place, gauge], " ")
+    line = joined([*place, *live, gauge], " ")
     if width_of(line) <= width:
         return line
-    return joined([*(part[-1:] for part in place), spent.short(step.turn, tight=True)], " ")
+    return joined([*(part[-1:] for part in place), *live, spent.short(step.turn, tight=True)], " ")
 
 
 def fidelity(step: Step) -> Span:

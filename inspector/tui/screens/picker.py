@@ -44,6 +44,8 @@ class PickerScreen(Screen[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("o", "path", "open a path", tooltip="Open a file or folder by its path", id="picker.path"),
+        Binding("L", "app.live", "live turn", id="picker.live",
+                tooltip="A live turn: ask a provider or a local model, each effect by hand"),
         Binding("P", "providers", "providers", id="providers",
                 tooltip="Providers side by side: one answer as each would tell of it"),
     ]

@@ -49,10 +49,7 @@ class SessionScreen(Exporting, Viewing, Tracing, Comparing, Tuning, Commanding, 
 
     def compose(self) -> ComposeResult:
         """The panes; which of them are seen is the stylesheet's."""
-        verdict = Verdict(id="verdict")
-        verdict.set_reactive(Verdict.view, self.run.view)
-        verdict.set_reactive(Verdict.paths, self.opened.shown)
-        yield verdict
+        yield self.verdict()
         with Horizontal(id="body"):
             yield StepList(id="steps").data_bind(
                 SessionScreen.step, SessionScreen.remarks, outline=SessionScreen.listed)
@@ -64,6 +61,13 @@ class SessionScreen(Exporting, Viewing, Tracing, Comparing, Tuning, Commanding, 
                 yield SpentPanel(id="spent").data_bind(SessionScreen.outline, SessionScreen.step)
         yield Status(id="status").data_bind(SessionScreen.outline, SessionScreen.step, SessionScreen.filtered)
         yield KeyBar(id="keys").data_bind(SessionScreen.note)
+
+    def verdict(self) -> Verdict:
+        """The header."""
+        verdict = Verdict(id="verdict")
+        verdict.set_reactive(Verdict.view, self.run.view)
+        verdict.set_reactive(Verdict.paths, self.opened.shown)
+        return verdict
 
     def on_mount(self) -> None:
         """Opens on the first step, the list in hand where it is seen."""

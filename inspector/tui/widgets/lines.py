@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from textual.geometry import Size
 from textual.reactive import reactive
 
-from inspector.report.lines.spans import Line, wrapped
+from inspector.report.lines.spans import Line, Role, Span, wrapped
 from inspector.tui.paint import paint_of
 from inspector.tui.widgets.panel import Panel
 
@@ -31,3 +31,10 @@ class Lines(Panel):
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         """As many rows as there are."""
         return len(self.make(width))
+
+
+def lines(text: str, id: str) -> Lines:  # noqa: A002 - Textual's own name
+    """A line that is there from the start, as high as it needs."""
+    made = Lines(id=id)
+    made.set_reactive(Lines.lines, [(Span(text, Role.DIM),)])
+    return made

@@ -20,6 +20,13 @@ class Status(Panel):
     filtered: reactive[str] = reactive("", init=False, repaint=False)
     """The filter in force and how many steps it keeps; empty without one."""
 
+    coming: reactive[str] = reactive("", init=False, repaint=False)
+    """What has come of an answer that is still under way."""
+
+    def watch_coming(self) -> None:
+        """More of it."""
+        self.changed()
+
     def watch_outline(self) -> None:
         """Another run."""
         self.changed()
@@ -34,4 +41,4 @@ class Status(Panel):
 
     def make(self, width: int) -> Sequence[Line]:
         """One row."""
-        return [status(self.outline, self.step, width, self.filtered)] if self.outline is not None else ()
+        return [status(self.outline, self.step, width, self.filtered, self.coming)] if self.outline is not None else ()

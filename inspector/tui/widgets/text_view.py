@@ -89,12 +89,40 @@ class TextView(ScrollView, can_focus=True):
         if not top <= row < top + height:
             self.scroll_to(y=max(0, row - height // 4), animate=False, force=True)
 
+    def show_from(self, index: int) -> None:
+        """Scrolls so that what begins at a line is in sight, with no more above it than there is room for."""
+        if self._ends and index < len(self._ends):
+            row, height = self._row_of(index), self.size.height
+            self.scroll_to(y=max(0, min(row - height // 4, self._ends[-1] - height)), animate=False, force=True)
+
     def _first_with(self, index: int, role: Role) -> int:
         """Which row of a line is the first that has the role; 0 where none has."""
         if self._ends[index] - self._row_of(index) <= 1 or self._laid is None:
             return 0
         rows = self._made(index, self._laid[1], paint_of(self.app).measure)
         return next((place for place, row in enumerate(rows) if any(span.role is role for span in row)), 0)
+
+    def grown(self) -> None:
+        """The sheet in hand has grown at its end: what is new is laid out, and followed where the end was in sight."""
+        sheet, ends = self.sheet, self._ends
+        stable, top, height = getattr(sheet, "stable", 0), int(self.scroll_offset.y), self.size.height
+        following = not ends or top + height >= ends[-1]
+        if self._laid is None or not isinstance(ends, list) or self._unsized:
+            self._lay()
+        else:
+            since, width, measure = min(stable, len(ends)), self._laid[1], paint_of(self.app).measure
+            del ends[since:]
+            for line in [line for line in self._rows if line >= since]:
+                del self._rows[line]
+            row = first = self._row_of(since) if ends else 0
+            for line in range(since, len(sheet)):
+                row += sheet.height(line, width, measure)
+                ends.append(row)
+            self.virtual_size = Size(self._widest, row)
+            if first < top + height:
+                self.refresh(Region(0, max(0, first - top), self.size.width, height))
+        if following and self._ends and self._ends[-1] > height:
+            self.scroll_to(y=self._ends[-1] - height, animate=False, force=True)
 
     # -- keys ----------------------------------------------------------------------------------------------------
 

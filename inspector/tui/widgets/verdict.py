@@ -22,6 +22,12 @@ class Verdict(Panel):
     view: reactive[View | None] = reactive(None, init=False, repaint=False)
     run: reactive[str] = reactive("original", init=False, repaint=False)
     paths: reactive[tuple[str, ...]] = reactive((), init=False, repaint=False)
+    live: reactive[Line] = reactive((), init=False, repaint=False)
+    """What is under way in a live turn; it stands where the verdict will."""
+
+    def watch_live(self) -> None:
+        """Something else is under way."""
+        self.changed()
 
     def watch_view(self) -> None:
         """Another run, another verdict."""
@@ -36,11 +42,12 @@ class Verdict(Panel):
         if self.view is None:
             return ()
         measure = paint_of(self.app).measure
-        rows = wrapped(header.verdict(self.view), width, measure)
+        rows = wrapped(self.live or header.verdict(self.view), width, measure)
         if len(rows) > ROWS - 1:
             rest = [span for row in rows[ROWS - 2 :] for span in (*row, Span(" "))]
             rows = [*rows[: ROWS - 2], tuple(rest)]
-        source, counts = header.source(self.paths, self.view, self.run), header.counts(self.view)
+        source = header.source(self.paths, self.view, self.run)
+        counts = () if self.live else header.counts(self.view)
         if width_of(source, measure) + width_of(counts, measure) + 2 <= width:
             last = spread(counts, source, width, measure)
         else:

@@ -1,0 +1,297 @@
+"""Carries out the effects of a live turn one by one, as its operator says, and records what is sent, heard and done.
+
+Owns the connection, the recording and what is under way; `stepper` owns where the turn stands. Knows no screen: it
+tells whoever watches that something has changed. httpx is imported when the first request leaves.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from inspector.live.acts import Acts
+from inspector.live.flow import Flow
+from inspector.live.headless import Start
+from inspector.live.phase import BUSY, Live, Phase
+from inspector.live.run import planned, refuse_secrets
+from inspector.live.stepper import Stepper, begun
+from inspector.replay import cancelled
+from inspector.sessions import redact
+from loop_core.errors import CallerError, LoopError
+from loop_core.exchange import Ask, Heard, Observer
+from loop_core.limits import Limits
+from loop_core.turn import Cancel, Finish, RunTools, Send, ToolsRun
+from loop_core.values import ToolResultPart
+
+if TYPE_CHECKING:
+    from loop_core.transport import AsyncLive, Line
+
+
+class Driver(Observer):
+    """One live run under its operator."""
+
+    def __init__(self, start: Start, changed: Callable[[], None] | None = None, line: Line | None = None) -> None:
+        """`changed` is called when the phase or the steps have changed, and not for each piece of a stream.
+
+        Raises:
+            LoopError: the first request cannot be sent in this format.
+        """
+        request, plan = planned(start.request, start.server, start.settings)
+        self.start, self.answers = start, start.answers
+        self.live = Live(begun("live", request, start.server, plan))
+        self.acts = Acts(start)
+        self._changed = changed or (lambda: None)
+        self._line = line
+        self._source: AsyncLive | None = None
+        self._sent = 0
+        self._moved = asyncio.Event()
+        self._edited: tuple[str, ...] = ()
+        """What was changed of the request that leaves."""
+
+    @property
+    def path(self) -> str | None:
+        """The recording, once it was begun."""
+        return self.acts.recorder.path if self.acts.recorder is not None else None
+
+    @property
+    def stepper(self) -> Stepper:
+        """Where the turn stands."""
+        return self.live.stepper
+
+    # -- what the operator does ----------------------------------------------------------------------------------
+
+    async def act(self) -> None:
+        """Carries out the effect that waits, and those that follow where the turn was set to run."""
+        if self.live.phase is Phase.WAITING:
+            await self._one()
+            await self._go_on()
+
+    async def again(self) -> None:
+        """Sends a request again whose answer was none.
+
+        Raises:
+            CallerError: there is none.
+        """
+        asked, failed = self.live.stepper.asked, self.live.failed
+        if failed is None or asked is None:
+            raise CallerError("only a request that got no answer can be sent again")
+        self.live.failed, self.live.problem = None, ""
+        await self._send(replace(asked, number=self._sent, attempt=failed.ask.attempt + 1))
+        await self._go_on()
+
+    async def run(self) -> None:
+        """Carries out what follows without waiting, to the end or until `pause`; also after what is under way."""
+        self.live.running = True
+        self._changed()
+        await self.act()
+
+    async def _go_on(self) -> None:
+        live = self.live
+        while live.running and live.phase is Phase.WAITING and not live.problem:
+            await self._one()
+        live.running = False
+        self._changed()
+
+    async def _one(self) -> None:
+        """One effect; an answer that was none is taken in as it is."""
+        live = self.live
+        live.problem = ""
+        if live.failed is not None:
+            failed, live.failed = live.failed, None
+            self._to(Phase.WAITING, live.stepper.heard(failed, self._sent))
+        elif isinstance(live.pending, Send):
+            await self._send(live.stepper.asked)
+        elif isinstance(live.pending, RunTools):
+            await self._run_tools(live.pending)
+        else:
+            self._finish()
+
+    def pause(self) -> None:
+        """Waits again once the effect under way is done."""
+        self.live.running = False
+        self._changed()
+
+    def cancel(self) -> None:
+        """Ends the turn, whatever is under way."""
+        live = self.live
+        live.running = False
+        if live.phase in BUSY:
+            if self._source is not None:
+                self._source.cancel()
+        elif live.failed is not None:
+            failed, live.failed = live.failed, None
+            self._gave_up(failed)
+        elif live.phase is Phase.WAITING and not isinstance(live.pending, Finish):
+            if self._sent:
+                self.acts.cancelled(self._sent - 1, answered=True)
+            self._to(Phase.WAITING, live.stepper.cancelled(self._sent))
+
+    def say(self, text: str) -> None:
+        """A message of the user after the end: the next turn begins with it.
+
+        Raises:
+            CallerError: the turn has not ended, or it cannot be said.
+        """
+        live = self.live
+        if live.phase is not Phase.WAITING or not isinstance(live.pending, Finish):
+            raise CallerError("a message can be said once the turn has ended")
+        stepper = live.stepper.following(text, self._sent)
+        live.heard.append([])
+        self._to(Phase.WAITING, stepper)
+
+    def edit(self, limits: Limits, names: Sequence[str], cap: int | None) -> None:
+        """Other limits, and another budget for the request that waits.
+
+        Raises:
+            LoopError: one of them cannot be; then nothing is changed.
+        """
+        stepper = self.stepper
+        if names:
+            stepper = stepper.with_limits(limits)
+        if isinstance(stepper.waiting, Send) and stepper.asked is not None:
+            stepper = stepper.with_cap(cap)
+        self._to(Phase.WAITING, stepper)
+        if names:
+            self.acts.limits(limits, names)
+
+    def edit_body(self, body: dict[str, Any]) -> None:
+        """Another body for the request that waits.
+
+        Raises:
+            LoopError: it is no request of this format, or holds the key.
+        """
+        refuse_secrets(body, self.start.server)
+        self._to(Phase.WAITING, self.stepper.with_body(body))
+
+    async def settled(self) -> None:
+        """Waits until nothing is under way."""
+        while self.live.phase in BUSY:
+            self._moved.clear()
+            await self._moved.wait()
+
+    async def close(self) -> None:
+        """Closes the connection and the recording; a turn that has not ended must have been cancelled."""
+        if self._source is not None:
+            await self._source.aclose()
+            self._source = None
+        self.acts.close()
+
+    # -- effects -------------------------------------------------------------------------------------------------
+
+    async def _send(self, asked: Ask | None) -> None:
+        live, send = self.live, self.live.pending
+        if not isinstance(send, Send):
+            return
+        try:
+            if asked is None:
+                raise CallerError(live.stepper.unsendable)
+            refuse_secrets(asked.body, self.start.server)
+            source, heard = self._connected(), live.heard[-1]
+            self.acts.begin()  # when nothing is in the way
+            count, self._edited = len(heard), live.stepper.edited
+            self._to(Phase.ASKING)
+            event = await source.respond(send, live.stepper.last.turn, asked)
+        except LoopError as why:  # a proxy that is no address, credentials that are not there, a file that is
+            live.problem = str(why)
+            self._to(Phase.WAITING)
+            return
+        self._sent = source.sent
+        live.flow = None
+        if isinstance(event, Cancel):
+            await self._disconnected()
+            if len(heard) > count:
+                self._gave_up(heard[-1])
+            else:
+                self._to(Phase.WAITING, live.stepper.cancelled(self._sent))
+        elif _is_none(heard[-1]) and not live.running:
+            live.failed = heard[-1]
+            self._to(Phase.WAITING)
+        else:
+            self._to(Phase.WAITING, live.stepper.heard(heard[-1], self._sent))
+
+    def _gave_up(self, heard: Heard) -> None:
+        """The turn ends with an answer that the operator no longer wanted."""
+        self.acts.cancelled(heard.ask.number, answered=False)
+        self.live.heard[-1][-1] = replace(heard, judged=cancelled(heard.judged))
+        self._to(Phase.WAITING, self.live.stepper.heard(heard, self._sent, cancelled=True))
+
+    async def _run_tools(self, effect: RunTools) -> None:
+        source = self._connected()
+        self._to(Phase.RUNNING)
+        event = await source.run_tools(effect, self.stepper.last.turn)
+        if isinstance(event, ToolsRun):
+            self.acts.answered(self._sent - 1, self.answers.done)
+        else:
+            await self._disconnected()
+            self.acts.cancelled(self._sent - 1, answered=True)
+        self._to(Phase.WAITING, self.stepper.told(event, self._sent))
+
+    def _finish(self) -> None:
+        self.acts.ended_as(self.stepper.last.turn.terminal or "")
+        self._to(Phase.OVER, self.stepper.accepted())
+
+    def _to(self, phase: Phase, stepper: Stepper | None = None) -> None:
+        self.live.phase = phase
+        self._moved.set()
+        if stepper is not None:
+            self.live.stepper = stepper
+        self._changed()
+
+    def _connected(self) -> AsyncLive:
+        if self._source is None:
+            from loop_core.transport import AsyncLive
+
+            self._source = AsyncLive(self.start.server, self, self.answers, self._line, redact.body)
+            self._source.sent = self._sent
+        return self._source
+
+    async def _disconnected(self) -> None:
+        """A cancelled source stays cancelled: what follows gets another."""
+        source, self._source = self._source, None
+        if source is not None:
+            await source.aclose()
+
+    # -- what the source tells -----------------------------------------------------------------------------------
+
+    def asked(self, ask: Ask) -> None:
+        """A request leaves."""
+        self.acts.asked(ask)
+        self.acts.edited(ask.number, self._edited)
+        self.live.flow = Flow(ask.request.api, ask.number, self.start.server.secrets)
+        self._to(Phase.ASKING)
+
+    def begun(self, number: int, status: int, headers: Sequence[tuple[str, str]]) -> None:
+        """The head of its answer is there."""
+        self.acts.begun(number, status, headers)
+        if self.live.flow is not None:
+            self.live.flow.begun(status, headers)
+        self._to(Phase.STREAMING)
+
+    def came(self, number: int, data: bytes, ms: float) -> None:
+        """A piece is there."""
+        self.acts.came(number, data, ms)
+        if self.live.flow is not None:
+            self.live.flow.came(data, ms)
+
+    def ended(self, heard: Heard) -> None:
+        """The answer is over."""
+        self.acts.ended(heard)
+        self.live.heard[-1].append(heard)
+
+    def waits(self, number: int, seconds: float) -> None:
+        """The same request is sent again after this time."""
+        self.acts.waits(number, seconds)
+        self.live.until = monotonic() + seconds
+        self._to(Phase.RETRYING)
+
+    def ran(self, number: int, results: Sequence[ToolResultPart]) -> None:
+        """The calls were answered."""
+        self.acts.ran(number, results)
+
+
+def _is_none(heard: Heard) -> bool:
+    """Whether an answer was none: no connection, or a status that refuses the request."""
+    return heard.status is None or heard.status >= 400

@@ -1,0 +1,217 @@
+"""A live turn as a value that waits at each effect: what is about to happen, and what the operator may change of it.
+
+Pure: no clock, no connection, no screen. A driver carries the effect out and tells what came; the machine decides. A
+change is refused where the turn as it went would have gone another way, so that the recording read again is this turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from inspector.replay import cancelled as given_up
+from loop_core import frozen
+from loop_core.address import Server, speaker
+from loop_core.errors import CallerError, LoopError
+from loop_core.exchange import Ask, Heard, asks
+from loop_core.fork import Terms, parting, resumed
+from loop_core.gate import admit_all
+from loop_core.limits import Limits
+from loop_core.loop import Plan, following, name_of
+from loop_core.loop import begun as first_step
+from loop_core.outgoing import body_of
+from loop_core.seam import Method
+from loop_core.trace import Step, advance
+from loop_core.turn import Cancel, Effect, Event, Place, Send, State, Tick
+from loop_core.values import Message, Request, Role, TextPart
+from loop_core.wire import wire
+
+ALONE = frozenset({Method.PREFILL, Method.TOKEN, Method.POLL})
+"""Methods whose request adds nothing to the history: an edit of its messages is for this request alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stepper:
+    """Where a live turn stands."""
+
+    server: Server
+    plan: Plan
+    opening: Request
+    """What the turn began with, as it was edited."""
+    steps: tuple[Step, ...]
+    """Of this turn."""
+    past: tuple[tuple[Step, ...], ...] = ()
+    """The steps of the turns before."""
+    asked: Ask | None = None
+    """The request that waits to be sent; None where none does."""
+    edited: tuple[str, ...] = ()
+    """What the operator changed of it."""
+    unsendable: str = ""
+    """Why the request that waits cannot be sent in this format; empty where it can."""
+    over: bool = False
+    """Whether the end was accepted."""
+
+    @property
+    def last(self) -> Step:
+        """The step that waits."""
+        return self.steps[-1]
+
+    @property
+    def waiting(self) -> Effect:
+        """The effect that waits to be carried out."""
+        return self.last.effects[0]
+
+    @property
+    def turns(self) -> tuple[tuple[Step, ...], ...]:
+        """The steps of every turn."""
+        return (*self.past, self.steps)
+
+    # -- what came -----------------------------------------------------------------------------------------------
+
+    def told(self, event: Event, sent: int) -> Stepper:
+        """The turn after an event, at its next effect; `sent` requests have left."""
+        return _settled(replace(self, steps=(*self.steps, advance(self.last, event))), sent)
+
+    def heard(self, heard: Heard, sent: int, cancelled: bool = False) -> Stepper:
+        """The turn after an answer, or after one that the operator gave up."""
+        judged = given_up(heard.judged) if cancelled else heard.judged
+        verdicts = admit_all(heard.response.tool_calls, judged, heard.ask.request.tools)
+        return self.told(frozen.replace(heard.event, judged=judged, verdicts=verdicts), sent)
+
+    def cancelled(self, sent: int) -> Stepper:
+        """The turn, ended by the operator while nothing was under way."""
+        return self.told(Cancel(), sent)
+
+    def accepted(self) -> Stepper:
+        """The turn whose end was accepted."""
+        return replace(self, over=True)
+
+    def following(self, text: str, sent: int) -> Stepper:
+        """The next turn: what the last one left, and a message of the user.
+
+        Raises:
+            CallerError: there is nothing to say, or `max_follow_ups` is reached.
+        """
+        if not text.strip():
+            raise CallerError("an empty message says nothing")
+        most = self.plan.limits.max_follow_ups
+        if len(self.past) >= most:
+            raise CallerError(f"max_follow_ups ({most}) is reached; it can be raised")
+        said = Message(Role.USER, (TextPart(text),))
+        request = following(self.opening, self.last.turn, (said,))
+        name = name_of(self.turns[0][0].turn.id, len(self.turns))
+        begun_ = first_step(name, request, self.plan)
+        return _settled(replace(self, opening=request, steps=(begun_,), past=self.turns, edited=()), sent)
+
+    # -- what the operator changes -------------------------------------------------------------------------------
+
+    def with_limits(self, limits: Limits) -> Stepper:
+        """The turn under other limits.
+
+        Raises:
+            CallerError: under them it would have gone another way before now.
+        """
+        plan = frozen.replace(self.plan, limits=limits)
+        terms = Terms(self.opening, limits, plan.policy, plan.ability, plan.provider)
+        at = parting(self.steps, 0, len(self.steps), terms)
+        again = self.last.state is State.EXECUTE_TOOLS  # it is entered again, and asks its guards then
+        if at < len(self.steps) - again:
+            raise CallerError(f"step {at + 1} ({self.steps[at].state.value}) went by a limit that would be another "
+                              "now: the turn cannot be changed before this step")
+        return _settled(replace(self, plan=plan, steps=(*self.steps[:-1], resumed(self.last, terms))), None, self.asked)
+
+    def with_cap(self, cap: int | None) -> Stepper:
+        """The request that waits under another budget.
+
+        Raises:
+            LoopError: the format needs one, or the body was edited into something that cannot be written again.
+        """
+        asked, send = self._sending()
+        if cap == asked.request.max_tokens:
+            return self
+        request = replace_cap(asked.request, cap)
+        body = body_of(request, speaker(self.server, request.model).profile, send.method)
+        if "body" in self.edited and self._body(asked.request, send) != asked.body:
+            raise CallerError("max_tokens: the body was edited by hand; change it there")
+        return self._changed(frozen.replace(send, max_tokens=cap), asked, request, body, "max_tokens")
+
+    def with_body(self, body: Mapping[str, Any]) -> Stepper:
+        """The request that waits with another body, sent as it stands.
+
+        Raises:
+            LoopError: it is no request of this format.
+        """
+        asked, send = self._sending()
+        if asked.body is None:
+            raise CallerError("this request has no body: it fetches an answer that is being made")
+        if body == asked.body:
+            return self
+        read = wire(asked.request.api).read_request(body, asked.url)
+        if not any(message.parts for message in read.messages):
+            raise CallerError(f"no request of {asked.request.api}: it holds no messages")
+        streams = read.stream if "stream" in body else asked.request.stream
+        request = frozen.replace(read, model=read.model or asked.request.model, stream=streams)
+        return self._changed(frozen.replace(send, max_tokens=request.max_tokens), asked, request, body, "body")
+
+    def _sending(self) -> tuple[Ask, Send]:
+        send = self.waiting
+        if self.asked is None or not isinstance(send, Send):
+            raise CallerError("no request waits to be sent")
+        return self.asked, send
+
+    def _body(self, request: Request, send: Send) -> dict[str, Any]:
+        return body_of(request, speaker(self.server, request.model).profile, send.method)
+
+    def _changed(self, send: Send, asked: Ask, request: Request, body: Mapping[str, Any], what: str) -> Stepper:
+        """The turn with another request; what it adds to the history is what it says."""
+        edited = tuple(dict.fromkeys((*self.edited, what)))
+        step, opening, turn = self.last, self.opening, self.last.turn
+        if len(self.steps) == 1:
+            opening = request
+            step = first_step(turn.id, request, self.plan)
+        elif send.method in ALONE:
+            step = frozen.replace(step, turn=frozen.replace(turn, sent=send), effects=(send,))
+        else:
+            kept = request.messages[: len(turn.history)] == turn.history
+            added = request.messages[len(turn.history) :] if kept and send.place is not Place.REQUEST else ()
+            send = frozen.replace(send, added=added)
+            history = turn.history if kept and send.place is not Place.REQUEST else request.messages
+            step = frozen.replace(step, turn=frozen.replace(turn, sent=send, history=history), effects=(send,))
+        return replace(self, opening=opening, steps=(*self.steps[:-1], step), edited=edited,
+                       asked=replace(asked, request=request, body=body))
+
+
+def begun(turn_id: str, request: Request, server: Server, plan: Plan) -> Stepper:
+    """A turn whose first request waits to be sent.
+
+    Raises:
+        LoopError: it cannot be sent in this format.
+    """
+    made = _settled(Stepper(server, plan, request, (first_step(turn_id, request, plan),)), 0)
+    if made.unsendable:
+        raise CallerError(made.unsendable)
+    return made
+
+
+def replace_cap(request: Request, cap: int | None) -> Request:
+    """The request with another budget."""
+    return frozen.replace(request, max_tokens=cap)
+
+
+def _settled(stepper: Stepper, sent: int | None, asked: Ask | None = None) -> Stepper:
+    """Goes on to the next effect; `sent` requests have left, or `asked` still waits."""
+    steps = list(stepper.steps)
+    while not steps[-1].effects:
+        steps.append(advance(steps[-1], Tick()))
+    send = steps[-1].effects[0]
+    if not isinstance(send, Send):
+        return replace(stepper, steps=tuple(steps), asked=None, edited=(), unsendable="")
+    if sent is None:
+        return replace(stepper, steps=tuple(steps), asked=asked)
+    try:
+        asked, why_not = asks(stepper.server, send, steps[-1].turn, sent), ""
+    except LoopError as why:
+        asked, why_not = None, str(why)
+    return replace(stepper, steps=tuple(steps), asked=asked, edited=(), unsendable=why_not)
+

@@ -1,0 +1,136 @@
+"""The views of an answer that is still coming: its text after the seam to come, parsed, and its bytes.
+
+Each is made when it is first looked at and grows from then on; a frame costs what has come since the last one.
+"""
+
+from __future__ import annotations
+
+from codecs import getincrementaldecoder
+from collections.abc import Callable, Mapping
+
+from inspector.live.flow import Flow, Joining
+from inspector.live.growing import Growing
+from inspector.live.telling import head_of, under_way
+from inspector.report.facts import View
+from inspector.report.lines import glyphs
+from inspector.report.lines.merged import Text, answers, segment_lines
+from inspector.report.lines.outline import Block
+from inspector.report.lines.seams import seam_lines
+from inspector.report.lines.spans import EMPTY, Line, Role, Span, joined, said
+from inspector.sessions import redact
+from loop_core.seam import Joined, Seam, Segment, join
+from loop_core.turn import Send
+
+
+class Streams:
+    """The sheets of one answer under way."""
+
+    def __init__(self, flow: Flow, view: View, block: Block) -> None:
+        self.flow = flow
+        self._view, self._block = view, block
+        turn = view.steps[block.end - 1].turn
+        send: Send | None = turn.sent
+        self._rule = turn.policy.seam
+        self._segments = turn.answers[-1]
+        self._coming = Segment("") if send is None else Segment(
+            "", send.method, send.anchor, send.stripped, turn.ability.echoes)
+        self._joining = Joining(self._segments, self._coming, self._rule)
+        self._seam: Seam | None = None
+        self._shown: dict[str, int] = {}
+        """How much of each kind of output a sheet shows, by tab and kind."""
+        self._kind = ""
+        self._text = getincrementaldecoder("utf-8")("replace")
+        self.sheets: dict[str, Growing] = {}
+
+    def sheet(self, tab: str) -> Growing:
+        """The sheet of a tab as far as the answer has come."""
+        self.flow.read()
+        if tab not in self.sheets:
+            self.sheets[tab] = _MAKERS[tab](self)
+        _GROWERS[tab](self)
+        return self.sheets[tab]
+
+    def _take(self, name: str, whole: str) -> str:
+        """What a sheet does not show yet of a text that only grows."""
+        fresh = whole[self._shown.get(name, 0) :]
+        self._shown[name] = len(whole)
+        return fresh
+
+    # -- Merged --------------------------------------------------------------------------------------------------
+
+    def _merged(self) -> Growing:
+        whole, _ = self._joining.at(self.flow.text)
+        self._seam = whole.seams[-1] if self._segments and whole.seams else None
+        self._shown.pop("merged", None)
+        return Growing(self._head(whole))
+
+    def _grow_merged(self) -> None:
+        whole, added = self._joining.at(self.flow.text)
+        seam = whole.seams[-1] if self._segments and whole.seams else None
+        if seam != self._seam:  # what was taken for text was a quotation, an echo or a repetition
+            self.sheets["merged"] = self._merged()
+        self.sheets["merged"].grow(self._take("merged", added), under_way(self.flow))
+
+    def _head(self, whole: Joined) -> list[Line]:
+        """What stands before the segment that is coming."""
+        lines: list[Line] = []
+        every = list(answers(self._view, self._block))
+        for order, answer in enumerate(every):
+            if len(every) > 1:
+                lines.append((Span(f"answer {order + 1} of {len(every)}", Role.TITLE),))
+            segments = [segment for segment, _, _ in answer]
+            last = order == len(every) - 1
+            text = Text([*segments, self._coming] if last else segments,
+                        whole if last else join(segments, self._rule), self._rule, self._rule, [])
+            for place, (_, _, facts) in enumerate(answer):
+                lines += [(Span(f"{glyphs.PAST} ", Role.RULE), *line) for line, _ in segment_lines(text, place, facts)]
+        gutter = Span("┃ ", Role.RULE)
+        if self._seam is not None:
+            lines += [(gutter, *line) for line in seam_lines(self._seam, self._rule)]
+        lines.append((gutter, *joined([
+            (Span(f"segment {len(self._segments) + 1}", Role.STRONG),), (Span("still coming", Role.WARN),),
+            (Span(f"response {self.flow.number}", Role.DIM),)])))
+        return lines
+
+    # -- Response ------------------------------------------------------------------------------------------------
+
+    def _response(self) -> Growing:
+        self._kind = ""
+        return Growing(head_of(self.flow), "│ ")
+
+    def _grow_response(self) -> None:
+        sheet, flow = self.sheets["response"], self.flow
+        every = (("thinking", flow.thinking), ("text", flow.text), ("arguments of calls", flow.call))
+        for kind, whole in every:
+            fresh = self._take(kind, whole)
+            if fresh and kind != self._kind:
+                sheet.section((Span(kind, Role.TITLE),))
+                self._kind = kind
+            if fresh:
+                sheet.grow(fresh)
+
+    # -- Wire ----------------------------------------------------------------------------------------------------
+
+    def _wire(self) -> Growing:
+        self._text.reset()
+        told: list[Line] = [(Span(f"Response {self.flow.number}, its bytes as they come", Role.STRONG),)]
+        told += [(said(f"{name}: ", Role.KEY), said(value, Role.DIM))
+                 for name, value in redact.headers(list(self.flow.headers))]
+        return Growing([*told, EMPTY], "")
+
+    def _grow_wire(self) -> None:
+        at = self._shown.get("bytes", 0)
+        fresh = self.flow.bytes[at:]
+        self._shown["bytes"] = len(self.flow.bytes)
+        if fresh:
+            self.sheets["wire"].grow(self._text.decode(b"".join(fresh)))
+
+
+_MAKERS: Mapping[str, Callable[[Streams], Growing]] = {
+    "merged": Streams._merged, "response": Streams._response, "wire": Streams._wire,
+}
+_GROWERS: Mapping[str, Callable[[Streams], None]] = {
+    "merged": Streams._grow_merged, "response": Streams._grow_response, "wire": Streams._grow_wire,
+}
+FLOWING = tuple(_MAKERS)
+"""The tabs that show an answer while it comes."""

@@ -1,0 +1,270 @@
+"""What a live turn says of itself: the line that tells what is under way, and what waits, in full."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+
+from inspector.live.answers import Answers, How
+from inspector.live.driver import Driver
+from inspector.live.flow import Flow
+from inspector.live.phase import Phase
+from inspector.live.seen import GLYPH
+from inspector.report.lines import glyphs
+from inspector.report.lines.spans import EMPTY, Line, Role, Span, field, joined, paragraphs, quoted, said
+from loop_core.exchange import Ask, Heard
+from loop_core.gate import Admission, Verdict
+from loop_core.turn import Finish, RunTools, Send
+from loop_core.wire.jsontext import dump
+
+SHOWN = 4_000
+"""Characters of a recorded or typed result that are shown beside its call."""
+Keys = Callable[[str], str]
+"""The key of a binding, by its id."""
+
+
+def now(driver: Driver, key: Keys) -> Line:
+    """What is under way or waits, and what can be done about it: the first line of the screen."""
+    live = driver.live
+    made = _NOW[live.phase](driver, key)
+    if live.problem:
+        made = (Span("✖ ", Role.ERROR), said(live.problem, Role.ERROR), Span(" · ", Role.DIM), *made)
+    return made
+
+
+def _waits(driver: Driver, key: Keys) -> Line:
+    live = driver.live
+    if live.failed is not None:
+        return (Span("╳ NO ANSWER", Role.ERROR), Span("  "), said(why_none(live.failed), Role.PLAIN, 200),
+                *_keys(key, ("live.again", "sends it again"), ("live.body", "edits it"),
+                       ("live.do", "lets the machine have it")))
+    head, doing = Span(f"{GLYPH} WAITS", Role.WARN), live.pending
+    if isinstance(doing, Send) and driver.stepper.asked is None:
+        return (Span("✖ CANNOT BE SENT", Role.ERROR), Span("  "), said(driver.stepper.unsendable, Role.PLAIN, 200),
+                *_keys(key, ("live.cancel", "cancels")))
+    if isinstance(doing, Send):
+        return (head, Span("  "), Span(f"to send {_which(doing, driver)}"), *_edited(driver),
+                *_keys(key, ("live.do", "sends"), ("live.edit", "budget, limits"), ("live.body", "body"),
+                       ("live.run", "runs to the end")))
+    if isinstance(doing, RunTools):
+        open_ = sum(driver.answers.planned(doing, place) is None and bool(driver.answers.ways(doing, place))
+                    for place in range(len(doing.calls)))
+        left = Span(f", {open_} without an answer" if open_ else "", Role.WARN)
+        calls = f"{len(doing.calls)} call{'' if len(doing.calls) == 1 else 's'}"
+        return (head, Span("  "), Span(f"to answer {calls}"), left,
+                *_keys(key, ("live.do", "answers"), ("live.edit", "decides each")))
+    word = Role.OK if doing.terminal == "completed" else Role.WARN
+    notice = (Span(" · ", Role.DIM), said(doing.notice, Role.PLAIN, 160)) if doing.notice else ()
+    return (head, Span("  "), Span("the turn ended: "), Span(doing.terminal, word), *notice,
+            *_keys(key, ("live.do", "accepts"), ("live.say", "says something more")))
+
+
+def _asking(driver: Driver, key: Keys) -> Line:
+    flow = driver.live.flow
+    number = 0 if flow is None else flow.number
+    return (Span(f"{GLYPH} ASKED", Role.WARN), Span("  "), Span(f"request {number} has left, nothing has come"),
+            *_meanwhile(driver, key))
+
+
+def _streaming(driver: Driver, key: Keys) -> Line:
+    flow = driver.live.flow
+    assert flow is not None  # noqa: S101 - the phase begins with it
+    return (Span(f"{GLYPH} STREAMING", Role.WARN), Span("  "),
+            Span(f"the answer to request {flow.number}, HTTP {flow.status}, its tokens not told yet"),
+            *_meanwhile(driver, key))
+
+
+def _retrying(driver: Driver, key: Keys) -> Line:
+    last = driver.live.heard[-1][-1]
+    return (Span(f"{GLYPH} RETRIES", Role.WARN), Span("  "), said(why_none(last), Role.PLAIN, 120),
+            Span(f" · sent again in {driver.live.seconds_left:.0f} s, retry {last.ask.attempt + 1}", Role.STRONG),
+            *_keys(key, ("live.cancel", "cancels")))
+
+
+def _running(driver: Driver, key: Keys) -> Line:
+    return (Span(f"{GLYPH} TOOLS", Role.WARN), Span("  the calls are being answered"), *_meanwhile(driver, key))
+
+
+def _over(driver: Driver, key: Keys) -> Line:
+    return (Span("the turn is over"),)
+
+
+_NOW: Mapping[Phase, Callable[[Driver, Keys], Line]] = {
+    Phase.WAITING: _waits, Phase.ASKING: _asking, Phase.STREAMING: _streaming, Phase.RETRYING: _retrying,
+    Phase.RUNNING: _running, Phase.OVER: _over,
+}
+
+
+def _keys(key: Keys, *each: tuple[str, str]) -> Line:
+    spans: list[Span] = []
+    for name, words in each:
+        spans += [Span(" · ", Role.DIM), Span(key(name), Role.KEY), Span(f" {words}", Role.DIM)]
+    return tuple(spans)
+
+
+def _meanwhile(driver: Driver, key: Keys) -> Line:
+    if driver.live.running:
+        return _keys(key, ("live.pause", "waits after it"), ("live.cancel", "cancels"))
+    return _keys(key, ("live.cancel", "cancels"), ("live.run", "goes on to the end after it"))
+
+
+def _which(send: Send, driver: Driver) -> str:
+    if not send.ordinal:
+        return "the first request of the turn"
+    many = {"continuation": "continuation", "repair": "repair", "resume": "resumption",
+            "request": "request with results"}
+    return f"{many[send.place.value]} {send.ordinal} ({send.method.value})"
+
+
+def _edited(driver: Driver) -> Line:
+    edited = driver.stepper.edited
+    return (Span(f", {' and '.join(edited)} edited", Role.MARK),) if edited else ()
+
+
+def why_none(heard: Heard) -> str:
+    """Why an answer was none, in a few words."""
+    error = heard.response.error
+    message = error.message if error is not None and error.message else ""
+    if heard.status is None:
+        return heard.problem or "nobody answered"
+    return f"HTTP {heard.status}" + (f", {message}" if message else "")
+
+
+# -- what waits, in full ---------------------------------------------------------------------------------------------
+
+
+def waiting(driver: Driver) -> list[Line]:
+    """The effect that waits, in full: the request as it will leave, the calls, or the end."""
+    live = driver.live
+    if live.failed is not None:
+        return [*_none(live.failed), EMPTY, *_next(driver)]
+    return _next(driver)
+
+
+def _next(driver: Driver) -> list[Line]:
+    effect, asked = driver.live.pending, driver.stepper.asked
+    if isinstance(effect, Send):
+        return request_lines(asked, driver.stepper.edited) if asked is not None else []
+    if isinstance(effect, RunTools):
+        return call_lines(effect, driver.answers)
+    return end_lines(effect)
+
+
+def request_lines(asked: Ask, edited: tuple[str, ...]) -> list[Line]:
+    """A request as it will leave, its key hidden."""
+    marks = (Span(f"  {' and '.join(edited)} edited", Role.MARK),) if edited else ()
+    lines: list[Line] = [(Span("NEXT REQUEST", Role.TITLE), *marks)]
+    lines.append((said(f"{asked.method} {asked.url}", Role.STRONG),))
+    lines += [(said(f"{name}: ", Role.KEY), said(value, Role.DIM)) for name, value in asked.headers]
+    if asked.body is None:
+        return [*lines, EMPTY, (Span("no body: the answer that is being made is fetched", Role.DIM),)]
+    size = len(dump(asked.body).encode())
+    lines += [EMPTY, (Span(f"{size:,} bytes of JSON", Role.DIM),)]
+    for row in paragraphs(json.dumps(asked.body, indent=2, ensure_ascii=False)):
+        lines.append(row)
+    return lines
+
+
+def call_lines(effect: RunTools, answers: Answers) -> list[Line]:
+    """The calls that wait, each with its arguments and how it will be answered."""
+    lines: list[Line] = [(Span("CALLS", Role.TITLE), Span(f"  {len(effect.calls)} to be answered", Role.DIM))]
+    for place in range(len(effect.calls)):
+        lines += [EMPTY, *call_of(effect, place, answers)]
+    return lines
+
+
+def call_of(effect: RunTools, place: int, answers: Answers) -> list[Line]:
+    """One of them."""
+    verdict = effect.calls[place]
+    glyph, role = glyphs.ADMISSION[verdict.admission]
+    call = verdict.call
+    lines: list[Line] = [(Span(f"{glyph} {verdict.admission.value.upper()} ", role),
+                          said(call.name or "unnamed", Role.STRONG), said(f"  {call.id or 'no id'}", Role.DIM))]
+    text = call.arguments or ""
+    if verdict.arguments is not None and isinstance(verdict.arguments, dict):
+        text = json.dumps(verdict.arguments, indent=2, ensure_ascii=False)
+    lines += [(Span("│ ", Role.RULE), *row) for row in paragraphs(text[:SHOWN])]
+    lines += _answer(effect, place, verdict, answers)
+    return lines
+
+
+def _answer(effect: RunTools, place: int, verdict: Verdict, answers: Answers) -> list[Line]:
+    if verdict.admission is not Admission.READY:
+        return [field("answer", said(f"not run: {verdict.why}", Role.WARN))]
+    decision = answers.planned(effect, place)
+    if decision is None:
+        return [field("answer", Span("none yet: it would be told that there is no such tool", Role.WARN))]
+    if decision.how is How.RUN:
+        return [field("answer", Span("its tool answers it"))]
+    if decision.how is How.REFUSED:
+        return [field("answer", Span("refused: the model is told so", Role.WARN))]
+    text, is_error, whence = decision.text, decision.is_error, "typed by you"
+    if decision.how is How.RECORDED:
+        found = answers.recorded(effect, place)
+        if found is not None:
+            text, is_error, whence = found[0].text, found[0].is_error, f"recorded: {found[1]}"
+    lines: list[Line] = [field("answer", said(whence), Span(", an error" if is_error else "", Role.WARN))]
+    return [*lines, *((Span("  ", Role.RULE), *row) for row in paragraphs(text[:SHOWN]))]
+
+
+def end_lines(effect: Finish) -> list[Line]:
+    """The end that waits to be accepted."""
+    role = Role.OK if effect.terminal == "completed" else Role.ERROR
+    lines: list[Line] = [(Span("END OF THE TURN", Role.TITLE),), field("reason", Span(effect.terminal, role))]
+    if effect.notice:
+        lines.append(field("notice", said(effect.notice)))
+    return lines
+
+
+def _none(heard: Heard) -> list[Line]:
+    """An answer that was none, as it came."""
+    lines: list[Line] = [(Span("NO ANSWER", Role.TITLE),), field("why", said(why_none(heard), Role.ERROR))]
+    lines += [field("" if place else "headers", said(f"{name}: {value}", Role.DIM))
+              for place, (name, value) in enumerate(heard.headers)]
+    text = heard.body[:SHOWN].decode("utf-8", "replace")
+    return [*lines, *([field("body", quoted(text, Role.RAW, SHOWN))] if text else [])]
+
+
+def exchanges(driver: Driver) -> list[Line]:
+    """What was sent in this turn and gave no answer, and how long the next attempt waits."""
+    lines: list[Line] = []
+    for heard in driver.live.heard[-1]:
+        if heard.status is None or heard.status >= 400:
+            lines.append((Span("╳ ", Role.WARN), Span(f"request {heard.ask.number}", Role.STRONG),
+                          said(f"  {why_none(heard)}", Role.DIM, 160)))
+    if driver.live.phase is Phase.RETRYING and lines:
+        lines.append((Span("  "), Span(f"sent again in {driver.live.seconds_left:.0f} s", Role.WARN)))
+    return lines
+
+
+# -- while it streams ------------------------------------------------------------------------------------------------
+
+
+def coming(flow: Flow) -> str:
+    """How much of an answer has come, for the status line; its tokens are not told before its end."""
+    parts = [f"+{len(flow.text):,} chars"]
+    if flow.thinking:
+        parts.append(f"{len(flow.thinking):,} thinking")
+    if flow.call:
+        parts.append(f"{len(flow.call):,} of calls")
+    return " ".join([*parts, f"{flow.ms / 1000:.1f} s"])
+
+
+def under_way(flow: Flow) -> list[Line]:
+    """What stands under a text that is still coming."""
+    lines: list[Line] = []
+    if flow.thinking and not flow.text:
+        lines.append((Span(f"thinking, {len(flow.thinking):,} characters so far", Role.DIM),))
+    if flow.call:
+        lines.append((Span(f"arguments of calls, {len(flow.call):,} characters so far; no call runs before the answer "
+                           "has ended", Role.DIM),))
+    return lines
+
+
+def head_of(flow: Flow) -> list[Line]:
+    """The first lines about an answer that is still coming."""
+    parts = [(Span(f"Response {flow.number}", Role.TITLE),), (Span("still coming", Role.WARN),)]
+    if flow.status is not None:
+        parts.append((Span(f"HTTP {flow.status}"),))
+    parts.append((Span("tokens are told at its end", Role.DIM),))
+    return [joined(parts), EMPTY]

@@ -1,0 +1,456 @@
+"""Effects carried out one by one against a server on loopback: what is sent and recorded, and reads the same."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from inspector.live.answers import Decision, How
+from inspector.live.driver import Driver
+from inspector.live.headless import Typed, start
+from inspector.live.phase import Phase
+from inspector.live.seen import seen
+from inspector.live.telling import now, waiting
+from inspector.replay import open_case, replay
+from inspector.report.facts import View, view
+from inspector.report.lines.spans import text_of
+from inspector.sessions import open_paths
+from inspector.settings import Settings
+from loop_core.errors import CallerError, LoopError
+from loop_core.limits import Limits
+from loop_core.retries import Retries
+from loop_core.trace import key
+from loop_core.transport import Line, Timeouts
+from loop_core.turn import Finish, RunTools, Send
+from loop_core.values import Stop, ToolCall, Usage
+from tests.live.conftest import Fake, Peer
+from tests.live.live_scenes import answer
+from tests.live.test_transport import ERROR, streams
+
+A = "openai_chat"
+KEY = "sk-live-0123456789abcdefghij"
+CUT = streams(A, answer(A, "One, two, ", Stop.MAX_TOKENS, usage=Usage(3, 20)))
+END = streams(A, answer(A, "three.", Stop.END_TURN, usage=Usage(3, 4)))
+CALL = ToolCall("call_1", "weather", '{"city":"Oslo"}', closed=True)
+HELD = ToolCall("call_1", "weather", '{"city":"Os', closed=True)
+TOOLS = [{"name": "weather", "parameters": {"type": "object"}}]
+Play = Callable[[Driver], Awaitable[None]]
+
+
+PATIENT = Line(Timeouts(connect=5, silence=30, whole=30, poll=0.01), Retries(most=2, longest=1, first=0.01))
+
+
+def played(fake: Fake, folder: Path, play: Play, line: Line = PATIENT, **typed: Any) -> Driver:
+    """A driver after what its operator did."""
+    given = {"base": fake.url, "prompt": "Count.", "record": str(folder / "s.jsonl"),
+             "assignments": ("max_tokens=20",), **typed}
+
+    async def run() -> Driver:
+        driver = Driver(start(Typed(A, "m", **given), Settings()), line=line)
+        await play(driver)
+        await driver.close()
+        return driver
+
+    return asyncio.run(run())
+
+
+def again(folder: Path) -> View:
+    return view(replay(open_case(open_paths([str(folder / "s.jsonl")]))))
+
+
+def records(folder: Path, kind: str) -> list[dict[str, Any]]:
+    lines = (json.loads(line) for line in (folder / "s.jsonl").read_text().splitlines())
+    return [line for line in lines if line.get("type") == kind]
+
+
+def same(driver: Driver, folder: Path) -> None:
+    """The recording read again is the turn that was run."""
+    live, file = seen(driver), again(folder)
+    assert [key(step)[1:-1] for step in live.steps] == [key(step)[1:-1] for step in file.steps]
+    assert [turn.terminal for turn in live.turns] == [turn.terminal for turn in file.turns]
+    assert [turn.merged for turn in live.turns] == [turn.merged for turn in file.turns]
+
+
+async def until(met: Callable[[], bool]) -> None:
+    for _ in range(2_000):
+        if met():
+            return
+        await asyncio.sleep(0.005)
+    raise AssertionError("it never came to that")
+
+
+def said(driver: Driver) -> str:
+    return text_of(now(driver, lambda name: f"<{name}>"))
+
+
+def test_nothing_is_sent_or_written_before_the_operator_says_so(fake: Fake, tmp_path: Path) -> None:
+    async def play(driver: Driver) -> None:
+        assert isinstance(driver.live.pending, Send)
+        assert "POST" in "\n".join(text_of(line) for line in waiting(driver))
+
+    driver = played(fake, tmp_path, play)
+    assert fake.got == []
+    assert not (tmp_path / "s.jsonl").exists()
+    assert driver.path is None
+
+
+def test_a_cut_answer_is_stepped_to_its_end(fake: Fake, tmp_path: Path) -> None:
+    fake.answers = [CUT, END]
+    seen_: list[str] = []
+
+    async def play(driver: Driver) -> None:
+        for _ in range(3):
+            seen_.append(type(driver.live.pending).__name__)
+            await driver.act()
+
+    driver = played(fake, tmp_path, play)
+    assert seen_ == ["Send", "Send", "Finish"]
+    assert driver.live.phase is Phase.OVER
+    assert [got.json["max_tokens"] for got in fake.got] == [20, 20]
+    assert seen(driver).turns[0].merged.text == "One, two, three."
+    assert records(tmp_path, "about")[-1]["end_state"] == "completed"
+    same(driver, tmp_path)
+
+
+def test_the_edited_request_is_the_one_that_is_sent_and_recorded(fake: Fake, tmp_path: Path) -> None:
+    fake.answers = [CUT, END]
+
+    async def play(driver: Driver) -> None:
+        driver.edit(Limits(continuation_max_attempts=1), ["continuation_max_attempts"], 33)
+        await driver.act()
+        assert driver.stepper.asked is not None
+        driver.edit_body({**(driver.stepper.asked.body or {}), "temperature": 0.25})
+        await driver.run()
+
+    driver = played(fake, tmp_path, play)
+    assert [got.json["max_tokens"] for got in fake.got] == [33, 33]
+    assert [got.json.get("temperature") for got in fake.got] == [None, 0.25]
+    assert [record["body"] for record in records(tmp_path, "request")] == [got.json for got in fake.got]
+    assert [note["text"] for note in records(tmp_path, "note")] == [
+        "edited by the operator: max_tokens", "edited by the operator: body"]
+    assert records(tmp_path, "limits")[-1]["values"] == {"continuation_max_attempts": 1}
+    same(driver, tmp_path)
+
+
+def test_run_goes_to_the_end_and_pause_waits_after_the_effect_under_way(fake: Fake, tmp_path: Path) -> None:
+    paused = threading.Event()
+
+    def slow(peer: Peer) -> None:
+        paused.wait(20)
+        streams(A, answer(A, "and a half, ", Stop.MAX_TOKENS))(peer)
+
+    fake.answers = [CUT, slow, END]
+
+    async def play(driver: Driver) -> None:
+        running = asyncio.ensure_future(driver.run())
+        await until(lambda: len(fake.got) == 2)
+        driver.pause()
+        paused.set()
+        await running
+        assert driver.live.phase is Phase.WAITING
+        assert isinstance(driver.live.pending, Send)
+        assert len(fake.got) == 2
+        await driver.run()
+
+    driver = played(fake, tmp_path, play)
+    assert driver.live.phase is Phase.OVER
+    same(driver, tmp_path)
+
+
+def test_run_while_an_answer_streams_goes_on_after_it(fake: Fake, tmp_path: Path) -> None:
+    going = threading.Event()
+
+    def slow(peer: Peer) -> None:
+        going.wait(20)
+        CUT(peer)
+
+    fake.answers = [slow, END]
+
+    async def play(driver: Driver) -> None:
+        acting = asyncio.ensure_future(driver.act())
+        await until(lambda: driver.live.phase is Phase.ASKING and len(fake.got) == 1)
+        await driver.run()
+        going.set()
+        await acting
+
+    assert played(fake, tmp_path, play).live.phase is Phase.OVER
+
+
+@pytest.mark.parametrize("pieces", [0, 1, 2])
+def test_a_cancel_while_it_streams_is_cancelled_here_and_in_the_file(
+    fake: Fake, tmp_path: Path, pieces: int
+) -> None:
+    sent = answer(A, "One, two, three, four, five, six", Stop.END_TURN)[:pieces]
+    fake.answers = [streams(A, sent, Peer.hold)]
+
+    async def play(driver: Driver) -> None:
+        acting = asyncio.ensure_future(driver.act())
+        await until(lambda: driver.live.phase is Phase.STREAMING and
+                    driver.live.flow is not None and driver.live.flow.size == sum(map(len, sent)))
+        driver.cancel()
+        await acting
+        assert driver.live.pending.terminal == "cancelled"  # type: ignore[union-attr]
+        await driver.act()
+
+    driver = played(fake, tmp_path, play)
+    assert records(tmp_path, "cancel") == [{"type": "cancel", "request": "r0"}]
+    assert records(tmp_path, "end")[0]["end"] == "aborted"
+    assert again(tmp_path).turns[0].verdict.word == "CANCELLED"
+    same(driver, tmp_path)
+
+
+def test_a_cancel_between_effects_is_the_same_turn_in_the_file(fake: Fake, tmp_path: Path) -> None:
+    fake.answers = [CUT]
+
+    async def play(driver: Driver) -> None:
+        await driver.act()
+        driver.cancel()
+        await driver.act()
+
+    driver = played(fake, tmp_path, play)
+    assert records(tmp_path, "cancel") == [{"type": "cancel", "request": "r0", "answered": True}]
+    assert len(fake.got) == 1
+    same(driver, tmp_path)
+
+
+def test_a_cancel_before_anything_was_sent_leaves_no_file(fake: Fake, tmp_path: Path) -> None:
+    async def play(driver: Driver) -> None:
+        driver.cancel()
+        assert driver.live.pending.terminal == "cancelled"  # type: ignore[union-attr]
+        await driver.act()
+
+    assert played(fake, tmp_path, play).live.phase is Phase.OVER
+    assert not (tmp_path / "s.jsonl").exists()
+
+
+WAITING = Line(Timeouts(connect=2, silence=5, whole=5), Retries(most=2, longest=60, first=30))
+
+
+def test_a_wait_is_told_with_its_seconds_and_can_be_cancelled(fake: Fake, tmp_path: Path) -> None:
+    fake.answers = [lambda peer: peer.whole(429, ERROR, retry_after="40")]
+
+    async def play(driver: Driver) -> None:
+        acting = asyncio.ensure_future(driver.act())
+        await until(lambda: driver.live.phase is Phase.RETRYING)
+        assert 38 < driver.live.seconds_left <= 40
+        assert "HTTP 429" in said(driver)
+        assert "retry 1" in said(driver)
+        driver.cancel()
+        await acting
+        await driver.act()
+
+    driver = played(fake, tmp_path, play, WAITING)
+    assert len(fake.got) == 1
+    same(driver, tmp_path)
+
+
+def test_a_retried_continuation_reads_as_one_request(fake: Fake, tmp_path: Path) -> None:
+    fake.answers = [CUT, lambda peer: peer.whole(429, ERROR, retry_after="0"),
+                    lambda peer: peer.whole(503, ERROR, retry_after="0"), END]
+
+    driver = played(fake, tmp_path, lambda driver: driver.run())
+    assert [record.get("retries") for record in records(tmp_path, "request")] == [None, None, "r1", "r2"]
+    file = again(tmp_path)
+    assert len(file.responses) == 4
+    assert file.turns[0].merged.text == "One, two, three."
+    assert (file.turns[0].run.runs, file.turns[0].verdict.word) == (1, "CUT, COMPLETED")
+    same(driver, tmp_path)
+
+
+def test_an_answer_that_was_none_can_be_sent_again(fake: Fake, tmp_path: Path) -> None:
+    fake.answers = [lambda peer: peer.whole(401, {"error": {"message": "who are you"}}), CUT,
+                    lambda peer: peer.whole(401, {"error": {"message": "and you"}}), END]
+
+    async def play(driver: Driver) -> None:
+        await driver.act()
+        assert said(driver).startswith("╳ NO ANSWER  HTTP 401, who are you")
+        assert len(driver.stepper.steps) == 1, "the machine was not told"
+        await driver.again()
+        await driver.act()
+        assert driver.live.failed is not None
+        await driver.again()
+        await driver.run()
+
+    driver = played(fake, tmp_path, play)
+    assert seen(driver).turns[0].merged.text == "One, two, three."
+    same(driver, tmp_path)
+
+
+def test_the_machine_may_have_it_instead(fake: Fake, tmp_path: Path) -> None:
+    fake.answers = [lambda peer: peer.whole(401, {"error": {"message": "who are you"}})]
+
+    async def play(driver: Driver) -> None:
+        with pytest.raises(CallerError, match="only a request that got no answer"):
+            await driver.again()
+        for _ in range(3):
+            await driver.act()
+
+    driver = played(fake, tmp_path, play)
+    assert driver.stepper.last.turn.terminal == "error"
+    same(driver, tmp_path)
+
+
+def test_nobody_there_is_told_without_a_traceback(fake: Fake, tmp_path: Path) -> None:
+    async def play(driver: Driver) -> None:
+        await driver.act()
+        assert said(driver).startswith("╳ NO ANSWER  no connection to 127.0.0.1:1")
+
+    quick = Line(Timeouts(connect=2, silence=0.4, whole=5), Retries(most=0))
+    played(fake, tmp_path, play, quick, base="http://127.0.0.1:1")
+
+
+def tools(folder: Path) -> str:
+    path = folder / "tools.json"
+    path.write_text(json.dumps(TOOLS))
+    return str(path)
+
+
+def test_a_typed_result_is_what_the_model_reads(fake: Fake, tmp_path: Path) -> None:
+    fake.answers = [streams(A, answer(A, "", Stop.TOOL_CALL, CALL)), END]
+
+    async def play(driver: Driver) -> None:
+        await driver.act()
+        effect = driver.live.pending
+        assert isinstance(effect, RunTools)
+        assert "1 without an answer" in said(driver)
+        driver.answers.decide(effect, 0, Decision(How.TYPED, "rain", is_error=True))
+        assert "typed by you, an error" in "\n".join(text_of(line) for line in waiting(driver))
+        await driver.run()
+
+    driver = played(fake, tmp_path, play, tools=tools(tmp_path))
+    assert fake.got[1].json["messages"][-1] == {"role": "tool", "tool_call_id": "call_1", "content": "rain"}
+    assert records(tmp_path, "tool_result")[0]["text"] == "rain"
+    assert records(tmp_path, "note")[0]["text"] == "weather (call_1): typed by the operator"
+    same(driver, tmp_path)
+
+
+def test_a_held_call_is_repaired_and_never_waits_for_an_answer(fake: Fake, tmp_path: Path) -> None:
+    fake.answers = [streams(A, answer(A, "", Stop.MAX_TOKENS, HELD)),
+                    streams(A, answer(A, "", Stop.TOOL_CALL, CALL)), END]
+    waits: list[str] = []
+
+    async def play(driver: Driver) -> None:
+        while driver.live.phase is not Phase.OVER:
+            waits.append(type(driver.live.pending).__name__)
+            await driver.act()
+
+    driver = played(fake, tmp_path, play, tools=tools(tmp_path))
+    assert waits == ["Send", "Send", "RunTools", "Send", "Finish"]
+    assert again(tmp_path).responses[0].verdicts[0].admission.value == "held"
+    same(driver, tmp_path)
+
+
+def test_a_cancel_while_calls_wait(fake: Fake, tmp_path: Path) -> None:
+    fake.answers = [streams(A, answer(A, "", Stop.TOOL_CALL, CALL))]
+
+    async def play(driver: Driver) -> None:
+        await driver.act()
+        driver.cancel()
+        await driver.act()
+
+    driver = played(fake, tmp_path, play, tools=tools(tmp_path))
+    assert again(tmp_path).turns[0].verdict.word == "CANCELLED", "a turn that was left is no complete one"
+    same(driver, tmp_path)
+
+
+def test_a_message_after_the_end_is_another_turn_of_the_recording(fake: Fake, tmp_path: Path) -> None:
+    fake.answers = [END]
+
+    async def play(driver: Driver) -> None:
+        with pytest.raises(CallerError, match="once the turn has ended"):
+            driver.say("too early")
+        await driver.act()
+        driver.say("And then?")
+        assert isinstance(driver.live.pending, Send)
+        assert len(seen(driver).turns) == 2
+        await driver.run()
+
+    driver = played(fake, tmp_path, play)
+    assert [message["content"] for message in fake.got[1].json["messages"]] == ["Count.", "three.", "And then?"]
+    same(driver, tmp_path)
+
+
+def test_a_turn_goes_on_after_a_cancel(fake: Fake, tmp_path: Path) -> None:
+    fake.answers = [streams(A, answer(A, "One, two, three", Stop.END_TURN)[:2], Peer.hold), END]
+
+    async def play(driver: Driver) -> None:
+        acting = asyncio.ensure_future(driver.act())
+        await until(lambda: driver.live.flow is not None and driver.live.flow.size > 0)
+        driver.cancel()
+        await acting
+        driver.say("In French, please.")
+        await driver.run()
+
+    driver = played(fake, tmp_path, play)
+    assert [turn.terminal for turn in again(tmp_path).turns] == ["cancelled", "completed"]
+    same(driver, tmp_path)
+
+
+def test_a_body_with_the_key_is_not_taken_and_the_key_is_nowhere(
+    fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MINE", KEY)
+    fake.answers = [lambda peer: peer.whole(401, {"error": {"message": f"wrong key {KEY}"}}), END]
+
+    async def play(driver: Driver) -> None:
+        assert driver.stepper.asked is not None
+        with pytest.raises(LoopError, match="holds the key"):
+            driver.edit_body({**(driver.stepper.asked.body or {}), "user": KEY})
+        shown = [text_of(line) for line in waiting(driver)]
+        await driver.act()
+        shown += [said(driver), *(text_of(line) for line in waiting(driver))]
+        assert KEY not in "\n".join(shown)
+        assert "wrong key ****" in "\n".join(shown)
+        await driver.again()
+        await driver.run()
+
+    played(fake, tmp_path, play, key_env="MINE")
+    assert KEY in fake.got[0].headers["authorization"]
+    assert KEY.encode() not in (tmp_path / "s.jsonl").read_bytes()
+
+
+def test_a_refused_edit_changes_nothing(fake: Fake, tmp_path: Path) -> None:
+    fake.answers = [CUT, CUT, END]
+
+    async def play(driver: Driver) -> None:
+        await driver.act()
+        await driver.act()
+        before = driver.stepper
+        with pytest.raises(CallerError, match="the turn cannot be changed before this step"):
+            driver.edit(Limits(continuation_max_attempts=1), ["continuation_max_attempts"], 99)
+        assert driver.stepper is before
+
+    played(fake, tmp_path, play)
+
+
+def test_a_turn_under_way_is_seen_as_a_session(fake: Fake, tmp_path: Path) -> None:
+    fake.answers = [CUT]
+    made: list[View] = []
+
+    async def play(driver: Driver) -> None:
+        made.append(seen(driver))
+        await driver.act()
+        made.append(seen(driver))
+        assert isinstance(driver.live.pending, (Send, Finish))
+
+    played(fake, tmp_path, play)
+    assert [turn.verdict.word for shown in made for turn in shown.turns] == ["LIVE", "LIVE"]
+    assert [len(shown.responses) for shown in made] == [0, 1]
+    assert all(step.fidelity.value == "LIVE" for shown in made for step in shown.steps)
+    assert all(not turn.verdict.sure for shown in made for turn in shown.turns), "nothing is good before its end"
+
+
+def test_a_proxy_that_is_no_address_is_told_and_nothing_is_recorded(fake: Fake, tmp_path: Path) -> None:
+    async def play(driver: Driver) -> None:
+        await driver.act()
+        assert "the proxy is no address" in said(driver)
+        assert driver.live.phase is Phase.WAITING
+
+    played(fake, tmp_path, play, Line(proxy="ftp://127.0.0.1:9"))
+    assert not (tmp_path / "s.jsonl").exists()

@@ -1,0 +1,110 @@
+"""An answer while it streams: however it is cut, what is shown is what will be made of it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from inspector.live.flow import Flow, Joining
+from inspector.live.growing import Growing
+from inspector.report.lines.spans import Role, Span, paragraphs, text_of
+from loop_core.seam import Method, SeamRule, Segment, join
+from loop_core.values import Stop, ToolCall
+from loop_core.wire import FORMATS, decode
+from tests.live.live_scenes import answer
+
+TEXT = "Über the lázy dog — and 🙂 goes on.\nA second line, \tand so on"
+
+
+@pytest.mark.parametrize("api", FORMATS)
+@pytest.mark.parametrize("size", [1, 7, 4096])
+def test_what_has_come_is_what_the_decoder_reads(api: str, size: int) -> None:
+    calls = () if api in ("gemini_generate", "ollama_chat") else (
+        ToolCall("call_1", "weather", '{"city":"Oslo"}', closed=True),)
+    body = b"".join(answer(api, TEXT, Stop.TOOL_CALL if calls else Stop.END_TURN, *calls))
+    flow = Flow(api, 0)
+    flow.begun(200, ())
+    seen = ""
+    for at in range(0, len(body), size):
+        flow.came(body[at : at + size], float(at))
+        if at % 3 == 0:
+            assert flow.read()
+            assert flow.text.startswith(seen)
+            seen = flow.text
+    flow.read()
+    assert flow.text == (decode(api, body).text or "") == TEXT
+    assert flow.call == ('{"city":"Oslo"}' if calls else "")
+    assert (flow.size, flow.read()) == (len(body), False)
+
+
+def test_bytes_of_no_format_show_no_text_and_break_nothing() -> None:
+    flow = Flow("openai_chat", 0)
+    for data in (b"<html>", b"no", b"data: {}"):
+        flow.came(data, 1.0)
+        flow.read()
+    assert flow.text == ""
+
+
+PLAIN = st.text(alphabet="ab \n", max_size=60)
+SEGMENT = st.builds(
+    lambda text, method, anchor, stripped: Segment(text, method, anchor, stripped if method is Method.PREFILL else ""),
+    PLAIN, st.sampled_from([Method.HINT, Method.ANCHOR, Method.PREFILL, Method.REPAIR, Method.ECHO, Method.POLL]),
+    PLAIN, st.sampled_from(["", " ", "\n"]))
+
+
+@given(st.lists(SEGMENT, max_size=3), SEGMENT, st.text(alphabet="ab \n", max_size=400), st.booleans(),
+       st.sampled_from(list(SeamRule)))
+@settings(max_examples=250, deadline=None)
+def test_a_seam_that_is_shown_while_text_comes_is_the_one_that_is_made(
+    before: list[Segment], coming: Segment, text: str, repeats: bool, rule: SeamRule
+) -> None:
+    if repeats and before:
+        text = join(before, rule).text + text
+    joining = Joining(before, coming, rule)
+    for size in range(0, len(text) + 1, 5):
+        part = text[:size]
+        whole, added = joining.at(part)
+        expected = join((*before, Segment(part, coming.method, coming.anchor, coming.stripped)), rule)
+        assert whole == expected
+        start = expected.seams[-1].at if before else 0
+        assert added == expected.text[start:]
+
+
+@given(st.lists(st.text(alphabet="ab \n\t\r\x1b\u202e", max_size=30), max_size=12), st.integers(1, 5))
+@settings(max_examples=150, deadline=None)
+def test_a_text_that_grows_is_laid_out_as_one_that_is_whole(pieces: list[str], every: int) -> None:
+    pieces = [piece.replace("\r", "") for piece in pieces]  # a line end that is cut in two shows its first half
+    head, foot = [(Span("head"),)], [(Span("foot", Role.DIM),)]
+    sheet = Growing(head, "")
+    shown: list[str] = []
+    for number, piece in enumerate(pieces):
+        sheet.grow(piece, foot)
+        assert text_of(sheet.line(len(sheet) - 1)) == "foot"
+        lines = [text_of(sheet.line(at)) for at in range(len(sheet))]
+        assert lines[: sheet.stable] == shown[: sheet.stable], "what is said to be stable is as it was"
+        if number % every == 0:
+            sheet.laid()
+            shown = lines
+    text = "".join(pieces)
+    if text and "\t" not in text:
+        whole = [text_of(line) for line in paragraphs(text)]
+        assert [text_of(sheet.line(at)) for at in range(1, len(sheet) - 1)] == whole
+    assert sheet.copied() == text
+
+
+def test_a_long_paragraph_without_an_end_is_broken_as_it_will_be() -> None:
+    words = "".join(f"word{number} " for number in range(2_000))
+    sheet = Growing([], "")
+    for at in range(0, len(words), 37):
+        sheet.grow(words[at : at + 37])
+    assert [text_of(line) for line in sheet.lines] == [text_of(line) for line in paragraphs(words)]
+
+
+def test_sections_stand_one_below_the_other() -> None:
+    sheet = Growing([(Span("head"),)], "")
+    for kind, text in (("thinking", "Hm. "), ("thinking", "Yes.\n"), ("text", "It is.")):
+        if kind not in [text_of(line) for line in sheet.lines]:
+            sheet.section((Span(kind),))
+        sheet.grow(text)
+    assert [text_of(line) for line in sheet.lines] == ["head", "", "thinking", "Hm. Yes.", "", "text", "It is."]

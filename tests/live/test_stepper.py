@@ -1,0 +1,230 @@
+"""A live turn as a value: it waits at each effect, and what is changed of it is what it would have been."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from inspector.live.stepper import Stepper, begun
+from loop_core import frozen
+from loop_core.address import Server
+from loop_core.classify import judge
+from loop_core.errors import CallerError
+from loop_core.exchange import Ask, Heard
+from loop_core.limits import Limits
+from loop_core.loop import one_turn
+from loop_core.sources import Scripted
+from loop_core.trace import key
+from loop_core.turn import Finish, Place, Responded, RunTools, Send, State, ToolsRun
+from loop_core.values import (
+    ChatResponse,
+    Stop,
+    StopReason,
+    TextPart,
+    Tool,
+    ToolCall,
+    ToolResultPart,
+    Usage,
+)
+from loop_core.wire.profiles import named
+from tests.live.live_scenes import plan, request
+
+SERVER = Server("openai_chat", "http://127.0.0.1:1", key="sk-live-0123456789abcdefghij")
+CHOSEN = named("generic")
+
+
+def said(text: str, stop: Stop, *calls: ToolCall, tokens: int | None = None) -> ChatResponse:
+    raw = {Stop.END_TURN: "stop", Stop.MAX_TOKENS: "length", Stop.TOOL_CALL: "tool_calls"}[stop]
+    usage = None if tokens is None else Usage(1, tokens)
+    return ChatResponse("openai_chat", (*((TextPart(text),) if text else ()), *calls), StopReason(stop, raw), usage)
+
+
+def heard(asked: Ask, response: ChatResponse) -> Heard:
+    judged = judge(response, asked.request, CHOSEN.profile)
+    return Heard(asked, response, judged, CHOSEN, 200, (), b"", (), 1.0)
+
+
+def stepper(cap: int = 100, tools: tuple[Tool, ...] = (), **limits: Any) -> Stepper:
+    asked = frozen.replace(request("openai_chat", tools=tools), max_tokens=cap)
+    return begun("live", asked, SERVER, plan("openai_chat", **limits))
+
+
+def answered(turn: Stepper, *responses: ChatResponse) -> Stepper:
+    for sent, response in enumerate(responses, 1 + (turn.asked.number if turn.asked else 0)):
+        assert turn.asked is not None
+        turn = turn.heard(heard(turn.asked, response), sent)
+    return turn
+
+
+CALL = ToolCall("call_1", "weather", '{"city":"Oslo"}', closed=True)
+CUT = ToolCall("call_1", "weather", '{"city":"Os', closed=False)
+WEATHER = Tool("weather", {"type": "object", "properties": {"city": {"type": "string"}}})
+
+
+def test_it_waits_at_each_effect_and_the_request_is_the_one_that_will_leave() -> None:
+    turn = stepper()
+    assert isinstance(turn.waiting, Send)
+    assert turn.asked is not None
+    assert turn.asked.body is not None
+    assert turn.asked.body["max_tokens"] == 100
+    assert ("authorization", "REDACTED") in turn.asked.headers
+    turn = answered(turn, said("One, two, ", Stop.MAX_TOKENS))
+    assert isinstance(turn.waiting, Send)
+    assert turn.waiting.place is Place.CONTINUATION
+    assert turn.asked is not None
+    assert turn.asked.number == 1
+    turn = answered(turn, said("three.", Stop.END_TURN))
+    assert turn.waiting == Finish("completed")
+    assert turn.asked is None
+    assert turn.last.turn.merged().text == "One, two, three."
+
+
+WORDS = st.sampled_from([
+    said("One, two, three, four. ", Stop.MAX_TOKENS), said("Five.", Stop.END_TURN), said("", Stop.MAX_TOKENS),
+    said("So: ", Stop.TOOL_CALL, CALL), said("", Stop.MAX_TOKENS, CUT),
+])
+
+
+@given(st.lists(WORDS, min_size=1, max_size=8), st.integers(0, 3), st.integers(0, 2))
+@settings(max_examples=60, deadline=None)
+def test_stepped_by_hand_a_turn_is_the_one_that_runs_by_itself(
+    responses: list[ChatResponse], attempts: int, repairs: int
+) -> None:
+    limits = {"continuation_max_attempts": attempts, "continuation_tool_repair_attempts": repairs}
+    turn, events = stepper(tools=(WEATHER,), **limits), []
+    for sent, response in enumerate(responses, 1):
+        if not isinstance(turn.waiting, Send) or turn.asked is None:
+            break
+        answer = heard(turn.asked, response)
+        events.append(Responded(answer.response, answer.judged, sent - 1))
+        turn = turn.heard(answer, sent)
+        if isinstance(turn.waiting, RunTools):
+            turn = turn.told(ToolsRun((ToolResultPart("call_1", "weather", "ok"),)), sent)
+    source = Scripted(events)
+    steps = list(one_turn("live", turn.opening, source, turn.plan))
+    made = len(turn.steps)
+    assert [key(step)[:-1] for step in turn.steps] == [key(step)[:-1] for step in steps[:made]]
+
+
+def test_another_budget_of_the_first_request_is_the_turns() -> None:
+    turn = stepper().with_cap(40)
+    assert turn.asked is not None
+    assert turn.asked.body is not None
+    assert (turn.asked.body["max_tokens"], turn.edited) == (40, ("max_tokens",))
+    assert turn.last.turn.token_cap == 160
+    turn = answered(turn, said("One, ", Stop.MAX_TOKENS))
+    assert turn.edited == ()
+    assert turn.asked is not None
+    assert turn.asked.request.max_tokens == 40
+
+
+def test_another_budget_of_a_continuation_leaves_the_turns_bound() -> None:
+    turn = answered(stepper(), said("One, ", Stop.MAX_TOKENS)).with_cap(40)
+    assert turn.asked is not None
+    assert turn.asked.body is not None
+    assert turn.asked.body["max_tokens"] == 40
+    assert turn.last.turn.token_cap == 400
+    turn = answered(turn, said("two, ", Stop.MAX_TOKENS))
+    assert turn.asked is not None
+    assert turn.asked.request.max_tokens == 40, "the continuations of one answer share their cap"
+    assert turn.last.turn.spent.tokens == 140, "a cut answer without counts used the cap that it was sent with"
+
+
+def test_a_body_is_sent_as_it_stands_and_read_for_the_machine() -> None:
+    turn = stepper()
+    assert turn.asked is not None
+    assert turn.asked.body is not None
+    other = {**turn.asked.body, "max_tokens": 7, "temperature": 0.5, "zz_own": {"kept": [1]},
+             "messages": [{"role": "user", "content": "Something else."}]}
+    turn = turn.with_body(other)
+    assert turn.asked is not None
+    assert turn.asked.body == other
+    assert turn.last.turn.request.messages[0].text == "Something else."
+    assert turn.last.turn.token_cap == 28
+    after = answered(turn, said("One, ", Stop.MAX_TOKENS))
+    assert after.asked is not None
+    assert after.asked.body is not None
+    assert after.asked.body["zz_own"] == {"kept": [1]}, "what the first request said, its continuations say"
+    assert after.asked.body["messages"][0]["content"] == "Something else."
+
+
+def test_a_body_without_messages_is_refused() -> None:
+    with pytest.raises(CallerError, match="it holds no messages"):
+        stepper().with_body({"model": "m"})
+
+
+def test_what_an_edited_continuation_says_stays_said() -> None:
+    turn = answered(stepper(), said("One, ", Stop.MAX_TOKENS))
+    assert turn.asked is not None
+    assert turn.asked.body is not None
+    messages = [*turn.asked.body["messages"][:-1], {"role": "user", "content": "Go on, please."}]
+    turn = turn.with_body({**turn.asked.body, "messages": messages})
+    turn = answered(turn, said("two, ", Stop.MAX_TOKENS))
+    assert turn.asked is not None
+    assert "Go on, please." in [message.text for message in turn.asked.request.messages]
+
+
+def test_limits_are_changed_where_the_turn_would_have_come_here_all_the_same() -> None:
+    turn = answered(stepper(), said("One, ", Stop.MAX_TOKENS), said("two, ", Stop.MAX_TOKENS))
+    assert turn.last.turn.spent.attempts == 2
+    fewer = turn.with_limits(Limits(continuation_max_attempts=2))
+    assert fewer.asked == turn.asked
+    ended = answered(fewer, said("three, ", Stop.MAX_TOKENS))
+    assert ended.waiting.terminal == "retry_limit"  # type: ignore[union-attr]
+    with pytest.raises(CallerError, match=r"step 7 \(RequestContinuation\) went by a limit"):
+        turn.with_limits(Limits(continuation_max_attempts=1))
+
+
+def test_rounds_of_tools_are_asked_for_again_where_the_calls_wait() -> None:
+    turn = answered(stepper(tools=(WEATHER,)), said("", Stop.TOOL_CALL, CALL))
+    assert isinstance(turn.waiting, RunTools)
+    ended = turn.with_limits(Limits(max_tool_steps=0))
+    assert ended.waiting.terminal == "step_limit"  # type: ignore[union-attr]
+    assert isinstance(turn.with_limits(Limits(max_tool_steps=1)).waiting, RunTools)
+
+
+def test_an_answer_that_was_given_up_ends_the_turn_and_its_text_stays() -> None:
+    turn = stepper()
+    assert turn.asked is not None
+    given_up = turn.heard(heard(turn.asked, said("One, two", Stop.END_TURN, CALL)), 1, cancelled=True)
+    assert given_up.waiting.terminal == "cancelled"  # type: ignore[union-attr]
+    assert given_up.last.turn.merged().text == "One, two"
+    assert given_up.last.turn.evaluated is not None
+    assert [v.admission.value for v in given_up.last.turn.evaluated.verdicts] == ["held"]
+
+
+def test_a_message_after_the_end_begins_the_next_turn() -> None:
+    turn = answered(stepper(max_follow_ups=1), said("Done.", Stop.END_TURN)).following("And then?", 1)
+    assert turn.last.state is State.REQUEST
+    assert turn.last.turn.id == "live+1"
+    assert [message.text for message in turn.last.turn.history] == ["Tell me.", "Done.", "And then?"]
+    again = answered(turn, said("Nothing.", Stop.END_TURN))
+    assert len(again.turns) == 2
+    with pytest.raises(CallerError, match=r"max_follow_ups \(1\) is reached"):
+        again.following("More.", 2)
+    with pytest.raises(CallerError, match="an empty message"):
+        again.following("  ", 2)
+
+
+def test_a_request_that_the_format_cannot_carry_waits_and_says_why() -> None:
+    asked = request("anthropic_messages", tools=(WEATHER,))
+    turn = begun("live", asked, Server("anthropic_messages", "http://127.0.0.1:1"), plan("anthropic_messages"))
+    assert turn.asked is not None
+    turn = frozen_cap(turn)
+    assert turn.asked is None
+    assert turn.unsendable == "anthropic_messages: a request needs max_tokens"
+
+
+def frozen_cap(turn: Stepper) -> Stepper:
+    """The turn at a continuation that lost its cap."""
+    send = turn.waiting
+    assert isinstance(send, Send)
+    step = turn.last
+    lost = frozen.replace(step, turn=frozen.replace(step.turn, sent=frozen.replace(send, max_tokens=None)))
+    assert turn.asked is not None
+    response = frozen.replace(said("One, ", Stop.MAX_TOKENS), api="anthropic_messages")
+    return replace(turn, steps=(lost,)).heard(heard(turn.asked, response), 1)

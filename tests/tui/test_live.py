@@ -1,0 +1,702 @@
+"""A live turn in the app, against a server on loopback: each key, each path, and what is left when it is over."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+from textual.widgets import Input, TextArea
+from tui_scenes import page, told
+
+from inspector.live.headless import Start, Typed, start
+from inspector.live.phase import Phase
+from inspector.replay import open_case, replay
+from inspector.report.facts import View, view
+from inspector.sessions import open_paths
+from inspector.settings import Settings
+from inspector.tui.app import LoopInspector
+from inspector.tui.live.begin import LiveForm
+from inspector.tui.live.body import BodyEditor, NotJSONError, body_of
+from inspector.tui.live.budget import BudgetForm
+from inspector.tui.live.calls import CallsForm, ResultEditor
+from inspector.tui.live.screen import LiveScreen
+from inspector.tui.screens.choose import Choose
+from inspector.tui.screens.picker import PickerScreen
+from inspector.tui.session.screen import SessionScreen
+from inspector.tui.widgets.text_view import TextView
+from loop_core.retries import Retries
+from loop_core.transport import Line, Timeouts
+from loop_core.turn import Finish, RunTools, Send
+from loop_core.values import Stop, ToolCall, Usage
+from tests.live.conftest import Fake, Peer, fake  # noqa: F401
+from tests.live.live_scenes import answer
+from tests.live.test_transport import ERROR, streams
+
+ROOT = Path(__file__).parents[2]
+A = "openai_chat"
+KEY = "sk-live-0123456789abcdefghij"
+CUT = streams(A, answer(A, "One, two, ", Stop.MAX_TOKENS, usage=Usage(3, 20)))
+END = streams(A, answer(A, "three.", Stop.END_TURN, usage=Usage(3, 4)))
+CALL = ToolCall("call_1", "weather", '{"city":"Oslo"}', closed=True)
+OTHER = ToolCall("call_2", "clock", '{"zone":"UTC"}', closed=True)
+LONG = answer(A, "One, two, three, four, five, six, seven.", Stop.END_TURN)
+TOOLS = '[{"name": "weather", "parameters": {"type": "object"}, "result": "sun"}, {"name": "clock"}]'
+SIZE = (80, 24)
+
+
+PATIENT = Line(Timeouts(connect=2, silence=30, whole=30, poll=0.01), Retries(most=2, longest=1, first=0.01))
+
+
+def live(begun: Start, line: Line = PATIENT, **options: Any) -> LoopInspector:
+    """The app on a live turn that gives up quickly."""
+    app = LoopInspector(live=begun, **options)
+    app._live_screen = lambda start: LiveScreen(start, line)  # type: ignore[method-assign]
+    return app
+
+
+def asked(fake: Fake, folder: Path, **typed: Any) -> Start:  # noqa: F811
+    given = {"base": fake.url, "prompt": "Count.", "record": str(folder / "s.jsonl"),
+             "assignments": ("max_tokens=20",), **typed}
+    return start(Typed(A, "m", **given), Settings())
+
+
+def tooled(fake: Fake, folder: Path, **typed: Any) -> Start:  # noqa: F811
+    (folder / "tools.json").write_text(TOOLS)
+    return asked(fake, folder, tools=str(folder / "tools.json"), **typed)
+
+
+def again(folder: Path) -> View:
+    return view(replay(open_case(open_paths([str(folder / "s.jsonl")]))))
+
+
+async def until(pilot: Pilot[Any], met: Callable[[], bool]) -> None:
+    for _ in range(1_500):
+        if met():
+            await pilot.pause()
+            return
+        await pilot.pause(0.01)
+    raise AssertionError(f"it never came to that:\n{page(pilot.app)}")
+
+
+def screen(pilot: Pilot[Any]) -> LiveScreen:
+    found = pilot.app.screen_stack[-1]
+    assert isinstance(found, LiveScreen)
+    return found
+
+
+def waits(pilot: Pilot[Any], *effects: type) -> Callable[[], bool]:
+    def met() -> bool:
+        live = screen(pilot).driver.live
+        return live.phase is Phase.WAITING and isinstance(live.pending, effects)
+
+    return met
+
+
+def over(pilot: Pilot[Any]) -> Callable[[], bool]:
+    return lambda: screen(pilot).finished
+
+
+class Held:
+    """An answer that is sent piece by piece, as far as a test lets it."""
+
+    def __init__(self, pieces: list[bytes], first: int) -> None:
+        self.pieces, self.first, self.go = pieces, first, threading.Event()
+
+    def __call__(self, peer: Peer) -> None:
+        peer.head()
+        for piece in self.pieces[: self.first]:
+            peer.send(piece)
+        self.go.wait(30)
+        for piece in self.pieces[self.first :]:
+            peer.send(piece)
+
+
+# -- stepping --------------------------------------------------------------------------------------------------------
+
+
+async def test_a_cut_answer_is_stepped_to_its_end_and_becomes_its_recording(fake: Fake, tmp_path: Path) -> None:  # noqa: F811
+    fake.answers = [CUT, END]
+    async with live(asked(fake, tmp_path)).run_test(size=SIZE) as pilot:
+        await pilot.pause()
+        assert "WAITS  to send the first request of the turn" in page(pilot.app)
+        assert '"max_tokens": 20' in told(pilot.app)
+        assert f"POST {fake.url}/v1/chat/completions" in told(pilot.app)
+        assert fake.got == []
+        await pilot.press("d")
+        await until(pilot, waits(pilot, Send))
+        assert len(fake.got) == 1
+        assert "One, two, " in told(pilot.app)
+        assert "NEXT REQUEST" in told(pilot.app)
+        assert "continuation 1" in page(pilot.app)
+        assert "RequestContinuation LIVE att 1/3 tok 25%" in page(pilot.app)
+        await pilot.press("d")
+        await until(pilot, waits(pilot, Finish))
+        assert "the turn ended: completed" in page(pilot.app)
+        await pilot.press("d")
+        await until(pilot, over(pilot))
+        assert "CUT, COMPLETED" in page(pilot.app)
+        assert "RECORDED" in page(pilot.app)
+        assert "recorded in" in page(pilot.app)
+        steps = len(screen(pilot).run.view.steps)
+        await pilot.press("backspace", "backspace")
+        assert screen(pilot).step == steps - 3
+        await pilot.press("3")
+        assert "[DONE]" in told(pilot.app)
+        await pilot.press("e", *"0", "enter")
+        assert len(screen(pilot).runs.every) == 2, "what-ifs work on the recording"
+    assert [turn.merged.text for turn in again(tmp_path).turns] == ["One, two, three."]
+
+
+async def test_keys_mean_something_only_where_they_can(fake: Fake, tmp_path: Path) -> None:  # noqa: F811
+    fake.answers = [CUT]
+    async with live(asked(fake, tmp_path)).run_test(size=(160, 45)) as pilot:
+        await pilot.pause()
+
+        def keys() -> set[str]:
+            return {found.binding.id or "" for found in pilot.app.screen.active_bindings.values() if found.enabled}
+
+        assert {"live.do", "live.run", "live.edit", "live.body", "live.cancel"} <= keys()
+        assert keys().isdisjoint({"live.pause", "live.again", "live.say", "limits", "tune", "export", "mark"})
+        await pilot.press("question_mark")
+        await pilot.pause()
+        assert "Live turn" in told(pilot.app)
+        assert "Carry out what waits" in told(pilot.app)
+        await pilot.press("escape", "A")
+        await until(pilot, waits(pilot, Finish))
+        assert {"live.do", "live.say"} <= keys()
+        assert keys().isdisjoint({"live.cancel", "live.body"})
+        await pilot.press("d")
+        await until(pilot, over(pilot))
+        assert not any(name.startswith("live.") for name in keys())
+        assert {"limits", "tune", "export", "mark"} <= keys()
+        assert "nothing was sent" in page(pilot.app)
+    assert not (tmp_path / "s.jsonl").exists()
+
+
+async def test_keys_are_remapped_and_the_screen_names_the_new_ones(fake: Fake, tmp_path: Path) -> None:  # noqa: F811
+    fake.answers = [CUT]
+    async with live(asked(fake, tmp_path), keys={"live.do": "f5"}).run_test(size=SIZE) as pilot:
+        await pilot.pause()
+        assert "f5 sends" in page(pilot.app)
+        await pilot.press("d")
+        await pilot.pause()
+        assert fake.got == []
+        await pilot.press("f5")
+        await until(pilot, lambda: len(fake.got) == 1)
+        await until(pilot, waits(pilot, Send))
+
+
+async def test_run_and_pause(fake: Fake, tmp_path: Path) -> None:  # noqa: F811
+    held = Held(answer(A, "and a half, ", Stop.MAX_TOKENS), 1)
+    fake.answers = [CUT, held, END]
+    async with live(asked(fake, tmp_path)).run_test(size=SIZE) as pilot:
+        await pilot.press("D")
+        await until(pilot, lambda: len(fake.got) == 2)
+        await pilot.press("a")
+        held.go.set()
+        await until(pilot, waits(pilot, Send))
+        assert len(fake.got) == 2
+        await pilot.press("D")
+        await until(pilot, over(pilot))
+    assert again(tmp_path).turns[0].merged.text == "One, two, and a half, three."
+
+
+# -- editing ---------------------------------------------------------------------------------------------------------
+
+
+async def test_budget_and_limits_are_edited_before_the_request_leaves(fake: Fake, tmp_path: Path) -> None:  # noqa: F811
+    fake.answers = [CUT, END]
+    async with live(asked(fake, tmp_path)).run_test(size=SIZE) as pilot:
+        await pilot.press("i")
+        await pilot.pause()
+        assert isinstance(pilot.app.screen, BudgetForm)
+        field = pilot.app.screen.query_one("#max_tokens", Input)
+        assert field.value == "20"
+        field.value = "many"
+        await pilot.press("enter")
+        assert "✖ max_tokens: 'many' is not a whole number" in page(pilot.app)
+        field.value = "33"
+        pilot.app.screen.query_one("#continuation_max_attempts", Input).value = "7"
+        pilot.app.screen.query_one("#others", Input).value = "max_tool_steps=2"
+        await pilot.press("enter")
+        await pilot.pause()
+        assert '"max_tokens": 33' in told(pilot.app)
+        assert "max_tokens edited" in page(pilot.app)
+        assert "att 0/7" in page(pilot.app)
+        await pilot.press("d")
+        await until(pilot, waits(pilot, Send))
+        await pilot.press("i")
+        await pilot.pause()
+        pilot.app.screen.query_one("#continuation_max_attempts", Input).value = "0"
+        await pilot.press("enter")
+        assert "the turn cannot be changed before this" in page(pilot.app)
+        await pilot.press("escape", "D")
+        await until(pilot, over(pilot))
+        assert "att 1/7 tok 18%" in page(pilot.app), "24 tokens of four times 33"
+    assert [got.json["max_tokens"] for got in fake.got] == [33, 33]
+    assert again(tmp_path).turns[0].ended.limits.continuation_max_attempts == 7
+
+
+async def test_a_body_is_edited_and_a_wrong_one_is_not_sent(fake: Fake, tmp_path: Path) -> None:  # noqa: F811
+    fake.answers = [END]
+    async with live(asked(fake, tmp_path)).run_test(size=SIZE) as pilot:
+        await pilot.press("I")
+        await pilot.pause()
+        assert isinstance(pilot.app.screen, BodyEditor)
+        area = pilot.app.screen.query_one(TextArea)
+        body = json.loads(area.text)
+        area.text = '{\n  "model": "m",\n  "messages": [,]\n}'
+        await pilot.press("f2")
+        await pilot.pause()
+        assert "✖ line 3, column 16: Expecting value" in page(pilot.app)
+        assert area.cursor_location == (2, 15)
+        area.text = '{"model": "m"}'
+        await pilot.press("f2")
+        await pilot.pause()
+        assert "it holds no messages" in page(pilot.app)
+        await pilot.press("escape")
+        await pilot.pause()
+        assert "esc again gives up what was typed" in page(pilot.app)
+        area.text = json.dumps({**body, "temperature": 0.5})
+        await pilot.press("f2")
+        await pilot.pause()
+        assert fake.got == []
+        assert '"temperature": 0.5' in told(pilot.app)
+        await pilot.press("D")
+        await until(pilot, over(pilot))
+    assert fake.got[0].json == {**body, "temperature": 0.5}
+    assert again(tmp_path).responses[0].exchange.request_json == fake.got[0].json
+
+
+@pytest.mark.parametrize(("text", "said"), [
+    ("{", "line 1, column 2: Expecting property name enclosed in double quotes"),
+    ('{"a": 1,\n "a": 2}', "line 2, column 2: the key 'a' stands twice"),
+    ('{"a":\n NaN}', "line 2, column 2: NaN is no JSON"),
+    ("[]", "line 1, column 1: expected an object"),
+    ("[" * 100_000, "line 1, column 1: nested too deeply"),
+])
+def test_what_is_no_body_says_where(text: str, said: str) -> None:
+    with pytest.raises(NotJSONError) as why:
+        body_of(text)
+    assert str(why.value) == said
+
+
+# -- streaming -------------------------------------------------------------------------------------------------------
+
+
+async def test_text_appears_as_it_streams_and_stepping_back_does_not_break_it(fake: Fake, tmp_path: Path) -> None:  # noqa: F811
+    held = Held(answer(A, "One, two, three, and four.", Stop.END_TURN), 2)
+    fake.answers = [CUT, held]
+    async with live(asked(fake, tmp_path)).run_test(size=SIZE) as pilot:
+        await pilot.press("d")
+        await until(pilot, waits(pilot, Send))
+        await pilot.press("d")
+        await until(pilot, lambda: "three" in told(pilot.app))
+        assert "STREAMING" in page(pilot.app)
+        assert "segment 2 · still coming" in told(pilot.app)
+        assert "quoted anchor, 10 characters cut" in told(pilot.app)
+        assert told(pilot.app).count("One, two, ") == 2, "the first segment, and what was cut of the second"
+        await until(pilot, lambda: "chars" in page(pilot.app).splitlines()[-2])
+        assert "LIVE" in page(pilot.app).splitlines()[-2]
+        for tab, seen in (("2", "three"), ("3", "data: "), ("6", "continuation_attempt"), ("1", "still coming")):
+            await pilot.press(tab)
+            await until(pilot, lambda seen=seen: seen in told(pilot.app))
+        await pilot.press("backspace", "backspace")
+        assert "still coming" not in told(pilot.app)
+        at = screen(pilot).step
+        held.go.set()
+        await until(pilot, waits(pilot, Finish))
+        assert screen(pilot).step == at, "whoever looked back still looks back"
+        await pilot.press("d")
+        await until(pilot, over(pilot))
+    assert again(tmp_path).turns[0].merged.text == "One, two, three, and four."
+
+
+async def test_a_long_stream_follows_its_end_until_one_scrolls_away(fake: Fake, tmp_path: Path) -> None:  # noqa: F811
+    held = Held(answer(A, "".join(f"line {number}\n" for number in range(400)), Stop.END_TURN), 150)
+    fake.answers = [held]
+    async with live(asked(fake, tmp_path)).run_test(size=SIZE) as pilot:
+        await pilot.press("d")
+        await until(pilot, lambda: "line 100" in told(pilot.app))
+        text = pilot.app.screen.query_one(TextView)
+        await until(pilot, lambda: text.scroll_offset.y == text.virtual_size.height - text.size.height > 0)
+        await pilot.press("g")
+        assert text.scroll_offset.y == 0
+        held.go.set()
+        await until(pilot, waits(pilot, Finish))
+        assert "ends in Complete" in page(pilot.app)
+        await pilot.press("d")
+        await until(pilot, over(pilot))
+
+
+@pytest.mark.parametrize("tab", ["1", "2", "3"])
+async def test_a_cancel_in_the_middle_is_cancelled_and_no_error(fake: Fake, tmp_path: Path, tab: str) -> None:  # noqa: F811
+    fake.answers = [streams(A, LONG[:3], Peer.hold)]
+    async with live(asked(fake, tmp_path)).run_test(size=SIZE) as pilot:
+        await pilot.press(tab, "d")
+        await until(pilot, lambda: "two" in told(pilot.app))
+        await pilot.press("A")
+        await until(pilot, waits(pilot, Finish))
+        assert "the turn ended: cancelled" in page(pilot.app)
+        await pilot.press("d")
+        await until(pilot, over(pilot))
+        assert "CANCELLED" in page(pilot.app)
+        assert screen(pilot).exit_code == 130
+    assert again(tmp_path).turns[0].terminal == "cancelled"
+    assert "two" in again(tmp_path).turns[0].merged.text
+
+
+# -- tools -----------------------------------------------------------------------------------------------------------
+
+
+async def test_each_call_is_answered_as_the_operator_says(fake: Fake, tmp_path: Path) -> None:  # noqa: F811
+    fake.answers = [streams(A, answer(A, "", Stop.TOOL_CALL, CALL, OTHER)), END]
+    async with live(tooled(fake, tmp_path)).run_test(size=SIZE) as pilot:
+        await pilot.press("d")
+        await until(pilot, waits(pilot, RunTools))
+        assert "to answer 2 calls, 1 without an answer" in page(pilot.app)
+        assert '"city": "Oslo"' in told(pilot.app)
+        await pilot.press("i")
+        await pilot.pause()
+        assert isinstance(pilot.app.screen, CallsForm)
+        assert "answered by its tool" in page(pilot.app)
+        await pilot.press("f")
+        assert "there is nothing that it could be recorded by" in page(pilot.app)
+        await pilot.press("down", "t")
+        await pilot.pause()
+        assert isinstance(pilot.app.screen, ResultEditor)
+        await pilot.press(*"no clock", "f3", "f2")
+        await pilot.pause()
+        assert "answered by hand" in page(pilot.app)
+        await pilot.press("up", "x", "r", "escape")
+        await pilot.pause()
+        assert "to answer 2 calls ·" in page(pilot.app)
+        await pilot.press("D")
+        await until(pilot, over(pilot))
+    assert [message["content"] for message in fake.got[1].json["messages"][-2:]] == ["sun", "no clock"]
+    notes = [act.value for given in again(tmp_path).inputs for act in given.acts if act.kind == "note"]
+    assert notes == ["weather (call_1): run by its callable", "clock (call_2): typed by the operator"]
+
+
+async def test_a_result_comes_from_a_recording(fake: Fake, tmp_path: Path) -> None:  # noqa: F811
+    (tmp_path / "before").mkdir()
+    fake.answers = [streams(A, answer(A, "", Stop.TOOL_CALL, CALL)), END]
+    async with live(tooled(fake, tmp_path / "before")).run_test(size=SIZE) as pilot:
+        await pilot.press("D")
+        await until(pilot, over(pilot))
+    fake.got.clear()
+    begun = asked(fake, tmp_path, messages=None, results=str(tmp_path / "before" / "s.jsonl"),
+                  tools=str(tmp_path / "before" / "tools.json"))
+    async with live(begun).run_test(size=SIZE) as pilot:
+        await pilot.press("d")
+        await until(pilot, waits(pilot, RunTools))
+        assert "recorded: the same arguments" in told(pilot.app)
+        await pilot.press("i", "x", "f", "escape", "D")
+        await until(pilot, over(pilot))
+    assert fake.got[1].json["messages"][-1]["content"] == "sun"
+
+
+async def test_a_cut_call_is_held_then_repaired(fake: Fake, tmp_path: Path) -> None:  # noqa: F811
+    cut = ToolCall("call_1", "weather", '{"city":"Os', closed=True)
+    fake.answers = [streams(A, answer(A, "", Stop.MAX_TOKENS, cut)),
+                    streams(A, answer(A, "", Stop.TOOL_CALL, CALL)), END]
+    async with live(tooled(fake, tmp_path)).run_test(size=SIZE) as pilot:
+        await pilot.press("d")
+        await until(pilot, waits(pilot, Send))
+        assert "to send repair 1" in page(pilot.app)
+        assert "HELD weather" in told(pilot.app)
+        await pilot.press("i")
+        await pilot.pause()
+        assert isinstance(pilot.app.screen, BudgetForm), "no form answers a held call"
+        await pilot.press("escape", "D")
+        await until(pilot, over(pilot))
+        assert "CALL REPAIRED" in page(pilot.app)
+
+
+# -- what goes wrong -------------------------------------------------------------------------------------------------
+
+
+async def test_a_wait_counts_down_and_is_cancelled(fake: Fake, tmp_path: Path) -> None:  # noqa: F811
+    fake.answers = [lambda peer: peer.whole(429, ERROR, retry_after="40")]
+    line = Line(Timeouts(connect=2, silence=5, whole=5), Retries(most=2, longest=60))
+    async with live(asked(fake, tmp_path), line).run_test(size=SIZE) as pilot:
+        await pilot.press("d")
+        await until(pilot, lambda: "sent again in 39 s" in page(pilot.app))
+        assert "RETRIES  HTTP 429" in page(pilot.app)
+        assert "request 0  HTTP 429" in told(pilot.app)
+        await pilot.press("A")
+        await until(pilot, waits(pilot, Finish))
+        assert "cancelled" in page(pilot.app)
+
+
+async def test_a_refusal_is_told_and_can_be_edited_and_sent_again(fake: Fake, tmp_path: Path) -> None:  # noqa: F811
+    fake.answers = [lambda peer: peer.whole(401, {"error": {"message": "who are you"}}), END]
+    async with live(asked(fake, tmp_path)).run_test(size=SIZE) as pilot:
+        await pilot.press("d")
+        await until(pilot, lambda: screen(pilot).driver.live.failed is not None)
+        assert "NO ANSWER  HTTP 401, who are you" in page(pilot.app)
+        assert "Traceback" not in page(pilot.app)
+        await pilot.press("i")
+        await pilot.pause()
+        pilot.app.screen.query_one("#max_tokens", Input).value = "9"
+        await pilot.press("enter", "T")
+        await until(pilot, waits(pilot, Finish))
+        await pilot.press("d")
+        await until(pilot, over(pilot))
+    assert [got.json["max_tokens"] for got in fake.got] == [20, 9]
+
+
+async def test_nobody_there_is_told_and_the_turn_can_end(fake: Fake, tmp_path: Path) -> None:  # noqa: F811
+    line = Line(Timeouts(connect=2, silence=1, whole=5), Retries(most=0))
+    async with live(asked(fake, tmp_path, base="http://127.0.0.1:1"), line).run_test(size=SIZE) as pilot:
+        await pilot.press("d")
+        await until(pilot, lambda: "no connection to 127.0.0.1:1" in page(pilot.app))
+        await pilot.press("d", "d", "d")
+        await until(pilot, over(pilot))
+    assert len(again(tmp_path).responses) == 1
+
+
+async def test_an_answer_of_no_format_ends_the_turn_and_the_run_stays_in_sight(fake: Fake, tmp_path: Path) -> None:  # noqa: F811
+    def page_of_a_proxy(peer: Peer) -> None:
+        peer.head(kind="text/html")
+        peer.send(b"<html>hello</html>")
+
+    fake.answers = [page_of_a_proxy]
+    async with live(asked(fake, tmp_path)).run_test(size=SIZE) as pilot:
+        await pilot.press("D")
+        await until(pilot, over(pilot))
+        assert "no openai_chat response" in page(pilot.app).splitlines()[-1]
+        assert "ERROR" in page(pilot.app)
+        assert screen(pilot).exit_code == 6
+
+
+async def test_a_recording_that_cannot_begin_stops_the_sending(fake: Fake, tmp_path: Path) -> None:  # noqa: F811
+    fake.answers = [END]
+    begun = asked(fake, tmp_path)
+    (tmp_path / "s.jsonl").write_text("mine\n")
+    async with live(begun).run_test(size=SIZE) as pilot:
+        await pilot.press("D")
+        await until(pilot, lambda: "the file is there already" in page(pilot.app))
+    assert fake.got == []
+    assert (tmp_path / "s.jsonl").read_text() == "mine\n"
+
+
+# -- the end ---------------------------------------------------------------------------------------------------------
+
+
+async def test_something_more_is_said(fake: Fake, tmp_path: Path) -> None:  # noqa: F811
+    fake.answers = [END]
+    async with live(asked(fake, tmp_path)).run_test(size=SIZE) as pilot:
+        await pilot.press("d")
+        await until(pilot, waits(pilot, Finish))
+        await pilot.press("M", *"And then?", "enter")
+        await until(pilot, waits(pilot, Send))
+        assert "turn 2/2" in page(pilot.app)
+        assert "And then?" in told(pilot.app)
+        await pilot.press("D")
+        await until(pilot, over(pilot))
+    assert len(again(tmp_path).turns) == 2
+
+
+@pytest.mark.parametrize("key", ["q", "ctrl+q"])
+async def test_leaving_while_it_streams_closes_the_recording(fake: Fake, tmp_path: Path, key: str) -> None:  # noqa: F811
+    fake.answers = [streams(A, LONG[:3], Peer.hold)]
+    app = live(asked(fake, tmp_path))
+    async with app.run_test(size=SIZE) as pilot:
+        await pilot.press("d")
+        await until(pilot, lambda: "two" in told(app))
+        await pilot.press(key)
+        if key == "q":
+            await pilot.pause()
+            assert isinstance(app.screen, Choose)
+            await pilot.press("escape")
+            await pilot.pause()
+            assert screen(pilot).driver.live.phase is Phase.STREAMING, "whoever stays goes on"
+            await pilot.press("q", "down", "enter")
+        await until(pilot, lambda: app._exit)
+    assert app.return_code == 130
+    lines = [json.loads(line) for line in (tmp_path / "s.jsonl").read_text().splitlines()]
+    assert [line["type"] for line in lines[-4:]] == ["end", "note", "cancel", "about"]
+    assert again(tmp_path).turns[0].terminal == "cancelled"
+
+
+async def test_the_form_begins_a_turn_from_the_picker_and_says_what_is_wrong(
+    fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch  # noqa: F811
+) -> None:
+    fake.answers = [END]
+    monkeypatch.setenv("LOOP_INSPECTOR_DATA", str(tmp_path / "data"))
+    app = LoopInspector()
+    async with app.run_test(size=SIZE) as pilot:
+        assert isinstance(app.screen, PickerScreen)
+        await pilot.press("L")
+        await pilot.pause()
+        assert isinstance(app.screen, LiveForm)
+        await pilot.press("enter")
+        assert "✖ the model is not named" in page(app)
+        for name, value in (("model", "m"), ("base", fake.url), ("prompt", "Count."), ("assignments", "max_tokens=x")):
+            app.screen.query_one(f"#{name}", Input).value = value
+        await pilot.press("enter")
+        assert "✖ max_tokens: 'x' is not a whole number" in page(app)
+        app.screen.query_one("#assignments", Input).value = "max_tokens=7"
+        await pilot.press("enter")
+        await pilot.pause()
+        await pilot.press("D")
+        await until(pilot, over(pilot))
+        await pilot.press("q")
+        await pilot.pause()
+        assert isinstance(app.screen, PickerScreen)
+    assert fake.got[0].json["max_tokens"] == 7
+
+
+async def test_it_is_in_the_palette_of_every_screen(app_on: Callable[..., LoopInspector]) -> None:
+    app = app_on()
+    async with app.run_test(size=SIZE) as pilot:
+        assert isinstance(app.screen, SessionScreen)
+        assert "live" in {found.binding.id for found in app.screen.active_bindings.values()}
+        await pilot.press("L")
+        await pilot.pause()
+        assert isinstance(app.screen, LiveForm)
+
+
+async def test_no_screen_picture_or_clipboard_holds_the_key(
+    fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch  # noqa: F811
+) -> None:
+    monkeypatch.setenv("MINE", KEY)
+    body = answer(A, f"Your key is {KEY}, is it not?", Stop.END_TURN)
+    fake.answers = [lambda peer: peer.whole(401, {"error": {"message": f"wrong {KEY}"}}), Held(body, len(body) - 1)]
+    app = live(asked(fake, tmp_path, key_env="MINE"))
+    seen: list[str] = []
+    async with app.run_test(size=(160, 45)) as pilot:
+        async def look() -> None:
+            for tab in "123":
+                await pilot.press(tab, "y")
+                await pilot.pause()
+                seen.extend([page(app), told(app), app.export_screenshot(), app.clipboard])
+            await pilot.press("1")
+
+        await look()
+        await pilot.press("d")
+        await until(pilot, lambda: screen(pilot).driver.live.failed is not None)
+        await look()
+        await pilot.press("I")
+        await pilot.pause()
+        seen.append(page(app))
+        await pilot.press("escape", "T")
+        await until(pilot, lambda: "is it not" in told(app))
+        await look()
+        fake.answers[1].go.set()
+        await until(pilot, waits(pilot, Finish))
+        await pilot.press("d")
+        await until(pilot, over(pilot))
+        await look()
+    assert KEY in fake.got[0].headers["authorization"]
+    assert [at for at, text in enumerate(seen) if KEY in text] == []
+    assert KEY.encode() not in (tmp_path / "s.jsonl").read_bytes()
+
+
+def test_killed_while_it_streams_the_file_opens(fake: Fake, tmp_path: Path) -> None:  # noqa: F811
+    def drip(peer: Peer) -> None:
+        peer.head()
+        for number in range(10_000):
+            peer.send(b'data: {"choices":[{"index":0,"delta":{"content":"w%d "}}]}\n\n' % number)
+            time.sleep(0.002)
+
+    fake.answers = [drip]
+    program = f"""
+import asyncio, sys
+sys.path[:0] = [{str(ROOT)!r}]
+from inspector.live.headless import Typed, start
+from inspector.settings import Settings
+from inspector.tui.app import LoopInspector
+begun = start(Typed("openai_chat", "m", {fake.url!r}, prompt="x", record={str(tmp_path / "s.jsonl")!r}), Settings())
+async def main():
+    async with LoopInspector(live=begun).run_test(size=(80, 24)) as pilot:
+        await pilot.press("d")
+        await asyncio.sleep(60)
+asyncio.run(main())
+"""
+    process = subprocess.Popen([sys.executable, "-c", program], cwd=tmp_path, env={**os.environ, "HOME": str(tmp_path)})
+    record = tmp_path / "s.jsonl"
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline and (not record.exists() or record.stat().st_size < 6_000):
+        time.sleep(0.01)
+    written = record.read_bytes()
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait(timeout=10)
+    assert record.read_bytes().startswith(written)
+    seen = again(tmp_path)
+    assert (seen.responses[0].exchange.response.text or "").startswith("w0 w1 ")
+    assert seen.turns[0].terminal == "interrupted"
+
+
+async def test_a_plain_terminal_gets_plain_characters(fake: Fake, tmp_path: Path) -> None:  # noqa: F811
+    fake.answers = [CUT, streams(A, answer(A, "", Stop.TOOL_CALL, CALL, OTHER))]
+    async with live(tooled(fake, tmp_path), plain=True).run_test(size=SIZE) as pilot:
+        def plain() -> None:
+            assert [row for row in page(pilot.app).splitlines() if not row.isascii()] == []
+
+        for key in ("i", "I", "L"):
+            await pilot.press(key)
+            await pilot.pause()
+            plain()
+            await pilot.press("escape")
+        await pilot.press("d")
+        await until(pilot, waits(pilot, Send))
+        plain()
+        await pilot.press("d")
+        await until(pilot, waits(pilot, RunTools))
+        plain()
+        await pilot.press("i", "t")
+        await pilot.pause()
+        plain()
+
+
+# -- looks -----------------------------------------------------------------------------------------------------------
+
+SIZES = [(80, 24), (160, 45)]
+NOWHERE = "http://127.0.0.1:8080"
+FORMS = {"waits": (), "budget": ("i",), "body": ("I",), "form": ("L",)}
+
+
+@pytest.mark.parametrize(("name", "size"), [("waits", SIZES[1]), *((name, SIZES[0]) for name in FORMS)],
+                         ids=lambda value: value if isinstance(value, str) else f"{value[0]}x{value[1]}")
+def test_how_what_waits_looks(
+    fake: Fake, tmp_path: Path, snap_compare: Callable[..., bool], name: str, size: tuple[int, int]  # noqa: F811
+) -> None:
+    assert snap_compare(live(tooled(fake, tmp_path, base=NOWHERE)), press=FORMS[name], terminal_size=size)
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize("name", ["streams", "calls"])
+def test_how_what_comes_looks(
+    fake: Fake, tmp_path: Path, snap_compare: Callable[..., bool], name: str, size: tuple[int, int]  # noqa: F811
+) -> None:
+    held = Held(answer(A, "One, two, three, four, five, and so on to the end of it.", Stop.END_TURN), 3)
+    calls = streams(A, answer(A, "", Stop.TOOL_CALL, CALL, OTHER))
+    fake.answers = [CUT, held] if name == "streams" else [calls]
+
+    async def opened(pilot: Pilot[Any]) -> None:
+        await pilot.press("d")
+        if name == "calls":
+            await until(pilot, waits(pilot, RunTools))
+            await pilot.press("i", "down", "x")
+            return
+        await until(pilot, waits(pilot, Send))
+        await pilot.press("d")
+        await until(pilot, lambda: "four" in told(pilot.app))
+        screen(pilot)._frames.pause()  # type: ignore[union-attr]
+        screen(pilot).coming = "+31 chars 1.5 s"
+        await pilot.pause()
+
+    assert snap_compare(live(tooled(fake, tmp_path)), run_before=opened, terminal_size=size)
+    held.go.set()
