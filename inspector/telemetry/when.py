@@ -14,6 +14,9 @@ from inspector.telemetry.names import Times
 
 STEP = 1_000
 """Nanoseconds between two spans that only the order places, so that a screen shows them in it."""
+SKEW = 100_000_000
+"""Nanoseconds: an answer's end is its start by one clock and its length by another, so a tool that took no time may
+seem to have been over before it."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _UNITS = ((1e11, 10**9), (1e14, 10**6), (1e17, 10**3), (float("inf"), 1))
 """Below this a number is of this many nanoseconds: seconds, then milliseconds, microseconds, nanoseconds."""
@@ -78,9 +81,9 @@ class Clock:
         end = moment(until)
         if end is None:
             return self._moved(When(self.at, self.at, Times.ORDER))
-        if since is None or since > end:
+        if since is None or since - end > SKEW:
             return self._moved(When(end, end, Times.ORDER))
-        return self._moved(When(since, end, Times.BATCH))
+        return self._moved(When(min(since, end), end, Times.BATCH))
 
     def _moved(self, when: When) -> When:
         self.at = max(self.at, when.end) + (0 if when.known in (Times.RECORDED, Times.BATCH) else STEP)

@@ -10,8 +10,9 @@ import pytest
 
 from inspector.report.facts import View, view
 from inspector.telemetry import names, otlp, points, spans
+from inspector.telemetry.names import Times
 from inspector.telemetry.values import Point, Span
-from inspector.telemetry.when import moment
+from inspector.telemetry.when import SKEW, Clock, moment
 from tests.export.test_export import KEY
 from tests.scenes import (
     ASKS,
@@ -286,3 +287,14 @@ def test_hostile_words_do_no_harm() -> None:
         assert repr(span.attributes).encode()  # what cannot be encoded no exporter can send
         assert "\ud800" not in "".join(map(str, span.attributes.values()))
     assert json.loads(otlp.traces(spans(seen, NOW, with_content=True)))
+
+
+@pytest.mark.parametrize(("late", "known"), [
+    (-1, Times.BATCH), (0, Times.BATCH), (SKEW, Times.BATCH), (SKEW + 1, Times.ORDER)])
+def test_a_tool_that_seems_over_before_it_began_took_no_time(late: int, known: Times) -> None:
+    """An answer's end is told by two clocks, that of a tool by one."""
+    until = moment("2026-11-22T10:00:00+00:00")
+    when = Clock(0).tool(until + late, "2026-11-22T10:00:00+00:00")
+    assert when.known is known
+    assert when.end == until
+    assert when.start == (until if late > 0 else until + late)
