@@ -8,19 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from inspector.replay import (
-    LIVE,
-    Case,
-    Heard,
-    Replay,
-    Rules,
-    TurnRun,
-    gate_exchange,
-    judge_exchange,
-    source_of,
-    terms_for,
-    used,
-)
+from inspector.case import Case, Heard, gate_exchange, judge_exchange
+from inspector.recorded import LIVE, source_of
+from inspector.replay import Replay, Rules, TurnRun, terms_for, used
 from inspector.sessions.build import spoken_by
 from inspector.sessions.values import Conversation, Link, Place, TurnRecord
 from inspector.settings import Settings

@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from inspector.asked import asked_again
+from inspector.case import Case, spoken
 from inspector.pause import without_collector
+from inspector.recorded import seen_by_loop
 from inspector.replay import (
-    Case,
     Replay,
     Rules,
     TurnRun,
@@ -23,8 +24,6 @@ from inspector.replay import (
     replayed,
     rules_for,
     run,
-    seen_by_loop,
-    spoken,
     terms_for,
     used,
 )

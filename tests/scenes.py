@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from inspector.replay import Settings, open_case, replay
+from inspector.case import open_case
+from inspector.replay import Settings, replay
 from inspector.report.facts import View, view
 from inspector.sessions import open_paths
 

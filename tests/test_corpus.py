@@ -17,7 +17,8 @@ from typing import Any
 
 import pytest
 
-from inspector.replay import open_case, replay
+from inspector.case import open_case
+from inspector.replay import replay
 from inspector.report.document import document
 from inspector.report.facts import View, view
 from inspector.report.text import text

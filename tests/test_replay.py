@@ -7,8 +7,10 @@ import json
 
 import pytest
 
+from inspector.case import limits_for, open_case
 from inspector.pause import without_collector
-from inspector.replay import Settings, asked_by, limits_for, open_case, replay, results_in
+from inspector.recorded import asked_by, results_in
+from inspector.replay import Settings, replay
 from inspector.sessions import open_paths
 from inspector.sessions.values import Place as RecordedPlace
 from loop_core.gate import Admission

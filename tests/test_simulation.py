@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from inspector.replay import open_case, replay
+from inspector.case import open_case
+from inspector.replay import replay
 from inspector.sessions import open_paths
 from inspector.settings import Settings
 from inspector.simulation import tokens_of

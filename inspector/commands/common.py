@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
+    from inspector.case import Case
     from inspector.config import Config
-    from inspector.replay import Case
     from inspector.report.facts import View
     from inspector.sessions.values import Loaded
     from inspector.settings import Settings
@@ -100,7 +100,7 @@ def read_case(
     paths: Sequence[str], api: str | None, profile: str | None, stdin: bytes | None = None
 ) -> tuple[Loaded, Case]:
     """What was read, and judged."""
-    from inspector.replay import open_case
+    from inspector.case import open_case
     from inspector.sessions import open_paths
 
     paths = located_all(paths)

@@ -10,13 +10,14 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from inspector.case import Case, open_case
 from inspector.dialects import asking
 from inspector.dialects.peers import Peer, peers
 from inspector.dialects.scenarios import COMPLETE, Played, Scenario, play
 from inspector.dialects.spelling import Spelling
 from inspector.dialects.table import DIALECTS, Dialect
 from inspector.dialects.writing import streamed, written
-from inspector.replay import Case, Replay, open_case, replay
+from inspector.replay import Replay, replay
 from inspector.sessions.build import Refused, build
 from inspector.sessions.raw import Options, Raw
 from inspector.sessions.thread import thread

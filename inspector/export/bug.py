@@ -10,10 +10,11 @@ import platform
 from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 
+from inspector.case import open_case
 from inspector.export.blocks import Block, Heading, Items, Quote, Said, blocks
 from inspector.export.exchange import records
 from inspector.export.markdown import markdown
-from inspector.replay import open_case, replay
+from inspector.replay import replay
 from inspector.report.facts import TurnFacts, View, view
 from inspector.sessions import open_paths
 from inspector.sessions.native import session_bytes

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from inspector.asked import Start, cap_of, start_of
+from inspector.case import Heard
 from inspector.live.cost import Cost, cost_of, estimate, left_of
 from inspector.live.grafting import grafted
 from inspector.live.recorder import Recorder
@@ -22,7 +23,8 @@ from inspector.live.results import Results, recorded_results
 from inspector.live.run import refuse_secrets
 from inspector.live.target import Target, target_of
 from inspector.live.told import exchange_of
-from inspector.replay import LIVE, Heard, Replay, rules_for, terms_for
+from inspector.recorded import LIVE
+from inspector.replay import Replay, rules_for, terms_for
 from inspector.rerun import heard as case_from
 from inspector.sessions import redact
 from inspector.sessions.values import Exchange

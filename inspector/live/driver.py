@@ -12,13 +12,13 @@ from dataclasses import replace
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from inspector.case import cancelled
 from inspector.live.acts import Acts
 from inspector.live.flow import Flow
 from inspector.live.headless import Start
 from inspector.live.phase import BUSY, Live, Phase
 from inspector.live.run import planned, refuse_secrets
 from inspector.live.stepper import Stepper, begun
-from inspector.replay import cancelled
 from inspector.sessions import redact
 from loop_core.errors import CallerError, LoopError
 from loop_core.exchange import Ask, Heard, Observer

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from inspector.case import Heard
 from inspector.live.again import FOLDER, after_of, file_of, silent_of
 from inspector.live.recorder import AGAIN
 from inspector.live.target import base_of
-from inspector.replay import Heard
 from inspector.sessions.build import build
 from inspector.sessions.native import read_session
 from inspector.sessions.raw import Options, Reading, UnreadableError

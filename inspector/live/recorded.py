@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from inspector.replay import results_in
+from inspector.recorded import results_in
 from inspector.sessions import open_paths
 from inspector.sessions.values import Loaded
 from loop_core.arguments import parse

@@ -7,10 +7,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from inspector.case import cancelled
 from inspector.live.kept import Kept
 from inspector.live.recorder import Recorder
 from inspector.live.told import replay_of
-from inspector.replay import Replay, cancelled
+from inspector.replay import Replay
 from inspector.sessions import redact
 from inspector.settings import Settings
 from loop_core.address import Server, speaker

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from inspector.case import Case, open_case
 from inspector.live.driver import Driver
 from inspector.live.phase import Phase
 from inspector.live.told import Told, replay_of_turns
-from inspector.replay import Case, Replay, TurnRun, open_case
+from inspector.replay import Replay, TurnRun
 from inspector.report.facts import TurnFacts, View, view
 from inspector.report.verdict import TurnVerdict
 from inspector.sessions import open_paths, redact

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from inspector.replay import cancelled as given_up
+from inspector.case import cancelled as given_up
 from loop_core import frozen
 from loop_core.address import Server, speaker
 from loop_core.errors import CallerError, LoopError

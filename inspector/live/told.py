@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from inspector.asked import PLACES
+from inspector.case import Case
 from inspector.live.kept import Kept
-from inspector.replay import Case, Replay, TurnRun
+from inspector.replay import Replay, TurnRun
 from inspector.sessions import redact
 from inspector.sessions.values import Chunk, Conversation, Exchange, Input, Link, Loaded, Place, TurnRecord
 from inspector.settings import Settings

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from inspector.replay import Case
+from inspector.case import Case
 from inspector.sessions.values import Exchange
 from loop_core.classify import Judged
 from loop_core.gate import Admission, Verdict

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from itertools import chain
 
 from inspector.pause import without_collector
-from inspector.replay import LIVE, Replay, TurnRun
+from inspector.recorded import LIVE
+from inspector.replay import Replay, TurnRun
 from inspector.report.findings import ANOTHER_WAY, Noted, another_way, collect
 from inspector.report.verdict import TurnVerdict, judge_turn
 from inspector.sessions.values import Exchange, Input, Link

@@ -9,7 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from inspector.replay import Case, Replay, TurnRun, results_in
+from inspector.case import Case
+from inspector.recorded import results_in
+from inspector.replay import Replay, TurnRun
 from inspector.sessions.hints import cut_result
 from inspector.sessions.transcripts import provenance
 from inspector.sessions.values import Link, Place

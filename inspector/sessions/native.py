@@ -49,6 +49,10 @@ FIELDS: Mapping[str, Mapping[str, tuple[type, ...]]] = {
 _ABOUT = ("title", "story", "provenance", "end_state")
 
 
+STRICT = "strict"
+"""The policy that a recording is shown under, unless it is asked for under another."""
+
+
 class SessionWriter:
     """Appends records to a session file, each flushed before `append` returns; credentials never reach it."""
 
@@ -279,7 +283,10 @@ class _Reader:
         self._act("limits", record["values"], record)
 
     def _policy(self, record: Mapping[str, Any], line: bytes) -> None:
-        self._act("policy", record["name"], record)
+        name = record["name"]
+        if name != STRICT:
+            self.reading.notices.append(f"recorded under the policy {name!r}: --policy {name} shows what was run then")
+        self._act("policy", name, record)
 
     def _note(self, record: Mapping[str, Any], line: bytes) -> None:
         self._act("note", redact.text(record["text"]), record)

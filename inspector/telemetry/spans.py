@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from inspector.replay import results_in
+from inspector.recorded import results_in
 from inspector.report.facts import ResponseFacts, TurnFacts, View
 from inspector.sessions import redact
 from inspector.sessions.values import Exchange, Place, ToolAnswer

@@ -14,7 +14,7 @@ from textual.screen import Screen
 from textual.theme import Theme
 from textual.types import CSSPathType
 
-from inspector.replay import Case
+from inspector.case import Case
 from inspector.report.inert import one_line
 from inspector.sessions.sizes import heavy
 from inspector.tui.messages import ActionWanted, PathWanted, SessionWanted

@@ -12,8 +12,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from inspector.case import Case, open_case
 from inspector.pause import without_collector
-from inspector.replay import Case, open_case, replay
+from inspector.replay import replay
 from inspector.report.facts import View, view
 from inspector.report.lines.outline import Outline
 from inspector.sessions import open_paths

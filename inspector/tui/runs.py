@@ -16,7 +16,7 @@ from inspector.whatif.tree import Node, Tree, key_of
 from loop_core.errors import CallerError
 
 if TYPE_CHECKING:
-    from inspector.replay import Case, Heard
+    from inspector.case import Case, Heard
     from inspector.whatif.store import Store
 
 

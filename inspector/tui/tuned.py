@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from inspector.replay import Case
+from inspector.case import Case
 from inspector.report.lines.spans import EMPTY, Line, Role, Span, clip, said, spread
 from inspector.report.lines.spent import EMPTY as LEFT
 from inspector.report.lines.spent import FULL

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from inspector.replay import Case
+from inspector.case import Case
 from inspector.settings import INITIAL, Settings, command
 from inspector.tune.axes import Axis, default_axes
 from inspector.tune.grid import Grid

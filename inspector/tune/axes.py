@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from inspector.replay import Case
+from inspector.case import Case
 from inspector.sessions.values import Link, Place
 from inspector.settings import INITIAL, Settings, settings_of
 from loop_core.errors import CallerError

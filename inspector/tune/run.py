@@ -11,8 +11,8 @@ from itertools import chain
 from operator import add, attrgetter, itemgetter
 from typing import Any
 
+from inspector.case import Case
 from inspector.pause import without_collector
-from inspector.replay import Case
 from inspector.tune.grid import UNDONE, End, Grid, TurnGrid
 from inspector.tune.sweep import Shapes, Sweep
 from inspector.tune.workers import cores, shared

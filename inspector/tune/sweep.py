@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeAlias
 
-from inspector.replay import Case, first_run, limits_for
+from inspector.case import Case, limits_for
+from inspector.replay import first_run
 from inspector.sessions.values import TurnRecord
 from inspector.settings import INITIAL
 from inspector.tune.axes import TOKENS, Value, size_of

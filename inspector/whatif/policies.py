@@ -11,7 +11,9 @@ from functools import cached_property
 from itertools import groupby
 from typing import NamedTuple
 
-from inspector.replay import Case, Replay, TurnRun, replay, seen_by_loop
+from inspector.case import Case
+from inspector.recorded import seen_by_loop
+from inspector.replay import Replay, TurnRun, replay
 from inspector.report.findings import CUT_WORDS, held
 from inspector.sessions.values import Place
 from inspector.settings import Settings

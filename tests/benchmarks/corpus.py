@@ -10,7 +10,8 @@ from pathlib import Path
 
 from measure import Line, Report, Skipped, best, milliseconds
 
-from inspector.replay import open_case, replay
+from inspector.case import open_case
+from inspector.replay import replay
 from inspector.report.document import document
 from inspector.report.facts import view
 from inspector.sessions import open_paths

@@ -9,7 +9,8 @@ from dataclasses import replace
 from measure import Line, Report, best, milliseconds
 from streams import STREAMS
 
-from inspector.replay import Case, open_case, replay
+from inspector.case import Case, open_case
+from inspector.replay import replay
 from inspector.sessions import open_paths
 from inspector.settings import Settings
 from loop_core import decode

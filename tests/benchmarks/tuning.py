@@ -7,7 +7,8 @@ from typing import Any
 
 from measure import Line, Report, best, milliseconds
 
-from inspector.replay import Case, open_case, replay
+from inspector.case import Case, open_case
+from inspector.replay import replay
 from inspector.sessions import open_paths
 from inspector.settings import Settings
 from inspector.tune.axes import parse_axes

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from corpus import recordings
 from measure import Line, Report, Skipped, best, milliseconds
 
-from inspector.replay import Case, open_case, replay
+from inspector.case import Case, open_case
+from inspector.replay import replay
 from inspector.report.facts import View, view
 from inspector.report.lines import steps
 from inspector.report.lines.outline import Outline

@@ -11,11 +11,12 @@ from html.parser import HTMLParser
 import pytest
 
 from inspector import cli
+from inspector.case import open_case
 from inspector.export import FORMS, Chosen
 from inspector.export.bug import reread, shrink, symptom
 from inspector.export.markdown import escaped, fenced
 from inspector.export.write import chosen
-from inspector.replay import open_case, replay
+from inspector.replay import replay
 from inspector.report.answers import answer_at
 from inspector.report.document import document
 from inspector.report.facts import view

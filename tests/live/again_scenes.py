@@ -6,8 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+from inspector.case import open_case
 from inspector.live.again import Wanted, wanted
-from inspector.replay import Replay, open_case, replay
+from inspector.replay import Replay, replay
 from inspector.sessions import open_paths
 from inspector.settings import Settings, settings_of
 from loop_core.retries import Retries

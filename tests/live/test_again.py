@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 import pytest
 
 from inspector import cli
+from inspector.case import Heard
 from inspector.live.again import Asking, ask, file_of
 from inspector.live.recall import recall
 from inspector.live.results import Results
 from inspector.live.run import run_live
-from inspector.replay import Heard
 from inspector.report.facts import view
 from inspector.settings import Settings
 from inspector.whatif.comparison import values

@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
+from inspector.case import open_case
 from inspector.live.run import Ran, run_live
-from inspector.replay import open_case, replay
+from inspector.replay import replay
 from inspector.report.facts import View, view
 from inspector.sessions import native, open_paths
 from inspector.settings import Settings

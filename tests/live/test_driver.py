@@ -11,13 +11,14 @@ from typing import Any
 
 import pytest
 
+from inspector.case import open_case
 from inspector.live.answers import Decision, How
 from inspector.live.driver import Driver
 from inspector.live.headless import Typed, start
 from inspector.live.phase import Phase
 from inspector.live.seen import seen
 from inspector.live.telling import now, waiting
-from inspector.replay import open_case, replay
+from inspector.replay import replay
 from inspector.report.facts import View, view
 from inspector.report.lines.spans import text_of
 from inspector.sessions import open_paths

@@ -16,11 +16,12 @@ from typing import Any, NamedTuple
 import pytest
 
 from inspector import cli
+from inspector.case import open_case
 from inspector.live.keys import key_for
 from inspector.live.recorder import Recorder
 from inspector.live.run import Ran as Ran_
 from inspector.live.run import run_live
-from inspector.replay import open_case, replay
+from inspector.replay import replay
 from inspector.report.facts import view
 from inspector.sessions import open_paths
 from inspector.settings import Settings, settings_of

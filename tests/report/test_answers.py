@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from inspector.replay import open_case, replay
+from inspector.case import open_case
+from inspector.replay import replay
 from inspector.report.answers import answer_at, answered, answers_of, is_simulated
 from inspector.report.facts import View, view
 from inspector.report.lines import calls, response, wire

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from inspector.replay import Settings, open_case, replay
+from inspector.case import open_case
+from inspector.replay import Settings, replay
 from inspector.report.facts import view
 from inspector.sessions import open_paths
 from loop_core.gate import Admission

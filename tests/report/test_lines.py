@@ -11,7 +11,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tui"))  # the scenes of the 
 
 from tui_scenes import CUT_ARGUMENTS, HOSTILE, PARTS, continued, entry, hostile, ran_a_cut_call, story, stream, user
 
-from inspector.replay import open_case, replay
+from inspector.case import open_case
+from inspector.replay import replay
 from inspector.report.facts import View, view
 from inspector.report.lines import calls, diff, events, header, machine, response, spent, status, steps, wire
 from inspector.report.lines.glyphs import ADMISSION, ASCII, STATE, STOP, ascii_line, ascii_text

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from inspector.replay import open_case, replay
+from inspector.case import open_case
+from inspector.replay import replay
 from inspector.report.facts import View, view
 from inspector.report.lines import calls, diff, events, response, status, steps, wire
 from inspector.report.lines.merged import merged

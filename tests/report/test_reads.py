@@ -11,7 +11,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tui"))
 
 from tui_scenes import CUT_ARGUMENTS, PARTS, continued, ran_a_cut_call, story
 
-from inspector.replay import open_case, replay
+from inspector.case import open_case
+from inspector.replay import replay
 from inspector.report.facts import ResponseFacts, View, view
 from inspector.report.lines import response, wire
 from inspector.report.lines.hexdump import Hex

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from inspector.replay import open_case, replay
+from inspector.case import open_case
+from inspector.replay import replay
 from inspector.report.facts import View, view
 from inspector.sessions import open_paths
 from inspector.sessions.samples import find

@@ -11,7 +11,7 @@ import pytest
 from session_scenes import CHAT, chat_body, chat_stream, user
 
 from inspector.sessions import open_paths
-from inspector.sessions.native import FIELDS, MARK, SessionWriter, schema, write_session
+from inspector.sessions.native import FIELDS, MARK, SessionWriter, schema, session_bytes, write_session
 from loop_core.values import Stop, TransportEnd
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -294,3 +294,13 @@ def test_a_piece_is_written_as_any_record_is(data, ms, tmp_path):
         writer.append_bytes("r1", data, ms)
     line = (tmp_path / "s.jsonl").read_text("utf-8").splitlines()[1]
     assert clean(json.loads(line)) == line
+
+
+@pytest.mark.parametrize(("name", "notices"), [
+    ("strict", ()),
+    ("pi-presence", ("standard input: recorded under the policy 'pi-presence': --policy pi-presence shows what was run then",)),
+])
+def test_a_recording_under_another_policy_says_how_it_was_run(name, notices):
+    data = session_bytes([{"type": "policy", "name": name}, *exchange()])
+    (given,) = open_paths(["-"], stdin=data).inputs
+    assert given.notices == notices

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from inspector.replay import open_case, replay
+from inspector.case import open_case
+from inspector.replay import replay
 from inspector.report.document import document
 from inspector.report.facts import view
 from inspector.report.text import text

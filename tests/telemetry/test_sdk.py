@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 from inspector import telemetry
+from inspector.case import open_case
 from inspector.live.run import run_live
-from inspector.replay import open_case, replay
+from inspector.replay import replay
 from inspector.report.facts import view
 from inspector.sessions import open_paths
 from inspector.settings import Settings

@@ -271,7 +271,8 @@ def test_every_metric_is_made_of_some_session() -> None:
 
 
 def test_a_trace_of_nothing_is_nothing() -> None:
-    from inspector.replay import open_case, replay
+    from inspector.case import open_case
+    from inspector.replay import replay
     from inspector.sessions.values import Loaded
 
     empty = view(replay(open_case(Loaded((), (), ()))))

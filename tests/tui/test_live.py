@@ -18,9 +18,10 @@ from textual.pilot import Pilot
 from textual.widgets import Input, TextArea
 from tui_scenes import page, told
 
+from inspector.case import open_case
 from inspector.live.headless import Start, Typed, start
 from inspector.live.phase import Phase
-from inspector.replay import open_case, replay
+from inspector.replay import replay
 from inspector.report.facts import View, view
 from inspector.sessions import open_paths
 from inspector.settings import Settings

@@ -13,7 +13,7 @@ from textual.filter import LineFilter
 from textual.widgets import Input
 from tui_scenes import continued, har, page, seen, story, told
 
-from inspector.replay import open_case
+from inspector.case import open_case
 from inspector.sessions import open_paths, sizes
 from inspector.tui import launch as entry
 from inspector.tui import opening

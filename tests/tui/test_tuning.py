@@ -16,7 +16,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 from tui_scenes import HOSTILE, continued, har, hostile, page, ran_a_cut_call, seen
 
-from inspector.replay import open_case
+from inspector.case import open_case
 from inspector.report.lines.spans import text_of
 from inspector.sessions import open_paths
 from inspector.settings import Settings, command

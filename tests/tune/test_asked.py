@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from inspector.replay import open_case
+from inspector.case import open_case
 from inspector.sessions import open_paths
 from inspector.sessions.samples import samples
 from inspector.settings import Settings, settings_of

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from inspector.replay import open_case
+from inspector.case import open_case
 from inspector.sessions import open_paths
 from inspector.sessions.samples import samples
 from inspector.settings import Settings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 
-from inspector.replay import open_case
+from inspector.case import open_case
 from inspector.sessions import open_paths
 from inspector.sessions.samples import samples
 from inspector.tune.axes import Axis, parse_axes

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from inspector.replay import Case, first_run, open_case, replay
+from inspector.case import Case, open_case
+from inspector.replay import first_run, replay
 from inspector.sessions import open_paths
 from inspector.sessions.samples import samples
 from inspector.settings import Settings

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from inspector.replay import open_case
+from inspector.case import open_case
 from inspector.report.lines.spans import plain
 from inspector.sessions import open_paths
 from inspector.sessions.samples import samples

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from inspector.case import Case, open_case
 from inspector.cli import main
-from inspector.replay import Case, open_case, replay
+from inspector.replay import replay
 from inspector.report.by_policy import Fate, verdict_by_policy
 from inspector.report.facts import view
 from inspector.report.lines.spans import Role, cells, text_of

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from inspector.replay import open_case, replay, spoken
+from inspector.case import open_case, spoken
+from inspector.replay import replay
 from inspector.report.facts import view
 from inspector.sessions import open_paths
 from inspector.sessions.samples import samples

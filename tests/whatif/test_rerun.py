@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from inspector.replay import Replay, open_case, replay
+from inspector.case import open_case
+from inspector.replay import Replay, replay
 from inspector.report.document import document
 from inspector.report.facts import view
 from inspector.report.text import text

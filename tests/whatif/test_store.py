@@ -16,7 +16,8 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from inspector.replay import open_case, replay
+from inspector.case import open_case
+from inspector.replay import replay
 from inspector.report.facts import view
 from inspector.sessions import open_paths
 from inspector.settings import Settings, settings_of

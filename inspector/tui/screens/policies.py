@@ -13,7 +13,7 @@ from textual.binding import Binding, BindingType
 from textual.events import Click
 from textual.reactive import reactive
 
-from inspector.replay import Case
+from inspector.case import Case
 from inspector.report.lines.sheet import Listed
 from inspector.report.lines.spans import Line, Role, Span, matched, said, spread
 from inspector.report.lines.status import FIDELITY

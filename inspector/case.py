@@ -1,0 +1,157 @@
+"""What was read, and each response judged: the same for every replay of it.
+
+Judging depends on the bytes alone and is done once; whatever depends on limits and policy is in `replay`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from inspector.pause import without_collector
+from inspector.sessions.build import spoken_by
+from inspector.sessions.values import Exchange, Loaded
+from inspector.settings import Settings
+from loop_core.classify import Judged, judge
+from loop_core.frozen import field, frozen, replace
+from loop_core.gate import Verdict, admit_all
+from loop_core.history import Ability
+from loop_core.limits import Limits
+from loop_core.sources import Recorded
+from loop_core.tokens import Measured
+from loop_core.turn import Event, NotRecorded, Place
+from loop_core.values import ChatResponse, Evidence, Request, Stop, StopReason, ToolResultPart
+from loop_core.wire import profiles
+from loop_core.wire.profile import Profile
+
+
+@frozen(eq=False, repr=False)
+class Heard:
+    """What a live run heard: a turn of a recording, asked again from one of its steps on."""
+
+    name: str
+    """Unique; the recording is called by it."""
+    exchanges: tuple[Exchange, ...]
+    places: tuple[tuple[Place, int], ...]
+    """Of each exchange: why it was sent, and the how-manieth of its place."""
+    results: tuple[ToolResultPart, ...] | None = None
+    """What tools answered after the last exchange, where no further request carried it."""
+    silent: frozenset[int] = frozenset()
+    """Positions of exchanges that are no answers: sent again, or given up."""
+    after: Event = NotRecorded()
+    """How the run ended where no answer ended it."""
+    ability: Ability = field(default_factory=Ability)
+    """What the server allows that was asked."""
+    provider: str = ""
+    """Who was asked."""
+    problem: str = ""
+    """What is missing of its recording, in words; empty where it is whole."""
+
+
+@frozen(eq=False, repr=False)
+class Case:
+    """What was read, and each response judged; the same for every replay of it."""
+
+    loaded: Loaded
+    judged: tuple[Judged, ...]
+    verdicts: tuple[tuple[Verdict, ...], ...]
+    """The gate's verdicts on the calls of each response, under the strict reading."""
+    brought: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Limits that session files were recorded under, by path."""
+    measured: dict[int, Measured] = field(default_factory=dict)
+    """The tokens of responses that a simulation had to cut, by index: they are the same for every budget."""
+    root: Case | None = None
+    """The case as it was read, where this one is read as if another profile spoke."""
+    spoken: dict[str, Case] = field(default_factory=dict)
+    """The same recording as other profiles speak, by their names: each is judged when it is first asked for."""
+    heard: dict[str, Heard] = field(default_factory=dict)
+    """What live runs from steps of this recording heard, by their names; all cases of one recording share it."""
+    silent: frozenset[int] = frozenset()
+    """Exchanges of live runs that are no answers: they were sent again, or given up when the run was cancelled."""
+    sources: dict[tuple[str | None, int, int], Recorded] = field(default_factory=dict)
+    """What answers a run, by the live run that it belongs to, its first exchange and how many there are: the same under
+    every setting."""
+    cancels: Mapping[tuple[str, int | None], bool] = field(default_factory=dict)
+    """Where operators cancelled: file and exchange -> whether its answer had been taken in, or was given up."""
+
+
+@without_collector
+def open_case(loaded: Loaded) -> Case:
+    """Judges every response once."""
+    brought = {
+        given.path: {name: value for act in given.acts if act.kind == "limits" for name, value in act.value.items()}
+        for given in loaded.inputs
+        if any(act.kind == "limits" for act in given.acts)
+    }
+    cancels = {(given.path, act.entry): act.value
+               for given in loaded.inputs for act in given.acts if act.kind == "cancel"}
+    judged = tuple(_judged(exchange, cancels) for exchange in loaded.exchanges)
+    verdicts = tuple(
+        gate_exchange(exchange, reading) for exchange, reading in zip(loaded.exchanges, judged, strict=True)
+    )
+    return Case(loaded, judged, verdicts, brought, cancels=cancels)
+
+
+def _judged(exchange: Exchange, cancels: Mapping[tuple[str, int | None], bool]) -> Judged:
+    judged = judge_exchange(exchange)
+    return cancelled(judged) if cancels.get((exchange.path, exchange.entry)) is False else judged
+
+
+def cancelled(judged: Judged) -> Judged:
+    """The reading of an answer that the operator gave up: whatever it says, nothing of it runs and the turn ends."""
+    seen = (*judged.stop.evidence, Evidence("operator.cancel", None, "the operator cancelled the turn"))
+    return replace(judged, stop=StopReason(Stop.CANCELLED, judged.stop.raw, None, seen), promoted=False)
+
+
+def limits_for(case: Case, path: str, settings: Settings) -> Limits:
+    """The limits in force for a file: the operator's, then those the session was recorded under, then the defaults.
+
+    Raises:
+        CallerError: the session file holds a limit that does not exist or is out of range.
+    """
+    if path not in case.brought:
+        return settings.limits
+    return settings.limits.with_set({n: v for n, v in case.brought[path].items() if n not in settings.explicit})
+
+
+def judge_exchange(exchange: Exchange) -> Judged:
+    """The effective reason of one exchange, its router's native word read through all tables."""
+    return judge_response(exchange.response, exchange.request, exchange.profile)
+
+
+def judge_response(response: ChatResponse, request: Request | None, profile: Profile) -> Judged:
+    """The effective reason of a response by a known speaker, its router's native word read through all tables."""
+    return judge(response, request, profile, profiles.native_reading(response, profile))
+
+
+def gate_exchange(exchange: Exchange, reading: Judged) -> tuple[Verdict, ...]:
+    """The gate's verdicts on the calls of one response."""
+    return admit_all(exchange.response.tool_calls, reading, exchange.request.tools if exchange.request else ())
+
+
+def spoken(case: Case, profile: str | None) -> Case:
+    """The recording as if this profile spoke in every exchange, kept once it was asked for; None: as it was read.
+
+    Raises:
+        CallerError: there is no such profile.
+    """
+    root = case.root or case
+    if profile is None:
+        return root
+    made = root.spoken.get(profile)
+    if made is None:
+        exchanges = tuple(spoken_by(exchange, profile) for exchange in root.loaded.exchanges)
+        made = _beside(root, exchanges)
+        root.spoken[profile] = made
+    return made
+
+
+def _beside(root: Case, exchanges: tuple[Exchange, ...]) -> Case:
+    """The case with other exchanges in the same places; those that are the same are not judged again."""
+    judged, verdicts = list(root.judged), list(root.verdicts)
+    for index, (old, new) in enumerate(zip(root.loaded.exchanges, exchanges, strict=True)):
+        if old is not new:
+            judged[index] = _judged(new, root.cancels)
+            verdicts[index] = gate_exchange(new, judged[index])
+    loaded = replace(root.loaded, exchanges=exchanges)
+    return Case(loaded, tuple(judged), tuple(verdicts), root.brought, root=root, heard=root.heard, silent=root.silent,
+                cancels=root.cancels)
