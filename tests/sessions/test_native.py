@@ -298,7 +298,8 @@ def test_a_piece_is_written_as_any_record_is(data, ms, tmp_path):
 
 @pytest.mark.parametrize(("name", "notices"), [
     ("strict", ()),
-    ("pi-presence", ("standard input: recorded under the policy 'pi-presence': --policy pi-presence shows what was run then",)),
+    ("pi-presence", (
+        "standard input: recorded under the policy 'pi-presence': --policy pi-presence shows what was run then",)),
 ])
 def test_a_recording_under_another_policy_says_how_it_was_run(name, notices):
     data = session_bytes([{"type": "policy", "name": name}, *exchange()])

@@ -72,7 +72,7 @@ def step_line(view: View, index: int, here: int, remarks: Remarks = NO_REMARKS) 
     words = Role.STRONG if index == here else Role.AHEAD if index > here else Role.PLAIN
     noted = (said(f"{glyphs.NOTE} {remarks.notes[index]}  ", Role.KEY),) if index in remarks.notes else ()
     return (
-        Span(f" {gutter}", role), Span(glyphs.MARKED if index in remarks.marks else " ", Role.MARK),
+        Span(f" {gutter}", role), Span(glyphs.MARKED, Role.MARK) if index in remarks.marks else Span(" ", Role.DIM),
         Span(f"{index + 1:>{digits}} ", Role.DIM), Span(f"{glyph} ", tone), Span(f"{name} ", words), *noted,
         *detail(step),
     )
