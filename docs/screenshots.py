@@ -155,12 +155,14 @@ def main(names: list[str]) -> None:
     browser = shutil.which("chromium") or shutil.which("chromium-browser")
     if browser is None:
         sys.exit("no chromium found: install Debian's package chromium")
-    os.environ["HOME"] = tempfile.mkdtemp()  # nobody's own transcripts are in a picture
+    os.chdir(ROOT)  # so that paths are told from here
+    os.environ["HOME"] = tempfile.mkdtemp()
     if not names or PAGE in names:
         paged(SAMPLE, tuple(key if key != "enter" else "Enter" for key in (*HELD, "4")),
               ROOT / "docs" / "images" / f"{PAGE}.png", browser)
     for name, paths, keys in SHOTS:
         for size in SIZES if not names or name in names else ():
+            os.environ["HOME"] = tempfile.mkdtemp()  # nobody's own transcripts and recent files are in a picture
             svg = asyncio.run(exported(paths, keys, size))
             drawn(svg, ROOT / "docs" / "images" / f"{name}-{size[0]}x{size[1]}.png", browser)
     for size in SIZES:

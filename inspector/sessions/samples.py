@@ -70,7 +70,12 @@ def located(path: str) -> str:
     found = next((each for each in samples() if wanted and each.name.startswith(wanted)), None)
     if found is None:
         raise CallerError(f"{path}: no sample session has a name that begins so; `inspector samples` lists them")
-    return os.path.relpath(found.path) if found.path.is_relative_to(Path.cwd()) else str(found.path)
+    return short(found.path)
+
+
+def short(path: Path) -> str:
+    """A path from here, where it lies below the working directory; else whole."""
+    return os.path.relpath(path) if path.is_relative_to(Path.cwd()) else str(path)
 
 
 def _header(path: Path) -> About | None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tui_scenes import page, story
 
-from inspector.sessions.samples import samples
+from inspector.sessions.samples import samples, short
 from inspector.tui import opening
 from inspector.tui.app import LoopInspector
 from inspector.tui.screens.picker import PickerScreen
@@ -48,7 +48,7 @@ async def test_enter_opens_and_q_comes_back() -> None:
     async with app.run_test(size=SIZE) as pilot:
         await pilot.press("enter")
         assert isinstance(app.screen, SessionScreen)
-        assert app.screen.opened.paths == (str(samples()[0].path),)
+        assert app.screen.opened.paths == (short(samples()[0].path),)
         await pilot.press("q")
         assert isinstance(app.screen, PickerScreen)
         await pilot.press("q")

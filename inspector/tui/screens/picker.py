@@ -14,7 +14,7 @@ from textual.screen import Screen
 from textual.worker import get_current_worker
 
 from inspector.report.lines.spans import Role
-from inspector.sessions.samples import samples
+from inspector.sessions.samples import samples, short
 from inspector.tui.found import HEADING, judged, rows
 from inspector.tui.messages import PathWanted, RowOpened
 from inspector.tui.opening import Reading, recent
@@ -31,7 +31,7 @@ def choices() -> list[Choice]:
     found.append(Choice("Sample sessions"))
     for each in samples():
         about = each.about
-        found.append(Choice(each.title, str(each.path), about.story, about.provenance, about.end_state))
+        found.append(Choice(each.title, short(each.path), about.story, about.provenance, about.end_state))
     remembered = recent()
     if remembered:
         found += [Choice(""), Choice("Recent files")]
