@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import lru_cache
 from json.encoder import encode_basestring
 from typing import Any
 
@@ -34,13 +35,23 @@ def dump(value: Any) -> str:
         if text.isprintable() or not any("\ud800" <= char <= "\udfff" for char in text):
             return text
         return json.dumps(value)  # a lone surrogate is no UTF-8: it can only stand as an escape
+    if kind is dict:
+        return "{" + ",".join([_name(key) + dump(item) for key, item in value.items()]) + "}"
+    if value is None:
+        return "null"
+    if kind is int:
+        return repr(value)
+    if kind is list or kind is tuple:
+        return "[" + ",".join([dump(item) for item in value]) + "]"
     if kind is Raw:
         return str(value)
-    if kind is dict or isinstance(value, Mapping):
-        return "{" + ",".join([f"{dump(key)}:{dump(item)}" for key, item in value.items()]) + "}"
-    if kind is list or kind is tuple:
-        return "[" + ",".join(map(dump, value)) + "]"
-    return _COMPACT(value)
+    return dump(dict(value)) if isinstance(value, Mapping) else _COMPACT(value)
+
+
+@lru_cache(maxsize=1024)
+def _name(key: str) -> str:
+    """A member's name; a stream has few, again and again."""
+    return f"{dump(key)}:"
 
 
 def read_object(text: str) -> dict[str, Any] | None:
