@@ -21,6 +21,7 @@ from inspector.live.telling import now, waiting
 from inspector.replay import replay
 from inspector.report.facts import View, view
 from inspector.report.lines.spans import text_of
+from inspector.report.lines.steps import step_line
 from inspector.sessions import open_paths
 from inspector.settings import Settings
 from loop_core.errors import CallerError, LoopError
@@ -261,6 +262,10 @@ def test_a_retried_continuation_reads_as_one_request(fake: Fake, tmp_path: Path)
     assert len(file.responses) == 4
     assert file.turns[0].merged.text == "One, two, three."
     assert (file.turns[0].run.runs, file.turns[0].verdict.word) == (1, "CUT, COMPLETED")
+    told = [text_of(step_line(file, index, 0)) for index in range(len(file.steps))]
+    assert [line.split()[-3:] for line in told if "EvaluateStop" in line] == [
+        ["✂", "EvaluateStop", "max_tokens"], ["503", "then", "end_turn"]]
+    assert sum("429, 503 then end_turn" in line for line in told) == 1
     same(driver, tmp_path)
 
 

@@ -74,8 +74,22 @@ def step_line(view: View, index: int, here: int, remarks: Remarks = NO_REMARKS) 
     return (
         Span(f" {gutter}", role), Span(glyphs.MARKED, Role.MARK) if index in remarks.marks else Span(" ", Role.DIM),
         Span(f"{index + 1:>{digits}} ", Role.DIM), Span(f"{glyph} ", tone), Span(f"{name} ", words), *noted,
-        *detail(step),
+        *_refused(view, index, step), *detail(step),
     )
+
+
+def _refused(view: View, index: int, step: Step) -> Line:
+    """What the server answered before, where the request of this answer was sent again for want of one."""
+    at, exchanges = step.response, view.replay.case.loaded.exchanges
+    if at is None or step.state is not State.EVALUATE_STOP or not exchanges[at].again:
+        return ()
+    responses = view.turn_of(index).responses
+    place, found = responses.index(at), list[str]()
+    while place and exchanges[responses[place]].again:
+        place -= 1
+        status = exchanges[responses[place]].response.http_status
+        found.insert(0, "no answer" if status is None else str(status))
+    return (Span(f"{', '.join(found)} then ", Role.WARN),) if found else ()
 
 
 def _gutter(index: int, here: int) -> tuple[str, Role]:
