@@ -1,10 +1,17 @@
-"""Takes the configuration and the data of whoever runs the tests out of every test."""
+"""Takes the configuration, the data and the shell of whoever runs the tests out of every test."""
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+
+def pytest_configure() -> None:
+    """A shell that starts the tests behind itself lets them ignore interrupts, and with them what they start."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session", autouse=True)
