@@ -170,15 +170,22 @@ def empty_arguments(case: Case, stop: StopReason) -> Correction | None:
     return None
 
 
-def usage_at_cap(case: Case, stop: StopReason) -> Correction | None:
-    """As many tokens came as were allowed: proof where reasoning counts under the cap, a finding elsewhere."""
-    cap = case.request.max_tokens if case.request else None
-    usage = case.response.usage
+def spent_cap(response: ChatResponse, request: Request | None) -> tuple[int, int] | None:
+    """The output tokens and the cap, where as many came as were allowed; None where not, or where it is not known."""
+    cap, usage = request.max_tokens if request else None, response.usage
     if cap is None or usage is None or usage.output_tokens is None or usage.output_tokens < cap:
         return None
-    if case.response.other_choices or (case.request is not None and case.request.n > 1):
+    if response.other_choices or (request is not None and request.n > 1):
         return None  # the usage is the sum over all choices, the cap is for each
-    seen = f"{usage.output_tokens:,} of {cap:,} output tokens"
+    return usage.output_tokens, cap
+
+
+def usage_at_cap(case: Case, stop: StopReason) -> Correction | None:
+    """As many tokens came as were allowed: proof where reasoning counts under the cap, a finding elsewhere."""
+    spent = spent_cap(case.response, case.request)
+    if spent is None:
+        return None
+    seen = f"{spent[0]:,} of {spent[1]:,} output tokens"
     if stop.normalized is Stop.INTERRUPTED:
         return Correction(None, None, None, seen, cap_reached=True)
     if stop.normalized not in FINISHED:
