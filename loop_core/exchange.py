@@ -6,39 +6,31 @@ in a response, a report or a recording.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
-from urllib.parse import quote, quote_plus
 
 from loop_core.address import Server, headers_of, proof_shown, shown, speaker, url_of
 from loop_core.classify import Judged, judge
 from loop_core.errors import CallerError, DecodeError
+from loop_core.mask import Mask, Redact
 from loop_core.outgoing import body_of, outgoing
 from loop_core.seam import Method
 from loop_core.turn import Place, Responded, Send, Turn
 from loop_core.values import (
     ChatResponse,
     Finding,
-    OpaquePart,
     ProviderError,
-    ReasoningPart,
     Request,
-    ResponsePart,
     Severity,
     Stop,
     StopReason,
-    TextPart,
-    ToolCall,
     ToolResultPart,
     TransportEnd,
 )
 from loop_core.wire import decode, decoder, wire
 from loop_core.wire.profiles import Chosen, choose, native_reading
 
-SHORTEST = 8
-"""A secret with fewer characters is a word that may stand anywhere; it is hidden in headers and URLs only."""
 MOST_BYTES = 256 * 1024 * 1024
 """A longer answer is given up."""
 LONGEST_MARK = 32
@@ -112,101 +104,6 @@ class Observer:
 
     def ran(self, number: int, results: Sequence[ToolResultPart]) -> None:
         """The calls of this answer were run."""
-
-
-Redact = Callable[[bytes], bytes]
-"""Masks whatever else looks like a credential, byte for byte: the length stays."""
-
-
-class Mask:
-    """Puts asterisks for secrets in a stream of bytes, as many as they had, wherever the pieces are cut."""
-
-    __slots__ = ("_also", "_held", "_inside", "_secrets")
-
-    def __init__(self, secrets: Iterable[str], also: Redact | None = None) -> None:
-        self._also = also
-        long = [secret for secret in secrets if len(secret) >= SHORTEST]
-        spelled = {form for secret in long for form in _spelled(secret)}
-        self._secrets = [form.encode() for form in sorted(spelled, key=len, reverse=True)]
-        self._inside = frozenset(b"".join(self._secrets))
-        """The bytes that stand in a secret; an event ends with a line end, which does not."""
-        self._held = b""
-
-    def feed(self, data: bytes) -> bytes:
-        """The bytes so far without the secrets that are known; the end is kept back while it may begin one."""
-        if self._secrets:
-            if self._held:
-                data, self._held = self._held + data, b""
-            for secret in self._secrets:
-                data = data.replace(secret, b"*" * len(secret))
-            if data and data[-1] in self._inside:
-                keep = max(_begun(data, secret) for secret in self._secrets)
-                data, self._held = data[: len(data) - keep], data[len(data) - keep :]
-        return data
-
-    def shapes(self, data: bytes) -> bytes:
-        """The same bytes without what else looks like a credential."""
-        return data if self._also is None else self._also(data)
-
-    def flush(self) -> bytes:
-        """What was kept back, at the end; asterisks where it is most of a secret, which the end only cut."""
-        held, self._held = self._held, b""
-        most = any(len(held) * 2 > len(secret) and secret.startswith(held) for secret in self._secrets)
-        return b"*" * len(held) if most else held
-
-    def text(self, value: str) -> str:
-        """The same for a text that is whole."""
-        for secret in self._secrets:
-            value = value.replace(secret.decode(), "*" * len(secret))
-        if self._also is None:
-            return value
-        return self._also(value.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
-
-    def response(self, value: ChatResponse) -> ChatResponse:
-        """The same for the texts of an answer: a secret that came in several frames is whole only there."""
-        if not self._secrets and self._also is None:
-            return value
-        error = value.error
-        return replace(
-            value,
-            parts=tuple(self._part(part) for part in value.parts),
-            refusal=None if value.refusal is None else self.text(value.refusal),
-            error=None if error is None else replace(error, message=self.text(error.message)),
-            native={name: self.text(word) for name, word in value.native.items()},
-        )
-
-    def _part(self, part: ResponsePart) -> ResponsePart:
-        if type(part) is OpaquePart:
-            return replace(part, json=self.text(part.json))
-        if type(part) is ToolCall:
-            return part if part.arguments is None else replace(part, arguments=self.text(part.arguments))
-        if type(part) is ReasoningPart:
-            return replace(part, text=self.text(part.text))
-        return TextPart(self.text(part.text)) if type(part) is TextPart else part
-
-    def json(self, value: Any) -> Any:
-        """The same for all texts of a JSON value."""
-        if isinstance(value, str):
-            return self.text(value)
-        if isinstance(value, Mapping):
-            return {name: self.json(item) for name, item in value.items()}
-        return [self.json(item) for item in value] if isinstance(value, (list, tuple)) else value
-
-
-def _spelled(secret: str) -> tuple[str, ...]:
-    """A secret as it stands in a text, in JSON and in an address."""
-    addresses = (quote(secret), quote(secret, safe=""), quote_plus(secret))
-    return (secret, json.dumps(secret)[1:-1], secret.replace("/", "\\/"), *addresses)
-
-
-def _begun(data: bytes, secret: bytes) -> int:
-    """How many of the last bytes are the beginning of the secret."""
-    at = data.find(secret[:1], max(0, len(data) - len(secret) + 1))
-    while at >= 0:
-        if secret.startswith(data[at:]):
-            return len(data) - at
-        at = data.find(secret[:1], at + 1)
-    return 0
 
 
 def asks(server: Server, send: Send, turn: Turn, number: int) -> Ask:

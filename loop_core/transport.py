@@ -19,7 +19,8 @@ import httpx
 
 from loop_core.address import Server, key_header, proof_shown, speaker, url_of
 from loop_core.errors import CallerError
-from loop_core.exchange import Ask, Heard, Hearing, Mask, Observer, Redact, asks
+from loop_core.exchange import Ask, Heard, Hearing, Observer, asks
+from loop_core.mask import Mask, Redact
 from loop_core.retries import Retries
 from loop_core.seam import Method
 from loop_core.tools import Runs, Toolbox

@@ -10,7 +10,7 @@ from codecs import getincrementaldecoder
 from collections.abc import Sequence
 
 from loop_core.errors import DecodeError
-from loop_core.exchange import Mask
+from loop_core.mask import Mask
 from loop_core.seam import Joined, SeamRule, Segment, join
 from loop_core.wire import following
 

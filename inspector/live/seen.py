@@ -13,8 +13,8 @@ from inspector.sessions import open_paths, redact
 from inspector.sessions.values import TurnRecord
 from inspector.settings import Settings
 from loop_core.address import Server
-from loop_core.exchange import Mask
 from loop_core.frozen import replace
+from loop_core.mask import Mask
 from loop_core.trace import Trace
 from loop_core.values import Severity
 

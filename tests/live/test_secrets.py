@@ -12,7 +12,7 @@ import pytest
 
 from inspector.live.keys import secrets_of
 from loop_core.address import Server
-from loop_core.exchange import Mask
+from loop_core.mask import Mask
 from loop_core.values import Stop, ToolCall
 from loop_core.wire import FORMATS
 from tests.live.conftest import Fake, Peer

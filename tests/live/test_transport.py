@@ -14,8 +14,8 @@ import pytest
 
 from loop_core.address import Server, key_header, shown, speaker, url_of
 from loop_core.errors import CallerError
-from loop_core.exchange import Mask
 from loop_core.loop import arun, run
+from loop_core.mask import Mask
 from loop_core.retries import Retries, retry_after
 from loop_core.tools import Toolbox
 from loop_core.transport import AsyncLive, Line, Live, Timeouts
