@@ -18,10 +18,11 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from inspector.export import FORMS
 from inspector.tui.app import LoopInspector
+from inspector.tui.fields import LIVE
 from inspector.tui.opening import Reading, load
 from inspector.tui.screens import ask as asking
 from inspector.tui.screens.ask import AskLive
-from inspector.tui.screens.limits import LIVE, LimitsForm
+from inspector.tui.screens.limits import LimitsForm
 from inspector.tui.session.screen import SessionScreen
 from inspector.tui.widgets.cycle import Cycle
 from loop_core.values import Stop

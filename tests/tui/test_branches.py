@@ -9,8 +9,9 @@ from textual.pilot import Pilot
 from tui_scenes import PARTS, continued, page
 
 from inspector.tui.app import LoopInspector
+from inspector.tui.fields import WORDS
 from inspector.tui.screens.beside import Beside, Pairs
-from inspector.tui.screens.limits import ABOUT, MEANS, WORDS, LimitsForm
+from inspector.tui.screens.limits import ABOUT, MEANS, LimitsForm
 from inspector.tui.screens.tree import Nodes, RunTree
 from inspector.tui.session.screen import SessionScreen
 from inspector.tui.session.stops import Breakpoint

@@ -8,7 +8,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 from tui_scenes import PARTS, continued, page, told
 
-from inspector.sessions.samples import samples
+from inspector.sessions.samples import samples, short
 from inspector.tui.app import LoopInspector
 from inspector.tui.screens.limits import LimitsForm
 from inspector.tui.session.screen import SessionScreen
@@ -34,7 +34,7 @@ async def test_the_first_sample_is_completed_in_four_keys_from_the_start(size: t
         shown = page(app)
         for said in ("Complete", "RECORDED", "run attempts=5", "3 → 5", "parts at"):
             assert said in shown
-        assert screen.opened.paths == (str(samples()[0].path),)
+        assert screen.opened.paths == (short(samples()[0].path),)
 
 
 async def test_the_branch_stands_beside_the_original(app_on: AppOn) -> None:

@@ -17,12 +17,11 @@ from textual.widgets import Input
 from inspector.live.driver import Driver
 from inspector.report.lines.spans import Role, said
 from inspector.settings import CHOICES, INITIAL, parse_assignments
+from inspector.tui.fields import OTHERS
 from inspector.tui.widgets.lines import Lines, lines
 from inspector.tui.widgets.note import note
 from loop_core.errors import CallerError, LoopError
 from loop_core.limits import CONTINUATION_LIMITS, DEFAULT_TOKEN_FACTOR, Limits
-
-OTHERS = "others"
 
 
 class BudgetForm(ModalScreen[str | None]):
