@@ -122,7 +122,8 @@ class TextView(ScrollView, can_focus=True):
             if first < top + height:
                 self.refresh(Region(0, max(0, first - top), self.size.width, height))
         if following and self._ends and self._ends[-1] > height:
-            self.scroll_to(y=self._ends[-1] - height, animate=False, force=True)
+            # At once: put off until after the next refresh, it would undo a key that scrolls away meanwhile.
+            self.scroll_to(y=self._ends[-1] - height, animate=False, force=True, immediate=True)
 
     # -- keys ----------------------------------------------------------------------------------------------------
 
