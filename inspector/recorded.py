@@ -61,10 +61,15 @@ def source_of(case: Case, record: TurnRecord, links: Sequence[Link]) -> Recorded
 
 
 def _recorded(case: Case, record: TurnRecord, links: Sequence[Link]) -> Recorded:
+    if len(links) == 1 and record.heard is None and not case.cancels:
+        return Recorded(((Place.REQUEST, 0, _answer(case, links[0], 0)),))  # as most turns are
     answers: list[tuple[Place, int, Responded]] = []
     results: dict[int, tuple[ToolResultPart, ...]] = {}
     counts = dict(_NONE_YET)
-    for position, link in enumerate([link for link in links if link.index not in case.silent]):
+    last = links[-1]
+    if case.silent:
+        links = [link for link in links if link.index not in case.silent]
+    for position, link in enumerate(links):
         place = PLACES.get(link.place) if position else Place.REQUEST
         if place is None:
             break  # a retry or a request of its own: the next run begins here
@@ -74,9 +79,7 @@ def _recorded(case: Case, record: TurnRecord, links: Sequence[Link]) -> Recorded
             results[counts[Place.REQUEST] - 1] = results_in(case.loaded.exchanges[link.index])
         answers.append((place, counts[place], _answer(case, link, position)))
     if record.heard is None:
-        last = case.loaded.exchanges[links[-1].index]
-        cancelled_ = case.cancels.get((last.path, last.entry)) is True
-        return Recorded(tuple(answers), results, cancelled=cancelled_)
+        return Recorded(tuple(answers), results, cancelled=bool(case.cancels) and _cancelled_after(case, last))
     heard = case.heard[record.heard]
     if heard.results is not None:
         results[counts[Place.REQUEST]] = heard.results
@@ -85,6 +88,11 @@ def _recorded(case: Case, record: TurnRecord, links: Sequence[Link]) -> Recorded
 
 LIVE = "asked live"
 """Why an exchange of a live run stands where it stands."""
+
+
+def _cancelled_after(case: Case, link: Link) -> bool:
+    last = case.loaded.exchanges[link.index]
+    return case.cancels.get((last.path, last.entry)) is True
 
 
 def _answer(case: Case, link: Link, position: int) -> Responded:

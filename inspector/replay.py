@@ -107,8 +107,10 @@ def replay(case: Case, settings: Settings | None = None) -> Replay:
     rules = rules_for(case, settings)
     turns: list[TurnRun] = []
     first = 0
+    again = any(exchange.again for exchange in case.loaded.exchanges)
     for record in case.loaded.turns:
-        turns.append(placed(record, tuple(played(case, record, seen_by_loop(case, record), rules)), first))
+        links = seen_by_loop(case, record) if again else record.links
+        turns.append(placed(record, tuple(played(case, record, links, rules)), first))
         first = turns[-1].end
     return replayed(case, settings, turns)
 
