@@ -28,6 +28,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from inspector import __version__
+from inspector.commands import common
 from inspector.commands.common import CONTEXT, READ, UNREADABLE
 from loop_core.errors import LoopError
 
@@ -120,3 +121,6 @@ def run() -> None:
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(READ)
+    except common.UnwrittenError as why:
+        click.echo(f"inspector: standard output: {why}", err=True)
+        sys.exit(UNREADABLE)

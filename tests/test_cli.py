@@ -538,3 +538,12 @@ def test_notes_marks_and_breakpoints_are_listed_inert(inspector, long):
     assert "breakpoint  state:Abort (off)\n" in said.out
     assert "\x1b" not in said.out
     assert "\u202e" not in said.out
+
+
+@pytest.mark.parametrize(("redirected", "why"), [(">/dev/full", "No space left on device"), (">&-", "it is closed")])
+@pytest.mark.parametrize("option", ["", "--json"])
+def test_output_that_cannot_be_written_is_one_line(cut, redirected, why, option):
+    line = f'"$0" -m inspector explain "$1" {option} {redirected}'
+    done = subprocess.run(["sh", "-c", line, sys.executable, str(cut)], capture_output=True, text=True,
+                          check=False)
+    assert (done.returncode, done.stderr) == (2, f"inspector: standard output: {why}\n")

@@ -153,9 +153,9 @@ def has_terminal() -> bool:
 
 def write(text: str) -> None:
     """Writes text to standard output."""
-    encoding = sys.stdout.encoding or "utf-8"
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     # A terminal or pipe of another encoding gets an escape for what it cannot show, not a traceback.
-    sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
+    _put(text.encode(encoding, "backslashreplace").decode(encoding))
 
 
 def write_json(value: Any) -> None:
@@ -163,4 +163,21 @@ def write_json(value: Any) -> None:
     import json
 
     # Escaped to ASCII: whatever a transcript holds, no terminal and no pipe takes it for a command.
-    sys.stdout.write(json.dumps(value, ensure_ascii=True, indent=1) + "\n")
+    _put(json.dumps(value, ensure_ascii=True, indent=1) + "\n")
+
+
+class UnwrittenError(Exception):
+    """Standard output did not take what was said; says why."""
+
+
+def _put(text: str) -> None:
+    if sys.stdout is None:  # closed by whoever started us
+        raise UnwrittenError("it is closed")
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as why:
+        sys.stdout = None  # what is left in its buffer would be tried once more at the end
+        raise UnwrittenError(why.strerror or str(why)) from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isfinite
 
 import click
 
@@ -27,6 +28,8 @@ def provider(
 
     A SCENARIO is a name or a YAML file; without one all that come with the program are served, chosen by the model.
     """
+    if not isfinite(pace):
+        raise click.BadParameter("expected a number from 0 to 1000", param_hint="--pace")
     if schema:
         from inspector.provider import model
 

@@ -64,6 +64,7 @@ def replay(
     stored = base or against or save or live or named
     tree, store = common.saved_runs(loaded, original, stdin) if stored else (Tree(original), None)
     start = tree.find(base or ORIGINAL)
+    other = tree.find(against) if against else start  # looked up before anybody is asked
     code = 0
     if live and store is not None:
         from inspector.commands import again
@@ -80,7 +81,7 @@ def replay(
         told = len(store.notices)
         keep(store, node)
         common.say(store.notices[told:])
-    made = tree.beside(node, tree.find(against) if against else start)
+    made = tree.beside(node, other)
     if as_json:
         common.write_json(comparison.values(made))
     else:

@@ -124,6 +124,8 @@ class _Served:
             story = found.name
             if request.n != 1:
                 raise CallerError("one answer is given, and several are asked for")
+            if request.max_tokens is not None and request.max_tokens < 1:
+                raise CallerError(f"the output limit is {request.max_tokens}: expected 1 or more")
             reply = self._reply(found, request, as_array(api, path, request))
         except CallerError as why:
             reply = replace(refusal(api, 404 if not story and body is not None else 400, str(why)))
@@ -142,7 +144,7 @@ class _Served:
         if mark is None or story is None or mark.place.answer >= len(story.answers):
             return await send(http, refusal(RESPONSES, 404, f"nothing is served under {shown_path(http.raw_path)}"))
         at = Place(mark.place.answer, mark.start)
-        request = Request(RESPONSES, model=story.name)
+        request = Request(RESPONSES, model=story.name, max_tokens=mark.cap or None)
         reply = answered(replace(story, faults=()), request, at, False, self.profile)
         self._note(http, RESPONSES, None, request, story.name, reply)
         return await send(http, reply, self.pace)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import ipaddress
+import shlex
 import signal
 from collections.abc import Callable, Sequence
 
@@ -83,15 +84,20 @@ def greeting(url: str, stories: Sequence[Story], profile: str | None) -> str:
         lines += [f"{api}, as {dialect.name}", f"    {code}"]
     several = len(stories) > 1
     lines += ["", "Scenarios, chosen by the model that is named:" if several else "Scenario, whatever the model:"]
-    lines += [f"    {story.name:<16} {story.story}" for story in stories]
+    lines += [f"    {one_line(story.name):<16} {one_line(story.story)}" for story in stories]
     first = stories[0]
     cap = f" --set max_tokens={first.max_tokens}" if first.max_tokens else ""
     if first.tools:
-        lines += ["", f"    inspector provider --tools {first.name} > tools.json"]
+        lines += ["", f"    inspector provider --tools {_word(first.name)} > tools.json"]
         cap += " --tools tools.json"
-    lines += ["", f"    inspector run --api {next(iter(FORMATS))} --model {first.name} --base-url {url}/v1{cap} "
-                  f"--prompt \"{first.prompt}\"", "", "Ctrl-C ends it."]
+    lines += ["", f"    inspector run --api {next(iter(FORMATS))} --model {_word(first.name)} "
+                  f"--base-url {url}/v1{cap} --prompt {_word(first.prompt)}", "", "Ctrl-C ends it."]
     return "\n".join(lines)
+
+
+def _word(text: str) -> str:
+    """A word of a shell's command line: what a scenario holds is nobody's command."""
+    return shlex.quote(one_line(text))
 
 
 def told(seen: Seen) -> str:

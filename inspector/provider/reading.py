@@ -19,6 +19,8 @@ from inspector.provider.story import Story
 from loop_core.errors import CallerError
 
 FOLDER = Path(__file__).parent / "scenarios"
+DEEPEST = 64
+"""Levels of nesting: a scenario needs few, and a parser spends its stack on thousands."""
 MOST_BYTES = 1024 * 1024
 Place = tuple[str | int, ...]
 ROOT: Place = ()
@@ -104,8 +106,7 @@ def parsed(data: bytes, name: str) -> Story:
     lines = _Lines(name)
     try:
         text = data.decode()
-        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.SafeLoader)):
-            raise CallerError(f"{name}: expected no aliases (*name)")
+        _refuse_wild(text, name)
         root = yaml.compose(text, yaml.SafeLoader)
     except UnicodeDecodeError:
         raise CallerError(f"{name}: expected UTF-8") from None
@@ -120,6 +121,18 @@ def parsed(data: bytes, name: str) -> Story:
     if not isinstance(value, dict):
         raise CallerError(f"{name}:1: expected a mapping with name, story and answers")
     return checked(value, lines)
+
+
+def _refuse_wild(text: str, name: str) -> None:
+    """Refuses aliases, and a nesting on which a parser would spend its stack or its day."""
+    depth = 0
+    for event in yaml.parse(text, yaml.SafeLoader):
+        if isinstance(event, yaml.AliasEvent):
+            raise CallerError(f"{name}: expected no aliases (*name)")
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > DEEPEST:
+            line = event.start_mark.line + 1 if event.start_mark else 1
+            raise CallerError(f"{name}:{line}: expected at most {DEEPEST} levels of nesting")
 
 
 def _value(node: Any, place: Place, lines: _Lines) -> Any:

@@ -17,7 +17,7 @@ from loop_core.arguments import Shape, parse
 from loop_core.classify import LOST
 from loop_core.frozen import frozen, replace
 from loop_core.turn import State
-from loop_core.values import ArgsForm, Severity, Stop
+from loop_core.values import ArgsForm, ChatResponse, Severity, Stop, TransportEnd
 
 
 class Row(NamedTuple):
@@ -187,6 +187,10 @@ ROWS: tuple[Row, ...] = (
     Row("CONTEXT FULL", "▤", "=", Severity.ERROR,
         lambda look: look.word is Stop.CONTEXT_WINDOW_EXCEEDED,
         _ended, _change),
+    Row("NO ANSWER", "╳", "!", Severity.ERROR,
+        lambda look: look.word is Stop.INTERRUPTED and not look.repaired and _unanswered(look.exchange.response),
+        lambda look: f"{_who(look)} was asked, and nobody answered{_unreached(look.exchange.response)}",
+        lambda look: "look at the address, the network and the server; no answer was begun"),
     Row("INTERRUPTED", "╳", "!", Severity.ERROR,
         lambda look: look.word is Stop.INTERRUPTED and not look.repaired,
         lambda look: f"{_who(look)} ended without a stop reason ({look.exchange.response.size:,} bytes)",
@@ -250,6 +254,17 @@ ROWS: tuple[Row, ...] = (
         lambda look: ""),
 )
 """Worst first; the last row always holds."""
+
+
+def _unanswered(response: ChatResponse) -> bool:
+    """Whether a request was sent, or tried to be, and not even a status came back."""
+    ends = (TransportEnd.RESET, TransportEnd.TIMEOUT)
+    return response.http_status is None and not response.size and response.transport_end in ends
+
+
+def _unreached(response: ChatResponse) -> str:
+    told = next((found.message for found in response.findings if found.rule.startswith("transport.")), "")
+    return f": {told}" if told else ""
 
 
 def _cut_before(look: Look) -> str:

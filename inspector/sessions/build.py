@@ -77,6 +77,7 @@ def build(raw: Raw, path: str, options: Options) -> Exchange | Refused:
         raw.duration_ms,
         raw.chunks,
         again=raw.again,
+        said=raw.said,
     )
 
 

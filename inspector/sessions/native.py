@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from inspector.sessions import lenient, redact
 from inspector.sessions.raw import Raw, Reading, UnreadableError
-from inspector.sessions.values import About, Act, Chunk, ToolAnswer
+from inspector.sessions.values import About, Act, Chunk, Place, ToolAnswer
 from loop_core.errors import CallerError
 from loop_core.limits import Limits
 from loop_core.values import ToolResultPart, TransportEnd
@@ -49,6 +49,8 @@ FIELDS: Mapping[str, Mapping[str, tuple[type, ...]]] = {
 _ABOUT = ("title", "story", "provenance", "end_state")
 
 
+_SAID = {place.value: place for place in (Place.CONTINUATION, Place.REPAIR, Place.RESUME)}
+"""What a live run says of its requests; whether any other is a new message or holds tool results, its history tells."""
 STRICT = "strict"
 """The policy that a recording is shown under, unless it is asked for under another."""
 
@@ -229,6 +231,7 @@ class _Reader:
         raw.request_headers = [(str(name), str(value)) for name, value in record.get("headers") or ()]
         raw.started = _optional_text(record, "at")
         raw.again = _optional_text(record, "retries") is not None
+        raw.said = _SAID.get(_optional_text(record, "place") or "")
         if record.get("body") is not None:
             raw.request_text = json.dumps(record["body"], ensure_ascii=False)
         else:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
-from inspector.sessions.values import About, Act, Chunk, Exchange, Skipped, ToolAnswer
+from inspector.sessions.values import About, Act, Chunk, Exchange, Place, Skipped, ToolAnswer
 from loop_core.frozen import field, record
 from loop_core.values import TransportEnd
 
@@ -45,6 +45,8 @@ class Raw:
     chunks: tuple[Chunk, ...] = ()
     again: bool = False
     """Whether the recorder itself sent the request before once more, which got no answer."""
+    said: Place | None = None
+    """What the recorder itself says that the request did, where that is no new message and no tool result."""
     clean: bool = False
     """The importer has made sure that the texts hold no key that `redact` would mask."""
 

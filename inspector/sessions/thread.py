@@ -69,6 +69,8 @@ class _Threader:
         self.index = Index(self.tree)
         self.turns: list[_Turn] = []
         self.by_opening: dict[tuple[int, int], int] = {}
+        self.seated: dict[tuple[str, int], Seen] = {}
+        """By file and entry."""
         self.group = [(index, exchanges[index]) for index in group]
         self.when, self.ordered = _times(self.group)
 
@@ -95,7 +97,7 @@ class _Threader:
     # -- finding -------------------------------------------------------------------------------------------------
 
     def _step(self, one: Seen) -> _Step:
-        again = self._again(one)
+        again = self._told(one) or self._again(one)
         if again is not None:
             return again
         found = self.index.find(one.history)
@@ -111,6 +113,14 @@ class _Threader:
         placed = place(tail, parent if direct else None)
         gap = "" if direct else "; exchanges between the two were not recorded"
         return _Step(Placed(placed.place, f"{placed.why}; {found.why}{gap}"), parent, direct)
+
+    def _told(self, one: Seen) -> _Step | None:
+        """What a loop that recorded itself says of its request: its history may look like another turn's."""
+        exchange = one.exchange
+        before = self.seated.get((exchange.path, exchange.entry - 1))
+        if exchange.said is None or exchange.again or before is None:
+            return None
+        return _Step(Placed(exchange.said, "its recorder says so"), before)
 
     def _again(self, one: Seen) -> _Step | None:
         """The same request once more: a retry, a repair with a larger cap, a resumption; None where it is none."""
@@ -176,6 +186,7 @@ class _Threader:
         if placed.place is Place.CONTINUATION and parent is not None:
             one.base, one.joined = parent.base, parent.joined + one.text
         one.turn = turn
+        self.seated[one.exchange.path, one.exchange.entry] = one
         self.index.add(one)
         self._link(turn, one.index, placed.place, why, step.ambiguous, parent, not step.direct)
 
@@ -239,7 +250,7 @@ class _Threader:
                 _Step(Placed(place(history.items, None).place, why), ambiguous=tuple(each.index for each in parents)),
             )
             return
-        again = self._again(one)
+        again = self._told(one) or self._again(one)
         if again is None:
             placed = place(history.items, parent)
             again = _Step(Placed(placed.place, f"{placed.why}; it names the response that it goes on from"), parent)

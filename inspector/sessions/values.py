@@ -70,6 +70,8 @@ class Exchange:
     """The lines of the file that those rows are, from 1."""
     again: bool = False
     """Whether its recorder says that it repeats the request before, which got no answer: the loop saw one request."""
+    said: Place | None = None
+    """What its recorder says that the request did; None where it does not say, or says nothing of its own."""
 
 
 @frozen

@@ -507,3 +507,28 @@ def test_what_stepping_and_results_need_is_said_and_nothing_is_sent(
     assert done.returncode == 2
     assert said in done.stderr
     assert fake.got == []
+
+
+def test_what_the_format_cannot_carry_ends_the_turn_and_keeps_what_was_heard(
+    ran: Ran, fake: Fake, tmp_path: Path
+) -> None:
+    """Converse wants the tools of a history with calls declared, and this model calls without any."""
+    call = ToolCall("call_1", "weather", '{"city":"Oslo"}', closed=True)
+    fake.answers = [streams("bedrock_converse", answer("bedrock_converse", "", Stop.TOOL_CALL, call))]
+    record = str(tmp_path / "s.jsonl")
+    done = ran("--api", "bedrock_converse", "--model", "m", "--base-url", fake.url, "--prompt", "x", "--record", record)
+    assert done.returncode == 3
+    assert "This could not be asked: bedrock_converse: a history with calls needs its tools declared." in done.stdout
+    assert len(fake.got) == 1
+    assert json.loads(Path(record).read_text().splitlines()[-1])["end_state"] == "unrecorded"
+
+
+def test_a_server_that_is_not_there_is_told_as_that(ran: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.sleep", lambda _: None)  # the seconds before it is asked again
+    record = str(tmp_path / "s.jsonl")
+    done = ran("--api", "openai_chat", "--model", "m", "--base-url", "http://127.0.0.1:1", "--prompt", "x",
+               "--record", record)
+    assert done.returncode == 5
+    assert done.stdout.startswith("NO ANSWER  turn 1 of 1")
+    assert "no connection to 127.0.0.1:1" in done.stdout.splitlines()[0]
+    assert view(replay(open_case(open_paths([record])))).turns[0].verdict.word == "NO ANSWER"

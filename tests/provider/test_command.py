@@ -6,6 +6,7 @@ import json
 import math
 import os
 import re
+import shlex
 import signal
 import socket
 import subprocess
@@ -20,7 +21,8 @@ from click.testing import CliRunner
 from inspector.cli import main
 from inspector.provider import model, shipped
 from inspector.provider.faults import FAULTS
-from inspector.provider.listening import address
+from inspector.provider.listening import address, greeting
+from inspector.provider.reading import parsed
 from loop_core.errors import CallerError
 from loop_core.seam import ANCHOR_CHARS
 from loop_core.wire import FORMATS
@@ -136,3 +138,20 @@ def test_addresses_of_this_machine(listen: str, host: str, port: int) -> None:
 def test_addresses_of_others_and_none(listen: str) -> None:
     with pytest.raises(CallerError, match=r"^--listen "):
         address(listen)
+
+
+def test_what_a_scenario_says_is_no_escape_and_no_command() -> None:
+    bad = parsed(b'name: mine\nstory: "\\e[31mRED\\e]0;pwned\\a"\nprompt: "$(touch x)`id` \\e[2J"\n'
+                 b"answers: [{text: x}]\n", "mine.yaml")
+    said = greeting("http://127.0.0.1:1", [bad], None)
+    assert "\x1b" not in said
+    assert "\x07" not in said
+    words = shlex.split(next(line for line in said.splitlines() if "inspector run" in line))
+    assert words[words.index("--model") + 1] == "mine"
+    assert words[words.index("--prompt") + 1].startswith("$(touch x)`id` ")
+
+
+def test_a_pace_that_is_no_number_is_refused() -> None:
+    done = CliRunner().invoke(main, ["provider", "--pace", "nan"])
+    assert done.exit_code == 2
+    assert "expected a number from 0 to 1000" in done.output

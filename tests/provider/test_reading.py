@@ -125,3 +125,9 @@ def test_every_scenario_that_is_shipped_keeps_to_the_schema_and_a_mistake_does_n
     assert check.is_valid(good)
     assert not check.is_valid({**good, "faults": [{"cut": "some"}]})
     assert not check.is_valid({**good, "fault": []})
+
+
+@pytest.mark.parametrize("nested", ["[" * 3000 + "]" * 3000, "{a: " * 3000 + "}" * 3000])
+def test_a_nesting_that_no_scenario_needs_is_refused_at_once(nested: str) -> None:
+    with pytest.raises(CallerError, match=r"^mine.yaml:1: expected at most 64 levels of nesting$"):
+        parsed(f"x: {nested}".encode(), "mine.yaml")

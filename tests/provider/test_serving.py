@@ -5,15 +5,23 @@ from __future__ import annotations
 import json
 import urllib.error
 import urllib.request
+from pathlib import Path
 
 import pytest
 
+from inspector.case import open_case
+from inspector.live.run import run_live
 from inspector.provider import app, serving
 from inspector.provider.bases import PATHS
 from inspector.provider.fixture import Scripted
 from inspector.provider.fixture import scripted_provider as scripted_provider
+from inspector.replay import replay
+from inspector.report.facts import view
+from inspector.sessions import open_paths
+from inspector.settings import Settings
 from loop_core.address import Server, url_of
 from loop_core.errors import CallerError
+from loop_core.tools import Toolbox
 from loop_core.values import Message, Request, Role, TextPart
 from loop_core.wire import FORMATS, decode, wire
 
@@ -162,3 +170,34 @@ def test_the_fixture_starts_a_provider(scripted_provider: Scripted) -> None:
     provider = scripted_provider("cut-twice", pace=0)
     assert got(f"{provider.url}/v1/chat/completions", chat())[0] == 200
     assert [seen.kind for seen in provider.seen] == ["first"]
+
+
+@pytest.mark.parametrize("cap", [-5, 0])
+def test_an_output_limit_below_one_is_refused(cap: int) -> None:
+    with serving("text") as provider:
+        status, _, said = got(f"{provider.url}/v1/messages", {
+            "model": "text", "max_tokens": cap, "messages": [{"role": "user", "content": "hi"}]})
+    assert (status, f"the output limit is {cap}: expected 1 or more".encode() in said) == (400, True)
+
+
+def test_a_response_that_is_fetched_is_the_one_that_was_given() -> None:
+    with serving("text") as provider:
+        made = json.loads(got(f"{provider.url}/v1/responses", {
+            "model": "text", "input": "hi", "max_output_tokens": 64})[2])
+        again = json.loads(got(f"{provider.url}/v1/responses/{made['id']}")[2])
+    assert (again["status"], again["usage"]) == (made["status"], made["usage"])
+
+
+@pytest.mark.parametrize("api", FORMATS)
+@pytest.mark.parametrize("scenario", ["thinking", "refused-repair"])
+def test_a_recording_against_it_reads_as_the_run(api: str, scenario: str, tmp_path: Path) -> None:
+    """Requests of these look like other turns' where the history is all that tells; the recorder says what they did."""
+    path = str(tmp_path / "s.jsonl")
+    with serving(scenario, pace=0) as provider:
+        (story,) = provider.stories
+        tools = tuple(each.tool for each in story.tools)
+        asked = Request(api, (Message(Role.USER, (TextPart("hi"),)),), scenario, tools,
+                        max_tokens=8 if scenario == "thinking" else 64, stream=True)
+        ran = run_live(asked, Server(api, provider.url), Settings(), Toolbox(), path)
+    (live,), (read,) = view(ran.replay).turns, view(replay(open_case(open_paths([path])))).turns
+    assert (read.terminal, read.verdict.word, read.merged.text) == (live.terminal, live.verdict.word, live.merged.text)

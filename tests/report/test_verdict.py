@@ -11,6 +11,7 @@ from inspector.report.lines import header
 from inspector.report.lines.spans import Role
 from inspector.report.lines.steps import glyph_of
 from inspector.report.verdict import ROWS
+from inspector.sessions.native import session_bytes
 from inspector.settings import Settings
 from loop_core.presets import PI_PRESENCE
 from loop_core.turn import State
@@ -18,6 +19,7 @@ from loop_core.values import Severity
 from tests import transcript_scenes as agents
 from tests.scenes import (
     ASKS,
+    CHAT,
     CUT,
     GEMINI,
     HINT,
@@ -333,6 +335,20 @@ def test_a_cancelled_response():
             "error": None, "incomplete_details": None}
     word, severity, _, advice = verdict(exchange({"model": "gpt-5", "input": "hi"}, body, url=RESPONSES))
     assert (word, severity, advice) == ("CANCELLED", Severity.WARNING, "nothing to change")
+
+
+@pytest.mark.parametrize(("end", "status", "data", "word"), [
+    ("reset", None, "", "NO ANSWER"), ("timeout", None, "", "NO ANSWER"),
+    ("reset", 200, "", "INTERRUPTED"), ("reset", None, "data: {}\n\n", "INTERRUPTED"), ("eof", 200, "", "INTERRUPTED"),
+])
+def test_a_request_that_nobody_answered_is_no_stream_that_broke(end, status, data, word):
+    asks = {"model": "m", "messages": [user("hi")], "stream": True}
+    records = [{"type": "request", "id": "r0", "api": "openai_chat", "url": CHAT, "body": asks}]
+    records += [] if status is None else [{"type": "response", "request": "r0", "status": status, "headers": []}]
+    records += [{"type": "bytes", "request": "r0", "text": data}] if data else []
+    found = only(shown(data=session_bytes([*records, {"type": "end", "request": "r0", "end": end}]))).verdict
+    assert (found.word, found.severity) == (word, Severity.ERROR)
+    assert ("nobody answered" in found.sentence) is (word == "NO ANSWER")
 
 
 def test_an_answer_of_which_a_frame_could_not_be_read_is_not_whole():

@@ -269,8 +269,10 @@ class LiveScreen(SessionScreen, Operating):
             return False
         from inspector.tui.screens.choose import Choose
 
-        rows = [(STAY, "go on with the turn"), (LEAVE, "cancel the turn and leave; what was recorded stays")]
-        self.app.push_screen(Choose("The turn has not ended", rows), self._left)
+        title, leaving = "The turn has not ended", "cancel the turn and leave; what was recorded stays"
+        if self.driver.stepper.last.turn.terminal:
+            title, leaving = "The end of the turn is not accepted yet", "leave; what was recorded stays"
+        self.app.push_screen(Choose(title, [(STAY, "go on with the turn"), (LEAVE, leaving)]), self._left)
         return True
 
     def _left(self, chosen: str | None) -> None:
