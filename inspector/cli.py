@@ -23,14 +23,17 @@ import os
 import sys
 from collections.abc import Mapping
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 import click
-from click.shell_completion import CompletionItem
 
 from inspector import __version__
 from inspector.commands import common
 from inspector.commands.common import CONTEXT, READ, UNREADABLE
 from loop_core.errors import LoopError
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 COMMANDS: Mapping[str, str] = {
     "view": "sessions:view_command",
@@ -78,6 +81,8 @@ class Inspector(click.Group):
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Commands, files and the options of `view`: the first word may be any of them."""
+        from click.shell_completion import CompletionItem
+
         view = self.get_command(ctx, "view")
         assert view is not None  # noqa: S101 - it stands in the table
         unnamed = view.make_context("view", [], ctx, resilient_parsing=True)

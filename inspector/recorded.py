@@ -26,8 +26,6 @@ PLACES: Mapping[Recorded_Place, Place] = {
 def seen_by_loop(case: Case, record: TurnRecord) -> Sequence[Link]:
     """The exchanges of a turn as its loop saw them: of a request that its recorder sent again, the last attempt."""
     exchanges = case.loaded.exchanges
-    if not any(exchanges[link.index].again for link in record.links):
-        return record.links
     found: list[Link] = []
     for link in record.links:
         if found and exchanges[link.index].again:

@@ -219,8 +219,8 @@ class Listening(Recorder):
         end = "cancelled" if turn is None or (not turn.ended and not self.problem) else turn.terminal or "unrecorded"
         told = self.problem or (turn.notice if turn is not None and end == "unrecorded" else "")
         if told:
-            self.write({"type": "note", "text": told})
-        self.write({"type": "about", "end_state": end})
+            self.note(told)
+        self.ended_as(end)
         self._end, self._told = end, told or ""
 
     def heard(self, name: str, wanted: Wanted) -> Heard:
@@ -262,11 +262,7 @@ def after_of(end: str, told: str) -> Event:
 def _listening(wanted: Wanted, path: Path) -> Iterator[Listening]:
     listening = Listening(path, wanted)
     try:
-        if wanted.settings.explicit:
-            limits = wanted.settings.limits
-            values = {name: getattr(limits, name) for name in sorted(wanted.settings.explicit)}
-            listening.write({"type": "limits", "values": values})
-        listening.write({"type": "policy", "name": wanted.settings.policy.name})
+        listening.settings(wanted.settings)
         yield listening
     except LoopError as why:
         listening.problem = f"The next request cannot be sent: {why}"

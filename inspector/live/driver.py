@@ -258,38 +258,38 @@ class Driver(Observer):
 
     def asked(self, ask: Ask) -> None:
         """A request leaves."""
-        self.acts.asked(ask)
+        self.acts.told.asked(ask)
         self.acts.edited(ask.number, self._edited)
         self.live.flow = Flow(ask.request.api, ask.number, self.start.server.secrets)
         self._to(Phase.ASKING)
 
     def begun(self, number: int, status: int, headers: Sequence[tuple[str, str]]) -> None:
         """The head of its answer is there."""
-        self.acts.begun(number, status, headers)
+        self.acts.told.begun(number, status, headers)
         if self.live.flow is not None:
             self.live.flow.begun(status, headers)
         self._to(Phase.STREAMING)
 
     def came(self, number: int, data: bytes, ms: float) -> None:
         """A piece is there."""
-        self.acts.came(number, data, ms)
+        self.acts.told.came(number, data, ms)
         if self.live.flow is not None:
             self.live.flow.came(data, ms)
 
     def ended(self, heard: Heard) -> None:
         """The answer is over."""
-        self.acts.ended(heard)
+        self.acts.told.ended(heard)
         self.live.heard[-1].append(heard)
 
     def waits(self, number: int, seconds: float) -> None:
         """The same request is sent again after this time."""
-        self.acts.waits(number, seconds)
+        self.acts.told.waits(number, seconds)
         self.live.until = monotonic() + seconds
         self._to(Phase.RETRYING)
 
     def ran(self, number: int, results: Sequence[ToolResultPart]) -> None:
         """The calls were answered."""
-        self.acts.ran(number, results)
+        self.acts.told.ran(number, results)
 
 
 def _is_none(heard: Heard) -> bool:

@@ -11,7 +11,7 @@ from loop_core.values import ToolResultPart
 
 
 class Kept(Observer):
-    """Keeps what a live source tells."""
+    """Keeps what a live source tells, and passes it on to the observer beside it in a class of both."""
 
     def __init__(self) -> None:
         self.heard: list[Heard] = []
@@ -22,19 +22,23 @@ class Kept(Observer):
 
     def asked(self, ask: Ask) -> None:
         """Notes the time."""
+        super().asked(ask)
         self.started[ask.number] = datetime.now(UTC).isoformat(timespec="microseconds")
 
     def ended(self, heard: Heard) -> None:
         """Keeps the answer."""
+        super().ended(heard)
         self.heard.append(heard)
 
     def waits(self, number: int, seconds: float) -> None:
         """Notes why a request is sent again, and when."""
+        super().waits(number, seconds)
         status = self.heard[-1].status
         why = f"HTTP {status}" if status is not None else self.heard[-1].problem
         self.notices.append(f"response {number}: {why}; sent again after {seconds:g} s")
 
     def ran(self, number: int, results: Sequence[ToolResultPart]) -> None:
         """Keeps the results, and when they were there."""
+        super().ran(number, results)
         at = datetime.now(UTC).isoformat(timespec="microseconds")
         self.answers += [ToolAnswer(number, part, at) for part in results]

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from urllib.parse import unquote
 
 from loop_core.errors import CallerError
+from loop_core.mask import SHORTEST
 
 ANY = "LOOP_INSPECTOR_API_KEY"
 """Goes to whatever server is asked."""
@@ -64,8 +65,6 @@ def wanted(address: str) -> tuple[str, ...]:
 
 _NAMED = re.compile(r"(?:^|_)(?:(?:API)?KEY(?:_ID)?|TOKEN(?:_[A-Z]+)?|SECRET|PASSWORD|PASSWD)$", re.IGNORECASE)
 _IN_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/?#@:]*:([^\s/?#@]+)@", re.IGNORECASE)
-SHORTEST = 8
-"""A value with fewer characters is a word that may stand anywhere."""
 
 
 def secrets_of(environment: Mapping[str, str]) -> tuple[str, ...]:

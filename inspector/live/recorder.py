@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from inspector.sessions.native import SessionWriter
+from inspector.settings import Settings
 from loop_core.errors import CallerError
 from loop_core.exchange import Ask, Heard, Observer
 from loop_core.values import ToolResultPart
@@ -67,17 +68,40 @@ class Recorder(Observer):
         number = heard.ask.number
         self.write({"type": "end", "request": _id(number), "end": heard.response.transport_end.value, "ms": heard.ms})
         if heard.problem:
-            self.write({"type": "note", "request": _id(number), "text": heard.problem})
+            self.note(heard.problem, number)
 
     def waits(self, number: int, seconds: float) -> None:
         """A note."""
-        self.write({"type": "note", "request": _id(number), "text": f"{AGAIN} {seconds:g} s"})
+        self.note(f"{AGAIN} {seconds:g} s", number)
 
     def ran(self, number: int, results: Sequence[ToolResultPart]) -> None:
         """A record for every result."""
         for part in results:
             self.write({"type": "tool_result", "request": _id(number), "call_id": part.call_id, "name": part.name,
                         "text": part.text, "is_error": part.is_error, "at": _now()})
+
+    def settings(self, settings: Settings) -> None:
+        """What the run begins under: the limits that were set, and the policy."""
+        self.limits(settings)
+        self.write({"type": "policy", "name": settings.policy.name})
+
+    def limits(self, settings: Settings) -> None:
+        """The limits that were set; no record where none was."""
+        if settings.explicit:
+            values = {name: getattr(settings.limits, name) for name in sorted(settings.explicit)}
+            self.write({"type": "limits", "values": values})
+
+    def cancelled(self, number: int, *, answered: bool) -> None:
+        """The turn was ended while this request, the last, was under way or after its answer was taken in."""
+        self.write({"type": "cancel", "request": _id(number), "answered": answered})
+
+    def note(self, text: str, number: int | None = None) -> None:
+        """A remark on a request, or on the run."""
+        self.write({"type": "note", **({} if number is None else {"request": _id(number)}), "text": text})
+
+    def ended_as(self, terminal: str) -> None:
+        """How the turn ended, which is the last record."""
+        self.write({"type": "about", "end_state": terminal})
 
     def write(self, record: Mapping[str, Any]) -> None:
         """Appends one record, as long as the recording goes on."""

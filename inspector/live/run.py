@@ -16,13 +16,13 @@ from inspector.sessions import redact
 from inspector.settings import Settings
 from loop_core.address import Server, speaker
 from loop_core.errors import CallerError, EncodeError
-from loop_core.exchange import Ask, Heard
 from loop_core.loop import Plan, one_turn
+from loop_core.mask import SHORTEST
 from loop_core.outgoing import ability, body_of
 from loop_core.tools import Runs
 from loop_core.trace import Step, advance
 from loop_core.turn import NotRecorded
-from loop_core.values import Request, ToolResultPart
+from loop_core.values import Request
 
 if TYPE_CHECKING:
     from loop_core.transport import Line
@@ -61,22 +61,6 @@ class _Observer(Kept, Recorder):
         Recorder.__init__(self, path, title=title, provenance="recorded live by loop-inspector")
         Kept.__init__(self)
 
-    def asked(self, ask: Ask) -> None:
-        Recorder.asked(self, ask)
-        Kept.asked(self, ask)
-
-    def ended(self, heard: Heard) -> None:
-        Recorder.ended(self, heard)
-        Kept.ended(self, heard)
-
-    def waits(self, number: int, seconds: float) -> None:
-        Recorder.waits(self, number, seconds)
-        Kept.waits(self, number, seconds)
-
-    def ran(self, number: int, results: Sequence[ToolResultPart]) -> None:
-        Recorder.ran(self, number, results)
-        Kept.ran(self, number, results)
-
 
 def planned(request: Request, server: Server, settings: Settings) -> tuple[Request, Plan]:
     """The first request as the settings want it, and how the turn is run.
@@ -106,19 +90,16 @@ def run_live(
         source = stack.enter_context(Live(server, None, toolbox, line, redact.body))
         source.observer = observer = _Observer(path, f"{request.model}, live")  # begun when nothing is in the way
         stack.callback(observer.close)
-        if settings.explicit:
-            values = {name: getattr(settings.limits, name) for name in sorted(settings.explicit)}
-            observer.write({"type": "limits", "values": values})
-        observer.write({"type": "policy", "name": settings.policy.name})
+        observer.settings(settings)
         steps = _steps(one_turn("live", request, source, plan), observer)
         ended = steps[-1].turn
         if ended.terminal == "cancelled" and observer.heard:
             last = observer.heard[-1]
             answered = took(steps, last.ask.number)
-            observer.write({"type": "cancel", "request": f"r{last.ask.number}", "answered": answered})
+            observer.cancelled(last.ask.number, answered=answered)
             if not answered:
                 observer.heard[-1] = replace(last, judged=cancelled(last.judged))
-        observer.write({"type": "about", "end_state": ended.terminal or ""})
+        observer.ended_as(ended.terminal or "")
     notices = [observer.failure] if observer.failure else []
     return Ran(replay_of(observer, steps, settings, path, notices), ended.terminal or "", observer.failure)
 
@@ -136,7 +117,7 @@ def _steps(made: Iterator[Step], observer: _Observer) -> list[Step]:
         if not observer.heard:
             raise
         steps.append(advance(steps[-1], NotRecorded(f"This could not be asked: {why}.")))
-        observer.write({"type": "note", "text": steps[-1].turn.notice or ""})
+        observer.note(steps[-1].turn.notice or "")
     return steps
 
 
@@ -149,7 +130,7 @@ def refuse_secrets(body: object, server: Server) -> None:
     import json
 
     text = json.dumps(body, ensure_ascii=False)
-    if any(len(secret) >= 8 and secret in text for secret in server.secrets):
+    if any(len(secret) >= SHORTEST and secret in text for secret in server.secrets):
         raise CallerError("the request holds the key that it would be sent with")
 
 

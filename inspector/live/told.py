@@ -68,6 +68,7 @@ def exchange_of(heard: Heard, path: str, started: str | None = None) -> Exchange
         ask.body, heard.response, heard.body, redact.headers(heard.headers), redact.headers(ask.headers),
         started=started, duration_ms=heard.ms,
         chunks=tuple(Chunk(end, ms) for end, ms in heard.chunks),
+        again=bool(ask.attempt),
     )
 
 

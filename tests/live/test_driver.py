@@ -266,6 +266,8 @@ def test_a_retried_continuation_reads_as_one_request(fake: Fake, tmp_path: Path)
     assert [line.split()[-3:] for line in told if "EvaluateStop" in line] == [
         ["✂", "EvaluateStop", "max_tokens"], ["503", "then", "end_turn"]]
     assert sum("429, 503 then end_turn" in line for line in told) == 1
+    live = seen(driver)
+    assert [text_of(step_line(live, index, 0)) for index in range(len(live.steps))] == told
     same(driver, tmp_path)
 
 
