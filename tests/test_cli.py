@@ -81,7 +81,7 @@ def test_explain_as_json_is_one_document_in_ascii(inspector, tmp_path):
     assert said.out.isascii()
     assert "\x1b" not in said.out
     made = json.loads(said.out)
-    assert made["schema"] == "loop-inspector/explain/1"
+    assert made["schema"] == "loop-inspector/explain/2"
     assert made["responses"][0]["text"] == "Schöne Grüße \u202e \x1b[31m 🦊"
     assert (said.code, said.err) == (0, "")
 
@@ -547,3 +547,18 @@ def test_output_that_cannot_be_written_is_one_line(cut, redirected, why, option)
     done = subprocess.run(["sh", "-c", line, sys.executable, str(cut)], capture_output=True, text=True,
                           check=False)
     assert (done.returncode, done.stderr) == (2, f"inspector: standard output: {why}\n")
+
+
+@pytest.mark.parametrize("name", ["explain", "session"])
+def test_a_schema_is_printed(inspector, name):
+    said = inspector("schema", name)
+    assert said.code == 0
+    made = json.loads(said.out)
+    assert made["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    assert made["title"]
+
+
+def test_a_schema_that_is_not_there_is_refused(inspector):
+    said = inspector("schema", "nothing")
+    assert said.code == 2
+    assert "explain" in said.err

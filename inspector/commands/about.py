@@ -1,6 +1,9 @@
-"""What is configured, and where things are kept."""
+"""What is configured, where things are kept, and the schemas of documents and files."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
 
 import click
 
@@ -37,3 +40,18 @@ def locate(what: str | None) -> None:
     for name, place in found.items():
         if what in (None, name):
             common.write(f"{place}\n" if what else f"{name}  {place or 'none'}\n")
+
+
+SCHEMAS: Mapping[str, str] = {
+    "explain": "inspector.report.schemas:explain_schema",
+    "session": "inspector.sessions.native:schema",
+}
+"""What has a JSON Schema -> the function that makes it; imported when it is wanted."""
+
+
+@click.command(context_settings=common.CONTEXT)
+@click.argument("name", type=click.Choice(tuple(SCHEMAS)))
+def schema(name: str) -> None:
+    """Prints a JSON Schema: of the document of `explain --json`, or of a line of a session file."""
+    module, function = SCHEMAS[name].split(":")
+    common.write_json(getattr(import_module(module), function)())

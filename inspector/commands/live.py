@@ -29,7 +29,7 @@ from inspector.commands import common
 @click.option("--key-env", metavar="NAME", help="The environment variable with the key, for a server of your own.")
 @click.option("--sign", type=click.Choice(["aws"]), help="Sign with AWS credentials, on any host (extra bedrock).")
 @click.option("--record", metavar="FILE", help="The new session file; by default one in the data folder.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON document (loop-inspector/explain/1).")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document (loop-inspector/explain/2).")
 @click.option("--otel", is_flag=True, help="Hand spans and metrics to OpenTelemetry (OTEL_* variables; extra otel).")
 @click.option("--otel-content", is_flag=True, help="With --otel: what was said as well.")
 @click.option("--step", is_flag=True, help="Open the app on the turn: each effect waits for you.")

@@ -35,7 +35,7 @@ def view_command(paths: Sequence[str], api: str | None, profile: str | None, pol
 @common.reading
 @common.POLICY
 @click.option("--filter", "wanted", metavar="EXPR", help="Only what it finds: 'stop:max_tokens held tool:write_*'.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON document (loop-inspector/explain/1).")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document (loop-inspector/explain/2).")
 def explain(
     paths: Sequence[str], api: str | None, profile: str | None, policy: str | None, wanted: str | None, as_json: bool
 ) -> None:

@@ -84,7 +84,7 @@ def _turn(view: View, number: int, turn: TurnFacts) -> Iterator[Block]:
     yield Heading(2, f"Turn {number}: {verdict.word}")
     yield Said(verdict.sentence, verdict.severity)
     if verdict.advice:
-        yield Said(f"What to change: {verdict.advice}")
+        yield Said(f"What to change: {verdict.advice.text}")
     path = [step.state.value for step in view.steps[turn.run.first : turn.run.decided + 1]]
     yield Said(f"Our machine: {' → '.join(path)}; ends in {turn.final_state.value}, {turn.terminal}")
     if turn.ended.notice:

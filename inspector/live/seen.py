@@ -35,7 +35,7 @@ def seen(driver: Driver) -> View:
     if live.phase is Phase.OVER:
         return made
     last = made.turns[-1]
-    running = TurnVerdict(last.id, last.verdict.rank, LIVE, GLYPH, ASCII, Severity.WARNING, "", "", sure=False)
+    running = TurnVerdict(last.id, last.verdict.rank, LIVE, GLYPH, ASCII, Severity.WARNING, "", None, sure=False)
     return replace(made, turns=(*made.turns[:-1], replace(last, verdict=running)))
 
 
@@ -58,6 +58,6 @@ def _with_first(made: View, told: Told, settings: Settings) -> View:
     run = TurnRun(record, first, first + len(steps), 1, first + len(steps) - 1, steps)
     replay = Replay(old.case, settings, Trace((*old.trace.steps, *steps)), (*old.turns, run),
                     ends=(*old.ends, run.end))
-    none = TurnVerdict(turn.id, 0, "NOT SENT", "∅", "-", Severity.WARNING, "nothing was sent", "", sure=False)
+    none = TurnVerdict(turn.id, 0, "NOT SENT", "∅", "-", Severity.WARNING, "nothing was sent", None, sure=False)
     facts = TurnFacts(run, "live", (), turn, turn.state, turn.merged(), none)
     return View(replay, made.inputs, made.responses, (*made.turns, facts), made.findings)

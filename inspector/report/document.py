@@ -1,4 +1,4 @@
-"""`explain --json`: one JSON document that others rely on, schema `loop-inspector/explain/1`."""
+"""`explain --json`: one JSON document that others rely on, schema `loop-inspector/explain/2`."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from typing import Any
 from inspector.pause import without_collector
 from inspector.report.facts import ResponseFacts, TurnFacts, View
 from inspector.report.findings import Noted
+from inspector.report.verdict import TurnVerdict
 from loop_core.gate import Verdict
 from loop_core.trace import Fidelity
 from loop_core.values import At, Evidence
 
-SCHEMA = "loop-inspector/explain/1"
+SCHEMA = "loop-inspector/explain/2"
 
 
 @without_collector
@@ -33,6 +34,7 @@ def document(view: View, filtered: tuple[str, Sequence[int]] | None = None) -> d
         ],
         "responses": [_response(facts) for facts in view.responses],
         "turns": [_turn(turn) for turn in view.turns],
+        "verdict": None if view.worst is None else _verdict(view.worst.verdict),
         "findings": [_finding(noted) for noted in view.findings],
         **({} if filtered is None else {"filter": {"text": filtered[0], "responses": list(filtered[1])}}),
     }
@@ -101,6 +103,19 @@ def _turn(turn: TurnFacts) -> dict[str, Any]:
         "merged_text": turn.merged.text,
         "continuations": turn.ended.spent.continuations,
         "notice": turn.ended.notice,
+        "verdict": _verdict(turn.verdict),
+    }
+
+
+def _verdict(verdict: TurnVerdict) -> dict[str, Any]:
+    advice = verdict.advice
+    return {
+        "id": verdict.id,
+        "text": verdict.sentence,
+        "severity": verdict.severity.value,
+        "sure": verdict.sure,
+        "advice": None if advice is None else {
+            "text": advice.text, "basis": advice.basis.value, "set": None if advice.set is None else dict(advice.set)},
     }
 
 

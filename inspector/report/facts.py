@@ -114,7 +114,7 @@ class View:
             errors = [given.error for given in self.inputs if given.error]
             return f"NOTHING READ  {errors[0]}" if errors else "NOTHING READ  no LLM traffic was found"
         place = f"turn {self.number(worst)} of {len(self.turns)}"
-        said = [worst.verdict.sentence, *([worst.verdict.advice] if worst.verdict.advice else [])]
+        said = [worst.verdict.sentence, *([worst.verdict.advice.text] if worst.verdict.advice else [])]
         return f"{worst.verdict.word}  {place} · {' · '.join(said)}"
 
     def counts(self) -> tuple[tuple[str, int], ...]:

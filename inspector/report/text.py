@@ -31,7 +31,8 @@ def _lines(view: View, only: Set[int] | None) -> Iterator[str]:
         yield from _input(given)
     findings: dict[int | None, list[str]] = {}
     for noted in view.findings:
-        line = f"{_WORDS[noted.finding.severity]}: {one_line(noted.finding.message)} [{noted.finding.rule}]"
+        where = f" at {place(noted.finding.at)}" if noted.finding.at else ""
+        line = f"{_WORDS[noted.finding.severity]}: {one_line(noted.finding.message)} [{noted.finding.rule}]{where}"
         findings.setdefault(noted.response, []).append(line)
     if only is not None:
         yield f"filter: {len(only)} of {len(view.responses)} responses match"
@@ -71,7 +72,7 @@ def _turn(
     verdict = turn.verdict
     yield f"turn {number} of {len(view.turns)} ({turn.id}): {verdict.word} · {one_line(verdict.sentence)}"
     if verdict.advice:
-        yield f"  what to change: {verdict.advice}"
+        yield f"  what to change: {one_line(verdict.advice.text)}"
     yield f"  our machine: {' > '.join(_path(view, turn))}"
     yield f"  ends in {turn.final_state.value}, {turn.terminal}; continuations {turn.ended.spent.continuations}"
     if turn.ended.notice:

@@ -5,10 +5,12 @@ A table of rows, tried in order; the first whose test holds names the turn. A wo
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from inspector.replay import Replay, TurnRun
+from inspector.report.advice import Advice
 from inspector.report.findings import CUT_WORDS, Noted
 from inspector.report.look import Look, asked_live, look_at
 from inspector.sessions.transcripts import provenance
@@ -45,13 +47,23 @@ class TurnVerdict:
     ascii: str
     severity: Severity
     sentence: str
-    advice: str
+    advice: Advice | None
     sure: bool = True
+
+    @property
+    def id(self) -> str:
+        """The word as programs read it: `TRUNCATED, ANSWER LOST` is `truncated_answer_lost`."""
+        return identifier(self.word)
 
     @property
     def clean(self) -> bool:
         """Whether nothing needs attention."""
         return self.severity is Severity.INFO
+
+
+def identifier(word: str) -> str:
+    """A verdict's word in snake case."""
+    return "_".join(re.findall(r"[a-z0-9]+", word.lower()))
 
 
 def _who(look: Look) -> str:
@@ -299,4 +311,5 @@ def judge_turn(replay: Replay, turn: TurnRun, noted: Sequence[Noted]) -> TurnVer
         if end and asked_live(replay, turn):
             end = f"; {look.ended.notice}"
         said = f"{'LIVE' if asked_live(replay, turn) else 'SIMULATED'}: {said}{end}"
-    return TurnVerdict(turn.record.id, rank, row.word, row.glyph, row.ascii, row.severity, said, advice, row.sure)
+    return TurnVerdict(turn.record.id, rank, row.word, row.glyph, row.ascii, row.severity, said,
+                       Advice(advice) if advice else None, row.sure)

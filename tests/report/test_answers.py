@@ -113,7 +113,7 @@ def test_a_branch_that_was_simulated_is_judged_by_its_own_end():
     assert verdict.sentence == (
         'SIMULATED: openai_chat (openai) was cut again and again; continuation_max_attempts ends the turn after '
         '1 continuations ("length", 2 of 2 tokens)')
-    assert verdict.advice == "raise continuation_max_attempts or max_tokens"
+    assert verdict.advice.text == "raise continuation_max_attempts or max_tokens"
     done = simulated(6, whole).turns[0].verdict
     assert done.word == "CUT, COMPLETED"
     assert done.sentence == 'SIMULATED: openai_chat (openai) was cut and completed ("length", 6 of 6 tokens)'

@@ -53,7 +53,8 @@ RESPONSE = {
     "segment",
     "state",
 }
-TURN = {"id", "conversation", "responses", "final_state", "terminal_reason", "merged_text", "continuations", "notice"}
+TURN = {"id", "conversation", "responses", "final_state", "terminal_reason", "merged_text", "continuations", "notice",
+        "verdict"}
 FINDING = {"rule", "severity", "response", "turn", "message", "at"}
 
 
@@ -65,8 +66,8 @@ def explained(*exchanges, **options):
 
 def test_the_shape_of_the_whole():
     made = explained(*ran_cut_call())
-    assert set(made) == {"schema", "inputs", "responses", "turns", "findings"}
-    assert made["schema"] == "loop-inspector/explain/1"
+    assert set(made) == {"schema", "inputs", "responses", "turns", "verdict", "findings"}
+    assert made["schema"] == "loop-inspector/explain/2"
     assert set(made["inputs"][0]) == {"path", "format", "responses", "skipped"}
     assert all(set(each) == RESPONSE for each in made["responses"])
     assert all(set(each) == TURN for each in made["turns"])

@@ -54,7 +54,7 @@ def only(shown_: View) -> TurnFacts:
 def verdict(*exchanges):
     """The verdict on a session of one turn: its word, how bad it is, its sentence and its advice."""
     found = only(shown(*exchanges)).verdict
-    return found.word, found.severity, found.sentence, found.advice
+    return found.word, found.severity, found.sentence, found.advice.text if found.advice else ""
 
 
 def alone(body, **more):
@@ -162,7 +162,7 @@ def test_a_cut_answer_that_the_agent_took_for_whole():
     first, second = (turn.verdict for turn in found.turns)
     assert (first.word, first.severity) == ("TRUNCATED, ANSWER LOST", Severity.ERROR)
     assert first.sentence.endswith('ended with "length", 20 of 20 tokens; the agent went on without the rest')
-    assert first.advice == "raise max_tokens to ≥ 40"
+    assert first.advice.text == "raise max_tokens to ≥ 40"
     assert second.word == "COMPLETE"
 
 
@@ -318,7 +318,7 @@ def test_a_body_that_a_browser_left_out_is_not_recorded_and_never_truncated():
     found = only(shown(data=unrecorded_har())).verdict
     assert (found.word, found.severity) == ("NOT RECORDED", Severity.WARNING)
     assert "body not recorded" in found.sentence
-    assert "proxy" in found.advice
+    assert "proxy" in found.advice.text
 
 
 def test_a_pause_wants_to_be_resumed():
@@ -391,7 +391,7 @@ def test_an_end_that_no_row_shows_is_not_recorded_and_no_error(tmp_path):
     seen = turn.verdict
     assert (seen.word, seen.severity, seen.glyph) == ("END NOT RECORDED", Severity.WARNING, "∅")
     assert seen.sentence.endswith("how the answer ended was not recorded, and nothing in the file shows it")
-    assert seen.advice == "record with a proxy to know"
+    assert seen.advice.text == "record with a proxy to know"
 
 
 def test_an_end_that_other_rows_show_is_inferred_and_never_shown_as_good(tmp_path):

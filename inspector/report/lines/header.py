@@ -19,7 +19,7 @@ def verdict(view: View) -> Line:
              Span(f"turn {view.number(worst)} of {len(view.turns)}", Role.STRONG), Span(" · ", Role.DIM),
              said(seen.sentence)]
     if seen.advice:
-        spans += [Span(" · ", Role.DIM), said(seen.advice, Role.KEY)]
+        spans += [Span(" · ", Role.DIM), said(seen.advice.text, Role.KEY)]
     return tuple(spans)
 
 

@@ -1,0 +1,165 @@
+"""The JSON Schema of `explain --json`, schema `loop-inspector/explain/2`: models that describe the document.
+
+Nothing is built with these models: `document` makes plain values, and a test holds every document against the schema.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from inspector.report.document import SCHEMA
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class Place(_Model):
+    """Where something stands in an exchange."""
+
+    part: Literal["request", "headers", "body"]
+    start: int | None = Field(description="The first byte of the decoded body; null where no bytes are known.")
+    end: int | None = Field(description="The byte after the last.")
+    pointer: str | None = Field(description="A JSON pointer into the frame, or a word such as `url`; null for none.")
+
+
+class EvidenceModel(_Model):
+    """One rule that led to the effective stop reason."""
+
+    rule: str
+    at: Place | None
+
+
+class AdviceModel(_Model):
+    """What to change about a turn."""
+
+    text: str
+    basis: Literal["recorded", "simulated", "estimated"] = Field(
+        description="How it is known: a replay over the recording, a simulation, or a guess that nothing tested.")
+    set: dict[str, str] | None = Field(
+        description="The settings of the run that was tried, as `replay --set` takes them; null for a guess.")
+
+
+class VerdictModel(_Model):
+    """What is said of a turn."""
+
+    id: str = Field(description="The verdict's word in snake case: complete, cut_call_run, truncated, …",
+                    pattern="^[a-z0-9]+(_[a-z0-9]+)*$")
+    text: str
+    severity: Literal["error", "warning", "info"]
+    sure: bool = Field(description="False where what it says is inferred, not known.")
+    advice: AdviceModel | None
+
+
+class SkippedModel(_Model):
+    """An entry of an input that was not read."""
+
+    entry: int
+    why: str
+
+
+class InputModel(_Model):
+    """A file that was read, or could not be."""
+
+    path: str
+    format: str | None
+    responses: int
+    skipped: list[SkippedModel]
+    notices: list[str] = []
+    error: str = ""
+
+
+class CallModel(_Model):
+    """A tool call and the gate's verdict."""
+
+    id: str | None
+    name: str
+    arguments_raw: str | None = Field(description="As received; null where absent.")
+    verdict: Literal["ready", "held", "rejected"]
+    why: str
+
+
+class UsageModel(_Model):
+    """Token counts as the provider reported them; null where absent."""
+
+    input_tokens: int | None
+    output_tokens: int | None
+    reasoning_tokens: int | None
+
+
+class ResponseModel(_Model):
+    """One provider response."""
+
+    path: str
+    entry: int | None = Field(description="Its place in the file, from 0.")
+    api: str
+    provider: str | None = Field(description="The host of the request; null where no address was recorded.")
+    profile: str
+    model: str | None
+    streaming: bool
+    http_status: int | None
+    raw_stop_reason: str | None = Field(description="The provider's own word, verbatim; null where absent.")
+    mapped_stop_reason: str = Field(description="The normalized word that the format's table gives.")
+    stop_reason: str = Field(description="The effective reason, after the judge.")
+    stop_detail: str | None
+    evidence: list[EvidenceModel]
+    text: str | None
+    reasoning: str | None
+    tool_calls: list[CallModel]
+    usage: UsageModel
+    turn: str
+    segment: int = Field(description="Which segment of its answer it is, from 1.")
+    state: str | None = Field(description="The machine's state after it was judged; null where it was not reached.")
+    fidelity: Literal["LIVE"] | None = None
+
+
+class TurnModel(_Model):
+    """One turn under the machine."""
+
+    id: str
+    conversation: str
+    responses: list[int] = Field(description="Indices into `responses`.")
+    final_state: str
+    terminal_reason: str
+    merged_text: str
+    continuations: int
+    notice: str | None
+    verdict: VerdictModel
+
+
+class FindingModel(_Model):
+    """Something worth telling, with where it was seen."""
+
+    rule: str
+    severity: Literal["error", "warning", "info"]
+    response: int | None
+    turn: str | None
+    message: str
+    at: Place | None
+
+
+class FilterModel(_Model):
+    """The filter that was given, and the responses that it finds."""
+
+    text: str
+    responses: list[int]
+
+
+class ExplainDocument(_Model):
+    """The document that `inspector explain --json` prints."""
+
+    document_schema: Literal["loop-inspector/explain/2"] = Field(alias="schema")
+    inputs: list[InputModel]
+    responses: list[ResponseModel]
+    turns: list[TurnModel]
+    verdict: VerdictModel | None = Field(description="That of the worst turn; null where no turn was read.")
+    findings: list[FindingModel]
+    filter: FilterModel | None = None
+
+
+def explain_schema() -> dict[str, Any]:
+    """The JSON Schema of the document."""
+    made = ExplainDocument.model_json_schema()
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **made, "title": SCHEMA}

@@ -1,0 +1,76 @@
+"""Text, JSON, the page and the app's first line say the same verdict, over every sample and case; the JSON is valid."""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+import re
+from pathlib import Path
+
+import jsonschema_rs
+import pytest
+
+from inspector.case import open_case
+from inspector.export.blocks import blocks
+from inspector.export.html import html as page_of
+from inspector.replay import replay
+from inspector.report.document import document
+from inspector.report.facts import View, view
+from inspector.report.lines import header
+from inspector.report.lines.spans import text_of
+from inspector.report.schemas import explain_schema
+from inspector.report.text import text
+from inspector.sessions import open_paths
+
+ROOT = Path(__file__).resolve().parents[2]
+CASES = Path(os.environ.get("LOOP_INSPECTOR_CASES") or ROOT.parent / "shared" / "cases")
+FILES = sorted((ROOT / "sample_sessions").glob("*.jsonl")) + sorted(
+    path for folder in ("endings", "readings") for path in (CASES / folder).glob("*") if path.is_file())
+VALID = jsonschema_rs.validator_for(explain_schema())
+
+
+def opened(path: Path) -> View:
+    return view(replay(open_case(open_paths([str(path)]))))
+
+
+def squeezed(said: str) -> str:
+    return re.sub(r"\s+", " ", said).strip()
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_every_output_says_the_same_verdict(path: Path) -> None:
+    seen = opened(path)
+    made = json.loads(json.dumps(document(seen)))
+    VALID.validate(made)
+    if made["verdict"] is None:
+        assert not made["turns"]
+        return
+    said = made["verdict"]
+    assert said in [turn["verdict"] for turn in made["turns"]]
+    advice = said["advice"]["text"] if said["advice"] else ""
+    line = squeezed(text(seen).split("\n", 1)[0])
+    word = re.match(r"[A-Z ,]*[A-Z]", line)
+    assert word is not None
+    assert re.sub(r"[ ,]+", "_", word.group().lower()) == said["id"]
+    place = re.search(r"turn (\d+) of (\d+)", line)
+    assert place is not None
+    assert int(place[2]) == len(made["turns"])
+    assert made["turns"][int(place[1]) - 1]["verdict"] == said
+    sentence = squeezed(said["text"])
+    head = f"{word.group()} turn {place[1]} of {place[2]}"
+    assert line == squeezed(" · ".join([head, sentence, *([advice] if advice else [])]))
+    shown = squeezed(text_of(header.verdict(seen)))
+    assert shown.split(" ", 1)[1] == line
+    page = squeezed(html.unescape(re.sub(r"<[^>]*>", "", page_of(blocks(seen)))))
+    assert line in page
+
+
+def test_the_schema_refuses_another_document() -> None:
+    made = json.loads(json.dumps(document(opened(FILES[0]))))
+    assert VALID.is_valid(made)
+    for change in ({"schema": "loop-inspector/explain/1"}, {"verdict": {"id": "complete"}}, {"extra": 1}):
+        assert not VALID.is_valid({**made, **change})
+    for missing in made:
+        if missing != "filter":
+            assert not VALID.is_valid({name: value for name, value in made.items() if name != missing})
