@@ -179,7 +179,7 @@ def _wire(asked: Asked) -> Sheet:
 def _calls(asked: Asked) -> Sheet:
     from inspector.report.lines import calls
 
-    return calls.calls(asked.outline.view, _block(asked), _answer(asked))
+    return calls.calls(asked.outline.view, _block(asked), _answer(asked), asked.step)
 
 
 def _diff(asked: Asked) -> Sheet:

@@ -384,6 +384,13 @@ def test_a_held_call_is_an_object_in_its_own_right(seen: View) -> None:
     assert sheet.copied() == CUT_ARGUMENTS
 
 
+def test_a_step_before_an_answer_does_not_show_its_calls(seen: View) -> None:
+    block, answer = Outline(seen).blocks[2], seen.responses[6]
+    before = said_by(calls.calls(seen, block, None, answer.step - 1))
+    assert before == ["no tool calls up to this step", "1 call comes at a later step of this turn"]
+    assert "▣ HELD write_file" in "\n".join(said_by(calls.calls(seen, block, answer, answer.step)))
+
+
 def test_the_diff_names_state_spend_text_and_history(seen: View) -> None:
     first = "\n".join(said_by(diff.diff(seen, 0)))
     assert "the turn begins" in first

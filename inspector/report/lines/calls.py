@@ -26,12 +26,20 @@ CUT = "▌"
 RECEIVED_SHOWN = 4_000
 
 
-def calls(view: View, block: Block, here: ResponseFacts | None) -> Listed:
-    """The sheet of a run's calls; it opens at those of the response `here`."""
+def calls(view: View, block: Block, here: ResponseFacts | None, step: int | None = None) -> Listed:
+    """The sheet of a run's calls up to a step; it opens at those of the response `here`.
+
+    `step` is an index in the trace: an answer that comes after it is not shown, only how many calls are still to come.
+    None shows all.
+    """
     lines: list[Line] = []
     focus: int | None = None
     copied: list[str] = []
+    later = 0
     for facts in _answers(view, block):
+        if step is not None and facts.step > step:
+            later += len(facts.verdicts)
+            continue
         own = here is not None and (facts.index, facts.step) == (here.index, here.step)
         if facts.verdicts and own:
             focus = len(lines)
@@ -41,7 +49,10 @@ def calls(view: View, block: Block, here: ResponseFacts | None) -> Listed:
                 copied.append(verdict.call.arguments or "")
         lines += _server(facts)
     if not lines:
-        lines = [(Span("no tool calls in this turn", Role.DIM),)]
+        lines = [(Span("no tool calls up to this step" if later else "no tool calls in this turn", Role.DIM),)]
+    if later:
+        come = "1 call comes" if later == 1 else f"{later:,} calls come"
+        lines.append((Span(f"{come} at a later step of this turn", Role.DIM),))
     return Listed(lines, focus or 0, lambda: "\n".join(copied))
 
 
