@@ -128,7 +128,7 @@ def decided(policy: Policy, calls: tuple[ToolCall, ...], raw: str) -> str:
     if turn.terminal == "stuck":
         return "**stuck**"
     if isinstance(effects[0] if effects else None, RunTools):
-        ran = sum(len(effect.calls) for effect in effects if isinstance(effect, RunTools))
+        ran = len(turn.would_run)
         return f"**runs** {ran} of {len(calls)}" if len(calls) > 1 else "**runs** it"
     return GOES[turn.state]
 

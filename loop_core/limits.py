@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from loop_core.errors import CallerError
 from loop_core.frozen import frozen, replace
+from loop_core.values import ToolResultPart
 
 DEFAULT_TOKEN_FACTOR = 4
 """Seed 000: `max_total_completion_tokens_per_turn = 4 * initial_max_tokens`."""
@@ -194,3 +195,19 @@ def _number(name: str, value: str | int | None) -> int | str | None:
     if re.fullmatch(r"-?[0-9]{1,18}", text) is None:
         raise CallerError(f"{name}: {value!r} is not a whole number")
     return int(text)
+
+
+def bounded(part: ToolResultPart, limits: Limits, used: int) -> ToolResultPart:
+    """The result within `max_tool_result_chars` and the room that `context_guard_chars` leaves; what is cut is told.
+
+    `used` is how many characters the results of the turn hold so far.
+    """
+    room = limits.context_guard_chars - used
+    if room <= 0:
+        text = f"Left out: {len(part.text):,} characters; the tool results of this turn have filled their share."
+        return ToolResultPart(part.call_id, part.name, text, part.is_error)
+    most = min(limits.max_tool_result_chars, room)
+    if len(part.text) <= most:
+        return part
+    text = f"{part.text[:most]}\n[cut: {most:,} of {len(part.text):,} characters]"
+    return ToolResultPart(part.call_id, part.name, text, part.is_error)

@@ -11,12 +11,13 @@ from typing import Any
 from loop_core import history
 from loop_core.errors import TransitionError
 from loop_core.frozen import changed, replace
-from loop_core.gate import admit_all
-from loop_core.limits import Guard, tripped
-from loop_core.policy import Dispatch, Signal, dispatched, word_of
+from loop_core.gate import Admission, Verdict, admit_all
+from loop_core.limits import Guard, bounded, tripped
+from loop_core.policy import Dispatch, Signal, word_of
 from loop_core.seam import Method, Segment, added
 from loop_core.turn import (
     ENDED,
+    Answer,
     Effect,
     Evaluated,
     Event,
@@ -168,24 +169,25 @@ def _spent_on_tools(turn: Turn, event: ToolsRun) -> Change:
     seen = turn.evaluated
     if seen is None:
         raise TransitionError("tool results without a response")
+    results = batch_of(turn).whole(event.results)
+    chars = sum(len(each.text) for each in results)
     if turn.policy.dispatch is not Dispatch.READY:
         said: Message | None = _as_received(turn, seen)
-        results = event.results
     else:
         said = history.assistant(seen.response, seen.verdicts, turn.tail, seen.judged.stop.normalized)
-        results = history.answered(said.tool_calls, event.results) if said is not None else ()
+        results = history.answered(said.tool_calls, results) if said is not None else ()
     messages = (*((said,) if said else ()), *((history.tool_message(results),) if results else ()))
     spent = replace(
         turn.spent,
         tool_steps=turn.spent.tool_steps + 1,
-        result_chars=turn.spent.result_chars + sum(len(r.text) for r in event.results),
+        result_chars=turn.spent.result_chars + chars,
     )
     return {"history": (*turn.history, *messages, *event.steering), "spent": spent}
 
 
 def _as_received(turn: Turn, seen: Evaluated) -> Message:
     """The response as another loop keeps it: with every call that it ran, whole or not."""
-    ran = {id(verdict.call) for verdict in dispatched(turn.policy, seen.verdicts)}
+    ran = {id(verdict.call) for verdict in turn.would_run}
     parts = seen.response.parts
     return Message(Role.ASSISTANT, tuple(p for p in parts if type(p) is not ToolCall or _ours(p, ran)))
 
@@ -221,10 +223,23 @@ def _enter_end(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
 def _enter_tools(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
     if guard_signal(turn) is not None or turn.evaluated is None:
         return turn, ()  # the next tick leaves by the guard
-    calls = dispatched(turn.policy, turn.evaluated.verdicts)
+    effect = batch_of(turn)
     if turn.repairing or turn.broken:
         turn = replace(turn, repairing=False, broken=())
-    return turn, (RunTools(calls),)
+    return turn, (effect,)
+
+
+def batch_of(turn: Turn) -> RunTools:
+    """The batch that the policy takes for runnable: what may run of it, and what the rest is answered with."""
+    released: list[Verdict] = []
+    answers: list[Answer] = []
+    for place, verdict in enumerate(turn.would_run):
+        if verdict.admission is Admission.READY:
+            released.append(verdict)
+        else:
+            part = history.result(verdict.call, f"Not run: {verdict.why}", is_error=True)
+            answers.append(Answer(verdict, bounded(part, turn.limits, turn.spent.result_chars), place))
+    return RunTools(tuple(released), tuple(answers))
 
 
 def _enter_continuation(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:

@@ -42,26 +42,6 @@ def requires_nothing(tool: Tool | None) -> bool:
     return usable(tool) and not problems(tool, {})
 
 
-def coerced(tool: Tool, value: Mapping[str, Any]) -> dict[str, Any]:
-    """`value` with strings turned into the number or boolean that a property's schema wants, where they spell one."""
-    plain = normalised(tool.schema) if tool.dialect == "openapi" else tool.schema or {}
-    wanted = plain.get("properties", {})
-    return {name: _spelled(item, wanted.get(name)) for name, item in value.items()}
-
-
-def _spelled(item: Any, wanted: Any) -> Any:
-    kind = wanted.get("type") if isinstance(wanted, Mapping) else None
-    if not isinstance(item, str) or kind not in ("integer", "number", "boolean"):
-        return item
-    try:
-        read = json.loads(item, parse_constant=_refuse)
-    except ValueError:
-        return item
-    boolean = isinstance(read, bool)
-    fits = boolean if kind == "boolean" else isinstance(read, (int, float)) and not boolean
-    return read if fits else item
-
-
 def normalised(schema: Any) -> Any:
     """An OpenAPI-dialect schema as JSON Schema: lower-case types, `nullable` as a union with null."""
     if isinstance(schema, list):

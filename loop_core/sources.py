@@ -21,7 +21,7 @@ class Source(Protocol):
         """The provider's answer to a request, or `NotRecorded`, or `Cancel`."""
 
     def run_tools(self, effect: RunTools, turn: Turn) -> Event:
-        """The results of the calls, or `NotRecorded`, or `Cancel`."""
+        """The results of the released calls, or `NotRecorded`, or `Cancel`."""
 
     def follow_up(self, turn: Turn) -> tuple[Message, ...]:
         """What the user said while the turn ran; empty ends the conversation."""
@@ -34,7 +34,7 @@ class AsyncSource(Protocol):
         """The provider's answer."""
 
     async def run_tools(self, effect: RunTools, turn: Turn) -> Event:
-        """The results of the calls."""
+        """The results of the released calls."""
 
     async def follow_up(self, turn: Turn) -> tuple[Message, ...]:
         """What the user said while the turn ran."""
@@ -95,9 +95,9 @@ class Scripted:
         return next(self._responses, NotRecorded())
 
     def run_tools(self, effect: RunTools, turn: Turn) -> Event:
-        """The next results of the list; without one, `ok` for every call."""
+        """The next results of the list; without one, `ok` for every released call."""
         self.ran.append(effect)
-        made = ToolsRun(tuple(ToolResultPart(v.call.id, v.call.name, "ok") for v in effect.calls))
+        made = ToolsRun(tuple(ToolResultPart(v.call.id, v.call.name, "ok") for v in effect.released))
         return next(self._results, made)
 
     def follow_up(self, turn: Turn) -> tuple[Message, ...]:

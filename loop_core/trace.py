@@ -106,7 +106,7 @@ def key(step_: Step) -> tuple[Any, ...]:
     turn, event = step_.turn, step_.event
     heard = (event.response.parts, event.response.raw_stop_reason) if type(event) is Responded and event.live else None
     sends = tuple((e.place, e.ordinal, e.method, e.max_tokens) for e in step_.effects if isinstance(e, Send))
-    runs = tuple(tuple((v.call.name, v.call.arguments, v.admission) for v in e.calls)
+    runs = tuple(tuple((v.call.name, v.call.arguments, v.admission) for v in e.batch)
                  for e in step_.effects if isinstance(e, RunTools))
     ends = tuple(e.terminal for e in step_.effects if isinstance(e, Finish))
     return (turn.id, step_.run, turn.state, turn.signal, step_.response, turn.spent, turn.terminal, sends, runs, ends,

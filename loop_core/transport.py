@@ -18,13 +18,13 @@ from urllib.parse import urlsplit
 import httpx
 
 from loop_core.address import Server, key_header, proof_shown, speaker, url_of
-from loop_core.errors import CallerError
+from loop_core.errors import CallerError, LoopError
 from loop_core.exchange import Ask, Heard, Hearing, Observer, asks
 from loop_core.mask import Mask, Redact
 from loop_core.retries import Retries
 from loop_core.seam import Method
 from loop_core.tools import Runs, Toolbox
-from loop_core.turn import Cancel, Event, RunTools, Send, ToolsRun, Turn
+from loop_core.turn import Cancel, Event, NotRecorded, RunTools, Send, ToolsRun, Turn
 from loop_core.values import Message, TransportEnd
 from loop_core.wire import wire
 from loop_core.wire.jsontext import dump
@@ -109,8 +109,18 @@ class _Source:
         """How many HTTP requests have left."""
         self._answered = -1
 
-    def _asks(self, send: Send, turn: Turn) -> Ask:
-        asked = asks(self.server, send, turn, self.sent)
+    def _asks(self, send: Send, turn: Turn) -> Ask | NotRecorded:
+        """The next request; where it cannot be sent, the end of a turn that has asked before: what came is kept.
+
+        Raises:
+            LoopError: the first request cannot be sent.
+        """
+        try:
+            asked = asks(self.server, send, turn, self.sent)
+        except LoopError as why:
+            if not self.sent:
+                raise
+            return NotRecorded(f"This could not be asked: {why}.")
         return asked if self._spelled is None else self._spelled(asked)
 
     def _hearing(self, asked: Ask) -> Hearing:
@@ -133,10 +143,11 @@ class _Source:
         return {"method": asked.method, "url": url, "headers": headers,
                 **({} if asked.body is None else {"content": body})}
 
-    def _ran(self, ran: ToolsRun) -> ToolsRun:
-        """The results, from which a tool that prints its environment has no key left."""
+    def _ran(self, effect: RunTools, ran: ToolsRun) -> ToolsRun:
+        """The results of the whole batch, from which a tool that prints its environment has no key left."""
         mask = Mask((*self.server.secrets, *self.server.hidden), self._redact)
-        clean = replace(ran, results=tuple(replace(part, text=mask.text(part.text)) for part in ran.results))
+        results = effect.whole(ran.results)
+        clean = replace(ran, results=tuple(replace(part, text=mask.text(part.text)) for part in results))
         self.observer.ran(self._answered, clean.results)
         return clean
 
@@ -198,12 +209,14 @@ class Live(_Source):
         self._client = self.line.client(httpx.Client, httpx.HTTPTransport)
 
     def respond(self, send: Send, turn: Turn) -> Event:
-        """The server's answer; `Cancel` where the operator interrupts it.
+        """The server's answer; `Cancel` where the operator interrupts it; the end where what follows cannot be asked.
 
         Raises:
-            LoopError: the request cannot be sent in this format.
+            LoopError: the first request cannot be sent in this format.
         """
-        asked: Ask = self._asks(send, turn)
+        asked = self._asks(send, turn)
+        if isinstance(asked, NotRecorded):
+            return asked
         try:
             if send.method is Method.POLL:
                 time.sleep(self.line.timeouts.poll)
@@ -248,7 +261,7 @@ class Live(_Source):
             ran: Event = self.toolbox.run(effect, turn)
         except KeyboardInterrupt:
             return Cancel()
-        return self._ran(ran) if isinstance(ran, ToolsRun) else ran
+        return self._ran(effect, ran) if isinstance(ran, ToolsRun) else ran
 
     def follow_up(self, turn: Turn) -> tuple[Message, ...]:
         """Nothing: a run is one turn."""
@@ -281,17 +294,20 @@ class AsyncLive(_Source):
         self._cancelled.set()
 
     async def respond(self, send: Send, turn: Turn, asked: Ask | None = None) -> Event:
-        """The server's answer; `Cancel` after `cancel`. `asked` is sent instead of what the effect asks for.
+        """The server's answer; `Cancel` after `cancel`; the end where what follows cannot be asked.
+
+        `asked` is sent instead of what the effect asks for.
 
         Raises:
-            LoopError: the request cannot be sent in this format.
+            LoopError: the first request cannot be sent in this format.
         """
-        return await self._unless_cancelled(self._respond(send, asked or self._asks(send, turn)))
+        leaves = asked or self._asks(send, turn)
+        return leaves if isinstance(leaves, NotRecorded) else await self._unless_cancelled(self._respond(send, leaves))
 
     async def run_tools(self, effect: RunTools, turn: Turn) -> Event:
         """The results of the toolbox, which runs in a thread; `Cancel` after `cancel`."""
         event = await self._unless_cancelled(asyncio.to_thread(self.toolbox.run, effect, turn))
-        return self._ran(event) if isinstance(event, ToolsRun) else event
+        return self._ran(effect, event) if isinstance(event, ToolsRun) else event
 
     async def follow_up(self, turn: Turn) -> tuple[Message, ...]:
         """Nothing: a run is one turn."""

@@ -5,6 +5,7 @@ Values only. `machine` moves them, `moves` says what a move costs and does; driv
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 
 from loop_core.classify import Judged
@@ -12,7 +13,7 @@ from loop_core.frozen import field, frozen
 from loop_core.gate import Verdict
 from loop_core.history import Ability
 from loop_core.limits import Limits, Spent
-from loop_core.policy import STRICT, Policy, Signal
+from loop_core.policy import STRICT, Policy, Signal, dispatched
 from loop_core.seam import Joined, Method, Segment, join
 from loop_core.values import ChatResponse, Message, Request, Stop, ToolResultPart
 
@@ -67,10 +68,46 @@ class Send:
 
 
 @frozen
-class RunTools:
-    """Effect: run these calls, in order."""
+class Answer:
+    """What a call that may not run is answered with; the result is ready and says why."""
 
-    calls: tuple[Verdict, ...]
+    verdict: Verdict
+    result: ToolResultPart
+    place: int
+    """Its place in the batch, from 0, the released calls counted."""
+
+
+@frozen
+class RunTools:
+    """Effect: run the released calls, in order, and no others.
+
+    What the policy would have run besides is `Turn.would_run`: it is shown and never run.
+    """
+
+    released: tuple[Verdict, ...]
+    """The calls that the gate released: the only ones that anybody may run."""
+    answers: tuple[Answer, ...] = ()
+    """What the other calls of the batch are answered with; the machine adds it to the results of the released ones."""
+
+    @property
+    def batch(self) -> tuple[Verdict, ...]:
+        """Every call of the batch in its order, to be shown: those of `answers` are not to be run."""
+        found = list(self.released)
+        for answer in self.answers:
+            found.insert(answer.place, answer.verdict)
+        return tuple(found)
+
+    def whole(self, results: Sequence[ToolResultPart]) -> tuple[ToolResultPart, ...]:
+        """The results of the whole batch: those of the released calls, in their order, and the answers between them.
+
+        Results that are one for every call already, as a recording holds them, stay as they are.
+        """
+        if len(results) > len(self.released):
+            return tuple(results)
+        found = list(results)
+        for answer in self.answers:
+            found.insert(answer.place, answer.result)
+        return tuple(found)
 
 
 @frozen
@@ -127,9 +164,10 @@ class Responded:
 
 @frozen
 class ToolsRun:
-    """Event: the tools ran; one result for every call, and what the user said meanwhile (steering)."""
+    """Event: the tools ran, and what the user said meanwhile (steering)."""
 
     results: tuple[ToolResultPart, ...]
+    """One for every released call, in order; or one for every call of the batch, as a recording holds them."""
     steering: tuple[Message, ...] = ()
 
 
@@ -214,6 +252,11 @@ class Turn:
     def token_cap(self) -> int | None:
         """The bound on output tokens that is in force; None where there is none."""
         return None if "tokens" in self.policy.lacks else self.limits.token_cap(self.request.max_tokens)
+
+    @property
+    def would_run(self) -> tuple[Verdict, ...]:
+        """The calls of the response that the policy takes for runnable, held ones too: to be shown, never to be run."""
+        return dispatched(self.policy, self.evaluated.verdicts) if self.evaluated is not None else ()
 
     def merged(self, answer: int = -1) -> Joined:
         """The merged text of one answer, the last by default, with its seams."""

@@ -90,7 +90,7 @@ def test_a_repair_and_the_run_of_its_tool():
         for step in played.trace.steps
         for e in step.effects
         if isinstance(e, RunTools)
-        for v in e.calls
+        for v in e.batch
     ]
     assert ran == [WHOLE]
 

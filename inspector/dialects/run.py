@@ -209,8 +209,8 @@ def _decision(run: Replay, played: Played) -> tuple[str, bool]:
     after = steps[at + 1]
     if after.state is State.COMPLETE and played.moment not in COMPLETE:
         return LOST, False
-    ran = [verdict for effect in after.effects if isinstance(effect, RunTools) for verdict in effect.calls]
-    cut = any(verdict.admission is Admission.HELD for verdict in ran)
+    runs = any(isinstance(effect, RunTools) for effect in after.effects)
+    cut = runs and any(verdict.admission is Admission.HELD for verdict in after.turn.would_run)
     return RUN_HELD if cut else DECISIONS[after.state], cut
 
 

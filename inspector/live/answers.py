@@ -12,10 +12,10 @@ from enum import StrEnum
 
 from inspector.live.recorded import Results
 from loop_core.errors import CallerError
-from loop_core.frozen import replace
 from loop_core.gate import Admission, Verdict
 from loop_core.history import result
-from loop_core.tools import Toolbox, bounded
+from loop_core.limits import bounded
+from loop_core.tools import Toolbox
 from loop_core.turn import RunTools, ToolsRun, Turn
 from loop_core.values import ToolCall, ToolResultPart
 
@@ -64,32 +64,33 @@ class Answers:
         """Answers the batch in order; every call gets a result."""
         made: list[ToolResultPart] = []
         self.done = []
-        used = turn.spent.result_chars
-        for place, verdict in enumerate(effect.calls):
-            decision = self.decided.get(place) or self._by_itself(verdict, ())
-            ahead = replace(turn, spent=replace(turn.spent, result_chars=used))
-            part, whence = self._one(decision, verdict, ahead)
+        used = turn.spent.result_chars + sum(len(answer.result.text) for answer in effect.answers)
+        for place, verdict in enumerate(effect.batch):
+            whence = "not run"
+            if verdict.admission is Admission.READY:
+                decision = self.decided.get(place) or self._by_itself(verdict, ())
+                part, whence = self._one(decision, verdict)
+                made.append(bounded(part, turn.limits, used))
+                used += len(made[-1].text)
             if self.results is not None:
                 self.results.took(verdict.call)
-            used += len(part.text)
-            made.append(part)
             self.done.append((verdict, whence))
         self.decided = {}
-        return ToolsRun(tuple(made))
+        return ToolsRun(effect.whole(made))
 
     def ways(self, effect: RunTools, place: int) -> tuple[How, ...]:
         """How a call can be answered, what would be done by itself first; none where the gate did not release it."""
-        return self._ways(effect.calls[place], [verdict.call for verdict in effect.calls[:place]])
+        return self._ways(effect.batch[place], [verdict.call for verdict in effect.batch[:place]])
 
     def planned(self, effect: RunTools, place: int) -> Decision | None:
         """What will be done with a call as things stand; None where nothing answers it by itself."""
-        before = [verdict.call for verdict in effect.calls[:place]]
-        return self.decided.get(place) or self._by_itself(effect.calls[place], before)
+        before = [verdict.call for verdict in effect.batch[:place]]
+        return self.decided.get(place) or self._by_itself(effect.batch[place], before)
 
     def recorded(self, effect: RunTools, place: int) -> tuple[ToolResultPart, str] | None:
         """What the recording holds for a call, and why it is this."""
-        before = [verdict.call for verdict in effect.calls[:place]]
-        return None if self.results is None else self.results.look(effect.calls[place].call, before)
+        before = [verdict.call for verdict in effect.batch[:place]]
+        return None if self.results is None else self.results.look(effect.batch[place].call, before)
 
     def decide(self, effect: RunTools, place: int, decision: Decision) -> None:
         """Settles how a call is answered.
@@ -97,7 +98,7 @@ class Answers:
         Raises:
             CallerError: the gate did not release it, or it cannot be answered so.
         """
-        verdict, ways = effect.calls[place], self.ways(effect, place)
+        verdict, ways = effect.batch[place], self.ways(effect, place)
         name = verdict.call.name or "the call"
         if not ways:
             raise CallerError(f"{name} is {verdict.admission.value}: {verdict.why}")
@@ -116,16 +117,14 @@ class Answers:
         first = next(iter(self._ways(verdict, before)), None)
         return Decision(first) if first in (How.RUN, How.RECORDED) else None
 
-    def _one(self, decision: Decision | None, verdict: Verdict, turn: Turn) -> tuple[ToolResultPart, str]:
+    def _one(self, decision: Decision | None, verdict: Verdict) -> tuple[ToolResultPart, str]:
         call = verdict.call
-        released = verdict.admission is Admission.READY
-        if not released or decision is None or decision.how is How.RUN:  # the toolbox says itself why it runs none
-            part = self.toolbox.run(RunTools((verdict,)), turn).results[0]
-            return part, ABOUT[How.RUN] if released and decision is not None else "not run"
+        if decision is None or decision.how is How.RUN:  # where there is no such tool, the toolbox says so
+            return self.toolbox.one(verdict), "not run" if decision is None else ABOUT[How.RUN]
         if decision.how is How.REFUSED:
             return result(call, REFUSAL, is_error=True), ABOUT[How.REFUSED]
         text, is_error, whence = decision.text, decision.is_error, ABOUT[decision.how]
         found = self.results.look(call) if decision.how is How.RECORDED and self.results is not None else None
         if found is not None:
             text, is_error, whence = found[0].text, found[0].is_error, f"{whence}: {found[1]}"
-        return bounded(result(call, text, is_error=is_error), turn, turn.spent.result_chars), whence
+        return result(call, text, is_error=is_error), whence

@@ -13,8 +13,8 @@ from typing import Any
 
 from inspector.sessions.values import Exchange
 from loop_core.gate import Verdict
-from loop_core.history import result
-from loop_core.tools import Toolbox, bounded
+from loop_core.limits import bounded
+from loop_core.tools import Toolbox
 from loop_core.turn import Event, NotRecorded, RunTools, ToolsRun, Turn
 from loop_core.values import Message, ToolCall, ToolResultPart
 
@@ -44,26 +44,23 @@ class Results:
         return sum(len(part.text) for parts in self.recorded.values() for part in parts)
 
     def run(self, effect: RunTools, turn: Turn) -> Event:
-        """A result for every call, or the end of the turn where one has none."""
+        """A result for every released call, or the end of the turn where one has none."""
         used = _counted(turn.history[self.opened :])
         before = turn.spent.result_chars
         found: list[ToolResultPart] = []
-        for verdict in effect.calls:
-            part = self._one(verdict, turn, used)
+        for verdict in effect.released:
+            part = self._one(verdict, used)
             if part is None:
                 return NotRecorded(_missing(verdict.call))
-            part = bounded(part, turn, before)
+            part = bounded(part, turn.limits, before)
             before += len(part.text)
             found.append(part)
-        return ToolsRun(tuple(found))
+        return ToolsRun(effect.whole(found))
 
-    def _one(self, verdict: Verdict, turn: Turn, used: dict[Asked, int]) -> ToolResultPart | None:
+    def _one(self, verdict: Verdict, used: dict[Asked, int]) -> ToolResultPart | None:
         call = verdict.call
         if self.given is not None and call.name in self.given.tools:
-            ran = self.given.run(RunTools((verdict,)), turn)
-            return ran.results[0]
-        if verdict.arguments is None:
-            return result(call, f"Not run: {verdict.why}", is_error=True)
+            return self.given.one(verdict)
         asked = _asked(call)
         parts = self.recorded.get(asked, ())
         number = used.get(asked, 0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -15,13 +15,12 @@ from inspector.replay import Replay
 from inspector.sessions import redact
 from inspector.settings import Settings
 from loop_core.address import Server, speaker
-from loop_core.errors import CallerError, EncodeError
+from loop_core.errors import CallerError
 from loop_core.loop import Plan, one_turn
 from loop_core.mask import SHORTEST
 from loop_core.outgoing import ability, body_of
 from loop_core.tools import Runs
-from loop_core.trace import Step, advance
-from loop_core.turn import NotRecorded
+from loop_core.trace import Step
 from loop_core.values import Request
 
 if TYPE_CHECKING:
@@ -91,8 +90,10 @@ def run_live(
         source.observer = observer = _Observer(path, f"{request.model}, live")  # begun when nothing is in the way
         stack.callback(observer.close)
         observer.settings(settings)
-        steps = _steps(one_turn("live", request, source, plan), observer)
+        steps = list(one_turn("live", request, source, plan))
         ended = steps[-1].turn
+        if ended.terminal == "unrecorded":
+            observer.note(ended.notice or "")
         if ended.terminal == "cancelled" and observer.heard:
             last = observer.heard[-1]
             answered = took(steps, last.ask.number)
@@ -102,23 +103,6 @@ def run_live(
         observer.ended_as(ended.terminal or "")
     notices = [observer.failure] if observer.failure else []
     return Ran(replay_of(observer, steps, settings, path, notices), ended.terminal or "", observer.failure)
-
-
-def _steps(made: Iterator[Step], observer: _Observer) -> list[Step]:
-    """The steps of a turn; where the format cannot carry what is to be asked next, it ends, and what was heard stays.
-
-    Raises:
-        EncodeError: nothing was asked yet.
-    """
-    steps: list[Step] = []
-    try:
-        steps.extend(made)
-    except EncodeError as why:
-        if not observer.heard:
-            raise
-        steps.append(advance(steps[-1], NotRecorded(f"This could not be asked: {why}.")))
-        observer.note(steps[-1].turn.notice or "")
-    return steps
 
 
 def refuse_secrets(body: object, server: Server) -> None:

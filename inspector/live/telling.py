@@ -48,9 +48,9 @@ def _waits(driver: Driver, key: Keys) -> Line:
                        ("live.run", "runs to the end")))
     if isinstance(doing, RunTools):
         open_ = sum(driver.answers.planned(doing, place) is None and bool(driver.answers.ways(doing, place))
-                    for place in range(len(doing.calls)))
+                    for place in range(len(doing.batch)))
         left = Span(f", {open_} without an answer" if open_ else "", Role.WARN)
-        calls = f"{len(doing.calls)} call{'' if len(doing.calls) == 1 else 's'}"
+        calls = f"{len(doing.batch)} call{'' if len(doing.batch) == 1 else 's'}"
         return (head, Span("  "), Span(f"to answer {calls}"), left,
                 *_keys(key, ("live.do", "answers"), ("live.edit", "decides each")))
     word = Role.OK if doing.terminal == "completed" else Role.WARN
@@ -167,15 +167,15 @@ def request_lines(asked: Ask, edited: tuple[str, ...]) -> list[Line]:
 
 def call_lines(effect: RunTools, answers: Answers) -> list[Line]:
     """The calls that wait, each with its arguments and how it will be answered."""
-    lines: list[Line] = [(Span("CALLS", Role.TITLE), Span(f"  {len(effect.calls)} to be answered", Role.DIM))]
-    for place in range(len(effect.calls)):
+    lines: list[Line] = [(Span("CALLS", Role.TITLE), Span(f"  {len(effect.batch)} to be answered", Role.DIM))]
+    for place in range(len(effect.batch)):
         lines += [EMPTY, *call_of(effect, place, answers)]
     return lines
 
 
 def call_of(effect: RunTools, place: int, answers: Answers) -> list[Line]:
     """One of them."""
-    verdict = effect.calls[place]
+    verdict = effect.batch[place]
     glyph, role = glyphs.ADMISSION[verdict.admission]
     call = verdict.call
     lines: list[Line] = [(Span(f"{glyph} {verdict.admission.value.upper()} ", role),

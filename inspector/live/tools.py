@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import json
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Any
 
 from inspector.live.opening import json_file
 from loop_core.errors import CallerError
-from loop_core.tools import Run, ToolError
+from loop_core.tools import Run
 from loop_core.values import Tool
 
 Made = tuple[tuple[Tool, ...], Mapping[str, Run]]
@@ -62,10 +61,7 @@ def _declared(given: str, item: Any) -> tuple[Tool, Run | None]:
         schema = schema["json"]
     described, result = inner.get("description"), item.get("result")
     tool = Tool(name, schema, described if isinstance(described, str) else "")
-    if result is None:
-        return tool, None
-    text = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
-    return tool, lambda arguments: text
+    return tool, None if result is None else lambda arguments: result
 
 
 def _callables(given: str, module: str, name: str) -> Made:
@@ -109,11 +105,4 @@ def _schema(given: str, function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def _run(function: Callable[..., Any]) -> Run:
-    def run(arguments: Any) -> str:
-        try:
-            made = function(**arguments)
-        except Exception as why:
-            raise ToolError(f"{type(why).__name__}: {why}") from why
-        return made if isinstance(made, str) else json.dumps(made, ensure_ascii=False, default=str)
-
-    return run
+    return lambda arguments: function(**arguments)

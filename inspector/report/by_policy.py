@@ -86,7 +86,7 @@ def _opinion(
     turn, effects = step(turn, Tick())
     if turn.terminal == "stuck":
         return Opinion(policy.name, Fate.STUCK, f"{_read(turn)}, which ends no call")
-    runs = next((effect.calls for effect in effects if isinstance(effect, RunTools)), ())
+    runs = turn.would_run if any(isinstance(effect, RunTools) for effect in effects) else ()
     if not any(each.call is verdict.call for each in runs):
         return Opinion(policy.name, Fate.HOLD, f"{_read(turn)}; {_HOLDS[turn.state]}")
     if verdict.admission is Admission.REJECTED:

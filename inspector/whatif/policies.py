@@ -41,11 +41,12 @@ class Look:
 
     @cached_property
     def ran(self) -> list[tuple[Evaluated, Verdict]]:
-        """The held calls that the loop ran, each with its response."""
+        """The held calls that the loop runs, each with its response. Here they are told, and run by nobody."""
         return [
             (step.turn.evaluated, verdict)
-            for step in self.steps for effect in step.effects if isinstance(effect, RunTools)
-            for verdict in effect.calls if step.turn.evaluated is not None and verdict.admission is Admission.HELD
+            for step in self.steps if _begins_batch(step)
+            for verdict in step.turn.would_run
+            if step.turn.evaluated is not None and verdict.admission is Admission.HELD
         ]
 
     @cached_property
@@ -57,7 +58,7 @@ class Look:
     @cached_property
     def lost(self) -> list[Verdict]:
         """The calls that might have run, and that the loop never ran."""
-        ran = {id(v.call) for s in self.steps for e in s.effects if isinstance(e, RunTools) for v in e.calls}
+        ran = {id(v.call) for step in self.steps if _begins_batch(step) for v in step.turn.would_run}
         ready = [v for seen in self.evaluated for v in seen.verdicts if v.admission is not Admission.HELD]
         return [verdict for verdict in ready if id(verdict.call) not in ran]
 
@@ -130,7 +131,12 @@ def _holds(look: Look) -> bool:
 def _ran_after(look: Look) -> bool:
     """Whether a batch ran after a call was held: it came again, whole."""
     since = next((i for i, step in enumerate(look.steps) if _keeps_one(step)), len(look.steps))
-    return any(isinstance(effect, RunTools) for step in look.steps[since:] for effect in step.effects)
+    return any(_begins_batch(step) for step in look.steps[since:])
+
+
+def _begins_batch(step: Step) -> bool:
+    """Whether the loop begins a batch at this step."""
+    return any(isinstance(effect, RunTools) for effect in step.effects)
 
 
 def _keeps_one(step: Step) -> bool:

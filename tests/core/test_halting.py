@@ -64,9 +64,10 @@ def check_safety(trace: Trace) -> None:
         seen = step.turn.evaluated
         assert seen is not None
         for effect in dispatched(Trace((step,))):
-            assert effect.calls
+            assert effect.batch
             assert seen.judged.stop.normalized is Stop.TOOL_CALL
-            for verdict in effect.calls:
+            assert all(verdict.admission is Admission.READY for verdict in effect.released)
+            for verdict in effect.batch:
                 assert verdict.admission is not Admission.HELD
                 assert any(verdict.call is each for each in seen.response.tool_calls)
                 assert verdict.call.closed

@@ -378,7 +378,10 @@ def test_a_loop_that_has_no_way_to_continue_says_so() -> None:
 def test_a_rejected_call_gets_its_error_and_its_siblings_run() -> None:
     trace = drive([answer(Stop.TOOL_CALL, call(), call(BAD, id="c2"), call(id="c3")), END])
     (effect,) = dispatched(trace)
-    assert [v.admission for v in effect.calls] == [Admission.READY, Admission.REJECTED, Admission.READY]
+    assert [v.call.id for v in effect.released] == ["c1", "c3"]
+    (refused,) = effect.answers
+    assert (refused.verdict.admission, refused.place, refused.result.call_id) == (Admission.REJECTED, 1, "c2")
+    assert refused.result.is_error
     assert last(trace).terminal == "completed"
 
 
@@ -392,7 +395,7 @@ def test_one_held_call_stops_the_batch() -> None:
 def test_a_phantom_is_neither_run_nor_answered() -> None:
     trace = drive([answer(Stop.TOOL_CALL, call(), ToolCall(None, "", "")), END])
     (effect,) = dispatched(trace)
-    assert [v.call for v in effect.calls] == [call()]
+    assert [v.call for v in effect.batch] == [call()]
     assert [part.call_id for part in last(trace).history[-1].results] == ["c1"]
     only = drive([answer(Stop.TOOL_CALL, "text", ToolCall(None, "", ""))])
     assert last(only).terminal == "completed"
@@ -418,7 +421,7 @@ def test_a_repair_that_is_paused_is_still_a_repair() -> None:
 def test_a_repair_that_is_rejected_by_its_schema_has_come() -> None:
     trace = drive([CUT_CALL, ABC["rejected"], END])
     assert last(trace).terminal == "completed"
-    assert dispatched(trace)[0].calls[0].admission is Admission.REJECTED
+    assert dispatched(trace)[0].answers[0].verdict.admission is Admission.REJECTED
 
 
 def test_repairs_and_continuations_have_budgets_of_their_own() -> None:
@@ -432,7 +435,7 @@ def test_nothing_that_comes_later_makes_a_held_call_ready() -> None:
     held = answer(Stop.MAX_TOKENS, call('{"path": "held"}'), tokens=100)
     for later in ([CALL, END], [answer(Stop.TOOL_CALL, call('{"path": "other"}')), END], [END], [PAUSED, CALL, END]):
         for effect in dispatched(drive([held, *later], Limits(continuation_tool_repair_attempts=3))):
-            assert not any(v.call.arguments == '{"path": "held"}' for v in effect.calls)
+            assert not any(v.call.arguments == '{"path": "held"}' for v in effect.batch)
     promoted = [held, answer(Stop.END_TURN, "go on"), answer(Stop.END_TURN, "go on")]
     assert dispatched(drive(promoted, Limits(continuation_tool_repair_attempts=3))) == []
 

@@ -194,9 +194,9 @@ def test_botnexus_promotes_a_missing_reason_but_on_openais_own_host() -> None:
 
 
 def ran(name: str, *parts: Any, stop: Stop = Stop.TOOL_CALL) -> list[str | None]:
-    """The arguments of the calls that the first batch runs."""
+    """The arguments of the calls that the loop would run in its first batch; what is released is another matter."""
     effects = dispatched(drive([answer(stop, *parts)], policy=named(name)))
-    return [verdict.call.arguments for verdict in effects[0].calls] if effects else []
+    return [verdict.call.arguments for verdict in effects[0].batch] if effects else []
 
 
 def test_zoo_ends_with_an_invalid_call_where_no_argument_can_be_read() -> None:
@@ -345,5 +345,5 @@ def test_what_is_not_cut_ends_alike_under_every_policy(name: str) -> None:
             ours, theirs = drive(script), drive(script, policy=named(name))
             assert path(ours) == path(theirs)
             assert last(ours).merged().text == last(theirs).merged().text
-            assert [[v.call for v in e.calls] for e in dispatched(ours)] == [
-                [v.call for v in e.calls] for e in dispatched(theirs)]
+            assert [[v.call for v in e.batch] for e in dispatched(ours)] == [
+                [v.call for v in e.batch] for e in dispatched(theirs)]

@@ -1,4 +1,4 @@
-"""Checking arguments against a tool's schema: dialects, unusable schemas, and what may be coerced when asked."""
+"""Checking arguments against a tool's schema: dialects and unusable schemas."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from core_scenes import NOW, WRITE
 
-from loop_core.schema import coerced, problems, requires_nothing, usable
+from loop_core.schema import problems, requires_nothing, usable
 from loop_core.values import Tool
 
 
@@ -92,27 +92,3 @@ def test_geminis_dialect_is_read(schema: dict[str, Any], good: dict[str, Any], b
 def test_the_same_words_mean_nothing_in_plain_json_schema() -> None:
     assert not usable(Tool("f", {"type": "OBJECT"}))
     assert problems(Tool("f", {"properties": {"a": {"type": "string", "nullable": True}}}), {"a": None})
-
-
-SPELT = Tool("f", {"type": "object", "properties": {
-    "i": {"type": "integer"}, "n": {"type": "number"}, "b": {"type": "boolean"}, "s": {"type": "string"},
-}})
-
-
-@pytest.mark.parametrize(("given", "made"), [
-    ({"i": "5"}, {"i": 5}),
-    ({"n": "2.5"}, {"n": 2.5}),
-    ({"b": "true"}, {"b": True}),
-    ({"s": "5"}, {"s": "5"}),
-    ({"i": "five"}, {"i": "five"}),
-    ({"i": "true"}, {"i": "true"}),
-    ({"b": "1"}, {"b": "1"}),
-    ({"n": "NaN"}, {"n": "NaN"}),
-    ({"i": 7, "other": "5"}, {"i": 7, "other": "5"}),
-])
-def test_coercion_reads_what_a_string_spells_and_nothing_more(given: dict[str, Any], made: dict[str, Any]) -> None:
-    assert coerced(SPELT, given) == made
-
-
-def test_coercion_reads_geminis_dialect() -> None:
-    assert coerced(gemini({"type": "OBJECT", "properties": {"i": {"type": "INTEGER"}}}), {"i": "5"}) == {"i": 5}

@@ -166,7 +166,7 @@ def test_a_simulated_cut_call_is_never_ready(api: str) -> None:
             step = next(step for step in trace.steps if step.event is answer)
             verdicts = step.turn.evaluated.verdicts
             assert not cut or all(v.admission is Admission.HELD for v in verdicts)
-        ran = [v.call.arguments for s in trace.steps for e in s.effects if isinstance(e, RunTools) for v in e.calls]
+        ran = [v.call.arguments for s in trace.steps for e in s.effects if isinstance(e, RunTools) for v in e.batch]
         assert ran in ([], [ARGUMENTS])
         assert trace.steps[-1].turn.ended
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 from core_scenes import BAD, CUT, NOW, REQUEST, WRITE, answer, call, drive, judged, last
 
+from loop_core.frozen import replace
 from loop_core.gate import Admission, Verdict, admit_all
-from loop_core.limits import Limits
+from loop_core.limits import Limits, bounded
 from loop_core.machine import begin
+from loop_core.moves import batch_of
 from loop_core.sources import Scripted
-from loop_core.tools import Toolbox, ToolError, bounded
-from loop_core.turn import RunTools, ToolsRun, Turn
+from loop_core.tools import Toolbox, ToolError
+from loop_core.turn import Evaluated, RunTools, ToolsRun, Turn
 from loop_core.values import CallKind, Message, Role, Stop, TextPart, ToolCall, ToolResultPart
 
 SAID = Message(Role.USER, (TextPart("wait"),))
@@ -24,7 +27,9 @@ def turn(limits: Limits | None = None) -> Turn:
 
 
 def batch(*calls: ToolCall) -> RunTools:
-    return RunTools(admit_all(calls, judged(Stop.TOOL_CALL), (WRITE, NOW)))
+    response, seen = answer(Stop.TOOL_CALL, *calls).response, judged(Stop.TOOL_CALL)
+    verdicts = admit_all(calls, seen, (WRITE, NOW))
+    return batch_of(replace(turn(), evaluated=Evaluated(response, seen, verdicts, None, Stop.TOOL_CALL)))
 
 
 class Log:
@@ -68,12 +73,12 @@ def test_a_rejected_call_gets_its_validation_error_and_its_siblings_run() -> Non
     assert not ran.results[1].is_error
 
 
-def test_a_held_call_is_never_run() -> None:
+@pytest.mark.parametrize("word", [Admission.HELD, Admission.REJECTED])
+def test_a_call_that_was_not_released_is_not_run_even_in_the_list_of_those_that_were(word: Admission) -> None:
     log = Log()
-    held = Verdict(call(CUT), Admission.HELD, "gate.incomplete", "cut")
-    ran = log.box(coerce=True).run(RunTools((held,)), turn())
+    ran = log.box().run(RunTools((Verdict(call(CUT), word, "gate.incomplete", "cut", {"path": "a"}),)), turn())
     assert log.ran == []
-    assert texts(ran) == ["Not run: cut"]
+    assert [(part.text, part.is_error) for part in ran.results] == [("Not run: cut", True)]
 
 
 def test_a_tool_that_does_not_exist_or_fails_answers_with_an_error() -> None:
@@ -85,12 +90,41 @@ def test_a_tool_that_does_not_exist_or_fails_answers_with_an_error() -> None:
     assert all(part.is_error for part in ran.results)
 
 
-def test_a_bug_in_a_tool_goes_up() -> None:
+def test_any_exception_in_a_tool_is_an_error_result_with_its_type_and_the_others_run() -> None:
     def broken(arguments: Any) -> str:
         raise KeyError("x")
 
-    with pytest.raises(KeyError):
-        Toolbox({"write": broken}).run(batch(call()), turn())
+    ran = Toolbox({"write": broken, "now": lambda _: "noon"}).run(batch(call(), call("{}", "now", "c2")), turn())
+    assert [(part.text, part.is_error) for part in ran.results] == [("Failed: KeyError: 'x'", True), ("noon", False)]
+
+
+def test_an_interrupt_is_no_result() -> None:
+    def interrupted(arguments: Any) -> str:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Toolbox({"write": interrupted}).run(batch(call()), turn())
+
+
+@pytest.mark.parametrize(("made", "text"), [
+    ({"städte": ["Oslo"], "n": 1}, '{"städte": ["Oslo"], "n": 1}'),
+    ([1, None, True], "[1, null, true]"),
+    (None, "null"),
+    (12.5, "12.5"),
+    ("as it is", "as it is"),
+    ({"at": Path("/tmp/a")}, '{"at": "/tmp/a"}'),
+])
+def test_what_a_tool_returns_is_sent_as_json_unless_it_is_text(made: Any, text: str) -> None:
+    (part,) = Toolbox({"write": lambda _: made}).run(batch(call()), turn()).results
+    assert (part.text, part.is_error) == (text, False)
+
+
+def test_what_json_cannot_hold_is_an_error_result() -> None:
+    endless: list[Any] = []
+    endless.append(endless)
+    (part,) = Toolbox({"write": lambda _: endless}).run(batch(call()), turn()).results
+    assert part.is_error
+    assert part.text.startswith("Failed: ValueError: ")
 
 
 # -- steering --------------------------------------------------------------------------------------------------------
@@ -129,40 +163,15 @@ def test_steering_through_the_loop_reaches_the_next_request() -> None:
     assert last(trace).history[-1] == SAID
 
 
-# -- coercion --------------------------------------------------------------------------------------------------------
-
-SPELT = call('{"path": "a", "lines": "5"}')
-
-
-def test_nothing_is_coerced_unless_asked() -> None:
-    log = Log()
-    assert texts(log.box().run(batch(SPELT), turn()))[0].startswith("Not run: lines: ")
-    assert log.ran == []
-
-
-def test_what_a_string_spells_is_taken_where_asked() -> None:
-    log = Log()
-    assert texts(log.box(coerce=True).run(batch(SPELT), turn())) == ["ok"]
-    assert log.ran == [("write", {"path": "a", "lines": 5})]
-
-
-def test_coercion_mends_nothing_else() -> None:
-    log = Log()
-    wrong = batch(call('{"path": "a", "lines": "five"}'), call('{"lines": "5"}', id="c2"))
-    ran = log.box(coerce=True).run(wrong, turn())
-    assert log.ran == []
-    assert all(part.text.startswith("Not run: ") for part in ran.results)
-
-
 # -- bounds ----------------------------------------------------------------------------------------------------------
 
 
 def test_one_result_is_bounded_and_says_so() -> None:
     long = ToolResultPart("c1", "write", "x" * 250)
-    cut = bounded(long, turn(Limits(max_tool_result_chars=100)), 0)
+    cut = bounded(long, Limits(max_tool_result_chars=100), 0)
     assert cut.text == "x" * 100 + "\n[cut: 100 of 250 characters]"
     fits = ToolResultPart("c1", "write", "x" * 100, is_error=True)
-    assert bounded(fits, turn(Limits(max_tool_result_chars=100)), 0) == fits
+    assert bounded(fits, Limits(max_tool_result_chars=100), 0) == fits
 
 
 def test_all_results_of_a_turn_share_the_context() -> None:

@@ -10,14 +10,17 @@ import pytest
 
 from inspector.live.answers import REFUSAL, Answers, Decision, How
 from inspector.live.recorded import results_of
+from loop_core.classify import judge
 from loop_core.errors import CallerError
 from loop_core.frozen import replace
 from loop_core.gate import Admission, Verdict
 from loop_core.limits import Limits
 from loop_core.machine import begin
+from loop_core.moves import batch_of
+from loop_core.policy import STRICT, Dispatch
 from loop_core.tools import Toolbox, ToolError
-from loop_core.turn import RunTools
-from loop_core.values import Request, ToolCall
+from loop_core.turn import Evaluated, RunTools
+from loop_core.values import ChatResponse, Request, Stop, ToolCall
 
 TURN, _ = begin("t", Request("openai_chat"))
 
@@ -33,6 +36,12 @@ def held(name: str) -> Verdict:
 
 def texts(answers: Answers, *verdicts: Verdict) -> list[tuple[str, bool]]:
     return [(part.text, part.is_error) for part in answers.run(RunTools(verdicts), TURN).results]
+
+
+def batch(*verdicts: Verdict) -> RunTools:
+    """The batch as the machine makes it for a loop that takes every call for runnable."""
+    seen = Evaluated(ChatResponse("openai_chat"), judge(ChatResponse("openai_chat")), verdicts, None, Stop.TOOL_CALL)
+    return batch_of(replace(TURN, evaluated=seen, policy=replace(STRICT, dispatch=Dispatch.PRESENT)))
 
 
 def session(folder: Path, *calls: tuple[str, dict[str, Any], str, bool]) -> str:
@@ -83,7 +92,7 @@ def test_no_operator_releases_a_held_call(how: How, tmp_path: Path) -> None:
     ran: list[object] = []
     answers = Answers(Toolbox({"weather": lambda arguments: ran.append(arguments) or "sun"}),  # type: ignore[func-returns-value]
                       results_of(session(tmp_path, ("weather", {"a": 1}, "sun", False))))
-    effect = RunTools((held("weather"), call("weather", {"a": 1})))
+    effect = batch(held("weather"), call("weather", {"a": 1}))
     assert answers.ways(effect, 0) == ()
     with pytest.raises(CallerError, match="weather is held: cut by the output limit"):
         answers.decide(effect, 0, Decision(how, "sun"))

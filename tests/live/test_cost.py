@@ -109,7 +109,7 @@ class Worst:
         return Responded(response, judge(response, turn.request, PROFILES["generic"]))
 
     def run_tools(self, effect: RunTools, turn: Turn) -> Event:
-        return ToolsRun(tuple(ToolResultPart(v.call.id, v.call.name, "sun") for v in effect.calls))
+        return ToolsRun(tuple(ToolResultPart(v.call.id, v.call.name, "sun") for v in effect.released))
 
     def follow_up(self, turn: Turn) -> tuple[Message, ...]:
         return ()

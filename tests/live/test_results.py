@@ -9,7 +9,7 @@ from loop_core.frozen import replace
 from loop_core.gate import Admission, Verdict
 from loop_core.limits import Limits
 from loop_core.tools import Toolbox
-from loop_core.turn import NotRecorded, RunTools, ToolsRun, Turn
+from loop_core.turn import Answer, NotRecorded, RunTools, ToolsRun, Turn
 from loop_core.values import Message, Request, Role, TextPart, ToolCall, ToolResultPart
 from tests.live.again_scenes import OSLO, ROME, read, with_a_call
 
@@ -73,7 +73,9 @@ def test_what_is_given_is_run_and_only_that() -> None:
 
 
 def test_a_rejected_call_gets_its_error_and_is_not_run() -> None:
-    rejected = RunTools((Verdict(OSLO, Admission.REJECTED, "", "city is missing", None),))
+    verdict = Verdict(OSLO, Admission.REJECTED, "", "city is missing", None)
+    answer = ToolResultPart(OSLO.id, OSLO.name, "Not run: city is missing", is_error=True)
+    rejected = RunTools((), (Answer(verdict, answer, 0),))
     found = Results({}).run(rejected, turned())
     assert isinstance(found, ToolsRun)
     assert (found.results[0].is_error, found.results[0].text) == (True, "Not run: city is missing")

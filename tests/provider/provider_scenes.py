@@ -14,8 +14,9 @@ from loop_core.address import Server
 from loop_core.limits import Limits
 from loop_core.loop import Plan, run
 from loop_core.outgoing import ability
+from loop_core.policy import STRICT, Policy
 from loop_core.retries import Retries
-from loop_core.tools import Toolbox
+from loop_core.tools import Runs, Toolbox
 from loop_core.transport import Line, Live, Timeouts
 from loop_core.turn import Turn
 from loop_core.values import Message, Request, Role, TextPart, Tool, ToolCall
@@ -83,9 +84,10 @@ class Played:
 
 def play(
     provider: Provider, api: str, stream: bool, model: str, *, tools: tuple[Tool, ...] = (WRITE, PAGE),
-    cap: int | None = 400, profile: str = "generic", line: Line = QUICK, **limits: Any,
+    cap: int | None = 400, profile: str = "generic", line: Line = QUICK,
+    policy: Policy = STRICT, runner: Runs | None = None, **limits: Any,
 ) -> Played:
-    """A turn against a provider; every tool notes what it is called with."""
+    """A turn against a provider; every tool notes what it is called with, unless a runner runs the calls."""
     ran: list[tuple[str, Any]] = []
 
     def tool(name: str) -> Any:
@@ -96,9 +98,9 @@ def play(
         return call
 
     request = Request(api, (Message(Role.USER, (TextPart("Go on."),)),), model, tools, max_tokens=cap, stream=stream)
-    plan = Plan(Limits(**limits), ability=ability(PROFILES[profile], api))
+    plan = Plan(Limits(**limits), policy, ability=ability(PROFILES[profile], api))
     box = Toolbox({each.name: tool(each.name) for each in tools})
     server = Server(api, provider.bases[api], profile=None if profile == "generic" else profile)
-    with Live(server, toolbox=box, line=line) as source:
+    with Live(server, toolbox=runner or box, line=line) as source:
         trace = run("t", request, source, plan)
     return Played(trace.steps[-1].turn, ran)

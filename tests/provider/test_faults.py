@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from inspector.provider import Placed, Provider, Story, serving
 from inspector.provider.faults import FAULTS, Fault, Takes
 from inspector.provider.model import TAKES
+from loop_core.arguments import lenient
+from loop_core.presets import POLICIES
+from loop_core.turn import Event, RunTools, ToolsRun, Turn
+from loop_core.values import ToolResultPart
 from loop_core.wire.servers import CHAT, GEMINI, MESSAGES, OLLAMA
 from tests.provider.provider_scenes import BASES, IMPATIENT, MEANT, QUICK, STORIES, TOOLS, each_way, named, play
 
@@ -91,3 +96,28 @@ def test_every_kind_of_value_has_a_type_and_every_fault_an_example_of_it() -> No
         assert fault.does
         assert set(fault.without) <= {word for api, stream in each_way for word in (
             api, "stream", "whole", f"{api} {'stream' if stream else 'whole'}")}
+
+
+class Foreign:
+    """Somebody else's runner: runs what the effect lists with whatever can be read of its arguments."""
+
+    def __init__(self) -> None:
+        self.ran: list[tuple[str, Any]] = []
+
+    def run(self, effect: RunTools, turn: Turn) -> Event:
+        self.ran += [(verdict.call.name, lenient(verdict.call.arguments)) for verdict in effect.released]
+        return ToolsRun(tuple(ToolResultPart(v.call.id, v.call.name, "done") for v in effect.released))
+
+
+@pytest.mark.parametrize("policy", sorted(POLICIES))
+def test_a_foreign_runner_runs_no_cut_call_under_any_policy_and_fault(policy: str, provider: Provider) -> None:
+    hazards = [fault for fault in FAULTS.values() if fault.base != "text" and fault.name != "stalled"]
+    finished = 0
+    for fault in hazards:
+        for api, stream in each_way:
+            runner = Foreign()
+            play(provider, api, stream, named(fault.name), cap=fault.cap, policy=POLICIES[policy], runner=runner)
+            where = f"{fault.name} {api} {'stream' if stream else 'whole'}"
+            assert all(MEANT.get(name) == arguments for name, arguments in runner.ran), where
+            finished += bool(runner.ran)
+    assert finished > len(hazards), "whole calls do run"

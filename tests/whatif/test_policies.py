@@ -252,7 +252,7 @@ def test_the_fate_of_a_call_agrees_with_the_run(number: str) -> None:
         wanted = case.verdicts[0][index].call
         for own, said in zip(made.replays, verdict_by_policy(case, 0, index), strict=True):
             ran = any(verdict.call is wanted for step in own.trace.steps for effect in step.effects
-                      for verdict in getattr(effect, "calls", ()))
+                      for verdict in getattr(effect, "batch", ()))
             assert ran == (said.fate is Fate.RUN), (own.settings.policy.name, said)
 
 

@@ -415,5 +415,5 @@ def test_tools_that_are_under_way_are_answered_as_the_new_policy_does():
     made = rerun(parent, Settings(policy=lax), since)
     assert made.trace.steps[since] is not parent.trace.steps[since]
     assert made.trace.steps[since].turn.policy is lax
-    assert [effect.calls for effect in made.trace.steps[since - 1].effects] == [
-        effect.calls for effect in parent.trace.steps[since - 1].effects]
+    assert [effect.batch for effect in made.trace.steps[since - 1].effects] == [
+        effect.batch for effect in parent.trace.steps[since - 1].effects]

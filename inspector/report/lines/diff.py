@@ -102,7 +102,7 @@ def _effects(step: Step) -> list[Line]:
         if isinstance(effect, Send):
             lines.append(field("sends", *_send(effect)))
         elif isinstance(effect, RunTools):
-            for verdict in effect.calls:
+            for verdict in effect.batch:
                 word = "runs" if verdict.admission is Admission.READY else "answers with an error"
                 lines.append(field(word if len(word) < LABEL else "refuses", said(verdict.call.name, Role.STRONG),
                                    said(f" {verdict.call.arguments or ''}", Role.PLAIN, SHOWN)))

@@ -145,7 +145,7 @@ def _evaluated(step: Step) -> Line:
 
 def _tools(step: Step) -> Line:
     runs = next((effect for effect in step.effects if isinstance(effect, RunTools)), None)
-    return (said(names(runs.calls)),) if runs is not None and runs.calls else ()
+    return (said(names(runs.batch)),) if runs is not None and runs.batch else ()
 
 
 def _attempts(step: Step) -> Line:

@@ -44,11 +44,11 @@ class Calls(RowList):
     @property
     def count(self) -> int:
         """All of them."""
-        return len(self.effect.calls)
+        return len(self.effect.batch)
 
     def row(self, index: int) -> Line:
         """A call, and how it is answered."""
-        verdict = self.effect.calls[index]
+        verdict = self.effect.batch[index]
         glyph, role = glyphs.ADMISSION[verdict.admission]
         mark = Span("▶ " if index == self.cursor else "  ", Role.HERE)
         name = said(f"{verdict.call.name or 'unnamed':<20} ", Role.STRONG)
