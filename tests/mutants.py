@@ -114,6 +114,7 @@ ENGINE: tuple[Table, ...] = (
     Table("loop_core.wire.failures", "MARKS", "tests/wire/test_failures.py"),
     Table("loop_core.wire.failures", "RETRYABLE_STATUS", "tests/wire/test_failures.py"),
     Table("loop_core.wire.failures", "RETRYABLE_WORDS", "tests/wire/test_failures.py"),
+    Table("loop_core.wire.failures", "FATAL_WORDS", "tests/wire/test_failures.py"),
 )
 REPORT: tuple[Table, ...] = (
     Table("inspector.report.verdict", "ROWS", "tests/report/test_verdict.py"),

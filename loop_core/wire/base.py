@@ -47,6 +47,13 @@ class Mapped(NamedTuple):
     source: str = ""
 
 
+class Foreign(NamedTuple):
+    """A word before a colon: what follows is read through another format's table, and `least` holds whatever it says."""
+
+    api: str
+    least: Mapped
+
+
 @frozen
 class Pieces:
     """The pieces of output that a stream carries, as they were sent, each kind in its order."""
@@ -72,6 +79,7 @@ _MISSHAPEN = (TypeError, AttributeError, KeyError, IndexError, ValueError, Recur
 _OBJECTS = (b"{", b"[{", b"[[", b'["')
 """What a frame begins with that is JSON, or was meant to be; words such as `ping` or `[HEARTBEAT]` hold no answer."""
 _UNREADABLE = {True: ("frame.cut", "the last frame is cut"), False: ("frame.invalid", "a frame is no valid JSON")}
+_LOOSE = frozenset({Stop.END_TURN, Stop.TOOL_CALL, Stop.UNKNOWN})
 _NOISE = ("frame.no_json", "a frame is a word that is no JSON")
 _SSE_STARTS = (b"data", b"event", b"id:", b"retry", b":")
 
@@ -81,6 +89,8 @@ class Decoder:
 
     api: ClassVar[str] = ""
     stop_reasons: ClassVar[Mapping[str, Mapped]] = {}
+    foreign_reasons: ClassVar[Mapping[str, Foreign]] = {}
+    """Words that carry a word of another format behind a colon, as gateways between two formats send them."""
     fold_case: ClassVar[bool] = False
     """Whether stop words compare without case (compatible servers send `STOP` and `Length`)."""
     object_framing: ClassVar[type[Framing]] = Whole
@@ -212,9 +222,24 @@ class Decoder:
         if row is None and self.fold_case:
             folded = raw.casefold()
             row = self.words.get(folded) or self.stop_reasons.get(folded)
+        if row is None and ":" in raw:
+            row, rule = self._foreign(raw, rule)
         if row is None:
             return StopReason(Stop.UNKNOWN, raw, None, (Evidence("unknown_word", at, raw),))
         return StopReason(row.stop, raw, row.detail, (Evidence(rule or f"{self.api}.stop_reasons", at, raw),))
+
+    def _foreign(self, raw: str, rule: str | None) -> tuple[Mapped | None, str | None]:
+        """What `content_filter: RECITATION` says, and the table that says it; nothing behind it can loosen the filter."""
+        before, _, word = raw.partition(":")
+        known = self.foreign_reasons.get(before.strip().casefold())
+        if known is None:
+            return None, rule
+        from loop_core.wire import wire
+
+        row = wire(known.api).STOP_REASONS.get(word.strip().upper())
+        if row is None or row.stop in _LOOSE:
+            return known.least, rule
+        return row, f"{known.api}.stop_reasons"
 
     def slice_bytes(self) -> bytes:
         """The bytes of a whole JSON body (not of a stream)."""

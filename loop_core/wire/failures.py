@@ -1,7 +1,7 @@
 """Errors as providers report them: any error body -> ProviderError -> mapped reason.
 
 The shapes and the marks are tables. An error is `error` unless its words name a content filter or the context length;
-retryable is read from the HTTP status and from the error's own type.
+retryable is read from the error's own type and code, and else from the HTTP status.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def _mark(rule: str, pattern: str, stop: Stop, detail: str, source: str) -> Mark
 MARKS: tuple[Mark, ...] = (
     _mark("error.content_filter", r"content_filter|content filter|content management policy|ResponsibleAIPolicy",
           Stop.SAFETY_BLOCKED, "prompt", "Azure OpenAI; openai-python#1677"),
-    _mark("error.policy", r"\b(bio_policy|misalignment_policy_violation|(image_)?content_policy_violation)\b",
+    _mark("error.policy", r"\b(bio_policy|cyber_policy|misalignment_policy_violation|(image_)?content_policy_violation)\b",
           Stop.SAFETY_BLOCKED, "policy", "OpenAI Responses error codes"),
     _mark("error.guardrail", r"guardrail(s)? (intervened|blocked)|blocked by .{0,20}guardrail",
           Stop.SAFETY_BLOCKED, "guardrail", "Bedrock; Groq"),
@@ -52,8 +52,23 @@ RETRYABLE_WORDS: frozenset[str] = frozenset({
     "timeout_error", "internal_server_error", "internalserverexception", "modelstreamerrorexception",
     "throttlingexception", "serviceunavailableexception", "modeltimeoutexception", "modelnotreadyexception",
     "unavailable", "resource_exhausted", "deadline_exceeded", "internal", "too_many_requests", "service_unavailable",
-    "internalservererror", "overloaded",
+    "internalservererror", "overloaded", "server_is_overloaded", "server_overloaded", "slow_down",
+    "service_unavailable_error", "flex_unavailable", "connection_failed", "request_timeout", "internal_error",
+    "conflict_error", "memory_path_conflict_error",
 })
+FATAL_WORDS: frozenset[str] = frozenset({
+    "insufficient_quota", "invalid_prompt", "data_residency_mismatch",
+    "invalid_image", "invalid_image_format", "invalid_base64_image", "invalid_image_url", "image_too_large",
+    "image_too_small", "image_parse_error", "invalid_image_mode", "image_file_too_large",
+    "unsupported_image_media_type", "empty_image_file", "failed_to_download_image", "image_file_not_found",
+    "max_output_tokens", "session_budget_exceeded", "usage_limit_exceeded", "project_spend_limit_exceeded",
+    "organization_spend_limit_exceeded", "organization_usage_limit_exceeded", "billing_not_active",
+    "credit_balance_exhausted", "authentication_error", "invalid_request", "resource_not_found", "sandbox_error",
+    "executor_version_incompatible", "active_turn_not_steerable",
+    "invalid_request_error", "billing_error", "permission_error", "not_found_error", "memory_precondition_failed_error",
+    "accessdeniedexception", "resourcenotfoundexception", "validationexception", "modelerrorexception",
+})
+"""What fails again however often it is sent, though a 4xx status says otherwise (429 and `insufficient_quota`)."""
 
 
 def read_error(body: Any, status: int | None = None) -> ProviderError | None:
@@ -71,7 +86,9 @@ def read_error(body: Any, status: int | None = None) -> ProviderError | None:
     words = {str(word).lower() for word in (kind, code) if word}
     numeric = {int(word) for word in words if re.fullmatch(r"[0-9]{3}", word)}
     known = status if failed else next(iter(numeric), None)
-    retryable = bool(words & RETRYABLE_WORDS) or known in RETRYABLE_STATUS
+    retryable = bool(words & RETRYABLE_WORDS)
+    if known in RETRYABLE_STATUS:  # a 5xx is the server's own failure, whatever a gateway writes into its body
+        retryable = retryable or known >= 500 or not words & FATAL_WORDS
     return ProviderError(message, kind, code, retryable)
 
 

@@ -89,7 +89,8 @@ def native_word(word: str) -> Mapped | None:
 
     Where they disagree, a word that says cut, filtered or failed outranks one that says ended. None: no table has it.
     """
-    return _all_words().get(word.casefold())
+    words, folded = _all_words(), word.casefold()
+    return words.get(folded) or words.get(folded.rpartition(":")[2].strip())
 
 
 def native_reading(response: ChatResponse, profile: Profile) -> StopReason | None:

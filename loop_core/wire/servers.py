@@ -279,7 +279,6 @@ SERVERS: tuple[Profile, ...] = (
         body=(mark("kv_transfer_params"), mark("prompt_logprobs"), mark("system_fingerprint", like=r"^vllm-"),
               mark("choices", 0, "stop_reason")),
         words={
-            "abort": Mapped(Stop.CANCELLED, None, "vllm v1/engine/__init__.py: the request was aborted"),
             "error": Mapped(Stop.ERROR, "retryable: the engine failed", "vllm v1/engine/__init__.py"),
             "repetition": Mapped(Stop.ERROR, "fatal: the output repeats itself", "vllm v1/engine/__init__.py"),
         },

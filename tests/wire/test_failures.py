@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -74,6 +75,8 @@ FILTER, CONTEXT = Stop.SAFETY_BLOCKED, Stop.CONTEXT_WINDOW_EXCEEDED
     (wrapped("Refused.", None, "content_policy_violation"), FILTER, "policy", "error.policy"),
     (wrapped("Refused.", None, "image_content_policy_violation"), FILTER, "policy", "error.policy"),
     (wrapped("Refused.", None, "bio_policy"), FILTER, "policy", "error.policy"),
+    (wrapped("Refused.", None, "cyber_policy"), FILTER, "policy", "error.policy"),
+    (wrapped("Refused.", "cyber_policy"), FILTER, "policy", "error.policy"),
     (wrapped("Refused.", None, "misalignment_policy_violation"), FILTER, "policy", "error.policy"),
     (wrapped("The guardrail intervened."), FILTER, "guardrail", "error.guardrail"),
     (wrapped("Request blocked by the guardrail."), FILTER, "guardrail", "error.guardrail"),
@@ -109,6 +112,9 @@ def test_any_other_error_is_an_error() -> None:
     "InternalServerException", "ModelStreamErrorException", "ThrottlingException", "ServiceUnavailableException",
     "ModelTimeoutException", "ModelNotReadyException", "InternalServerError",  # Bedrock, vLLM
     "UNAVAILABLE", "RESOURCE_EXHAUSTED", "DEADLINE_EXCEEDED", "INTERNAL",  # Gemini
+    "server_is_overloaded", "slow_down", "service_unavailable_error",  # the Codex endpoint, inside a 200
+    "server_overloaded", "flex_unavailable", "connection_failed", "request_timeout", "internal_error",  # openai 3.54.0
+    "conflict_error", "memory_path_conflict_error",  # anthropic 2.12.0, HTTP 409
 ])
 def test_a_word_that_says_try_again(word: str) -> None:
     """In the middle of a stream, where no HTTP status tells."""
@@ -124,6 +130,55 @@ def test_a_word_that_does_not(word: str) -> None:
     found = read_error(wrapped("x", word))
     assert found is not None
     assert classify(found)[:2] == (Stop.ERROR, "fatal")
+
+
+@pytest.mark.parametrize("word", [
+    # openai 3.54.0 types/responses/response_error.py, types/beta/session_turn_error.py; the quota of its 429
+    "insufficient_quota", "invalid_prompt", "data_residency_mismatch", "invalid_image", "invalid_image_format",
+    "invalid_base64_image", "invalid_image_url", "image_too_large", "image_too_small", "image_parse_error",
+    "invalid_image_mode", "image_file_too_large", "unsupported_image_media_type", "empty_image_file",
+    "failed_to_download_image", "image_file_not_found", "max_output_tokens", "session_budget_exceeded",
+    "usage_limit_exceeded", "project_spend_limit_exceeded", "organization_spend_limit_exceeded",
+    "organization_usage_limit_exceeded", "billing_not_active", "credit_balance_exhausted", "authentication_error",
+    "invalid_request", "resource_not_found", "sandbox_error", "executor_version_incompatible",
+    "active_turn_not_steerable",
+    # anthropic 2.12.0 types/shared/error_type.py
+    "invalid_request_error", "billing_error", "permission_error", "not_found_error", "memory_precondition_failed_error",
+    # botocore 1.44.5 bedrock-runtime
+    "AccessDeniedException", "ResourceNotFoundException", "ValidationException", "ModelErrorException",
+])
+def test_a_word_that_says_that_sending_it_again_changes_nothing(word: str) -> None:
+    """Under a status that would be tried again; a failure of the server itself still is."""
+    for body in (wrapped("x", word), wrapped("x", None, word)):
+        found, broken = read_error(body, 429), read_error(body, 503)
+        assert found is not None
+        assert not found.retryable
+        assert broken is not None
+        assert broken.retryable
+
+
+def test_a_word_that_says_try_again_outranks_one_that_does_not() -> None:
+    found = read_error(wrapped("x", "invalid_request_error", "rate_limit_exceeded"), 400)
+    assert found is not None
+    assert found.retryable
+
+
+@pytest.mark.parametrize(("api", "event"), [
+    ("openai_responses", {"type": "error", "error": {"type": "service_unavailable_error", "code": "server_is_overloaded",
+                                                     "message": "Busy."}, "sequence_number": 1}),
+    ("openai_responses", {"type": "error", "code": "slow_down", "message": "Busy.", "sequence_number": 1}),
+    ("openai_responses", {"type": "response.failed", "response": {"id": "r", "object": "response", "status": "failed",
+                                                                  "error": {"code": "slow_down", "message": "Busy."}}}),
+    ("openai_chat", {"error": {"code": "server_is_overloaded", "message": "Busy."}}),
+    ("anthropic_messages", {"type": "error", "error": {"type": "overloaded_error", "message": "Busy."}}),
+])
+def test_an_overload_inside_a_stream_may_be_tried_again(api: str, event: dict[str, Any]) -> None:
+    response = decode(api, b"data: " + json.dumps(event).encode() + b"\n\n", http_status=200)
+    assert response.stop_reason.normalized is Stop.ERROR
+    assert (response.stop_reason.detail or "").startswith("retryable")
+    assert response.error is not None
+    assert response.error.retryable
+    assert response.error.message == "Busy."
 
 
 @pytest.mark.parametrize("status", [408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529])

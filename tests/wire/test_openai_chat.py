@@ -120,6 +120,7 @@ WORDS = [
     ("STOP", Stop.END_TURN),
     ("Length", Stop.MAX_TOKENS),
     ("Tool_Calls", Stop.TOOL_CALL),
+    ("abort", Stop.CANCELLED),  # vLLM and sglang: the request was aborted
 ]
 
 
@@ -130,6 +131,39 @@ def test_stop_words_mean_the_same_whole_and_streamed(word: str, stop: Stop) -> N
         assert reason(response) == (stop, None, word)
         assert response.saw_stop_reason
         assert response.text == "Hi"
+
+
+@pytest.mark.parametrize(("word", "stop", "detail"), [
+    # google-genai 3.4.0 types.py FinishReason, behind the prefixes of the OpenAI-compatible endpoint
+    ("function_call_filter: MALFORMED_FUNCTION_CALL", Stop.MALFORMED_TOOL_CALL, None),
+    ("function_call_filter: UNEXPECTED_TOOL_CALL", Stop.MALFORMED_TOOL_CALL, "undeclared tool"),
+    ("function_call_filter: TOO_MANY_TOOL_CALLS", Stop.ERROR, "fatal: tool loop limit of the provider"),
+    ("content_filter: PROHIBITED_CONTENT", Stop.SAFETY_BLOCKED, None),
+    ("content_filter: RECITATION", Stop.SAFETY_BLOCKED, "recitation"),
+    ("content_filter: LANGUAGE", Stop.ERROR, "fatal: unsupported language"),
+    ("Content_Filter:recitation", Stop.SAFETY_BLOCKED, "recitation"),
+    # A word that is not known, or would be no filter at all, does not undo what stands before the colon.
+    ("function_call_filter: NEWER_THAN_US", Stop.MALFORMED_TOOL_CALL, None),
+    ("function_call_filter: STOP", Stop.MALFORMED_TOOL_CALL, None),
+    ("content_filter: NEWER_THAN_US", Stop.SAFETY_BLOCKED, None),
+    ("content_filter: OTHER", Stop.SAFETY_BLOCKED, None),
+    ("content_filter: STOP", Stop.SAFETY_BLOCKED, None),
+    ("content_filter:", Stop.SAFETY_BLOCKED, None),
+    ("repetition_truncation", Stop.ERROR, "fatal: degenerate, the output repeats itself"),
+])
+def test_words_of_gemini_behind_a_filter_and_of_degenerate_output(word: str, stop: Stop, detail: str | None) -> None:
+    for data in (whole({"content": "Hi"}, word), sse(chunk({"content": "Hi"}), chunk({}, word))):
+        response = read(data)
+        assert reason(response) == (stop, detail, word)
+        at = response.stop_reason.evidence[0].at
+        assert at is not None
+        assert json.dumps(word).encode() in data[at.start : at.end]
+
+
+def test_a_profiles_own_word_goes_before_what_stands_behind_a_colon() -> None:
+    words = {"content_filter: safety": Mapped(Stop.ERROR, "retryable: odd server")}
+    data = whole({"content": "Hi"}, "content_filter: SAFETY")
+    assert reason(read(data, words=words)) == (Stop.ERROR, "retryable: odd server", "content_filter: SAFETY")
 
 
 def test_a_refusal_outranks_the_stop_that_comes_with_it() -> None:
@@ -192,7 +226,7 @@ def test_a_prompt_that_azure_filtered_is_told() -> None:
     assert rules(response) == {"prompt_filtered"}
 
 
-@pytest.mark.parametrize("word", ["eos", "abort", "insufficient_system_resource", "5", "tool_use"])
+@pytest.mark.parametrize("word", ["eos", "insufficient_system_resource", "5", "tool_use", "stop: STOP", "stop:"])
 def test_a_word_that_is_in_no_row_is_unknown(word: str) -> None:
     assert reason(read(whole({"content": "Hi"}, word))) == (Stop.UNKNOWN, None, word)
 

@@ -431,7 +431,6 @@ WORDS = [
     ("llama_cpp", "limit", Stop.MAX_TOKENS, None),
     ("llama_cpp", "word", Stop.END_TURN, None),
     ("llama_cpp", "none", Stop.INTERRUPTED, None),
-    ("vllm", "abort", Stop.CANCELLED, None),
     ("vllm", "error", Stop.ERROR, "retryable"),
     ("vllm", "repetition", Stop.ERROR, "fatal"),
 ]
@@ -466,6 +465,9 @@ def test_no_word_is_without_a_test_or_a_source() -> None:
     ("MALFORMED_FUNCTION_CALL", Stop.MALFORMED_TOOL_CALL), ("safety", Stop.SAFETY_BLOCKED),
     ("guardrail_intervened", Stop.SAFETY_BLOCKED), ("malformed_tool_use", Stop.MALFORMED_TOOL_CALL),
     ("load", Stop.UNKNOWN),
+    # What Gemini's OpenAI-compatible endpoint says, passed on by a router:
+    ("function_call_filter: MALFORMED_FUNCTION_CALL", Stop.MALFORMED_TOOL_CALL),
+    ("content_filter: PROHIBITED_CONTENT", Stop.SAFETY_BLOCKED),
 ])
 def test_a_native_word_is_read_through_all_tables(word: str, stop: Stop) -> None:
     row = native_word(word)

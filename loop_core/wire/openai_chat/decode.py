@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from loop_core.frozen import replace
 from loop_core.values import At, ChatResponse, Part, Severity
 from loop_core.wire.base import Decoder as Base
-from loop_core.wire.base import Mapped
+from loop_core.wire.base import Foreign, Mapped
 from loop_core.wire.failures import read_error
 from loop_core.wire.jsonslice import pointer, slice_of
 from loop_core.wire.openai_chat.answer import pick, remarks, settle, words
@@ -24,6 +24,7 @@ from loop_core.wire.openai_chat.table import (
     CHOICE_WORDS,
     ERROR_WORDS,
     FILTERS,
+    FOREIGN_REASONS,
     PROMPT_FILTERS,
     STOP_REASONS,
 )
@@ -45,6 +46,7 @@ class Decoder(Base):
 
     api: ClassVar[str] = API
     stop_reasons: ClassVar[Mapping[str, Mapped]] = STOP_REASONS
+    foreign_reasons: ClassVar[Mapping[str, Foreign]] = FOREIGN_REASONS
     fold_case: ClassVar[bool] = True
 
     def __init__(self, **options: Any) -> None:

@@ -1,6 +1,6 @@
 """Chat Completions as data: stop words, where other words about the end stand, paths, what the format cannot carry.
 
-Owns no reading of bytes. Words of single servers (vLLM's `abort`, Mistral's `model_length`) are profiles, not here.
+Owns no reading of bytes. Words of single servers (Mistral's `model_length`, vLLM's `repetition`) are profiles, not here.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from loop_core.values import Stop
-from loop_core.wire.base import Mapped
+from loop_core.wire.base import Foreign, Mapped
 
 API = "openai_chat"
 
@@ -31,10 +31,20 @@ STOP_REASONS: Mapping[str, Mapped] = {
     "end": Mapped(Stop.END_TURN, None, _ALIAS),
     "max_tokens": Mapped(Stop.MAX_TOKENS, None, _ALIAS),
     "max_output_tokens": Mapped(Stop.MAX_TOKENS, None, _ALIAS),
+    "abort": Mapped(Stop.CANCELLED, None, "vllm v1/engine/__init__.py; sglang FINISH_ABORT: the request was aborted"),
+    "repetition_truncation": Mapped(Stop.ERROR, "fatal: degenerate, the output repeats itself", "MiMo; TokenHub"),
     REFUSAL: Mapped(Stop.SAFETY_BLOCKED, "refusal", "openai 3.54.0 types/chat/chat_completion_message.py"),
     FILTERED: Mapped(Stop.SAFETY_BLOCKED, FILTERS, "Azure: choices[].content_filter_results.*.filtered"),
 }
 """Native word -> mapped reason; the last two are fields that outrank a clean word."""
+
+_COMPATIBLE = "Gemini behind its OpenAI-compatible endpoint"
+
+FOREIGN_REASONS: Mapping[str, Foreign] = {
+    "function_call_filter": Foreign("gemini_generate", Mapped(Stop.MALFORMED_TOOL_CALL, None, _COMPATIBLE)),
+    "content_filter": Foreign("gemini_generate", Mapped(Stop.SAFETY_BLOCKED, None, _COMPATIBLE)),
+}
+"""Words before a colon: `function_call_filter: MALFORMED_FUNCTION_CALL`, `content_filter: PROHIBITED_CONTENT`."""
 
 FINISHED = frozenset({Stop.END_TURN, Stop.TOOL_CALL})
 """The words that say nothing was lost; what else the body says may only tighten them."""
