@@ -48,7 +48,7 @@ class Mapped(NamedTuple):
 
 
 class Foreign(NamedTuple):
-    """A word before a colon: what follows is read through another format's table, and `least` holds whatever it says."""
+    """A word before a colon: what follows is read through the table of `api`, and `least` holds whatever it says."""
 
     api: str
     least: Mapped
@@ -229,7 +229,7 @@ class Decoder:
         return StopReason(row.stop, raw, row.detail, (Evidence(rule or f"{self.api}.stop_reasons", at, raw),))
 
     def _foreign(self, raw: str, rule: str | None) -> tuple[Mapped | None, str | None]:
-        """What `content_filter: RECITATION` says, and the table that says it; nothing behind it can loosen the filter."""
+        """What `content_filter: RECITATION` says, and the table that says it; a filter is never loosened."""
         before, _, word = raw.partition(":")
         known = self.foreign_reasons.get(before.strip().casefold())
         if known is None:
