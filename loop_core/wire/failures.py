@@ -30,7 +30,7 @@ def _mark(rule: str, pattern: str, stop: Stop, detail: str, source: str) -> Mark
 MARKS: tuple[Mark, ...] = (
     _mark("error.content_filter", r"content_filter|content filter|content management policy|ResponsibleAIPolicy",
           Stop.SAFETY_BLOCKED, "prompt", "Azure OpenAI; openai-python#1677"),
-    _mark("error.policy", r"\b(bio_policy|cyber_policy|misalignment_policy_violation|(image_)?content_policy_violation)\b",
+    _mark("error.policy", r"\b((bio|cyber)_policy|misalignment_policy_violation|(image_)?content_policy_violation)\b",
           Stop.SAFETY_BLOCKED, "policy", "OpenAI Responses error codes"),
     _mark("error.guardrail", r"guardrail(s)? (intervened|blocked)|blocked by .{0,20}guardrail",
           Stop.SAFETY_BLOCKED, "guardrail", "Bedrock; Groq"),

@@ -164,8 +164,8 @@ def test_a_word_that_says_try_again_outranks_one_that_does_not() -> None:
 
 
 @pytest.mark.parametrize(("api", "event"), [
-    ("openai_responses", {"type": "error", "error": {"type": "service_unavailable_error", "code": "server_is_overloaded",
-                                                     "message": "Busy."}, "sequence_number": 1}),
+    ("openai_responses", {"type": "error", "sequence_number": 1, "error": {
+        "type": "service_unavailable_error", "code": "server_is_overloaded", "message": "Busy."}}),
     ("openai_responses", {"type": "error", "code": "slow_down", "message": "Busy.", "sequence_number": 1}),
     ("openai_responses", {"type": "response.failed", "response": {"id": "r", "object": "response", "status": "failed",
                                                                   "error": {"code": "slow_down", "message": "Busy."}}}),

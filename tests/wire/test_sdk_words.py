@@ -1,4 +1,4 @@
-"""Our tables against the newest SDKs that are installed (extra `sdks`): every word that they type is in a row of ours."""
+"""Our tables against the SDKs that are installed (extra `sdks`): every word that they type is in a row of ours."""
 
 from __future__ import annotations
 

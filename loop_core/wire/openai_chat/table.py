@@ -1,6 +1,6 @@
 """Chat Completions as data: stop words, where other words about the end stand, paths, what the format cannot carry.
 
-Owns no reading of bytes. Words of single servers (Mistral's `model_length`, vLLM's `repetition`) are profiles, not here.
+Owns no reading of bytes. Words of single servers (Mistral's `model_length`, vLLM's `repetition`) are in profiles.
 """
 
 from __future__ import annotations
