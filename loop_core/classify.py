@@ -12,6 +12,7 @@ from typing import NamedTuple, Protocol
 
 from loop_core import schema
 from loop_core.arguments import Arguments, Shape, parse
+from loop_core.endings import Ending, Seen, ending_of, string_untold
 from loop_core.frozen import frozen, replace
 from loop_core.values import (
     ArgsForm,
@@ -27,6 +28,8 @@ from loop_core.values import (
     Tool,
     ToolCall,
 )
+
+__all__ = ["Ending", "Judged", "Speaker", "is_phantom", "judge", "means_nothing", "remarks", "spent_cap"]
 
 
 class Speaker(Protocol):
@@ -52,6 +55,10 @@ class Judged:
     cap_reached: bool = False
     """The stream ended without a reason while its usage equals the cap: a budget cut in all likelihood (seed 001)."""
     promoted: bool = False
+    ending: Ending | None = None
+    """How the answer ended, where it only looks finished; its reason keeps its word."""
+    ending_sure: bool = True
+    """False where the request set stop strings and the word cannot say whether one was hit."""
     findings: tuple[Finding, ...] = ()
 
 
@@ -252,11 +259,21 @@ def judge(
         seen = Evidence("judge.promoted", response.tool_calls[0].at, f"complete calls under {stop.raw!r}")
         stop = replace(stop, normalized=Stop.TOOL_CALL, evidence=(*stop.evidence, seen))
     elif stop.normalized is Stop.TOOL_CALL and not response.tool_calls:
-        said = f"the reason is {stop.raw!r}, but no call was sent"
-        findings.append(Finding("judge.no_calls", Severity.WARNING, said))
         stop = replace(stop, detail="no_calls")
+    found = ending_of(response, request, stop)
+    sure = response.stop_reason.normalized is not Stop.END_TURN or not string_untold(response, request)
+    if found is not None:
+        noted = _noted(found.ending, found.seen, sure)
+        stop = replace(stop, evidence=(*stop.evidence, Evidence(noted.rule, noted.at, noted.message)))
+        findings.append(noted)
     findings.extend(remarks(response, stop))
-    return Judged(response.stop_reason, stop, cap_reached, promoted, tuple(findings))
+    ending = found.ending if found is not None else None
+    return Judged(response.stop_reason, stop, cap_reached, promoted, ending, ending is None or sure, tuple(findings))
+
+
+def _noted(ending: Ending, seen: Seen, sure: bool) -> Finding:
+    said = seen.said if sure else f"{seen.said}; a stop string of the request may have ended it"
+    return Finding(f"ending.{ending.value}", Severity.ERROR if sure else Severity.WARNING, said, seen.at)
 
 
 def remarks(response: ChatResponse, stop: StopReason) -> list[Finding]:

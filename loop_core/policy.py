@@ -13,7 +13,8 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from loop_core.arguments import Shape, lenient, parse
-from loop_core.classify import Judged
+from loop_core.classify import Ending, Judged
+from loop_core.endings import SILENT
 from loop_core.frozen import field, frozen
 from loop_core.gate import Admission, Verdict
 from loop_core.seam import Method, SeamRule
@@ -146,6 +147,8 @@ class Policy:
     seam: SeamRule = SeamRule.CAREFUL
     lacks: frozenset[str] = frozenset()
     """The guards (`limits.GUARDS`) that this loop does not have."""
+    allow_silence: bool = False
+    """Whether an answer with nothing visible, or nothing but reasoning, is an answer like any other."""
     silent_endings: tuple[str, ...] = ("__SILENT__", "HEARTBEAT_OK")
     """Whole answers that ask for nothing to be shown (seed 002); they end a turn like any other."""
 
@@ -170,6 +173,14 @@ def word_of(policy: Policy, response: ChatResponse, judged: Judged, provider: st
         if row.word is word and row.api in ("*", response.api) and row.but != provider and _fits(row, response):
             return Stop.TOOL_CALL
     return word
+
+
+def ending_of(policy: Policy, judged: Judged) -> Ending | None:
+    """How the answer ended where it only looks finished, as a policy reads it: one that goes by the provider's words
+    does not look, and silence may be what was asked for."""
+    if policy.reads is not Reads.EFFECTIVE or (policy.allow_silence and judged.ending in SILENT):
+        return None
+    return judged.ending
 
 
 def _own_word(policy: Policy, response: ChatResponse, judged: Judged) -> Stop:

@@ -11,7 +11,8 @@ from inspector.report.findings import Noted, held
 from inspector.report.recut import exchange_of, place_of
 from inspector.sessions.transcripts import provenance
 from inspector.sessions.values import Exchange, Place
-from loop_core.classify import Judged
+from loop_core.classify import Ending, Judged
+from loop_core.endings import SILENT
 from loop_core.frozen import frozen
 from loop_core.gate import Verdict
 from loop_core.trace import Fidelity
@@ -88,10 +89,15 @@ class Look:
         return provenance.shown(stop) if stop.normalized in (Stop.END_TURN, Stop.TOOL_CALL) else None
 
     @property
+    def ending(self) -> Ending | None:
+        """How the deciding response ended, where it only looks finished; silence that is wanted is none."""
+        return _ending(self.judged, self.ended)
+
+    @property
     def repaired(self) -> bool:
         """Whether the turn ended in peace, by a response that ended cleanly whatever the policy made of it."""
-        by = self.ended.evaluated.judged.stop.normalized if self.ended.evaluated else None
-        return self.ended.terminal == "completed" and by in (Stop.END_TURN, Stop.TOOL_CALL)
+        by = self.ended.evaluated.judged if self.ended.evaluated else None
+        return self.ended.terminal == "completed" and by is not None and _clean(by, self.ended)
 
 
 def look_at(replay: Replay, turn: TurnRun, noted: Sequence[Noted]) -> Look:
@@ -109,7 +115,7 @@ def look_at(replay: Replay, turn: TurnRun, noted: Sequence[Noted]) -> Look:
     ran = [(n.response, n.call) for n in noted if n.finding.rule == "agent.ran_held_call"]
     calls = tuple((places[index], call) for index, call in ran if index is not None and call is not None)
     calls = calls or tuple((position, v) for position, each in enumerate(answers) for v in held(each.verdicts))
-    worst = calls[-1][0] if "agent.ran_held_call" in rules and calls else _deciding(answers)
+    worst = calls[-1][0] if "agent.ran_held_call" in rules and calls else _deciding(answers, ended)
     given_up = simulated and ended.terminal == "cancelled"
     word = Stop.CANCELLED if given_up else answers[worst].word
     return Look(ended, answers, simulated, rules, calls, worst, word)
@@ -139,12 +145,20 @@ def _answered(replay: Replay, turn: TurnRun) -> Iterator[Answer]:
             yield Answer(exchange, event.judged, seen.verdicts, place_of(step.before))
 
 
-def _deciding(answers: Sequence[Answer]) -> int:
-    clean = (Stop.END_TURN, Stop.TOOL_CALL)
+def _ending(judged: Judged, ended: Turn) -> Ending | None:
+    return None if ended.policy.allow_silence and judged.ending in SILENT else judged.ending
+
+
+def _clean(judged: Judged, ended: Turn) -> bool:
+    """Whether an answer ended well."""
+    return judged.stop.normalized in (Stop.END_TURN, Stop.TOOL_CALL) and _ending(judged, ended) is None
+
+
+def _deciding(answers: Sequence[Answer], ended: Turn) -> int:
     last = len(answers) - 1
-    if answers[last].word not in clean:
+    if not _clean(answers[last].judged, ended):
         return last
     # What the agent sent again was its own affair, once the answer came.
     retried = {place for place, (_, after) in enumerate(pairwise(answers)) if after.place is Place.RETRY}
-    troubled = (i for i in reversed(range(last)) if answers[i].word not in clean and i not in retried)
+    troubled = (i for i in reversed(range(last)) if not _clean(answers[i].judged, ended) and i not in retried)
     return next(troubled, last)

@@ -16,7 +16,7 @@ from inspector.report.look import Look, asked_live, look_at
 from inspector.sessions.transcripts import provenance
 from inspector.sessions.values import Place
 from loop_core.arguments import Shape, parse
-from loop_core.classify import LOST
+from loop_core.classify import LOST, Ending
 from loop_core.frozen import frozen, replace
 from loop_core.turn import State
 from loop_core.values import ArgsForm, ChatResponse, Severity, Stop, TransportEnd
@@ -32,8 +32,8 @@ class Row(NamedTuple):
     holds: Callable[[Look], bool]
     say: Callable[[Look], str]
     advise: Callable[[Look], str]
-    sure: bool = True
-    """False where what it says is not known, but inferred: it is never shown as good."""
+    sure: Callable[[Look], bool] = lambda look: True
+    """Whether what it says is known, and not inferred: what is not is never shown as good."""
 
 
 @frozen
@@ -169,6 +169,20 @@ def _ended(look: Look) -> str:
     return f"{_who(look)} ended with {_budget(look)}"
 
 
+def _finding_of(look: Look) -> str:
+    """What the judge says of the ending."""
+    rule = f"ending.{look.ending.value}" if look.ending is not None else ""
+    return next((found.message for found in look.judged.findings if found.rule == rule), "")
+
+
+def _only_looks_finished(ending: Ending, word: str, glyph: str, plain: str, advice: str) -> Row:
+    return Row(word, glyph, plain, Severity.ERROR,
+               lambda look: look.ending is ending and not look.repaired,
+               lambda look: f"{_ended(look)}, but {_finding_of(look)}",
+               lambda look: advice,
+               lambda look: look.judged.ending_sure)
+
+
 ROWS: tuple[Row, ...] = (
     Row("CUT CALL RUN", "✖", "x", Severity.ERROR,
         lambda look: "agent.ran_held_call" in look.rules,
@@ -184,6 +198,21 @@ ROWS: tuple[Row, ...] = (
     Row("MALFORMED CALL", "▣", "#", Severity.ERROR,
         lambda look: look.word is Stop.MALFORMED_TOOL_CALL and not look.repaired,
         _ended, _change),
+    _only_looks_finished(
+        Ending.CALL_LEAKED, "CALL LEAKED", "▣", "#",
+        "start the server with the tool parser of its model, and look at its chat template; nothing may run from text"),
+    _only_looks_finished(
+        Ending.NO_CALL, "NO CALL", "▣", "#",
+        "send it again; where it comes back, the server lost the call: look at its tool parser"),
+    _only_looks_finished(
+        Ending.COMMENTARY_ONLY, "COMMENTARY ONLY", "╳", "!",
+        "send it back and ask it to go on, with the phase of every message as it came"),
+    _only_looks_finished(
+        Ending.REASONING_ONLY, "REASONING ONLY", "╳", "!",
+        "send it again with a short nudge to answer; where silence is wanted, set allow_silence"),
+    _only_looks_finished(
+        Ending.EMPTY_ANSWER, "EMPTY ANSWER", "╳", "!",
+        "send it again with a short nudge to answer; where silence is wanted, set allow_silence"),
     Row("LIMIT REACHED", "✂", "%", Severity.WARNING,
         lambda look: _terminal(look) in LIMIT_NAMES and (
             look.simulated or look.last_word in (Stop.END_TURN, Stop.TOOL_CALL)),
@@ -247,7 +276,7 @@ ROWS: tuple[Row, ...] = (
         lambda look: look.inferred is not None,
         lambda look: f"{_who(look)}: no stop reason was recorded{_cut_before(look)}; {look.last_word.value} is "
         f"inferred: {look.inferred.note if look.inferred else ''}",
-        lambda look: "", sure=False),
+        lambda look: "", sure=lambda look: False),
     Row("CALL REPAIRED", "✓", "+", Severity.INFO,
         lambda look: look.repaired and (bool(look.held) or Stop.MALFORMED_TOOL_CALL in look.words),
         lambda look: f"{_who(look)} sent a call that was held, and whole when it was asked for again ({_budget(look)})",
@@ -312,4 +341,4 @@ def judge_turn(replay: Replay, turn: TurnRun, noted: Sequence[Noted]) -> TurnVer
             end = f"; {look.ended.notice}"
         said = f"{'LIVE' if asked_live(replay, turn) else 'SIMULATED'}: {said}{end}"
     return TurnVerdict(turn.record.id, rank, row.word, row.glyph, row.ascii, row.severity, said,
-                       Advice(advice) if advice else None, row.sure)
+                       Advice(advice) if advice else None, row.sure(look))

@@ -274,7 +274,7 @@ def test_a_reason_that_asks_for_tools_without_a_call_is_a_finding() -> None:
     found = effective(reply(Stop.TOOL_CALL, "text"))
     assert found.stop.normalized is Stop.TOOL_CALL
     assert found.stop.detail == "no_calls"
-    assert finding(found, "judge.no_calls") is Severity.WARNING
+    assert finding(found, "ending.no_call") is Severity.ERROR
 
 
 def test_an_unknown_word_is_a_finding_that_quotes_it() -> None:

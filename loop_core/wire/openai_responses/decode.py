@@ -248,6 +248,9 @@ class Decoder(BaseDecoder):
         given = filters if isinstance(filters, list) else []
         if any(isinstance(found, dict) and found.get("blocked") is True for found in given):
             native["content_filters.blocked"] = "true"
+        phases = [item.value.get("phase") for item in self._order if item.value.get("type") == "message"]
+        if phases and all(phase == "commentary" for phase in phases):
+            native["phase"] = "commentary"
         error = self._last.get("error")
         steer: Any = error
         for key in ("misalignment", "steer", "message"):

@@ -1,0 +1,242 @@
+"""Answers that look finished and are not: nothing visible, only thinking, a call left in the text, no call at all.
+
+A table of rows, tried in order, over a response whose effective reason says that it ended in peace. Knows no wire
+format: what a decoder could not read it says in findings, and what it kept verbatim is an opaque part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from loop_core.fastjson import from_json
+from loop_core.frozen import frozen
+from loop_core.markup import Leak, leaked
+from loop_core.values import (
+    At,
+    CallKind,
+    ChatResponse,
+    OpaquePart,
+    Request,
+    ResponsePart,
+    Stop,
+    StopReason,
+    TextPart,
+    ToolCall,
+)
+
+
+class Ending(StrEnum):
+    """How an answer ended that only looks finished."""
+
+    __hash__ = str.__hash__
+
+    EMPTY_ANSWER = "empty_answer"
+    """Nothing visible and no call under an end-of-turn word."""
+    REASONING_ONLY = "reasoning_only"
+    """Reasoning and nothing visible."""
+    CALL_LEAKED = "call_leaked"
+    """A call written as markup in the text, or in reasoning that nothing visible follows."""
+    NO_CALL = "no_call"
+    """A tool word without any call."""
+    COMMENTARY_ONLY = "commentary_only"
+    """Nothing but messages that announce what comes next (Responses, phase `commentary`)."""
+
+
+SILENT = frozenset({Ending.EMPTY_ANSWER, Ending.REASONING_ONLY})
+"""The endings that an agent may have asked for: a prompt that orders no content."""
+
+INVISIBLE = frozenset({
+    "message.annotations", "mcp_list_tools", "additional_tools", "fallback", "cachePoint", "citationsContent",
+})
+"""Types of parts that are kept and show nothing by themselves; any other is visible, also one that nobody knows."""
+_FIELDS = ".fields"
+"""Ends the type of a part that only extends the one before it."""
+OUTPUTS = ("result", "results", "outputs", "output")
+"""Where the JSON of a provider-run call holds what it brought."""
+
+UNREAD = frozenset({"frame.invalid", "frame.shape", "body.shape", "openai_chat.unknown_field"})
+"""Findings that say that something was sent which we do not read: it may have been the answer."""
+
+
+@frozen
+class Heard:
+    """What a row looks at: one response that ended in peace."""
+
+    response: ChatResponse
+    request: Request | None
+    stop: StopReason
+    calls: bool
+    """Whether a call for us was delivered."""
+    visible: bool
+    leak: Leak | None
+    leak_in: str
+    """Which fact holds the leaked call: text or reasoning."""
+
+
+class Seen(NamedTuple):
+    """What a row saw, in words, and where: a place of the body, or characters of a fact."""
+
+    said: str
+    at: At | None = None
+    quote: tuple[str, int, int] | None = None
+
+
+class EndingRow(NamedTuple):
+    """One ending, and the test that finds it."""
+
+    ending: Ending
+    holds: Callable[[Heard], Seen | None]
+
+
+def _leaked(heard: Heard) -> Seen | None:
+    leak = heard.leak
+    if leak is None:
+        return None
+    said = f"the {heard.leak_in} holds a call of {leak.tool} as markup ({leak.title}); it was not delivered as a call"
+    return Seen(said, None, (heard.leak_in, leak.start, leak.end))
+
+
+def _no_call(heard: Heard) -> Seen | None:
+    if heard.stop.normalized is not Stop.TOOL_CALL:
+        return None
+    return Seen(f"the reason is {heard.stop.raw!r}, but no call was sent", _word_at(heard.stop))
+
+
+def _commentary(heard: Heard) -> Seen | None:
+    if heard.response.native.get("phase") != "commentary" or any(_shows(p) for p in _besides_text(heard.response)):
+        return None
+    return Seen("every message has the phase commentary: it announces what comes next, and nothing came",
+                _word_at(heard.stop))
+
+
+def _reasoning(heard: Heard) -> Seen | None:
+    if heard.visible or not heard.response.reasoning_content:
+        return None
+    return Seen(f"all output is reasoning; nothing visible came before {heard.stop.raw!r}", _word_at(heard.stop))
+
+
+def _empty(heard: Heard) -> Seen | None:
+    if heard.visible:
+        return None
+    return Seen(f"nothing visible and no call came before {heard.stop.raw!r}", _word_at(heard.stop))
+
+
+ENDINGS: tuple[EndingRow, ...] = (
+    EndingRow(Ending.CALL_LEAKED, _leaked),
+    EndingRow(Ending.NO_CALL, _no_call),
+    EndingRow(Ending.COMMENTARY_ONLY, _commentary),
+    EndingRow(Ending.REASONING_ONLY, _reasoning),
+    EndingRow(Ending.EMPTY_ANSWER, _empty),
+)
+"""The first that holds names the ending."""
+
+
+class Found(NamedTuple):
+    """An ending, and what showed it."""
+
+    ending: Ending
+    seen: Seen
+
+
+def ending_of(response: ChatResponse, request: Request | None, stop: StopReason) -> Found | None:
+    """How a response ended that only looks finished; None where it is what it looks like, or does not look finished."""
+    if stop.normalized not in (Stop.END_TURN, Stop.TOOL_CALL) or delivered(response) or stopped_by_string(response):
+        return None
+    visible = shows(response)
+    heard = Heard(response, request, stop, False, visible, *_leak(response, request, visible))
+    for row in ENDINGS:
+        seen = row.holds(heard)
+        if seen is not None:
+            return Found(row.ending, seen)
+    return None
+
+
+def delivered(response: ChatResponse) -> bool:
+    """Whether a call came that we would have to run; one without a name and arguments is none."""
+    return any(call.name or (call.arguments or "").strip() for call in response.tool_calls)
+
+
+def shows(response: ChatResponse) -> bool:
+    """Whether an answer holds anything for its reader: all but thinking, and what only belongs to other parts."""
+    if response.refusal or any(found.rule in UNREAD for found in response.findings):
+        return True
+    return any(part.text.strip() if type(part) is TextPart else _shows(part) for part in response.parts)
+
+
+def _shows(part: ResponsePart) -> bool:
+    if type(part) is OpaquePart:
+        return part.type not in INVISIBLE and not part.type.endswith(_FIELDS)
+    if type(part) is ToolCall:
+        return part.kind is CallKind.SERVER and _brought(part)
+    return False
+
+
+def _besides_text(response: ChatResponse) -> list[ResponsePart]:
+    return [part for part in response.parts if type(part) is not TextPart]
+
+
+def _brought(call: ToolCall) -> bool:
+    """Whether a call that the provider ran carries its output with it (Responses items do)."""
+    try:
+        value: Any = from_json((call.arguments or "").encode())
+    except ValueError:
+        return False
+    return isinstance(value, dict) and any(value.get(key) for key in OUTPUTS)
+
+
+def _leak(response: ChatResponse, request: Request | None, visible: bool) -> tuple[Leak | None, str]:
+    tools = None if request is None else {tool.name for tool in request.tools}
+    found = leaked(response.text or "", tools)
+    if found is not None or visible:
+        return found, "text"
+    return leaked(response.reasoning_content or "", tools), "reasoning"
+
+
+def _word_at(stop: StopReason) -> At | None:
+    """Where the word stands that ended the answer."""
+    return next((seen.at for seen in stop.evidence if seen.at is not None), None)
+
+
+# -- stop strings ----------------------------------------------------------------------------------------------------
+
+STOP_FIELDS: tuple[tuple[str, ...], ...] = (
+    ("stop",), ("stop_sequences",), ("generationConfig", "stopSequences"), ("options", "stop"),
+    ("inferenceConfig", "stopSequences"), ("config", "stopSequences"), ("config", "stop_sequences"),
+)
+"""Where the formats take stop strings."""
+TELLS = frozenset({"anthropic_messages", "bedrock_converse"})
+"""Formats whose words say whether a stop string was hit."""
+HITS = ("stop_reason", "matched_stop")
+"""Fields in which servers of chat completions name the string that was hit (vLLM, SGLang); a token's number is none."""
+
+
+def stop_strings(request: Request | None) -> tuple[str, ...]:
+    """The stop strings that a request set."""
+    for path in STOP_FIELDS if request is not None else ():
+        value: Any = request.extra if request is not None else None
+        for key in path:
+            value = value.get(key) if hasattr(value, "get") else None
+        if isinstance(value, str) and value:
+            return (value,)
+        if isinstance(value, (list, tuple)) and value:
+            return tuple(str(each) for each in value)
+    return ()
+
+
+def stopped_by_string(response: ChatResponse) -> bool:
+    """Whether the answer says that a stop string ended it: then silence is what was asked for."""
+    raw = (response.stop_reason.raw or "").casefold()
+    native = (response.native.get("native_finish_reason") or "").casefold()
+    if "stop_sequence" in (raw, native):
+        return True
+    words = [response.native.get(name) for name in HITS]
+    return any(word and not word.lstrip("-").isdigit() and word != "null" for word in words)
+
+
+def string_untold(response: ChatResponse, request: Request | None) -> bool:
+    """Whether the request set stop strings and nothing in the answer can say whether one was hit."""
+    if response.api in TELLS or not stop_strings(request):
+        return False
+    return not any((response.native.get(name) or "").lstrip("-").isdigit() for name in HITS)
