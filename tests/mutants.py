@@ -117,6 +117,7 @@ ENGINE: tuple[Table, ...] = (
     Table("loop_core.wire.failures", "FATAL_WORDS", "tests/wire/test_failures.py"),
 )
 REPORT: tuple[Table, ...] = (
+    Table("inspector.report.places", "FACTS", "tests/report/test_document.py"),
     Table("inspector.report.verdict", "ROWS", "tests/report/test_verdict.py"),
     Table("inspector.report.verdict", "LIMIT_NAMES", "tests/report/test_verdict.py"),
     Table("inspector.sessions.transcripts.inference", "RULES", "tests/sessions/test_claude_code.py"),

@@ -115,7 +115,7 @@ def _response(facts: ResponseFacts) -> tuple[str, ...]:
         facts.judged.mapped.normalized.value,
         stop.normalized.value + (f" ({stop.detail})" if stop.detail else ""),
         tokens + (f" of {cap:,}" if cap is not None else ""),
-        "; ".join(f"{seen.rule} at {place(seen.at)}" for seen in stop.evidence) or "none",
+        "; ".join(f"{seen.rule} at {place(seen.at)}" for seen in facts.evidence) or "none",
         facts.state.value if facts.state else "not reached",
         facts.recorded_next,
     )

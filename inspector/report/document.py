@@ -56,7 +56,7 @@ def _response(facts: ResponseFacts) -> dict[str, Any]:
         "mapped_stop_reason": facts.judged.mapped.normalized.value,
         "stop_reason": stop.normalized.value,
         "stop_detail": stop.detail,
-        "evidence": [_evidence(seen) for seen in (*exchange.profile_evidence, *stop.evidence)],
+        "evidence": [_evidence(seen) for seen in (*exchange.profile_evidence, *facts.evidence)],
         "text": response.text,
         "reasoning": response.reasoning_content,
         "tool_calls": [_call(verdict) for verdict in facts.verdicts],

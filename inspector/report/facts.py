@@ -13,6 +13,7 @@ from itertools import chain
 from inspector.pause import without_collector
 from inspector.recorded import LIVE
 from inspector.replay import Replay, TurnRun
+from inspector.report import places
 from inspector.report.findings import ANOTHER_WAY, Noted, another_way, collect
 from inspector.report.verdict import TurnVerdict, judge_turn
 from inspector.sessions.values import Exchange, Input, Link
@@ -22,6 +23,7 @@ from loop_core.gate import Verdict
 from loop_core.seam import Joined
 from loop_core.trace import Step
 from loop_core.turn import Recut, State, Turn
+from loop_core.values import Evidence
 
 
 @frozen(eq=False, repr=False)
@@ -46,6 +48,11 @@ class ResponseFacts:
     """How it was made, where it is simulated; its index is then that of no response."""
     live: bool = False
     """Whether it was asked live, from a step of the recording on."""
+
+    @property
+    def evidence(self) -> tuple[Evidence, ...]:
+        """The evidence of the effective reason, each rule with its bytes where it has some."""
+        return places.evidence(self.exchange, self.judged.stop.evidence)
 
     @property
     def made(self) -> bool:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from inspector.case import Case
 from inspector.recorded import results_in
 from inspector.replay import Replay, TurnRun
+from inspector.report import places
 from inspector.sessions.hints import cut_result
 from inspector.sessions.transcripts import provenance
 from inspector.sessions.values import Link, Place
@@ -78,7 +79,7 @@ def _of_response(case: Case, link: Link, turn: str, unknown: set[tuple[str, str,
             if word in unknown:
                 continue
             unknown.add(word)
-        yield Noted(finding, link.index, turn)
+        yield Noted(places.finding(exchange, finding), link.index, turn)
     if link.ambiguous:
         others = ", ".join(str(index) for index in link.ambiguous)
         message = f"its parent is ambiguous (responses {others}), so it opens a turn of its own"

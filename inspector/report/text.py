@@ -101,7 +101,7 @@ def _response(facts: ResponseFacts, findings: list[str], live: bool) -> Iterator
     way = stop.normalized.value if mapped == stop.normalized.value else f"{mapped} > {stop.normalized.value}"
     where = f"{one_line(exchange.path)} entry {exchange.entry}"
     yield f"  {facts.name} ({where}): {exchange.api}, raw {raw} > {way}{detail}"
-    yield f"    evidence: {'; '.join(f'{seen.rule} at {place(seen.at)}' for seen in stop.evidence) or 'none'}"
+    yield f"    evidence: {'; '.join(f'{seen.rule} at {place(seen.at)}' for seen in facts.evidence) or 'none'}"
     usage = exchange.response.usage
     if usage is not None and usage.output_tokens is not None:
         reasoning = f", of which reasoning {usage.reasoning_tokens:,}" if usage.reasoning_tokens else ""

@@ -99,7 +99,7 @@ class Sheets:
 
     def readings(self, asked: Asked) -> Provenance | None:
         """Which bytes of the response at hand became which fact: decoded once, when it is first asked for."""
-        from inspector.report.lines.reads import readings
+        from inspector.report.places import readings
 
         key = whose(asked)
         if key not in self._readings:

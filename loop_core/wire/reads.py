@@ -3,10 +3,10 @@
 A format states what it reads as rows of a pattern and a fact; this walk over one JSON text gives the bytes of every
 value that a row names. Skips all others with the standard library's C scanner. Knows no format and no response.
 
-Facts of one value: `id`, `model`, `stop_reason` and `error` (where no evidence tells of them already),
-`usage.input_tokens` and its siblings. Facts that may come
-in pieces: `text`, `reasoning`, `refusal`, `call.id`, `call.name`, `call.arguments`. `call` is all of a call, and
-`call.value` a value inside arguments that a decoder puts together.
+Facts of one value: `id`, `model`, `native.NAME` (a word beside the stop reason), `stop_reason` and `error` (where no
+evidence tells of them already), `usage.input_tokens` and its siblings. Facts that may come in pieces: `text`,
+`reasoning`, `refusal`, `call.id`, `call.name`, `call.arguments`. `call` is all of a call, and `call.value` a value
+inside arguments that a decoder puts together.
 """
 
 from __future__ import annotations

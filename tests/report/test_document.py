@@ -267,3 +267,27 @@ def test_who_answered_is_the_host_and_null_where_no_address_was_recorded():
         ]
         == "localhost:8000"
     )
+
+
+def test_the_evidence_of_a_routers_word_and_of_spent_tokens_has_bytes():
+    said = {**chat("Hi,", "stop", tokens=40), "truncated": True}
+    said["choices"][0]["native_finish_reason"] = "max_tokens"
+    asks = {"model": "m-1", "max_tokens": 40, "messages": [user("hi")]}
+    view_ = shown(asked(asks, json.dumps(said), url="https://openrouter.ai/api/v1/chat/completions"))
+    made, raw = document(view_), view_.responses[0].exchange.body
+    places = {seen["rule"]: seen["at"] for seen in made["responses"][0]["evidence"]}
+    at = places["judge.native_word"]
+    assert raw[at["start"] : at["end"]] == b'"max_tokens"'
+    full = places["judge.context_full"]
+    assert raw[full["start"] : full["end"]] == b"true"
+    assert made["responses"][0]["stop_reason"] == "context_window_exceeded"
+    (found,) = [each for each in made["findings"] if each["rule"] == "judge.native_word"]
+    assert found["at"] == at
+
+
+def test_the_evidence_of_spent_tokens_has_bytes():
+    asks = {"model": "m-1", "max_tokens": 40, "messages": [user("hi")]}
+    view_ = shown(exchange(asks, json.dumps(chat("Done.", "stop", tokens=40))))
+    made, raw = document(view_), view_.responses[0].exchange.body
+    (seen,) = [each["at"] for each in made["responses"][0]["evidence"] if each["rule"] == "judge.usage_at_cap"]
+    assert raw[seen["start"] : seen["end"]] == b"40"

@@ -23,13 +23,13 @@ from inspector.report.lines.reads import (
     next_of,
     noted,
     picked_of,
-    readings,
     told,
     turned,
     value_of,
 )
 from inspector.report.lines.slices import Bytes, Slice, Slices
 from inspector.report.lines.spans import EMPTY, Role, Span, text_of
+from inspector.report.places import readings
 from inspector.sessions import open_paths
 from loop_core.wire.provenance import Provenance
 

@@ -139,6 +139,10 @@ OPENAI_CHAT: list[tuple[bytes, dict[str, list[str]]]] = [
       for place in (lambda counts: {"choices": [], "usage": counts}, lambda counts: chunk({}, usage=counts),
                     lambda counts: {**chunk({}), "x_groq": {"usage": counts}})
       for name in ("prompt_cache_hit_tokens", "cached_tokens", "cache_read_input_tokens")),
+    *((make, {"native.native_finish_reason": ['"length"'], "native.stop_reason": ['"</s>"'],
+              "native.matched_stop": ["7"], "native.truncated": ["true"], "stop_reason": ['"stop"']})
+      for make in (sse({**chunk({}, finish_reason="stop", native_finish_reason="length", stop_reason="</s>",
+                              matched_stop=7), "truncated": True}),)),
     (sse(chunk({"content": "a"}), {"error": {"message": "m", "code": 500}}),
      {"text": ['"a"'], "error": ['{"message": "m", "code": 500}'], "stop_reason": ['{"message": "m", "code": 500}']}),
     *((sse(chunk({"content": "a"}, finish_reason="content_filter"), event), {

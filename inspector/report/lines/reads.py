@@ -8,10 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from inspector.report.lines.spans import Line, Role, Span, joined, said
-from inspector.sessions.values import Exchange
-from loop_core.errors import DecodeError
 from loop_core.values import ChatResponse, ToolCall
-from loop_core.wire.provenance import Provenance, Read, provenance
+from loop_core.wire.provenance import Provenance, Read
 
 VALUE_SHOWN = 40
 """Characters of a fact's value that are shown."""
@@ -27,16 +25,6 @@ class Picked(NamedTuple):
 
     fact: str
     reading: int = 0
-
-
-def readings(exchange: Exchange) -> Provenance | None:
-    """The provenance of a body; None where it holds no bytes of a provider, or nothing can be read from it."""
-    if not exchange.recorded or exchange.recorder is not None:
-        return None
-    try:
-        return provenance(exchange.api, exchange.body, exchange.response)
-    except DecodeError:
-        return None
 
 
 def moved(found: Provenance, picked: Picked | None, by: int) -> Picked | None:

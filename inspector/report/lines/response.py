@@ -107,7 +107,7 @@ def _reason(facts: ResponseFacts) -> list[Line]:
               *_tightened(facts)),
     ]
     name = "evidence"
-    for number, seen in enumerate(judged.stop.evidence, 1):
+    for number, seen in enumerate(facts.evidence, 1):
         note = (Span(": ", Role.DIM), said(seen.note)) if seen.note else ()
         lines.append(field(name, Span(f"{number} ", Role.DIM), said(seen.rule, Role.STRONG), *note))
         lines.append(more(Span(f"  {place(seen.at)}", Role.DIM)))

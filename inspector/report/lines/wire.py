@@ -41,7 +41,7 @@ def wire(facts: ResponseFacts, mode: str) -> Sheet:
         return request_sheet(facts)
     if not exchange.recorded:
         return Listed([*_head(facts, mode, ""), (Span("the body was not recorded", Role.WARN),)])
-    marks = evidence_ranges(exchange, facts.judged.stop.evidence)
+    marks = evidence_ranges(exchange, facts.evidence)
     tail: Line = (Span(f"{'':>9} ", Role.DIM), Span(f"end of body: {len(exchange.body):,} bytes", Role.RULE))
     if mode == "hex":
         return Hex(_head(facts, mode, ""), exchange.body, marks, tail, TOLD)
@@ -59,7 +59,7 @@ def _head(facts: ResponseFacts, mode: str, what: str) -> list[Line]:
         modes += [Span(f" {each} ", Role.HERE if each == mode else Role.DIM)]
     told = HINT if exchange.recorded and exchange.recorder is None else NONE
     lines: list[Line] = [joined(parts), (Span("shown as ", Role.DIM), *modes, Span(" v changes", Role.DIM)), told]
-    for seen in facts.judged.stop.evidence:
+    for seen in facts.evidence:
         lines.append((Span("read ", Role.DIM), said(seen.rule, Role.KEY), Span(f" at {place(seen.at)}", Role.DIM)))
     return [*lines, ()]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from loop_core.wire.openai_chat.table import BODY_WORDS, CHOICE_WORDS
 from loop_core.wire.reads import Row
 
 _CHOICE = ("/choices/*/index",)
@@ -10,6 +11,8 @@ _BESIDE: tuple[Row, ...] = (
     Row("model", "/model"),
     Row("error", "/error"),
     Row("error", "/choices/*/error"),
+    *(Row(f"native.{name}", f"/choices/*/{name}") for name in CHOICE_WORDS),
+    *(Row(f"native.{name}", f"/{name}") for name in BODY_WORDS),
 )
 _COUNTS: tuple[tuple[str, str], ...] = (
     ("usage.input_tokens", "/prompt_tokens"),

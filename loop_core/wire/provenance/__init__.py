@@ -126,8 +126,9 @@ def _stop(response: ChatResponse, read: Sequence[Frame], values: Sequence[_Value
 
 
 def _single(response: ChatResponse, values: Sequence[_Value]) -> Iterator[Read]:
-    """The id, the model and the error: the first value that says it, and those that say it again."""
-    for fact, said in (("id", response.id), ("model", response.model)):
+    """The id, the model, native words and the error: the first value that says it, and those that say it again."""
+    words = [(f"native.{name}", said) for name, said in response.native.items()]
+    for fact, said in (("id", response.id), ("model", response.model), *words):
         same = (value for value in values if value[1].row.fact == fact and value[1].text == said)
         for number, value in enumerate(same):
             yield _read(fact, value, again=number > 0)

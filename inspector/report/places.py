@@ -1,0 +1,65 @@
+"""Where the evidence of a stop reason stands: a place for every rule, also for those that judge without bytes.
+
+The judge sees values, not bytes. Where a rule of it goes by a value that the response holds (a router's word, a token
+count), the place is found by reading the body once more with its places, for the responses that such a rule spoke of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+
+from inspector.sessions.values import Exchange
+from loop_core.errors import DecodeError
+from loop_core.frozen import replace
+from loop_core.values import At, Evidence, Finding, Part
+from loop_core.wire.profile import Profile
+from loop_core.wire.provenance import Provenance, provenance
+
+FACTS: Mapping[str, tuple[str, ...]] = {
+    "judge.native_word": ("native.*",),
+    "judge.usage_at_cap": ("usage.output_tokens",),
+    "judge.context_full": ("native.truncated", "usage.input_tokens"),
+}
+"""Rule of the judge -> the facts that it goes by, as provenance names them; `native.*` are the profile's own fields."""
+
+
+def readings(exchange: Exchange) -> Provenance | None:
+    """The provenance of a body; None where it holds no bytes of a provider, or nothing can be read from it."""
+    if not exchange.recorded or exchange.recorder is not None:
+        return None
+    try:
+        return provenance(exchange.api, exchange.body, exchange.response)
+    except DecodeError:
+        return None
+
+
+_readings = lru_cache(maxsize=8)(readings)  # several rules may speak of one response, one after the other
+
+
+def evidence(exchange: Exchange, seen: Iterable[Evidence]) -> tuple[Evidence, ...]:
+    """The same evidence, each with its place where the bytes have one."""
+    return tuple([each if each.at is not None else replace(each, at=_place(exchange, each.rule)) for each in seen])
+
+
+def finding(exchange: Exchange, found: Finding) -> Finding:
+    """The same finding, with its place where the bytes have one."""
+    if found.at is not None:
+        return found
+    at = _place(exchange, found.rule)
+    return found if at is None else replace(found, at=at)
+
+
+def _place(exchange: Exchange, rule: str) -> At | None:
+    facts = FACTS.get(rule, ())
+    read = _readings(exchange) if facts else None
+    for fact in _named(facts, exchange.profile):
+        pieces = read.of(fact) if read is not None else ()
+        if pieces:
+            return At(Part.BODY, pieces[0].start, pieces[-1].end, pieces[0].pointer)
+    return None
+
+
+def _named(facts: Iterable[str], profile: Profile) -> Iterable[str]:
+    for fact in facts:
+        yield from [f"native.{name}" for name in profile.native_fields] if fact == "native.*" else (fact,)
