@@ -242,7 +242,7 @@ ROWS: tuple[Row, ...] = (
         lambda look: "try again later" if "retryable" in (look.judged.stop.detail or "") else "change the request"),
     Row("BLOCKED", "⊘", "0", Severity.WARNING,
         lambda look: look.word is Stop.SAFETY_BLOCKED,
-        lambda look: f"{_who(look)} filtered the answer ({_detail(look)})",
+        lambda look: f"{_who(look)} filtered the answer ({_detail(look)}){_explained(look)}",
         _change),
     Row("END NOT RECORDED", "∅", "-", Severity.WARNING,
         lambda look: look.unseen,
@@ -297,6 +297,10 @@ ROWS: tuple[Row, ...] = (
 """Worst first; the last row always holds."""
 
 
+EXPLANATIONS = ("finishMessage", "blockReasonMessage")
+"""Other words of a provider that explain a filter, where it gives no text of refusal."""
+
+
 def _unanswered(response: ChatResponse) -> bool:
     """Whether a request was sent, or tried to be, and not even a status came back."""
     ends = (TransportEnd.RESET, TransportEnd.TIMEOUT)
@@ -320,9 +324,22 @@ def _error(look: Look) -> str:
     return f"HTTP {status}, {shown}" if status and status >= 400 else shown
 
 
+def _explained(look: Look) -> str:
+    """Why an answer was filtered, in the provider's words."""
+    response = look.exchange.response
+    told = (response.refusal, *(response.native.get(name) for name in EXPLANATIONS),
+            response.error.message if response.error else None)
+    said = " ".join(next((text for text in told if text), "").split())
+    return f": {said if len(said) <= 200 else said[:199] + '…'}" if said else ""
+
+
 def _detail(look: Look) -> str:
     stop = look.judged.stop
     words = [word for word in (stop.raw, stop.detail) if word]
+    words = words[:1] if words[:1] == words[1:] else words
+    category = look.exchange.response.native.get("stop_details.category")
+    if category:
+        words.append(f"category {category}")
     return ", ".join(words) if words else "no word sent"
 
 

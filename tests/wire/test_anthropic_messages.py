@@ -404,6 +404,93 @@ def test_a_refusal_is_explained() -> None:
                               "stop_details.fallback_has_prefill_claim": "true"}
 
 
+SEAM = {"type": "fallback", "from": {"model": "claude-a"}, "to": {"model": "claude-b"},
+        "trigger": {"type": "refusal", "category": "cyber"}}
+ITERATIONS = [{"type": "message", "input_tokens": 5, "output_tokens": 10},
+              {"type": "fallback_message", "model": "claude-b", "input_tokens": 5, "output_tokens": 20}]
+
+
+def seam_block(index: int, block: dict[str, Any] = SEAM) -> list[dict[str, Any]]:
+    """A fallback block as it streams: begun and ended, without deltas."""
+    return [{"type": "content_block_start", "index": index, "content_block": block},
+            {"type": "content_block_stop", "index": index}]
+
+
+def told(got: ChatResponse, rule: str) -> list[str]:
+    return [found.message for found in got.findings if found.rule == f"anthropic_messages.{rule}"]
+
+
+def test_a_fallback_is_a_seam_that_names_both_models() -> None:
+    usage = {"output_tokens": 30, "iterations": ITERATIONS}
+    body = whole([{"type": "text", "text": "partial"}, SEAM, {"type": "text", "text": "rest"}], "end_turn", usage=usage)
+    stream = sse(message_start(), *text_block(0, "part", "ial"), *seam_block(1), *text_block(2, "rest"),
+                 message_delta("end_turn", usage), STOP)
+    for data in (body, stream):
+        got = decode(API, data)
+        assert got.stop_reason.normalized is Stop.END_TURN
+        assert [part.type if isinstance(part, OpaquePart) else part.text for part in got.parts] == [
+            "partial", "fallback", "rest"]
+        (message,) = told(got, "fallback")
+        for said in ("claude-a gave way to claude-b", "(refusal, cyber)", "7 characters", "10 + 20"):
+            assert said in message
+        (found,) = (found for found in got.findings if found.rule == "anthropic_messages.fallback")
+        assert found.at is not None
+        assert b'"fallback"' in data[found.at.start : found.at.end]
+        assert b"partial" not in data[found.at.start : found.at.end]
+        assert json.loads(got.native["usage.iterations"]) == ITERATIONS
+        again = decode(API, encode(got, stream=data is stream))
+        assert essence(again, LOSES) == essence(got, LOSES)
+
+
+def test_every_hop_of_a_fallback_says_how_much_was_whose() -> None:
+    second = {**SEAM, "from": {"model": "claude-b"}, "to": {"model": "claude-c"}, "trigger": None}
+    got = decode(API, whole([{"type": "text", "text": "abc"}, SEAM, {"type": "text", "text": "de"}, second,
+                             {"type": "text", "text": "f"}], "end_turn"))
+    first, last = told(got, "fallback")
+    assert "claude-a gave way to claude-b (refusal, cyber): 3 characters" in first
+    assert "claude-b gave way to claude-c: 2 characters" in last
+
+
+def test_a_call_of_the_model_that_gave_way_is_no_call_of_the_answer() -> None:
+    """The API takes neither the call back nor a result for it (anthropic 2.12.0 beta_fallback_block_param.py)."""
+    lost = {"type": "tool_use", "id": "t_1", "name": "rm", "input": {"path": "/"}, "caller": {"type": "other"}}
+    good = {"type": "tool_use", "id": "t_2", "name": "ls", "input": {"path": "."}}
+    body = whole([lost, SEAM, good], "tool_use")
+    stream = sse(message_start(), {"type": "content_block_start", "index": 0, "content_block": {**lost, "input": {}}},
+                 {"type": "content_block_delta", "index": 0,
+                  "delta": {"type": "input_json_delta", "partial_json": '{"path": "/'}}, *seam_block(1),
+                 {"type": "content_block_start", "index": 2, "content_block": good},
+                 {"type": "content_block_stop", "index": 2}, message_delta("tool_use"), STOP)
+    for data in (body, stream):
+        got = decode(API, data)
+        assert [call.name for call in got.tool_calls] == ["ls"]
+        assert [part.type for part in got.parts if isinstance(part, OpaquePart)] == ["fallback"]
+        assert told(got, "fallback_call") == ["the call rm is of a model that gave way, and is left out"]
+
+
+def test_an_answer_of_a_fallback_model_alone_has_no_block_and_is_told_from_its_usage() -> None:
+    got = decode(API, whole([{"type": "text", "text": "Hi"}], "end_turn",
+                            usage={"output_tokens": 20, "iterations": ITERATIONS[1:]}))
+    assert told(got, "fallback") == ["the answer is by the fallback model claude-b; output tokens by iteration: 20"]
+
+
+@pytest.mark.parametrize("usage", [
+    {"output_tokens": 3}, {"output_tokens": 3, "iterations": [{"type": "message", "output_tokens": 3}]},
+    {"output_tokens": 3, "iterations": None}, {"output_tokens": 3, "iterations": "x"},
+])
+def test_an_answer_of_one_model_has_no_seam(usage: dict[str, Any]) -> None:
+    got = decode(API, whole([{"type": "text", "text": "Hi"}], "end_turn", usage=usage))
+    assert got.findings == ()
+    assert got.native == {}
+
+
+@pytest.mark.parametrize("odd", [{"type": "fallback"}, {**SEAM, "from": 5, "to": {"model": None}, "trigger": "x"}])
+def test_a_fallback_that_names_nobody_is_still_a_seam(odd: dict[str, Any]) -> None:
+    for data in (whole([odd], "end_turn"), sse(message_start(), *seam_block(0, odd), message_delta("end_turn"), STOP)):
+        (message,) = told(decode(API, data), "fallback")
+        assert message.startswith("a model without a name gave way to a model without a name: 0 characters")
+
+
 def test_native_words() -> None:
     got = decode(API, sse(message_start(), {
         **message_delta("stop_sequence", stop_sequence="STOP", container={"id": "c_1", "expires_at": "2026"}),

@@ -22,11 +22,13 @@ from loop_core.values import (
     Usage,
 )
 from loop_core.wire import base
+from loop_core.wire.anthropic_messages import fallback
 from loop_core.wire.anthropic_messages.blocks import Block, read_block
 from loop_core.wire.anthropic_messages.native import flatten
 from loop_core.wire.anthropic_messages.table import API, KINDS, STOP_REASONS, completes
 from loop_core.wire.failures import read_error
 from loop_core.wire.jsonslice import slice_of
+from loop_core.wire.jsontext import compact
 
 _COUNTS = ("input_tokens", "output_tokens", "cache_read_input_tokens")
 _MESSAGE_NATIVE = ("stop_sequence", "stop_details", "container", "context_management")
@@ -51,6 +53,8 @@ class Decoder(base.Decoder):
         self._model: str | None = None
         self._tail: int | None = None  # where the first message_delta begins: no block reaches beyond it
         self._parts: list[ResponsePart] = []  # of a whole body
+        self._seams: list[At] = []  # where fallback blocks of a whole body stand
+        self._iterations: Any = None
 
     def on_event(self, event: Any, name: str | None, start: int, end: int) -> None:
         """One SSE event; the name says nothing that `type` does not."""
@@ -98,6 +102,8 @@ class Decoder(base.Decoder):
         """The response as far as it came."""
         limit = self.size if self._tail is None else self._tail
         parts = self._parts + [part for block in self._order for part in block.parts(limit)]
+        if self._seams or self._iterations or any(block.type == fallback.BLOCK for block in self._order):
+            parts = self._after_fallback(parts, limit)
         calls = [part for part in parts if type(part) is ToolCall and part.kind is CallKind.FUNCTION]
         if self.raw == "tool_use" and not calls:
             self.find(f"{API}.tool_use_without_call", "stop_reason is tool_use, but there is no call", self.raw_at)
@@ -114,6 +120,16 @@ class Decoder(base.Decoder):
             saw_stop_reason=self.raw is not None,
         )
 
+    def _after_fallback(self, parts: list[ResponsePart], limit: int) -> list[ResponsePart]:
+        """The parts without calls of a model that gave way, and the findings that say which model made which."""
+        seams = self._seams or [At(Part.BODY, block.start, block.end or limit, "/content_block")
+                                for block in self._order if block.type == fallback.BLOCK]
+        end = self.raw_at or At(Part.BODY, 0, self.size)
+        for rule, message, at in fallback.remarks(parts, self._iterations, seams, end):
+            told = Severity.INFO if rule == fallback.BLOCK else Severity.WARNING
+            self.find(f"{API}.{rule}", message, at, told)
+        return fallback.left(parts)
+
     def _read_content(self, content: list[Any]) -> None:
         text = self.slice_bytes().decode("utf-8", "replace").lstrip("\ufeff")
         complete = completes(self.mapped(self.raw, None))
@@ -123,7 +139,9 @@ class Decoder(base.Decoder):
                 self.find(f"{API}.odd_block", "a content block is no object", self.body_at(f"/content/{i}"))
                 continue
             closed = self.raw is not None and (complete or i != calls[-1] if calls else True)
-            at = self.body_at(f"/content/{i}") if block.get("type") in KINDS else At()
+            at = self.body_at(f"/content/{i}") if block.get("type") in (*KINDS, fallback.BLOCK) else At()
+            if block.get("type") == fallback.BLOCK:
+                self._seams.append(at)
             self._parts += read_block(block, closed, at, partial(slice_of, text, "content", i))
 
     # -- events --------------------------------------------------------------------------------------------------
@@ -220,6 +238,9 @@ class Decoder(base.Decoder):
             if before == 0 and count and name == "input_tokens":
                 self._quirk("late_input_tokens", "input_tokens was 0 at first, then known", start, end, Severity.INFO)
             counts[name] = count
+        if fallback.worth_keeping(usage.get("iterations")):
+            self._iterations = usage["iterations"]
+            self._native["usage.iterations"] = compact(self._iterations)
         details = usage.get("output_tokens_details")
         thinking = details.get("thinking_tokens") if isinstance(details, dict) else None
         if type(thinking) is int:
