@@ -44,7 +44,8 @@ def emitted(before: Turn, event: Event, after: Turn, effects: Sequence[Effect]) 
 
 def _was_cut(turn: Turn) -> bool:
     spent = turn.spent
-    used = (spent.continuations, spent.repairs, spent.tokens, spent.chars, spent.thinking_only)
+    used = (spent.continuations, spent.repairs, spent.continuation_tokens, spent.continuation_chars,
+            spent.thinking_only)
     return turn.terminal in _CUT_EXITS or any(used)
 
 
@@ -68,11 +69,13 @@ def _continuation_attempt(turn: Turn) -> Record:
     return {
         **_who(turn, "continuation_attempt"),
         "attempt": spent.continuations,
-        "cumulative_output_tokens": spent.tokens,
-        "cumulative_output_chars": spent.chars,
+        "cumulative_output_tokens": spent.output_tokens,
+        "cumulative_output_chars": spent.output_chars,
+        "continuation_tokens": spent.continuation_tokens,
+        "continuation_chars": spent.continuation_chars,
         "attempts_remaining": max(0, limits.continuation_max_attempts - spent.attempts),
-        "tokens_remaining": None if cap is None else max(0, cap - spent.tokens),
-        "chars_remaining": max(0, limits.continuation_max_output_chars - spent.chars),
+        "tokens_remaining": None if cap is None else max(0, cap - spent.continuation_tokens),
+        "chars_remaining": max(0, limits.continuation_max_output_chars - spent.continuation_chars),
     }
 
 
@@ -161,7 +164,8 @@ def remaining(turn: Turn) -> tuple[tuple[str, str, int, int | None], ...]:
     limits = turn.limits
     return (
         ("continuation_max_attempts", "attempts", spent.attempts, limits.continuation_max_attempts),
-        ("continuation_max_total_completion_tokens", "tokens", spent.tokens, turn.token_cap),
-        ("continuation_max_output_chars", "chars", spent.chars, limits.continuation_max_output_chars),
+        ("continuation_max_total_completion_tokens", "cont_tokens", spent.continuation_tokens, turn.token_cap),
+        ("continuation_max_output_chars", "cont_chars", spent.continuation_chars,
+         limits.continuation_max_output_chars),
         ("continuation_tool_repair_attempts", "repairs", spent.repairs, limits.continuation_tool_repair_attempts),
     )

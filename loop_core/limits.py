@@ -116,11 +116,12 @@ class Spent:
     attempts: int = 0
     continuations: int = 0
     """All continuations of the turn, whatever the scope of `attempts`."""
-    tokens: int = 0
-    """Output tokens of truncated responses and their continuations."""
+    continuation_tokens: int = 0
+    """Output tokens of truncated responses and their continuations: what the bound on continuations looks at."""
     tokens_assumed: int = 0
-    """How many of `tokens` were not reported and are taken from the cap that was sent."""
-    chars: int = 0
+    """How many tokens were not reported and are taken from the cap that was sent; only cut responses have such."""
+    continuation_chars: int = 0
+    """Visible characters of truncated responses and their continuations."""
     repairs: int = 0
     tool_steps: int = 0
     resumes: int = 0
@@ -130,6 +131,12 @@ class Spent:
     identical: int = 0
     """How often the latest batch of calls has come in a row."""
     result_chars: int = 0
+    output_tokens: int = 0
+    """Output tokens of every response of the turn: what was paid for."""
+    output_chars: int = 0
+    """Visible characters of every response of the turn."""
+    uncounted: int = 0
+    """Responses with output whose tokens nobody counted and no cap stands for: `output_tokens` is a lower bound."""
 
 
 class Guard(NamedTuple):
@@ -148,10 +155,10 @@ GUARDS: tuple[Guard, ...] = (
           lambda limits, spent, cap: spent.attempts >= limits.continuation_max_attempts,
           "retry_limit", "seed 000: max_continuations_per_turn"),
     Guard("tokens", "continuation", "continuation_max_total_completion_tokens",
-          lambda limits, spent, cap: cap is not None and spent.tokens >= cap,
+          lambda limits, spent, cap: cap is not None and spent.continuation_tokens >= cap,
           "budget_exhausted", "seed 000: max_total_completion_tokens_per_turn"),
     Guard("chars", "continuation", "continuation_max_output_chars",
-          lambda limits, spent, cap: spent.chars >= limits.continuation_max_output_chars,
+          lambda limits, spent, cap: spent.continuation_chars >= limits.continuation_max_output_chars,
           "budget_exhausted", "seed 000: max_total_output_chars_per_turn"),
     Guard("thinking", "continuation", "max_thinking_only",
           lambda limits, spent, cap: spent.thinking_only > limits.max_thinking_only,

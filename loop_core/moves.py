@@ -119,13 +119,16 @@ def _spent_on_response(turn: Turn, signal: Signal) -> Change:
     spent, sent = turn.spent, turn.sent
     truncated = is_cut(turn)
     continuing = sent is not None and sent.place is Place.CONTINUATION
-    counts: Change = {}
+    tokens, assumed = _tokens(turn, truncated)
+    chars = len(seen.response.text or "")
+    counts: Change = {"output_tokens": spent.output_tokens + (tokens or 0), "output_chars": spent.output_chars + chars}
     change: Change = {}
+    if tokens is None and seen.response.parts:
+        counts["uncounted"] = spent.uncounted + 1
     if truncated or continuing:
-        tokens, assumed = _tokens(turn, truncated)
-        counts["tokens"] = spent.tokens + tokens
+        counts["continuation_tokens"] = spent.continuation_tokens + (tokens or 0)
         counts["tokens_assumed"] = spent.tokens_assumed + assumed
-        counts["chars"] = spent.chars + len(seen.response.text or "")
+        counts["continuation_chars"] = spent.continuation_chars + chars
     if signal is Signal.MAX_TOKENS:
         empty = not seen.response.text
         stalled = continuing and not empty and _added(turn) < turn.limits.min_progress_chars
@@ -137,8 +140,7 @@ def _spent_on_response(turn: Turn, signal: Signal) -> Change:
         calls = tuple([(v.call.name, v.call.arguments) for v in seen.verdicts])
         counts["identical"] = spent.identical + 1 if calls == turn.last_calls else 1
         change["last_calls"] = calls
-    if counts:
-        change["spent"] = changed(spent, counts)
+    change["spent"] = changed(spent, counts)
     return change
 
 
@@ -156,13 +158,16 @@ def _added(turn: Turn) -> int:
     return added(turn.answers[-1], turn.policy.seam)
 
 
-def _tokens(turn: Turn, truncated: bool) -> tuple[int, int]:
-    """Output tokens of the response, and how many of them are assumed: a cut answer used the cap that was sent."""
+def _tokens(turn: Turn, truncated: bool) -> tuple[int | None, int]:
+    """Output tokens of the response, and how many of them are assumed: a cut answer used the cap that was sent.
+
+    None where neither tells them.
+    """
     usage = turn.evaluated.response.usage if turn.evaluated else None
     if usage is not None and usage.output_tokens is not None:
         return usage.output_tokens, 0
     cap = turn.sent.max_tokens if turn.sent else None
-    return (cap, cap) if truncated and cap is not None else (0, 0)
+    return (cap, cap) if truncated and cap is not None else (None, 0)
 
 
 def _spent_on_tools(turn: Turn, event: ToolsRun) -> Change:
@@ -359,8 +364,8 @@ def notice(turn: Turn, signal: Signal, terminal: str) -> str | None:
     return text.format(
         continuations=turn.spent.continuations,
         continuation_max_attempts=turn.limits.continuation_max_attempts,
-        tokens=turn.spent.tokens,
-        chars=turn.spent.chars,
+        tokens=turn.spent.continuation_tokens,
+        chars=turn.spent.continuation_chars,
         tool_steps=turn.spent.tool_steps,
         repair=history.repair_failed(turn.broken or (seen.verdicts if seen else ())),
         problem=problem,

@@ -155,13 +155,13 @@ FLAGS: Mapping[str, Flag] = {
 }
 
 
-def _spent(name: str) -> Number:
-    place = ("attempts", "tokens", "chars", "repairs").index(name)
+def _spent(name: str, what: str) -> Number:
+    place = ("attempts", "cont_tokens", "cont_chars", "repairs").index(name)
 
     def row(look: Look) -> tuple[str, str, int, int | None]:
         return remaining(look.step.turn)[place]
 
-    return Number(f"{name} spent by the turn; with % the share of the limit",
+    return Number(f"{what} so far; with % the share of the limit",
                   lambda look: row(look)[2], lambda look: _share(row(look)[2], row(look)[3]))
 
 
@@ -182,10 +182,12 @@ def _output(look: Look) -> float | None:
 
 
 NUMBERS: Mapping[str, Number] = {
-    "attempt": _spent("attempts"),
-    "tokens": _spent("tokens"),
-    "chars": _spent("chars"),
-    "repairs": _spent("repairs"),
+    "attempt": _spent("attempts", "continuations of the turn"),
+    "tokens": Number("output tokens of the turn so far", lambda look: look.step.turn.spent.output_tokens),
+    "chars": Number("visible characters of the turn so far", lambda look: look.step.turn.spent.output_chars),
+    "cont_tokens": _spent("cont_tokens", "output tokens of cut responses and their continuations"),
+    "cont_chars": _spent("cont_chars", "visible characters of cut responses and their continuations"),
+    "repairs": _spent("repairs", "repairs of the turn"),
     "budget": Number("the share of the budget that is spent most: budget>=80%", _budget, _budget),
     "step": Number("the step's number", lambda look: look.index + 1),
     "turn": Number("the turn's number", lambda look: look.view.replay.turn_at(look.index) + 1),

@@ -68,7 +68,8 @@ def left_of(turn: Turn, pending: bool, answered: bool) -> Left:
     pauses = any(row.stop is Stop.PAUSED for row in wire(turn.request.api).STOP_REASONS.values())
     steps = None if "tool_steps" in policy.lacks else max(0, limits.max_tool_steps - spent.tool_steps)
     return Left(
-        pending, cap, _attempts(limits, spent, policy, turn), None if budget is None else max(0, budget - spent.tokens),
+        pending, cap, _attempts(limits, spent, policy, turn),
+        None if budget is None else max(0, budget - spent.continuation_tokens),
         max(0, limits.continuation_tool_repair_attempts - spent.repairs),
         max(0, limits.max_resumes - spent.resumes) if pauses else 0,
         steps if answered else 0,

@@ -102,6 +102,9 @@ def _turn(turn: TurnFacts) -> dict[str, Any]:
         "terminal_reason": turn.terminal,
         "merged_text": turn.merged.text,
         "continuations": turn.ended.spent.continuations,
+        "requests": turn.ended.spent.requests,
+        "output_tokens": turn.ended.spent.output_tokens,
+        "continuation_tokens": turn.ended.spent.continuation_tokens,
         "notice": turn.ended.notice,
         "verdict": _verdict(turn.verdict),
     }

@@ -125,6 +125,9 @@ class TurnModel(_Model):
     terminal_reason: str
     merged_text: str
     continuations: int
+    requests: int
+    output_tokens: int = Field(description="Output tokens of every response of the turn, as far as they were counted.")
+    continuation_tokens: int = Field(description="Those of cut responses and their continuations, which limits bound.")
     notice: str | None
     verdict: VerdictModel
 

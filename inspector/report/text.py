@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence, Set
 from inspector.report.by_policy import SAYS, grouped, opinions
 from inspector.report.facts import ResponseFacts, TurnFacts, View
 from inspector.report.inert import inert, one_line
+from inspector.report.lines.spent import output
 from inspector.sessions.values import Input
 from loop_core.gate import Admission
 from loop_core.trace import Fidelity
@@ -74,7 +75,8 @@ def _turn(
     if verdict.advice:
         yield f"  what to change: {one_line(verdict.advice.text)}"
     yield f"  our machine: {' > '.join(_path(view, turn))}"
-    yield f"  ends in {turn.final_state.value}, {turn.terminal}; continuations {turn.ended.spent.continuations}"
+    spent = turn.ended.spent
+    yield f"  ends in {turn.final_state.value}, {turn.terminal}; continuations {spent.continuations}; {output(spent)}"
     if turn.ended.notice:
         yield f"  notice: {one_line(turn.ended.notice)}"
     live = view.steps[turn.run.first].fidelity is Fidelity.LIVE

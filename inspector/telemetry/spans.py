@@ -76,7 +76,8 @@ def _turn(
         f"{OURS}turn.verdict": turn.verdict.word, f"{OURS}turn.finding_rules": tuple(
             dict.fromkeys(noted.finding.rule for noted in turn.noted)),
         f"{OURS}turn.requests": spent.requests, f"{OURS}turn.continuations": spent.continuations,
-        f"{OURS}turn.repairs": spent.repairs, f"{OURS}turn.output_tokens": spent.tokens,
+        f"{OURS}turn.repairs": spent.repairs, f"{OURS}turn.output_tokens": spent.output_tokens,
+        f"{OURS}turn.continuation_tokens": spent.continuation_tokens,
         f"{OURS}policy": ended.policy.name, f"{OURS}fidelity": view.steps[turn.run.first].fidelity.value,
         f"{OURS}times": max(known, key=list(Times).index).value,
     }

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from inspector.case import Case
 from inspector.report.lines.spans import EMPTY, Line, Role, Span, clip, said, spread
 from inspector.report.lines.spent import EMPTY as LEFT
-from inspector.report.lines.spent import FULL
+from inspector.report.lines.spent import FULL, output
 from inspector.sessions import redact
 from inspector.settings import Settings, command
 from inspector.tune.asked import Asked
@@ -139,7 +139,7 @@ class Table:
         if found.cell is None:
             return (Span("DOES NOT COMPLETE", Role.WARN), Span(f"  {why_not(self.tuned, found.end)}"))
         return (Span("COMPLETES", Role.OK), Span("  from "), Span(named(self.tuned, found.cell), Role.STRONG),
-                Span(f" on, for {many(found.end.spent.tokens, 'token')}  "), Span(found.end.fidelity, Role.DIM))
+                Span(f" on, for {output(found.end.spent)}  "), Span(found.end.fidelity, Role.DIM))
 
     def _told(self, turn: int) -> tuple[Smallest | None, list[Line]]:
         """What one turn needs, worked out once."""

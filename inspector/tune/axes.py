@@ -28,6 +28,8 @@ Value = int | None
 ATTEMPTS, TOKENS = "continuation_max_attempts", "continuation_max_total_completion_tokens"
 SHORT = {name: short for name, short, _, _ in remaining(Turn("", Request("")))}
 """Limit -> the short name under which every screen shows it; both may be typed."""
+OLDER = {"tokens": "continuation_max_total_completion_tokens", "chars": "continuation_max_output_chars"}
+"""Shorter names that may be typed too; they are not shown, since they do not bound the output of the whole turn."""
 NAMES = (*dict.fromkeys(guard.limit for guard in GUARDS), INITIAL)
 """What may be an axis: every limit that a replay looks at, and the initial max_tokens."""
 
@@ -66,7 +68,7 @@ def parse_axes(given: Sequence[str]) -> tuple[Axis, ...]:
         CallerError: an unknown name, a name twice, a value that is no number or out of range, too many cells.
     """
     axes: list[Axis] = []
-    full = {short: name for name, short in SHORT.items()}
+    full = {**{short: name for name, short in SHORT.items()}, **OLDER}
     for text in given:
         name, equals, spec = text.partition("=")
         name = full.get(name.strip(), name.strip())

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from inspector.report.lines.glyphs import STATE
 from inspector.report.lines.spans import Line, Role, Span, field, joined, more, said
+from inspector.report.lines.spent import doubts
 from inspector.tune.axes import SHORT
 from inspector.tune.grid import End
 from inspector.tune.heat import word
@@ -41,7 +42,7 @@ def _all(tuned: Tuned, cell: int) -> Iterator[Line]:
     if run < len(tuned.turns):
         yield more(Span(f"{many(len(tuned.turns) - run, 'further turn')} not run", Role.WARN))
     yield field("spent", *joined([
-        (Span(many(tuned.segments[cell], "segment")),), (Span(many(tuned.tokens[cell], "token")),),
+        (Span(many(tuned.segments[cell], "segment")),), (Span(many(tuned.tokens[cell], "output token")),),
         (Span(many(tuned.requests[cell], "request")),)]))
     simulated = tuned.simulated[cell]
     recorded = run - simulated
@@ -69,8 +70,10 @@ def _one(tuned: Tuned, cell: int, turn: int) -> Iterator[Line]:
 def _spent(end: End) -> Iterator[Line]:
     spent = end.spent
     yield field("segments", Span(f"{end.segments:,}"))
-    yield field("tokens", Span(f"{spent.tokens:,}"),
-                Span(f"  {spent.tokens_assumed:,} of them assumed" if spent.tokens_assumed else "", Role.DIM))
-    yield field("chars", Span(f"{spent.chars:,}"))
+    yield field("output", Span(f"{many(spent.output_tokens, 'token')}, {spent.output_chars:,} characters"),
+                *(Span(f"  {doubt}", Role.DIM) for doubt in doubts(spent)))
+    yield field("of cut answers", Span(f"{many(spent.continuation_tokens, 'token')}, "
+                                       f"{spent.continuation_chars:,} characters"),
+                Span("  what bounds on continuations count", Role.DIM))
     yield field("requests", Span(f"{spent.requests:,}"),
                 Span(f"  {many(spent.continuations, 'continuation')}, {many(spent.repairs, 'repair')}", Role.DIM))

@@ -63,8 +63,8 @@ class _Shown(NamedTuple):
 
 SHOWS: Mapping[str, _Shown] = {
     "outcome": _Shown(lambda tuned: tuned.completed, lambda end: end.completed, "turns that complete"),
-    "spend": _Shown(lambda tuned: tuned.tokens, lambda end: end.spent.tokens,
-                    "output tokens of truncated responses and their continuations"),
+    "spend": _Shown(lambda tuned: tuned.tokens, lambda end: end.spent.output_tokens,
+                    "output tokens of all responses"),
     "segments": _Shown(lambda tuned: tuned.segments, lambda end: end.segments,
                        "responses that the answers are made of"),
 }

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from inspector.report.lines.glyphs import STATE
 from inspector.report.lines.spans import Line, Role, Span, field, joined, more, said
+from inspector.report.lines.spent import output
 from inspector.settings import INITIAL
 from inspector.tune.axes import SHORT
 from inspector.tune.grid import End, TurnGrid
@@ -138,11 +139,9 @@ def smallest_lines(tuned: Tuned, found: Smallest) -> Iterator[Line]:
 
 def spent_line(end: End) -> Line:
     """What a turn spent, and how far that can be trusted."""
-    spent = end.spent
-    assumed = f" ({spent.tokens_assumed:,} assumed)" if spent.tokens_assumed else ""
     return joined([
-        (Span(many(end.segments, "segment")),),
-        (Span(f"{spent.tokens:,} tokens{assumed}"),), (Span(f"{spent.chars:,} chars"),), (Span(end.fidelity),)])
+        (Span(many(end.segments, "segment")),), (Span(output(end.spent)),),
+        (Span(many(end.spent.requests, "request")),), (Span(end.fidelity),)])
 
 
 # -- all turns -------------------------------------------------------------------------------------------------------
@@ -154,12 +153,12 @@ def _knee(tuned: Tuned, bend: Knee) -> Iterator[Line]:
     if bend.knee != bend.enough:
         yield field("knee", *_point(tuned, bend.knee))
         rest, cost = bend.enough.completed - bend.knee.completed, bend.enough.tokens - bend.knee.tokens
-        yield more(Span(f"{many(rest, 'further turn')} for {cost:,} tokens more", Role.DIM))
+        yield more(Span(f"{many(rest, 'further turn')} for {cost:,} output tokens more", Role.DIM))
 
 
 def _point(tuned: Tuned, point: Point) -> Line:
     return (Span(named(tuned, point.cell), Role.STRONG), Span("  "), *joined([
-        (Span(f"{point.completed:,} of {tuned.every:,} complete"),), (Span(f"{point.tokens:,} tokens"),)]))
+        (Span(f"{point.completed:,} of {tuned.every:,} complete"),), (Span(many(point.tokens, "output token")),)]))
 
 
 def many(count: int, noun: str) -> str:

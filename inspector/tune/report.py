@@ -1,4 +1,4 @@
-"""A grid for other programs and for a terminal: linear text, CSV, and JSON of schema `loop-inspector/tune/1`."""
+"""A grid for other programs and for a terminal: linear text, CSV, and JSON of schema `loop-inspector/tune/2`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from inspector.tune.run import Tuned
 from inspector.tune.smallest import Point, knee, smallest, why_not
 from loop_core.errors import CallerError
 
-SCHEMA = "loop-inspector/tune/1"
+SCHEMA = "loop-inspector/tune/2"
 
 
 def text(tuned: Tuned, show: str = "outcome", ascii_only: bool = False, paths: Sequence[str] = ()) -> str:
@@ -36,7 +36,8 @@ def text(tuned: Tuned, show: str = "outcome", ascii_only: bool = False, paths: S
 
 # -- CSV -------------------------------------------------------------------------------------------------------------
 
-_SPENT = ("requests", "continuations", "tokens", "tokens_assumed", "chars", "repairs", "tool_steps", "resumes")
+_SPENT = ("requests", "output_tokens", "tokens_assumed", "uncounted", "output_chars", "continuations",
+          "continuation_tokens", "continuation_chars", "repairs", "tool_steps", "resumes")
 COLUMNS = ("turn", "turn_id", "path", "final_state", "terminal_reason", "limit", "segments", *_SPENT, "fidelity")
 
 
@@ -97,10 +98,14 @@ def document(tuned: Tuned) -> dict[str, Any]:
     }
 
 
+_SUMS = {"completed": "completed", "unrecorded": "unrecorded", "simulated": "simulated", "output_tokens": "tokens",
+         "requests": "requests", "segments": "segments"}
+
+
 def _cell(tuned: Tuned, cell: int) -> dict[str, Any]:
     told: dict[str, Any] = {"values": list(tuned.grid.values(cell)), "turns": tuned.looked_at[cell]}
-    for name in ("completed", "unrecorded", "simulated", "tokens", "requests", "segments"):
-        told[name] = getattr(tuned, name)[cell] if tuned.looked_at[cell] else None
+    for name, of in _SUMS.items():
+        told[name] = getattr(tuned, of)[cell] if tuned.looked_at[cell] else None
     return told
 
 
@@ -133,4 +138,4 @@ def _end(end: End) -> dict[str, Any]:
 
 
 def _point(point: Point) -> dict[str, int]:
-    return {"cell": point.cell, "completed": point.completed, "tokens": point.tokens}
+    return {"cell": point.cell, "completed": point.completed, "output_tokens": point.tokens}

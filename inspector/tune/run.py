@@ -78,8 +78,8 @@ class Tuned:
 
     @cached_property
     def tokens(self) -> list[int]:
-        """For each cell, the output tokens of truncated responses and their continuations."""
-        return self._sum(attrgetter("spent.tokens"))
+        """For each cell, the output tokens of all turns."""
+        return self._sum(attrgetter("spent.output_tokens"))
 
     @cached_property
     def requests(self) -> list[int]:

@@ -51,7 +51,7 @@ def smallest(tuned: Tuned, turn: int) -> Smallest | None:
     seen = tuned.turns[turn]
     if not seen.ends:
         return None
-    rank = {code: (end.spent.tokens, end.spent.requests) for code, end in enumerate(seen.ends) if end.completed}
+    rank = {code: (end.spent.output_tokens, end.spent.requests) for code, end in enumerate(seen.ends) if end.completed}
     if not rank:
         return Smallest(turn, None, _last(seen), ())
     least = min(rank.values())

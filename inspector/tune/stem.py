@@ -24,8 +24,8 @@ from loop_core.values import Stop
 
 LEAST: Mapping[str, Callable[[Spent], int]] = {
     "attempts": lambda spent: spent.attempts + 1,
-    "tokens": lambda spent: spent.tokens + 1,
-    "chars": lambda spent: spent.chars + 1,
+    "tokens": lambda spent: spent.continuation_tokens + 1,
+    "chars": lambda spent: spent.continuation_chars + 1,
     "thinking": lambda spent: spent.thinking_only,
     "repairs": lambda spent: spent.repairs + 1,
     "tool_steps": lambda spent: spent.tool_steps + 1,

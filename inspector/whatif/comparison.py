@@ -12,6 +12,7 @@ from typing import Any
 from inspector.report.document import document
 from inspector.report.facts import TurnFacts, View
 from inspector.report.inert import inert, one_line
+from inspector.report.lines.spent import output
 from inspector.whatif.branch import Branch
 from loop_core.events import remaining
 from loop_core.trace import Fidelity
@@ -121,11 +122,11 @@ def _end(turn: TurnFacts) -> str:
 
 
 def spend(turn: Turn) -> str:
-    """Spent against each limit, in words."""
-    return ", ".join(
+    """All output, and what is spent against each limit, in words."""
+    return ", ".join([output(turn.spent), *(
         f"{short} {spent:,} of {'no bound' if limit is None else f'{limit:,}'}"
         for _, short, spent, limit in remaining(turn)
-    )
+    )])
 
 
 def merged_diff(then: TurnFacts, now: TurnFacts) -> list[str]:
@@ -153,7 +154,8 @@ def values(made: Branch) -> dict[str, Any]:
                 "id": now.id,
                 "before": {"final_state": then.final_state.value, "terminal_reason": then.terminal},
                 "after": {"final_state": now.final_state.value, "terminal_reason": now.terminal},
-                "spent": {short: spent for _, short, spent, _ in remaining(now.ended)},
+                "spent": {"requests": now.ended.spent.requests, "output_tokens": now.ended.spent.output_tokens,
+                          **{short: spent for _, short, spent, _ in remaining(now.ended)}},
                 "limits": {short: limit for _, short, _, limit in remaining(made.view.end_of(now))},
                 "unrecorded": now in made.unrecorded,
                 "fidelity": made.view.steps[now.run.decided].fidelity.value,

@@ -152,8 +152,9 @@ def fidelity(view: View, turn: TurnFacts) -> str:
 
 
 def spend(old: Turn, new: Turn) -> Line:
-    """What both spent against each limit."""
-    pairs = zip(remaining(old), remaining(new), strict=True)
+    """All output of both, and what they spent against each limit."""
+    whole = ("", "output tokens", old.spent.output_tokens, None), ("", "", new.spent.output_tokens, None)
+    pairs = [whole, *zip(remaining(old), remaining(new), strict=True)]
     return joined([
         (Span(f"{name} ", Role.DIM), *(changed(f"{was:,}", f"{now:,}") if was != now else (Span(f"{now:,}"),)),
          Span("" if most is None else f" of {most:,}", Role.DIM))
@@ -238,6 +239,6 @@ def run_line(name: str, view: View, asked: TurnFacts | None, made: Branch | None
     return (mark, title, Span("  "), number, *joined([
         (Span(ending(turn), ending_role(turn)),), (Span(fidelity(view, turn)),),
         (Span(f"{count} segment{'s' if count != 1 else ''}", Role.DIM),),
-        (Span(f"{turn.ended.spent.tokens:,} tokens", Role.DIM),),
+        (Span(f"{turn.ended.spent.output_tokens:,} output tokens", Role.DIM),),
         *([(Span(where, Role.DIM),)] if where else []),
     ]))

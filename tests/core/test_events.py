@@ -51,6 +51,7 @@ def test_each_continuation_is_an_attempt_with_what_is_left() -> None:
     assert found[0] == {
         "event": "continuation_attempt", "turn_id": "t1", "provider": "somebody", "model": "m-1", "attempt": 1,
         "cumulative_output_tokens": 100, "cumulative_output_chars": 15,
+        "continuation_tokens": 100, "continuation_chars": 15,
         "attempts_remaining": 2, "tokens_remaining": 300, "chars_remaining": 119_985,
     }
     assert [(r["attempt"], r["cumulative_output_tokens"], r["attempts_remaining"]) for r in found[1:]] == [(2, 150, 1)]
@@ -204,8 +205,8 @@ def test_spent_stands_against_each_of_the_four_limits() -> None:
     turn = last(drive([TEXT, CUT_CALL, CALL, END], Limits(continuation_tool_repair_attempts=2)))
     assert remaining(turn) == (
         ("continuation_max_attempts", "attempts", 1, 3),
-        ("continuation_max_total_completion_tokens", "tokens", 200, 400),
-        ("continuation_max_output_chars", "chars", 22, 120_000),
+        ("continuation_max_total_completion_tokens", "cont_tokens", 200, 400),
+        ("continuation_max_output_chars", "cont_chars", 22, 120_000),
         ("continuation_tool_repair_attempts", "repairs", 1, 2),
     )
     assert remaining(last(drive([END], request=capped(REQUEST, None))))[1][3] is None

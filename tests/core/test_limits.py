@@ -157,10 +157,10 @@ def test_tokens_that_were_not_reported_are_taken_from_the_cap_that_was_sent() ->
     bound = Limits(continuation_max_total_completion_tokens=250)
     turn = last(drive(silent, bound, request=capped(REQUEST, 100)))
     assert turn.terminal == "budget_exhausted"
-    assert (turn.spent.tokens, turn.spent.tokens_assumed) == (300, 300)
+    assert (turn.spent.continuation_tokens, turn.spent.tokens_assumed) == (300, 300)
     unbounded = last(drive(silent, request=capped(REQUEST, None)))
     assert unbounded.terminal == "retry_limit"
-    assert (unbounded.spent.tokens, unbounded.spent.tokens_assumed) == (0, 0)
+    assert (unbounded.spent.continuation_tokens, unbounded.spent.tokens_assumed) == (0, 0)
 
 
 def test_reported_tokens_of_cut_responses_and_their_continuations_count_and_no_others() -> None:
@@ -169,7 +169,24 @@ def test_reported_tokens_of_cut_responses_and_their_continuations_count_and_no_o
         answer(Stop.MAX_TOKENS, "one ", tokens=100),
         answer(Stop.END_TURN, "two", tokens=20),
     ]))
-    assert (turn.spent.tokens, turn.spent.chars, turn.spent.tokens_assumed) == (120, 7, 0)
+    assert (turn.spent.continuation_tokens, turn.spent.continuation_chars, turn.spent.tokens_assumed) == (120, 7, 0)
+    assert (turn.spent.output_tokens, turn.spent.output_chars, turn.spent.uncounted) == (127, 7, 0)
+
+
+def test_the_output_of_a_turn_is_that_of_every_response_repairs_and_uncut_answers_too() -> None:
+    """Cut in a call at 40 tokens, the call again for 30, the answer after its result for 9."""
+    turn = last(drive([
+        answer(Stop.MAX_TOKENS, "I write.", call(CUT), tokens=40),
+        answer(Stop.TOOL_CALL, call(), tokens=30),
+        answer(Stop.END_TURN, "Written.", tokens=9),
+    ]))
+    assert (turn.spent.requests, turn.spent.output_tokens, turn.spent.output_chars) == (3, 79, 16)
+    assert (turn.spent.continuation_tokens, turn.spent.continuation_chars) == (40, 8), "the cut one alone"
+
+
+def test_a_response_that_nobody_counted_makes_the_output_a_lower_bound() -> None:
+    turn = last(drive([answer(Stop.TOOL_CALL, call(), tokens=30), answer(Stop.END_TURN, "Written.")]))
+    assert (turn.spent.output_tokens, turn.spent.tokens_assumed, turn.spent.uncounted) == (30, 0, 1)
 
 
 def test_attempts_count_over_the_turn_or_over_the_response() -> None:

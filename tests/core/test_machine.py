@@ -472,7 +472,7 @@ def test_an_untruncated_response_passes_through_unchanged() -> None:
     assert path(trace) == [R, E, C]
     assert turn.merged().text == text
     assert turn.merged().seams == ()
-    assert (turn.spent.requests, turn.spent.tokens, turn.spent.chars, turn.spent.continuations) == (1, 0, 0, 0)
+    assert (turn.spent.requests, turn.spent.continuation_tokens, turn.spent.continuations) == (1, 0, 0)
     assert turn.notice is None
     ran = last(drive([answer(Stop.TOOL_CALL, "first", call()), answer(Stop.END_TURN, text)]))
     assert ran.history[1] == Message(Role.ASSISTANT, (TextPart("first"), call(GOOD)))

@@ -14,7 +14,7 @@ from inspector.filters.terms import FLAGS, NUMBERS, PATTERNS, WORDS
 from inspector.settings import Settings
 from loop_core.trace import Step
 from loop_core.turn import State
-from tests.scenes import CUT, PARTS, asked, call, chat, continued, lines, result, shown, user
+from tests.scenes import CUT, PARTS, WHOLE, asked, call, chat, continued, lines, result, shown, user
 
 
 @pytest.fixture(scope="module")
@@ -66,8 +66,20 @@ def test_numbers_compare_what_was_spent(cut):
 
 def test_a_share_of_no_bound_is_never_reached(cut):
     # No max_tokens in the requests, so that no bound on tokens is derived: 45 tokens are no share of it.
-    assert filters.steps(filters.parse("tokens>=0%"), cut) == []
-    assert filters.steps(filters.parse("tokens>=40"), cut) != []
+    assert filters.steps(filters.parse("cont_tokens>=0%"), cut) == []
+    assert filters.steps(filters.parse("cont_tokens>=40"), cut) != []
+
+
+def test_tokens_and_chars_count_every_response():
+    """A call of 12 tokens that nothing cut and an answer of 5: no bound on continuations counts either."""
+    asks, made = [user("write it")], call(WHOLE)
+    said = {"role": "assistant", "content": None, "tool_calls": [made]}
+    whole = shown(asked(asks, chat(None, "tool_calls", made, tokens=12)),
+                  asked([*asks, said, result()], chat("It is written.", tokens=5)))
+    for text in ("tokens=17", "chars=14", "cont_tokens=0", "cont_chars=0"):
+        assert states(whole, f"state:Complete {text}") == ["Complete"], text
+    with pytest.raises(filters.FilterError):
+        filters.parse("tokens>=80%")
 
 
 def test_patterns_search_texts(cut, ran):

@@ -131,7 +131,8 @@ def test_another_budget_of_a_continuation_leaves_the_turns_bound() -> None:
     turn = answered(turn, said("two, ", Stop.MAX_TOKENS))
     assert turn.asked is not None
     assert turn.asked.request.max_tokens == 40, "the continuations of one answer share their cap"
-    assert turn.last.turn.spent.tokens == 140, "a cut answer without counts used the cap that it was sent with"
+    spent = turn.last.turn.spent
+    assert (spent.continuation_tokens, spent.output_tokens) == (140, 140), "a cut answer without counts used its cap"
 
 
 def test_a_body_is_sent_as_it_stands_and_read_for_the_machine() -> None:

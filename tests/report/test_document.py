@@ -54,7 +54,7 @@ RESPONSE = {
     "state",
 }
 TURN = {"id", "conversation", "responses", "final_state", "terminal_reason", "merged_text", "continuations", "notice",
-        "verdict"}
+        "verdict", "requests", "output_tokens", "continuation_tokens"}
 FINDING = {"rule", "severity", "response", "turn", "message", "at"}
 
 

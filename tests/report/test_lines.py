@@ -476,11 +476,12 @@ def test_the_machine_marks_the_path_and_the_next_move(seen: View) -> None:
 
 def test_gauges_fill_with_what_is_spent(seen: View) -> None:
     shown = [text_of(line) for line in spent.gauges(seen.steps[11].turn)]
-    assert shown[0] == "attempts ▰▰▰  3 of 3"
-    assert shown[1] == "tokens   ▰▱▱▱ 256 of 1,024"
-    assert shown[3] == "repairs  ▱    0 of 1"
+    assert shown[0] == "output      256 tokens"
+    assert shown[1] == "attempts    ▰▰▰  3 of 3"
+    assert shown[2] == "cont_tokens ▰▱▱▱ 256 of 1,024"
+    assert shown[4] == "repairs     ▱    0 of 1"
     assert text_of(spent.short(seen.steps[11].turn)) == "att 3/3 tok 25% chr 0% rep 0/1"
-    assert text_of(spent.gauges(seen.steps[11].turn, 20)[1]) == "tokens   ▰▱▱▱ 256/1,024"
+    assert text_of(spent.gauges(seen.steps[11].turn, 20)[2]) == "cont_tokens ▰▱▱▱ 256/1,024"
 
 
 @pytest.mark.parametrize("width", range(58, 160, 7))
@@ -491,6 +492,10 @@ def test_the_status_line_fits(seen: View, width: int) -> None:
         assert width_of(line) <= width
         assert f"{index + 1}/28" in text_of(line)
         assert seen.steps[index].state.value in text_of(line)
+
+
+def test_the_status_line_tells_all_output_where_there_is_room(seen: View) -> None:
+    assert "out 256 · att 3/3 tok 25%" in text_of(status.status(Outline(seen), 11, 120))
 
 
 def test_the_header_leads_with_the_worst_turn(seen: View) -> None:

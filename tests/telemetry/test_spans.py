@@ -22,12 +22,14 @@ from tests.scenes import (
     PARTS,
     RESPONSES,
     TOOLS,
+    WHOLE,
     asked,
     call,
     chat,
     continued,
     cut_stream,
     ran_cut_call,
+    result,
     shown,
     user,
 )
@@ -96,6 +98,16 @@ def test_a_cut_is_no_error_of_the_answer_and_a_completed_turn_is_none() -> None:
     told = [event.name for event in turn.events]
     assert told == [f"loop_inspector.{record['event']}" for record in seen.replay.trace.records]
     assert "loop_inspector.continuation_attempt" in told
+
+
+def test_the_output_of_a_turn_is_that_of_every_answer() -> None:
+    """12 tokens of a call that nothing cut, 5 of the answer after its result; no bound on continuations counts them."""
+    made = call(WHOLE)
+    said = {"role": "assistant", "content": None, "tool_calls": [made]}
+    turn = spans(shown(asked(ASKS, chat(None, "tool_calls", made, tokens=12), tools=TOOLS),
+                       asked([*ASKS, said, result()], chat("It is written.", tokens=5), tools=TOOLS)), NOW)[0]
+    spent = {name: turn.attributes[f"loop_inspector.turn.{name}"] for name in ("output_tokens", "continuation_tokens")}
+    assert spent == {"output_tokens": 17, "continuation_tokens": 0}
 
 
 def test_a_refusal_says_the_providers_type() -> None:

@@ -78,13 +78,13 @@ async def test_it_shows_the_map_the_cell_the_answer_and_how_far_to_trust_them(
     async with app_on().run_test(size=size) as pilot:
         screen = await opened(pilot, "attempts=4,5 tokens=100,1000")
         shown = page(pilot.app)
-        assert "1 OF 2 COMPLETE  at most, from attempts=5, tokens=1,000 on" in shown
+        assert "1 OF 2 COMPLETE  at most, from attempts=5, cont_tokens=1,000 on" in shown
         assert "4         ■ 0/2" in shown
         assert values(screen) == (5, 1000), "the cursor stands on the smallest budget"
         assert "5         ■ 0/2   ∅ 1/2◀" in shown
         assert "RECORDED in 4" in shown
         assert "SIMULATED" not in shown
-        assert "✓ done  6 segments · 340 tokens" in shown
+        assert "✓ done  6 segments · 340 output tokens" in shown
         assert "all 2 turns" in shown
         screen.query_one("#cell" if size == SMALL else "#answers").scroll_end(animate=False)
         await pilot.pause()
@@ -112,7 +112,7 @@ async def test_arrows_and_letters_move_among_the_cells(app_on: AppOn) -> None:
             await pilot.press(key)
             if not key.startswith("page"):
                 assert values(screen) == wanted, key
-        assert "attempts=9, tokens=3" in page(pilot.app)
+        assert "attempts=9, cont_tokens=3" in page(pilot.app)
 
 
 async def test_the_cursor_is_always_in_sight_under_its_heading(app_on: AppOn) -> None:
@@ -136,7 +136,7 @@ async def test_v_goes_through_the_measures(app_on: AppOn) -> None:
         assert "[outcome]" in page(pilot.app)
         await pilot.press("v")
         assert "[spend]" in page(pilot.app)
-        assert "output tokens of truncated responses" in page(pilot.app)
+        assert "output tokens of all responses" in page(pilot.app)
         await pilot.press("v")
         assert "[segments]" in page(pilot.app)
         await pilot.press("v")
@@ -148,7 +148,7 @@ async def test_brackets_and_a_number_choose_a_turn_or_all(app_on: AppOn) -> None
         await opened(pilot, "attempts=4,5")
         await pilot.press("]")
         assert "turn 1 of 2" in page(pilot.app)
-        assert "COMPLETES  from attempts=5 on, for 340 tokens  RECORDED" in page(pilot.app)
+        assert "COMPLETES  from attempts=5 on, for 340 output tokens  RECORDED" in page(pilot.app)
         assert "■ attempts" in page(pilot.app)
         await pilot.press("]")
         assert "turn 2 of 2" in page(pilot.app)
@@ -457,7 +457,7 @@ async def test_y_copies_the_command_of_the_grid_and_shift_y_that_of_the_cell(app
         await pilot.press("v", "y")
         assert "copied" in page(pilot.app)
         assert shlex.split(pilot.app.clipboard) == [
-            "inspector", "tune", path, "--grid", "attempts=1..3", "--grid", "tokens=100,1000", "--show", "spend"]
+            "inspector", "tune", path, "--grid", "attempts=1..3", "--grid", "cont_tokens=100,1000", "--show", "spend"]
         await pilot.press("G", "Y")
         assert pilot.app.clipboard == command([path], screen.table.grid.settings(5))
         assert shlex.split(pilot.app.clipboard)[-4:] == [
@@ -475,10 +475,10 @@ async def test_x_writes_csv_or_json_into_a_folder_and_never_over_a_file(app_on: 
         assert sorted(each.name for each in folder.iterdir()) == [
             "story-tune-2.csv", "story-tune.csv", "story-tune.json"]
         rows = list(csv.DictReader((folder / "story-tune.csv").read_text().splitlines()))
-        assert [(row[ATTEMPTS], row["turn"], row["tokens"]) for row in rows] == [
+        assert [(row[ATTEMPTS], row["turn"], row["output_tokens"]) for row in rows] == [
             ("1", "1", "128"), ("1", "2", "64"), ("5", "1", "340"), ("5", "2", "64")]
         told = json.loads((folder / "story-tune.json").read_text())
-        assert told["schema"] == "loop-inspector/tune/1"
+        assert told["schema"] == "loop-inspector/tune/2"
         await pilot.press("x", "escape")
         await pilot.press("x", "enter", "escape")
         assert isinstance(pilot.app.screen, TuneScreen)

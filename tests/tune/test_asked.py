@@ -56,7 +56,7 @@ def test_the_command_line_says_what_is_varied_what_is_the_same_and_how_it_is_rea
     asked = Asked(parse_axes(["attempts=0..6", "tokens=100,none"]), simulate=True)
     assert shlex.split(asked.command(asked.grid(case, base), ["a b.har"], "spend", "openai_chat", "vllm")) == [
         "inspector", "tune", "a b.har", "--api", "openai_chat", "--profile", "vllm", "--set", "max_resumes=2",
-        "--set", "max_tokens=80", "--grid", "attempts=0..6", "--grid", "tokens=100,default", "--simulate",
+        "--set", "max_tokens=80", "--grid", "attempts=0..6", "--grid", "cont_tokens=100,default", "--simulate",
         "--show", "spend"]
 
 

@@ -127,7 +127,7 @@ def test_sums_are_those_of_the_ends(case):
     for cell in range(GRID.size):
         ends = [turn.end(cell) for turn in made.turns]
         assert made.completed[cell] == sum(end.completed for end in ends)
-        assert made.tokens[cell] == sum(end.spent.tokens for end in ends)
+        assert made.tokens[cell] == sum(end.spent.output_tokens for end in ends)
         assert made.segments[cell] == sum(end.segments for end in ends)
         assert made.unrecorded[cell] == sum(end.terminal == "unrecorded" for end in ends)
         assert made.requests[cell] == sum(end.spent.requests for end in ends)

@@ -30,7 +30,7 @@ def test_the_first_sample_needs_five_attempts():
     needs = dict(first.end.needs)
     assert needs["continuation_max_attempts"] == 5
     assert needs["continuation_max_total_completion_tokens"] == 5 * 40 + 1, "the guard stops at what is spent"
-    assert (first.end.segments, first.end.spent.tokens) == (6, 6 * 40)
+    assert (first.end.segments, first.end.spent.output_tokens) == (6, 6 * 40)
     assert not second.completes
     assert why_not(made, second.end) == "the recording ends first: what would be asked next was never recorded"
     # Turn 2 spends its 40 tokens in every cell.
@@ -65,7 +65,8 @@ def test_a_repair_is_a_budget_of_its_own():
 
 def end(tokens: int, done: bool = True) -> End:
     state, why = (State.COMPLETE, "completed") if done else (State.ABORT_PARTIAL, "retry_limit")
-    return End(state, why, "" if done else "continuation_max_attempts", 1, Spent(requests=1, tokens=tokens), "RECORDED")
+    limit, spent = "" if done else "continuation_max_attempts", Spent(requests=1, output_tokens=tokens)
+    return End(state, why, limit, 1, spent, "RECORDED")
 
 
 def grid_of(*turns: list[End | None]) -> Tuned:

@@ -37,7 +37,7 @@ def tuned(*specs, paths=(FIRST,), **more):
 def test_the_map_says_in_each_cell_how_many_turns_complete():
     made = tuned("attempts=4,5", "tokens=100,1000")
     assert plain(heat(made, "outcome")).split("\n") == [
-        "          tokens",
+        "          cont_tokens",
         "attempts  100     1,000",
         "4         ■ 0/2   ■ 0/2",
         "5         ■ 0/2   ∅ 1/2",
@@ -49,16 +49,16 @@ def test_the_map_of_one_turn_names_the_limit_that_stopped_it():
     assert plain(heat(made, "outcome", turn=0)).split("\n") == [
         "",
         "attempts=4",
-        "        chars",
-        "tokens  10           9,999",
-        "100     ■ chars      ■ tokens",
-        "1,000   ■ chars      ■ attempts",
+        "             cont_chars",
+        "cont_tokens  10              9,999",
+        "100          ■ cont_chars    ■ cont_tokens",
+        "1,000        ■ cont_chars    ■ attempts",
         "",
         "attempts=5",
-        "        chars",
-        "tokens  10           9,999",
-        "100     ■ chars      ■ tokens",
-        "1,000   ■ chars      ✓ done",
+        "             cont_chars",
+        "cont_tokens  10              9,999",
+        "100          ■ cont_chars    ■ cont_tokens",
+        "1,000        ■ cont_chars    ✓ done",
     ]
 
 
@@ -95,7 +95,7 @@ def test_the_sheet_says_the_answer_first_and_how_to_open_it():
     assert told.startswith("1 OF 2 COMPLETE  at most, from attempts=5 on\n")
     assert "RECORDED in 7 cells · the recording ends first in 7:" in told
     assert "turn 1         ✓ attempts=5  (t1)" in told
-    assert "to the unit: attempts 5, tokens 201, chars 768" in told
+    assert "to the unit: attempts 5, cont_tokens 201, cont_chars 768" in told
     assert told.endswith(f"\n\ninspector replay {FIRST} --set continuation_max_attempts=5\n")
     opened = settings_of(parse_assignments(["continuation_max_attempts=5"]), made.grid.base)
     assert opened == made.grid.settings(5)
@@ -104,9 +104,10 @@ def test_the_sheet_says_the_answer_first_and_how_to_open_it():
 def test_one_cell_tells_how_each_turn_ends_in_it():
     told = plain(cell_sheet(tuned("attempts=3,5"), 0)).split("\n")
     assert told[:2] == ["attempts=3", "complete       0 of 2 turns"]
-    assert told[2].startswith("spent          5 segments · 200 tokens · "), "4 and 160 of turn 1, 1 and 40 of turn 2"
+    # 4 segments of 160 tokens in turn 1, 1 of 40 in turn 2.
+    assert told[2].startswith("spent          5 segments · 200 output tokens · ")
     assert told[3:5] == ["fidelity       RECORDED in 2 turns", ""]
-    assert told[5].startswith("turn 1         ■ attempts  4 segments · 160 tokens")
+    assert told[5].startswith("turn 1         ■ attempts  4 segments · 160 output tokens · 4 requests · ")
     assert told[6].startswith("turn 2         ∅ unrecorded")
 
 
@@ -114,7 +115,9 @@ def test_one_turn_of_a_cell_tells_its_end_its_spend_and_its_fidelity():
     told = plain(cell_sheet(tuned("attempts=3,5"), 0, turn=0)).split("\n")
     assert told[:4] == ["attempts=3", "turn 1         t1", "ends in        ■ AbortPartial  retry_limit",
                         "               stopped by attempts"]
-    assert told[4:6] == ["segments       4", "tokens         160"]
+    assert told[4] == "segments       4"
+    assert told[5].startswith("output         160 tokens, ")
+    assert told[6].startswith("of cut answers 160 tokens, ")
     assert told[-1] == "fidelity       RECORDED"
     assert plain(cell_sheet(tuned("attempts=3,5", cancelled=lambda: True), 0, turn=1)).endswith("not run")
 
@@ -158,15 +161,15 @@ def test_csv_is_read_back_row_by_row():
         end = made.turns[turn].end(cell)
         values = (row["continuation_max_attempts"], row["continuation_max_total_completion_tokens"])
         assert values == tuple("" if value is None else str(value) for value in made.grid.values(cell))
-        assert (row["turn"], row["terminal_reason"], row["tokens"]) == (
-            str(turn + 1), end.terminal, str(end.spent.tokens))
+        assert (row["turn"], row["terminal_reason"], row["output_tokens"]) == (
+            str(turn + 1), end.terminal, str(end.spent.output_tokens))
         assert row["fidelity"] == "RECORDED"
 
 
 def test_json_is_read_back_with_every_cell():
     made = tuned("attempts=3,5")
     told = json.loads(json.dumps(document(made)))
-    assert told["schema"] == "loop-inspector/tune/1"
+    assert told["schema"] == "loop-inspector/tune/2"
     assert told["axes"] == [{"name": "continuation_max_attempts", "values": [3, 5]}]
     assert [cell["completed"] for cell in told["cells"]] == [0, 1]
     turn = told["turns"][0]
@@ -176,7 +179,7 @@ def test_json_is_read_back_with_every_cell():
     assert turn["smallest"]["limits"]["continuation_max_attempts"] == 5
     assert told["turns"][1]["smallest"] is None
     assert "recording ends first" in told["turns"][1]["why_not"]
-    assert told["enough"] == {"cell": 1, "completed": 1, "tokens": 280}
+    assert told["enough"] == {"cell": 1, "completed": 1, "output_tokens": 280}
 
 
 HOSTILE = "=cmd|' /C calc'!A0\x1b[2J\u202e\n\"x\",y"

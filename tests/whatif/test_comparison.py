@@ -23,7 +23,8 @@ def test_attempts_that_were_too_few():
     assert "turn 1 of 1 (t1): AbortPartial retry_limit became Complete completed" in said
     # Four cut answers of 10 tokens, and the continuation that completed them, of 5.
     chars = len("".join(PARTS))
-    assert f"  spent: attempts 4 of 5, tokens 45 of no bound, chars {chars} of 120,000, repairs 0 of 1" in said
+    spent = f"attempts 4 of 5, cont_tokens 45 of no bound, cont_chars {chars} of 120,000, repairs 0 of 1"
+    assert f"  spent: 45 output tokens, {spent}" in said
     assert "  -" + "".join(PARTS[:4]) in said
     assert "  +" + "".join(PARTS) in said
 
@@ -87,7 +88,7 @@ def test_another_first_cap_changes_only_the_budget_that_is_derived_from_it():
     assert made.name == "max_tokens=100"
     assert turn["before"]["terminal_reason"] == "budget_exhausted"
     assert turn["after"]["terminal_reason"] == "completed"
-    assert turn["limits"]["tokens"] == 400
+    assert turn["limits"]["cont_tokens"] == 400
 
 
 def test_the_document_holds_the_branchs_own_explanation():

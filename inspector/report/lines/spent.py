@@ -1,19 +1,20 @@
-"""What a turn has spent against each of the four continuation limits, as gauges and as one short line."""
+"""What a turn has spent: every output token of it, and what counts against each of the four continuation limits."""
 
 from __future__ import annotations
 
 from inspector.report.lines.spans import Line, Role, Span
 from loop_core.events import remaining
+from loop_core.limits import Spent
 from loop_core.turn import Turn
 
 FULL, EMPTY = "▰", "▱"
-GAUGE, NAME = 4, 9
-SHORT = {"attempts": "att", "tokens": "tok", "chars": "chr", "repairs": "rep"}
+GAUGE, NAME = 4, 12
+SHORT = {"attempts": "att", "cont_tokens": "tok", "cont_chars": "chr", "repairs": "rep"}
 
 
 def gauges(turn: Turn, width: int = 80) -> list[Line]:
-    """One line a limit: name, gauge, and the numbers, set closer where the column is narrow."""
-    lines: list[Line] = []
+    """All output, then one line a limit: name, gauge, and the numbers, set closer where the column is narrow."""
+    lines: list[Line] = [(Span(f"{'output':<{NAME}}", Role.KEY), Span(f"{turn.spent.output_tokens:,} tokens"))]
     rows = remaining(turn)
     longest = max(len(f"{used:,} of {limit:,}") for _, _, used, limit in rows if limit is not None)
     between = " of " if NAME + GAUGE + 1 + longest <= width else "/"
@@ -25,9 +26,23 @@ def gauges(turn: Turn, width: int = 80) -> list[Line]:
             Span(f"{name:<{NAME}}", Role.KEY), Span(FULL * filled, role), Span(EMPTY * blank, Role.RULE),
             Span(" " * (GAUGE - filled - blank)), Span(numbers, role),
         ))
-    if turn.spent.tokens_assumed:
-        lines.append((Span(f"{turn.spent.tokens_assumed:,} tokens assumed", Role.DIM),))
+    lines += [(Span(doubt, Role.DIM),) for doubt in doubts(turn.spent)]
     return lines
+
+
+def output(spent: Spent) -> str:
+    """All output tokens of a turn in words, with what is not sure of them."""
+    told = f"{spent.output_tokens:,} output token{'' if spent.output_tokens == 1 else 's'}"
+    doubt = ", ".join(doubts(spent))
+    return f"{told} ({doubt})" if doubt else told
+
+
+def doubts(spent: Spent) -> list[str]:
+    """What makes the count of output tokens less than sure."""
+    found = [f"{spent.tokens_assumed:,} assumed"] if spent.tokens_assumed else []
+    if spent.uncounted:
+        found.append(f"{spent.uncounted:,} response{'' if spent.uncounted == 1 else 's'} not counted")
+    return found
 
 
 def _filled(used: int, limit: int | None) -> tuple[int, int]:
@@ -46,7 +61,7 @@ def _role(used: int, limit: int | None) -> Role:
 
 
 def short(turn: Turn, tight: bool = False) -> Line:
-    """All four on one line: `att 2/3 tok 60% chr 3% rep 0/1`, or tight: `a2/3 t60% c3% r0/1`."""
+    """All four limits on one line: `att 2/3 tok 60% chr 3% rep 0/1`, or tight: `a2/3 t60% c3% r0/1`."""
     spans: list[Span] = []
     for _, name, used, limit in remaining(turn):
         if limit is None:
@@ -55,6 +70,6 @@ def short(turn: Turn, tight: bool = False) -> Line:
             shown = f"{used}/{limit}"
         else:
             shown = f"{min(999, used * 100 // limit)}%"
-        label = name[0] if tight else f"{SHORT[name]} "
+        label = SHORT[name][0] if tight else f"{SHORT[name]} "
         spans += [Span(f"{' ' if spans else ''}{label}", Role.DIM), Span(shown, _role(used, limit))]
     return tuple(spans)

@@ -33,9 +33,11 @@ def status(outline: Outline, index: int, width: int, filtered: str = "", coming:
     if coming:
         place.append((Span(coming, Role.WARN),))
     gauge = spent.short(step.turn)
+    out: Line = (Span("out ", Role.DIM), Span(f"{step.turn.spent.output_tokens:,}"))
     word = _word(step)
     live = [trust] if step.fidelity is Fidelity.LIVE else []  # what costs money says so at any width
-    for parts in ([*place, trust, *([word] if word else []), gauge], [*place, trust, gauge], [*place, *live, gauge]):
+    for parts in ([*place, trust, *([word] if word else []), out, gauge], [*place, trust, out, gauge],
+                  [*place, *live, out, gauge], [*place, *live, gauge]):
         line = joined(parts)
         if width_of(line) <= width:
             return line
