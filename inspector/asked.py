@@ -21,7 +21,7 @@ from loop_core.loop import Plan, begun, going_on
 from loop_core.policy import Signal
 from loop_core.trace import Fidelity, Step
 from loop_core.turn import Place as Asked
-from loop_core.turn import Send
+from loop_core.turn import Responded, Send
 
 PLACES: Mapping[Asked, Place] = {
     Asked.REQUEST: Place.TOOL_RESULT, Asked.CONTINUATION: Place.CONTINUATION, Asked.REPAIR: Place.REPAIR,
@@ -69,7 +69,8 @@ def start_of(replay: Replay, since: int) -> Start:
     turn = replay.turns[replay.turn_at(since)]
     before = turn.steps[: since - turn.first]
     number = turn.steps[since - turn.first].run
-    if before and before[-1].run == number and before[-1].fidelity is Fidelity.SIMULATED:
+    given = [step.event for step in before if step.run == number and isinstance(step.event, Responded)]
+    if any(answer.recut is not None or answer.made for answer in given):
         raise CallerError(f"step {since + 1}: what came before it is SIMULATED; a live run goes on from what was heard")
     links = turn.record.links
     for run in range(number):

@@ -94,6 +94,11 @@ def _cancelled_after(case: Case, link: Link) -> bool:
 
 
 def _answer(case: Case, link: Link, position: int) -> Responded:
+    answer = _as_asked(case, link, position)
+    return replace(answer, made=True) if case.loaded.exchanges[link.index].simulated else answer
+
+
+def _as_asked(case: Case, link: Link, position: int) -> Responded:
     exchange = case.loaded.exchanges[link.index]
     judged = case.judged[link.index]
     if link.why == LIVE:

@@ -176,8 +176,9 @@ def used(case: Case, record: TurnRecord, links: Sequence[Link], rules: Rules, ra
 
 
 def _recuts(step: Step) -> bool:
-    """Whether a run has been simulated by this step."""
-    return step.fidelity is Fidelity.SIMULATED
+    """Whether a run has been answered by what was cut again, by this step."""
+    return step.fidelity is Fidelity.SIMULATED and any(
+        segment.response is None for answer in step.turn.answers for segment in answer)
 
 
 def terms_for(case: Case, record: TurnRecord, link: Link, rules: Rules) -> Terms:
@@ -207,8 +208,13 @@ def run(
     if after is not None:
         return list(going_on(resumed(after, terms), source))
     asked = begin(record.id, terms.request, terms.limits, terms.policy, terms.ability, terms.provider)
-    opening = first(*asked, Fidelity.RECORDED, number)
+    opening = first(*asked, source_fidelity(case, links[0]), number)
     return [opening, *going_on(opening, source)]
+
+
+def source_fidelity(case: Case, link: Link) -> Fidelity:
+    """How far the session itself can be trusted: what was made from a table was never recorded."""
+    return Fidelity.SIMULATED if case.loaded.exchanges[link.index].simulated else Fidelity.RECORDED
 
 
 def first_cap(case: Case, record: TurnRecord) -> int | None:

@@ -91,7 +91,7 @@ def advance(previous: Step, event: Event, fidelity: Fidelity | None = None) -> S
     turn, effects = step(before, event)
     if fidelity is None or type(event) is NotRecorded:
         fidelity = previous.fidelity
-    if type(event) is Responded and event.recut is not None:
+    if type(event) is Responded and (event.recut is not None or event.made):
         fidelity = Fidelity.SIMULATED
     elif (type(event) is Responded or type(event) is Cancel) and event.live:
         fidelity = Fidelity.LIVE

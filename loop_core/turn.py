@@ -160,6 +160,8 @@ class Responded:
     """The words that a recorded request asked to be quoted first."""
     live: bool = False
     """Set where a server gave it to us, then or now, and no recording of another agent holds it."""
+    made: bool = False
+    """Set where nobody was ever asked: the session holds an answer that was made from a table."""
 
 
 @frozen

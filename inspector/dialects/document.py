@@ -14,6 +14,7 @@ from inspector.dialects.table import DIALECTS
 from inspector.report.document import place_of
 from inspector.report.lines.spans import Line, plain, wrapped
 from loop_core.policy import Policy
+from loop_core.trace import Fidelity
 
 SCHEMA = "loop-inspector/providers/1"
 
@@ -46,6 +47,7 @@ def document(told: Sequence[Told], scenario: Scenario, policy: Policy) -> dict[s
                      "budget": told[0].played.budget if told else scenario.budget,
                      "tokens": f"ESTIMATED: {CHARACTERS} characters each"},
         "policy": policy.name,
+        "fidelity": Fidelity.SIMULATED.value,
         "peers": dict(VERSIONS),
         "rows": [_row(row) for row in told],
     }

@@ -216,6 +216,7 @@ def heading(told: Sequence[Told], policy: str) -> list[Line]:
     return [
         (Span(f"{played.scenario.name}: {played.scenario.title}", Role.TITLE),),
         (Span(f"{asked} in {len(told)} dialect{'s' if len(told) != 1 else ''}"),),
+        (Span("SIMULATED", Role.WARN), Span("  made from a table of dialects; nobody was asked", Role.DIM)),
         *outcome(told, policy),
     ]
 

@@ -173,6 +173,7 @@ def raw(dialect: Dialect, spelling: Spelling, played: Played, sent: Sequence[byt
         api=dialect.api,
         profile=dialect.profile,
         chunks=tuple(chunks),
+        simulated=True,
     )
 
 

@@ -53,7 +53,7 @@ def records(row: Row) -> Iterator[dict[str, Any]]:
         "url": exchange.url, "headers": [list(pair) for pair in exchange.request_headers],
         "body": asking.body(dialect, played, exchange.response.streaming),
     }
-    yield {"type": "response", "request": "r1", "status": exchange.response.http_status,
+    yield {"type": "response", "request": "r1", "status": exchange.response.http_status, "simulated": True,
            "headers": [list(pair) for pair in exchange.headers]}
     for number, piece in enumerate(row.sent, 1):
         yield {"type": "bytes", "request": "r1", **_packed(piece), "ms": MS * number}

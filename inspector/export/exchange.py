@@ -105,6 +105,7 @@ def records(exchanges: Iterable[Exchange]) -> Iterator[dict[str, Any]]:
             **({"at": exchange.started} if exchange.started else {}),
         }
         yield {"type": "response", "request": key, "status": exchange.response.http_status,
+               **({"simulated": True} if exchange.simulated else {}),
                "headers": [list(pair) for pair in redact.headers(exchange.headers)]}
         if not exchange.recorded:
             yield {"type": "end", "request": key, "end": "not_recorded"}

@@ -10,7 +10,6 @@ from inspector.report.facts import ResponseFacts, TurnFacts, View
 from inspector.report.findings import Noted
 from inspector.report.verdict import TurnVerdict
 from loop_core.gate import Verdict
-from loop_core.trace import Fidelity
 from loop_core.values import At, Evidence
 
 SCHEMA = "loop-inspector/explain/2"
@@ -68,7 +67,7 @@ def _response(facts: ResponseFacts) -> dict[str, Any]:
         "turn": facts.turn,
         "segment": facts.segment,
         "state": facts.state.value if facts.state else None,
-        **({"fidelity": Fidelity.LIVE.value} if facts.live else {}),
+        **({"fidelity": facts.fidelity.value} if facts.made else {}),
     }
 
 

@@ -21,7 +21,7 @@ from loop_core.classify import Judged
 from loop_core.frozen import frozen, replace
 from loop_core.gate import Verdict
 from loop_core.seam import Joined
-from loop_core.trace import Step
+from loop_core.trace import Fidelity, Step
 from loop_core.turn import Recut, State, Turn
 from loop_core.values import Evidence
 
@@ -57,14 +57,26 @@ class ResponseFacts:
     @property
     def made(self) -> bool:
         """Whether it is in no recording of another agent: simulated, or asked live from a step on."""
-        return self.live or self.recut is not None
+        return self.live or self.simulated
+
+    @property
+    def simulated(self) -> bool:
+        """Whether nobody ever gave it: what is known was cut again, or the session itself was made from a table."""
+        return self.recut is not None or self.exchange.simulated
+
+    @property
+    def fidelity(self) -> Fidelity:
+        """How far it can be trusted."""
+        return Fidelity.LIVE if self.live else Fidelity.SIMULATED if self.simulated else Fidelity.RECORDED
 
     @property
     def name(self) -> str:
         """What it is called: by its index, or as what a simulation made at a step."""
         if self.live:
             return f"LIVE response {self.index}"
-        return f"response {self.index}" if self.index >= 0 else f"SIMULATED response of step {self.step + 1}"
+        if self.index < 0:
+            return f"SIMULATED response of step {self.step + 1}"
+        return f"{'SIMULATED ' if self.simulated else ''}response {self.index}"
 
 
 @frozen(eq=False, repr=False)

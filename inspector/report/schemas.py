@@ -112,7 +112,7 @@ class ResponseModel(_Model):
     turn: str
     segment: int = Field(description="Which segment of its answer it is, from 1.")
     state: str | None = Field(description="The machine's state after it was judged; null where it was not reached.")
-    fidelity: Literal["LIVE"] | None = None
+    fidelity: Literal["LIVE", "SIMULATED"] | None = Field(None, description="Absent where it was recorded.")
 
 
 class TurnModel(_Model):

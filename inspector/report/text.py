@@ -119,9 +119,9 @@ def _response(facts: ResponseFacts, findings: list[str], live: bool) -> Iterator
             said = grouped(opinions(facts.exchange, facts.judged, facts.verdicts, verdict))
             yield "      policies: " + "; ".join(f"{SAYS[fate]}: {', '.join(names)}" for fate, names in said)
     state = facts.state.value if facts.state else "not reached"
-    # In a live run there is no other agent than our machine.
+    # In a live run, and where nobody was asked, there is no other agent than our machine.
     yield f"    our machine then: {state}" + (
-        "" if live or facts.live else f"; the recorded agent: {facts.recorded_next}")
+        "" if live or facts.made else f"; the recorded agent: {facts.recorded_next}")
     yield from (f"    {line}" for line in findings)
 
 

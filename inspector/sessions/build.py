@@ -78,6 +78,7 @@ def build(raw: Raw, path: str, options: Options) -> Exchange | Refused:
         raw.chunks,
         again=raw.again,
         said=raw.said,
+        simulated=raw.simulated,
     )
 
 

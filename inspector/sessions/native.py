@@ -244,6 +244,7 @@ class _Reader:
         if status is not None and (not isinstance(status, int) or isinstance(status, bool)):
             raise ValueError("status")
         raw.status, raw.recorded = status, True
+        raw.simulated = record.get("simulated") is True
         raw.headers = [(str(name), str(value)) for name, value in record.get("headers") or ()]
 
     def _bytes(self, record: Mapping[str, Any], line: bytes) -> None:

@@ -47,6 +47,8 @@ class Raw:
     """Whether the recorder itself sent the request before once more, which got no answer."""
     said: Place | None = None
     """What the recorder itself says that the request did, where that is no new message and no tool result."""
+    simulated: bool = False
+    """Nobody was asked: the answer was made from a table of dialects."""
     clean: bool = False
     """The importer has made sure that the texts hold no key that `redact` would mask."""
 

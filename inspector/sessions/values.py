@@ -72,6 +72,8 @@ class Exchange:
     """Whether its recorder says that it repeats the request before, which got no answer: the loop saw one request."""
     said: Place | None = None
     """What its recorder says that the request did; None where it does not say, or says nothing of its own."""
+    simulated: bool = False
+    """Whether nobody was asked: the answer was made from a table of dialects."""
 
 
 @frozen

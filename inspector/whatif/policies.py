@@ -242,7 +242,9 @@ class Matrix:
     @property
     def fidelity(self) -> Fidelity:
         """How far its cells may be trusted at least."""
-        return Fidelity.SIMULATED if self.replays[0].settings.simulate else Fidelity.RECORDED
+        first = self.replays[0]
+        made = any(exchange.simulated for exchange in first.case.loaded.exchanges)
+        return Fidelity.SIMULATED if made or first.settings.simulate else Fidelity.RECORDED
 
 
 def matrix(case: Case, settings: Settings | None = None, policies: Sequence[Policy] = ()) -> Matrix:

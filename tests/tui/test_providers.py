@@ -66,7 +66,7 @@ async def test_every_dialect_is_there_with_what_matters_most(size: tuple[int, in
         assert sum(1 + len(entry.like) for entry in entries) == len(DIALECTS)
         shown = seen(pilot.app)
         assert shown[0].split()[:2] == ["call-cut", "1/13"]
-        assert shown[0].rstrip().endswith("32 tokens ESTIMATED")
+        assert shown[0].rstrip().endswith("32 tokens ESTIMATED  SIMULATED")
         assert "finished, it seems: 8 by their own word, 1 after judging" in page(pilot.app)
         vllm = next(row for row in shown if row.lstrip(" ▶").startswith("vllm +2"))
         for said in ("tool_calls", "max_tokens", "hold, repair"):
@@ -219,6 +219,8 @@ async def test_enter_opens_the_row_as_a_session_and_back_returns(tmp_path: Path)
         assert isinstance(screen, SessionScreen)
         assert "no provider was asked: call-cut, openai_chat vllm" in page(pilot.app)
         assert "HELD" in page(pilot.app)
+        assert "SIMULATED" in page(pilot.app)
+        assert "RECORDED" not in page(pilot.app)
         assert screen.opened.case.loaded.exchanges[0].response.raw_stop_reason == "tool_calls"
         await pilot.press("Y")
         first, _, second = pilot.app.clipboard.partition(" && ")

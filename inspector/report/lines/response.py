@@ -83,7 +83,8 @@ def simulated(facts: ResponseFacts) -> list[Line]:
     """How a simulated answer was made: nothing for a recorded one."""
     recut = facts.recut
     if recut is None:
-        return []
+        made = "made from a table of dialects; nobody was asked"
+        return [field("SIMULATED", Span(made, Role.WARN))] if facts.simulated else []
     cap = "no cap" if recut.budget is None else f"max_tokens {recut.budget:,}"
     made = f"the known output cut again: {recut.tokens:,} token{'' if recut.tokens == 1 else 's'} under {cap}"
     lines = [

@@ -95,7 +95,7 @@ def sides(view: View, block: Block, step: int, tried: SeamRule | None = None) ->
 
 
 def _heading(place: int, facts: ResponseFacts) -> Line:
-    word = "LIVE " if facts.live else "" if facts.recut is None else "SIMULATED "
+    word = "LIVE " if facts.live else "SIMULATED " if facts.simulated else ""
     mark = (Span(word, Role.WARN),) if word else ()
     raw = facts.exchange.response.raw_stop_reason
     return (Span(f"segment {place + 1} ", Role.STRONG), *mark, *reason(raw, facts.judged.stop.normalized.value))

@@ -163,7 +163,8 @@ class ProvidersScreen(Tabled):
         scenario = asked.scenario
         number = f" {list(SCENARIOS).index(scenario.name) + 1}/{len(SCENARIOS)}  "
         title = (Span(scenario.name, Role.TITLE), Span(number, Role.DIM), Span(scenario.title))
-        budget = (Span(f"{asked.limit:,} tokens", Role.STRONG), Span(" ESTIMATED", Role.DIM))
+        budget = (Span(f"{asked.limit:,} tokens", Role.STRONG), Span(" ESTIMATED  ", Role.DIM),
+                  Span("SIMULATED", Role.WARN))
         found: list[Line] = [spread(title, budget, width)]
         if self._answered is None:
             return [*found, (Span("every dialect is run…", Role.DIM),)]

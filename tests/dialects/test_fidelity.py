@@ -1,0 +1,74 @@
+"""What was made from a table was never recorded: every view, and every file that is made of it, says SIMULATED."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from inspector.case import open_case
+from inspector.dialects import DIALECTS, SCENARIOS
+from inspector.dialects.run import Row, opened, rows
+from inspector.dialects.saving import save_all
+from inspector.export.exchange import records
+from inspector.replay import replay
+from inspector.report.document import document
+from inspector.report.facts import View, view
+from inspector.report.lines import response, status
+from inspector.report.lines.outline import Outline
+from inspector.report.lines.spans import text_of
+from inspector.report.text import text
+from inspector.sessions import open_paths
+from inspector.sessions.native import session_bytes
+from inspector.settings import Settings
+from inspector.telemetry import spans
+from inspector.whatif import comparison
+from inspector.whatif.branch import branch
+from loop_core.trace import Fidelity
+
+
+def saved(folder: Path, scenario: str) -> View:
+    """The rows of a scenario as they are saved and read again."""
+    paths = save_all(rows(SCENARIOS[scenario]), folder)
+    return view(replay(open_case(open_paths(list(map(str, paths))))))
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_every_step_of_a_row_and_of_its_saved_session_is_simulated(scenario: str, tmp_path: Path) -> None:
+    for row in rows(SCENARIOS[scenario]):
+        if isinstance(row, Row):
+            assert {step.fidelity for step in row.run.trace.steps} == {Fidelity.SIMULATED}, row.name
+    again = saved(tmp_path, scenario)
+    assert again.steps
+    assert {step.fidelity for step in again.steps} == {Fidelity.SIMULATED}
+
+
+def test_every_view_says_so(tmp_path: Path) -> None:
+    row = next(each for each in rows(SCENARIOS["call-cut"]) if isinstance(each, Row))
+    for seen in (opened(row), saved(tmp_path, "call-cut")):
+        assert "SIMULATED response 0" in text(seen)
+        assert "RECORDED" not in text(seen)
+        assert {each["fidelity"] for each in document(seen)["responses"]} == {"SIMULATED"}
+        assert "SIMULATED" in text_of(status.status(Outline(seen), 1, 120))
+        assert "nobody was asked" in text_of(response.simulated(seen.responses[0])[0])
+        assert spans(seen, 0)[0].attributes["loop_inspector.fidelity"] == "SIMULATED"
+        told = comparison.values(branch(seen, Settings(max_tokens=900)))
+        assert (told["fidelity"], told["first_simulated"]) == ("SIMULATED", 1)
+
+
+def test_what_is_exported_of_it_goes_on_saying_so(tmp_path: Path) -> None:
+    written = session_bytes(records(saved(tmp_path, "text-cut").replay.case.loaded.exchanges))
+    answers = [line for line in map(json.loads, written.splitlines()) if line.get("type") == "response"]
+    assert [answer["simulated"] for answer in answers] == [True] * len(answers)
+    assert answers
+
+
+def test_only_a_plain_true_makes_a_session_simulated(tmp_path: Path) -> None:
+    """A file of another hand: 1, "true" and false are no such word, and such a session stays what was recorded."""
+    path = save_all(rows(SCENARIOS["text-cut"], dialects=DIALECTS[:1]), tmp_path)[0]
+    for word, wanted in (("true", Fidelity.SIMULATED), ("false", Fidelity.RECORDED), ("1", Fidelity.RECORDED),
+                         ('"true"', Fidelity.RECORDED)):
+        given = path.read_text().replace('"simulated": true', f'"simulated": {word}').encode()
+        made = replay(open_case(open_paths(["-"], stdin=given)))
+        assert {step.fidelity for step in made.trace.steps} == {wanted}, word
