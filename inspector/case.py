@@ -13,7 +13,7 @@ from inspector.sessions.values import Exchange, Loaded
 from inspector.settings import Settings
 from loop_core.classify import Judged, judge
 from loop_core.frozen import field, frozen, replace
-from loop_core.gate import Verdict, admit_all
+from loop_core.gate import Admission, Verdict, admit_all
 from loop_core.history import Ability
 from loop_core.limits import Limits
 from loop_core.sources import Recorded
@@ -124,8 +124,18 @@ def judge_response(response: ChatResponse, request: Request | None, profile: Pro
 
 
 def gate_exchange(exchange: Exchange, reading: Judged) -> tuple[Verdict, ...]:
-    """The gate's verdicts on the calls of one response."""
-    return admit_all(exchange.response.tool_calls, reading, exchange.request.tools if exchange.request else ())
+    """The gate's verdicts on the calls of one response; what the recorder says that it refused is not ready."""
+    verdicts = admit_all(exchange.response.tool_calls, reading, exchange.request.tools if exchange.request else ())
+    return tuple(_refused(verdict, exchange.refused) for verdict in verdicts) if exchange.refused else verdicts
+
+
+REFUSED = "recorder.refused"
+"""The rule of a verdict on a call that was complete, and that the recorded agent did not run."""
+
+
+def _refused(verdict: Verdict, refused: Mapping[str, str]) -> Verdict:
+    why = refused.get(verdict.call.id or "") if verdict.admission is Admission.READY else None
+    return verdict if why is None else Verdict(verdict.call, Admission.REJECTED, REFUSED, why, problems=(why,))
 
 
 def spoken(case: Case, profile: str | None) -> Case:

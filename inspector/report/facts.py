@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import chain
 
+from inspector.case import REFUSED
 from inspector.pause import without_collector
 from inspector.recorded import LIVE
 from inspector.replay import Replay, TurnRun
@@ -241,7 +242,8 @@ def _responses(replay: Replay, run: TurnRun, last: bool) -> dict[int, ResponseFa
         found[link.index] = ResponseFacts(
             link.index, case.loaded.exchanges[link.index], case.judged[link.index], case.verdicts[link.index], link,
             run.record.id, max(1, len(segments)), after.state if after.came_from is State.EVALUATE_STOP else None,
-            NEVER if link.why == LIVE else _next(links, links.index(link), last), index, live=link.why == LIVE,
+            NEVER if link.why == LIVE else _next(links, links.index(link), last, case.verdicts[link.index]), index,
+            live=link.why == LIVE,
         )
     return found
 
@@ -250,7 +252,15 @@ NEVER = "never saw this answer: it was asked live"
 """What the recorded agent made of an answer that was asked live."""
 
 
-def _next(links: Sequence[Link], position: int, last: bool) -> str:
+def _next(links: Sequence[Link], position: int, last: bool, verdicts: Sequence[Verdict]) -> str:
+    refused = sum(verdict.rule == REFUSED for verdict in verdicts)
+    went_on = _went_on(links, position, last)
+    if not refused:
+        return went_on
+    return f"refused {'the call' if len(verdicts) == 1 else f'{refused} of {len(verdicts)} calls'}, and {went_on}"
+
+
+def _went_on(links: Sequence[Link], position: int, last: bool) -> str:
     if position + 1 < len(links):
         words = {
             "continuation": "asked to continue",

@@ -13,9 +13,11 @@ from inspector.case import Case
 from inspector.recorded import results_in
 from inspector.replay import Replay, TurnRun
 from inspector.report import places
-from inspector.sessions.hints import cut_result
+from inspector.sessions.hints import cut_result, known_hint
 from inspector.sessions.transcripts import provenance
+from inspector.sessions.transcripts.refusals import refusal
 from inspector.sessions.values import Link, Place
+from loop_core.arguments import Shape, parse
 from loop_core.classify import is_phantom
 from loop_core.frozen import frozen
 from loop_core.gate import Admission, Verdict
@@ -24,6 +26,13 @@ from loop_core.values import At, Finding, Part, Request, Role, Severity, Stop, T
 
 CUT_WORDS = frozenset({Stop.MAX_TOKENS, Stop.CONTEXT_WINDOW_EXCEEDED, Stop.INTERRUPTED})
 """Effective reasons of an answer that is not whole."""
+
+
+OF_HELD_CALLS = frozenset({
+    "agent.ran_held_call", "agent.ran_unsure_call", "agent.ran_call_of_unseen_end", "agent.refused_held_call",
+    "agent.failed_held_call",
+})
+"""What is said of a held call that was answered."""
 
 
 @frozen
@@ -101,21 +110,39 @@ def _late_answers(case: Case) -> dict[tuple[str, int | None], list[ToolResultPar
 def _ran(
     case: Case, index: int, children: Sequence[Link], late: Sequence[ToolResultPart], turn: str
 ) -> Iterable[Noted]:
-    """Whether the recorded agent ran a held call: a result that is no error answers it."""
+    """What the recorded agent made of a held call: it ran it where a result that is no error answers it."""
+    stop = case.judged[index].stop
     for verdict, answer, child in _answered(case, index, children, late):
         where = f"request of response {child}" if child is not None else "recording"
-        name = verdict.call.name
-        if provenance.unseen(case.judged[index].stop) and not _refuses(answer):
+        name = verdict.call.name or "without a name"
+        if _refuses(answer):
+            message = f"the recorded agent refused the held call {name} ({where}); it did not run it"
+            finding = Finding("agent.refused_held_call", Severity.INFO, message, At(Part.REQUEST))
+        elif answer.is_error:
+            message = f"the recorded agent answered the held call {name} with an error ({where}); it may have run"
+            finding = Finding("agent.failed_held_call", Severity.INFO, message, At(Part.REQUEST))
+        elif provenance.unseen(stop):
             message = f"the recorded agent ran {name} ({where}); how the answer ended was not recorded"
             finding = Finding("agent.ran_call_of_unseen_end", Severity.WARNING, message, At(Part.REQUEST))
-        elif _refuses(answer):
-            message = f"the recorded agent answered the held call {name} with an error ({where}); it did not run it"
-            finding = Finding("agent.refused_held_call", Severity.INFO, message, At(Part.REQUEST))
+        elif not _cut(case, index, verdict):
+            message = f"the recorded agent ran {name} ({where}), which is held here: {verdict.why}; nothing shows a cut"
+            finding = Finding("agent.ran_unsure_call", Severity.WARNING, message, At(Part.REQUEST))
         else:
             said = answer.text if len(answer.text) <= 60 else f"{answer.text[:57]}…"
             message = f"the recorded agent ran the held call {name}: the {where} holds its result {said!r}"
             finding = Finding("agent.ran_held_call", Severity.ERROR, message, At(Part.REQUEST))
         yield Noted(finding, index, turn, verdict)
+
+
+def _cut(case: Case, index: int, verdict: Verdict) -> bool:
+    """Whether anything shows that a held call, or the answer around it, is not what it was to be."""
+    judged, call = case.judged[index], verdict.call
+    if judged.stop.normalized in CUT_WORDS or judged.cap_reached or not call.closed:
+        return True
+    shape = parse(call.arguments).shape
+    if judged.stop.normalized is Stop.MALFORMED_TOOL_CALL:
+        return shape not in (Shape.EMPTY, Shape.ABSENT)  # those may be meant
+    return shape is Shape.CUT
 
 
 def _answered(
@@ -152,16 +179,21 @@ def _said(request: Request) -> int:
     return sum(message.role is Role.ASSISTANT for message in request.messages)
 
 
+_AT_ONCE = 240
+"""Characters in which a refusal says so; what stands behind them may be anything that a tool has read."""
 _OF_THE_CALL = re.compile(r"\b(?:calls?|arguments?|payload|json|not (?:been )?(?:executed|run))\b", re.IGNORECASE)
 
 
 def _refuses(answer: ToolResultPart) -> bool:
     """Whether a result says that its call did not run: many formats have no mark for it, only words.
 
-    A result that is itself truncated (`[output truncated]`) is no refusal: it must speak of the call.
+    A result that is itself truncated (`[output truncated]`) is no refusal: it must speak of the call, and at once. Nor
+    is an error: a tool that ran may have failed.
     """
-    said = cut_result(answer.text) is not None and _OF_THE_CALL.search(answer.text[:600]) is not None
-    return answer.is_error or said
+    if refusal(answer) is not None:
+        return True
+    said = answer.text[:_AT_ONCE]
+    return cut_result(said) is not None and _OF_THE_CALL.search(said) is not None
 
 
 def _result_for(verdict: Verdict, position: int, results: Sequence[ToolResultPart]) -> ToolResultPart | None:
@@ -175,9 +207,25 @@ def _result_for(verdict: Verdict, position: int, results: Sequence[ToolResultPar
 def _taken(case: Case, turn: TurnRun, children: Mapping[int, Sequence[Link]]) -> Iterable[Noted]:
     last = turn.record.links[-1].index
     word = case.judged[last].stop.normalized
-    if word in CUT_WORDS and any(child.place is Place.REQUEST for child in children.get(last, ())):
+    after = [child for child in children.get(last, ()) if child.place is Place.REQUEST]
+    if word in CUT_WORDS and after and not any(_asks_again(case, child) for child in after):
         message = f"the answer was {word.value} and the conversation went on without the rest of it"
         yield Noted(Finding("agent.took_cut_answer", Severity.ERROR, message), last, turn.record.id)
+
+
+_AGAIN = re.compile(
+    r"\b(?:continue|go on|go ahead|keep going|carry on|resume|proceed|finish|retry|again|repeat|resend|redo|start over|"
+    r"cut off|cut short|truncated|incomplete|unfinished|the rest|left off|you stopped|smaller|shorter)\b",
+    re.IGNORECASE,
+)
+"""Words that may ask for the rest of a cut answer: where one stands, nobody is accused of having lost it."""
+
+
+def _asks_again(case: Case, child: Link) -> bool:
+    """Whether a new message may ask for the rest, or for the answer once more, in words of its own."""
+    request = case.loaded.exchanges[child.index].request
+    said = request.messages[-1].text[:_AT_ONCE] if request is not None and request.messages else ""
+    return known_hint(said) is not None or _AGAIN.search(said) is not None
 
 
 ANOTHER_WAY = "agent.went_another_way"

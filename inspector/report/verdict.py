@@ -185,7 +185,7 @@ def _only_looks_finished(ending: Ending, word: str, glyph: str, plain: str, advi
 
 ROWS: tuple[Row, ...] = (
     Row("CUT CALL RUN", "✖", "x", Severity.ERROR,
-        lambda look: "agent.ran_held_call" in look.rules,
+        lambda look: "agent.ran_held_call" in look.rules and (look.word in CUT_WORDS or look.judged.cap_reached),
         lambda look: f"{_cut_call(look)}; the agent ran it",
         lambda look: f"{_change(look)}; run nothing under this reason"),
     Row("TRUNCATED, ANSWER LOST", "✂", "%", Severity.ERROR,
@@ -262,7 +262,8 @@ ROWS: tuple[Row, ...] = (
     Row("CANCELLED", "╳", "!", Severity.WARNING,
         lambda look: look.word is Stop.CANCELLED or _terminal(look) == "cancelled",
         lambda look: f"{_who(look)} was cancelled" if look.word is Stop.CANCELLED else
-        f"the operator cancelled the turn after {_budget(look)}",
+        f"{'the turn was stopped' if 'transcript.stopped' in look.rules else 'the operator cancelled the turn'} after "
+        f"{_budget(look)}",
         lambda look: "nothing to change"),
     Row("CALL NOT RUN", "▣", "#", Severity.ERROR,
         lambda look: any(position == len(look.answers) - 1 for position, _ in look.held),

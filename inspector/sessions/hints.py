@@ -29,11 +29,11 @@ HINTS: tuple[Hint, ...] = (
         "continue_exactly", "seed 000 (continuation hint); Hermes; ZeroClaw",
         r"\b(?:continue|resume|go on|pick up|carry on)\b[^.!?]{0,40}",
         r"\b(?:where|(?:at|from) the (?:exact )?(?:point|place|spot)) (?:where |that )?",
-        r"(?:you|it|the (?:text|answer|output|response))",
+        r"(?:you|it|the (?:text|answer|output|response)) (?:\w+ )?(?:left|stop|cut|end|broke|break|were|was|paused)",
     ),
     _hint(
         "previous_cut", "seed 000; Hermes; gsd-pi",
-        r"\b(?:previous|last|your) (?:response|message|output|answer|reply|generation|turn)\b[^.!?]{0,40}",
+        r"\b(?:previous|last|your) (?:response|message|output|answer|reply|generation|turn)\b[^.!?,;]{0,40}",
         r"\b(?:truncated|cut (?:off|short)|incomplete|interrupted mid|hit the (?:output|token|length))",
     ),
     _hint(
@@ -49,7 +49,7 @@ HINTS: tuple[Hint, ...] = (
     _hint(
         "do_not_repeat", "seed 000 (continuation hint)",
         r"\bdo not (?:repeat|restate|restart|regenerate)\b.{0,60}",
-        r"\b(?:already|previous|sent|wrote|written|text|beginning)",
+        r"\b(?:already[ -](?:sent|said|wrote|written|given|above)|previous|sent|wrote|written|text|beginning)",
     ),
     _hint(
         "bare_continue", "LibreChat; bedrock-access-gateway; pi-length-continue",

@@ -16,6 +16,7 @@ from inspector.sessions.build import Refused, build
 from inspector.sessions.importers import BESIDE, HEAD, choose
 from inspector.sessions.raw import Options, Raw, Reading, UnreadableError
 from inspector.sessions.thread import thread
+from inspector.sessions.transcripts.quoted import settle
 from inspector.sessions.unpack import unpack
 from inspector.sessions.values import Exchange, Input, Loaded, Skipped
 from loop_core.wire import wire
@@ -54,6 +55,7 @@ def open_paths(
                 alone = source.format == "pairs" and len(found) == 1
                 group = f"folder {os.path.dirname(path)}" if alone else f"file {len(inputs)}"
                 groups.setdefault(group, []).extend(range(start, len(exchanges)))
+    settle(exchanges, inputs)
     return Loaded(tuple(inputs), tuple(exchanges), thread(exchanges, list(groups.values())))
 
 

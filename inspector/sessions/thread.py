@@ -114,10 +114,10 @@ class _Threader:
         gap = "" if direct else "; exchanges between the two were not recorded"
         return _Step(Placed(placed.place, f"{placed.why}; {found.why}{gap}"), parent, direct)
 
-    def _told(self, one: Seen) -> _Step | None:
+    def _told(self, one: Seen, parent: Seen | None = None) -> _Step | None:
         """What a loop that recorded itself says of its request: its history may look like another turn's."""
         exchange = one.exchange
-        before = self.seated.get((exchange.path, exchange.entry - 1))
+        before = parent or self.seated.get((exchange.path, exchange.entry - 1))
         if exchange.said is None or exchange.again or before is None:
             return None
         return _Step(Placed(exchange.said, "its recorder says so"), before)
@@ -133,7 +133,7 @@ class _Threader:
         if len(owners) == 1:
             return _Step(Placed(Place.RESUME, "the same request with the continuation token of the answer"), owners[0])
         last = asked[-1]
-        if last.failed:
+        if last.failed and _repeats(last, one):
             return _Step(Placed(Place.RETRY, "the same request again after an error or an interruption"), last)
         if last.cut and one.exchange.recorder is not None:  # which cap was sent is not in a transcript
             again = Place.REPAIR if last.call_cut else Place.RETRY
@@ -250,7 +250,7 @@ class _Threader:
                 _Step(Placed(place(history.items, None).place, why), ambiguous=tuple(each.index for each in parents)),
             )
             return
-        again = self._told(one) or self._again(one)
+        again = self._told(one, parent) or self._again(one)
         if again is None:
             placed = place(history.items, parent)
             again = _Step(Placed(placed.place, f"{placed.why}; it names the response that it goes on from"), parent)
@@ -271,6 +271,16 @@ class _Threader:
 
 def _indices(candidates: Sequence[Seen]) -> tuple[int, ...]:
     return tuple(sorted(each.index for each in candidates[:_SHOWN]))
+
+
+def _repeats(last: Seen, one: Seen) -> bool:
+    """Whether a request that got no answer is sent again, and not another one with the same history.
+
+    What was refused for good (a key, a model that does not exist) is sent again as it was, or not at all.
+    """
+    if last.exchange.response.stop_reason.detail != "fatal":
+        return True
+    return last.exchange.request_json == one.exchange.request_json
 
 
 def _cap(one: Seen) -> int | None:

@@ -6,10 +6,11 @@ here opens a file or knows an importer.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
 
-from loop_core.frozen import frozen
+from loop_core.frozen import field, frozen
 from loop_core.values import ChatResponse, Evidence, Request, ToolResultPart
 from loop_core.wire.profiles import Profile
 
@@ -74,6 +75,8 @@ class Exchange:
     """What its recorder says that the request did; None where it does not say, or says nothing of its own."""
     simulated: bool = False
     """Whether nobody was asked: the answer was made from a table of dialects."""
+    refused: Mapping[str, str] = field(default_factory=dict)
+    """The calls of which the recorder says that they did not run, by id, and why."""
 
 
 @frozen

@@ -68,12 +68,18 @@ def test_a_long_result_is_quoted_in_part():
     assert "w" * 58 not in message_
 
 
-def test_an_error_marked_as_one_is_a_refusal():
+@pytest.mark.parametrize(("text", "rule"), [
+    ("<tool_use_error>InputValidationError: write_file failed</tool_use_error>", "refused_held_call"),
+    ("The user doesn't want to proceed with this tool use. The tool use was rejected.", "refused_held_call"),
+    ("Exit code 1\nno space left on device", "failed_held_call"),
+    ("no such tool here", "failed_held_call"),
+])
+def test_an_error_is_a_refusal_only_where_it_says_that_the_call_did_not_run(text, rule):
     tool_use = {"type": "tool_use", "id": "toolu_1", "name": "write_file", "input": {"path": "a.md"}}
     answer = {
         "role": "user",
         "content": [
-            {"type": "tool_result", "tool_use_id": "toolu_1", "is_error": True, "content": "no such tool here"}
+            {"type": "tool_result", "tool_use_id": "toolu_1", "is_error": True, "content": text}
         ],
     }
     history = [*ASKS, {"role": "assistant", "content": [tool_use]}, answer]
@@ -87,7 +93,7 @@ def test_an_error_marked_as_one_is_a_refusal():
             tools=MESSAGE_TOOLS,
         ),
     )
-    assert ("refused_held_call", 0, Severity.INFO) in agent(found)
+    assert (rule, 0, Severity.INFO) in agent(found)
     assert not said(found, "agent.ran_held_call")
 
 

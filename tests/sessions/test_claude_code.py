@@ -281,11 +281,24 @@ def test_a_full_context_is_told_by_the_agents_own_row(tmp_path):
     assert words(seen) == ["CONTEXT FULL"]
 
 
-def test_a_call_refused_for_a_missing_argument_was_cut(tmp_path):
-    seen = shown(claude(prompt("write"), block(use(), tokens=1), result(MISSING, error=True),
+def test_a_call_refused_for_a_missing_argument_is_a_bad_call_and_no_cut_one(tmp_path):
+    seen = shown(claude(prompt("write"), block(use(), tokens=58), result(MISSING, error=True),
                         block(use("toolu_01B", **WHOLE), "msg_02"), result("File created", "toolu_01B"),
                         block(text("Done."), "msg_03", "end_turn")), tmp_path)
-    assert (stops(seen)[0], rules(seen)) == ("max_tokens", inferred("refused_call"))
+    assert (stops(seen)[0], rules(seen)) == ("tool_call", inferred("calls_answered"))
+    assert places(seen) == [["request", "tool_result", "tool_result"]]
+    (verdict,) = seen.responses[0].verdicts
+    assert (verdict.admission, verdict.why) == ("rejected", "the agent refused its arguments: it did not run")
+    assert [verdict.admission for verdict in seen.responses[1].verdicts] == ["ready"]
+    assert words(seen) == ["COMPLETE"]
+
+
+def test_a_refused_call_with_the_tokens_of_a_cap_was_cut(tmp_path):
+    """Two facts of the file, not one: the cap is in the count, and the call lacks an argument."""
+    seen = shown(claude(prompt("write"), block(use(), tokens=32_000), result(MISSING, error=True),
+                        block(use("toolu_01B", **WHOLE), "msg_02"), result("File created", "toolu_01B"),
+                        block(text("Done."), "msg_03", "end_turn")), tmp_path)
+    assert (stops(seen)[0], rules(seen)) == ("max_tokens", inferred("tokens_at_cap"))
     assert places(seen) == [["request", "repair", "tool_result"]]
     (call,) = [part for part in seen.responses[0].exchange.response.parts if type(part) is ToolCall]
     assert (call.arguments, call.closed) == ("{}", False)
@@ -302,11 +315,11 @@ def test_a_refused_call_that_is_not_the_last_was_not_cut(tmp_path):
 
 
 def test_a_cut_call_held_to_the_end_says_that_it_had_no_arguments(tmp_path):
-    seen = shown(claude(prompt("write"), block(use()), result(MISSING, error=True)), tmp_path)
+    seen = shown(claude(prompt("write"), block(use()), failed()), tmp_path)
     (turn,) = seen.turns
     assert turn.verdict.word == "CALL HELD"
     assert turn.verdict.sentence == (
-        "anthropic_messages cut Write before its arguments (no stop reason recorded, max_tokens inferred)")
+        "anthropic_messages cut Write before its arguments (no stop reason recorded, max_tokens inferred, cap 32,000)")
 
 
 @pytest.mark.parametrize("cap", sorted(KNOWN_CAPS))
@@ -347,11 +360,59 @@ def test_a_tool_that_was_refused_by_the_user_does_not_cut_the_answer(tmp_path):
     assert stops(seen) == ["tool_call"]
 
 
-def test_words_that_ask_to_go_on_from_a_cut_show_it(tmp_path):
-    seen = shown(claude(prompt("tell"), block(text("Once upon")), prompt(RESUME, isMeta=True),
+CUT_OFF = "Your response was cut off because it exceeded the output token limit. Continue from where you left off."
+
+
+@pytest.mark.parametrize("said_", [RESUME, CUT_OFF])
+def test_what_the_agent_itself_tells_the_model_of_the_output_limit_shows_a_cut(tmp_path, said_):
+    seen = shown(claude(prompt("tell"), block(text("Once upon")), prompt(said_, isMeta=True),
                         block(text(" a time."), "msg_02", "end_turn")), tmp_path)
-    assert (stops(seen)[0], rules(seen)) == ("max_tokens", inferred("asked_to_continue"))
+    assert (stops(seen)[0], rules(seen)) == ("max_tokens", inferred("resumed"))
     assert places(seen) == [["request", "continuation"]]
+
+
+@pytest.mark.parametrize("said_", [
+    RESUME, CUT_OFF, "your last message was too long, the incomplete parts are fine", "the function looks incomplete",
+    "Your answer was truncated. Send the call again.", "continue where you stopped", "continue",
+    "do not repeat what is already in the readme", "please issue a json report",
+])
+def test_no_sentence_of_the_user_is_evidence_of_a_cut(tmp_path, said_):
+    seen = shown(claude(prompt("tell"), block(text("Once upon a time.")), prompt(said_),
+                        block(text("Yes."), "msg_02", "end_turn")), tmp_path)
+    assert stops(seen)[0] in ("end_turn", "unknown")
+    assert [turn.run.record.user_text for turn in seen.turns][-1] == said_
+
+
+@pytest.mark.parametrize("said_", [
+    "your last message was too long, the incomplete parts are fine", "go on from where you are to the next file",
+    "do not repeat what is already in the readme", "Please split the file into smaller parts and write them",
+    "also send the flags and arguments", "the function looks incomplete",
+])
+def test_an_ordinary_sentence_after_a_text_is_the_next_message(tmp_path, said_):
+    seen = shown(claude(prompt("tell"), block(text("Once upon a time.")), prompt(said_),
+                        block(text("Yes."), "msg_02", "end_turn")), tmp_path)
+    assert (stops(seen), rules(seen)) == (["end_turn", "end_turn"], inferred("user_went_on"))
+    assert words(seen) == ["END INFERRED", "COMPLETE"]
+
+
+@pytest.mark.parametrize("row", [
+    block(text("The end."), tokens=32_000), block(text("The end,"), tokens=64_000), block(text("The end."), tokens=9),
+])
+@pytest.mark.parametrize("follows", [
+    (), (prompt(RESUME, isMeta=True),), (prompt(CUT_OFF),), (failed(),),
+    (prompt([text("[Request interrupted by user]")]),),
+])
+def test_a_recorded_end_of_the_turn_outranks_every_inference(tmp_path, row, follows):
+    seen = shown(claude(prompt("tell"), row, system("turn_duration"), *follows), tmp_path)
+    assert (stops(seen)[0], rules(seen)) == ("end_turn", inferred("turn_ended"))
+
+
+def test_a_call_that_ends_in_the_middle_of_its_json_was_cut(tmp_path):
+    row = block(use(**WHOLE))
+    row["message"]["content"][0]["input"] = '{"file_path": "/home/a.md", "content": "one tw'
+    seen = shown(claude(prompt("write"), row, result("File created")), tmp_path)
+    assert (stops(seen), rules(seen)) == (["max_tokens"], inferred("call_cut"))
+    assert words(seen) == ["CUT CALL RUN"]
 
 
 def test_an_unknown_word_of_the_provider_stays_unknown(tmp_path):
@@ -373,7 +434,8 @@ OVERLOADED = 'API Error: 529 {"type":"error","error":{"type":"overloaded_error",
         (failed("API Error (400 bad request)"), "error", "fatal", 400),
         (failed("You've hit your session limit", error="rate_limit", apiErrorStatus=429), "error", "retryable", 429),
         (failed("Prompt is too long"), "context_window_exceeded", "input", None),
-        (failed("API Error: Connection error.", isApiErrorMessage=None), "error", "fatal", None),
+        (failed("API Error: Connection error.", isApiErrorMessage=None), "error", "retryable", None),
+        (failed("API Error: terminated"), "error", "retryable", None),
     ],
 )
 def test_a_failure_is_an_answer_that_failed(tmp_path, row, stop, detail, status):

@@ -86,7 +86,7 @@ def test_it_is_told_too_where_the_session_ends_with_the_result(tmp_path):
 
 def test_a_cut_call_that_got_an_error_did_not_run(tmp_path):
     seen = shown(pi(pi_user("write"), pi_said(pi_call(path="a.md"), stop="length"),
-                    pi_result("Validation failed: content is missing", error=True)), tmp_path)
+                    pi_result('Validation failed for tool "write":\n  - content: is missing', error=True)), tmp_path)
     assert said(seen, "agent.ran_held_call") == []
     assert len(said(seen, "agent.refused_held_call")) == 1
     assert words(seen) == ["CALL HELD"]

@@ -10,9 +10,11 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
+from inspector.case import REFUSED
 from inspector.report.answers import answers_of, is_simulated
 from inspector.report.by_policy import SAYS, Fate, grouped, opinions
 from inspector.report.facts import ResponseFacts, View
+from inspector.report.findings import OF_HELD_CALLS
 from inspector.report.lines import glyphs
 from inspector.report.lines.outline import Block
 from inspector.report.lines.sheet import Listed
@@ -194,8 +196,7 @@ def _policies(facts: ResponseFacts, verdict: Verdict) -> list[Line]:
 def _agent(view: View, facts: ResponseFacts, verdict: Verdict) -> Line:
     mine = [
         noted.finding for noted in view.findings
-        if noted.response == facts.index and noted.finding.rule in ("agent.ran_held_call", "agent.refused_held_call")
-        and f" {verdict.call.name}" in noted.finding.message
+        if noted.response == facts.index and noted.finding.rule in OF_HELD_CALLS and noted.call == verdict
     ]
     if verdict.admission is Admission.HELD and mine:
         ran = mine[0].rule == "agent.ran_held_call"
@@ -207,6 +208,8 @@ def advice(verdict: Verdict) -> str:
     """What to do about a call."""
     if verdict.admission is Admission.READY:
         return "nothing: it may run"
+    if verdict.rule == REFUSED:
+        return "nothing: the agent answered it with that"
     if verdict.admission is Admission.REJECTED:
         return "send the error back to the model as this call's result"
     if verdict.rule == "gate.phantom":

@@ -16,6 +16,7 @@ from inspector.sessions.raw import Options, Reading, UnreadableError
 from inspector.sessions.transcripts import provenance
 from inspector.sessions.transcripts.answer import Answer, Said, Where, early_usage
 from inspector.sessions.transcripts.claude_rows import (
+    ABORTED,
     CAP_EXCEEDED,
     CONTEXT_FULL,
     ended,
@@ -23,6 +24,7 @@ from inspector.sessions.transcripts.claude_rows import (
     retried,
     said,
     stop_of,
+    stopped,
     take_end,
     text_of,
 )
@@ -99,6 +101,9 @@ class _Session:
             early_usage(answer)
             if answer.stop is None:
                 answer.stop = stop_of(answer, caps)
+        for answer in self.answers:
+            end = answer.end()
+            reading.acts += [] if end is None else [end]
             reading.exchanges.append(self._exchange(answer))
             reading.answers += answer.answers()
         lines.report(reading)
@@ -123,24 +128,28 @@ class _Session:
         if value.get("isCompactSummary") is True:
             self.told["hold the summary of a compacted history"] += 1
             return where
-        row = said(line)
-        if row is None:
+        rows = said(line)
+        if not rows:
             self.told["are of an unexpected shape"] += 1
-            return where
-        if isinstance(value.get("agentId"), str):
+        elif isinstance(value.get("agentId"), str):
             self.agents.add(value["agentId"])
-        if where.answer is not None:
-            where.answer.follow(row)
-        return where if row.mark else Where(where.answer, (where.since, row))
+        for row in rows:
+            if where.answer is not None:
+                where.answer.follow(row)
+            if row.mark != "ended":
+                where = Where(where.answer, (where.since, row))
+        return where
 
     def _other(self, line: Line, where: Where) -> None:
         value = line.value
         for name in TITLES:
             if isinstance(value.get(name), str):
                 self.titles[name] = value[name]
-        end = ended(value)
+        end, stop = ended(value), stopped(value)
         if end is not None and where.answer is not None and where.since is None:
             where.answer.follow(Said(line.number, end, mark="ended"))
+        elif stop is not None and where.answer is not None:
+            where.answer.follow(Said(line.number, stop, mark="stopped"))
         elif value.get("subtype") == "api_error":
             why = f"a failed request that Claude Code sent again: {retried(value)}"
             self.reading.skipped.append(Skipped(line.number - 1, why))
@@ -210,20 +219,23 @@ class _Session:
 
     def _failure(self, line: Line, message: dict[str, Any], text: str, where: Where) -> Where:
         """A row about a failure: how the answer right above it ended, or an answer of which nothing is left."""
-        cap = CAP_EXCEEDED.search(text)
+        exceeded = CAP_EXCEEDED.search(text)
+        cap = int(exceeded[1].replace(",", "").replace("_", "")) if exceeded is not None and exceeded[1] else None
+        cut = exceeded is not None or line.value.get("apiError") == "max_output_tokens"
         full = CONTEXT_FULL.search(text) is not None
-        if cap is not None:
-            self.caps.add(int(cap[1].replace(",", "").replace("_", "")))
+        self.caps |= set() if cap is None else {cap}
         above = where.answer
-        if (cap is not None or full) and above is not None and where.since is None and above.stop is None:
+        if (cut or full) and above is not None and where.since is None and above.open:
             above.take(line)
-            above.cap = max(self.caps) if cap is not None else None
-            above.follow(Said(line.number, text, mark="cap" if cap is not None else "context"))
+            above.cap = cap
+            above.follow(Said(line.number, text, mark="cap" if cut else "context"))
             return where
         answer = self._open(line, message.get("id"), None, where)
         at = answer.take(line)
-        if cap is not None or full or line.value.get("apiError") == "max_output_tokens":
-            answer.cap = max(self.caps) if cap is not None else None
+        if ABORTED.match(text):
+            answer.stop = StopReason(Stop.CANCELLED, None, None, (Evidence(provenance.RECORDER, at, text[:200]),))
+        elif cut or full:
+            answer.cap = cap
             stop = Stop.CONTEXT_WINDOW_EXCEEDED if full else Stop.MAX_TOKENS
             seen = (Evidence(provenance.RECORDER, at, text[:200]),
                     Evidence(f"{provenance.INFERRED}error_row", at, text[:200]))

@@ -92,6 +92,7 @@ class _Session:
                 self.last = where
         for answer in self.answers:
             answer.stop = answer.stop or infer(answer, frozenset())
+        for answer in self.answers:
             self.reading.exchanges.append(self._exchange(answer))
             self.reading.answers += answer.answers()
         lines.report(self.reading)
@@ -175,7 +176,7 @@ class _Session:
         if chosen is None:
             chosen = self.chosen[key] = self._profile(*key)
         mark = Evidence("transcript.pi", At(pointer="/type"), "rows of pi, not the provider's bytes")
-        return answer.exchange(self.path, NAME, chosen.profile, (mark, *chosen.evidence))
+        return answer.exchange(self.path, NAME, chosen.profile, (mark, *chosen.evidence), steered=True)
 
     def _profile(self, api: str, model: str | None) -> Chosen:
         if self.options.profile is not None:

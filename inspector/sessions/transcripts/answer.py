@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 from inspector.sessions.transcripts import provenance
 from inspector.sessions.transcripts.lines import Line
-from inspector.sessions.values import Exchange, ToolAnswer
+from inspector.sessions.transcripts.refusals import stops, why_refused
+from inspector.sessions.values import Act, Exchange, Place, ToolAnswer
 from loop_core.frozen import field, record, replace
 from loop_core.values import (
     At,
@@ -43,7 +44,14 @@ class Said(NamedTuple):
     own: bool = False
     """The agent wrote it, not the user."""
     mark: str | None = None
-    """A row that says something of the answer before and was never sent: `interrupted`."""
+    """What a row says of the answer before and sends nothing: `interrupted`, `stopped`, `cap`, `context`, `ended`."""
+    at_tool: bool = False
+    """Whether it interrupted a tool, and not the answer."""
+
+    @property
+    def typed(self) -> bool:
+        """Whether the user wrote it as a message of its own."""
+        return not (self.own or self.results or self.mark)
 
 
 Link = tuple[Any, Said] | None
@@ -122,14 +130,21 @@ class Answer:
         return "".join([part.text for part in self.parts if type(part) is TextPart])
 
     @property
+    def open(self) -> bool:
+        """Whether a row of the agent may still say how it ended: nothing has said so yet."""
+        return self.stop is None and not any(row.mark == "ended" for row in self.after)
+
+    @property
     def dropped(self) -> bool:
         """Whether nothing of it was sent back: it failed before it said anything."""
         return self.error is not None and not self.parts
 
     # -- as an exchange --------------------------------------------------------------------------------------------
 
-    def exchange(self, path: str, recorder: str, profile: Profile, chosen: tuple[Evidence, ...]) -> Exchange:
-        """The decoded exchange; `stop` must be known by now."""
+    def exchange(
+        self, path: str, recorder: str, profile: Profile, chosen: tuple[Evidence, ...], steered: bool = False
+    ) -> Exchange:
+        """The decoded exchange; `stop` must be known by now. `steered`: words beside results are said within a turn."""
         stop = self.stop or provenance.not_recorded(self.word_at)
         told = provenance.finding(stop)
         findings = (*self.findings, told) if told is not None else tuple(self.findings)
@@ -140,7 +155,56 @@ class Answer:
         return Exchange(
             path, self.line - 1, self.api, "", profile, chosen, self._request(), None, response, b"\n".join(self.rows),
             started=self.started, recorder=recorder, lines=tuple(self.lines),
+            said=Place.REQUEST if self._opens(steered) else None, refused=self._refused(),
         )
+
+    def _opens(self, steered: bool) -> bool:
+        """Whether the user began another turn with what it answers, though the answer before asked for more."""
+        rows = self.above.rows()
+        if any(row.mark == "interrupted" for row in rows) or (self.above.answer and self.above.answer.cancelled):
+            return any(row.text for row in rows if not row.results and row.mark is None)
+        if not any(row.typed for row in rows):
+            return False
+        unseen = self.above.answer is not None and self.above.answer.unseen
+        return unseen or (not steered and any(row.results for row in rows))
+
+    def _refused(self) -> dict[str, str]:
+        """The calls that did not run, by id, and why, as their results say it."""
+        whys = ((key, why_refused(part)) for key, part in self.results.items())
+        return {key: why for key, why in whys if why is not None}
+
+    # -- what the user did to it -----------------------------------------------------------------------------------
+
+    @property
+    def unseen(self) -> bool:
+        """Whether nothing in the file shows how it ended."""
+        return self.stop is not None and provenance.unseen(self.stop)
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether it was stopped while it came."""
+        return self.stop is not None and self.stop.normalized is Stop.CANCELLED
+
+    def end(self) -> Act | None:
+        """The operator's end of the turn, where one stopped it after this answer; its findings say where."""
+        told = self._stopped()
+        if told is None:
+            return None
+        self.findings.append(Finding("transcript.stopped", Severity.INFO, told, At(Part.REQUEST)))
+        return None if self.cancelled else Act("cancel", True, self.line - 1)
+
+    def _stopped(self) -> str | None:
+        waits: str | None = None
+        for row in self.after:
+            if row.mark in ("interrupted", "stopped"):
+                who = "the user interrupted the turn" if row.mark == "interrupted" else row.text
+                return f"line {row.line}: {who}"
+            if row.typed:
+                break
+            if waits is None and any(stops(part) for part in row.results):
+                waits = f"line {row.line}: the user refused a call, and the agent was told to stop and wait"
+        goes_on = any(not any(row.typed for row in later.above.rows()) for later in self.next)
+        return None if goes_on else waits
 
     def _closed(self, stop: StopReason) -> tuple[ResponsePart, ...]:
         """The parts; a call that the cut may have hit is not taken for finished."""
@@ -159,8 +223,8 @@ class Answer:
         results = _results(before, rows, self.line)
         if results:
             messages.append(Message(Role.TOOL, results))
-        said = [row for row in rows if not row.results and row.mark is None]
-        typed = [row for row in said if not row.own] or said
+        said = [row for row in rows if row.text and not row.results and row.mark is None]
+        typed = [row for row in said if row.typed] or said
         messages += [Message(Role.USER, (TextPart(row.text),)) for row in typed]
         model = self.model or next((later.model for later in self.next), None)  # of a failure that was sent again
         return Request(

@@ -12,6 +12,7 @@ from typing import Any
 from inspector.sessions.transcripts import provenance
 from inspector.sessions.transcripts.answer import Answer, Said
 from inspector.sessions.transcripts.lines import Line, slice_of
+from inspector.sessions.transcripts.lost import connection_lost
 from loop_core.values import (
     ArgsForm,
     At,
@@ -86,7 +87,7 @@ def _error(message: str) -> ProviderError:
     """What pi wrote down of a failure: a message that may begin with the HTTP status."""
     words = message.replace(":", " ").replace('"', " ").lower().split()
     status = int(words[0]) if words and words[0].isdigit() and len(words[0]) == 3 else None
-    retryable = status in RETRYABLE_STATUS or not RETRYABLE_WORDS.isdisjoint(words)
+    retryable = status in RETRYABLE_STATUS or not RETRYABLE_WORDS.isdisjoint(words) or connection_lost(message)
     return ProviderError(message, None, None if status is None else str(status), retryable)
 
 

@@ -1,0 +1,370 @@
+"""What the user did to an agent, as its transcript has it: refused calls, interruptions, hooks, and what follows."""
+
+from __future__ import annotations
+
+import pytest
+
+from inspector.sessions.transcripts.lost import connection_lost
+from inspector.sessions.transcripts.refusals import interruption, refusal
+from loop_core.values import ToolResultPart
+from tests.transcript_scenes import (
+    MISSING,
+    block,
+    claude,
+    failed,
+    pi,
+    pi_call,
+    pi_result,
+    pi_said,
+    pi_user,
+    places,
+    prompt,
+    result,
+    rules,
+    shown,
+    stops,
+    system,
+    text,
+    use,
+    words,
+)
+
+WHOLE = {"file_path": "/home/a.md", "content": "one two three"}
+REFUSED = (
+    "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a file edit, the "
+    "new_string was NOT written to the file). STOP what you are doing and wait for the user to tell you how to proceed."
+)
+WITH_REASON = (
+    "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a file edit, the "
+    "new_string was NOT written to the file). To tell you how to proceed, the user said:\nuse b.md"
+)
+NOT_NOW = (
+    "The user doesn't want to take this action right now. STOP what you are doing and wait for the user to tell you "
+    "how to proceed."
+)
+STOPPED = "[Request interrupted by user]"
+STOPPED_AT_TOOL = "[Request interrupted by user for tool use]"
+
+
+def told(seen, rule: str) -> list[str]:
+    return [noted.finding.message for noted in seen.findings if noted.finding.rule == rule]
+
+
+def admissions(seen, index: int = 0) -> list[tuple[str, str]]:
+    return [(verdict.admission.value, verdict.why) for verdict in seen.responses[index].verdicts]
+
+
+def asked(seen) -> list[str]:
+    return [turn.run.record.user_text for turn in seen.turns]
+
+
+# -- a call that the user refused -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("word", ["tool_use", None])
+@pytest.mark.parametrize("said", [REFUSED, NOT_NOW])
+def test_a_refused_call_did_not_run_and_the_interruption_ends_the_turn(tmp_path, word, said):
+    seen = shown(claude(
+        prompt("rename"), block(use(**WHOLE), stop=word), result(said, error=True), prompt([text(STOPPED_AT_TOOL)]),
+        prompt("leave it"), block(text("Left."), "msg_02", "end_turn"),
+    ), tmp_path)
+    assert stops(seen) == ["tool_call", "end_turn"]
+    assert admissions(seen) == [("rejected", "the user refused it: it did not run")]
+    assert words(seen) == ["CANCELLED", "COMPLETE"]
+    assert asked(seen) == ["rename", "leave it"]
+    assert {turn.conversation for turn in seen.turns} == {"c1"}
+    assert told(seen, "transcript.stopped") == ["line 4: the user interrupted the turn"]
+    assert seen.responses[0].recorded_next == "refused the call, and went on to a new turn"
+    assert seen.turns[0].terminal == "cancelled"
+    assert not [noted for noted in seen.findings if noted.finding.rule.startswith("agent.")]
+
+
+def test_a_refusal_that_tells_the_agent_to_wait_ends_the_turn_without_a_mark(tmp_path):
+    rows = [prompt("rename"), block(use(**WHOLE), stop="tool_use"), result(REFUSED, error=True)]
+    for after in ((), (prompt("leave it"), block(text("Left."), "msg_02", "end_turn"))):
+        seen = shown(claude(*rows, *after), tmp_path)
+        assert words(seen) == ["CANCELLED", "COMPLETE"][: len(seen.turns)]
+        assert seen.turns[0].terminal == "cancelled"
+        assert told(seen, "transcript.stopped") == [
+            "line 3: the user refused a call, and the agent was told to stop and wait"]
+
+
+@pytest.mark.parametrize("said", [WITH_REASON, REFUSED])
+def test_an_agent_that_goes_on_after_a_refusal_is_in_the_same_turn(tmp_path, said):
+    seen = shown(claude(prompt("rename"), block(use(**WHOLE)), result(said, error=True),
+                        block(text("Then b.md."), "msg_02", "end_turn")), tmp_path)
+    assert places(seen) == [["request", "tool_result"]]
+    assert admissions(seen) == [("rejected", "the user refused it: it did not run")]
+    assert words(seen) == ["COMPLETE"]
+    assert told(seen, "transcript.stopped") == []
+
+
+def test_of_a_batch_only_the_refused_call_did_not_run(tmp_path):
+    seen = shown(claude(
+        prompt("both"), block(use("toolu_01A", "Read", path="a"), uuid="a1"),
+        block(use("toolu_01B", **WHOLE), uuid="a2"),
+        result("A", "toolu_01A", parentUuid="a1"), result(REFUSED, "toolu_01B", True, parentUuid="a2"),
+        prompt([text(STOPPED_AT_TOOL)]),
+    ), tmp_path)
+    assert [admission for admission, _ in admissions(seen)] == ["ready", "rejected"]
+    assert seen.responses[0].recorded_next == "refused 1 of 2 calls, and the recording ends"
+    assert words(seen) == ["CANCELLED"]
+
+
+@pytest.mark.parametrize(("said", "why"), [
+    (REFUSED, "the user refused it"),
+    (WITH_REASON, "the user refused it"),
+    (NOT_NOW, "the user refused it"),
+    ("Permission for this tool use was denied. The tool use was rejected. The user said:\nno", "the user refused it"),
+    ("The agent proposed a plan that was rejected by the user. The user chose to stay in plan mode.",
+     "the user refused the plan"),
+    ("Claude requested permissions to write to /home/a.md, but you haven't granted it yet.",
+     "a permission was missing"),
+    ("Permission to use Bash with command rm has been denied.", "a permission rule refused it"),
+    ("PreToolUse:Bash hook error: [check.sh]: not here", "a hook refused it"),
+    (MISSING, "the agent refused its arguments"),
+    ("<tool_use_error>Error: No such tool available: Fly</tool_use_error>", "the agent knows no such tool"),
+    ('Validation failed for tool "write":\n  - content: is missing', "the agent refused its arguments"),
+    ("Tool fly not found", "the agent knows no such tool"),
+    ("Tool execution was blocked: not here", "an extension refused it"),
+    ("Skipped due to queued user message.", "the user spoke first, and it was skipped"),
+])
+def test_each_wording_says_that_the_call_did_not_run(tmp_path, said, why):
+    seen = shown(claude(prompt("go"), block(use(**WHOLE)), result(said, error=True),
+                        block(text("I see."), "msg_02", "end_turn")), tmp_path)
+    assert stops(seen) == ["tool_call", "end_turn"]
+    assert admissions(seen) == [("rejected", f"{why}: it did not run")]
+
+
+@pytest.mark.parametrize("said", [
+    "Exit code 1\nno such file", "<tool_use_error>File has not been read yet. Read it first.</tool_use_error>",
+    "     1\u2192The user doesn't want to proceed with this tool use.", "So the user doesn't want to take this action",
+    "File created", "", "Command was aborted before completion",
+])
+def test_other_results_leave_the_call_as_it_is(tmp_path, said):
+    assert refusal(ToolResultPart("toolu_01A", None, said)) is None
+    seen = shown(claude(prompt("go"), block(use(**WHOLE)), result(said), block(text("So."), "msg_02", "end_turn")),
+                 tmp_path)
+    assert [admission for admission, _ in admissions(seen)] == ["ready"]
+
+
+def test_in_pi_a_skipped_call_did_not_run_and_steering_stays_in_the_turn(tmp_path):
+    seen = shown(pi(pi_user("write"), pi_said(pi_call(path="a.md"), stop="toolUse"),
+                    pi_result("Skipped due to queued user message.", error=True), pi_user("to b.md instead"),
+                    pi_said(text("Done."))), tmp_path)
+    assert admissions(seen) == [("rejected", "the user spoke first, and it was skipped: it did not run")]
+    assert places(seen) == [["request", "tool_result"]]
+
+
+# -- an interruption --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mark", [
+    STOPPED, "[Request interrupted by user ]", "[Request cancelled by the user]", "[Request aborted by user]",
+])
+@pytest.mark.parametrize("shape", ["blocks", "string", "meta"])
+def test_the_mark_of_an_interruption_ends_the_turn_however_it_is_written(tmp_path, mark, shape):
+    row = prompt([text(mark)]) if shape == "blocks" else prompt(mark, isMeta=shape == "meta")
+    seen = shown(claude(prompt("hi"), block(text("Well")), row, prompt("never mind"),
+                        block(text("Fine."), "msg_02", "end_turn")), tmp_path)
+    assert stops(seen) == ["cancelled", "end_turn"]
+    assert words(seen) == ["CANCELLED", "COMPLETE"]
+    assert asked(seen) == ["hi", "never mind"]
+
+
+@pytest.mark.parametrize("content", [
+    [text(STOPPED), text("never mind")], f"{STOPPED}never mind", [text(f"{STOPPED}\nnever mind")],
+])
+def test_words_behind_the_mark_are_the_next_message(tmp_path, content):
+    seen = shown(claude(prompt("hi"), block(text("Well")), prompt(content),
+                        block(text("Fine."), "msg_02", "end_turn")), tmp_path)
+    assert asked(seen) == ["hi", "never mind"]
+    assert words(seen) == ["CANCELLED", "COMPLETE"]
+
+
+def test_continue_after_an_interruption_is_another_turn(tmp_path):
+    seen = shown(claude(prompt("hi"), block(text("Well")), prompt([text(STOPPED)]), prompt("continue"),
+                        block(text("Fine."), "msg_02", "end_turn")), tmp_path)
+    assert asked(seen) == ["hi", "continue"]
+
+
+def test_an_interruption_after_results_that_came_leaves_the_answer_whole(tmp_path):
+    """The tool ran, and what the user stopped is the request that would have carried its result."""
+    seen = shown(claude(prompt("write"), block(use(**WHOLE)), result("File created"), prompt([text(STOPPED)]),
+                        prompt("enough"), block(text("Yes."), "msg_02", "end_turn")), tmp_path)
+    assert (stops(seen)[0], rules(seen)) == ("tool_call", ["transcript.absent", "transcript.inferred.calls_answered"])
+    assert admissions(seen) == [("ready", "closed and complete; no usable schema is known")]
+    assert words(seen) == ["CANCELLED", "COMPLETE"]
+    assert asked(seen) == ["write", "enough"]
+    assert not [noted for noted in seen.findings if noted.finding.rule.startswith("agent.")]
+
+
+@pytest.mark.parametrize("said", [STOPPED, "Interrupted by user"])
+def test_a_result_that_only_stands_for_the_interruption_shows_nothing_of_the_call(tmp_path, said):
+    rows = [prompt("write"), block(use(**WHOLE)), result(said, error=True), prompt([text(STOPPED)])]
+    seen = shown(claude(*rows), tmp_path)
+    assert stops(seen) == ["cancelled"]
+    assert [admission for admission, _ in admissions(seen)] == ["held"]
+    assert words(seen) == ["CANCELLED"]
+    assert told(seen, "agent.ran_held_call") == []
+
+
+@pytest.mark.parametrize("rows", [
+    (result(STOPPED_AT_TOOL, error=True),), (result(STOPPED_AT_TOOL, error=True), prompt([text(STOPPED_AT_TOOL)])),
+    (prompt([text(STOPPED_AT_TOOL)]),),
+])
+def test_an_interruption_at_a_tool_leaves_the_answer_whole(tmp_path, rows):
+    seen = shown(claude(prompt("write"), block(use(**WHOLE)), *rows), tmp_path)
+    assert stops(seen) == ["tool_call"]
+    assert words(seen) == ["CANCELLED"]
+
+
+def test_an_interruption_that_follows_the_users_next_words_is_of_their_request(tmp_path):
+    seen = shown(claude(prompt("hi"), block(text("Hello."), stop="end_turn"), prompt("next"), prompt([text(STOPPED)]),
+                        prompt("other"), block(text("Yes."), "msg_02", "end_turn")), tmp_path)
+    assert words(seen) == ["COMPLETE", "COMPLETE"]
+    assert told(seen, "transcript.stopped") == []
+
+
+def test_an_interruption_in_a_sidechain_is_of_the_sidechain(tmp_path):
+    side = {"isSidechain": True, "agentId": "a0"}
+    seen = shown(claude(
+        prompt("look", **side), block(text("Looking"), "msg_02", **side), prompt([text(STOPPED)], **side),
+        prompt("main", parentUuid=None), block(text("Hello."), "msg_03", "end_turn"),
+    ), tmp_path)
+    assert words(seen) == ["CANCELLED", "COMPLETE"]
+
+
+def test_a_request_that_the_user_stopped_before_anything_came_is_cancelled(tmp_path):
+    seen = shown(claude(prompt("hi"), failed("API Error: Request was aborted.")), tmp_path)
+    assert (stops(seen), words(seen)) == (["cancelled"], ["CANCELLED"])
+
+
+def test_the_mark_is_known_at_the_beginning_alone():
+    assert interruption("[Request interrupted by user for tool use]") == (True, "")
+    assert interruption("[Request interrupted by user]no") == (False, "no")
+    assert interruption("the row says [Request interrupted by user]") is None
+
+
+def test_an_aborted_answer_of_pi_is_cancelled_and_the_next_message_another_turn(tmp_path):
+    half = pi_said(text("Once"), pi_call(path="a.md"), stop="aborted", message={"errorMessage": "Request was aborted"})
+    seen = shown(pi(pi_user("tell"), half, pi_user("continue"), pi_said(text("Done."))), tmp_path)
+    assert stops(seen) == ["cancelled", "end_turn"]
+    assert words(seen) == ["CANCELLED", "COMPLETE"]
+    assert asked(seen) == ["tell", "continue"]
+    assert [admission for admission, _ in admissions(seen)] == ["held"]
+
+
+# -- what else ends a turn --------------------------------------------------------------------------------------------
+
+
+def test_a_hook_that_stops_the_turn_is_told(tmp_path):
+    note = {"type": "hook_stopped_continuation", "hookName": "PostToolUse:Write", "hookEvent": "PostToolUse"}
+    seen = shown(claude(prompt("write"), block(use(**WHOLE)), result("File created"),
+                        {"type": "attachment", "attachment": note}, prompt("and now"),
+                        block(text("Yes."), "msg_02", "end_turn")), tmp_path)
+    assert words(seen) == ["CANCELLED", "COMPLETE"]
+    assert told(seen, "transcript.stopped") == ["line 4: the hook PostToolUse:Write stopped the turn"]
+
+
+def test_what_a_stop_hook_says_to_the_model_shows_that_the_loop_had_ended(tmp_path):
+    back = prompt("Stop hook feedback:\n- [check.sh]: the tests fail", isMeta=True)
+    rows = [prompt("hi"), block(text("Done.")), back, block(text("Mended."), "msg_02", "end_turn")]
+    seen = shown(claude(*rows), tmp_path)
+    assert (stops(seen)[0], rules(seen)[-1]) == ("end_turn", "transcript.inferred.turn_ended")
+    assert seen.responses[1].exchange.request.messages[0].text.startswith("Stop hook feedback")
+
+
+def test_a_message_after_results_that_no_answer_took_up_opens_a_turn(tmp_path):
+    seen = shown(claude(prompt("write"), block(use(**WHOLE)), result("File created"), prompt("a task for security too"),
+                        block(text("Yes."), "msg_02", "end_turn")), tmp_path)
+    assert asked(seen) == ["write", "a task for security too"]
+    assert seen.responses[1].exchange.request.messages[0].results[0].text == "File created"
+
+
+@pytest.mark.parametrize("row", [
+    prompt("Base directory for this skill: /s", isMeta=True), prompt("<system-reminder>mind</system-reminder>"),
+    prompt([{"type": "tool_result", "tool_use_id": "toolu_01A", "content": "File created"}, text("[Image: 1]")]),
+])
+def test_what_the_agent_puts_beside_results_opens_none(tmp_path, row):
+    rows = [prompt("write"), block(use(**WHOLE)), result("File created"), row]
+    assert asked(shown(claude(*rows, block(text("Yes."), "msg_02", "end_turn")), tmp_path)) == ["write"]
+
+
+@pytest.mark.parametrize("said", [
+    "<command-name>/exit</command-name>\n<command-args></command-args>",
+    "<local-command-stdout>Bye!</local-command-stdout>",
+    "Caveat: The messages below were generated by the user while running local commands. DO NOT respond.",
+    "This session is being continued from a previous conversation that ran out of context.",
+    "<task-notification>done</task-notification>", "<bash-input>ls</bash-input>", "<teammate-message>x",
+])
+def test_what_the_agent_writes_itself_is_no_message_of_the_user(tmp_path, said):
+    seen = shown(claude(prompt("hi"), block(text("Hello.")), prompt(said)), tmp_path)
+    assert (stops(seen), rules(seen)) == (["unknown"], ["transcript.absent"])
+
+
+# -- a lost connection ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("message", [
+    "terminated", "fetch failed", "Failed to fetch", "socket hang up", "other side closed", "Premature close",
+    "Connection error.", "connection refused", "The socket connection was closed unexpectedly", "network error",
+    "Request timed out.", "connect ETIMEDOUT 1.2.3.4:443", "read ECONNRESET", "timed out", "stream ended early",
+    "UND_ERR_SOCKET", "incomplete chunked read", "peer closed connection without sending complete message body",
+])
+def test_a_lost_connection_is_sent_again(tmp_path, message):
+    assert connection_lost(message)
+    row = pi_said(text("Editing:"), stop="error", message={"errorMessage": message})
+    seen = shown(pi(pi_user("edit"), row), tmp_path)
+    assert (stops(seen), seen.responses[0].judged.stop.detail) == (["error"], "retryable")
+    assert words(seen) == ["ERROR"]
+
+
+@pytest.mark.parametrize("message", ["model not found", "invalid x-api-key", "the contract was terminatedly signed"])
+def test_another_failure_is_no_lost_connection(message):
+    assert not connection_lost(message)
+
+
+# -- an answer that a parent quotes -----------------------------------------------------------------------------------
+
+FOUND = "I found three places where the queue is read, all of them in the worker module."
+
+
+def family(tmp_path, quoted: str, said: str = FOUND, name: str = "Task"):
+    below = tmp_path / "s" / "subagents"
+    below.mkdir(parents=True, exist_ok=True)
+    side = {"isSidechain": True, "agentId": "a0"}
+    (below / "agent-a0.jsonl").write_text(claude(prompt("look", **side), block(text(said), "msg_09", **side)))
+    return shown(claude(prompt("main"), block(use("toolu_01T", name, prompt="look")), result(quoted, "toolu_01T"),
+                        block(text("Three places."), "msg_02", "end_turn")), tmp_path)
+
+
+@pytest.mark.parametrize("behind", ["", "\nagentId: a0 (for resuming)", "\n<usage>total_tokens: 9</usage>"])
+@pytest.mark.parametrize("name", ["Task", "Agent", "TaskOutput", "AgentOutputTool"])
+@pytest.mark.parametrize("said", [FOUND, "No."])
+def test_an_answer_that_a_parents_result_quotes_whole_is_recorded(tmp_path, behind, name, said):
+    seen = family(tmp_path, said + behind, said, name=name)
+    assert stops(seen) == ["tool_call", "end_turn", "end_turn"]
+    assert rules(seen, 2) == ["transcript.absent", "transcript.inferred.quoted"]
+    assert words(seen) == ["COMPLETE", "END INFERRED"]
+    assert told(seen, "transcript.not_recorded") == []
+
+
+@pytest.mark.parametrize(("quoted", "said", "name"), [
+    (FOUND[:-10], FOUND, "Task"), (FOUND, FOUND, "Bash"), ("Okay, and more.", "Ok", "Task"),
+])
+def test_a_part_of_it_another_tool_or_an_accident_shows_nothing(tmp_path, quoted, said, name):
+    seen = family(tmp_path, quoted, said, name)
+    assert stops(seen)[-1] == "unknown"
+    assert words(seen)[-1] == "END NOT RECORDED"
+
+
+def test_a_sidechain_in_the_same_file_is_quoted_too(tmp_path):
+    side = {"isSidechain": True, "agentId": "a0"}
+    seen = shown(claude(
+        prompt("main"), block(use("toolu_01T", "Task", prompt="look"), uuid="call"),
+        prompt("look", parentUuid=None, **side), block(text(FOUND), "msg_09", **side),
+        result(FOUND, "toolu_01T", parentUuid="call"), block(text("So."), "msg_02", "end_turn"),
+        system("turn_duration"),
+    ), tmp_path)
+    assert words(seen) == ["COMPLETE", "END INFERRED"]
