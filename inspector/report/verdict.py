@@ -239,7 +239,8 @@ ROWS: tuple[Row, ...] = (
     Row("ERROR", "╳", "!", Severity.ERROR,
         lambda look: look.word is Stop.ERROR,
         lambda look: f"{_who(look)} failed: {_error(look)}",
-        lambda look: "try again later" if "retryable" in (look.judged.stop.detail or "") else "change the request"),
+        lambda look: "send it to the address that the answer names" if _sent_on(look) else
+        "try again later" if "retryable" in (look.judged.stop.detail or "") else "change the request"),
     Row("BLOCKED", "⊘", "0", Severity.WARNING,
         lambda look: look.word is Stop.SAFETY_BLOCKED,
         lambda look: f"{_who(look)} filtered the answer ({_detail(look)}){_explained(look)}",
@@ -321,8 +322,15 @@ def _error(look: Look) -> str:
     error = look.exchange.response.error
     message = error.message if error else look.judged.stop.detail or "error"
     status = look.exchange.response.http_status
-    shown = message if len(message) <= 100 else f"{message[:97]}…"
+    most = 300 if _sent_on(look) else 100  # an address is no use without its end
+    shown = message if len(message) <= most else f"{message[:most - 3]}…"
     return f"HTTP {status}, {shown}" if status and status >= 400 else shown
+
+
+def _sent_on(look: Look) -> bool:
+    """Whether the answer only names another address."""
+    seen = [each.at for each in look.judged.stop.evidence if each.rule == "error.redirect"]
+    return any(at is not None and at.pointer == "location" for at in seen)
 
 
 def _explained(look: Look) -> str:

@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol
 from inspector.sessions.values import About, Act, Chunk, Exchange, Place, Skipped, ToolAnswer
 from loop_core.frozen import field, record
 from loop_core.values import TransportEnd
+from loop_core.wire.failures import REDIRECTS
 
 Headers = list[tuple[str, str]]
 
@@ -67,6 +68,11 @@ class Reading:
     about: About | None = None
     acts: list[Act] = field(default_factory=list)
     answers: list[ToolAnswer] = field(default_factory=list)
+
+
+def says_enough(status: int | None) -> bool:
+    """Whether an answer without a body is whole: an error, or a redirect."""
+    return status is not None and (status >= 400 or status in REDIRECTS)
 
 
 class UnreadableError(Exception):

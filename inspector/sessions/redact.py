@@ -137,8 +137,12 @@ def secret_name(name: str) -> bool:
 def headers(pairs: Iterable[tuple[str, str]], shapes: bool = True) -> tuple[tuple[str, str], ...]:
     """The same headers, without credentials; `shapes` is false where the values are known to hold no key's shape."""
     if not shapes:
-        return tuple([(name, REDACTED if secret_name(name) else value) for name, value in pairs])
-    return tuple([(name, REDACTED if secret_name(name) else text(value)) for name, value in pairs])
+        return tuple([(name, REDACTED if secret_name(name) else _header(name, value)) for name, value in pairs])
+    return tuple([(name, REDACTED if secret_name(name) else text(_header(name, value))) for name, value in pairs])
+
+
+def _header(name: str, value: str) -> str:
+    return url(value) if len(name) == 8 and name.lower() == "location" else value
 
 
 @lru_cache(maxsize=1024)

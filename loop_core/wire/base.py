@@ -31,7 +31,7 @@ from loop_core.values import (
     StopReason,
     TransportEnd,
 )
-from loop_core.wire.failures import classify, read_error
+from loop_core.wire.failures import classify, read_error, redirect
 from loop_core.wire.framing import Framing, Whole
 from loop_core.wire.json_array import JSONArray
 from loop_core.wire.jsonslice import byte_span, path_of
@@ -81,6 +81,7 @@ _OBJECTS = (b"{", b"[{", b"[[", b'["')
 _UNREADABLE = {True: ("frame.cut", "the last frame is cut"), False: ("frame.invalid", "a frame is no valid JSON")}
 _LOOSE = frozenset({Stop.END_TURN, Stop.TOOL_CALL, Stop.UNKNOWN})
 _NOISE = ("frame.no_json", "a frame is a word that is no JSON")
+_ERROR_FIELD = b"error:"
 _SSE_STARTS = (b"data", b"event", b"id:", b"retry", b":")
 
 
@@ -183,6 +184,9 @@ class Decoder:
             self._take(self._framing, b"")
             self._frames(self._framing.flush(), last=True)
         self._read_failure()
+        if isinstance(self._framing, SSE) and self._framing.single is not None:
+            said = "events are parted by one line break instead of two: a client that follows the standard reads them as one"
+            self.find("frame.single_newline", said, At(Part.BODY, *self._framing.single))
         return self._with_transport(self.build())
 
     def watch(self, body: bytes, see: See) -> None:
@@ -273,14 +277,14 @@ class Decoder:
         if any(text.startswith(mark) for mark in _SSE_STARTS):
             self.streaming = True
             return SSE()
-        if not final and any(mark.startswith(text) for mark in _SSE_STARTS):
+        if not final and any(mark.startswith(text) for mark in (*_SSE_STARTS, _ERROR_FIELD)):
             return None  # too few bytes to tell
         if self.binary_framing is not None and first < b" ":  # a frame begins with its length: no text does
             self.streaming = True
             return self.binary_framing()
-        if self.http_status is not None and self.http_status >= 400:
+        if self.http_status is not None and self.http_status >= 300:
             return Whole()  # a proxy's HTML page: kept as the error's text
-        if final and self._begins_sse(text):
+        if text.startswith(_ERROR_FIELD) or (final and self._begins_sse(text)):
             self.streaming = True
             return SSE()
         raise DecodeError("the body begins with neither JSON nor an event stream", api=self.api,
@@ -394,6 +398,14 @@ class Decoder:
 
     def _with_transport(self, response: ChatResponse) -> ChatResponse:
         stop = response.stop_reason
+        sent_on = redirect(self.http_status, self.headers)
+        if sent_on is not None and not response.parts and not stop.raw:
+            # What stands in the body is a page about the redirect, if anything: nothing about it is worth telling.
+            self.error, seen_in = sent_on
+            self.findings.clear()
+            seen = Evidence("error.redirect", At(Part.HEADERS, pointer=seen_in), self.error.message[:200])
+            response = replace(response, stop_reason=StopReason(Stop.ERROR, None, "fatal", (seen,)))
+            return self._told(response)
         failed = self.http_status is not None and self.http_status >= 400
         if self.error is not None and (failed or stop.normalized is not Stop.SAFETY_BLOCKED):
             # An error outranks a reason that came beside it: `length` plus an error is still an error.
@@ -403,9 +415,11 @@ class Decoder:
             stop = StopReason(word, stop.raw, detail, (*kept, seen))
         elif self.cut and stop.raw is None:
             stop = replace(stop, evidence=(*stop.evidence, Evidence("cut", At(Part.BODY, self.size, self.size))))
+        return self._told(replace(response, stop_reason=stop))
+
+    def _told(self, response: ChatResponse) -> ChatResponse:
         return replace(
             response,
-            stop_reason=stop,
             streaming=self.streaming,
             http_status=self.http_status,
             error=self.error,

@@ -7,7 +7,7 @@ retryable is read from the error's own type and code, and else from the HTTP sta
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from loop_core.values import ProviderError, Stop
@@ -90,6 +90,19 @@ def read_error(body: Any, status: int | None = None) -> ProviderError | None:
     if known in RETRYABLE_STATUS:  # a 5xx is the server's own failure, whatever a gateway writes into its body
         retryable = retryable or known >= 500 or not words & FATAL_WORDS
     return ProviderError(message, kind, code, retryable)
+
+
+REDIRECTS = range(301, 309)
+
+
+def redirect(status: int | None, headers: Iterable[tuple[str, str]]) -> tuple[ProviderError, str] | None:
+    """The error of an answer that only names another address, and the header that shows it; None under any other."""
+    if status not in REDIRECTS:
+        return None
+    location = next((value for name, value in headers if name.lower() == "location"), None)
+    where = f"to {location}" if location else "with no Location header"
+    said = f"HTTP {status} redirects {where}; nobody followed it here"
+    return ProviderError(said, None, str(status)), "location" if location else "status"
 
 
 def classify(error: ProviderError) -> tuple[Stop, str, str]:

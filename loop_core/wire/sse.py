@@ -1,14 +1,19 @@
 """Server-sent events: bytes in any chunks -> (payload, event name, start, end).
 
-Owns framing only: it does not know JSON, `[DONE]` or any provider. Lines may end in LF, CR LF or CR, mixed; several
-`data:` lines join with LF; comment lines and unknown fields are skipped; an event that is pending at the end of the
-bytes is delivered although its blank line never came (openai-node#2725: the stop reason was lost with it). A bare JSON
-object between events is delivered like one: servers write errors that way (google-genai 3.4.0 `_iter_response_stream`).
+Owns framing only: it does not know any provider. Lines may end in LF, CR LF or CR, mixed; several `data:` lines join
+with LF; comment lines and unknown fields are skipped; an event that is pending at the end of the bytes is delivered
+although its blank line never came (openai-node#2725: the stop reason was lost with it). A bare JSON object between
+events is delivered like one: servers write errors that way (google-genai 3.4.0 `_iter_response_stream`). So is what
+stands in a field `error:`, as the error of an object (llama.cpp ends a stream so). Where joined lines are no JSON and
+each is, the server parts events by one line break instead of two, and each line is an event.
 """
 
 from __future__ import annotations
 
+import json
 import re
+
+from loop_core.fastjson import from_json
 
 Frame = tuple[bytes, str | None, int, int]
 """Payload, event name (None where unnamed), first byte and end of the frame in the body."""
@@ -16,6 +21,8 @@ Frame = tuple[bytes, str | None, int, int]
 _BLANK = re.compile(rb"\r\n(?:\r\n?|\n)|\n(?:\r\n?|\n)|\r\r\n?")
 _BREAKS = b"\r\n"
 _BOM = b"\xef\xbb\xbf"
+_LINE = re.compile(rb"[^\r\n]+")
+_DONE = b"[DONE]"
 
 
 class SSE:
@@ -24,9 +31,11 @@ class SSE:
     A frame reaches from the first byte of its first line to the end of its last one, line break excluded.
     """
 
-    __slots__ = ("_name", "_names", "_offset", "_pending", "_prefix", "_scanned")
+    __slots__ = ("_name", "_names", "_offset", "_pending", "_prefix", "_scanned", "single")
 
     def __init__(self) -> None:
+        self.single: tuple[int, int] | None = None
+        """The first place where events stood on lines that follow each other, without a blank line between."""
         self._pending = bytearray()
         self._offset = 0  # of the first pending byte in the body
         self._scanned = 0  # no blank line begins in the pending bytes before this
@@ -53,7 +62,7 @@ class SSE:
     def flush(self) -> list[Frame]:
         """The event that was pending when the bytes ended, if any."""
         frames: list[Frame] = []
-        self._event(bytes(self._pending), self._offset, frames)
+        self._event(bytes(self._pending), self._offset, frames, last=True)
         self._offset += len(self._pending)
         self._pending, self._scanned = bytearray(), 0
         return frames
@@ -91,7 +100,7 @@ class SSE:
             used = blank.end()
         return used
 
-    def _event(self, block: bytes, start: int, frames: list[Frame]) -> None:
+    def _event(self, block: bytes, start: int, frames: list[Frame], last: bool = False) -> None:
         if start == 0 and block.startswith(_BOM):
             block, start = block[3:], 3
         # A chunk may end inside a line break, and a body inside a blank line: what is left of it stands at either end.
@@ -101,6 +110,7 @@ class SSE:
         end = start + len(block)
         name: str | None = None
         data: list[bytes] = []
+        error: bytes | None = None
         for line in block.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n"):
             if line[:6] == b"data: ":
                 data.append(line[6:])
@@ -110,17 +120,63 @@ class SSE:
                 data.append(b"")
             elif line[:6] == b"event:":
                 name = self._named(line[6:].strip())
-        if len(data) == 1:
+            elif line[:6] == b"error:":
+                error = line[6:].strip()
+        if error is not None:
+            self._single(block, start, frames)
+        elif len(data) == 1:
             frames.append((data[0], name, start, end))
             if line[:6] == b"data: ":
                 self._prefix, self._name = block[: len(block) - len(data[0])], name
         elif data:
-            frames.append((b"\n".join(data), name, start, end))
+            joined = b"\n".join(data)
+            if _is_json(joined) or not _each_is_json(data, last):
+                frames.append((joined, name, start, end))
+            else:
+                self.single = self.single or (start, end)
+                self._single(block, start, frames)
         elif block[:1] == b"{":
             frames.append((block, name, start, end))
+
+    def _single(self, block: bytes, start: int, frames: list[Frame]) -> None:
+        """Appends an event for every `data:` and `error:` line of its own, with the name that stands before it."""
+        name: str | None = None
+        begin: int | None = None  # of the event's first line
+        for found in _LINE.finditer(block):
+            line = found[0]
+            key, colon, value = line.partition(b":")
+            if not colon or key not in (b"data", b"event", b"error"):
+                continue
+            begin = found.start() if begin is None else begin
+            if key == b"event":
+                name = self._named(value.strip())
+                continue
+            payload = _as_error(value.strip()) if key == b"error" else value[value[:1] == b" " :]
+            frames.append((payload, name, start + begin, start + found.end()))
+            name, begin = None, None
 
     def _named(self, key: bytes) -> str | None:
         name = self._names.get(key)
         if name is None and key:
             name = self._names[key] = key.decode("utf-8", "replace")
         return name
+
+
+def _is_json(payload: bytes) -> bool:
+    try:
+        from_json(payload)
+    except ValueError:
+        return False
+    return True
+
+
+def _each_is_json(lines: list[bytes], last: bool) -> bool:
+    """Whether every line is an object, a list or the end mark; the last line of a body may be cut."""
+    whole = lines[:-1] if last and lines[-1][:1] in (b"", b"{", b"[") else lines
+    return all(line.strip() == _DONE or (line.lstrip()[:1] in (b"{", b"[") and _is_json(line)) for line in whole)
+
+
+def _as_error(told: bytes) -> bytes:
+    """What a field `error:` says, as an object that reports it; what is no JSON is its message."""
+    value = told if _is_json(told) else json.dumps(told.decode("utf-8", "replace")).encode()
+    return b'{"error":' + value + b"}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.report.test_verdict import alone, ask_gemini, contents, verdict
-from tests.scenes import MESSAGES, chat, message
+from tests.scenes import ASKS, MESSAGES, chat, exchange, message, shown
 
 
 def refusal(**details):
@@ -50,3 +50,12 @@ def test_gemini_behind_chat_completions_is_read_with_its_own_words():
     word, _, sentence, _ = alone(chat(None, "content_filter: RECITATION"))
     assert word == "BLOCKED"
     assert "content_filter: RECITATION" in sentence
+
+
+def test_a_redirect_states_its_status_and_where_it_leads():
+    page = "https://new.example/" + "x" * 150
+    (found,) = shown(exchange({"messages": ASKS}, "", status=307, response_headers={"Location": page})).turns
+    assert found.verdict.word == "ERROR"
+    assert "HTTP 307" in found.verdict.sentence
+    assert page in found.verdict.sentence
+    assert found.verdict.advice.text == "send it to the address that the answer names"

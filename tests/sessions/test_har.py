@@ -179,6 +179,24 @@ def test_an_error_without_a_body_is_an_error_and_not_an_unrecorded_body(opened):
     assert exchange.response.stop_reason.normalized is Stop.ERROR
 
 
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirect_is_an_error_that_names_its_address_and_no_unrecorded_body(opened, status):
+    moved = {"Location": "https://api.example.com/v2/chat/completions?api_key=secret123"}
+    source = entry(HELLO, None, status=status, response_headers=moved)
+    (exchange,) = opened(har(source), "moved.har").exchanges
+    assert exchange.recorded
+    assert exchange.response.stop_reason.normalized is Stop.ERROR
+    assert f"HTTP {status} redirects to https://api.example.com/v2/chat/completions" in exchange.response.error.message
+    assert "secret123" not in exchange.response.error.message
+
+
+def test_a_browsers_own_field_names_the_address_where_no_header_does(opened):
+    source = entry(HELLO, None, status=308)
+    source["response"]["redirectURL"] = "https://api.example.com/v2/chat/completions"
+    (exchange,) = opened(har(source), "moved.har").exchanges
+    assert "to https://api.example.com/v2/chat/completions" in exchange.response.error.message
+
+
 def test_a_length_of_zero_is_an_empty_body_that_was_recorded(opened):
     (exchange,) = opened(har(entry(HELLO, "", response_headers={"Content-Length": "0"}))).exchanges
     assert exchange.recorded

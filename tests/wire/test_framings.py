@@ -49,34 +49,65 @@ cuts = st.lists(st.integers(0, 400), max_size=12)
 
 
 def events_by_the_standard(data: bytes) -> list[tuple[bytes, str | None]]:
-    """The HTML standard's algorithm, line by line; what is pending at the end is an event, unlike there."""
+    """The HTML standard's algorithm, line by line; what is pending at the end is an event, unlike there.
+
+    Two additions: lines that are no JSON together and JSON each are events of their own, and `error:` reports an error.
+    """
     text = data.removeprefix(BOM)
     lines = re.split(rb"\r\n|\n|\r", text)
     events: list[tuple[bytes, str | None]] = []
     values: list[bytes] = []
-    name: str | None = None
-    for line in [*lines, b""]:
+    singles: list[tuple[bytes, str | None]] = []
+    name = own = None
+    error = False
+    for number, line in enumerate([*lines, b""]):
         field, colon, value = line.partition(b":")
         value = value.removeprefix(b" ") if colon else b""
         if not line:
-            if values:
+            at_end = number >= len(lines) - 1
+            if error or (len(values) > 1 and not parses(b"\n".join(values)) and each_parses(values, at_end)):
+                events.extend(singles)
+            elif values:
                 events.append((b"\n".join(values), name))
-            values, name = [], None
+            values, singles, error, name, own = [], [], False, None, None
         elif field == b"data":
             values.append(value)
+            if colon:
+                singles.append((value, own))
+                own = None
         elif field == b"event" and colon:
-            name = value.strip().decode("utf-8", "replace") or None
+            name = own = value.strip().decode("utf-8", "replace") or None
+        elif field == b"error" and colon:
+            told = value.strip()
+            said = told if parses(told) else json.dumps(told.decode("utf-8", "replace")).encode()
+            singles.append((b'{"error":' + said + b"}", own))
+            error, own = True, None
     return events
+
+
+def parses(data: bytes) -> bool:
+    try:
+        json.loads(data)
+    except ValueError:
+        return False
+    return True
+
+
+def each_parses(values: list[bytes], at_end: bool) -> bool:
+    """Whether each is an object, a list or the end mark; the last of a body may be cut."""
+    told = values[:-1] if at_end and values[-1][:1] in (b"", b"{", b"[") else values
+    return all(value.strip() == b"[DONE]" or (value.strip()[:1] in (b"{", b"[") and parses(value)) for value in told)
 
 
 breaks = st.sampled_from([b"\n", b"\r\n", b"\r"])
 payloads = st.sampled_from([
-    b"{}", b'{"a": "b"}', '{"é": "€😀"}'.encode(), b"[DONE]", b"", b" x", b"a:b", b"\xff\xfe",
+    b"{}", b'{"a": "b"}', b'{"a":', b'{"a":\n1}', '{"é": "€😀"}'.encode(), b"[DONE]", b"", b" x", b"a:b", b"\xff\xfe",
 ])
 lines = st.one_of(
     st.builds(lambda text: b"data: " + text, payloads),
     st.builds(lambda text: b"data:" + text, payloads),
     st.just(b"data"),
+    st.sampled_from([b'error: {"code": 500}', b"error: no more"]),
     st.sampled_from([b"event: delta", b"event:delta", b"event: other", b"event:", b": PROCESSING", b":", b"id: 7",
                      b"retry: 10", b"unknown: field", b"dataset: x", b"nonsense"]),
 )

@@ -13,11 +13,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from inspector.sessions import lenient, redact
-from inspector.sessions.raw import Headers, Options, Raw, Reading, UnreadableError
+from inspector.sessions.raw import Headers, Options, Raw, Reading, UnreadableError, says_enough
 from inspector.sessions.unpack import unpack
 from inspector.sessions.values import Skipped
 from loop_core.fastjson import from_json
 from loop_core.values import TransportEnd
+from loop_core.wire.failures import REDIRECTS
 
 _BEGINS = re.compile(rb'\s*(?:\xef\xbb\xbf)?\s*\{\s*"log"\s*:\s*\{')
 _ENTRIES = re.compile(r'"entries"\s*:\s*\[')
@@ -90,6 +91,9 @@ def _raw(number: int, entry: Any, clean: bool) -> Raw | str:
             duration_ms=_number(entry.get("time")),
             clean=clean and "encoding" not in content,
         )
+        moved = _text(response.get("redirectURL"))
+        if moved and raw.status in REDIRECTS and not _header(headers, "location"):
+            headers.append(("location", moved))
         return _with_body(raw, content, _text(response.get("_error")) or _text(entry.get("_error")))
     except (AttributeError, KeyError, TypeError):
         return "no HAR entry: expected an object with request.url and response"
@@ -99,7 +103,7 @@ def _with_body(raw: Raw, content: Mapping[str, Any], failure: str | None) -> Raw
     text = content.get("text")
     if not isinstance(text, str) or not text:
         # An error's status says enough; a length of 0 says that there was nothing to record.
-        raw.recorded = (raw.status or 0) >= 400 or _header(raw.headers, "content-length") == "0"
+        raw.recorded = says_enough(raw.status) or _header(raw.headers, "content-length") == "0"
         if failure or raw.status is None:
             raw.recorded, raw.end = True, TransportEnd.ABORTED
         return raw

@@ -27,7 +27,7 @@ from inspector.sessions.importers.spelling import (
     pick,
     status_of,
 )
-from inspector.sessions.raw import Options, Raw, Reading, UnreadableError
+from inspector.sessions.raw import Options, Raw, Reading, UnreadableError, says_enough
 from inspector.sessions.unpack import unpack
 from inspector.sessions.values import Skipped
 from loop_core.fastjson import from_json
@@ -204,7 +204,7 @@ def _response(raw: Raw, value: Any, piece: str, path: Path, options: Options, re
         raw.headers = headers(value.get("headers"))
         held = pick(value, BODIES)
         if held is None:
-            raw.recorded = (raw.status or 0) >= 400
+            raw.recorded = says_enough(raw.status)
             return raw
         value, path = value[held], (*path, held)
     packed = isinstance(value, dict) and "base64_string" in value
@@ -231,7 +231,7 @@ def _batch_line(value: Any, path: Path) -> tuple[Any, Path]:
 
 def _string_body(raw: Raw, value: str, packed: bool) -> Raw | str:
     if not value:
-        raw.recorded = (raw.status or 0) >= 400
+        raw.recorded = says_enough(raw.status)
         return raw
     if not packed:
         raw.body = value.encode("utf-8", "replace")

@@ -80,6 +80,10 @@ def _pieces(body: bytes, payload: bytes, start: int, end: int) -> tuple[tuple[in
     at = body.rfind(payload, start, end)
     if at >= 0:
         return ((0, at),)
+    wrapped = payload.removeprefix(b'{"error":')
+    at = body.rfind(wrapped[:-1], start, end) if len(wrapped) < len(payload) else -1
+    if at >= 0:
+        return ((0, start), (len(payload) - len(wrapped), at))  # a field `error:`, delivered as the error of an object
     found: list[tuple[int, int]] = []
     offset = 0
     for line in payload.split(b"\n"):

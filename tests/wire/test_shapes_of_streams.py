@@ -1,0 +1,163 @@
+"""Streams that are no event streams by the standard and are sent all the same: every format reads them alike."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from loop_core.values import ChatResponse, Stop, StopReason, TextPart, ToolCall, Usage
+from loop_core.wire import FORMATS, decode, wire
+from loop_core.wire.essence import essence
+from loop_core.wire.provenance import provenance
+
+ENDS = {"openai_chat": "tool_calls", "openai_responses": "completed", "anthropic_messages": "tool_use",
+        "gemini_generate": "STOP"}
+"""The formats that stream as server-sent events, and how an answer with a call ends there."""
+
+
+def stream(api: str) -> bytes:
+    parts = (TextPart("Hello world"), ToolCall("call_1", "ls", '{"path":"."}', closed=True))
+    said = ChatResponse(api, parts, StopReason(Stop.TOOL_CALL, ENDS[api]), Usage(5, 7), id="r_1", model="m")
+    return b"".join(wire(api).encode(said, stream=True, chunk=4)).replace(b"\r\n", b"\n")
+
+
+def rules(response: ChatResponse) -> set[str]:
+    return {found.rule for found in response.findings}
+
+
+# -- one line break between events -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("api", ENDS)
+@pytest.mark.parametrize("break_", [b"\n", b"\r\n", b"\r"])
+def test_events_that_are_parted_by_one_line_break_are_read(api: str, break_: bytes) -> None:
+    data = stream(api)
+    single = data.replace(b"\n\n", b"\n").replace(b"\n", break_)
+    twin, got = decode(api, data), decode(api, single)
+    assert essence(got) == essence(twin)
+    assert rules(got) == rules(twin) | {"frame.single_newline"}
+    assert (got.saw_done, got.saw_stop_reason, got.streaming) == (twin.saw_done, twin.saw_stop_reason, True)
+    for size in (1, 7):
+        parts = [single[at : at + size] for at in range(0, len(single), size)]
+        assert essence(decode(api, parts)) == essence(twin)
+
+
+@pytest.mark.parametrize("api", ENDS)
+def test_their_facts_have_places_of_their_own(api: str) -> None:
+    single = stream(api).replace(b"\n\n", b"\n")
+    got = provenance(api, single)
+    text = b"".join(single[read.start + 1 : read.end - 1] for read in got.of("text"))
+    assert text == b"Hello world"
+    (reason,) = {single[read.start : read.end] for read in got.of("stop_reason")}
+    assert ENDS[api].encode() in reason
+
+
+@pytest.mark.parametrize("api", ENDS)
+def test_such_a_stream_that_is_cut_keeps_what_came(api: str) -> None:
+    """At every byte it says as much as its twin that is cut inside the same event."""
+    data = stream(api)
+    single = data.replace(b"\n\n", b"\n")
+    for cut in range(single.index(b"Hell") + 40, len(single), 11):
+        got = decode(api, single[:cut])
+        whole_events = single[:cut].count(b"\ndata: ")
+        assert (got.text or "") in "Hello world"
+        if whole_events > 4:
+            assert got.text
+        assert got.stop_reason.normalized is not Stop.TOOL_CALL or cut > single.index(ENDS[api].encode())
+
+
+def test_lines_that_are_one_json_text_together_are_one_event() -> None:
+    pretty = json.dumps({"choices": [{"index": 0, "delta": {"content": "Hi"}, "finish_reason": "stop"}]}, indent=1)
+    data = "".join(f"data: {line}\n" for line in pretty.split("\n")) + "\n"
+    got = decode("openai_chat", data.encode())
+    assert (got.text, got.raw_stop_reason) == ("Hi", "stop")
+    assert "frame.single_newline" not in rules(got)
+
+
+@pytest.mark.parametrize("second", ["1", '"a"', "null", "oops", '{"choices":'])
+def test_lines_of_which_one_is_no_object_are_not_parted(second: str) -> None:
+    first = json.dumps({"choices": [{"index": 0, "delta": {"content": "Hi"}, "finish_reason": None}]})
+    got = decode("openai_chat", f"data: {first}\ndata: {second}\n\n".encode())
+    assert got.text is None
+    assert rules(got) == {"frame.invalid"}
+
+
+# -- an error in a field of its own ----------------------------------------------------------------------------------
+
+TOLD = {"code": 500, "message": "context shift is disabled", "type": "server_error"}
+
+
+@pytest.mark.parametrize("api", ENDS)
+@pytest.mark.parametrize("join", [b"\n\n", b"\n"])
+def test_an_error_in_a_field_of_its_own_ends_a_stream(api: str, join: bytes) -> None:
+    """llama.cpp writes `error: {…}` where others write an event."""
+    events = stream(api).split(b"\n\n")
+    kept = next(at for at, event in enumerate(events) if b"wor" in event or b"o wo" in event) + 1
+    data = join.join([*events[:kept], b"error: " + json.dumps(TOLD).encode()]) + b"\n\n"
+    got = decode(api, data, http_status=200)
+    assert got.stop_reason.normalized is Stop.ERROR
+    assert (got.stop_reason.detail or "").startswith("retryable")
+    assert got.error is not None
+    assert (got.error.message, got.error.type, got.error.code) == (TOLD["message"], "server_error", "500")
+    assert got.text
+    assert "Hello world".startswith(got.text)
+    at = got.stop_reason.evidence[-1].at
+    assert at is not None
+    assert json.loads(data[at.start : at.end].removeprefix(b"error: ")) == TOLD
+    (seen,) = {data[read.start : read.end] for read in provenance(api, data, got).of("error")}
+    assert json.loads(seen) == TOLD
+
+
+@pytest.mark.parametrize("api", ENDS)
+@pytest.mark.parametrize(("field", "message"), [
+    (b"error: the slot is gone", "the slot is gone"), (b'error: {"message": "cut he', '{"message": "cut he'),
+    (b'error: "quoted"', "quoted"),
+])
+def test_an_error_in_words_is_its_message(api: str, field: bytes, message: str) -> None:
+    for data in (field, field + b"\n\n", stream(api)[: stream(api).index(b"\n\n") + 2] + field):
+        for chunks in ([data], [data[:3], data[3:]]):
+            got = decode(api, chunks, http_status=200)
+            assert got.stop_reason.normalized is Stop.ERROR
+            assert got.error is not None
+            assert got.error.message == message
+
+
+def test_the_text_of_an_http_error_that_begins_like_a_field_stays_whole() -> None:
+    got = decode("openai_chat", b"error: upstream\nconnect timeout", http_status=503)
+    assert got.error is not None
+    assert got.error.message == "error: upstream\nconnect timeout"
+
+
+# -- redirects -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("api", FORMATS)
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize("body", [b"", b"<html>Moved</html>", b'{"detail": "moved"}'])
+def test_a_redirect_is_told_with_its_status_and_where_it_leads(api: str, status: int, body: bytes) -> None:
+    headers: list[tuple[str, str]] = [("Location", "https://new.example/v1/x")]
+    got = decode(api, body, http_status=status, headers=headers)
+    assert got.stop_reason.normalized is Stop.ERROR
+    assert got.stop_reason.detail == "fatal"
+    assert got.error is not None
+    assert str(status) in got.error.message
+    assert "https://new.example/v1/x" in got.error.message
+    (seen,) = got.stop_reason.evidence
+    assert seen.rule == "error.redirect"
+    assert seen.at is not None
+    assert (seen.at.part, seen.at.pointer) == ("headers", "location")
+
+
+def test_a_redirect_without_a_location_says_so() -> None:
+    got = decode("openai_chat", b"", http_status=302)
+    assert got.error is not None
+    assert "no Location" in got.error.message
+
+
+def test_an_answer_under_a_redirect_status_is_still_an_answer() -> None:
+    body: dict[str, Any] = {"choices": [{"index": 0, "message": {"content": "Hi"}, "finish_reason": "stop"}]}
+    got = decode("openai_chat", json.dumps(body).encode(), http_status=302, headers=[("location", "/x")])
+    assert (got.text, got.stop_reason.normalized) == ("Hi", Stop.END_TURN)
+    assert got.error is None
