@@ -185,7 +185,7 @@ class Decoder:
             self._frames(self._framing.flush(), last=True)
         self._read_failure()
         if isinstance(self._framing, SSE) and self._framing.single is not None:
-            said = "events are parted by one line break instead of two: a client that follows the standard reads them as one"
+            said = "events are parted by one line break instead of two: others read them as one event"
             self.find("frame.single_newline", said, At(Part.BODY, *self._framing.single))
         return self._with_transport(self.build())
 
