@@ -13,8 +13,9 @@ from typing import Any
 from loop_core.address import Server, headers_of, proof_shown, shown, speaker, url_of
 from loop_core.classify import Judged, judge
 from loop_core.errors import CallerError, DecodeError
+from loop_core.history import Ability
 from loop_core.mask import Mask, Redact
-from loop_core.outgoing import body_of, outgoing
+from loop_core.outgoing import ability, body_of, outgoing
 from loop_core.seam import Method
 from loop_core.turn import Place, Responded, Send, Turn
 from loop_core.values import (
@@ -104,6 +105,12 @@ class Observer:
 
     def ran(self, number: int, results: Sequence[ToolResultPart]) -> None:
         """The calls of this answer were run."""
+
+
+def known(server: Server, request: Request) -> tuple[Ability, str]:
+    """What a server allows for the model of a request, as far as continuing goes, and who it is."""
+    profile = speaker(server, request.model).profile
+    return ability(profile, server.api), profile.name
 
 
 def asks(server: Server, send: Send, turn: Turn, number: int) -> Ask:

@@ -36,6 +36,10 @@ HINT_POINTS = (
 """The continuation hint of seed 000, its four points in order."""
 
 
+LATE_SYSTEM = frozenset({"openai_chat", "openai_responses", "ollama_chat"})
+"""Formats whose history takes a system message at its end, whatever the model."""
+
+
 @frozen
 class Ability:
     """What the server allows, as far as continuing goes."""
@@ -46,6 +50,11 @@ class Ability:
     """It repeats such a prefill in its answer; None where that is not known."""
     system_hint: bool = True
     """A system message may stand at the end of the history."""
+
+
+def ability_in(api: str) -> Ability:
+    """What any server of a format allows, where nothing is known of the one that is asked."""
+    return Ability(system_hint=api in LATE_SYSTEM)
 
 
 def assistant(

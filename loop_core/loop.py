@@ -14,7 +14,7 @@ from loop_core.history import Ability
 from loop_core.limits import Limits
 from loop_core.machine import begin
 from loop_core.policy import STRICT, Policy
-from loop_core.sources import AsyncSource, Source
+from loop_core.sources import AsyncSource, Knows, Source
 from loop_core.trace import Fidelity, Step, Trace, advance, first
 from loop_core.turn import ENDED, Event, RunTools, Send, Tick, Turn
 from loop_core.values import Message, Request
@@ -28,8 +28,10 @@ class Plan:
 
     limits: Limits = field(default_factory=Limits)
     policy: Policy = STRICT
-    ability: Ability = field(default_factory=Ability)
+    ability: Ability | None = None
+    """What the server allows; None: as the source knows it, else what every server of the format does."""
     provider: str = ""
+    """Who answers; empty: as the source knows it."""
     fidelity: Fidelity = Fidelity.LIVE
     run: int = 0
 
@@ -42,6 +44,7 @@ def run(turn_id: str, request: Request, source: Source, plan: Plan | None = None
 def steps(turn_id: str, request: Request, source: Source, plan: Plan) -> Iterator[Step]:
     """The steps of a run, each as soon as it is made; the next answer is asked for only when the next is wanted."""
     asked = request
+    plan = told(plan, asked, source)
     for follow in range(plan.limits.max_follow_ups + 1):
         last: Step | None = None
         for last in one_turn(name_of(turn_id, follow), asked, source, plan):
@@ -62,6 +65,7 @@ async def arun(turn_id: str, request: Request, source: AsyncSource, plan: Plan |
 async def asteps(turn_id: str, request: Request, source: AsyncSource, plan: Plan) -> AsyncIterator[Step]:
     """The steps of a run on an event loop."""
     asked = request
+    plan = told(plan, asked, source)
     for follow in range(plan.limits.max_follow_ups + 1):
         step_ = begun(name_of(turn_id, follow), asked, plan)
         yield step_
@@ -78,7 +82,7 @@ async def asteps(turn_id: str, request: Request, source: AsyncSource, plan: Plan
 
 def one_turn(turn_id: str, request: Request, source: Source, plan: Plan) -> Iterator[Step]:
     """The steps of one turn, without follow-ups: what a replay needs."""
-    step_ = begun(turn_id, request, plan)
+    step_ = begun(turn_id, request, told(plan, request, source))
     yield step_
     yield from going_on(step_, source)
 
@@ -110,6 +114,14 @@ async def agoing_on(step_: Step, source: AsyncSource) -> AsyncIterator[Step]:
             event = _TICK
         step_ = advance(step_, event)
         yield step_
+
+
+def told(plan: Plan, request: Request, source: Source | AsyncSource) -> Plan:
+    """The plan with what it leaves open and the source knows: what the server allows, and who it is."""
+    if plan.ability is not None or not isinstance(source, Knows):
+        return plan
+    ability, provider = source.knows(request)
+    return replace(plan, ability=ability, provider=plan.provider or provider)
 
 
 def begun(turn_id: str, request: Request, plan: Plan) -> Step:

@@ -23,7 +23,7 @@ from typing import NamedTuple
 from loop_core import moves
 from loop_core.errors import TransitionError
 from loop_core.frozen import changed
-from loop_core.history import Ability
+from loop_core.history import Ability, ability_in
 from loop_core.limits import Limits, Spent
 from loop_core.policy import STRICT, Policy, Signal, runnable
 from loop_core.seam import Method
@@ -95,7 +95,7 @@ TRANSITIONS: Mapping[tuple[State, Signal], Row] = {
 """State and signal -> where they lead. The three last states (Abort, Complete, Unrecorded) have no rows: they end."""
 
 
-_LIMITS, _ABILITY, _ASKED_ONCE = Limits(), Ability(), Spent(requests=1)
+_LIMITS, _ASKED_ONCE = Limits(), Spent(requests=1)
 
 
 def begin(
@@ -109,7 +109,8 @@ def begin(
     """A turn in state Request, and its first effect."""
     send = Send(Place.REQUEST, 0, Method.FIRST, (), request.max_tokens, request.tool_choice, "", "")
     turn = Turn(
-        turn_id, request, provider, State.REQUEST, limits or _LIMITS, policy, ability or _ABILITY, request.messages,
+        turn_id, request, provider, State.REQUEST, limits or _LIMITS, policy, ability or ability_in(request.api),
+        request.messages,
         spent=_ASKED_ONCE, sent=send,
     )
     return turn, (send,)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from loop_core.errors import CallerError
-from loop_core.history import Ability
+from loop_core.history import LATE_SYSTEM, Ability
 from loop_core.seam import Method
 from loop_core.turn import Send, Turn
 from loop_core.values import Request
@@ -25,9 +25,6 @@ CONTINUES: Mapping[str, frozenset[Prefill]] = {
 }
 """Format -> the ways of continuing a last assistant message that can be asked for in it. The others begin an answer
 anew (continuation notes, part B)."""
-
-LATE_SYSTEM = frozenset({"openai_chat", "openai_responses", "ollama_chat"})
-"""Formats whose history takes a system message at its end, whatever the model."""
 
 MARKS: Mapping[Prefill, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
     Prefill.PREFIX: ({"prefix": True}, {}),
@@ -74,6 +71,8 @@ def body_of(request: Request, profile: Profile, method: Method = Method.FIRST) -
     if request.api == "openai_chat":
         if profile.cap_field is not None and "max_tokens" in body:
             body = {profile.cap_field if name == "max_tokens" else name: value for name, value in body.items()}
+        if request.stream and profile.stream_usage:
+            body.setdefault("stream_options", {"include_usage": True})  # without it a stream has no token counts
         if method is Method.PREFILL:
             message, beside = MARKS.get(profile.prefill, ({}, {}))
             body["messages"][-1] |= message

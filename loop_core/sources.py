@@ -7,11 +7,12 @@ comparing texts: our hint is never the recorded agent's.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from loop_core.frozen import field, frozen
+from loop_core.history import Ability
 from loop_core.turn import Cancel, Event, NotRecorded, Place, Responded, RunTools, Send, ToolsRun, Turn
-from loop_core.values import Message, ToolResultPart
+from loop_core.values import Message, Request, ToolResultPart
 
 
 class Source(Protocol):
@@ -38,6 +39,14 @@ class AsyncSource(Protocol):
 
     async def follow_up(self, turn: Turn) -> tuple[Message, ...]:
         """What the user said while the turn ran."""
+
+
+@runtime_checkable
+class Knows(Protocol):
+    """A source that knows whom it asks."""
+
+    def knows(self, request: Request) -> tuple[Ability, str]:
+        """What the server allows, as far as continuing goes, and who it is."""
 
 
 @frozen

@@ -19,13 +19,14 @@ import httpx
 
 from loop_core.address import Server, key_header, proof_shown, speaker, url_of
 from loop_core.errors import CallerError, LoopError
-from loop_core.exchange import Ask, Heard, Hearing, Observer, asks
+from loop_core.exchange import Ask, Heard, Hearing, Observer, asks, known
+from loop_core.history import Ability
 from loop_core.mask import Mask, Redact
 from loop_core.retries import Retries
 from loop_core.seam import Method
 from loop_core.tools import Runs, Toolbox
 from loop_core.turn import Cancel, Event, NotRecorded, RunTools, Send, ToolsRun, Turn
-from loop_core.values import Message, TransportEnd
+from loop_core.values import Message, Request, TransportEnd
 from loop_core.wire import wire
 from loop_core.wire.jsontext import dump
 
@@ -108,6 +109,10 @@ class _Source:
         self.sent = 0
         """How many HTTP requests have left."""
         self._answered = -1
+
+    def knows(self, request: Request) -> tuple[Ability, str]:
+        """What the server allows, as far as continuing goes, and who it is."""
+        return known(self.server, request)
 
     def _asks(self, send: Send, turn: Turn) -> Ask | NotRecorded:
         """The next request; where it cannot be sent, the end of a turn that has asked before: what came is kept.

@@ -89,7 +89,7 @@ ENGINE: tuple[Table, ...] = (
     Table("loop_core.policy", "MAY_RUN", "tests/core/test_presets.py"),
     Table("loop_core.seam", "RULES", "tests/core/test_seam.py"),
     Table("loop_core.outgoing", "CONTINUES", "tests/core/test_outgoing.py"),
-    Table("loop_core.outgoing", "LATE_SYSTEM", "tests/core/test_outgoing.py"),
+    Table("loop_core.history", "LATE_SYSTEM", "tests/core/test_outgoing.py"),
     Table("loop_core.outgoing", "MARKS", "tests/core/test_outgoing.py"),
     Table("loop_core.address", "HOMES", "tests/live/test_transport.py"),
     Table("loop_core.address", "KEY_HEADERS", "tests/live/test_transport.py"),

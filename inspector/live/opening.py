@@ -14,8 +14,6 @@ from loop_core.wire import wire
 
 HOLDERS: Mapping[str, str] = {"openai_responses": "input", "gemini_generate": "contents"}
 """Format -> the field that holds the history; `messages` in the others."""
-ALWAYS: Mapping[str, dict[str, Any]] = {"openai_chat": {"stream_options": {"include_usage": True}}}
-"""Format -> what a streamed request says unless the file says else: without it a stream has no token counts."""
 
 
 def request_of(api: str, model: str, prompt: str | None, messages: Any | None, stream: bool) -> Request:
@@ -32,8 +30,7 @@ def request_of(api: str, model: str, prompt: str | None, messages: Any | None, s
             raise CallerError(f"--messages: no request body of {api}: expected one with {HOLDERS.get(api, 'messages')}")
     else:
         read = _history(api, messages)
-    extra = {**(ALWAYS.get(api, {}) if stream else {}), **read.extra}
-    return replace(read, model=model, stream=stream, extra=extra)
+    return replace(read, model=model, stream=stream)
 
 
 def _history(api: str, messages: Any) -> Request:

@@ -14,7 +14,7 @@ from inspector.case import cancelled as given_up
 from loop_core import frozen
 from loop_core.address import Server, speaker
 from loop_core.errors import CallerError, LoopError
-from loop_core.exchange import Ask, Heard, asks
+from loop_core.exchange import Ask, Heard, asks, known
 from loop_core.fork import Terms, parting, resumed
 from loop_core.gate import admit_all
 from loop_core.limits import Limits
@@ -113,7 +113,7 @@ class Stepper:
             CallerError: under them it would have gone another way before now.
         """
         plan = frozen.replace(self.plan, limits=limits)
-        terms = Terms(self.opening, limits, plan.policy, plan.ability, plan.provider)
+        terms = Terms(self.opening, limits, plan.policy, self.last.turn.ability, self.last.turn.provider)
         at = parting(self.steps, 0, len(self.steps), terms)
         again = self.last.state is State.EXECUTE_TOOLS  # it is entered again, and asks its guards then
         if at < len(self.steps) - again:
@@ -188,6 +188,9 @@ def begun(turn_id: str, request: Request, server: Server, plan: Plan) -> Stepper
     Raises:
         LoopError: it cannot be sent in this format.
     """
+    if plan.ability is None:
+        allows, provider = known(server, request)
+        plan = frozen.replace(plan, ability=allows, provider=plan.provider or provider)
     made = _settled(Stepper(server, plan, request, (first_step(turn_id, request, plan),)), 0)
     if made.unsendable:
         raise CallerError(made.unsendable)

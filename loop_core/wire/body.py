@@ -5,6 +5,7 @@ A body is JSON as Python values. Knows no format.
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -132,28 +133,35 @@ def with_names(messages: Sequence[Message]) -> tuple[Message, ...]:
     )
 
 
-def with_ids(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """The history with an id in every call and result: formats that pair them by id refuse it otherwise.
+def with_ids(messages: Sequence[Message], *, missing: bool = True) -> tuple[Message, ...]:
+    """The history with an id of its own in every call, and in its result: formats that pair them refuse it otherwise.
 
-    An id that the provider gave stays. One that is missing is counted (`call00000`, of the form that the strictest
-    servers ask for), and a result without an id answers the first call of its name that is still open.
+    An id that the provider gave stays where it is the first of its kind. One that is missing, or that an earlier call
+    has (servers count from 0 in every answer), is made: `call00000`, of the form that the strictest servers ask for. A
+    result answers the first call of its id, or without one of its name, that is still open. Without `missing` a call
+    that has no id gets none.
     """
     made: list[Message] = []
-    waiting: list[ToolCall] = []
-    count = 0
+    waiting: list[tuple[ToolCall, str | None]] = []
+    used: set[str] = set()
+    given = {call.id for call in calls_of(messages) if call.id}
+    fresh = (name for name in (f"call{count:05}" for count in itertools.count()) if name not in given)
     for message in messages:
         parts: list[Any] = []
         for part in message.parts:
             if type(part) is ToolCall and part.kind is not CallKind.SERVER:
-                if not part.id:
-                    part = replace(part, id=f"call{count:05}")
-                    count += 1
-                waiting.append(part)
+                name = part.id
+                if name in used or (missing and not name):
+                    name = next(fresh)
+                if name:
+                    used.add(name)
+                waiting.append((part, name))
+                part = part if part.id == name else replace(part, id=name)
             elif type(part) is ToolResultPart:
-                answers = next((call for call in waiting if _answers(part, call)), None)
+                answers = next((each for each in waiting if _answers(part, each[0])), None)
                 if answers is not None:
                     waiting.remove(answers)
-                    part = replace(part, call_id=answers.id)
+                    part = part if part.call_id == answers[1] else replace(part, call_id=answers[1])
             parts.append(part)
         made.append(Message(message.role, tuple(parts)))
     return tuple(made)

@@ -72,6 +72,8 @@ class Profile:
     """Whether the answer repeats the prefill; None where that is not known."""
     cap_field: str | None = None
     """How the output cap is named in a chat request, where that is not `max_tokens`."""
+    stream_usage: bool = True
+    """Whether a streamed chat request may ask for its usage (`stream_options`)."""
     native_fields: tuple[str, ...] = ("native_finish_reason",)
     """Fields that carry the word of the provider behind a router, or of the engine; they may only tighten, so that the
     one that routers share is read whoever answers."""

@@ -80,6 +80,7 @@ SERVERS: tuple[Profile, ...] = (
         },
         reasoning_under_cap=True, cap_source="usage does not split thinking off, and recorded caps are met exactly",
         prefill=Prefill.PREFIX,
+        stream_usage=False,  # 422, and usage comes unasked (openai-agents-python#442, anon-kode#53)
         lies=("model_length is only in the enum of whole responses (mistralai 3.7.0)",
               "arguments may be an object instead of a string (mistralai 3.7.0 functioncall.py)"),
     ),

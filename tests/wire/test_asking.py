@@ -277,6 +277,63 @@ def test_calls_without_ids_are_counted_and_their_results_find_them(
     assert results(body) == ["call00001", "call00000"]
 
 
+IDS: dict[str, Callable[[Any], tuple[list[Any], list[Any]]]] = {
+    "openai_chat": lambda body: (
+        [call["id"] for message in body["messages"] for call in message.get("tool_calls", ())],
+        [(message["tool_call_id"], message["content"]) for message in body["messages"] if message["role"] == "tool"]),
+    "openai_responses": lambda body: (
+        [item["call_id"] for item in body["input"] if item["type"] == "function_call"],
+        [(item["call_id"], item["output"]) for item in body["input"] if item["type"] == "function_call_output"]),
+    "anthropic_messages": lambda body: (
+        [block["id"] for message in body["messages"] for block in message["content"] if block["type"] == "tool_use"],
+        [(block["tool_use_id"], block["content"]) for message in body["messages"] for block in message["content"]
+         if block["type"] == "tool_result"]),
+    "bedrock_converse": lambda body: (
+        [block["toolUse"]["toolUseId"] for message in body["messages"] for block in message["content"]
+         if "toolUse" in block],
+        [(block["toolResult"]["toolUseId"], block["toolResult"]["content"][0]["text"])
+         for message in body["messages"] for block in message["content"] if "toolResult" in block]),
+    "gemini_generate": lambda body: (
+        [part["functionCall"]["id"] for content in body["contents"] for part in content["parts"]
+         if "functionCall" in part],
+        [(part["functionResponse"]["id"], part["functionResponse"]["response"]["output"])
+         for content in body["contents"] for part in content["parts"] if "functionResponse" in part]),
+    "ollama_chat": lambda body: (
+        [call["id"] for message in body["messages"] for call in message.get("tool_calls", ())],
+        [(message["tool_call_id"], message["content"]) for message in body["messages"] if message["role"] == "tool"]),
+}
+"""Format -> the ids of the calls of a body, and each result with the id that it answers."""
+
+
+@pytest.mark.parametrize("api", sorted(FORMATS))
+def test_ids_that_come_twice_are_made_unique_and_their_results_follow(api: str) -> None:
+    """Servers give every call of an answer the same id, or count from 0 in every answer; strict ones refuse such a
+    history."""
+    first, second = (ToolCall("call_0", "weather", '{"city": "Oslo"}', True),
+                     ToolCall("call_0", "weather", '{"city": "Rome"}', True))
+    third = ToolCall("call_0", "time", "{}", True)
+    history = (
+        Message(Role.ASSISTANT, (first, second)),
+        Message(Role.TOOL, (ToolResultPart("call_0", "weather", "rain"), ToolResultPart("call_0", "weather", "sun"))),
+        Message(Role.ASSISTANT, (third,)), Message(Role.TOOL, (ToolResultPart("call_0", "time", "noon"),)),
+    )
+    body = wire(api).encode_request(Request(api, history, "m", (WEATHER,), max_tokens=9))
+    calls, results = IDS[api](body)
+    assert calls[0] == "call_0"
+    assert len(set(calls)) == 3
+    assert results == [(calls[0], "rain"), (calls[1], "sun"), (calls[2], "noon")]
+    assert all(name.replace("_", "").isalnum() for name in calls)
+    before = wire(api).encode_request(Request(api, history[:2], "m", (WEATHER,), max_tokens=9))
+    assert IDS[api](before) == (calls[:2], results[:2]), "what was sent before is sent again as it was"
+
+
+def test_an_id_that_is_made_is_none_that_the_provider_gave() -> None:
+    parts = tuple(ToolCall(given, "time", "{}", True) for given in ("call00000", None, "call00000"))
+    history = (Message(Role.ASSISTANT, parts),)
+    calls, _ = IDS["openai_chat"](wire("openai_chat").encode_request(Request("openai_chat", history, "m")))
+    assert calls == ["call00000", "call00001", "call00002"]
+
+
 def test_a_result_gets_the_name_that_gemini_asks_for() -> None:
     history = (Message(Role.ASSISTANT, (ToolCall("x", "weather", "{}", True),)),
                Message(Role.TOOL, (ToolResultPart("x", None, "sun"),)))

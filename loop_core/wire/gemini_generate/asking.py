@@ -33,6 +33,7 @@ from loop_core.wire.body import (
     refuse,
     split_system,
     unknown_choice,
+    with_ids,
     with_names,
 )
 from loop_core.wire.gemini_generate.schemas import problems
@@ -66,7 +67,7 @@ def encode_request(request: Request) -> dict[str, Any]:
     Raises:
         EncodeError: it holds what the format cannot carry; of a schema the message names the place.
     """
-    said, history = split_system(with_names(request.messages))
+    said, history = split_system(with_names(with_ids(request.messages, missing=False)))
     body: dict[str, Any] = {}
     system = [_part(part) for message in said for part in message.parts]
     if system:

@@ -16,7 +16,18 @@ from loop_core.values import (
     ToolCall,
     ToolResultPart,
 )
-from loop_core.wire.body import arguments, forced, known, merged, one_choice, opaque, refuse, unknown_choice, with_names
+from loop_core.wire.body import (
+    arguments,
+    forced,
+    known,
+    merged,
+    one_choice,
+    opaque,
+    refuse,
+    unknown_choice,
+    with_ids,
+    with_names,
+)
 from loop_core.wire.ollama_chat.table import API
 
 CHOICES: Mapping[str, str | None] = {"auto": None, "any": None, "none": None}
@@ -54,7 +65,8 @@ def encode_request(request: Request) -> dict[str, Any]:
     if choice is not None and forced(choice) is None and choice not in CHOICES:
         raise unknown_choice(choice, API)
     body = known(model=request.model)
-    body["messages"] = [item for message in with_names(request.messages) for item in _messages(message)]
+    history = with_names(with_ids(request.messages, missing=False))
+    body["messages"] = [item for message in history for item in _messages(message)]
     if request.tools and choice != "none":
         body["tools"] = [_tool(tool) for tool in request.tools]
     body["stream"] = request.stream  # it streams where nothing is said
