@@ -11,10 +11,10 @@ from dataclasses import replace
 from typing import Any
 
 from loop_core.errors import CallerError
-from loop_core.history import LATE_SYSTEM, Ability
+from loop_core.history import LATE_SYSTEM, Ability, result, tool_message
 from loop_core.seam import Method
-from loop_core.turn import Send, Turn
-from loop_core.values import Request
+from loop_core.turn import Place, Send, Turn
+from loop_core.values import Message, Request, Role
 from loop_core.wire import wire
 from loop_core.wire.profile import Prefill, Profile
 
@@ -40,25 +40,87 @@ def ability(profile: Profile, api: str) -> Ability:
     return Ability(prefill=continues, echoes=profile.echoes, system_hint=api in LATE_SYSTEM)
 
 
+ON_TOP: frozenset[Method] = frozenset({Method.HINT, Method.ANCHOR, Method.REPAIR})
+"""Methods that go on from the last response; the others send again what it answered, or finish it."""
+
+
+def chained(request: Request) -> bool:
+    """Whether the server keeps the history of these requests, so that each goes on from the response before it."""
+    if request.api != "openai_responses":
+        return False
+    stored = request.extra.get("store") is True
+    return stored or request.background or request.previous_id is not None or _conversation(request)
+
+
+def _conversation(request: Request) -> bool:
+    """Whether the requests name a conversation of the server: it adds to it what is asked and answered."""
+    return request.extra.get("conversation") is not None
+
+
 def outgoing(turn: Turn, send: Send) -> Request:
     """The request that this effect asks for: the history so far, and what it adds.
 
+    Where the server keeps the history it goes on from the last response by its id, with what is new and nothing else.
+
     Raises:
-        CallerError: a continuation token is asked for and the last response brought none.
+        CallerError: a continuation token or the last response's id is needed, and there is none that could be used.
     """
     changes: dict[str, Any] = {}
+    if turn.evaluated is not None and chained(turn.request):
+        changes = _from_last(turn, send)
     if send.method is Method.TOKEN:
         token = turn.evaluated.response.continuation_token if turn.evaluated else None
         if token is None:
             raise CallerError("a continuation token is to be sent, and the last response brought none")
         changes["previous_id"] = token
-    return replace(
-        turn.request,
-        messages=(*turn.history, *send.added),
-        max_tokens=send.max_tokens,
-        tool_choice=send.tool_choice,
-        **changes,
-    )
+    changes.setdefault("messages", (*turn.history, *send.added))
+    return replace(turn.request, max_tokens=send.max_tokens, tool_choice=send.tool_choice, **changes)
+
+
+def _from_last(turn: Turn, send: Send) -> dict[str, Any]:
+    """What a request after the first of a chain changes; nothing where it is sent again from where the turn began.
+
+    Raises:
+        CallerError: it cannot go on from the last response.
+    """
+    on_top = send.method in ON_TOP
+    results = send.place is Place.REQUEST and send.ordinal > 0
+    conversation = _conversation(turn.request)
+    if not on_top and not results:
+        if conversation and send.method is not Method.POLL:
+            raise CallerError("the server keeps this conversation: the same request would stand in it twice")
+        return {}
+    last = turn.evaluated.response if turn.evaluated is not None else None
+    changes: dict[str, Any] = {}
+    if not conversation:
+        if turn.request.extra.get("store") is False:
+            if results:
+                return {}  # the calls go with their results, on top of what the turn began from
+            raise CallerError("the request is of a chain whose responses are not stored (store: false), so nothing can "
+                              "go on from the last one")
+        if last is None or last.id is None:
+            raise CallerError("the history is kept by the server, and the last response has no id to go on from")
+        changes["previous_id"] = last.id
+    first = turn.request.messages[:1]
+    lead = first if first and first[0].role is Role.SYSTEM else ()  # instructions are not kept
+    changes["messages"] = (*lead, *(_unrun(turn) if on_top else ()), *_new(turn, send))
+    return changes
+
+
+def _new(turn: Turn, send: Send) -> tuple[Message, ...]:
+    """What the server does not have yet: what was added behind its last answer."""
+    if send.method in ON_TOP:
+        return tuple(message for message in send.added if message.role is not Role.ASSISTANT)
+    history = (*turn.history, *send.added)
+    last = max((at for at, message in enumerate(history) if message.role is Role.ASSISTANT), default=-1)
+    return history[last + 1 :]
+
+
+def _unrun(turn: Turn) -> tuple[Message, ...]:
+    """A result for every call of the last response: the server has them in its history, and refuses one without."""
+    verdicts = turn.evaluated.verdicts if turn.evaluated is not None else ()
+    parts = tuple(result(v.call, f"Not run: {v.why}", is_error=True) for v in verdicts if v.call.id)
+    return (tool_message(parts),) if parts else ()
 
 
 def body_of(request: Request, profile: Profile, method: Method = Method.FIRST) -> dict[str, Any]:

@@ -62,6 +62,8 @@ def locate(story: Story, request: Request) -> Place:
         place = replace(kept.place, called=tuple(names[: kept.calls]))
         if request.api == "gemini_generate":  # the history comes again, and the token says where it stands
             messages = ()
+    if messages and asks_again(messages[-1]):  # what came with the results of calls that were not run
+        messages = tuple(message for message in messages if not message.results or message is messages[-1])
     for message in messages:
         place = _after(story, place, message)
     if place.answer >= len(story.answers):

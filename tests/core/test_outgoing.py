@@ -15,6 +15,7 @@ from loop_core.outgoing import CONTINUES, ability, body_of, outgoing, reduced
 from loop_core.seam import Method
 from loop_core.turn import Place, Responded, RunTools, Send, Tick, ToolsRun, Turn
 from loop_core.values import (
+    CallKind,
     ChatResponse,
     Message,
     Request,
@@ -125,6 +126,67 @@ def test_a_paused_answer_is_echoed_and_a_token_is_sent_with_the_same_request() -
     assert body_of(request, PROFILES["gemini"])["continuationToken"] == "dG9r"
 
 
+def chain(ident: str | None = "resp_1", previous: str | None = None, **extra: Any) -> tuple[Turn, Send]:
+    """A request of Responses whose answer was cut, and the continuation that is to be asked for."""
+    request = Request("openai_responses", (ASK,), "m", max_tokens=100, previous_id=previous, extra=extra)
+    turn, _ = begin("t", request)
+    turn, effects = answered(turn, "One, two", Stop.MAX_TOKENS, id=ident)
+    return turn, sent(turn, effects)
+
+
+@pytest.mark.parametrize(("previous", "extra"), [("resp_0", {}), (None, {"store": True}), ("resp_0", {"store": True})])
+def test_what_the_server_keeps_is_named_by_id_and_not_sent_again(previous: str | None, extra: dict[str, Any]) -> None:
+    request = outgoing(*chain(previous=previous, **extra))
+    assert request.previous_id == "resp_1"
+    assert [message.role for message in request.messages] == [Role.SYSTEM]
+    body = body_of(request, PROFILES["openai"])
+    assert [item["role"] for item in body["input"]] == ["system"], "a hint alone is asked, and no instruction"
+
+
+def test_what_the_server_does_not_keep_is_sent_again() -> None:
+    for extra in ({}, {"store": False}, {"store": None}):
+        request = outgoing(*chain(**extra))
+        assert request.previous_id is None
+        assert [message.role for message in request.messages] == [Role.USER, Role.ASSISTANT, Role.SYSTEM]
+
+
+@pytest.mark.parametrize(("ident", "extra", "why"), [
+    (None, {}, "has no id"), ("resp_1", {"store": False}, "store: false"),
+])
+def test_a_chain_that_cannot_be_gone_on_with_says_why(ident: str | None, extra: dict[str, Any], why: str) -> None:
+    with pytest.raises(CallerError, match=why):
+        outgoing(*chain(ident, "resp_0", **extra))
+
+
+def test_a_conversation_of_the_server_gets_what_is_new_and_no_id() -> None:
+    request = outgoing(*chain(conversation="conv_1"))
+    assert (request.previous_id, request.extra) == (None, {"conversation": "conv_1"})
+    assert [message.role for message in request.messages] == [Role.SYSTEM]
+    turn, _ = begin("t", replace(request, messages=(ASK,), max_tokens=9))
+    turn, effects = answered(turn, None, Stop.MAX_TOKENS, id="resp_1")
+    with pytest.raises(CallerError, match="twice"):
+        outgoing(turn, sent(turn, effects))
+
+
+def test_a_chained_request_that_brought_nothing_is_sent_again_from_where_the_turn_began() -> None:
+    turn, _ = chain(previous="resp_0")
+    turn, effects = answered(turn, None, Stop.MAX_TOKENS, id="resp_2")
+    request = outgoing(turn, sent(turn, effects))
+    assert request.previous_id == "resp_0"
+    assert [message.role for message in request.messages] == [Role.USER, Role.ASSISTANT, Role.SYSTEM]
+
+
+def test_results_of_a_free_form_tool_are_told_by_its_declaration() -> None:
+    tool = Tool("sh", kind=CallKind.CUSTOM)
+    request = Request("openai_responses", (ASK,), "m", (tool,), max_tokens=9, extra={"store": True})
+    turn, effects = answered(begin("t", request)[0], None, Stop.TOOL_CALL,
+                             ToolCall("c", "sh", "ls", closed=True, kind=CallKind.CUSTOM), id="resp_1")
+    assert isinstance(effects[0], RunTools)
+    turn, effects = step(turn, ToolsRun((ToolResultPart("c", "sh", "a.txt"),)))
+    assert body_of(outgoing(turn, sent(turn, effects)), PROFILES["openai"])["input"] == [
+        {"type": "custom_tool_call_output", "call_id": "c", "output": "a.txt"}]
+
+
 def test_a_token_that_never_came_cannot_be_sent() -> None:
     turn = started("gemini_generate", Ability())
     with pytest.raises(CallerError, match="brought none"):
@@ -208,3 +270,12 @@ def test_schemas_are_reduced_when_asked() -> None:
     assert reduced(Request("gemini_generate", tools=(tool,))).tools[0].schema == {
         "type": "object", "properties": {"a": {"enum": [1], "type": "integer"}}}
     assert reduced(Request("openai_chat", tools=(tool,))).tools == (tool,)
+
+
+@pytest.mark.parametrize(("profile", "asks"), [("openai", True), ("generic", True), ("vllm", True), ("mistral", False)])
+def test_a_streamed_chat_asks_for_its_usage_where_the_server_takes_that(profile: str, asks: bool) -> None:
+    request = Request("openai_chat", (ASK,), "m", stream=True)
+    assert body_of(request, PROFILES[profile]).get("stream_options") == ({"include_usage": True} if asks else None)
+    assert "stream_options" not in body_of(replace(request, stream=False), PROFILES[profile])
+    own = replace(request, extra={"stream_options": {"include_usage": False}})
+    assert body_of(own, PROFILES[profile])["stream_options"] == {"include_usage": False}

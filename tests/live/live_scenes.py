@@ -25,6 +25,8 @@ WORDS: dict[str, tuple[str, str, str]] = {
     "ollama_chat": ("stop", "length", "stop"),
 }
 """Format -> its words for the end of a turn, a cut and calls."""
+PATIENT = Line(Timeouts(connect=5, silence=20, whole=60, poll=0.01), QUICK.retries)
+"""For what is no test of silence, on a machine that is busy."""
 KINDS = {"bedrock_converse": "application/vnd.amazon.eventstream", "ollama_chat": "application/x-ndjson"}
 
 

@@ -6,7 +6,7 @@ A message of ours becomes one item for each thing in it, in order; the reader pu
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from loop_core.errors import EncodeError
@@ -68,11 +68,11 @@ def encode_request(request: Request) -> dict[str, Any]:
     history = with_ids(request.messages)
     calls = {call.id: call for call in calls_of(history)}
     body = known(model=request.model)
-    first = history[0] if history else None
+    first = history[0] if len(history) > 1 else None  # a system message alone is what is asked
     if first is not None and first.role is Role.SYSTEM and len(first.parts) == 1 and type(first.parts[0]) is TextPart:
         body["instructions"] = first.parts[0].text
         history = history[1:]
-    body["input"] = [item for message in history for item in _items(message, calls)]
+    body["input"] = [item for message in history for item in _items(message, calls, request.tools)]
     if request.tools:
         body["tools"] = [_tool(tool) for tool in request.tools]
     if request.tool_choice is not None:
@@ -82,7 +82,9 @@ def encode_request(request: Request) -> dict[str, Any]:
     return merged(body, request.extra)
 
 
-def _items(message: Message, calls: Mapping[str | None, ToolCall]) -> Iterator[dict[str, Any]]:
+def _items(
+    message: Message, calls: Mapping[str | None, ToolCall], tools: Sequence[Tool]
+) -> Iterator[dict[str, Any]]:
     said: list[MessagePart] = []
     for part in message.parts:
         if type(part) is TextPart or (type(part) is OpaquePart and _is_content(message.role, part)):
@@ -92,7 +94,7 @@ def _items(message: Message, calls: Mapping[str | None, ToolCall]) -> Iterator[d
             yield _message(message.role, said)
             said = []
         if type(part) is ToolResultPart:
-            yield _result(part, calls.get(part.call_id))
+            yield _result(part, calls.get(part.call_id), tools)
         elif type(part) is ToolCall:
             yield _call(part)
         elif type(part) is ReasoningPart:
@@ -160,10 +162,11 @@ def _call(call: ToolCall) -> dict[str, Any]:
             **known(status=call.status)}
 
 
-def _result(part: ToolResultPart, call: ToolCall | None) -> dict[str, Any]:
+def _result(part: ToolResultPart, call: ToolCall | None, tools: Sequence[Tool]) -> dict[str, Any]:
     item = _own_item(call) if call is not None else None
     if call is None or item is None:
-        custom_call = call is not None and call.kind is CallKind.CUSTOM
+        # The call itself may stand in a history that the server keeps; its tool is declared all the same.
+        custom_call = custom(part.name or "", tools) if call is None else call.kind is CallKind.CUSTOM
         kind = "custom_tool_call_output" if custom_call else "function_call_output"
         output = part.text if part.json is None else content(part, API)
         return {"type": kind, "call_id": part.call_id or "", "output": output}
