@@ -279,7 +279,8 @@ def _noted(ending: Ending, seen: Seen, sure: bool) -> Finding:
 def remarks(response: ChatResponse, stop: StopReason) -> list[Finding]:
     """What is worth telling but changes no reason: an unknown word, a budget eaten by thinking."""
     found: list[Finding] = []
-    if response.stop_reason.normalized is Stop.UNKNOWN and response.stop_reason.raw:
+    word = response.stop_reason
+    if word.normalized is Stop.UNKNOWN and word.raw and word.detail is None:
         at = response.stop_reason.evidence[0].at if response.stop_reason.evidence else None
         found.append(Finding("stop.unknown_word", Severity.WARNING,
                              f"{response.stop_reason.raw!r} is no known stop reason of {response.api}", at))

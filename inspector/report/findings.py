@@ -238,6 +238,8 @@ def another_way(replay: Replay, turn: TurnRun) -> Iterable[Noted]:
         return
     ended, links = replay.trace.steps[turn.decided].turn, turn.record.links
     reached = ended.evaluated.index if ended.evaluated else None
+    if ended.evaluated is not None and provenance.unseen(ended.evaluated.judged.stop):
+        return  # our machine ends there because the recording does not say how the answer ended
     decided = _waiting_for(replay, turn)
     after = [link.index for link in links].index(reached) + 1 if reached is not None else 0
     place = links[after].place.value if after < len(links) else "request"

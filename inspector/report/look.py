@@ -160,5 +160,7 @@ def _deciding(answers: Sequence[Answer], ended: Turn) -> int:
         return last
     # What the agent sent again was its own affair, once the answer came.
     retried = {place for place, (_, after) in enumerate(pairwise(answers)) if after.place is Place.RETRY}
+    # And of an answer that it went on from, an end that was not recorded says nothing of the turn.
+    retried |= {place for place in range(last) if provenance.unseen(answers[place].judged.stop)}
     troubled = (i for i in reversed(range(last)) if not _clean(answers[i].judged, ended) and i not in retried)
     return next(troubled, last)

@@ -255,6 +255,32 @@ def test_an_aborted_answer_of_pi_is_cancelled_and_the_next_message_another_turn(
     assert [admission for admission, _ in admissions(seen)] == ["held"]
 
 
+def test_a_long_turn_that_the_user_stopped_is_cancelled_though_our_machine_left_it_before(tmp_path):
+    rows = [prompt("go")]
+    for number in range(12):
+        rows += [block(use(f"toolu_{number:02}A", "Read", path=str(number)), f"msg_{number}", "tool_use"),
+                 result("seen", f"toolu_{number:02}A")]
+    seen = shown(claude(*rows, prompt([text(STOPPED)]), prompt("stop"), block(text("Yes."), "msg_99", "end_turn")),
+                 tmp_path)
+    assert seen.turns[0].terminal == "step_limit"
+    assert words(seen) == ["CANCELLED", "COMPLETE"]
+
+
+def test_a_call_whose_row_is_missing_is_not_recorded(tmp_path):
+    """The word was written down with the text, and the file ends before the call, or lacks it."""
+    rows = [prompt("go"), block(text("I will look."), stop="tool_use")]
+    seen = shown(claude(*rows), tmp_path)
+    assert (stops(seen), rules(seen)[-1]) == (["unknown"], "transcript.no_row")
+    assert seen.responses[0].exchange.response.raw_stop_reason == "tool_use"
+    assert words(seen) == ["END NOT RECORDED"]
+    assert told(seen, "stop.unknown_word") == []
+    assert told(seen, "transcript.not_recorded") == [
+        "the stop reason is 'tool_use', and the row of the call is not in the file"]
+    more = shown(claude(*rows, block(text("Found."), "msg_02", "end_turn")), tmp_path)
+    assert words(more) == ["COMPLETE"]
+    assert not [noted for noted in more.findings if noted.finding.rule.startswith("agent.")]
+
+
 # -- what else ends a turn --------------------------------------------------------------------------------------------
 
 
@@ -357,6 +383,15 @@ def test_a_part_of_it_another_tool_or_an_accident_shows_nothing(tmp_path, quoted
     seen = family(tmp_path, quoted, said, name)
     assert stops(seen)[-1] == "unknown"
     assert words(seen)[-1] == "END NOT RECORDED"
+
+
+def test_the_notice_that_a_task_is_done_quotes_too(tmp_path):
+    side = {"isSidechain": True, "agentId": "a0"}
+    notice = f"<task-notification>\n<status>completed</status>\n<result>{FOUND}</result>\n</task-notification>"
+    rows = [prompt("look", **side), block(text(FOUND), "msg_09", **side), prompt("main", parentUuid=None),
+            block(use("toolu_01T", "Task", prompt="look")), result("Async agent launched.", "toolu_01T")]
+    seen = shown(claude(*rows, prompt(notice), block(text("So."), "msg_02", "end_turn")), tmp_path)
+    assert (stops(seen)[0], rules(seen)[-1]) == ("end_turn", "transcript.inferred.quoted")
 
 
 def test_a_sidechain_in_the_same_file_is_quoted_too(tmp_path):

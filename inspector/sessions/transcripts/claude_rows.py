@@ -16,7 +16,7 @@ from inspector.sessions.transcripts.lines import Line
 from inspector.sessions.transcripts.lost import connection_lost
 from inspector.sessions.transcripts.refusals import interruption
 from loop_core.classify import FINISHED
-from loop_core.values import At, Evidence, ProviderError, StopReason, ToolResultPart, Usage
+from loop_core.values import At, Evidence, ProviderError, Stop, StopReason, ToolResultPart, Usage
 from loop_core.wire.anthropic_messages.table import API, STOP_REASONS
 from loop_core.wire.failures import RETRYABLE_STATUS, RETRYABLE_WORDS, read_error
 
@@ -67,6 +67,8 @@ def stop_of(answer: Answer, caps: Caps) -> StopReason:
     if answer.word is None:
         return infer(answer, caps)
     told = provenance.said_by_provider(answer.word, answer.word_at, STOP_REASONS, API)
+    if told.normalized is Stop.TOOL_CALL and not answer.calls:
+        return provenance.unseen_call(told)
     shown = error_row(answer, caps) if told.normalized in FINISHED else None
     if shown is None:
         return told

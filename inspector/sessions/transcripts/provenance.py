@@ -17,6 +17,8 @@ RECORDER = "transcript.recorder"
 """The recorder's word; what the provider said is not in the file."""
 ABSENT = "transcript.absent"
 """The row has a place for the word, and none in it."""
+NO_ROW = "transcript.no_row"
+"""The row has the word, and the file lacks the row of the call that the word speaks of."""
 INFERRED = "transcript.inferred."
 """Begins the rules that read the end from other rows."""
 NOT_RECORDED = "not_recorded"
@@ -48,10 +50,17 @@ def not_recorded(at: At) -> StopReason:
     return StopReason(Stop.UNKNOWN, None, NOT_RECORDED, (Evidence(ABSENT, at),))
 
 
+def unseen_call(told: StopReason) -> StopReason:
+    """An answer that asked for a call whose row is not in the file: what it asked for was not recorded."""
+    seen = Evidence(NO_ROW, told.evidence[0].at, "the row of its call is not in the file")
+    return StopReason(Stop.UNKNOWN, told.raw, NOT_RECORDED, (*told.evidence, seen))
+
+
 def unseen(stop: StopReason) -> bool:
-    """Whether the file holds the answer, and nothing of how it ended."""
-    first = stop.evidence[0] if stop.evidence else None
-    return stop.normalized is Stop.UNKNOWN and first is not None and first.rule == ABSENT
+    """Whether the file holds the answer, or a part of it, and nothing of how it ended."""
+    if stop.normalized is not Stop.UNKNOWN or not stop.evidence:
+        return False
+    return stop.evidence[0].rule == ABSENT or stop.evidence[-1].rule == NO_ROW
 
 
 def shown(stop: StopReason) -> Evidence | None:
@@ -73,6 +82,9 @@ def in_words(stop: StopReason) -> str:
 def finding(stop: StopReason) -> Finding | None:
     """What is to be said of a reason that no word in the file gives; None where one does."""
     first = stop.evidence[0]
+    if stop.evidence[-1].rule == NO_ROW:
+        told = f"the stop reason is {stop.raw!r}, and the row of the call is not in the file"
+        return Finding("transcript.not_recorded", Severity.INFO, told, first.at)
     if first.rule == RECORDER and len(first.note) <= _WORD:
         told = f"the recorder says {first.note!r} in words of its own; the provider's stop reason was not recorded"
         return Finding("transcript.normalized", Severity.INFO, told, first.at)

@@ -19,6 +19,8 @@ _TELLING = 40
 """Characters, white space left out: a shorter answer must be all of the result, or all before what follows it."""
 BEHIND = ("agentid:", "<usage>")
 """Begin what Claude Code puts behind the words of a subagent."""
+NOTICE = "<task-notification>"
+"""Begins what tells a parent that a subagent in the background is done."""
 
 
 def settle(exchanges: list[Exchange], inputs: Sequence[Input]) -> None:
@@ -26,13 +28,13 @@ def settle(exchanges: list[Exchange], inputs: Sequence[Input]) -> None:
     open_ends = [at for at, exchange in enumerate(exchanges) if _open(exchange)]
     if not open_ends:
         return
-    results = [(where, part.call_id, _folded(part.text)) for where, part in _results(exchanges, inputs)]
+    results = [*_results(exchanges, inputs), *_notices(exchanges)]
     for at in open_ends if results else ():
         exchange = exchanges[at]
         said = _folded(exchange.response.text or "")
-        found = next(((where, key) for where, key, text in results if _quotes(text, said)), None)
+        found = next((note for note, text in results if _quotes(text, said)), None)
         if found is not None:
-            exchanges[at] = _ended(exchange, *found)
+            exchanges[at] = _ended(exchange, found)
 
 
 def _open(exchange: Exchange) -> bool:
@@ -41,17 +43,28 @@ def _open(exchange: Exchange) -> bool:
     return not exchange.response.tool_calls and bool((exchange.response.text or "").strip())
 
 
-def _results(exchanges: Sequence[Exchange], inputs: Sequence[Input]) -> Iterator[tuple[str, ToolResultPart]]:
-    """The results of calls that began a subagent, each with the file that holds it."""
+def _results(exchanges: Sequence[Exchange], inputs: Sequence[Input]) -> Iterator[tuple[str, str]]:
+    """The results of calls that began a subagent, each with what is to be said of it."""
     tasks = {call.id for exchange in exchanges if exchange.recorder is not None
              for call in exchange.response.tool_calls if call.name in TASKS and call.id}
     if not tasks:
         return
     for exchange in exchanges:
         for message in exchange.request.messages if exchange.recorder and exchange.request else ():
-            yield from ((exchange.path, part) for part in message.results if part.call_id in tasks)
+            yield from (_result(exchange.path, part) for part in message.results if part.call_id in tasks)
     for given in inputs:
-        yield from ((given.path, answer.result) for answer in given.answers if answer.result.call_id in tasks)
+        yield from (_result(given.path, answer.result) for answer in given.answers if answer.result.call_id in tasks)
+
+
+def _result(path: str, part: ToolResultPart) -> tuple[str, str]:
+    return f"the result of call {part.call_id} quotes it whole ({path})", _folded(part.text)
+
+
+def _notices(exchanges: Sequence[Exchange]) -> Iterator[tuple[str, str]]:
+    for exchange in exchanges:
+        for message in exchange.request.messages if exchange.recorder and exchange.request else ():
+            if message.text.startswith(NOTICE):
+                yield f"the notice that its task is done quotes it whole ({exchange.path})", _folded(message.text)
 
 
 def _quotes(result: str, said: str) -> bool:
@@ -64,10 +77,9 @@ def _folded(text: str) -> str:
     return "".join(text.split()).lower()
 
 
-def _ended(exchange: Exchange, where: str, key: str | None) -> Exchange:
+def _ended(exchange: Exchange, note: str) -> Exchange:
     response = exchange.response
     at = response.stop_reason.evidence[0].at or At(Part.BODY)
-    note = f"the result of call {key} quotes it whole ({where})"
     stop = provenance.inferred(Stop.END_TURN, None, at, "quoted", At(Part.REQUEST), note)
     told = provenance.finding(stop)
     others = tuple(found for found in response.findings if found.rule != "transcript.not_recorded")
