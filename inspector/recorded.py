@@ -8,7 +8,7 @@ from inspector.case import Case
 from inspector.sessions.values import Exchange, Link, TurnRecord
 from inspector.sessions.values import Place as Recorded_Place
 from loop_core.frozen import replace
-from loop_core.history import asked_anchor
+from loop_core.history import asked_again, asked_anchor, asked_mark
 from loop_core.seam import Method
 from loop_core.sources import Recorded
 from loop_core.turn import Place, Responded
@@ -108,8 +108,11 @@ def _as_asked(case: Case, link: Link, position: int) -> Responded:
                           None)
     method, stripped = asked_by(case, link)
     verdicts = case.verdicts[link.index]
-    anchor = asked_anchor(exchange.request.messages[-1]) if exchange.request and method is Method.ANCHOR else ""
-    return Responded(exchange.response, judged, link.index, method, stripped, verdicts=verdicts, anchor=anchor)
+    if exchange.request is None or method not in (Method.ANCHOR, Method.AGAIN):
+        return Responded(exchange.response, judged, link.index, method, stripped, verdicts=verdicts)
+    asked = exchange.request.messages[-1]
+    return Responded(exchange.response, judged, link.index, method, stripped, verdicts=verdicts,
+                     anchor=asked_anchor(asked), mark=asked_mark(asked))
 
 
 def asked_by(case: Case, link: Link) -> tuple[Method, str]:
@@ -121,7 +124,7 @@ def asked_by(case: Case, link: Link) -> tuple[Method, str]:
         return Method.ECHO, ""
     messages = exchange.request.messages if exchange.request else ()
     if messages and asked_anchor(messages[-1]):
-        return Method.ANCHOR, ""
+        return Method.AGAIN if asked_again(messages[-1]) else Method.ANCHOR, ""
     if not messages or messages[-1].role is not Role.ASSISTANT or link.parent is None:
         return Method.HINT, ""
     before = case.loaded.exchanges[link.parent].response.text or ""

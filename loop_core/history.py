@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from loop_core import prompts
 from loop_core.classify import is_phantom
 from loop_core.frozen import frozen, replace
 from loop_core.gate import REMEDY, Admission, Verdict
+from loop_core.prompts import AGAIN, HINT_POINTS, MARKS, asks
 from loop_core.seam import ANCHOR_CHARS, Method
 from loop_core.values import (
     CallKind,
@@ -26,15 +28,6 @@ from loop_core.values import (
     ToolCall,
     ToolResultPart,
 )
-
-HINT_POINTS = (
-    "Previous response was truncated by token limit.",
-    "Continue exactly from where you left off.",
-    "If you intended a tool call, emit one complete tool call payload only.",
-    "Do not repeat already-sent text.",
-)
-"""The continuation hint of seed 000, its four points in order."""
-
 
 LATE_SYSTEM = frozenset({"openai_chat", "openai_responses", "ollama_chat"})
 """Formats whose history takes a system message at its end, whatever the model."""
@@ -119,21 +112,34 @@ def _with_arguments(call: ToolCall) -> ToolCall:
     return call
 
 
-def hint(anchor: str = "", system: bool = True) -> Message:
-    """The message that asks to go on; with an anchor its last point asks for the quoted words first."""
+def hint(anchor: str = "", system: bool = True, mark: str = MARKS[0], again: bool = False) -> Message:
+    """The message that asks to go on; with an anchor its last point asks for the quoted words first.
+
+    `mark` names the tags around them; `again` says that the last message did not begin with them.
+    """
     points = list(HINT_POINTS)
     if anchor:
-        points[-1] = f"{_QUOTE}{anchor}</last>"
+        points[-1:] = [*((AGAIN,) if again else ()), f"{asks(mark)}{anchor}</{mark}>"]
     return Message(Role.SYSTEM if system else Role.USER, (TextPart("\n".join(points)),))
-
-
-_QUOTE = "Begin by repeating exactly the characters between <last> and </last>: <last>"
 
 
 def asked_anchor(message: Message) -> str:
     """The words that a hint of ours asks to be quoted first; empty where it asks for none, or is no hint of ours."""
-    _, quote, rest = message.text.rpartition(_QUOTE)
-    return rest.removesuffix("</last>") if quote and message.text.startswith(HINT_POINTS[0]) else ""
+    mark = asked_mark(message)
+    return message.text.rpartition(asks(mark))[2].removesuffix(f"</{mark}>") if mark else ""
+
+
+def asked_mark(message: Message) -> str:
+    """The name of the tags around the words that a hint of ours asks for; empty where it asks for none."""
+    said = message.text
+    if not said.startswith(HINT_POINTS[0]):
+        return ""
+    return next((mark for mark in MARKS if asks(mark) in said and said.endswith(f"</{mark}>")), "")
+
+
+def asked_again(message: Message) -> bool:
+    """Whether a hint of ours asks for the words once more."""
+    return prompts.asks_again(message.text)
 
 
 def asks_on(message: Message) -> bool:
@@ -142,13 +148,21 @@ def asks_on(message: Message) -> bool:
 
 
 def anchor_of(text: str) -> str:
-    """The last characters of a text, as an anchor to quote; empty where there is no text."""
-    return text[-ANCHOR_CHARS:]
+    """The last characters of a text, as an anchor to quote; empty where there is no text.
+
+    Half of a character that was cut in two cannot be quoted.
+    """
+    return whole(text)[-ANCHOR_CHARS:]
+
+
+def whole(text: str) -> str:
+    """The text without the half of a character at its end: no JSON may hold it alone."""
+    return text[:-1] if "\ud800" <= text[-1:] <= "\udbff" else text
 
 
 def prefill(text: str) -> tuple[Message, str]:
     """The text so far as the beginning of the answer, and the white space that had to be stripped from its end."""
-    sent = text.rstrip()
+    sent = whole(text).rstrip()
     return Message(Role.ASSISTANT, (TextPart(sent),)), text[len(sent) :]
 
 

@@ -79,9 +79,14 @@ def is_cut(answer: Responded) -> bool:
     return answer.judged.stop.normalized is Stop.MAX_TOKENS or answer.judged.cap_reached
 
 
+def goes_on(before: Responded, place: Place, ordinal: int, after: Responded) -> bool:
+    """Whether an answer is a part of the one before: that was cut, or did not begin as it was asked to."""
+    return place in CONTINUING and (is_cut(before) or after.method is Method.AGAIN)
+
+
 def opening(answers: Sequence[Answer], position: int) -> int:
     """The position of the segment that the answer at `position` began with."""
-    while position and answers[position][0] in CONTINUING and is_cut(answers[position - 1][2]):
+    while position and goes_on(answers[position - 1][2], *answers[position]):
         position -= 1
     return position
 
@@ -109,11 +114,13 @@ def merged(answers: Sequence[Answer], first: int, measure: Callable[[int], Measu
             segments.append(_segment(answer))
             seam = join(segments).seams[-1]
             fresh = [stretch for stretch in told.stretches if type(stretch.part) is not ReasoningPart and stretch.part]
+            for begin, left_out in reversed(seam.gone):
+                fresh = [*_until(fresh, begin), *_from(fresh, begin + len(left_out))]
             stretches = [*_until(stretches, seam.at), *_from(fresh, len(seam.cut))]
         measured.append(told)
         after.append(_length(stretches))
         following = position + 1
-        if not is_cut(answer) or following >= len(answers) or answers[following][0] not in CONTINUING:
+        if following >= len(answers) or not goes_on(answer, *answers[following]):
             break
         position = following
     last = answers[first + len(measured) - 1][2]
@@ -159,7 +166,10 @@ def take(known: Known, said: int, budget: int | None, repair: bool = False) -> T
 
 
 def _segment(answer: Responded) -> Segment:
-    return Segment(answer.response.text or "", answer.method or Method.FIRST, "", answer.stripped, answer.echoes)
+    return Segment(
+        answer.response.text or "", answer.method or Method.FIRST, answer.anchor, answer.stripped, answer.echoes,
+        mark=answer.mark,
+    )
 
 
 def _is_call(stretch: Stretch) -> bool:

@@ -60,6 +60,7 @@ TRANSITIONS: Mapping[tuple[State, Signal], Row] = {
     (_E, Signal.END_TURN): Row(_C, "completed"),
     (_E, Signal.TOOL_CALL): Row(_X),
     (_E, Signal.MAX_TOKENS): Row(_CP),
+    (_E, Signal.ANCHOR_MISSING): Row(_CP),
     (_E, Signal.PARTIAL_CALL): Row(_RP),
     (_E, Signal.PAUSED): Row(_RS),
     (_E, Signal.SAFETY_BLOCKED): Row(_A, "safety_blocked"),
@@ -75,6 +76,7 @@ TRANSITIONS: Mapping[tuple[State, Signal], Row] = {
     (_X, Signal.CANCELLED): Row(_A, "cancelled"),
     (_X, Signal.NOT_RECORDED): Row(_U, "unrecorded"),
     (_CP, Signal.UNDER_LIMITS): Row(_RC),
+    (_CP, Signal.END_TURN): Row(_C, "completed"),
     (_CP, Signal.RETRY_LIMIT): Row(_AP, "retry_limit"),
     (_CP, Signal.BUDGET_EXHAUSTED): Row(_AP, "budget_exhausted"),
     (_CP, Signal.NO_PROGRESS): Row(_AP, "no_progress"),
@@ -157,7 +159,10 @@ def _signal(turn: Turn, event: Event) -> Signal:
         return read(turn)
     if turn.state is State.ABORT_PARTIAL:
         return Signal.RETURN_PARTIAL
-    return moves.guard_signal(turn) or Signal.UNDER_LIMITS
+    stopped = moves.guard_signal(turn)
+    if stopped is not None and turn.signal is Signal.ANCHOR_MISSING:
+        return Signal.END_TURN  # no budget to ask once more: the answer had ended, and stands as it was sent
+    return stopped or Signal.UNDER_LIMITS
 
 
 def _waits(turn: Turn) -> bool:
@@ -184,6 +189,8 @@ def read(turn: Turn) -> Signal:
         signal = held if held is released or not runnable(policy, seen.verdicts) else released
     if turn.repairing and signal in (Signal.END_TURN, Signal.MAX_TOKENS):
         return Signal.PARTIAL_CALL  # the call that was asked for again has not come
+    if signal is Signal.END_TURN and moves.misses_anchor(turn):
+        return Signal.ANCHOR_MISSING
     return signal
 
 

@@ -14,7 +14,8 @@ from loop_core.frozen import changed, replace
 from loop_core.gate import Admission, Verdict, admit_all
 from loop_core.limits import Guard, bounded, tripped
 from loop_core.policy import Dispatch, Signal, word_of
-from loop_core.seam import Method, Segment, added
+from loop_core.prompts import MARKS, mark_for
+from loop_core.seam import Method, Segment, added, asks_again
 from loop_core.turn import (
     ENDED,
     Answer,
@@ -103,6 +104,7 @@ def _received(turn: Turn, event: Responded) -> Change:
         event.stripped if asked is None else asked.stripped,
         event.echoes if recorded else turn.ability.echoes,
         event.index,
+        event.mark if asked is None else asked.mark,
     )
     answers = (*turn.answers[:-1], (*turn.answers[-1], segment))
     told = turn.history
@@ -132,9 +134,10 @@ def _spent_on_response(turn: Turn, signal: Signal) -> Change:
     if signal is Signal.MAX_TOKENS:
         empty = not seen.response.text
         stalled = continuing and not empty and _added(turn) < turn.limits.min_progress_chars
+        stalled = stalled and not misses_anchor(turn)
         counts["thinking_only"] = spent.thinking_only + empty
         counts["stalled"] = spent.stalled + stalled
-    elif turn.limits.attempts_scope == "response" and not truncated:
+    elif turn.limits.attempts_scope == "response" and not truncated and signal is not Signal.ANCHOR_MISSING:
         counts["attempts"] = 0
     if signal is Signal.TOOL_CALL:
         calls = tuple([(v.call.name, v.call.arguments) for v in seen.verdicts])
@@ -151,6 +154,11 @@ def is_cut(turn: Turn) -> bool:
         return False
     at_cap = seen.word is Stop.INTERRUPTED and seen.judged.cap_reached and turn.policy.cap_evidence
     return at_cap or seen.word is Stop.MAX_TOKENS
+
+
+def misses_anchor(turn: Turn) -> bool:
+    """Whether the response at hand did not begin with the words that it was to quote, and is asked for once more."""
+    return bool(turn.policy.methods) and asks_again(turn.answers[-1], turn.policy.seam)
 
 
 def _added(turn: Turn) -> int:
@@ -254,24 +262,32 @@ def _enter_continuation(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
         attempts=turn.spent.attempts + 1,
         continuations=turn.spent.continuations + 1,
     )
-    text, sent = turn.tail, turn.sent
+    text, sent = history.whole(turn.tail), turn.sent
     choice = turn.request.tool_choice
     cap = sent.max_tokens if sent else None
     if cap is not None and turn.evaluated is not None and not turn.evaluated.response.text:
         cap *= 2  # nothing visible came: a retry needs more room (hermes-agent #96973)
     ordinal = spent.continuations
-    method = history.method_for(turn.policy.methods, text, turn.ability)
+    again = misses_anchor(turn)
+    method = Method.AGAIN if again else history.method_for(turn.policy.methods, text, turn.ability)
     if not text.strip() or method is None:
         # The same request again, its anchor still asked for; an empty assistant message would be refused.
-        send = Send(Place.CONTINUATION, ordinal, Method.BOOST, (), cap, choice, anchor=sent.anchor if sent else "")
+        anchor, mark = (sent.anchor, sent.mark) if sent else ("", MARKS[0])
+        send = Send(Place.CONTINUATION, ordinal, Method.BOOST, (), cap, choice, anchor=anchor, mark=mark)
     elif method is Method.PREFILL:
         message, stripped = history.prefill(text)
         send = Send(Place.CONTINUATION, ordinal, method, (message,), cap, choice, stripped=stripped)
     else:
-        anchor = history.anchor_of(text) if method is Method.ANCHOR else ""
+        anchor, mark = "", MARKS[0]
+        if again:
+            anchor, mark = turn.answers[-1][-1].anchor, turn.answers[-1][-1].mark
+        elif method is Method.ANCHOR:
+            anchor = history.anchor_of(turn.merged().text)
+            mark = mark_for([text, *(message.text for message in turn.history)])
         said = Message(Role.ASSISTANT, (TextPart(text),))
-        asked = history.hint(anchor, turn.ability.system_hint and turn.policy.system_hint)
-        send = Send(Place.CONTINUATION, ordinal, method, (said, asked), cap, choice, anchor=anchor)
+        system = turn.ability.system_hint and turn.policy.system_hint
+        asked = history.hint(anchor, system, mark, again)
+        send = Send(Place.CONTINUATION, ordinal, method, (said, asked), cap, choice, anchor=anchor, mark=mark)
     return replace(turn, spent=spent, sent=send), (send,)
 
 
@@ -334,6 +350,8 @@ NOTICES: Mapping[str, str] = {
     "not_continued": "The answer is incomplete: it was cut, and this loop has no way to continue it.",
     "budget_exhausted": "The answer is incomplete: the budget for continuations is spent "
     "({tokens:,} tokens, {chars:,} characters).",
+    "seam_unverified": "Nothing shows that segment {segment} goes on from the text before it "
+    "(character {at:,}): {why}.",
     "no_progress": "The turn was ended: the last request brought nothing new.",
     "repair_failed": "{repair}",
     "step_limit": "The turn was ended after {tool_steps} rounds of tools (max_tool_steps).",
@@ -350,6 +368,15 @@ NOTICES: Mapping[str, str] = {
 
 def notice(turn: Turn, signal: Signal, terminal: str) -> str | None:
     """What the operator is told about an end; None where all is well."""
+    told = _of_end(turn, signal, terminal)
+    doubts = turn.doubts
+    if not doubts:
+        return told
+    doubt = NOTICES["seam_unverified"].format(segment=doubts[0].index + 1, at=doubts[0].at, why=doubts[0].why)
+    return f"{told} {doubt}" if told else doubt
+
+
+def _of_end(turn: Turn, signal: Signal, terminal: str) -> str | None:
     stopped = signal is Signal.RETRY_LIMIT and _guard("continuation", turn) is None
     text = NOTICES.get("not_continued" if stopped else terminal)
     if text is None or "{" not in text:

@@ -32,6 +32,8 @@ class Signal(StrEnum):
     MAX_TOKENS = "MaxTokens"
     PARTIAL_CALL = "PartialToolCall"
     """A call was begun and is held: it has to be asked for again."""
+    ANCHOR_MISSING = "AnchorMissing"
+    """A continuation ended that began with chatter, a refusal or a restart instead of the words to quote."""
     PAUSED = "Paused"
     SAFETY_BLOCKED = "SafetyBlocked"
     CONTEXT_WINDOW_EXCEEDED = "ContextWindowExceeded"

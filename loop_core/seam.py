@@ -3,14 +3,19 @@
 An overlap is never dropped merely because two ends match: `10` + `000` is `10000`, `book` + `keeper` has both
 its k's. What is cut is a quoted anchor that was asked for, a prefill that the server echoed, or an
 overlap too long to be chance. Segments and decisions are kept; the text is derived, so another rule can be tried.
+A seam is sure where what was asked back came, where the provider goes on by itself, or where nothing was asked.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
+from typing import NamedTuple
 
-from loop_core.frozen import frozen
+from loop_core.frozen import frozen, replace
+from loop_core.openings import opening
+from loop_core.prompts import MARKS
+from loop_core.quotation import find
 
 
 class Method(StrEnum):
@@ -24,6 +29,8 @@ class Method(StrEnum):
     """A message asked to go on."""
     ANCHOR = "anchor"
     """The same, and to quote the last words first."""
+    AGAIN = "again"
+    """The words to quote, asked for once more: the segment before did not begin with them."""
     ECHO = "echo"
     """A paused response, sent back as it was."""
     TOKEN = "token"  # noqa: S105 - a method, not a secret
@@ -62,6 +69,11 @@ class Decision(StrEnum):
     """A repetition too long to be chance was cut."""
     RESTART = "restart"
     """The answer was begun anew, or fetched again."""
+    UNVERIFIED = "unverified"
+    """The words that were to be quoted did not come: joined as sent, and nothing shows that it fits."""
+    LEFT_OUT = "left_out"
+    """It did not begin with the words that were to be quoted; of it and what came when they were asked for once more,
+    the other stands."""
     APART = "apart"
     """The text beside a repaired call goes on from nothing: a blank line stands between."""
 
@@ -73,24 +85,39 @@ class Segment:
     text: str
     method: Method = Method.FIRST
     anchor: str = ""
-    """The words that were to be quoted (method anchor)."""
+    """The words that were to be quoted (methods anchor and again)."""
     stripped: str = ""
     """White space taken from the end of the prefill, since the provider refuses it there."""
     echoes: bool | None = None
     """Whether the server repeats a prefill in its answer; None where that is not known."""
     response: int | None = None
     """The response that it came from, by its index in the recording or run."""
+    mark: str = MARKS[0]
+    """The name of the tags that stood around the words to quote."""
 
 
 @frozen
 class Seam:
-    """One join: `at` is where segment `index` begins in the text, `cut` what was left out of it."""
+    """One join: `at` is where segment `index` begins in the text, `cut` what was left out of its beginning."""
 
     index: int
     at: int
     decision: Decision
     cut: str = ""
     why: str = ""
+    sure: bool = True
+    """False where nothing shows that the segment goes on from the text before it."""
+    gone: tuple[tuple[int, str], ...] = ()
+    """What is left out of the segment behind `cut`, and where: what closes a wrapper, marks of our prompt."""
+
+    def kept(self, text: str) -> str:
+        """What the join leaves of the segment."""
+        at = len(self.cut)
+        pieces: list[str] = []
+        for begin, left_out in self.gone:
+            pieces.append(text[at:begin])
+            at = begin + len(left_out)
+        return "".join([*pieces, text[at:]])
 
 
 @frozen
@@ -99,6 +126,11 @@ class Joined:
 
     text: str
     seams: tuple[Seam, ...]
+
+    @property
+    def doubts(self) -> tuple[Seam, ...]:
+        """The seams of which nothing shows that they fit."""
+        return tuple(seam for seam in self.seams if not seam.sure)
 
 
 ANCHOR_CHARS = 40
@@ -116,111 +148,209 @@ def join(segments: Sequence[Segment], rule: SeamRule = SeamRule.CAREFUL) -> Join
     """The text of an answer from its segments, and what was decided at every seam."""
     if not segments:
         return Joined("", ())
-    text = segments[0].text
+    text = base = segments[0].text
     seams: list[Seam] = []
     for index, segment in enumerate(segments[1:], start=1):
-        decision, keep, cut, why = RULES[rule](text, segment)
-        text = text[:keep]
-        if decision is Decision.APART:
-            text += APART
-        seams.append(Seam(index, len(text), decision, segment.text[:cut], why))
-        text += segment.text[cut:]
+        if segment.method is Method.AGAIN and rule is SeamRule.CAREFUL and seams and not seams[-1].sure:
+            made, before = _again(base, text, segments[index - 1], seams[-1], segment)
+            if made.decision is not Decision.LEFT_OUT:
+                text, seams[-1] = base, before
+        else:
+            base, made = text, RULES[rule](text, segment)
+        text, seam, rest = _joint(text, segment.text, made, index)
+        seams.append(seam)
+        text += rest
     return Joined(text, tuple(seams))
+
+
+def _joint(text: str, following: str, made: _Cut, index: int) -> tuple[str, Seam, str]:
+    """The text up to a seam, the seam, and what the segment adds; a character that was cut in two is one again."""
+    text, cut = text[: made.keep], made.cut
+    if made.decision is Decision.APART:
+        text += APART
+    if text and "\ud800" <= text[-1] <= "\udbff" and cut < len(following):
+        first = following[cut]
+        if "\udc00" <= first <= "\udfff":
+            text, cut = text[:-1] + _whole(text[-1], first), cut + 1
+        elif first > "\uffff" and _high(first) == text[-1]:  # it came again, whole
+            text = text[:-1]
+    gone = tuple((begin, following[begin:end]) for begin, end in made.gone)
+    seam = Seam(index, len(text), made.decision, following[:cut], made.why, made.sure, gone)
+    return text, seam, seam.kept(following)
+
+
+def _whole(high: str, low: str) -> str:
+    return (high + low).encode("utf-16-le", "surrogatepass").decode("utf-16-le")
+
+
+def _high(char: str) -> str:
+    return char.encode("utf-16-le")[:2].decode("utf-16-le", "surrogatepass")
 
 
 def added(segments: Sequence[Segment], rule: SeamRule = SeamRule.CAREFUL) -> int:
     """How many characters the last segment adds to the answer; what it repeats or replaces is not counted."""
-    text, last = join(segments[:-1], rule).text, segments[-1]
-    decision, keep, cut, _ = RULES[rule](text, last)
-    apart = len(APART) if decision is Decision.APART else 0
-    return keep - len(text) + apart + len(last.text) - cut
+    whole = join(segments, rule)
+    replaced = len(whole.seams) > 1 and whole.seams[-2].decision is Decision.LEFT_OUT
+    if replaced and segments[-1].method is Method.AGAIN:
+        return len(whole.text) - whole.seams[-2].at  # it stands in the place of the segment before
+    return len(whole.text) - len(join(segments[:-1], rule).text)
+
+
+def asks_again(segments: Sequence[Segment], rule: SeamRule = SeamRule.CAREFUL) -> bool:
+    """Whether the words are to be asked for once more: chatter, a refusal or a restart came in their place."""
+    if len(segments) < 2 or not segments[-1].anchor or segments[-1].method in (Method.AGAIN, Method.REPAIR):
+        return False
+    if rule is not SeamRule.CAREFUL or not segments[-1].text.strip():
+        return False
+    seam = join(segments, rule).seams[-1]
+    return not seam.sure and (seam.decision is Decision.RESTART or opening(segments[-1].text) is not None)
 
 
 APART = "\n\n"
 """What stands between an answer and text that does not go on from it."""
 
-_Cut = tuple[Decision, int, int, str]
-"""The decision, how much of the text so far stays, how much of the next segment is left out, and why."""
+class _Cut(NamedTuple):
+    """One decision about a seam."""
+
+    decision: Decision
+    keep: int
+    """How much of the text so far stays."""
+    cut: int
+    """How much of the next segment's beginning is left out."""
+    why: str
+    sure: bool = True
+    gone: tuple[tuple[int, int], ...] = ()
 
 
 def _as_sent(text: str, segment: Segment) -> _Cut:
-    return Decision.AS_SENT, len(text), 0, "joined as sent"
+    return _Cut(Decision.AS_SENT, len(text), 0, "joined as sent")
 
 
 def _longest_overlap(text: str, segment: Segment) -> _Cut:
     overlap = _border(text, segment.text)
     if not overlap:
         return _as_sent(text, segment)
-    return Decision.OVERLAP, len(text), overlap, f"any overlap, {overlap} characters cut"
+    return _Cut(Decision.OVERLAP, len(text), overlap, f"any overlap, {overlap} characters cut")
 
 
 def _careful(text: str, segment: Segment) -> _Cut:
     if segment.method is Method.REPAIR:
         if text and segment.text:
-            return Decision.APART, len(text), 0, "text beside a repaired call, set apart"
+            return _Cut(Decision.APART, len(text), 0, "text beside a repaired call, set apart")
         return _as_sent(text, segment)
     if segment.method is Method.PREFILL:
         return _prefill(text, segment)
     if segment.method in (Method.ECHO, Method.TOKEN):
-        return Decision.AS_SENT, len(text), 0, "the provider goes on by itself"
+        return _Cut(Decision.AS_SENT, len(text), 0, "the provider goes on by itself")
     if segment.method is Method.POLL:
         return _polled(text, segment.text)
-    if segment.anchor and segment.text.startswith(segment.anchor):
-        return Decision.ANCHOR, len(text), len(segment.anchor), f"quoted anchor, {len(segment.anchor)} characters cut"
     if segment.anchor:
-        indented = segment.text.lstrip()
-        if len(segment.anchor.strip()) >= OVERLAP_CHARS and indented.startswith(segment.anchor.strip()):
-            return _loose_anchor(text, segment, indented)
-    restarted = _restart(text, segment.text)
-    if restarted is not None:
-        return restarted
-    overlap = _overlap(text, segment.text)
-    if overlap:
-        return Decision.OVERLAP, len(text), overlap, f"overlap, {overlap} characters cut"
-    return Decision.AS_SENT, len(text), 0, "no overlap, joined as sent"
+        return _quoted(text, segment)
+    return _restart(text, segment.text) or _overlapping(text, segment.text) or _Cut(
+        Decision.AS_SENT, len(text), 0, "no overlap, joined as sent")
+
+
+def _quoted(text: str, segment: Segment) -> _Cut:
+    """A segment that was to begin with the last words of the text."""
+    said = segment.text
+    if not said:
+        return _Cut(Decision.AS_SENT, len(text), 0, "nothing came")
+    found = find(text, said, segment.anchor, segment.mark)
+    if found.found:
+        more = "" if found.closed else "; what wraps it is not closed"
+        why = f"quoted anchor, {found.cut} characters cut{more}"
+        return _Cut(Decision.ANCHOR, len(text), found.cut, why, found.closed, found.gone)
+    made = _restart(text, said) or _overlapping(text, said)
+    if made is not None:
+        return made
+    like = opening(said)
+    why = "the words that were asked back did not come" + (f"; it begins like a {like.kind.value}" if like else "")
+    return _Cut(Decision.UNVERIFIED, len(text), found.cut, why, False, found.gone)
+
+
+def _again(base: str, text: str, doubted: Segment, seam: Seam, segment: Segment) -> tuple[_Cut, Seam]:
+    """Which stands: the segment before, or what came when its words were asked for once more; and the seam before."""
+    out = replace(seam, at=len(base), decision=Decision.LEFT_OUT, cut=doubted.text, sure=True, gone=(),
+                  why="it did not begin with the words that were asked back, and was asked for once more")
+    made = _careful(base, replace(segment, method=Method.ANCHOR))
+    if made.sure and segment.text:
+        return made, out
+    bare = opening(segment.text) is None and bool(segment.text.strip())
+    clean = opening(doubted.text) is None
+    if bare is clean:
+        stands = len(segment.text) > len(doubted.text)
+    else:
+        stands = bare
+    if stands and made.cut < len(segment.text):
+        return made, out
+    why = "asked for once more, the words did not come either; what came before stands"
+    return _Cut(Decision.LEFT_OUT, len(text), len(segment.text), why), seam
 
 
 def _prefill(text: str, segment: Segment) -> _Cut:
     sent = text[: len(text) - len(segment.stripped)]
     echoed = bool(sent) and segment.text.startswith(sent)
-    if echoed and (segment.echoes or (segment.echoes is None and len(sent) >= ECHO_CHARS)):
+    if echoed and (segment.echoes or len(sent) >= (ECHO_CHARS if segment.echoes is None else RESTART_CHARS)):
         # What follows the echo goes on from the stripped prefill, so the white space comes from there if at all.
         rest = segment.text[len(sent) :]
         keep = len(sent) if rest.startswith(segment.stripped) else len(text)
-        return Decision.ECHO, keep, len(sent), f"echoed prefill, {len(sent)} characters cut"
+        return _Cut(Decision.ECHO, keep, len(sent), f"echoed prefill, {len(sent)} characters cut")
+    restarted = _restart(sent, segment.text)
+    if restarted is not None:
+        return restarted if restarted.keep < len(sent) else restarted._replace(keep=len(text))
     if not segment.stripped:
-        return Decision.AS_SENT, len(text), 0, "prefill, joined byte for byte"
+        return _Cut(Decision.AS_SENT, len(text), 0, "prefill, joined byte for byte")
     if segment.text.startswith(segment.stripped):
-        return Decision.WHITESPACE, len(sent), 0, "the model repeated the white space that was stripped"
-    return Decision.WHITESPACE, len(text), 0, "stripped white space restored"
+        return _Cut(Decision.WHITESPACE, len(sent), 0, "the model repeated the white space that was stripped")
+    return _Cut(Decision.WHITESPACE, len(text), 0, "stripped white space restored")
 
 
 def _polled(text: str, following: str) -> _Cut:
     """A response that is fetched again holds all of its text so far."""
     if following.startswith(text):
-        return Decision.AS_SENT if not text else Decision.RESTART, len(text), len(text), "fetched again, with more"
+        decision = Decision.AS_SENT if not text else Decision.RESTART
+        return _Cut(decision, len(text), len(text), "fetched again, with more")
     if text.startswith(following):
-        return Decision.RESTART, len(text), len(following), "fetched again, with nothing new"
-    return Decision.RESTART, 0, 0, "fetched again; the newer text stands"
-
-
-def _loose_anchor(text: str, segment: Segment, indented: str) -> _Cut:
-    quoted = segment.anchor.strip()
-    cut = len(segment.text) - len(indented) + len(quoted)
-    trailing = segment.anchor[len(segment.anchor.rstrip()) :]
-    if trailing and segment.text.startswith(trailing, cut):
-        cut += len(trailing)
-    return Decision.ANCHOR, len(text), cut, f"quoted anchor, {cut} characters cut"
+        return _Cut(Decision.RESTART, len(text), len(following), "fetched again, with nothing new")
+    return _Cut(Decision.RESTART, 0, 0, "fetched again; the newer text stands")
 
 
 def _restart(text: str, following: str) -> _Cut | None:
-    if len(text) < RESTART_CHARS or not following.startswith(text[:RESTART_CHARS]):
+    """An answer that was begun anew; None where the two do not begin alike, or the text repeats itself so."""
+    alike = _alike(text, following)
+    if alike < RESTART_CHARS or _repeats(text, alike):
         return None
-    if following.startswith(text):
-        return Decision.RESTART, len(text), len(text), f"the answer was begun anew; {len(text)} repeated characters cut"
-    if text.startswith(following):
-        return Decision.RESTART, len(text), len(following), "the answer was begun anew and cut earlier"
-    return Decision.RESTART, 0, 0, "the answer was begun anew and went another way; the newer text stands"
+    size = len(text)
+    if alike == size:
+        return _Cut(Decision.RESTART, size, size, f"the answer was begun anew; {size} repeated characters cut")
+    if alike == len(following):
+        why = "the answer was begun anew and ended earlier; the text so far stays"
+        return _Cut(Decision.RESTART, size, alike, why, False)
+    if len(following) >= size:
+        return _Cut(Decision.RESTART, 0, 0, "the answer was begun anew and went another way; the newer text stands")
+    why = "the answer was begun anew, went another way and is shorter; the text so far stays"
+    return _Cut(Decision.RESTART, size, len(following), why, False)
+
+
+def _alike(one: str, other: str) -> int:
+    """How many characters two texts begin alike with."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if one[:middle] == other[:middle] else (low, middle - 1)
+    return low
+
+
+def _repeats(text: str, size: int) -> bool:
+    """Whether a text has its first `size` characters a second time, or they repeat themselves: it may go on so."""
+    head = text[:size]
+    period = head.find(head[: size - size // 2], 1)
+    return text.find(head, 1) >= 0 or (period > 0 and head.startswith(head[period:]))
+
+
+def _overlapping(text: str, following: str) -> _Cut | None:
+    size = _overlap(text, following)
+    return _Cut(Decision.OVERLAP, len(text), size, f"overlap, {size} characters cut") if size else None
 
 
 def _overlap(text: str, following: str) -> int:
@@ -237,6 +367,8 @@ def _overlap(text: str, following: str) -> int:
 
 
 def _meaningful(text: str, overlap: str) -> bool:
+    if text.find(overlap) < len(text) - len(overlap):
+        return False  # lines, rows and refrains that the text repeats may go on so
     if len(overlap.split()) >= OVERLAP_WORDS and len(set(overlap)) >= OVERLAP_WORDS * 2:
         return True
     before = text[: len(text) - len(overlap)]

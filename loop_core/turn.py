@@ -14,7 +14,8 @@ from loop_core.gate import Verdict
 from loop_core.history import Ability
 from loop_core.limits import Limits, Spent
 from loop_core.policy import STRICT, Policy, Signal, dispatched
-from loop_core.seam import Joined, Method, Segment, join
+from loop_core.prompts import MARKS
+from loop_core.seam import Joined, Method, Seam, Segment, join
 from loop_core.values import ChatResponse, Message, Request, Stop, ToolResultPart
 
 
@@ -65,6 +66,8 @@ class Send:
     tool_choice: str | None = None
     anchor: str = ""
     stripped: str = ""
+    mark: str = MARKS[0]
+    """The name of the tags around the anchor."""
 
 
 @frozen
@@ -162,6 +165,8 @@ class Responded:
     """Set where a server gave it to us, then or now, and no recording of another agent holds it."""
     made: bool = False
     """Set where nobody was ever asked: the session holds an answer that was made from a table."""
+    mark: str = MARKS[0]
+    """The name of the tags around those words."""
 
 
 @frozen
@@ -263,6 +268,12 @@ class Turn:
     def merged(self, answer: int = -1) -> Joined:
         """The merged text of one answer, the last by default, with its seams."""
         return join(self.answers[answer], self.policy.seam)
+
+    @property
+    def doubts(self) -> tuple[Seam, ...]:
+        """The seams of all answers of which nothing shows that they fit."""
+        several = (answer for answer in self.answers if len(answer) > 1)
+        return tuple(seam for answer in several for seam in join(answer, self.policy.seam).doubts)
 
     @property
     def tail(self) -> str:

@@ -149,6 +149,8 @@ FLAGS: Mapping[str, Flag] = {
     "corrected": Flag("the effective reason is another than the provider's word means",
                       lambda view, facts: facts.judged.stop.normalized is not facts.judged.mapped.normalized),
     "ran": Flag("the recorded agent ran a held call", _found("agent.ran_held_call")),
+    "unverified": Flag("nothing shows that a segment goes on from the text before it", None,
+                       lambda look: bool(look.step.turn.doubts)),
     "marked": Flag("you marked the step", None, lambda look: look.index in look.marks),
     "changed": Flag("the step does not come from the recording", None,
                     lambda look: look.step.fidelity.value != "RECORDED"),

@@ -10,7 +10,9 @@ from codecs import getincrementaldecoder
 from collections.abc import Sequence
 
 from loop_core.errors import DecodeError
+from loop_core.frozen import replace
 from loop_core.mask import Mask
+from loop_core.openings import LOOKED_AT
 from loop_core.seam import Joined, SeamRule, Segment, join
 from loop_core.wire import following
 
@@ -95,6 +97,7 @@ class Joining:
     def __init__(self, before: Sequence[Segment], coming: Segment, rule: SeamRule) -> None:
         self._before, self._coming, self._rule = tuple(before), coming, rule
         self._length = len(join(self._before, rule).text)
+        self._enough = 2 * (self._length + len(coming.anchor) + len(coming.stripped)) + LOOKED_AT
         self._settled: Joined | None = None
         self._size = 0
 
@@ -102,7 +105,7 @@ class Joining:
         """The answer with this much of the segment: its seams, and what the segment adds to the text before it."""
         if self._settled is None:
             joined = join((*self._before, _with(self._coming, text)), self._rule)
-            if len(text) > 2 * (self._length + len(self._coming.anchor) + len(self._coming.stripped)) + 64:
+            if len(text) > self._enough and not self._wrapped(joined):
                 self._settled, self._size = joined, len(text)  # no rule looks further than the text before it
             else:
                 return joined, _added(joined, self._before)
@@ -111,10 +114,16 @@ class Joining:
         return joined, _added(joined, self._before)
 
 
+    def _wrapped(self, joined: Joined) -> bool:
+        """Whether more than the bare words was quoted: what closes it may come at the segment's very end."""
+        anchor = self._coming.anchor
+        return bool(anchor and joined.seams) and joined.seams[-1].cut != anchor
+
+
 def _added(joined: Joined, before: Sequence[Segment]) -> str:
     return joined.text[joined.seams[-1].at :] if before and joined.seams else joined.text
 
 
 def _with(segment: Segment, text: str) -> Segment:
-    return Segment(text, segment.method, segment.anchor, segment.stripped, segment.echoes, segment.response)
+    return replace(segment, text=text)
 

@@ -33,7 +33,7 @@ class Streams:
         self._rule = turn.policy.seam
         self._segments = turn.answers[-1]
         self._coming = Segment("") if send is None else Segment(
-            "", send.method, send.anchor, send.stripped, turn.ability.echoes)
+            "", send.method, send.anchor, send.stripped, turn.ability.echoes, mark=send.mark)
         self._joining = Joining(self._segments, self._coming, self._rule)
         self._seam: Seam | None = None
         self._shown: dict[str, int] = {}

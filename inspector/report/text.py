@@ -83,7 +83,8 @@ def _turn(
     for index in indices:
         yield from _response(view.responses[index], findings.get(index, []), live)
     for seam in turn.merged.seams:
-        cut = f", left out {one_line(seam.cut, 60)!r}" if seam.cut else ""
+        left_out = [text for text in (seam.cut, *(text for _, text in seam.gone)) if text]
+        cut = f", left out {' and '.join(repr(one_line(text, 60)) for text in left_out)}" if left_out else ""
         yield f"  seam before segment {seam.index + 1} at character {seam.at}: {seam.why}{cut}"
     if turn.merged.text:
         yield "  merged text:"

@@ -278,6 +278,11 @@ ROWS: tuple[Row, ...] = (
         lambda look: bool(look.rules & LOST) and "judge.lost_frame" not in look.rules,
         lambda look: f"{_ended(look)}, but a frame of it could not be read: what it held is missing",
         lambda look: "send it again; Wire shows the frame"),
+    Row("SEAM UNVERIFIED", "≍", "~", Severity.WARNING,
+        lambda look: bool(look.ended.doubts),
+        lambda look: f"{_who(look)} was cut and continued ({_budget(look)}); {_seam(look)}",
+        lambda look: "read what stands around the seam; with a max_tokens that the answer fits in there is none",
+        sure=lambda look: False),
     Row("END INFERRED", "≈", "~", Severity.INFO,
         lambda look: look.inferred is not None,
         lambda look: f"{_who(look)}: no stop reason was recorded{_cut_before(look)}; {look.last_word.value} is "
@@ -305,6 +310,12 @@ ROWS: tuple[Row, ...] = (
 
 EXPLANATIONS = ("finishMessage", "blockReasonMessage")
 """Other words of a provider that explain a filter, where it gives no text of refusal."""
+
+
+def _seam(look: Look) -> str:
+    """Of which segment nothing shows that it goes on from the text before it."""
+    doubt = look.ended.doubts[0]
+    return f"nothing shows that segment {doubt.index + 1} goes on from the text before it: {doubt.why}"
 
 
 def _unanswered(response: ChatResponse) -> bool:

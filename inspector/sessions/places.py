@@ -12,6 +12,7 @@ from inspector.sessions.hints import cut_result, known_hint, quotes_end
 from inspector.sessions.items import History, Item, Kind
 from inspector.sessions.parents import Seen
 from inspector.sessions.values import Place
+from loop_core.prompts import asks_again
 
 
 class Placed(NamedTuple):
@@ -61,6 +62,8 @@ def place(tail: Sequence[Item], parent: Seen | None) -> Placed:
     if any(item.kind is Kind.RESULTS for item in tail):
         return _results(tail, parent)
     said = "\n".join(item.text for item in tail)
+    if parent is not None and asks_again(said):
+        return Placed(Place.CONTINUATION, "a hint of ours that asks for the last words once more")
     if parent is not None and (parent.cut or parent.paused) and not parent.lost:
         hint = known_hint(said, parent.call_cut)
         if hint is None and quotes_end(said, parent.joined):

@@ -18,6 +18,7 @@ from loop_core.frozen import frozen, replace
 from loop_core.limits import GUARDS, Spent, tripped
 from loop_core.machine import TRANSITIONS
 from loop_core.moves import GUARDED
+from loop_core.policy import Signal
 from loop_core.trace import Step
 from loop_core.turn import Responded, State, Turn
 from loop_core.values import Stop
@@ -43,6 +44,8 @@ class Look(NamedTuple):
     spent: Spent
     segments: int
     fidelity: str
+    ended: bool = False
+    """Whether the answer had ended, and the guard only allows to ask for its first words once more."""
 
 
 @frozen
@@ -70,8 +73,9 @@ def stem(steps: Sequence[Step]) -> Stem:
     if looks:
         guard = tripped(looks[-1].place, turn.limits, looks[-1].spent, turn.token_cap, lacks)
         if guard is not None:
-            limit, last = guard.limit, _rank(len(looks) - 1, GUARDS.index(guard))
-    needs = () if limit else _needs(looks, lacks)
+            limit = "" if looks[-1].ended else guard.limit
+            last = _rank(len(looks) - 1, GUARDS.index(guard))
+    needs = () if last < len(looks) * len(GUARDS) else _needs(looks, lacks)
     state, fidelity = turn.outcome or turn.state, steps[-1].fidelity.value
     end = End(state, turn.terminal or "", limit, segments(turn), turn.spent, fidelity, needs)
     answers = [step.event for step in steps if isinstance(step.event, Responded)]
@@ -98,7 +102,8 @@ def _look(step: Step) -> Look | None:
     spent = turn.spent
     if turn.state is State.RESUME and turn.sent is not None:  # looked at before this request was counted
         spent = replace(spent, requests=spent.requests - 1, resumes=spent.resumes - 1)
-    return Look(place, turn.state, spent, segments(turn), step.fidelity.value)
+    ended = turn.signal is Signal.ANCHOR_MISSING
+    return Look(place, turn.state, spent, segments(turn), step.fidelity.value, ended)
 
 
 def _needs(looks: Sequence[Look], lacks: Container[str]) -> tuple[tuple[str, int], ...]:
@@ -151,5 +156,7 @@ def end_at(made: Stem, rank: int) -> End:
         return made.end
     index, number = divmod(rank, len(GUARDS))
     look, guard = made.looks[index], GUARDS[number]
+    if look.ended:
+        return End(State.COMPLETE, "completed", "", look.segments, look.spent, look.fidelity)
     state = _LEADS[look.state, guard.terminal]
     return End(state, guard.terminal, guard.limit, look.segments, look.spent, look.fidelity)

@@ -7,7 +7,8 @@ from core_scenes import BAD, CUT, GOOD, NOW, WRITE, call, check_history, judged,
 
 from loop_core import history
 from loop_core.gate import Admission, Verdict, admit_all
-from loop_core.history import HINT_POINTS, Ability
+from loop_core.history import Ability
+from loop_core.prompts import HINT_POINTS
 from loop_core.seam import Method
 from loop_core.values import (
     ArgsForm,

@@ -60,6 +60,7 @@ from loop_core.values import (
 )
 
 ABC = alphabet()
+SORRY = answer(Stop.END_TURN, "I'm sorry, but I can't see what came before.")
 TICK, CANCEL, GONE = Tick(), Cancel(), NotRecorded()
 END, CALL, TEXT, EMPTY, CUT_CALL, PAUSED = (ABC[n] for n in ("end", "call", "text", "empty", "cut", "paused"))
 WORDLESS = responded(replace(reply(Stop.UNKNOWN), stop_reason=StopReason(Stop.UNKNOWN)))
@@ -93,6 +94,7 @@ ROWS: list[tuple[State, str, State, str | None, list[Event], dict[str, Any]]] = 
     (E, "EndTurn", C, "completed", [END, TICK], {}),
     (E, "ToolCall", X, None, [CALL, TICK], {}),
     (E, "MaxTokens", CP, None, [TEXT, TICK], {}),
+    (E, "AnchorMissing", CP, None, [TEXT, TICK, TICK, SORRY, TICK], {}),
     (E, "PartialToolCall", RP, None, [CUT_CALL, TICK], {}),
     (E, "Paused", RS, None, [PAUSED, TICK], {}),
     (E, "SafetyBlocked", A, "safety_blocked", [ABC["safety"], TICK], {}),
@@ -108,6 +110,7 @@ ROWS: list[tuple[State, str, State, str | None, list[Event], dict[str, Any]]] = 
     (X, "Cancelled", A, "cancelled", [CALL, TICK, CANCEL], {}),
     (X, "not_recorded", U, "unrecorded", [CALL, TICK, GONE], {}),
     (CP, "under_limits", RC, None, [TEXT, TICK, TICK], {}),
+    (CP, "EndTurn", C, "completed", [TEXT, TICK, TICK, SORRY, TICK, TICK], {"continuation_max_attempts": 1}),
     (CP, "retry_limit", AP, "retry_limit", [TEXT, TICK, TICK], {"continuation_max_attempts": 0}),
     (CP, "budget_exhausted", AP, "budget_exhausted", [TEXT, TICK, TICK], {"continuation_max_output_chars": 1}),
     (CP, "no_progress", AP, "no_progress", [EMPTY, TICK, TICK], {"max_thinking_only": 0}),

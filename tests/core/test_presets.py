@@ -297,6 +297,9 @@ def test_only_what_was_merged_removes_an_overlap_of_any_length() -> None:
     assert last(drive(script, policy=ZEROCLAW_MERGED)).merged().text == "1000 people"
 
 
+BEGUN = "Once upon a time there was a small house by the river, and in it lived nobody at all."
+
+
 def test_the_limits_that_a_system_lacks_do_not_stop_it() -> None:
     cut = [answer(Stop.MAX_TOKENS, f"part {number} ", tokens=100) for number in range(9)]
     few = Limits(continuation_max_attempts=6)
@@ -304,7 +307,7 @@ def test_the_limits_that_a_system_lacks_do_not_stop_it() -> None:
     assert last(drive(cut, few, policy=ZEROCLAW_RFI)).terminal == "budget_exhausted"
     merged = last(drive(cut, few, policy=ZEROCLAW_MERGED))
     assert (merged.terminal, merged.spent.attempts, merged.token_cap) == ("retry_limit", 6, None)
-    nothing_new = ([answer(Stop.MAX_TOKENS, tokens=1)] * 9, [answer(Stop.MAX_TOKENS, "again " * 20, tokens=1)] * 9)
+    nothing_new = ([answer(Stop.MAX_TOKENS, tokens=1)] * 9, [answer(Stop.MAX_TOKENS, BEGUN, tokens=1)] * 9)
     for stalled in nothing_new:
         assert last(drive(stalled)).terminal == "no_progress"
         assert last(drive(stalled, policy=ZEROCLAW_RFI)).terminal == "retry_limit"

@@ -254,7 +254,8 @@ def test_a_wait_is_told_with_its_seconds_and_can_be_cancelled(fake: Fake, tmp_pa
 
 def test_a_retried_continuation_reads_as_one_request(fake: Fake, tmp_path: Path) -> None:
     fake.answers = [CUT, lambda peer: peer.whole(429, ERROR, retry_after="0"),
-                    lambda peer: peer.whole(503, ERROR, retry_after="0"), END]
+                    lambda peer: peer.whole(503, ERROR, retry_after="0"),
+                    streams(A, answer(A, "One, two, three.", Stop.END_TURN, usage=Usage(3, 4)))]
 
     driver = played(fake, tmp_path, lambda driver: driver.run())
     assert [record.get("retries") for record in records(tmp_path, "request")] == [None, None, "r1", "r2"]

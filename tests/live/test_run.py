@@ -85,7 +85,7 @@ def chat(fake: Fake, record: Path, *words: str) -> list[str]:
 
 def test_a_cut_answer_is_continued_recorded_and_reported(ran: Ran, fake: Fake, tmp_path: Path) -> None:
     fake.answers = [streams("openai_chat", answer("openai_chat", "One, two, ", Stop.MAX_TOKENS)),
-                    streams("openai_chat", answer("openai_chat", "three.", Stop.END_TURN))]
+                    streams("openai_chat", answer("openai_chat", "One, two, three.", Stop.END_TURN))]
     record = tmp_path / "s.jsonl"
     done = ran(*chat(fake, record, "--prompt", "Count.", "--set", "max_tokens=20"))
     assert (done.returncode, done.stderr) == (0, "")

@@ -77,7 +77,7 @@ def test_it_waits_at_each_effect_and_the_request_is_the_one_that_will_leave() ->
     assert turn.waiting.place is Place.CONTINUATION
     assert turn.asked is not None
     assert turn.asked.number == 1
-    turn = answered(turn, said("three.", Stop.END_TURN))
+    turn = answered(turn, said("One, two, three.", Stop.END_TURN))
     assert turn.waiting == Finish("completed")
     assert turn.asked is None
     assert turn.last.turn.merged().text == "One, two, three."

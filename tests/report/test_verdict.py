@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from inspector import filters
 from inspector.report.facts import TurnFacts, View
 from inspector.report.lines import header
 from inspector.report.lines.spans import Role
@@ -13,6 +14,7 @@ from inspector.report.lines.steps import glyph_of
 from inspector.report.verdict import ROWS
 from inspector.sessions.native import session_bytes
 from inspector.settings import Settings
+from loop_core.history import hint
 from loop_core.presets import PI_PRESENCE
 from loop_core.turn import State
 from loop_core.values import Severity
@@ -463,3 +465,58 @@ def test_the_verdict_speaks_of_the_response_that_decides_not_of_the_last():
     word, _, sentence, _ = verdict(cut, whole)
     assert word == "CUT, COMPLETED"
     assert "33 of 33 tokens" in sentence
+
+
+# -- seams -----------------------------------------------------------------------------------------------------------
+
+FOX = "The quick brown fox jumps over the lazy dog, and then it goes on to"
+
+
+def seamed(*said: str):
+    """A recording of ours: a text that is cut, and continuations that were asked for its last words, then once more."""
+    history = [user("tell me")]
+    made = [asked(list(history), chat(FOX, "length"), max_tokens=10)]
+    for number, text in enumerate(said):
+        before = said[number - 1] if number else FOX
+        history += [assistant(before), user(hint(FOX[-40:], again=number > 0).text)]
+        made.append(asked(list(history), chat(text), max_tokens=10))
+    return made
+
+
+def test_a_seam_without_the_words_that_were_asked_back_is_unverified():
+    (turn,) = shown(*seamed(" rest beside the river.")).turns
+    seen = turn.verdict
+    assert (seen.word, seen.id, seen.severity, seen.sure) == (
+        "SEAM UNVERIFIED", "seam_unverified", Severity.WARNING, False)
+    assert "nothing shows that segment 2 goes on from the text before it" in seen.sentence
+    assert turn.merged.text == FOX + " rest beside the river.", "it is joined as it was sent"
+    assert (turn.terminal, turn.ended.notice is None) == ("completed", False)
+
+
+def test_a_seam_that_is_quoted_is_no_finding():
+    (turn,) = shown(*seamed(f'Sure, here it is: "{FOX[-40:]}" rest.')).turns
+    assert (turn.verdict.word, turn.merged.text) == ("CUT, COMPLETED", FOX + " rest.")
+
+
+def test_a_refusal_that_was_asked_for_once_more_leaves_no_doubt_where_the_words_came():
+    found = shown(*seamed("I'm sorry, but I can't.", FOX[-40:] + " rest."))
+    (turn,) = found.turns
+    assert (turn.verdict.word, turn.merged.text) == ("CUT, COMPLETED", FOX + " rest.")
+    assert [seam.decision.value for seam in turn.merged.seams] == ["left_out", "anchor"]
+    assert turn.merged.seams[0].cut == "I'm sorry, but I can't."
+    (turn,) = shown(*seamed("Sure! It rests beside the river.", "I'm sorry, but I can't.")).turns
+    assert turn.verdict.word == "SEAM UNVERIFIED"
+    assert turn.merged.text == FOX + "Sure! It rests beside the river."
+
+
+def test_what_another_agent_asked_for_is_no_finding_of_ours():
+    (turn,) = shown(*continued("The first part is about water, ", "Sure, the second is about fire.")).turns
+    assert turn.verdict.word == "CUT, COMPLETED"
+
+
+def test_a_filter_finds_the_steps_behind_an_unverified_seam():
+    found = shown(*seamed(" rest beside the river."))
+    steps = filters.steps(filters.parse("unverified"), found)
+    assert [found.steps[index].state for index in steps] == [State.EVALUATE_STOP, State.COMPLETE]
+    assert filters.steps(filters.parse("unverified"), shown(*seamed(FOX[-40:] + " rest."))) == []
+    assert filters.steps(filters.parse('verdict:"SEAM UNVERIFIED"'), found) == list(range(len(found.steps)))

@@ -20,7 +20,7 @@ from inspector.report.lines.seams import (
     change_lines,
     changes,
     seam_lines,
-    standing,
+    stands,
     tried_lines,
     tried_note,
 )
@@ -151,12 +151,11 @@ def segment_lines(text: Text, place: int, facts: ResponseFacts) -> Iterator[tupl
         yield from ((line, False) for line in seam_lines(whole.seams[place - 1], text.rule))
     yield from ((line, True) for each in own if not each.tail for line in change_lines(each, text.in_force))
     yield heading(text.segments, place, facts), False
-    start, end = standing(text.segments, whole, place)
-    kept = segment.text[start:end]
+    kept = stands(text.segments, whole, place)
     if kept:
         lines = paragraphs(kept.rstrip("\n") if apart(whole, place) else kept)
     elif segment.text:
-        said_it = f"nothing of its {len(segment.text):,} characters stands: a later segment began anew"
+        said_it = f"nothing of its {len(segment.text):,} characters stands: another segment stands for it"
         lines = [(Span(said_it, Role.WARN),)]
     else:
         lines = [(Span("no visible text", Role.DIM),)]

@@ -27,8 +27,22 @@ def standing(segments: Sequence[Segment], whole: Joined, place: int) -> tuple[in
     """Which characters of a segment stand in the merged text: from, to."""
     starts = [0, *(seam.at for seam in whole.seams), len(whole.text)]
     size = min(starts[place + 1 :]) - starts[place] - len(apart(whole, place))
-    cut = len(whole.seams[place - 1].cut) if place else 0
-    return cut, cut + max(0, size)
+    if not place:
+        return 0, max(0, size)
+    seam = whole.seams[place - 1]
+    start = end = len(seam.cut)
+    for begin, left_out in seam.gone:  # what is left out between counts as standing, since more stands behind it
+        if begin - end >= size:
+            break
+        size, end = size - (begin - end), begin + len(left_out)
+    return start, end + max(0, size)
+
+
+def stands(segments: Sequence[Segment], whole: Joined, place: int) -> str:
+    """The same as text, without what is left out in the middle of it."""
+    start, end = standing(segments, whole, place)
+    text = segments[place].text[:end]
+    return whole.seams[place - 1].kept(text) if place else text[start:]
 
 
 def apart(whole: Joined, place: int) -> str:
@@ -70,11 +84,12 @@ def counted(found: Sequence[Change]) -> tuple[int, int]:
 
 def seam_lines(seam: Seam, rule: SeamRule) -> list[Line]:
     """One seam: between which segments, why it was decided so, by which rule, and what was left out."""
-    why = said(seam.why or seam.decision.value, Role.SEAM)
+    why = said(seam.why or seam.decision.value, Role.SEAM if seam.sure else Role.WARN)
     where = f"══ seam {seam.index} to {seam.index + 1}: "
     lines: list[Line] = [(Span(where, Role.SEAM), why, Span(f" · by {rule.value} ══", Role.SEAM))]
-    if seam.cut:
-        lines.append((Span("− ", Role.REMOVED), quoted(shortened(seam.cut), Role.REMOVED), Span(" cut", Role.DIM)))
+    for left_out in (seam.cut, *(text for _, text in seam.gone)):
+        if left_out:
+            lines.append((Span("− ", Role.REMOVED), quoted(shortened(left_out), Role.REMOVED), Span(" cut", Role.DIM)))
     return lines
 
 

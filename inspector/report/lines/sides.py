@@ -111,7 +111,7 @@ def _around(segments: Sequence[Segment], whole: Joined, place: int) -> Iterator[
     right = _marked("− ", after[:cut], Role.REMOVED)
     for one, other in zip_longest(left, right, fillvalue=EMPTY):
         yield Pair(_side(place, one), _side(place + 1, other))
-    yield from (Pair(EMPTY, _side(place + 1, line)) for line in _beginning(after[cut:]))
+    yield from (Pair(EMPTY, _side(place + 1, line)) for line in _beginning(whole.seams[place - 1].kept(after)))
 
 
 def _marked(mark: str, text: str, role: Role) -> list[Line]:

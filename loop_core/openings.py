@@ -1,0 +1,189 @@
+"""How a segment begins that does not simply go on: chatter, refusals and announced restarts, as a table.
+
+The patterns are our own. A row decides nothing by itself: it is asked where the words that were to be quoted first did
+not come, or what stands before them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class Kind(StrEnum):
+    """What a segment begins with instead of the text."""
+
+    CHATTER = "chatter"
+    """It speaks of the answer before it gives it."""
+    REFUSAL = "refusal"
+    """It says that it cannot, or asks what is meant."""
+    RESTART = "restart"
+    """It says that it begins anew."""
+
+
+class Opening(NamedTuple):
+    """One row: what is looked for at the beginning of a segment, in lower case, white space and quotes folded."""
+
+    kind: Kind
+    language: str
+    pattern: str
+
+
+def _row(kind: Kind, language: str, *pattern: str) -> Opening:
+    return Opening(kind, language, "".join(pattern))
+
+
+OPENINGS: tuple[Opening, ...] = (
+    _row(
+        Kind.RESTART, "English",
+        r"(?:let me|let's|i'll|i will|allow me to) (?:start|begin|try|redo|rewrite)\b.{0,20}",
+        r"\b(?:over|again|anew|from scratch|from the (?:beginning|start|top))",
+        r"|(?:re)?start(?:ing)? (?:over|again|anew|from (?:scratch|the (?:beginning|start|top)))",
+        r"|here(?:'s| is) (?:the|an?|my|your) (?:complete|full|entire|whole|updated|revised|corrected)\b",
+    ),
+    _row(
+        Kind.REFUSAL, "English",
+        r"(?:i'm|i am|we're|we are) (?:very |so |really |truly )?(?:sorry|afraid|unable|not able)\b",
+        r"|sorry,? (?:but )?i\b|(?:unfortunately|regrettably),? (?:i|we)\b",
+        r"|i (?:can't|cannot|can not|won't|will not|must decline|have to decline)\b",
+        r"|i (?:don't|do not) (?:have|see|recall|remember|know)\b",
+        r"|as an? (?:ai|artificial|large language|language model)\b",
+        r"|(?:it|this) (?:looks|seems|appears)(?: like| as if)? (?:that )?(?:your|the|you|there)\b",
+        r"|your (?:last |previous )?(?:message|request|prompt|question) (?:was|is|seems|appears|got)\b",
+        r"|(?:could|can|would) you (?:please |kindly )?(?:provide|share|clarify|specify|tell|give|resend)\b",
+    ),
+    _row(
+        Kind.CHATTER, "English",
+        r"(?:sure(?: thing)?|certainly|of course|absolutely|gladly|okay|ok|alright|all right|understood|got it|",
+        r"no problem|yes|great)\s?(?:[,.!:;-]|\u2013|\u2014)",
+        r"|(?:here(?:'s| is| are| comes| you go)|below is|this is|what follows is)\b.{0,30}",
+        r"\b(?:rest|remainder|remaining|continuation|continued|next part|go|part you)\b",
+        r"|(?:now )?(?:continuing|resuming|picking up|carrying on|going on|to continue|let me continue|let's continue|",
+        r"i(?:'ll| will) (?:continue|go on|pick up|resume|carry on)|allow me to continue)\b",
+        r"|(?:my )?apologies\b|i apologi[sz]e\b|sorry (?:for|about) (?:the|that|this|my)\b|thank(?:s| you)\b",
+        r"|as (?:requested|you (?:asked|requested|wish))\b|continued(?: from)?\b.{0,30}:|continued\)",
+    ),
+    _row(
+        Kind.RESTART, "German",
+        r"(?:ich (?:beginne|fange|starte)|lassen sie mich|lass mich)\b.{0,20}\b(?:von vorne?|noch ?mals?|neu|erneut)\b",
+        r"|hier ist (?:der|die|das) (?:vollständige|ganze|komplette|überarbeitete)",
+    ),
+    _row(
+        Kind.REFUSAL, "German",
+        r"(?:es )?tut mir (?:sehr )?leid\b|leider\b|entschuldigung, (?:aber )?ich\b|ich kann ",
+        r"(?:das |dies |dabei |leider )?nicht\b|als (?:ki|künstliche|sprachmodell)\b",
+    ),
+    _row(
+        Kind.CHATTER, "German",
+        r"(?:natürlich|gerne?|klar|selbstverständlich|sicher|okay|in ordnung|verstanden)\s?[,.!:]",
+        r"|hier (?:ist|kommt|folgt|geht)\b.{0,20}\b(?:rest|fortsetzung|weiter)",
+        r"|(?:ich (?:fahre|setze|mache)|weiter geht)\b|fortsetzung\b.{0,20}:|entschuldig(?:ung|en sie) (?:für|die)\b",
+    ),
+    _row(
+        Kind.RESTART, "French",
+        r"(?:je (?:recommence|reprends)|permettez-moi de recommencer|recommençons)\b.{0,20}\b(?:début|zéro|tout)\b",
+        r"|voici (?:le|la) (?:texte|réponse|version) (?:complète?|entière?|intégrale?|complet|intégral)",
+    ),
+    _row(
+        Kind.REFUSAL, "French",
+        r"(?:je suis )?(?:vraiment )?désolée?\b|malheureusement\b|je ne (?:peux|suis|dispose|vois)\b",
+        r"|en tant qu(?:e|')\s?(?:ia|intelligence|modèle)|pourriez-vous\b",
+    ),
+    _row(
+        Kind.CHATTER, "French",
+        r"(?:bien sûr|certainement|d'accord|très bien|volontiers|entendu|compris)\s?[,.!:]",
+        r"|voici (?:la suite|le reste|la fin|la continuation)|(?:je (?:continue|poursuis|reprends)|suite)\b.{0,40}:",
+        r"|(?:toutes )?mes excuses\b|veuillez m'excuser\b",
+    ),
+    _row(
+        Kind.REFUSAL, "Spanish",
+        r"lo siento\b|lamento\b|lamentablemente\b|desafortunadamente\b|no puedo\b",
+        r"|como (?:una? )?(?:ia|inteligencia|modelo)\b|¿podrías?\b",
+    ),
+    _row(
+        Kind.CHATTER, "Spanish",
+        r"¡?(?:claro|por supuesto|desde luego|entendido|de acuerdo|vale|con gusto)(?: que sí)?\s?[,.!:]",
+        r"|(?:aquí|a continuación|ahí)\b.{0,20}\b(?:resto|continuación|continúa|sigue|tienes)",
+        r"|(?:continúo|continuando|sigo|siguiendo)\b|disculp(?:a|e|as)\b|perd[óo]n\b",
+    ),
+    _row(
+        Kind.REFUSAL, "Italian",
+        r"mi dispiace\b|purtroppo\b|non (?:posso|sono in grado)\b|(?:come|in quanto) (?:ia|intelligenza|modello)\b",
+    ),
+    _row(
+        Kind.CHATTER, "Italian",
+        r"(?:certo|certamente|va bene|d'accordo|ecco|volentieri|capito)\s?[,.!:]",
+        r"|ecco (?:il resto|il seguito|la continuazione|la parte)|(?:continuo|proseguo|riprendo|continuando)\b",
+        r"|mi scuso\b",
+    ),
+    _row(
+        Kind.REFUSAL, "Portuguese",
+        r"(?:sinto|lamento) muito\b|lamento\b|desculpe, (?:mas )?(?:não|eu)\b|infelizmente\b|não (?:posso|consigo)\b",
+        r"|como (?:uma? )?(?:ia|inteligência|modelo)\b",
+    ),
+    _row(
+        Kind.CHATTER, "Portuguese",
+        r"(?:claro|com certeza|certo|entendido|com prazer)\s?[,.!:]",
+        r"|(?:aqui (?:está|vai)|segue)\b.{0,20}\b(?:resto|restante|continuação|continua)|(?:continuando|continuo)\b",
+        r"|desculpe (?:a|o|pela|pelo)\b",
+    ),
+    _row(
+        Kind.REFUSAL, "Dutch",
+        r"het spijt me\b|helaas\b|sorry, (?:maar )?ik\b|ik kan (?:dat |dit |hier )?(?:helaas )?niet\b",
+        r"|als (?:ai|taalmodel)\b",
+    ),
+    _row(
+        Kind.CHATTER, "Dutch",
+        r"(?:natuurlijk|zeker|prima|goed|graag|begrepen)\s?[,.!:]|hier (?:is|volgt|komt)\b.{0,20}\b(?:rest|vervolg)",
+        r"|(?:ik ga verder|verder waar)\b",
+    ),
+    _row(
+        Kind.REFUSAL, "Russian",
+        r"(?:к сожалению|извините|простите)\b|я не могу\b",
+        r"|как (?:ии|языковая|искусственный)\b",
+    ),
+    _row(
+        Kind.CHATTER, "Russian",
+        r"(?:конечно|хорошо|разумеется|понятно)\s?[,.!:]",
+        r"|вот (?:продолжение|осталь)|продолж(?:аю|у|ение)\b",
+    ),
+    _row(Kind.RESTART, "Chinese", r"(?:让我|我(?:会|将|来)?)从头|让我重新|重新开始|以下是完整"),
+    _row(
+        Kind.REFUSAL, "Chinese",
+        r"(?:很|非常|十分)?(?:抱歉|对不起|遗憾)|我(?:无法|不能|没有)|作为(?:一个|一款)?(?:ai|人工|语言)",
+    ),
+    _row(
+        Kind.CHATTER, "Chinese",
+        r"(?:好的?|当然|没问题|明白了?|可以)[，。！,.!、：]|以下(?:是|为)|(?:我)?(?:继续|接着|接上文)",
+    ),
+    _row(
+        Kind.REFUSAL, "Japanese",
+        r"(?:大変)?(?:申し訳|すみません|ごめん)|残念な|aiとして",
+    ),
+    _row(
+        Kind.CHATTER, "Japanese",
+        r"(?:はい|もちろん|承知|わかりました|了解)[、。！!,]?|(?:以下|こちら)[がはに]|続き",
+    ),
+    _row(Kind.REFUSAL, "Korean", r"죄송|미안|안타깝|유감|(?:저는 )?ai로서"),
+    _row(Kind.CHATTER, "Korean", r"(?:네|물론|알겠습니다)[,.!이]|(?:다음은|이어서|계속)"),
+)
+"""Tried in order: what says that it begins anew is no mere chatter."""
+
+LOOKED_AT = 200
+"""Characters of a segment in which chatter ends and the words that were asked back begin."""
+
+FOLDS: Mapping[str, str] = {
+    "\u2018": "'", "\u2019": "'", "\u201a": "'", "\u02bc": "'", "\u2032": "'",
+    "\u201c": '"', "\u201d": '"', "\u201e": '"', "\u00ab": '"', "\u00bb": '"', "\u2033": '"',
+}
+"""Typographic quotation marks and what a model may write for them, or they for it; the answer keeps its own."""
+
+_MARKUP = "*_#>~`\"'([{- \t\r\n"
+
+
+def opening(text: str) -> Opening | None:
+    """The row that a text begins like; None where it begins like none. Markup before it is passed over."""
+    folded = " ".join("".join([FOLDS.get(char, char) for char in text[:LOOKED_AT]]).lower().lstrip(_MARKUP).split())
+    return next((row for row in OPENINGS if re.match(row.pattern, folded)), None)

@@ -1,0 +1,287 @@
+"""Finds the words that were to be quoted first in what a model sent instead of the bare quotation.
+
+Models put chatter before the quotation, tags, quotes or a code fence around it, fold its white space, or quote its last
+line alone. Everything up to its end is to be cut, with the end of what wrapped it. Where it is not sure that something
+is the quotation it is not found, and nothing is cut.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from loop_core.frozen import frozen
+from loop_core.openings import FOLDS, LOOKED_AT, opening
+from loop_core.prompts import holds, prompt_end
+
+LONG = 24
+"""Words of so many characters may stand behind anything that they are not known to have stood behind before."""
+SHORT = 8
+"""Fewer characters count only at the very beginning, or where something closes that opened before them."""
+
+
+@frozen
+class Quotation:
+    """Where the words were found, or what of our prompt has to go where they were not."""
+
+    cut: int
+    """So many characters of the segment's beginning are left out."""
+    gone: tuple[tuple[int, int], ...] = ()
+    """Stretches behind them that are left out too: the end of what wrapped the segment, marks of our prompt."""
+    found: bool = True
+    closed: bool = True
+    """Whether all that was opened before the words is closed again, or was open in the text."""
+
+
+class Wrapper(NamedTuple):
+    """Something that stood before the words, and what closes it."""
+
+    kind: str
+    opener: str
+    closer: str
+    """A regular expression; matched right behind the words."""
+
+
+PAIRS: tuple[tuple[str, str], ...] = (
+    ('"""', '"""'), ("'''", "'''"), ("***", "***"), ("**", "**"), ("__", "__"),
+    ('"', '"'), ("'", "'"), ("`", "`"), ("*", "*"), ("_", "_"), ("\u201c", "\u201d"), ("\u201e", "\u201c"),
+    ("\u2018", "\u2019"), ("\u00ab", "\u00bb"), ("\u2039", "\u203a"), ("\u300c", "\u300d"), ("\u300e", "\u300f"),
+    ("[", "]"), ("(", ")"), ("\u2026", ""), ("...", ""),
+)
+"""What opens and closes a quotation, longest first; an ellipsis is closed by nothing."""
+
+_TAG = re.compile(r"<([A-Za-z][\w.:-]{0,40})(?:\s[^<>]{0,80})?>\s*\Z")
+_FENCE = re.compile(r"(`{3,}|~{3,})[^\S\r\n]*[\w+#.-]{0,30}[^\S\r\n]*(?:\r?\n\s*)?\Z")
+_SPACE = re.compile(r"\s*")
+_FENCES = re.compile(r"^[^\S\r\n]*(?:`{3,}|~{3,})", re.MULTILINE)
+
+
+def find(text: str, said: str, anchor: str, mark: str) -> Quotation:
+    """Where a segment `said` quotes `anchor`, the end of `text`; `mark` is the name of the tags that asked for it."""
+    start = prompt_end(said, mark)
+    at = _at_once(said, start, anchor) or _anywhere(text, said, start, anchor) or _last_line(text, said, start, anchor)
+    if at is None:
+        return Quotation(start, _marks(text, said, start, mark), found=False)
+    begin, end = at
+    wrappers = _wrappers(text, said[start:begin], anchor)
+    end, open_still = _closing(text, said, end, anchor, wrappers, mark)
+    late = [_late(text, said, end, wrapper) for wrapper in open_still]
+    closed = all(each is not None for each in late)
+    gone = {each for each in late if each is not None and each[0] < each[1]} | set(_marks(text, said, end, mark))
+    return Quotation(end, _apart(sorted(gone)), closed=closed)
+
+
+def _at_once(said: str, start: int, anchor: str) -> tuple[int, int] | None:
+    """The words as they are, at the very beginning or behind our own prompt."""
+    blank = _SPACE.match(said, start) if start else None
+    for begin in (start, blank.end()) if blank is not None else (start,):
+        if said.startswith(anchor, begin):
+            return begin, begin + len(anchor)
+    return None
+
+
+def _anywhere(text: str, said: str, start: int, anchor: str) -> tuple[int, int] | None:
+    """The words behind something else, their white space folded."""
+    core = anchor.strip()
+    if not core:
+        return None
+    pattern = folded(core)
+    once: bool | None = None
+    for place in pattern.finditer(said, start, start + LOOKED_AT):
+        begin, end = place.span()
+        wrappers, before = _around(said[start:begin])
+        known = not before or opening(before) is not None
+        if len(core) < SHORT:
+            shut = bool(wrappers) and known and _closing(text, said, end, anchor, wrappers, "")[1] == []
+            if shut and said[begin:end] == core:
+                return begin, end
+        elif known and (wrappers or before or len(core) >= LONG):
+            return begin, end
+        elif len(core) >= LONG:
+            rest = text[: len(text) - len(anchor)]
+            if once is None:
+                once = _once(pattern, text)
+            if once or _folded_end(rest, said[start:begin]):
+                return begin, end
+    return None
+
+
+def _last_line(text: str, said: str, start: int, anchor: str) -> tuple[int, int] | None:
+    """The last line of the words alone, where it is long and stands in the answer and in the segment's head once."""
+    lines = anchor.strip().splitlines()
+    line = lines[-1].strip() if len(lines) > 1 else ""
+    if len(line) < LONG:
+        return None
+    pattern = folded(line)
+    places = list(pattern.finditer(said, start, start + LOOKED_AT))
+    return places[0].span() if len(places) == 1 and _once(pattern, text) else None
+
+
+def folded(words: str) -> re.Pattern[str]:
+    """What finds the words, runs of white space being equal, and typographic quotation marks like plain ones."""
+    return re.compile(r"\s+".join("".join(map(_either, word)) for word in words.split()))
+
+
+def _either(char: str) -> str:
+    plain = FOLDS.get(char, char)
+    alike = [plain, *(fancy for fancy, each in FOLDS.items() if each == plain)]
+    return re.escape(char) if len(alike) == 1 else f"[{''.join(map(re.escape, alike))}]"
+
+
+def _once(pattern: re.Pattern[str], text: str) -> bool:
+    """Whether the text holds the words at its end alone; overlapping places count."""
+    first = pattern.search(text)
+    return first is not None and pattern.search(text, first.start() + 1) is None
+
+
+def _folded_end(text: str, words: str) -> bool:
+    """Whether a text ends with the words: more was quoted than was asked for."""
+    core = words.split()
+    return bool(core) and " ".join(text[-2 * len(words) - LONG :].split()).endswith(" ".join(core))
+
+
+# -- wrappers --------------------------------------------------------------------------------------------------------
+
+
+def _wrappers(text: str, before: str, anchor: str) -> list[Wrapper]:
+    """What wraps the words; nothing where more of the text was quoted than was asked for."""
+    if any(map(str.isalnum, before)) and _folded_end(text[: len(text) - len(anchor)], before):
+        return []
+    return _around(before, anchor[: len(anchor) - len(anchor.lstrip())])[0]
+
+
+def _around(before: str, lead: str = "") -> tuple[list[Wrapper], str]:
+    """What wraps the words that stand behind `before`, innermost first, and what stands before that.
+
+    `lead` is the white space that the words begin with: it tells tags on lines of their own from others.
+    """
+    found: list[Wrapper] = []
+    while True:
+        bare = before.rstrip()
+        fence, tag = _FENCE.search(before), _TAG.search(before)
+        if fence is not None:
+            wrapper = Wrapper("fence", fence[1], rf"[^\S\r\n]*(?:\r?\n)?[^\S\r\n]*{fence[1]}[^\S\r\n]*(?:\r?\n|\Z)")
+            at = fence.start()
+        elif tag is not None:
+            line = r"(?:\r?\n)?" if "\n" in before[len(bare) :].removesuffix(lead) else ""
+            wrapper = Wrapper("tag", tag[1], rf"\s*</{re.escape(tag[1])}\s*>{line}")
+            at = tag.start()
+        else:
+            pair = next((pair for pair in PAIRS if bare.endswith(pair[0])), None)
+            # What opens stands right before the words: with a blank between, it closes what stood before.
+            blank = before[len(bare) :].removesuffix(lead)
+            if pair is None or len(found) > 8 or (blank and pair[1] and len(pair[0]) < 3):
+                return found, bare.strip()
+            wrapper, at = Wrapper("pair", pair[0], re.escape(pair[1])), len(bare) - len(pair[0])
+        found.append(wrapper)
+        before, lead = before[:at], ""
+
+
+def _closing(
+    text: str, said: str, end: int, anchor: str, wrappers: Sequence[Wrapper], mark: str
+) -> tuple[int, list[Wrapper]]:
+    """Where the quotation ends with its white space and all that closes behind it; what stays open."""
+    blank = anchor[len(anchor.rstrip()) :]
+    spent = _trailing(said, end, blank)
+    inside = spent > end or said.endswith(blank, 0, end)
+    end = spent
+    left: list[Wrapper] = []
+    closed = False
+    for wrapper in wrappers:
+        own = wrapper.kind == "tag" and _own(text, wrapper)
+        shut = None if left or own else re.compile(wrapper.closer).match(said, end)
+        if shut is None:
+            left.append(wrapper)
+        else:
+            end, closed = shut.end(), True
+    if mark and not holds(text, mark):
+        shut = re.compile(rf"\s*</{mark}>").match(said, end)
+        if shut is not None:
+            end, closed = shut.end(), True
+    if closed and not inside:
+        end = _trailing(said, end, blank)
+    laid_out = _LAID_OUT.match(said, end) if closed else None
+    return (laid_out.end() if laid_out is not None else end), left
+
+
+_LAID_OUT = re.compile(r"(?:\r?\n)+(?= [^\W\d_A-Z])")
+"""Line breaks between a closed wrapper and a sentence that goes on with a blank: nobody writes them into it."""
+
+
+def _trailing(said: str, end: int, blank: str) -> int:
+    """The white space that the text ends with is not doubled where the quotation has it too, or some of it."""
+    if not blank or said.endswith(blank, 0, end):
+        return end
+    if said.startswith(blank, end):
+        return end + len(blank)
+    come = _SPACE.match(said, end)
+    return come.end() if come is not None and blank.startswith(come[0]) else end
+
+
+def _own(text: str, wrapper: Wrapper) -> bool:
+    """Whether what opened is the text's own, quoted with the words, and closes where the text closes it."""
+    if wrapper.kind == "tag":
+        name = re.escape(wrapper.opener)
+        return len(re.findall(rf"<{name}[\s>]", text)) > len(re.findall(rf"</{name}\s*>", text))
+    return wrapper.kind == "fence" and len(_FENCES.findall(text)) % 2 == 1
+
+
+def _late(text: str, said: str, end: int, wrapper: Wrapper) -> tuple[int, int] | None:
+    """What closes a wrapper at the very end of the segment; an empty stretch where nothing has to, None for nothing."""
+    if _own(text, wrapper) or not wrapper.closer:
+        return end, end
+    stripped = said.rstrip()
+    if wrapper.kind == "tag":
+        name = re.escape(wrapper.opener)
+        shut = re.compile(rf"\s*</{name}\s*>\Z").search(stripped, end)
+        return (shut.start(), shut.end()) if shut is not None else None
+    if wrapper.kind == "fence":
+        shut = re.compile(rf"(?:\r?\n|(?<=\n)|\A)[^\S\r\n]*{wrapper.opener}\Z").search(stripped, end)
+        odd = len(_FENCES.findall(said, end)) % 2 == 1
+        return (shut.start(), len(said)) if shut is not None and odd else None
+    closer = next(pair[1] for pair in PAIRS if pair[0] == wrapper.opener)
+    if wrapper.opener == closer:
+        odd = closer == '"' and said.count(closer, end) % 2 == 1 and text.count(closer) % 2 == 0
+    else:
+        whole = text + said[end:]
+        odd = whole.count(closer) > whole.count(wrapper.opener)
+    if odd and stripped.endswith(closer) and len(stripped) - len(closer) >= end:
+        return len(stripped) - len(closer), len(stripped)
+    return end, end
+
+
+# -- marks of our own prompt -----------------------------------------------------------------------------------------
+
+
+def _marks(text: str, said: str, start: int, mark: str) -> tuple[tuple[int, int], ...]:
+    """The marks of our prompt from `start` on: those that open the segment, and those that close what none opened.
+
+    Tags of that name that the answer holds itself are balanced, and stay.
+    """
+    if holds(text, mark) or f"{mark}>" not in said:
+        return ()
+    found: list[tuple[int, int]] = []
+    depth = 0
+    for place in re.finditer(rf"<(/?){mark}>", said[start:]):
+        span = (start + place.start(), start + place.end())
+        if not place[1]:
+            if said[start : span[0]].strip():
+                depth += 1
+            else:
+                found.append(span)
+        elif depth:
+            depth -= 1
+        else:
+            found.append(span)
+    return tuple(found)
+
+
+def _apart(stretches: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """The stretches, each character in one of them at most."""
+    found: list[tuple[int, int]] = []
+    for begin, end in stretches:
+        begin = max(begin, found[-1][1]) if found else begin
+        if begin < end:
+            found.append((begin, end))
+    return tuple(found)

@@ -1,0 +1,218 @@
+"""The words that were asked back are found in whatever a model puts around them, and nothing else is taken for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from loop_core import history
+from loop_core.prompts import HINT_POINTS
+from loop_core.seam import ANCHOR_CHARS, Decision, Method, Seam, Segment, join
+
+FOX = "The quick brown fox jumps over the lazy dog, and then it goes on to"
+REST = " sleep under the tree.\nThe end."
+
+
+def quoted(said: str, text: str = FOX, mark: str = "last") -> tuple[str, Seam]:
+    """The merged text of an answer and of a continuation that was asked for the answer's last 40 characters."""
+    made = join((Segment(text), Segment(said, Method.ANCHOR, text[-ANCHOR_CHARS:], mark=mark)))
+    return made.text, made.seams[0]
+
+
+WRAPPERS: dict[str, Callable[[str, str], str]] = {
+    "bare": lambda words, rest: f"{words}{rest}",
+    "chatter": lambda words, rest: f"Sure, here is the rest:\n\n{words}{rest}",
+    "chatter in German": lambda words, rest: f"Natürlich! Hier ist der Rest:\n{words}{rest}",
+    "chatter in Chinese": lambda words, rest: f"好的，以下是剩余部分：\n{words}{rest}",
+    "apology": lambda words, rest: f"I apologize for the interruption. {words}{rest}",
+    "heading": lambda words, rest: f"**Continuing:**\n\n{words}{rest}",
+    "our tags": lambda words, rest: f"<last>{words}</last>{rest}",
+    "our tags around all": lambda words, rest: f"<last>{words}{rest}</last>",
+    "our closing tag": lambda words, rest: f"{words}</last>{rest}",
+    "other tags": lambda words, rest: f"<continuation>{words}</continuation>{rest}",
+    "other tags around all": lambda words, rest: f"<answer>{words}{rest}</answer>",
+    "tags with attributes": lambda words, rest: f'<quote id="1">{words}</quote>{rest}',
+    "quotes": lambda words, rest: f'"{words}"{rest}',
+    "curly quotes": lambda words, rest: f"\u201c{words}\u201d{rest}",
+    "guillemets": lambda words, rest: f"«{words}»{rest}",
+    "backticks": lambda words, rest: f"`{words}`{rest}",
+    "bold": lambda words, rest: f"**{words}**{rest}",
+    "fence": lambda words, rest: f"```\n{words}\n```\n{rest}",
+    "fence with a language": lambda words, rest: f"```python\n{words}\n```\n{rest}",
+    "tildes": lambda words, rest: f"~~~\n{words}\n~~~\n{rest}",
+    "chatter and fence": lambda words, rest: f"Here is the continuation:\n```\n{words}\n```\n{rest}",
+    "chatter and quotes": lambda words, rest: f'Certainly! "{words}"{rest}',
+    "tag and quotes": lambda words, rest: f'<last>"{words}"</last>{rest}',
+    "ellipsis": lambda words, rest: f"...{words}{rest}",
+    "our own prompt": lambda words, rest: f"{history.hint(words).text}{rest}",
+}
+
+
+@pytest.mark.parametrize("wrapper", WRAPPERS)
+def test_whatever_wraps_the_words_is_cut_with_them(wrapper: str) -> None:
+    text, seam = quoted(WRAPPERS[wrapper](FOX[-ANCHOR_CHARS:], REST))
+    assert text == FOX + REST
+    assert (seam.decision, seam.sure) == (Decision.ANCHOR, True)
+    left_out = seam.cut + "".join(part for _, part in seam.gone)
+    assert len(left_out) == len(WRAPPERS[wrapper](FOX[-ANCHOR_CHARS:], REST)) - len(REST), "what was cut is shown"
+
+
+@pytest.mark.parametrize(("said", "why"), [
+    (FOX[-60:] + REST, "more was quoted than was asked for"),
+    (FOX + REST, "all of it was"),
+    (FOX[-30:] + REST, "less was"),
+    ("Voilà ce qui suit — " + FOX[-40:] + REST, "chatter that no table knows before words that stand there once"),
+    (FOX[-40:].replace(" ", "\n") + REST, "its white space is folded"),
+    (FOX[-40:].replace(" ", "  ") + REST, "its white space is unfolded"),
+    ("\n\n  " + FOX[-40:] + REST, "it is indented"),
+])
+def test_other_quotations_of_the_end_are_found(said: str, why: str) -> None:
+    text, seam = quoted(said)
+    assert (text, seam.sure) == (FOX + REST, True), why
+
+
+@pytest.mark.parametrize(("own", "sent"), [
+    ('He said "that is it", and she said "no, it is', "He said \u201cthat is it\u201d, and she said \u201cno, it is"),
+    ("it\u2019s not what they\u2019d thought it would be, is", "it's not what they'd thought it would be, is"),
+    ("« c\u2019est la vie », dit-il en sortant de la piè", '" c\'est la vie ", dit-il en sortant de la piè'),
+])
+def test_quotation_marks_are_folded_and_the_answer_keeps_its_own(own: str, sent: str) -> None:
+    text, seam = quoted(sent[-ANCHOR_CHARS:] + "'t so.", own)
+    assert (text, seam.decision) == (own + "'t so.", Decision.ANCHOR)
+
+
+CODE = (
+    "import os\n\n\ndef names(folder):\n    found = sorted(os.listdir(folder))\n"
+    "    return [name for name in found]\n"
+)
+
+
+def test_the_last_line_alone_is_enough_where_it_is_long_and_stands_there_once() -> None:
+    line = "    return [name for name in found]\n"
+    assert len(line.strip()) >= 24
+    text, seam = quoted(line + "\n\nprint(names('.'))\n", CODE)
+    assert (text, seam.decision) == (CODE + "\n\nprint(names('.'))\n", Decision.ANCHOR)
+    after = "Here is the rest:\n```python\n" + line + "```\nprint(names('.'))\n"
+    assert quoted(after, CODE)[0] == CODE + "print(names('.'))\n"
+
+
+def test_a_short_last_line_and_one_that_comes_twice_are_not() -> None:
+    short = "something before it, which is long enough\n    return 1\n"
+    said = "    return 1\n\ndef other():\n    pass\n"
+    assert quoted(said, short)[1].decision is Decision.UNVERIFIED
+    line = "        self.assertTrue(everything)\n"
+    twice = "def a():\n" + line + "def b():\n" + line
+    text, seam = quoted(line + "def c():\n    pass\n", twice)
+    assert (text, seam.sure) == (twice + line + "def c():\n    pass\n", False), "it may be the next line as well"
+    once = "def a(self):\n    pass\n" + line
+    again = f"Then:\n{line}    more\n{line}"
+    assert quoted(again, once)[1].sure is False, "which of the two is the quotation?"
+
+
+def test_the_words_count_in_the_first_200_characters_only() -> None:
+    words = FOX[-ANCHOR_CHARS:]
+    near, far = "x" * (200 - ANCHOR_CHARS), "x" * (201 - ANCHOR_CHARS)
+    assert quoted(near + words + REST)[0] == FOX + REST
+    text, seam = quoted(far + words + REST)
+    assert (text, seam.sure) == (FOX + far + words + REST, False)
+
+
+def test_rows_that_a_table_repeats_are_no_quotation() -> None:
+    row = "| 2026-01-02 | 0.00 | 0.00 | 0.00 | open |\n"
+    table = "| day | a | b | c | state |\n|---|---|---|---|---|\n" + row * 3
+    said = "| 2026-01-03 | 1.00 | 0.00 | 0.00 | open |\n" + row + "| 2026-01-04 | 1.00 | 0.00 | 0.00 | open |\n"
+    text, seam = quoted(said, table)
+    assert (text, seam.decision, seam.cut) == (table + said, Decision.UNVERIFIED, "")
+
+
+def test_few_characters_count_at_the_beginning_or_inside_something_that_closes() -> None:
+    assert quoted("Ten men", "Te") == ("Ten men", Seam(1, 2, Decision.ANCHOR, "Te", "quoted anchor, 2 characters cut"))
+    assert quoted('"Te"n men', "Te")[0] == "Ten men"
+    assert quoted("<last>Te</last>n men", "Te")[0] == "Ten men"
+    text, seam = quoted("Sure! Then we go on.", "T")
+    assert (text, seam.sure) == ("TSure! Then we go on.", False), "a T is no proof"
+
+
+def test_quotes_of_the_text_itself_stay() -> None:
+    said = 'And he said, in a voice that was not his own, "go on'
+    assert quoted(said[-ANCHOR_CHARS:] + '" and left.', said)[0] == said + '" and left.'
+    assert quoted(said + '" and left.', said)[0] == said + '" and left.', "more was quoted than was asked for"
+    html = "<p>A paragraph that is cut in the middle of a sen"
+    assert quoted(html + "tence.</p>\n", html)[0] == html + "tence.</p>\n"
+    assert quoted("<p>" + html[-ANCHOR_CHARS:] + "tence.</p>\n", html)[0] == html + "tence.</p>\n"
+
+
+def test_a_fence_that_is_open_in_the_text_is_closed_by_the_text() -> None:
+    inside = "Here it is:\n```python\ndef area(width, height):\n    return width *"
+    text, seam = quoted("```python\n" + inside[-ANCHOR_CHARS:] + " height\n```\nThat is all.", inside)
+    assert (text, seam.sure) == (inside + " height\n```\nThat is all.", True)
+
+
+def test_a_wrapper_that_is_never_closed_leaves_a_doubt() -> None:
+    text, seam = quoted("```python\n" + FOX[-ANCHOR_CHARS:] + REST)
+    assert (text, seam.sure) == (FOX + REST, False)
+    assert "not closed" in seam.why
+
+
+@pytest.mark.parametrize("said", [
+    "<last>something else</last> follows here.",
+    "It goes on here.</last>",
+    "\n".join(HINT_POINTS) + "\nIt goes on here.",
+])
+def test_our_own_prompt_never_reaches_the_text(said: str) -> None:
+    text, seam = quoted(said)
+    assert "last>" not in text
+    assert HINT_POINTS[0] not in text
+    assert text.endswith(" here.")
+    assert seam.sure is False
+
+
+def test_tags_of_that_name_that_the_answer_has_itself_stay() -> None:
+    names = "<people><first>Ada</first><last>Lovelace</last><first>Alan</first><la"
+    said = "st>Turing</last></people>"
+    assert quoted(names[-ANCHOR_CHARS:] + said, names)[0] == names + said
+    assert quoted(names[-ANCHOR_CHARS:] + said, names, mark="last_words")[0] == names + said
+    inner = FOX[-ANCHOR_CHARS:] + " <first>Ada</first><last>Lovelace</last>"
+    assert quoted(inner)[0] == FOX + " <first>Ada</first><last>Lovelace</last>"
+
+
+# -- any text, any cut, any wrapper ----------------------------------------------------------------------------------
+
+PROSE = st.sampled_from([
+    "the ", "river ", "was ", "not ", "far, ", "and ", "on ", "its ", "bank ", "stood ", "an ", "old ", "house. ",
+    "10", "000 ", "book", "keeper ", '"no" ', "it's ", "\n", "\n\n", "    return x\n", "| a | b |\n", "0,1,2\n", "}\n",
+    "é", "\U0001f600 ", "好", "# Title\n", "- item\n", "x = [", "f(a, b)", "**so** ", "`id` ",
+])
+TEXTS = st.lists(PROSE, min_size=12, max_size=60).map("".join).filter(lambda text: len(text) >= ANCHOR_CHARS)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.data(), TEXTS, st.sampled_from(sorted(WRAPPERS)))
+def test_any_text_that_is_cut_anywhere_is_put_together_again(data: st.DataObject, text: str, wrapper: str) -> None:
+    place = data.draw(st.integers(ANCHOR_CHARS, len(text)))
+    before, after = text[:place], text[place:]
+    words = before[-ANCHOR_CHARS:]
+    assume(len(words.strip()) >= 8)
+    assume("around all" not in wrapper or not after.endswith((" ", "\n")))
+    made, seam = quoted(WRAPPERS[wrapper](words, after), before)
+    assert made == text
+    assert seam.sure
+
+
+@settings(max_examples=300, deadline=None)
+@given(TEXTS, TEXTS, st.sampled_from([Method.ANCHOR, Method.HINT, Method.PREFILL, Method.AGAIN]))
+def test_nothing_of_an_unrelated_segment_is_dropped(first: str, second: str, method: Method) -> None:
+    words = first[-ANCHOR_CHARS:]
+    folded = " ".join(second.split())
+    lines = [line.strip() for line in first.splitlines() if len(line.strip()) >= 24]
+    assume(" ".join(words.split()) not in folded)
+    assume(not any(line in folded for line in lines))
+    assume(not any(first.endswith(second[:size]) for size in range(24, len(second) + 1)))
+    assume(first[:64] != second[:64])
+    anchor = words if method in (Method.ANCHOR, Method.AGAIN) else ""
+    made = join((Segment(first), Segment(second, method, anchor)))
+    assert made.text == first + second
+    assert bool(made.doubts) is bool(anchor and second)
