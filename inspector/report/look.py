@@ -51,6 +51,8 @@ class Look:
     """The position of the response that decides: the last whose effective reason is no clean end, else the last."""
     word: Stop
     """Its effective reason; `cancelled` where a run that was asked live was given up."""
+    stopped: bool = False
+    """Whether a transcript notes after the turn's last answer that it was stopped."""
 
     @property
     def exchange(self) -> Exchange:
@@ -118,7 +120,9 @@ def look_at(replay: Replay, turn: TurnRun, noted: Sequence[Noted]) -> Look:
     worst = calls[-1][0] if "agent.ran_held_call" in rules and calls else _deciding(answers, ended)
     given_up = simulated and ended.terminal == "cancelled"
     word = Stop.CANCELLED if given_up else answers[worst].word
-    return Look(ended, answers, simulated, rules, calls, worst, word)
+    last = turn.record.links[-1].index
+    stopped = any(note.finding.rule == "transcript.stopped" and note.response == last for note in noted)
+    return Look(ended, answers, simulated, rules, calls, worst, word, stopped)
 
 
 def asked_live(replay: Replay, turn: TurnRun) -> bool:

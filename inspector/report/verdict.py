@@ -160,11 +160,6 @@ def _terminal(look: Look) -> str:
     return look.ended.terminal or ""
 
 
-def _stopped(look: Look) -> bool:
-    """Whether a transcript notes that the turn was stopped."""
-    return "transcript.stopped" in look.rules
-
-
 def _continuations(look: Look) -> int:
     """How many continuations the recorded agent needed."""
     return sum(answer.place is Place.CONTINUATION for answer in look.answers)
@@ -266,9 +261,9 @@ ROWS: tuple[Row, ...] = (
         lambda look: f"{_who(look)} paused and waits to be resumed ({_detail(look)})",
         lambda look: "send the response back as it is"),
     Row("CANCELLED", "╳", "!", Severity.WARNING,
-        lambda look: look.word is Stop.CANCELLED or _terminal(look) == "cancelled" or _stopped(look),
+        lambda look: look.word is Stop.CANCELLED or _terminal(look) == "cancelled" or look.stopped,
         lambda look: f"{_who(look)} was cancelled" if look.word is Stop.CANCELLED else
-        f"{'the turn was stopped' if _stopped(look) else 'the operator cancelled the turn'} after {_budget(look)}",
+        f"{'the turn was stopped' if look.stopped else 'the operator cancelled the turn'} after {_budget(look)}",
         lambda look: "nothing to change"),
     Row("CALL NOT RUN", "▣", "#", Severity.ERROR,
         lambda look: any(position == len(look.answers) - 1 for position, _ in look.held),

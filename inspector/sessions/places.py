@@ -91,6 +91,8 @@ def _at_once(parent: Seen) -> Placed:
     """An answer right after an answer: what a transcript leaves out can only be told by the first."""
     if parent.paused:
         return Placed(Place.RESUME, "the answer after a pause")
+    if parent.failed:
+        return Placed(Place.RETRY, "the next answer, at once after a failure")
     if parent.calls:
         return Placed(Place.TOOL_RESULT, "the next answer; the results of the calls were not recorded")
     return Placed(Place.CONTINUATION, "the next answer follows at once; what was asked was not recorded")

@@ -99,6 +99,12 @@ def test_an_agent_that_goes_on_after_a_refusal_is_in_the_same_turn(tmp_path, sai
     assert told(seen, "transcript.stopped") == []
 
 
+def test_a_row_that_names_the_users_refusal_needs_no_known_wording(tmp_path):
+    row = result("no, thank you", error=True, toolUseResult="User rejected tool use")
+    seen = shown(claude(prompt("go"), block(use(**WHOLE)), row, block(text("So."), "msg_02", "end_turn")), tmp_path)
+    assert admissions(seen) == [("rejected", "the user refused it: it did not run")]
+
+
 def test_of_a_batch_only_the_refused_call_did_not_run(tmp_path):
     seen = shown(claude(
         prompt("both"), block(use("toolu_01A", "Read", path="a"), uuid="a1"),
@@ -122,6 +128,8 @@ def test_of_a_batch_only_the_refused_call_did_not_run(tmp_path):
      "a permission was missing"),
     ("Permission to use Bash with command rm has been denied.", "a permission rule refused it"),
     ("PreToolUse:Bash hook error: [check.sh]: not here", "a hook refused it"),
+    ("Hook PreToolUse:Bash denied this tool", "a hook refused it"),
+    ("Bash operation blocked by hook:\n- [check.sh]: no", "a hook refused it"),
     (MISSING, "the agent refused its arguments"),
     ("<tool_use_error>Error: No such tool available: Fly</tool_use_error>", "the agent knows no such tool"),
     ('Validation failed for tool "write":\n  - content: is missing', "the agent refused its arguments"),
@@ -224,6 +232,13 @@ def test_an_interruption_that_follows_the_users_next_words_is_of_their_request(t
                         prompt("other"), block(text("Yes."), "msg_02", "end_turn")), tmp_path)
     assert words(seen) == ["COMPLETE", "COMPLETE"]
     assert told(seen, "transcript.stopped") == []
+    assert asked(seen) == ["hi", "other"]
+    assert any("stop a request of the user of which nothing came: 1" in note for note in seen.inputs[0].notices)
+
+
+def test_an_interruption_after_the_recorded_end_of_a_turn_is_not_of_that_turn(tmp_path):
+    rows = [prompt("hi"), block(text("Hello.")), system("turn_duration"), prompt([text(STOPPED)])]
+    assert words(shown(claude(*rows), tmp_path)) == ["END INFERRED"]
 
 
 def test_an_interruption_in_a_sidechain_is_of_the_sidechain(tmp_path):
@@ -293,6 +308,19 @@ def test_a_hook_that_stops_the_turn_is_told(tmp_path):
     assert told(seen, "transcript.stopped") == ["line 4: the hook PostToolUse:Write stopped the turn"]
 
 
+@pytest.mark.parametrize("note", [{"hookEvent": "Stop"}, {"hookName": "Stop"}, {"hookName": "SubagentStop"}])
+def test_a_stop_hook_that_prevents_more_is_the_end_of_the_loop(tmp_path, note):
+    row = {"type": "attachment", "attachment": {"type": "hook_stopped_continuation", **note}}
+    seen = shown(claude(prompt("hi"), block(text("Hello.")), row), tmp_path)
+    assert words(seen) == ["END INFERRED"]
+
+
+def test_a_refusal_of_the_provider_is_blocked(tmp_path):
+    said = "API Error: Claude Code is unable to respond to this request, which appears to violate our Usage Policy (…)."
+    seen = shown(claude(prompt("hi"), failed(said)), tmp_path)
+    assert (stops(seen), words(seen)) == (["safety_blocked"], ["BLOCKED"])
+
+
 def test_what_a_stop_hook_says_to_the_model_shows_that_the_loop_had_ended(tmp_path):
     back = prompt("Stop hook feedback:\n- [check.sh]: the tests fail", isMeta=True)
     rows = [prompt("hi"), block(text("Done.")), back, block(text("Mended."), "msg_02", "end_turn")]
@@ -344,6 +372,13 @@ def test_a_lost_connection_is_sent_again(tmp_path, message):
     seen = shown(pi(pi_user("edit"), row), tmp_path)
     assert (stops(seen), seen.responses[0].judged.stop.detail) == (["error"], "retryable")
     assert words(seen) == ["ERROR"]
+
+
+def test_an_answer_that_broke_and_was_asked_for_at_once_again_is_a_retry(tmp_path):
+    broken = pi_said(text("Editing:"), pi_call(path="a.md"), stop="error", message={"errorMessage": "terminated"})
+    seen = shown(pi(pi_user("edit"), broken, pi_said(text("Done."))), tmp_path)
+    assert places(seen) == [["request", "retry"]]
+    assert words(seen) == ["RETRIED"]
 
 
 @pytest.mark.parametrize("message", ["model not found", "invalid x-api-key", "the contract was terminatedly signed"])

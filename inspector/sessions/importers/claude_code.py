@@ -17,6 +17,7 @@ from inspector.sessions.transcripts import provenance
 from inspector.sessions.transcripts.answer import Answer, Said, Where, early_usage
 from inspector.sessions.transcripts.claude_rows import (
     ABORTED,
+    BLOCKED,
     CAP_EXCEEDED,
     CONTEXT_FULL,
     ended,
@@ -134,6 +135,8 @@ class _Session:
         elif isinstance(value.get("agentId"), str):
             self.agents.add(value["agentId"])
         for row in rows:
+            if row.mark == "interrupted" and any(each.typed for each in where.rows()):
+                self.told["stop a request of the user of which nothing came"] += 1
             if where.answer is not None:
                 where.answer.follow(row)
             if row.mark != "ended":
@@ -232,19 +235,20 @@ class _Session:
             return where
         answer = self._open(line, message.get("id"), None, where)
         at = answer.take(line)
+        row = Evidence(provenance.RECORDER, at, text[:200])
         if ABORTED.match(text):
-            answer.stop = StopReason(Stop.CANCELLED, None, None, (Evidence(provenance.RECORDER, at, text[:200]),))
+            answer.stop = StopReason(Stop.CANCELLED, None, None, (row,))
+        elif BLOCKED.search(text):
+            answer.stop = StopReason(Stop.SAFETY_BLOCKED, None, "refusal", (row,))
         elif cut or full:
             answer.cap = cap
             stop = Stop.CONTEXT_WINDOW_EXCEEDED if full else Stop.MAX_TOKENS
-            seen = (Evidence(provenance.RECORDER, at, text[:200]),
-                    Evidence(f"{provenance.INFERRED}error_row", at, text[:200]))
-            answer.stop = StopReason(stop, None, None, seen)
+            seen = Evidence(f"{provenance.INFERRED}error_row", at, text[:200])
+            answer.stop = StopReason(stop, None, None, (row, seen))
         else:
             answer.error, answer.status = error_of(line.value, text)
             word, detail, rule = classify(answer.error)
-            seen = (Evidence(provenance.RECORDER, at, text[:200]), Evidence(rule, at))
-            answer.stop = StopReason(word, None, detail, seen)
+            answer.stop = StopReason(word, None, detail, (row, Evidence(rule, at)))
         return Where(answer)
 
     # -- the file --------------------------------------------------------------------------------------------------

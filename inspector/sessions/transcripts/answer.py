@@ -47,6 +47,8 @@ class Said(NamedTuple):
     """What a row says of the answer before and sends nothing: `interrupted`, `stopped`, `cap`, `context`, `ended`."""
     at_tool: bool = False
     """Whether it interrupted a tool, and not the answer."""
+    denied: bool = False
+    """Whether the row says beside its results that the user refused their calls."""
 
     @property
     def typed(self) -> bool:
@@ -170,7 +172,8 @@ class Answer:
 
     def _refused(self) -> dict[str, str]:
         """The calls that did not run, by id, and why, as their results say it."""
-        whys = ((key, why_refused(part)) for key, part in self.results.items())
+        denied = {part.call_id for row in self.after if row.denied for part in row.results}
+        whys = ((key, why_refused(part, key in denied)) for key, part in self.results.items())
         return {key: why for key, why in whys if why is not None}
 
     # -- what the user did to it -----------------------------------------------------------------------------------
@@ -199,7 +202,7 @@ class Answer:
             if row.mark in ("interrupted", "stopped"):
                 who = "the user interrupted the turn" if row.mark == "interrupted" else row.text
                 return f"line {row.line}: {who}"
-            if row.typed:
+            if row.typed or row.mark == "ended":
                 break
             if waits is None and any(stops(part) for part in row.results):
                 waits = f"line {row.line}: the user refused a call, and the agent was told to stop and wait"

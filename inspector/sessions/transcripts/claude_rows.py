@@ -26,6 +26,8 @@ HOOKS = frozenset({"Stop", "SubagentStop"})
 """The hooks that run then."""
 FEEDBACK = re.compile(r"\s*(?:Stop|SubagentStop) hook feedback\b")
 """Begins what such a hook says to the model: it was asked when the loop had ended."""
+DENIED = "User rejected tool use"
+"""What a row of results says beside them where the user refused the calls."""
 STOPPED = "hook_stopped_continuation"
 """The attachment that notes that a hook ended the turn."""
 OWN = (
@@ -37,6 +39,8 @@ OWN = (
 CAP_EXCEEDED = re.compile(r"exceeded the (?:([0-9][0-9,_]*) )?output token maximum")
 """What Claude Code says in a row of its own when an answer was cut (claude-code #24055)."""
 CONTEXT_FULL = re.compile(r"reached its context window limit")
+BLOCKED = re.compile(r"appears to violate our Usage Policy")
+"""What it says where the provider refused to answer."""
 ABORTED = re.compile(r"API Error:? *\(?Request was aborted")
 """What it says where the user stopped a request before anything came."""
 _STATUS = re.compile(r"API Error:?\s*(?:\(?([1-5][0-9]{2})\b)?")
@@ -46,8 +50,9 @@ def ended(value: dict[str, Any]) -> str | None:
     """What a record says of the end of the agent's loop; None where it says nothing of it."""
     if value.get("subtype") in ENDED:
         return str(value["subtype"])
-    hook = dict_of(value.get("data") or value.get("attachment")).get("hookEvent")
-    return f"{hook} hook" if hook in HOOKS else None
+    noted = dict_of(value.get("data") or value.get("attachment"))
+    hook = noted.get("hookEvent") or noted.get("hookName")
+    return f"{hook} hook" if isinstance(hook, str) and hook in HOOKS else None
 
 
 def stopped(value: dict[str, Any]) -> str | None:
@@ -123,7 +128,8 @@ def said(line: Line) -> tuple[Said, ...]:
         return words
     stopped = [shown for shown in (interruption(part.text) for part in results) if shown is not None]
     marks = [Said(line.number, "", mark="interrupted", at_tool=all(shown.at_tool for shown in stopped))]
-    return (Said(line.number, "", tuple(results)), *(marks if stopped else ()), *words)
+    denied = line.value.get("toolUseResult") == DENIED
+    return (Said(line.number, "", tuple(results), denied=denied), *(marks if stopped else ()), *words)
 
 
 def _words(line: Line, text: str, beside: bool = False) -> tuple[Said, ...]:

@@ -35,8 +35,8 @@ REFUSALS: tuple[Refusal, ...] = (
             "Claude Code"),
     Refusal("rule_denied", r"permission to (?:use|read|edit|write) .{0,500}\bdenied\b", "a permission rule refused it",
             "Claude Code"),
-    Refusal("hook_blocked", r"(?:pretooluse:\S+ hook|hook pretooluse:\S+|execution stopped by pretooluse hook)\b",
-            "a hook refused it", "Claude Code"),
+    Refusal("hook_blocked", r"(?:pretooluse:\S+ hook|hook pretooluse:\S+|execution stopped by pretooluse hook|"
+            r"\S+ operation blocked by hook)\b", "a hook refused it", "Claude Code"),
     Refusal("input_refused", r"inputvalidationerror\b", "the agent refused its arguments", "Claude Code"),
     Refusal("validation_failed", r"validation failed for tool\b", "the agent refused its arguments", "pi"),
     Refusal("no_such_tool", r"(?:no such tool available\b|tool \S+ not found\b)", "the agent knows no such tool",
@@ -71,10 +71,12 @@ def refusal(part: ToolResultPart) -> Refusal | None:
     return next((row for row in REFUSALS if re.match(row.pattern, said)), None)
 
 
-def why_refused(part: ToolResultPart) -> str | None:
-    """The same in words; None where the call may have run."""
+def why_refused(part: ToolResultPart, denied: bool = False) -> str | None:
+    """The same in words; None where the call may have run. `denied`: the row around it says that the user refused."""
     row = refusal(part)
-    return None if row is None else f"{row.why}: it did not run"
+    if row is None:
+        return f"{REFUSALS[0].why}: it did not run" if denied else None
+    return f"{row.why}: it did not run"
 
 
 def stops(part: ToolResultPart) -> bool:
