@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from inspector.pause import without_collector
 from inspector.sessions.build import spoken_by
-from inspector.sessions.values import Exchange, Loaded
+from inspector.sessions.values import Exchange, Input, Loaded
 from inspector.settings import Settings
 from loop_core.classify import Judged, judge
 from loop_core.frozen import field, frozen, replace
@@ -70,6 +70,8 @@ class Case:
     sources: dict[tuple[str | None, int, int], Recorded] = field(default_factory=dict)
     """What answers a run, by the live run that it belongs to, its first exchange and how many there are: the same under
     every setting."""
+    unasked: Mapping[str, str] = field(default_factory=dict)
+    """Path -> why its recorder asked nothing more, where the turn went on and could not."""
     cancels: Mapping[tuple[str, int | None], bool] = field(default_factory=dict)
     """Where operators cancelled: file and exchange -> whether its answer had been taken in, or was given up."""
 
@@ -88,7 +90,15 @@ def open_case(loaded: Loaded) -> Case:
     verdicts = tuple(
         gate_exchange(exchange, reading) for exchange, reading in zip(loaded.exchanges, judged, strict=True)
     )
-    return Case(loaded, judged, verdicts, brought, cancels=cancels)
+    unasked = {given.path: why for given in loaded.inputs if (why := _unasked(given))}
+    return Case(loaded, judged, verdicts, brought, unasked=unasked, cancels=cancels)
+
+
+def _unasked(given: Input) -> str:
+    """What the last remark on a run says that ended because nothing more could be asked; empty for any other end."""
+    if given.about is None or given.about.end_state != "unrecorded":
+        return ""
+    return next((str(act.value) for act in reversed(given.acts) if act.kind == "note" and act.entry is None), "")
 
 
 def _judged(exchange: Exchange, cancels: Mapping[tuple[str, int | None], bool]) -> Judged:

@@ -11,7 +11,7 @@ from loop_core.frozen import replace
 from loop_core.history import asked_again, asked_anchor, asked_mark
 from loop_core.seam import Method
 from loop_core.sources import Recorded
-from loop_core.turn import Place, Responded
+from loop_core.turn import NotRecorded, Place, Responded
 from loop_core.values import Role, ToolResultPart
 
 PLACES: Mapping[Recorded_Place, Place] = {
@@ -59,7 +59,7 @@ def source_of(case: Case, record: TurnRecord, links: Sequence[Link]) -> Recorded
 
 
 def _recorded(case: Case, record: TurnRecord, links: Sequence[Link]) -> Recorded:
-    if len(links) == 1 and record.heard is None and not case.cancels:
+    if len(links) == 1 and record.heard is None and not case.cancels and not case.unasked:
         return Recorded(((Place.REQUEST, 0, _answer(case, links[0], 0)),))  # as most turns are
     answers: list[tuple[Place, int, Responded]] = []
     results: dict[int, tuple[ToolResultPart, ...]] = {}
@@ -77,7 +77,8 @@ def _recorded(case: Case, record: TurnRecord, links: Sequence[Link]) -> Recorded
             results[counts[Place.REQUEST] - 1] = results_in(case.loaded.exchanges[link.index])
         answers.append((place, counts[place], _answer(case, link, position)))
     if record.heard is None:
-        return Recorded(tuple(answers), results, cancelled=bool(case.cancels) and _cancelled_after(case, last))
+        cancelled = bool(case.cancels) and _cancelled_after(case, last)
+        return Recorded(tuple(answers), results, _after(case, last), cancelled)
     heard = case.heard[record.heard]
     if heard.results is not None:
         results[counts[Place.REQUEST]] = heard.results
@@ -86,6 +87,15 @@ def _recorded(case: Case, record: TurnRecord, links: Sequence[Link]) -> Recorded
 
 LIVE = "asked live"
 """Why an exchange of a live run stands where it stands."""
+
+
+def _after(case: Case, link: Link) -> NotRecorded:
+    """What follows the last exchange of a file: nothing, for the reason that its recorder gave."""
+    last = case.loaded.exchanges[link.index]
+    why = case.unasked.get(last.path, "")
+    if why and any(each.path == last.path and each.entry > last.entry for each in case.loaded.exchanges):
+        why = ""
+    return NotRecorded(why)
 
 
 def _cancelled_after(case: Case, link: Link) -> bool:
@@ -121,7 +131,8 @@ def asked_by(case: Case, link: Link) -> tuple[Method, str]:
         return Method.REPAIR, ""
     exchange = case.loaded.exchanges[link.index]
     if link.place is Recorded_Place.RESUME:
-        return Method.ECHO, ""
+        fetched = exchange.request_json is None and exchange.api == "openai_responses"
+        return Method.POLL if fetched else Method.ECHO, ""
     messages = exchange.request.messages if exchange.request else ()
     if messages and asked_anchor(messages[-1]):
         return Method.AGAIN if asked_again(messages[-1]) else Method.ANCHOR, ""

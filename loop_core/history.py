@@ -214,12 +214,17 @@ def result(call: ToolCall, text: str, is_error: bool = False) -> ToolResultPart:
 
 
 def answered(calls: Sequence[ToolCall], results: Sequence[ToolResultPart]) -> tuple[ToolResultPart, ...]:
-    """One result for every call, in their order: its own by id, else the next of its name; an error where none came."""
+    """One result for every call, in their order: its own by id, else the next of its name; an error where none came.
+
+    A result whose id no call has answers by its name: ids that came twice are not sent as they came.
+    """
     left = list(results)
+    known = {call.id for call in calls}
     found: list[ToolResultPart] = []
     for call in calls:
         fits = next((r for r in left if call.id is not None and r.call_id == call.id), None)
-        fits = fits or next((r for r in left if None in (call.id, r.call_id) and r.name in (call.name, None)), None)
+        fits = fits or next((r for r in left if (call.id is None or r.call_id not in known or r.call_id is None)
+                             and r.name in (call.name, None)), None)
         if fits is None:
             fits = result(call, "No result came.", is_error=True)
         else:

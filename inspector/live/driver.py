@@ -41,7 +41,7 @@ class Driver(Observer):
         """
         request, plan = planned(start.request, start.server, start.settings)
         self.start, self.answers = start, start.answers
-        self.live = Live(begun("live", request, start.server, plan))
+        self.live = Live(begun("t1", request, start.server, plan))
         self.acts = Acts(start)
         self._changed = changed or (lambda: None)
         self._line = line

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from inspector.sessions.native import AGAIN, sent_again
 from inspector.sessions.values import ToolAnswer
 from loop_core.exchange import Ask, Heard, Observer
 from loop_core.values import ToolResultPart
@@ -33,9 +34,8 @@ class Kept(Observer):
     def waits(self, number: int, seconds: float) -> None:
         """Notes why a request is sent again, and when."""
         super().waits(number, seconds)
-        status = self.heard[-1].status
-        why = f"HTTP {status}" if status is not None else self.heard[-1].problem
-        self.notices.append(f"response {number}: {why}; sent again after {seconds:g} s")
+        last = self.heard[-1]
+        self.notices.append(sent_again(number, last.status, last.problem, f"{AGAIN} {seconds:g} s"))
 
     def ran(self, number: int, results: Sequence[ToolResultPart]) -> None:
         """Keeps the results, and when they were there."""

@@ -9,10 +9,9 @@ from typing import Any
 
 from inspector.case import Heard
 from inspector.live.again import FOLDER, after_of, file_of, silent_of
-from inspector.live.recorder import AGAIN
 from inspector.live.target import base_of
 from inspector.sessions.build import build
-from inspector.sessions.native import read_session
+from inspector.sessions.native import AGAIN, read_session
 from inspector.sessions.raw import Options, Reading, UnreadableError
 from inspector.sessions.values import Exchange
 from inspector.settings import live_run

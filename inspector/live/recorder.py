@@ -11,14 +11,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from inspector.sessions.native import SessionWriter
+from inspector.sessions.native import AGAIN, SessionWriter
 from inspector.settings import Settings
 from loop_core.errors import CallerError
 from loop_core.exchange import Ask, Heard, Observer
 from loop_core.values import ToolResultPart
-
-AGAIN = "sent again after"
-"""How the note begins on an exchange whose request was sent once more."""
 
 
 class Recorder(Observer):
@@ -64,11 +61,10 @@ class Recorder(Observer):
                 self._stop(why)
 
     def ended(self, heard: Heard) -> None:
-        """An end record, and a note where something went wrong on the way."""
-        number = heard.ask.number
-        self.write({"type": "end", "request": _id(number), "end": heard.response.transport_end.value, "ms": heard.ms})
-        if heard.problem:
-            self.note(heard.problem, number)
+        """An end record, with what went wrong on the way."""
+        told = {"problem": heard.problem} if heard.problem else {}
+        self.write({"type": "end", "request": _id(heard.ask.number), "end": heard.response.transport_end.value,
+                    "ms": heard.ms, **told})
 
     def waits(self, number: int, seconds: float) -> None:
         """A note."""

@@ -90,7 +90,7 @@ def run_live(
         source.observer = observer = _Observer(path, f"{request.model}, live")  # begun when nothing is in the way
         stack.callback(observer.close)
         observer.settings(settings)
-        steps = list(one_turn("live", request, source, plan))
+        steps = list(one_turn("t1", request, source, plan))
         ended = steps[-1].turn
         if ended.terminal == "unrecorded":
             observer.note(ended.notice or "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from inspector.case import Case, open_case
 from inspector.live.driver import Driver
 from inspector.live.phase import Phase
-from inspector.live.told import Told, replay_of_turns
+from inspector.live.told import NAME, Told, replay_of_turns
 from inspector.replay import Replay, TurnRun
 from inspector.report.facts import TurnFacts, View, view
 from inspector.report.verdict import TurnVerdict
@@ -54,10 +54,10 @@ def _with_first(made: View, told: Told, settings: Settings) -> View:
     """The view with a turn in which nothing was heard yet."""
     old, steps = made.replay, tuple(told.steps)
     turn, first = steps[-1].turn, len(old.trace.steps)
-    record = TurnRecord(turn.id, "live", (), turn.request.messages[-1].text if turn.request.messages else "")
+    record = TurnRecord(turn.id, NAME, (), turn.request.messages[-1].text if turn.request.messages else "")
     run = TurnRun(record, first, first + len(steps), 1, first + len(steps) - 1, steps)
     replay = Replay(old.case, settings, Trace((*old.trace.steps, *steps)), (*old.turns, run),
                     ends=(*old.ends, run.end))
     none = TurnVerdict(turn.id, 0, "NOT SENT", "∅", "-", Severity.WARNING, "nothing was sent", None, sure=False)
-    facts = TurnFacts(run, "live", (), turn, turn.state, turn.merged(), none)
+    facts = TurnFacts(run, NAME, (), turn, turn.state, turn.merged(), none)
     return View(replay, made.inputs, made.responses, (*made.turns, facts), made.findings)

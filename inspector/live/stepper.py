@@ -18,7 +18,7 @@ from loop_core.exchange import Ask, Heard, asks, known
 from loop_core.fork import Terms, parting, resumed
 from loop_core.gate import admit_all
 from loop_core.limits import Limits
-from loop_core.loop import Plan, following, name_of
+from loop_core.loop import Plan, following
 from loop_core.loop import begun as first_step
 from loop_core.outgoing import body_of
 from loop_core.seam import Method
@@ -100,7 +100,7 @@ class Stepper:
             raise CallerError(f"max_follow_ups ({most}) is reached; it can be raised")
         said = Message(Role.USER, (TextPart(text),))
         request = following(self.opening, self.last.turn, (said,))
-        name = name_of(self.turns[0][0].turn.id, len(self.turns))
+        name = f"t{len(self.turns) + 1}"  # as it is called when the recording is read
         begun_ = first_step(name, request, self.plan)
         return _settled(replace(self, opening=request, steps=(begun_,), past=self.turns, edited=()), sent)
 

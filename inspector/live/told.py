@@ -17,6 +17,9 @@ from loop_core.gate import admit_all
 from loop_core.trace import Step, Trace
 from loop_core.values import Request, Role
 
+NAME = "c1"
+"""The conversation of a live run, as it is called when its recording is read."""
+
 
 class Told(NamedTuple):
     """One live turn: what was heard in it, and its steps."""
@@ -49,12 +52,13 @@ def replay_of_turns(
     for told in turns:
         links = tuple(_links(told.heard, sum(len(record.links) for record in records)))
         asked = told.steps[0].turn
-        records.append(TurnRecord(asked.id, "live", links, _user_text(asked.request)))
+        records.append(TurnRecord(asked.id, NAME, links, _user_text(asked.request)))
         first, end = len(steps), len(steps) + len(told.steps)
         runs.append(TurnRun(records[-1], first, end, 1, end - 1, tuple(told.steps)))
         steps += told.steps
-    source = Input(path, "live", len(exchanges), notices=tuple(notices), answers=answers)
-    loaded = Loaded((source,), exchanges, (Conversation("live", tuple(records)),) if records else ())
+    source = Input(path, "live", len(exchanges), notices=tuple(f"{path}: {notice}" for notice in notices),
+                   answers=answers)
+    loaded = Loaded((source,), exchanges, (Conversation(NAME, tuple(records)),) if records else ())
     verdicts = tuple(admit_all(each.response.tool_calls, each.judged, each.ask.request.tools) for each in heard)
     case = Case(loaded, tuple(each.judged for each in heard), verdicts)
     return Replay(case, settings, Trace(tuple(steps)), tuple(runs), ends=tuple(run.end for run in runs))

@@ -145,7 +145,8 @@ class _Served:
             return await send(http, refusal(RESPONSES, 404, f"nothing is served under {shown_path(http.raw_path)}"))
         at = Place(mark.place.answer, mark.start)
         request = Request(RESPONSES, model=story.name, max_tokens=mark.cap or None)
-        reply = answered(replace(story, faults=()), request, at, False, self.profile)
+        ident = http.path.rpartition("/resp_")[2]
+        reply = answered(replace(story, faults=()), request, at, False, self.profile, ident)
         self._note(http, RESPONSES, None, request, story.name, reply)
         return await send(http, reply, self.pace)
 

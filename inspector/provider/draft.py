@@ -59,6 +59,8 @@ class Draft:
     """What is said again before it goes on."""
     cap: int | None = None
     """Tokens at most."""
+    ident: str = ""
+    """The id that it has already; empty: one is made."""
     event: Moment | None = None
     """What else ends the answer, after `at` tokens; None: at its end."""
     at: int | None = None

@@ -33,7 +33,7 @@ from loop_core.values import (
 )
 from loop_core.wire import wire
 from loop_core.wire.body import forced
-from loop_core.wire.servers import CONVERSE, GEMINI, MESSAGES, OLLAMA
+from loop_core.wire.servers import CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES
 
 UNLIMITED = 1_000_000_000
 SMALLEST, SIZES = 4, 21
@@ -69,8 +69,10 @@ def reply(story: Story, request: Request, stream: bool, profile: str | None = No
     return answered(story, request, place, stream, profile)
 
 
-def answered(story: Story, request: Request, place: Place, stream: bool, profile: str | None) -> Reply:
-    """The answer at a place of the story.
+def answered(
+    story: Story, request: Request, place: Place, stream: bool, profile: str | None, ident: str = ""
+) -> Reply:
+    """The answer at a place of the story; under `ident`, where it has an id already.
 
     Raises:
         CallerError: a fault has no meaning in this format.
@@ -82,7 +84,8 @@ def answered(story: Story, request: Request, place: Place, stream: bool, profile
     number = segment(story, answer, place, cap, dialect)
     faults = befalling(story, place, number)
     _refuse_meaningless(story, faults, request.api, stream)
-    draft = Draft(request.api, stream, dialect, answer, place, _left(answer, place, request), place.anchor, cap)
+    draft = Draft(request.api, stream, dialect, answer, place, _left(answer, place, request), place.anchor, cap,
+                  ident=ident)
     draft = _changed(draft, faults, Layer.ANSWER)
     draft = _played(draft, story, request, number)
     draft = _changed(draft, faults, Layer.WORDS)
@@ -198,10 +201,14 @@ def _played(draft: Draft, story: Story, request: Request, number: int) -> Draft:
     parts = _prefixed(draft)
     meant = Scenario(story.name, story.story, parts, UNLIMITED, draft.event, draft.at)
     played = play(meant, draft.cap or UNLIMITED, draft.dialect.free_thinking)
-    mark = _mark(story, draft, played, number)
+    # A response that is made in the background has one id, while it is being made and when it is there.
+    over = played
+    if draft.api == RESPONSES and draft.event is Moment.PAUSED:
+        over = play(replace(meant, event=None, at=None), draft.cap or UNLIMITED, draft.dialect.free_thinking)
+    mark = _mark(story, draft, over, number)
     chance = crc32(f"{story.seed}{mark.text.removeprefix(story.name)}".encode())
     manner = Manner(
-        chunk=SMALLEST + chance % SIZES, id=f"{mark.text}.{chance:08x}", call=f"{chance:08x}",
+        chunk=SMALLEST + chance % SIZES, id=draft.ident or f"{mark.text}.{chance:08x}", call=f"{chance:08x}",
         prompt=asked_tokens(request), token=mark.token,
     )
     return replace(draft, played=played, spelling=draft.dialect.spelling(played.moment), manner=manner)

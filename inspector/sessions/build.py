@@ -12,7 +12,7 @@ from inspector.sessions.raw import Options, Raw
 from inspector.sessions.values import Exchange
 from loop_core.errors import CallerError, DecodeError
 from loop_core.frozen import replace
-from loop_core.values import At, ChatResponse, Evidence, Part, Request, Stop, StopReason
+from loop_core.values import At, ChatResponse, Evidence, Finding, Part, Request, Severity, Stop, StopReason
 from loop_core.wire import decode, wire
 from loop_core.wire.profiles import Chosen, choose, named
 from loop_core.wire.quota import read_quota
@@ -59,6 +59,9 @@ def build(raw: Raw, path: str, options: Options) -> Exchange | Refused:
         if _says_nothing(response, request) and _may_be_other(raw, response, options) and not traffic.by_content(body):
             what = f"no LLM traffic: {raw.method} {traffic.path_of(url)} answers" if url else "no response: it holds"
             return Refused(f"{what} nothing that {api} knows", undecodable=not url)
+    if raw.problem:
+        broke = Finding(f"transport.{raw.end.value}", Severity.WARNING, raw.problem)
+        response = replace(response, findings=(*response.findings, broke))
     return Exchange(
         path,
         raw.entry,
@@ -106,6 +109,8 @@ def spoken_by(exchange: Exchange, profile: str) -> Exchange:
             words=chosen.profile.words,
             end=response.transport_end,
         )
+        told = tuple(found for found in exchange.response.findings if found.rule.startswith("transport."))
+        response = replace(response, findings=(*response.findings, *told))
     return replace(exchange, profile=chosen.profile, profile_evidence=chosen.evidence, response=response)
 
 

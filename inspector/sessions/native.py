@@ -50,7 +50,9 @@ _ABOUT = ("title", "story", "provenance", "end_state")
 
 
 _SAID = {place.value: place for place in (Place.CONTINUATION, Place.REPAIR, Place.RESUME)}
-"""What a live run says of its requests; whether any other is a new message or holds tool results, its history tells."""
+"""What a live run says of its requests, beside those that carry results; of any other its history tells."""
+AGAIN = "sent again after"
+"""How the note begins on an exchange whose request was sent once more."""
 STRICT = "strict"
 """The policy that a recording is shown under, unless it is asked for under another."""
 
@@ -231,7 +233,7 @@ class _Reader:
         raw.request_headers = [(str(name), str(value)) for name, value in record.get("headers") or ()]
         raw.started = _optional_text(record, "at")
         raw.again = _optional_text(record, "retries") is not None
-        raw.said = _SAID.get(_optional_text(record, "place") or "")
+        raw.said = _said(record)
         if record.get("body") is not None:
             raw.request_text = json.dumps(record["body"], ensure_ascii=False)
         else:
@@ -265,6 +267,7 @@ class _Reader:
             raw.recorded = False
         else:
             raw.end, raw.recorded = TransportEnd(word), True
+            raw.problem = redact.text(_optional_text(record, "problem") or "")
         if record.get("ms") is not None:
             raw.duration_ms = float(record["ms"])
         self.ended.add(key)
@@ -293,7 +296,11 @@ class _Reader:
         self._act("policy", name, record)
 
     def _note(self, record: Mapping[str, Any], line: bytes) -> None:
-        self._act("note", redact.text(record["text"]), record)
+        text = redact.text(record["text"])
+        self._act("note", text, record)
+        raw = self.raws.get(record.get("request") or "")
+        if raw is not None and text.startswith(AGAIN):
+            self.reading.notices.append(sent_again(raw.entry, raw.status, raw.problem, text))
 
     def _cancel(self, record: Mapping[str, Any], line: bytes) -> None:
         self._act("cancel", record.get("answered") is True, record)
@@ -318,6 +325,19 @@ class _Reader:
             raw.end = TransportEnd.ABORTED
             self.reading.notices.append(f"exchange {raw.entry} has no `end`: the recording stopped while it ran")
         self.reading.raws.append(raw)
+
+
+def _said(record: Mapping[str, Any]) -> Place | None:
+    place, ordinal = _optional_text(record, "place") or "", record.get("ordinal")
+    if place == "request" and isinstance(ordinal, int) and ordinal > 0:
+        return Place.TOOL_RESULT  # the ids of its calls may have been made unique: no history would be found
+    return _SAID.get(place)
+
+
+def sent_again(entry: int, status: int | None, problem: str, text: str) -> str:
+    """What is told of a request that was sent once more: what became of it first, and after how long."""
+    why = f"HTTP {status}" if status is not None else problem
+    return f"response {entry}: {why}; {text}" if why else f"response {entry}: {text}"
 
 
 def _optional_text(record: Mapping[str, Any], name: str) -> str | None:

@@ -115,6 +115,7 @@ class EndRecord(Record):
     request: str
     end: Literal["eof", "reset", "timeout", "aborted", "not_recorded"]
     ms: float | None = Field(None, ge=0, description="Milliseconds since the request was sent.")
+    problem: str = Field("", description="What went wrong on the way, in words.")
 
 
 class ToolResultRecord(Record):

@@ -18,7 +18,8 @@ from inspector.sessions.raw import Options, Raw, Reading, UnreadableError
 from inspector.sessions.thread import thread
 from inspector.sessions.transcripts.quoted import settle
 from inspector.sessions.unpack import unpack
-from inspector.sessions.values import Exchange, Input, Loaded, Skipped
+from inspector.sessions.values import Conversation, Exchange, Input, Loaded, Place, Skipped
+from loop_core.frozen import replace
 from loop_core.wire import wire
 from loop_core.wire.profiles import named
 
@@ -56,7 +57,20 @@ def open_paths(
                 group = f"folder {os.path.dirname(path)}" if alone else f"file {len(inputs)}"
                 groups.setdefault(group, []).extend(range(start, len(exchanges)))
     settle(exchanges, inputs)
-    return Loaded(tuple(inputs), tuple(exchanges), thread(exchanges, list(groups.values())))
+    conversations = thread(exchanges, list(groups.values()))
+    _inherit(exchanges, conversations)
+    return Loaded(tuple(inputs), tuple(exchanges), conversations)
+
+
+def _inherit(exchanges: list[Exchange], conversations: Sequence[Conversation]) -> None:
+    """Gives a response that was fetched again the request that it answers: its tools and its cap hold for it too."""
+    for link in (link for each in conversations for turn in each.turns for link in turn.links):
+        one = exchanges[link.index]
+        if one.request is None and link.place is Place.RESUME and link.parent is not None:
+            asked = exchanges[link.parent].request
+            if asked is not None:
+                request = replace(asked, previous_id=one.response.id, stream=False)
+                exchanges[link.index] = replace(one, request=request)
 
 
 def _open(path: str, options: Options, stdin: bytes | None) -> Iterator[tuple[Input, list[Exchange]]]:

@@ -43,6 +43,8 @@ class Raw:
     """Where the file itself says it."""
     profile: str | None = None
     end: TransportEnd = TransportEnd.EOF
+    problem: str = ""
+    """What went wrong on the way, in the recorder's words."""
     chunks: tuple[Chunk, ...] = ()
     again: bool = False
     """Whether the recorder itself sent the request before once more, which got no answer."""

@@ -260,6 +260,10 @@ class _Threader:
         """An exchange without a request: a poll of a response that is known, or a turn of its own."""
         history = History((), (self.tree.step(0, self.tree.key(("alone", index))),), 0)
         one = seen(index, exchange, history, self.when[index])
+        told = self._told(one)
+        if told is not None:
+            self._seat(one, told)
+            return
         name = exchange.response.id
         parents = [each for each in self.index.ids.get(name, ()) if each.paused] if name else []
         if parents:

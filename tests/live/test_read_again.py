@@ -1,0 +1,152 @@
+"""What `run --json` says of a turn is what `explain --json` says of its recording: ids, verdicts, causes, findings."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from inspector.case import open_case
+from inspector.live.run import Ran, run_live
+from inspector.provider import Provider, Story, serving, shipped
+from inspector.replay import replay
+from inspector.report.document import document
+from inspector.report.facts import view
+from inspector.sessions import open_paths
+from inspector.settings import Settings
+from loop_core.address import Server
+from loop_core.limits import Limits
+from loop_core.retries import Retries
+from loop_core.tools import Toolbox
+from loop_core.transport import Line, Timeouts
+from loop_core.values import Message, Request, Role, Stop, TextPart, Tool, ToolCall
+from tests.live.conftest import Fake
+from tests.live.live_scenes import PATIENT, answer
+from tests.live.test_transport import streams
+from tests.provider.provider_scenes import STORIES, each_way
+
+QUICK = Line(Timeouts(connect=5, silence=1.5, whole=30, poll=0.01), Retries(most=2, longest=1, first=0.01))
+
+
+def told(done: dict[str, Any]) -> dict[str, Any]:
+    """What is said of a turn, without the name of the form that it was read from."""
+    plain: dict[str, Any] = json.loads(json.dumps(done))
+    for given in plain["inputs"]:
+        del given["format"]
+    return plain
+
+
+def both(done: Ran, path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    again = document(view(replay(open_case(open_paths([str(path)])))))
+    return told(document(view(done.replay))), told(again)
+
+
+def asked(api: str, model: str, tools: Sequence[Tool] = (), stream: bool = True, **more: Any) -> Request:
+    said = (Message(Role.USER, (TextPart("Go on."),)),)
+    return Request(api, said, model, tuple(tools), max_tokens=more.pop("cap", 400), stream=stream, **more)
+
+
+def played(provider: Provider, story: Story, request: Request, path: Path, line: Line = QUICK) -> Ran:
+    tools = Toolbox({each.tool.name: lambda _: "done" for each in story.tools})
+    return run_live(request, Server(request.api, provider.bases[request.api]), Settings(), tools, str(path), line)
+
+
+@pytest.fixture(scope="module")
+def provider() -> Iterator[Provider]:
+    with serving(*shipped().values()) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def faulty() -> Iterator[Provider]:
+    with serving(*STORIES) as running:
+        yield running
+
+
+@pytest.mark.parametrize("story", shipped().values(), ids=lambda story: story.name)
+def test_a_run_of_a_scenario_and_its_recording_say_the_same(story: Story, provider: Provider, tmp_path: Path) -> None:
+    said_alike(story, provider, tmp_path)
+
+
+@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.name)
+def test_a_run_with_a_fault_and_its_recording_say_the_same(story: Story, faulty: Provider, tmp_path: Path) -> None:
+    said_alike(story, faulty, tmp_path)
+
+
+def said_alike(story: Story, provider: Provider, tmp_path: Path) -> None:
+    for api, stream in each_way:
+        path = tmp_path / f"{api}-{stream}.jsonl"
+        request = asked(api, story.name, [each.tool for each in story.tools], stream, cap=story.max_tokens or 400)
+        ran, read = both(played(provider, story, request, path), path)
+        assert ran == read, (api, stream)
+        assert [turn["id"] for turn in ran["turns"]] == ["t1"], (api, stream)
+
+
+def test_a_response_that_is_fetched_again_is_one_response_and_one_turn(provider: Provider, tmp_path: Path) -> None:
+    story, path = shipped()["paused"], tmp_path / "s.jsonl"
+    done = played(provider, story, asked("openai_responses", "paused", stream=False), path)
+    first, second = (exchange.response for exchange in done.replay.case.loaded.exchanges)
+    assert first.id == second.id is not None
+    ran, read = both(done, path)
+    assert (ran["turns"], len(ran["responses"])) == (read["turns"], 2)
+    assert [turn["merged_text"] for turn in read["turns"]] == [story.answers[0].text]
+    assert [turn["terminal_reason"] for turn in read["turns"]] == ["completed"]
+
+
+def test_nobody_answered_says_why_in_both(tmp_path: Path) -> None:
+    path = tmp_path / "s.jsonl"
+    server = Server("openai_chat", "http://127.0.0.1:9/v1")
+    ran, read = both(run_live(asked("openai_chat", "m"), server, Settings(), Toolbox(), str(path), QUICK), path)
+    assert ran == read
+    (turn,) = ran["turns"]
+    assert turn["verdict"]["id"] == "no_answer"
+    assert "no connection to 127.0.0.1:9" in turn["verdict"]["text"]
+    assert sum("sent again after" in notice and "no connection to 127.0.0.1:9" in notice
+               for notice in ran["inputs"][0]["notices"]) == 2
+
+
+def test_what_could_not_be_asked_next_is_said_in_both(provider: Provider, tmp_path: Path) -> None:
+    """A cut answer of a chain that is not stored: nothing can go on from it."""
+    story, path = shipped()["cut-twice"], tmp_path / "s.jsonl"
+    before = asked("openai_responses", "cut-twice", previous_id="resp_cut-twice.0.0.0.0.0.0", extra={"store": False})
+    ran, read = both(played(provider, story, before, path, PATIENT), path)
+    assert ran == read
+    assert "store: false" in ran["turns"][0]["notice"]
+
+
+def test_ids_that_come_twice_read_back_as_the_turn_that_was_run(fake: Fake, tmp_path: Path) -> None:
+    """The request that carries the results holds other ids than the answer before it."""
+    calls = [ToolCall("call_0", "weather", json.dumps({"city": city}), closed=True) for city in ("Oslo", "Rome")]
+    again = ToolCall("call_0", "weather", json.dumps({"city": "Bonn"}), closed=True)
+    fake.answers = [streams("openai_chat", answer("openai_chat", "", Stop.TOOL_CALL, *calls)),
+                    streams("openai_chat", answer("openai_chat", "", Stop.TOOL_CALL, again)),
+                    streams("openai_chat", answer("openai_chat", "Done.", Stop.END_TURN))]
+    path = tmp_path / "s.jsonl"
+    tools = Toolbox({"weather": lambda arguments: f"sun in {arguments['city']}"})
+    request = asked("openai_chat", "m", [Tool("weather", {"type": "object"})])
+    done = run_live(request, Server("openai_chat", fake.url), Settings(), tools, str(path), PATIENT)
+    messages = fake.got[2].json["messages"]
+    ids = [call["id"] for message in messages for call in message.get("tool_calls", ())]
+    assert len(set(ids)) == 3
+    assert [(each["tool_call_id"], each["content"]) for each in messages if each["role"] == "tool"] == list(
+        zip(ids, ["sun in Oslo", "sun in Rome", "sun in Bonn"], strict=True))
+    ran, read = both(done, path)
+    assert ran == read
+    assert [turn["terminal_reason"] for turn in read["turns"]] == ["completed"]
+    history = replay(open_case(open_paths([str(path)]))).trace.steps[-1].turn.history
+    results = [part.text for message in history for part in message.results]
+    assert results == ["sun in Oslo", "sun in Rome", "sun in Bonn"]
+
+
+def test_limits_of_a_run_hold_for_its_recording(provider: Provider, tmp_path: Path) -> None:
+    story, path = shipped()["cut-twice"], tmp_path / "s.jsonl"
+    settings = Settings(limits=Limits(continuation_max_attempts=1), explicit=frozenset({"continuation_max_attempts"}))
+    request = asked("openai_chat", "cut-twice", cap=story.max_tokens or 400)
+    server = Server("openai_chat", provider.bases["openai_chat"])
+    done = run_live(request, server, settings, Toolbox(), str(path), PATIENT)
+    ran, read = both(done, path)
+    assert ran == read
+    assert ran["turns"][0]["terminal_reason"] == "retry_limit"
