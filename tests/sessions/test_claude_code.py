@@ -216,6 +216,8 @@ def test_a_call_without_a_result_proves_nothing(tmp_path):
 
 def test_the_end_of_the_loop_is_the_end_of_the_answer(tmp_path):
     for mark in (system("turn_duration"), system("stop_hook_summary"),
+                 system("informational", content="\x1b[1mStop\x1b[22m [uv run ruff check] completed successfully: ok"),
+                 {"type": "system", "content": "SubagentStop [x] completed successfully"},
                  {"type": "progress", "data": {"type": "hook_progress", "hookEvent": "Stop"}},
                  {"type": "attachment", "attachment": {"hookEvent": "SubagentStop"}}):
         seen = shown(claude(prompt("hi"), block(text("Hello.")), mark), tmp_path)

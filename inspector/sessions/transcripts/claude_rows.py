@@ -24,6 +24,8 @@ ENDED = frozenset({"stop_hook_summary", "turn_duration"})
 """System records that are written when the agent's loop has ended by itself."""
 HOOKS = frozenset({"Stop", "SubagentStop"})
 """The hooks that run then."""
+RAN = re.compile(r"(?:\x1b\[[0-9;]*m)*(Stop|SubagentStop)\b(?:\x1b\[[0-9;]*m)*(?::\S*)? \[")
+"""Begins what a system record of an older version says of such a hook that ran."""
 FEEDBACK = re.compile(r"\s*(?:Stop|SubagentStop) hook feedback\b")
 """Begins what such a hook says to the model: it was asked when the loop had ended."""
 DENIED = "User rejected tool use"
@@ -50,6 +52,10 @@ def ended(value: dict[str, Any]) -> str | None:
     """What a record says of the end of the agent's loop; None where it says nothing of it."""
     if value.get("subtype") in ENDED:
         return str(value["subtype"])
+    content = value.get("content")
+    if value.get("type") == "system" and isinstance(content, str):
+        ran = RAN.match(content)
+        return f"{ran[1]} hook" if ran is not None else None
     noted = dict_of(value.get("data") or value.get("attachment"))
     hook = noted.get("hookEvent") or noted.get("hookName")
     return f"{hook} hook" if isinstance(hook, str) and hook in HOOKS else None
