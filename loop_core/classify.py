@@ -12,24 +12,26 @@ from typing import NamedTuple, Protocol
 
 from loop_core import schema
 from loop_core.arguments import Arguments, Shape, parse
-from loop_core.endings import Ending, Seen, ending_of, string_untold
+from loop_core.endings import Ending, Seen, delivered, ending_of, string_untold
 from loop_core.frozen import frozen, replace
+from loop_core.middle import Sign, stops_in_the_middle
 from loop_core.values import (
-    ArgsForm,
     At,
     CallKind,
     ChatResponse,
     Evidence,
     Finding,
+    ReasoningPart,
     Request,
     Severity,
     Stop,
     StopReason,
     Tool,
     ToolCall,
+    TransportEnd,
 )
 
-__all__ = ["Ending", "Judged", "Speaker", "is_phantom", "judge", "means_nothing", "remarks", "spent_cap"]
+__all__ = ["Ending", "Judged", "Speaker", "cut_at_cap", "is_phantom", "judge", "means_nothing", "remarks", "spent_cap"]
 
 
 class Speaker(Protocol):
@@ -38,9 +40,6 @@ class Speaker(Protocol):
     @property
     def name(self) -> str:
         """The profile's name."""
-    @property
-    def reasoning_under_cap(self) -> bool:
-        """Whether thinking is counted under the output cap."""
     @property
     def context_size(self) -> int | None:
         """The context in tokens, where it is known."""
@@ -53,7 +52,7 @@ class Judged:
     mapped: StopReason
     stop: StopReason
     cap_reached: bool = False
-    """The stream ended without a reason while its usage equals the cap: a budget cut in all likelihood (seed 001)."""
+    """The answer ended without a reason while its usage equals the cap: a budget cut in all likelihood (seed 001)."""
     promoted: bool = False
     ending: Ending | None = None
     """How the answer ended, where it only looks finished; its reason keeps its word."""
@@ -90,6 +89,8 @@ class Correction(NamedTuple):
     severity: Severity | None = None
     """Set where the rule is also a finding."""
     cap_reached: bool = False
+    quote: tuple[str, int, int] | None = None
+    """The characters of a fact that show it."""
 
 
 Rule = Callable[[Case, StopReason], Correction | None]
@@ -97,6 +98,8 @@ Rule = Callable[[Case, StopReason], Correction | None]
 
 FINISHED = frozenset({Stop.END_TURN, Stop.TOOL_CALL})
 """The words that would let a loop go on or end in peace; only these can be tightened further."""
+WORDLESS = frozenset({*FINISHED, Stop.UNKNOWN})
+"""With them a missing or unknown word: what shows a cut shows it under these too."""
 FAILING = frozenset({
     Stop.MAX_TOKENS, Stop.CONTEXT_WINDOW_EXCEEDED, Stop.SAFETY_BLOCKED, Stop.ERROR, Stop.MALFORMED_TOOL_CALL,
     Stop.CANCELLED,
@@ -104,27 +107,56 @@ FAILING = frozenset({
 """What a native word must say to outrank the mapped one; an end, a call or an unknown word changes nothing."""
 
 
+def ended_wordless(case: Case, stop: StopReason) -> Correction | None:
+    """The answer came to its end, a whole body or a stream with its end mark, and holds no word about it."""
+    response = case.response
+    absent = stop.normalized is Stop.INTERRUPTED and not stop.raw and stop.evidence[:1]
+    if not absent or stop.evidence[0].rule != "absent" or any(seen.rule == "cut" for seen in stop.evidence):
+        return None
+    whole = not response.streaming and response.size > 0 and response.transport_end is TransportEnd.EOF
+    if not (whole or response.saw_done):
+        return None
+    said = f"the {'stream ended' if response.streaming else 'body is whole'}, and no stop reason stands in it"
+    return Correction(Stop.UNKNOWN, NO_WORD, stop.evidence[0].at, said)
+
+
+NO_WORD = "no_stop_reason"
+"""The detail of an answer that ended without a word about it."""
+
+
 def native_word(case: Case, stop: StopReason) -> Correction | None:
     """A router's native word, read through all tables, says that the answer was cut, filtered or failed."""
     native = case.native
-    if native is None or stop.normalized not in FINISHED:
+    if native is None or stop.normalized not in WORDLESS:
         return None
     at = native.evidence[0].at if native.evidence else None
     if native.normalized not in FAILING:
         return Correction(None, None, at, f"{native.raw!r} changes nothing")
-    return Correction(native.normalized, native.detail, at,
-                      f"the router says {stop.raw!r}, the provider behind it {native.raw!r}", Severity.ERROR)
+    said = f"the router says {stop.raw!r}" if stop.raw else "the router says nothing"
+    return Correction(native.normalized, native.detail, at, f"{said}, the provider behind it {native.raw!r}",
+                      Severity.ERROR)
+
+
+def contradiction(case: Case, stop: StopReason) -> Correction | None:
+    """The provider sent two texts of one call's arguments that are not the same JSON: nobody knows which is meant."""
+    if stop.normalized not in FINISHED:
+        return None
+    for call in case.response.tool_calls:
+        if call.other is not None:
+            return Correction(Stop.MALFORMED_TOOL_CALL, "contradiction", call.at,
+                              f"the provider sent two different texts of the arguments of {call.name}")
+    return None
 
 
 def cut_arguments(case: Case, stop: StopReason) -> Correction | None:
     """Arguments end in the middle of their JSON, whatever the reason says (vLLM #58228, hermes-agent #7693)."""
-    if stop.normalized not in FINISHED:
+    if stop.normalized not in WORDLESS:
         return None
     for call, reading in case.calls:
         if reading.shape is Shape.CUT:
+            though = f"though the reason is {stop.raw!r}" if stop.raw else "and no stop reason was sent"
             return Correction(Stop.MAX_TOKENS, None, call.at,
-                              f"the arguments of {call.name} are cut, though the reason is {stop.raw!r}",
-                              Severity.ERROR)
+                              f"the arguments of {call.name} are cut, {though}", Severity.ERROR)
     return None
 
 
@@ -133,7 +165,7 @@ def open_call(case: Case, stop: StopReason) -> Correction | None:
     if stop.normalized not in FINISHED:
         return None
     for call in case.response.tool_calls:
-        if not call.closed and not is_phantom(call):
+        if not call.closed and call.other is None and not is_phantom(call):
             return Correction(Stop.MAX_TOKENS, None, call.at, f"the call {call.name} was never closed", Severity.ERROR)
     return None
 
@@ -188,19 +220,36 @@ def spent_cap(response: ChatResponse, request: Request | None) -> tuple[int, int
 
 
 def usage_at_cap(case: Case, stop: StopReason) -> Correction | None:
-    """As many tokens came as were allowed: proof where reasoning counts under the cap, a finding elsewhere."""
+    """As many tokens came as were allowed: a sign of a cut, and with a text that stops in the middle the proof."""
     spent = spent_cap(case.response, case.request)
     if spent is None:
         return None
     seen = f"{spent[0]:,} of {spent[1]:,} output tokens"
-    if stop.normalized is Stop.INTERRUPTED:
+    if stop.normalized is Stop.INTERRUPTED or (stop.normalized is Stop.UNKNOWN and not stop.raw):
         return Correction(None, None, None, seen, cap_reached=True)
     if stop.normalized not in FINISHED:
         return None
-    if case.speaker is not None and case.speaker.reasoning_under_cap:
-        said = f"{seen}, though the reason is {stop.raw!r}"
-        return Correction(Stop.MAX_TOKENS, None, None, said, Severity.ERROR)
-    return Correction(None, None, None, f"{seen}; here reasoning may not count under the cap", Severity.WARNING)
+    sign = cut_at_cap(case.response, case.request)
+    if sign is not None:
+        said = f"{seen}, and the text stops in the middle ({sign.said}), though the reason is {stop.raw!r}"
+        return Correction(Stop.MAX_TOKENS, None, None, said, Severity.ERROR, quote=("text", sign.start, sign.end))
+    return Correction(None, None, None, f"{seen}; nothing else shows a cut", Severity.INFO)
+
+
+def cut_at_cap(response: ChatResponse, request: Request | None) -> Sign | None:
+    """What shows that a text which took all tokens that were allowed stops in the middle; None where nothing does.
+
+    Reasoning may not count under the cap, so that where some came, or may have come, usage is no sign.
+    """
+    if spent_cap(response, request) is None or response.reasoning_content or response.tool_calls:
+        return None
+    if (response.usage is not None and response.usage.reasoning_tokens) or _thought(response):
+        return None
+    return stops_in_the_middle(response.text or "")
+
+
+def _thought(response: ChatResponse) -> bool:
+    return any(type(part) is ReasoningPart for part in response.parts)
 
 
 def context_full(case: Case, stop: StopReason) -> Correction | None:
@@ -220,7 +269,9 @@ def context_full(case: Case, stop: StopReason) -> Correction | None:
 
 
 RULES: tuple[tuple[str, Rule], ...] = (
+    ("ended_wordless", ended_wordless),
     ("native_word", native_word),
+    ("contradiction", contradiction),
     ("cut_arguments", cut_arguments),
     ("open_call", open_call),
     ("lost_frame", lost_frame),
@@ -258,7 +309,7 @@ def judge(
     if promoted:
         seen = Evidence("judge.promoted", response.tool_calls[0].at, f"complete calls under {stop.raw!r}")
         stop = replace(stop, normalized=Stop.TOOL_CALL, evidence=(*stop.evidence, seen))
-    elif stop.normalized is Stop.TOOL_CALL and not response.tool_calls:
+    elif stop.normalized is Stop.TOOL_CALL and not delivered(response):
         stop = replace(stop, detail="no_calls")
     found = ending_of(response, request, stop)
     sure = response.stop_reason.normalized is not Stop.END_TURN or not string_untold(response, request)
@@ -303,14 +354,8 @@ def _readings(response: ChatResponse) -> tuple[tuple[ToolCall, Arguments], ...]:
 
 
 def means_nothing(call: ToolCall, tool: Tool | None) -> bool:
-    """Whether no arguments mean `{}`: the tool is known to need none, and the format may leave them out.
-
-    A string of arguments is always sent, if only as `""`; where it is absent, something was lost. An object may be
-    left out when it is empty (Gemini `functionCall` without `args`).
-    """
-    shape = parse(call.arguments).shape
-    left_out = shape is Shape.ABSENT and call.form is ArgsForm.OBJECT
-    return (shape is Shape.EMPTY or left_out) and schema.requires_nothing(tool)
+    """Whether no arguments mean `{}`: only where the tool is known to have no parameter at all."""
+    return parse(call.arguments).shape in (Shape.EMPTY, Shape.ABSENT) and schema.takes_nothing(tool)
 
 
 def is_phantom(call: ToolCall) -> bool:
@@ -319,22 +364,16 @@ def is_phantom(call: ToolCall) -> bool:
 
 
 def _promotes(response: ChatResponse, request: Request | None) -> bool:
-    """Whether calls under an end of turn are complete: closed, strictly parsed, and accepted by their schemas."""
-    calls = response.tool_calls
-    if not calls:
-        return False
+    """Whether the calls under an end of turn are complete: each closed, and its payload whole.
+
+    What a schema says of them is no part of it: a call that is refused was made all the same, and gets its error.
+    """
     tools: Mapping[str, Tool] = {tool.name: tool for tool in request.tools} if request else {}
-    for call in calls:
-        if not call.closed or not call.name:
-            return False
-        if call.kind is CallKind.CUSTOM:
-            if call.arguments is None:
-                return False
-            continue
-        reading = parse(call.arguments)
-        tool = tools.get(call.name)
-        if means_nothing(call, tool):
-            continue
-        if reading.value is None or schema.problems(tool, reading.value):
-            return False
-    return True
+    calls = [call for call in response.tool_calls if not is_phantom(call)]
+    return bool(calls) and all(call.closed and _whole(call, tools.get(call.name)) for call in calls)
+
+
+def _whole(call: ToolCall, tool: Tool | None) -> bool:
+    if call.kind is CallKind.CUSTOM:
+        return call.arguments is not None
+    return means_nothing(call, tool) or parse(call.arguments).value is not None

@@ -2,12 +2,13 @@
 
 Three words, never a fourth. `ready` needs the effective reason, a closed block, strict JSON and the schema. `held` is
 incomplete, or not authorised by the reason; then the whole batch waits, since a truncated batch is one unfinished
-batch. `rejected` is complete and cleanly ended but refused by its schema: that call alone gets the error back.
+batch. `rejected` is complete and cleanly ended but refused: by its schema, for a tool that is not declared, or for
+want of a name. That call alone gets the error back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from enum import StrEnum
 from typing import Any
 
@@ -15,7 +16,7 @@ from loop_core import schema
 from loop_core.arguments import Arguments, Shape, parse
 from loop_core.classify import Judged, is_phantom, means_nothing
 from loop_core.frozen import frozen
-from loop_core.values import CallKind, Stop, Tool, ToolCall
+from loop_core.values import ArgsForm, CallKind, Stop, StopReason, Tool, ToolCall
 
 REMEDY = "raise the output limit, split the work into smaller parts, or simplify the request"
 """What to do about a call that the budget cut (seed 001, fix 3)."""
@@ -48,7 +49,7 @@ WHY_REASON: dict[Stop, str] = {
     Stop.CONTEXT_WINDOW_EXCEEDED: "the context window is full; shorten the history",
     Stop.SAFETY_BLOCKED: "the response was blocked by a filter",
     Stop.CANCELLED: "the response was cancelled",
-    Stop.UNKNOWN: "the stop reason is unknown",
+    Stop.UNKNOWN: "no known stop reason says that the answer is whole",
     Stop.PAUSED: "the response is paused, not finished",
     Stop.INTERRUPTED: "the stream ended without a stop reason",
     Stop.MALFORMED_TOOL_CALL: "the batch holds a malformed call",
@@ -58,18 +59,28 @@ WHY_REASON: dict[Stop, str] = {
 """Why a reason does not authorise a call, for every word but `tool_call`."""
 
 
-def admit(call: ToolCall, judged: Judged, tool: Tool | None = None) -> Verdict:
-    """The verdict on one call, its siblings left out; `admit_all` adds the rule of the batch."""
+def admit(call: ToolCall, judged: Judged, tool: Tool | None = None, declared: Collection[str] = ()) -> Verdict:
+    """The verdict on one call, its siblings left out; `admit_all` adds the rule of the batch.
+
+    `declared` are the names of the request's tools, empty where they are not known.
+    """
     if is_phantom(call):
         return Verdict(call, Admission.HELD, "gate.phantom", "the call has neither a name nor arguments")
+    if call.other is not None:
+        return Verdict(call, Admission.HELD, "gate.contradiction",
+                       "the provider sent two different texts of its arguments, and nothing tells which is meant")
     reason = Stop.MAX_TOKENS if judged.cap_reached else judged.stop.normalized  # seed 001: a budget cut without a word
     reading = parse(call.arguments)
-    shape_problem = _incomplete(call, reading, tool)
+    shape_problem = _incomplete(call, reading, tool, judged.stop)
     if shape_problem is not None:
         why = f"{shape_problem}; {REMEDY}" if reason is Stop.MAX_TOKENS else shape_problem
         return Verdict(call, Admission.HELD, "gate.incomplete", why)
     if reason is not Stop.TOOL_CALL:
         return Verdict(call, Admission.HELD, "gate.reason", WHY_REASON[reason])
+    refused = _refused(call, declared)
+    if refused is not None:
+        rule, why = refused
+        return Verdict(call, Admission.REJECTED, rule, why, problems=(why,))
     if call.kind is CallKind.CUSTOM:
         return Verdict(call, Admission.READY, "gate.ready", "closed, and the response ended cleanly",
                        arguments=call.arguments or "")
@@ -81,12 +92,36 @@ def admit(call: ToolCall, judged: Judged, tool: Tool | None = None) -> Verdict:
     return Verdict(call, Admission.READY, "gate.ready", f"closed and complete; {checked}", arguments=value)
 
 
+def _refused(call: ToolCall, declared: Collection[str]) -> tuple[str, str] | None:
+    """Why nobody could run a complete call: it names no tool, or one that was not declared."""
+    if not call.name:
+        return NAMELESS, "the call has no name"
+    if call.kind is CallKind.CUSTOM and call.form is ArgsForm.OBJECT:
+        return None  # a tool of the provider's own that the client runs: its calls have a name of ours
+    if declared and call.name not in declared:
+        return "gate.unknown_tool", f"no tool {call.name!r} is declared; there are {', '.join(sorted(declared))}"
+    return None
+
+
+LOADS = frozenset({"tool_search"})
+"""Tools by which a model finds further ones, whose declarations come later (Responses)."""
+NAMELESS = "gate.nameless"
+"""The rule by which a call without a name is rejected: it has no place in a history, so that a message tells of it."""
+
+
+def declared_names(tools: Sequence[Tool]) -> frozenset[str]:
+    """The names that a call may have; none where the request declares no tools, or loads some while it is answered."""
+    if any(tool.name in LOADS for tool in tools):
+        return frozenset()
+    return frozenset(tool.name for tool in tools if tool.kind is not CallKind.SERVER)
+
+
 def admit_all(calls: Sequence[ToolCall], judged: Judged, tools: Sequence[Tool] = ()) -> tuple[Verdict, ...]:
     """The verdicts on a batch: one held call holds its siblings; a rejected one does not."""
     if not calls:
         return ()
-    known = {tool.name: tool for tool in tools}
-    verdicts = [admit(call, judged, known.get(call.name)) for call in calls]
+    known, declared = {tool.name: tool for tool in tools}, declared_names(tools)
+    verdicts = [admit(call, judged, known.get(call.name), declared) for call in calls]
     blocking = next((v for v in verdicts if v.admission is Admission.HELD and v.rule != "gate.phantom"), None)
     if blocking is None:
         return tuple(verdicts)
@@ -97,11 +132,11 @@ def admit_all(calls: Sequence[ToolCall], judged: Judged, tools: Sequence[Tool] =
     )
 
 
-def _incomplete(call: ToolCall, reading: Arguments, tool: Tool | None) -> str | None:
-    if not call.closed:
+def _incomplete(call: ToolCall, reading: Arguments, tool: Tool | None, stop: StopReason) -> str | None:
+    # Where no word came, formats that close a call by the word cannot tell: then the reason holds it.
+    untold = stop.normalized is Stop.UNKNOWN and reading.shape is Shape.COMPLETE
+    if not call.closed and not untold:
         return f"the call was never closed ({_stopped(reading)})" if call.kind is CallKind.FUNCTION else "never closed"
-    if not call.name:
-        return "the call has no name"
     if call.kind is CallKind.CUSTOM:
         return "no input was sent" if call.arguments is None else None
     if reading.shape is Shape.COMPLETE:

@@ -110,7 +110,8 @@ def _declared(name: str, tools: Collection[str]) -> bool:
 
 
 _FENCE = re.compile(r"^[ \t>]{0,8}(`{3,}|~{3,})([^\n]*)$", re.MULTILINE)
-_INLINE = re.compile(r"(?<!`)(`{1,2})(?!`)[^`\n]+?\1(?!`)")
+INLINE = re.compile(r"(?<!`)(`{1,2})(?!`)[^`\n]+?\1(?!`)")
+"""Code inside a line."""
 
 
 class Fence(NamedTuple):
@@ -136,4 +137,4 @@ def fences(text: str) -> Iterator[Fence]:
 
 
 def _code(text: str) -> list[tuple[int, int]]:
-    return [*((start, end) for start, end, _ in fences(text)), *(found.span() for found in _INLINE.finditer(text))]
+    return [*((start, end) for start, end, _ in fences(text)), *(found.span() for found in INLINE.finditer(text))]

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from loop_core.values import Tool
+from loop_core.values import CallKind, Tool
 
 _KEPT_AS_IS = frozenset({"enum", "const", "default", "example", "examples", "required"})
 _COUNTS = frozenset({"minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties"})
@@ -37,9 +37,37 @@ def usable(tool: Tool | None) -> bool:
     return tool is not None and _validator(tool) is not None
 
 
-def requires_nothing(tool: Tool | None) -> bool:
-    """Whether `{}` is known to satisfy the tool: its schema is usable and accepts the empty object."""
-    return usable(tool) and not problems(tool, {})
+COMPOSED = frozenset({
+    "$ref", "$dynamicRef", "$recursiveRef", "allOf", "anyOf", "oneOf", "not", "if", "dependentSchemas",
+    "patternProperties",
+})
+"""Keywords behind which properties may stand that `properties` does not show."""
+PARAMETERS = ("parameters", "parametersJsonSchema", "parameters_json_schema", "input_schema", "inputSchema")
+"""Where the formats declare what a function takes."""
+
+
+def takes_nothing(tool: Tool | None) -> bool:
+    """Whether no arguments can only mean `{}`: the tool is declared without any parameter.
+
+    An optional parameter is enough to say no: it may have been the one that was lost.
+    """
+    if tool is None or tool.kind is not CallKind.FUNCTION:
+        return False
+    declared = tool.schema
+    if declared is None:
+        return tool.declared is not None and _leaves_out(tool.declared)
+    if not COMPOSED.isdisjoint(declared) or declared.get("additionalProperties") not in (None, False):
+        return False
+    return not declared.get("properties") and usable(tool) and not problems(tool, {})
+
+
+def _leaves_out(declared: Mapping[str, Any]) -> bool:
+    """Whether a declaration is that of a plain function and says nothing of parameters; a tool that is known by its
+    type alone (Anthropic's `bash_20250124`) has parameters that nobody declares."""
+    inner = declared.get("function") or declared.get("toolSpec") or declared
+    if declared.get("type") not in (None, "function", "custom") or not isinstance(inner, Mapping):
+        return False
+    return all(inner.get(name) is None for name in PARAMETERS)
 
 
 def normalised(schema: Any) -> Any:

@@ -135,6 +135,8 @@ class ToolCall:
     """A second id that some formats give (Responses `id` beside `call_id`)."""
     signature: str | None = None
     """A token that must go back with the call (Gemini `thoughtSignature`)."""
+    other: str | None = None
+    """Another text of the arguments that the provider sent, where it is not the same JSON; None where all agree."""
     at: At | None = None
 
 

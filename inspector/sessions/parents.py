@@ -15,7 +15,7 @@ from typing import NamedTuple
 from inspector.sessions.items import History, Item, Kind, Tree, response_calls, response_text, squeeze
 from inspector.sessions.traffic import host_of
 from inspector.sessions.values import Exchange
-from loop_core.classify import spent_cap
+from loop_core.classify import cut_at_cap
 from loop_core.fastjson import from_json
 from loop_core.frozen import record
 from loop_core.values import ArgsForm, CallKind, ReasoningPart, Stop, ToolCall
@@ -96,18 +96,12 @@ def seen(index: int, exchange: Exchange, history: History, when: float) -> Seen:
     response, request = exchange.response, exchange.request
     calls, text = response_calls(response.parts), response_text(response.parts)
     word = response.stop_reason.normalized
-    cut = word not in _FINISHED or any(map(_unparsed, calls)) or _at_cap(exchange)
+    cut = word not in _FINISHED or any(map(_unparsed, calls)) or cut_at_cap(response, request) is not None
     model = request.model if request is not None else None
     identity = (exchange.api, host_of(exchange.url), model, history.system)
     return Seen(
         index, exchange, history, when, text, calls, cut, word in _FAILED, text, history.node, identity=identity
     )
-
-
-def _at_cap(exchange: Exchange) -> bool:
-    """Whether the budget was spent, whatever the provider says, where that proves a cut (llama.cpp's Responses)."""
-    under = exchange.profile.reasoning_under_cap
-    return under and spent_cap(exchange.response, exchange.request) is not None
 
 
 def _unparsed(call: ToolCall) -> bool:

@@ -24,7 +24,8 @@ from loop_core.values import (
 from loop_core.wire.jsonslice import slice_of
 from loop_core.wire.openai_responses.table import CLIENT_ITEMS, KNOWN_RESULTS, SERVER_ITEMS, runs_itself
 
-_DIFFER = "the pieces of a call are not what its end repeats"
+_SHOWN = 80
+"""Characters of a text that a finding names."""
 
 
 class Item:
@@ -168,46 +169,58 @@ def _texts(value: Any) -> Iterator[str]:
 def _function(item: Item, ended: bool) -> Read:
     value = item.value
     arguments = value.get("arguments")
-    form, quirk = ArgsForm.STRING, None
-    closed = item.done and closes(value, ended)
+    form, quirk, other = ArgsForm.STRING, None, None
     if isinstance(arguments, (dict, list)):
         arguments, form = item.verbatim("arguments"), ArgsForm.OBJECT
         quirk = ("openai_responses.arguments_object", "arguments were sent as an object, not as a string",
                  Severity.INFO)
     else:
-        arguments, agree = _agreed(item, text_of(arguments), "arguments")
-        if not agree:
-            closed = False
-            quirk = ("openai_responses.arguments_differ", _DIFFER, Severity.WARNING)
-    call = ToolCall(call_id(value), text_of(value.get("name")) or "", arguments, closed, CallKind.FUNCTION, form,
-                    text_of(value.get("status")), text_of(value.get("id")), at=item.at)
+        arguments, other = _agreed(item, text_of(arguments), "arguments")
+        quirk = _differ(value, "arguments", arguments, other)
+    call = ToolCall(call_id(value), text_of(value.get("name")) or "", arguments,
+                    other is None and item.done and closes(value, ended), CallKind.FUNCTION, form,
+                    text_of(value.get("status")), text_of(value.get("id")), other=other, at=item.at)
     return Read((call,), quirk=quirk)
 
 
 def _custom(item: Item, ended: bool) -> Read:
     value = item.value
-    payload, agree = _agreed(item, text_of(value.get("input")), "input")
-    quirk = None if agree else ("openai_responses.input_differs", _DIFFER, Severity.WARNING)
+    payload, other = _agreed(item, text_of(value.get("input")), "input")
     call = ToolCall(call_id(value), text_of(value.get("name")) or "", payload,
-                    agree and item.done and closes(value, ended), CallKind.CUSTOM, ArgsForm.STRING,
-                    text_of(value.get("status")), text_of(value.get("id")), at=item.at)
-    return Read((call,), quirk=quirk)
+                    other is None and item.done and closes(value, ended), CallKind.CUSTOM, ArgsForm.STRING,
+                    text_of(value.get("status")), text_of(value.get("id")), other=other, at=item.at)
+    return Read((call,), quirk=_differ(value, "input", payload, other))
 
 
-def _agreed(item: Item, said: str | None, field: str) -> tuple[str | None, bool]:
-    """The payload of a call, and whether its pieces, their repetition and its end all say the same.
+def _differ(
+    value: Mapping[str, Any], field: str, said: str | None, other: str | None
+) -> tuple[str, str, Severity] | None:
+    """The finding that names both texts of a payload; None where there is one."""
+    if other is None:
+        return None
+    one, two = (text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…" for text in (said or "", other))
+    name = text_of(value.get("name")) or "a call"
+    return (f"openai_responses.{field}_differ" if field == "arguments" else "openai_responses.input_differs",
+            f"the provider sent two texts of the {field} of {name}: {one!r}, and elsewhere {two!r}", Severity.ERROR)
+
+
+def _agreed(item: Item, said: str | None, field: str) -> tuple[str | None, str | None]:
+    """The payload of a call, and another text of it where its pieces, their repetition and its end do not agree.
 
     A call that they differ on stays open: no one can tell which of them the model meant.
     """
     pieces = "".join(item.pieces.get((field, 0), ()))
     final = item.finals.get((field, 0))
-    heard = [text for text in (pieces, final, said if item.done else None) if text]
-    agree = all(_same(heard[0], other, field) for other in heard[1:])
-    if pieces and (final == "" or (item.done and not said)):
-        agree = False
     if item.done:
-        return said or final or pieces or said, agree
-    return (final if final is not None else pieces or said), agree
+        told = said or final or pieces or said
+        heard = [pieces, final, said]
+    else:
+        told = final if final is not None else pieces or said
+        heard = [pieces, final]
+    other = next((text for text in heard if text and told and not _same(told, text, field)), None)
+    if other is None and pieces and (final == "" or (item.done and not said)):
+        other = ""  # an end that repeats nothing of what was streamed
+    return told, other
 
 
 def _same(one: str, other: str, field: str) -> bool:
@@ -215,8 +228,8 @@ def _same(one: str, other: str, field: str) -> bool:
         return True
     if field != "arguments":
         return False
-    try:  # a gateway may write the same JSON in another spacing
-        return json.dumps(json.loads(one)) == json.dumps(json.loads(other))
+    try:  # a gateway may write the same JSON in another spacing, or its members in another order
+        return json.dumps(json.loads(one), sort_keys=True) == json.dumps(json.loads(other), sort_keys=True)
     except (ValueError, RecursionError):
         return False
 
