@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 
 from loop_core import schema
 from loop_core.arguments import Arguments, Shape, parse
-from loop_core.endings import Ending, Seen, delivered, ending_of, string_untold
+from loop_core.endings import Ending, Seen, delivered, ending_of, stopped_by_string, string_untold
 from loop_core.frozen import frozen, replace
 from loop_core.middle import Sign, stops_in_the_middle
 from loop_core.values import (
@@ -21,6 +21,7 @@ from loop_core.values import (
     ChatResponse,
     Evidence,
     Finding,
+    Quote,
     ReasoningPart,
     Request,
     Severity,
@@ -31,7 +32,8 @@ from loop_core.values import (
     TransportEnd,
 )
 
-__all__ = ["Ending", "Judged", "Speaker", "cut_at_cap", "is_phantom", "judge", "means_nothing", "remarks", "spent_cap"]
+__all__ = ["LOST", "NO_WORD", "Ending", "Judged", "Speaker", "cut_at_cap", "is_phantom", "judge", "means_nothing",
+           "remarks", "spent_cap"]
 
 
 class Speaker(Protocol):
@@ -89,8 +91,8 @@ class Correction(NamedTuple):
     severity: Severity | None = None
     """Set where the rule is also a finding."""
     cap_reached: bool = False
-    quote: tuple[str, int, int] | None = None
-    """The characters of a fact that show it."""
+    quote: Quote | None = None
+    """The characters that show it, beside its place."""
 
 
 Rule = Callable[[Case, StopReason], Correction | None]
@@ -225,31 +227,36 @@ def usage_at_cap(case: Case, stop: StopReason) -> Correction | None:
     if spent is None:
         return None
     seen = f"{spent[0]:,} of {spent[1]:,} output tokens"
-    if stop.normalized is Stop.INTERRUPTED or (stop.normalized is Stop.UNKNOWN and not stop.raw):
+    mapped = case.response.stop_reason
+    if mapped.normalized is Stop.INTERRUPTED and (stop.normalized is Stop.INTERRUPTED or not mapped.raw):
         return Correction(None, None, None, seen, cap_reached=True)
     if stop.normalized not in FINISHED:
         return None
+    if _reasoned(case.response):
+        return None  # reasoning may not count under the cap, so that usage is no sign
     sign = cut_at_cap(case.response, case.request)
     if sign is not None:
         said = f"{seen}, and the text stops in the middle ({sign.said}), though the reason is {stop.raw!r}"
-        return Correction(Stop.MAX_TOKENS, None, None, said, Severity.ERROR, quote=("text", sign.start, sign.end))
+        return Correction(Stop.MAX_TOKENS, None, None, said, Severity.ERROR, quote=Quote("text", sign.start, sign.end))
     return Correction(None, None, None, f"{seen}; nothing else shows a cut", Severity.INFO)
 
 
 def cut_at_cap(response: ChatResponse, request: Request | None) -> Sign | None:
     """What shows that a text which took all tokens that were allowed stops in the middle; None where nothing does.
 
-    Reasoning may not count under the cap, so that where some came, or may have come, usage is no sign.
+    A stop string stops a text anywhere, so that where one may have been hit nothing is shown.
     """
-    if spent_cap(response, request) is None or response.reasoning_content or response.tool_calls:
+    if spent_cap(response, request) is None or _reasoned(response) or delivered(response):
         return None
-    if (response.usage is not None and response.usage.reasoning_tokens) or _thought(response):
+    if stopped_by_string(response) or string_untold(response, request):
         return None
     return stops_in_the_middle(response.text or "")
 
 
-def _thought(response: ChatResponse) -> bool:
-    return any(type(part) is ReasoningPart for part in response.parts)
+def _reasoned(response: ChatResponse) -> bool:
+    """Whether reasoning was seen or reported."""
+    reported = response.usage is not None and bool(response.usage.reasoning_tokens)
+    return reported or any(type(part) is ReasoningPart for part in response.parts)
 
 
 def context_full(case: Case, stop: StopReason) -> Correction | None:
@@ -302,7 +309,8 @@ def judge(
         seen = Evidence(f"judge.{name}", correction.at, correction.note)
         word = correction.stop or stop.normalized
         detail = correction.detail if correction.stop else stop.detail
-        stop = replace(stop, normalized=word, detail=detail, evidence=(*stop.evidence, seen))
+        quoted = (Evidence("judge.quoted", None, "", correction.quote),) if correction.quote else ()
+        stop = replace(stop, normalized=word, detail=detail, evidence=(*stop.evidence, seen, *quoted))
         if correction.severity is not None:
             findings.append(Finding(f"judge.{name}", correction.severity, correction.note, correction.at))
     promoted = stop.normalized is Stop.END_TURN and _promotes(response, request)
@@ -315,7 +323,7 @@ def judge(
     sure = response.stop_reason.normalized is not Stop.END_TURN or not string_untold(response, request)
     if found is not None:
         noted = _noted(found.ending, found.seen, sure)
-        stop = replace(stop, evidence=(*stop.evidence, Evidence(noted.rule, noted.at, noted.message)))
+        stop = replace(stop, evidence=(*stop.evidence, Evidence(noted.rule, noted.at, noted.message, noted.quote)))
         findings.append(noted)
     findings.extend(remarks(response, stop))
     ending = found.ending if found is not None else None
@@ -324,7 +332,7 @@ def judge(
 
 def _noted(ending: Ending, seen: Seen, sure: bool) -> Finding:
     said = seen.said if sure else f"{seen.said}; a stop string of the request may have ended it"
-    return Finding(f"ending.{ending.value}", Severity.ERROR if sure else Severity.WARNING, said, seen.at)
+    return Finding(f"ending.{ending.value}", Severity.ERROR if sure else Severity.WARNING, said, seen.at, seen.quote)
 
 
 def remarks(response: ChatResponse, stop: StopReason) -> list[Finding]:

@@ -18,6 +18,7 @@ from loop_core.values import (
     CallKind,
     ChatResponse,
     OpaquePart,
+    Quote,
     Request,
     ResponsePart,
     Stop,
@@ -80,7 +81,7 @@ class Seen(NamedTuple):
 
     said: str
     at: At | None = None
-    quote: tuple[str, int, int] | None = None
+    quote: Quote | None = None
 
 
 class EndingRow(NamedTuple):
@@ -95,7 +96,7 @@ def _leaked(heard: Heard) -> Seen | None:
     if leak is None:
         return None
     said = f"the {heard.leak_in} holds a call of {leak.tool} as markup ({leak.title}); it was not delivered as a call"
-    return Seen(said, None, (heard.leak_in, leak.start, leak.end))
+    return Seen(said, None, Quote(heard.leak_in, leak.start, leak.end))
 
 
 def _no_call(heard: Heard) -> Seen | None:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from loop_core import prompts
 from loop_core.classify import is_phantom
 from loop_core.frozen import frozen, replace
-from loop_core.gate import REMEDY, Admission, Verdict
+from loop_core.gate import NAMELESS, REMEDY, Admission, Verdict
 from loop_core.prompts import AGAIN, HINT_POINTS, MARKS, asks
 from loop_core.seam import ANCHOR_CHARS, Method
 from loop_core.values import (
@@ -55,11 +55,13 @@ def assistant(
 ) -> Message | None:
     """The response as history, or None where nothing would be left.
 
-    `ran` are the calls whose results follow, ready or rejected; every other call goes, and all of them do unless the
-    effective `word` is `tool_call`. Opaque blocks and provider-run calls go back only with a response that ended whole.
-    `text` is what the message says where that is more than this response alone (a prefill that it goes on from).
+    `ran` are the calls whose results follow, ready or rejected; every other call goes, one without a name too, and all
+    of them do unless the effective `word` is `tool_call`. Opaque blocks and provider-run calls go back only with a
+    response that ended whole. `text` is what the message says where that is more than this response alone (a prefill
+    that it goes on from).
     """
-    kept = {id(v.call) for v in ran if v.admission is not Admission.HELD} if word is Stop.TOOL_CALL else set()
+    stay = [v for v in ran if v.admission is not Admission.HELD and v.call.name] if word is Stop.TOOL_CALL else []
+    kept = {id(v.call) for v in stay}
     real = [call for call in response.tool_calls if not is_phantom(call)]
     whole = word in (Stop.END_TURN, Stop.TOOL_CALL) and all(id(call) in kept for call in real)
     parts: list[MessagePart] = []
@@ -206,6 +208,20 @@ def not_run(verdicts: Sequence[Verdict], system: bool = True) -> Message | None:
     else:
         text = f"Not run, since the turn was ended first: {called}."
     return Message(Role.SYSTEM if system else Role.USER, (TextPart(text),))
+
+
+def nameless(verdicts: Sequence[Verdict], system: bool = True) -> Message | None:
+    """What the model is told of calls without a name, which no history can hold; None where there are none."""
+    found = [v.call for v in verdicts if v.rule == NAMELESS]
+    if not found:
+        return None
+    sent = "; ".join((call.arguments or "").strip()[:_SHOWN] for call in found)
+    text = f"Not run, since it names no tool: a call with the arguments {sent}. Make it again with the name of a tool."
+    return Message(Role.SYSTEM if system else Role.USER, (TextPart(text),))
+
+
+_SHOWN = 500
+"""Characters of its arguments by which a call without a name is told."""
 
 
 def result(call: ToolCall, text: str, is_error: bool = False) -> ToolResultPart:

@@ -47,7 +47,7 @@ MARKS: tuple[Mark, ...] = (
     Mark("Llama", _opens(r"<\|python_tag\|>\s*(?=\{)"), _JSON_NAME),
     Mark("Llama, Python", _opens(r"<\|python_(?:tag|start)\|>\s*\[?\s*NAME(?:\.call)?\(")),
     Mark("DeepSeek", _opens(
-        r"<[|\uff5c]tool[\u2581_]call[\u2581_]begin[|\uff5c]>\s*(?:function<[|\uff5c]tool[\u2581_]sep[|\uff5c]>)?"
+        r"<[|\uff5c]tool[\u2581_]calls?[\u2581_]begin[|\uff5c]>\s*(?:function<[|\uff5c]tool[\u2581_]sep[|\uff5c]>)?"
         r"\s*NAME\s*(?=<[|\uff5c]tool|\n|$)")),
     Mark("DeepSeek DSML", _opens(r"<[|\uff5c]+DSML[|\uff5c]+"), _IN_TAG, ">"),
     Mark("Kimi K2", _opens(r"<\|tool_call_begin\|>\s*(?:functions\.)?NAME(?::\d+)?\s*(?=<\||$)")),

@@ -125,7 +125,7 @@ def _bracket(text: str, end: int) -> Sign | None:
     for place in range(start, end):
         if any(first <= place < last for first, last in code):
             continue
-        if text[place] in _OPENING and text[place - 1 : place] not in _FACES:
+        if text[place] in _OPENING and not (place and text[place - 1] in _FACES):
             opened.append(place)
         elif text[place] in _CLOSING and opened:
             opened.pop()
@@ -138,14 +138,16 @@ def _function_word(text: str, end: int) -> Sign | None:
     words = list(_WORD.finditer(text, max(0, end - _TAIL), end))
     if len(words) < _FEWEST or words[-1].end() != end:
         return None
-    last = words[-1][0]
+    last, start = words[-1][0], words[-1].start()
+    if text[start - 1].isalnum() or text[start - 1] in "/._-@\\":
+        return None  # of a path or a name
     if not (last.islower() or (len(last) > 2 and last.istitle())):
         return None  # `Option A`, `IT`
-    said = Counter(word[0].lower() for word in words)
+    said = Counter(word[0].lower() for word in words[:-1])
     counts = {name: sum(said[word] for word in table) for name, table in FUNCTION_WORDS.items()}
     most = max(counts.values())
-    if any(count == most and last.lower() in FUNCTION_WORDS[name] for name, count in counts.items()):
-        return Sign(f"its last word is {last!r}", words[-1].start(), end)
+    if most and any(count == most and last.lower() in FUNCTION_WORDS[name] for name, count in counts.items()):
+        return Sign(f"its last word is {last!r}", start, end)
     return None
 
 

@@ -152,7 +152,8 @@ def is_cut(turn: Turn) -> bool:
     seen = turn.evaluated
     if seen is None:
         return False
-    at_cap = seen.word is Stop.INTERRUPTED and seen.judged.cap_reached and turn.policy.cap_evidence
+    wordless = seen.word in (Stop.INTERRUPTED, Stop.UNKNOWN)
+    at_cap = wordless and seen.judged.cap_reached and turn.policy.cap_evidence
     return at_cap or seen.word is Stop.MAX_TOKENS
 
 
@@ -189,7 +190,9 @@ def _spent_on_tools(turn: Turn, event: ToolsRun) -> Change:
     else:
         said = history.assistant(seen.response, seen.verdicts, turn.tail, seen.judged.stop.normalized)
         results = history.answered(said.tool_calls, results) if said is not None else ()
-    messages = (*((said,) if said else ()), *((history.tool_message(results),) if results else ()))
+    told = history.nameless(seen.verdicts, turn.ability.system_hint) if turn.policy.dispatch is Dispatch.READY else None
+    messages = (
+        *((said,) if said else ()), *((history.tool_message(results),) if results else ()), *((told,) if told else ()))
     spent = replace(
         turn.spent,
         tool_steps=turn.spent.tool_steps + 1,

@@ -61,6 +61,15 @@ class At:
 
 
 @frozen
+class Quote:
+    """Characters `start` to `end` of a fact of the response: `text` or `reasoning`."""
+
+    fact: str
+    start: int
+    end: int
+
+
+@frozen
 class Evidence:
     """One reading: the rule that read it, and where."""
 
@@ -68,6 +77,8 @@ class Evidence:
     at: At | None = None
     note: str = ""
     """What was seen there, for people; never needed to understand `rule`."""
+    quote: Quote | None = None
+    """The characters that it goes by, where it was read from a text."""
 
 
 @frozen
@@ -97,6 +108,8 @@ class Finding:
     severity: Severity
     message: str
     at: At | None = None
+    quote: Quote | None = None
+    """The characters that it speaks of, where it speaks of a text."""
 
 
 class CallKind(StrEnum):

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from inspector.report.answers import answer_at, answered
 from inspector.report.facts import ResponseFacts, TurnFacts, View
-from inspector.report.findings import CUT_WORDS
+from inspector.report.findings import CUT_WORDS, RAN
 from loop_core.events import remaining
 from loop_core.frozen import frozen
 from loop_core.gate import Admission
@@ -102,8 +102,8 @@ def _rules(view: View) -> Mapping[int | None, set[str]]:
     return found
 
 
-def _found(rule: str) -> Callable[[View, ResponseFacts], bool]:
-    return lambda view, facts: rule in _rules(view).get(facts.index, ())
+def _found(*rules: str) -> Callable[[View, ResponseFacts], bool]:
+    return lambda view, facts: not _rules(view).get(facts.index, set()).isdisjoint(rules)
 
 
 WORDS: Mapping[str, Word] = {
@@ -148,7 +148,7 @@ FLAGS: Mapping[str, Flag] = {
     "cut": Flag("the response is not whole", lambda view, facts: facts.judged.stop.normalized in CUT_WORDS),
     "corrected": Flag("the effective reason is another than the provider's word means",
                       lambda view, facts: facts.judged.stop.normalized is not facts.judged.mapped.normalized),
-    "ran": Flag("the recorded agent ran a held call", _found("agent.ran_held_call")),
+    "ran": Flag("the recorded agent ran a held call", _found(*RAN)),
     "unverified": Flag("nothing shows that a segment goes on from the text before it", None,
                        lambda look: bool(look.step.turn.doubts)),
     "marked": Flag("you marked the step", None, lambda look: look.index in look.marks),

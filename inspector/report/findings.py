@@ -18,12 +18,17 @@ from inspector.sessions.transcripts import provenance
 from inspector.sessions.transcripts.refusals import refusal
 from inspector.sessions.values import Link, Place
 from loop_core.arguments import Shape, parse
-from loop_core.classify import is_phantom
+from loop_core.classify import Judged, is_phantom
 from loop_core.frozen import frozen
 from loop_core.gate import Admission, Verdict
 from loop_core.turn import State
 from loop_core.values import At, Finding, Part, Request, Role, Severity, Stop, ToolResultPart
 
+RAN_CUT = "agent.ran_held_call"
+"""The recorded agent ran a call that something shows to be cut."""
+RAN_UNPROVEN = "agent.ran_unsure_call"
+"""It ran a call that was held for another reason."""
+RAN = (RAN_CUT, RAN_UNPROVEN)
 CUT_WORDS = frozenset({Stop.MAX_TOKENS, Stop.CONTEXT_WINDOW_EXCEEDED, Stop.INTERRUPTED})
 """Effective reasons of an answer that is not whole."""
 
@@ -124,25 +129,25 @@ def _ran(
         elif provenance.unseen(stop):
             message = f"the recorded agent ran {name} ({where}); how the answer ended was not recorded"
             finding = Finding("agent.ran_call_of_unseen_end", Severity.WARNING, message, At(Part.REQUEST))
-        elif not _cut(case, index, verdict):
+        elif not shows_cut(case.judged[index], verdict):
             message = f"the recorded agent ran {name} ({where}), which is held here: {verdict.why}; nothing shows a cut"
-            finding = Finding("agent.ran_unsure_call", Severity.WARNING, message, At(Part.REQUEST))
+            finding = Finding(RAN_UNPROVEN, Severity.WARNING, message, At(Part.REQUEST))
         else:
             said = answer.text if len(answer.text) <= 60 else f"{answer.text[:57]}…"
             message = f"the recorded agent ran the held call {name}: the {where} holds its result {said!r}"
-            finding = Finding("agent.ran_held_call", Severity.ERROR, message, At(Part.REQUEST))
+            finding = Finding(RAN_CUT, Severity.ERROR, message, At(Part.REQUEST))
         yield Noted(finding, index, turn, verdict)
 
 
-def _cut(case: Case, index: int, verdict: Verdict) -> bool:
-    """Whether anything shows that a held call, or the answer around it, is not what it was to be."""
-    judged, call = case.judged[index], verdict.call
-    if judged.stop.normalized in CUT_WORDS or judged.cap_reached or not call.closed:
+def shows_cut(judged: Judged, verdict: Verdict) -> bool:
+    """Whether there is positive evidence that a held call was cut: its own arguments, or the reason of its answer.
+
+    A stream that broke shows it only where the call itself had not come to its end.
+    """
+    shape, word = parse(verdict.call.arguments).shape, judged.stop.normalized
+    if shape is Shape.CUT or judged.cap_reached or word in (Stop.MAX_TOKENS, Stop.CONTEXT_WINDOW_EXCEEDED):
         return True
-    shape = parse(call.arguments).shape
-    if judged.stop.normalized is Stop.MALFORMED_TOOL_CALL:
-        return shape not in (Shape.EMPTY, Shape.ABSENT)  # those may be meant
-    return shape is Shape.CUT
+    return word is Stop.INTERRUPTED and not verdict.call.closed and shape is not Shape.COMPLETE
 
 
 def _answered(

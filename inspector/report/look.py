@@ -7,14 +7,14 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from inspector.replay import Replay, TurnRun
-from inspector.report.findings import Noted, held
+from inspector.report.findings import RAN_CUT, Noted, held
 from inspector.report.recut import exchange_of, place_of
 from inspector.sessions.transcripts import provenance
 from inspector.sessions.values import Exchange, Place
 from loop_core.classify import Ending, Judged
 from loop_core.endings import SILENT
 from loop_core.frozen import frozen
-from loop_core.gate import Verdict
+from loop_core.gate import Admission, Verdict
 from loop_core.trace import Fidelity
 from loop_core.turn import Responded, Turn
 from loop_core.values import Evidence, Stop
@@ -96,6 +96,17 @@ class Look:
         return _ending(self.judged, self.ended)
 
     @property
+    def cut(self) -> bool:
+        """Whether a budget cut the deciding response, with a word about it or without."""
+        wordless = self.word in (Stop.INTERRUPTED, Stop.UNKNOWN)
+        return self.word is Stop.MAX_TOKENS or (wordless and self.judged.cap_reached)
+
+    @property
+    def rejected(self) -> tuple[Verdict, ...]:
+        """The rejected calls of the last response: nothing after it shows what became of them."""
+        return tuple(v for v in self.answers[-1].verdicts if v.admission is Admission.REJECTED)
+
+    @property
     def repaired(self) -> bool:
         """Whether the turn ended in peace, by a response that ended cleanly whatever the policy made of it."""
         by = self.ended.evaluated.judged if self.ended.evaluated else None
@@ -114,10 +125,10 @@ def look_at(replay: Replay, turn: TurnRun, noted: Sequence[Noted]) -> Look:
     noted = () if simulated else noted
     rules = frozenset(note.finding.rule for note in noted)
     places = {link.index: position for position, link in enumerate(turn.record.links)}
-    ran = [(n.response, n.call) for n in noted if n.finding.rule == "agent.ran_held_call"]
+    ran = [(n.response, n.call) for n in noted if n.finding.rule == RAN_CUT]
     calls = tuple((places[index], call) for index, call in ran if index is not None and call is not None)
     calls = calls or tuple((position, v) for position, each in enumerate(answers) for v in held(each.verdicts))
-    worst = calls[-1][0] if "agent.ran_held_call" in rules and calls else _deciding(answers, ended)
+    worst = calls[-1][0] if RAN_CUT in rules and calls else _deciding(answers, ended)
     given_up = simulated and ended.terminal == "cancelled"
     word = Stop.CANCELLED if given_up else answers[worst].word
     last = turn.record.links[-1].index

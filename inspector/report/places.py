@@ -6,13 +6,14 @@ count), the place is found by reading the body once more with its places, for th
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 from inspector.sessions.values import Exchange
 from loop_core.errors import DecodeError
 from loop_core.frozen import replace
-from loop_core.values import At, Evidence, Finding, Part
+from loop_core.values import At, Evidence, Finding, Part, Quote
 from loop_core.wire.profile import Profile
 from loop_core.wire.provenance import Provenance, provenance
 
@@ -39,18 +40,22 @@ _readings = lru_cache(maxsize=8)(readings)  # several rules may speak of one res
 
 def evidence(exchange: Exchange, seen: Iterable[Evidence]) -> tuple[Evidence, ...]:
     """The same evidence, each with its place where the bytes have one."""
-    return tuple([each if each.at is not None else replace(each, at=_place(exchange, each.rule)) for each in seen])
+    return tuple([
+        each if each.at is not None else replace(each, at=_place(exchange, each.rule, each.quote)) for each in seen
+    ])
 
 
 def finding(exchange: Exchange, found: Finding) -> Finding:
     """The same finding, with its place where the bytes have one."""
     if found.at is not None:
         return found
-    at = _place(exchange, found.rule)
+    at = _place(exchange, found.rule, found.quote)
     return found if at is None else replace(found, at=at)
 
 
-def _place(exchange: Exchange, rule: str) -> At | None:
+def _place(exchange: Exchange, rule: str, quote: Quote | None) -> At | None:
+    if quote is not None:
+        return _quoted(exchange, quote)
     facts = FACTS.get(rule, ())
     read = _readings(exchange) if facts else None
     for fact in _named(facts, exchange.profile):
@@ -58,6 +63,32 @@ def _place(exchange: Exchange, rule: str) -> At | None:
         if pieces:
             return At(Part.BODY, pieces[0].start, pieces[-1].end, pieces[0].pointer)
     return None
+
+
+def _quoted(exchange: Exchange, quote: Quote) -> At | None:
+    """The bytes that hold the characters: of the pieces that make the text, the part that says them."""
+    read, at = _readings(exchange), 0
+    found: list[tuple[int, int, str]] = []
+    for piece in read.of(quote.fact) if read is not None else ():
+        places = spots(exchange.body[piece.start : piece.end].decode("utf-8", "replace"))
+        first, last = max(quote.start - at, 0), min(quote.end - at, len(places) - 1)
+        if first < last:
+            found.append((piece.start + places[first], piece.start + places[last], piece.pointer))
+        at += len(places) - 1
+    return At(Part.BODY, found[0][0], found[-1][1], found[0][2]) if found else None
+
+
+_CHARACTER = re.compile(r"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|\\u....|\\.|.", re.DOTALL)
+
+
+def spots(literal: str) -> list[int]:
+    """Where each character of a JSON string begins in the bytes of its literal, and where the last one ends."""
+    inner = literal[1:-1]
+    found, at = [1], 1
+    for character in _CHARACTER.findall(inner):
+        at += len(character.encode("utf-8", "replace"))
+        found.append(at)
+    return found
 
 
 def _named(facts: Iterable[str], profile: Profile) -> Iterable[str]:

@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 from inspector.replay import Replay, TurnRun
 from inspector.report.advice import Advice
-from inspector.report.findings import CUT_WORDS, Noted
+from inspector.report.findings import CUT_WORDS, RAN_CUT, Noted
 from inspector.report.look import Look, asked_live, look_at
 from inspector.sessions.transcripts import provenance
 from inspector.sessions.values import Place
 from loop_core.arguments import Shape, parse
-from loop_core.classify import LOST, Ending
+from loop_core.classify import LOST, NO_WORD, Ending
 from loop_core.frozen import frozen, replace
 from loop_core.turn import State
 from loop_core.values import ArgsForm, ChatResponse, Severity, Stop, TransportEnd
@@ -93,6 +93,8 @@ def _cut_call(look: Look) -> str:
     name = verdict.call.name or "a call"
     shape = parse(verdict.call.arguments).shape
     word = look.word
+    if verdict.rule == "gate.contradiction":
+        return f"{exchange.api} sent {name} twice, with arguments that differ; nothing tells which of the two is meant"
     if shape is Shape.CUT:
         said = f"cut {name} at byte {size:,} of its arguments"
     elif shape in (Shape.EMPTY, Shape.ABSENT):
@@ -141,8 +143,10 @@ CHANGES: Mapping[Stop, str] = {
 
 def _change(look: Look) -> str:
     """What to change about the deciding reason."""
-    if look.word is Stop.MAX_TOKENS or look.judged.cap_reached:
+    if look.cut:
         return _raise(look)
+    if look.cut_call is not None and look.cut_call.rule == "gate.contradiction":
+        return "ask for the call again, and report both texts to the server"
     return CHANGES.get(look.word, "look at the response: nothing may run a call of it")
 
 
@@ -185,7 +189,7 @@ def _only_looks_finished(ending: Ending, word: str, glyph: str, plain: str, advi
 
 ROWS: tuple[Row, ...] = (
     Row("CUT CALL RUN", "✖", "x", Severity.ERROR,
-        lambda look: "agent.ran_held_call" in look.rules and (look.word in CUT_WORDS or look.judged.cap_reached),
+        lambda look: RAN_CUT in look.rules,
         lambda look: f"{_cut_call(look)}; the agent ran it",
         lambda look: f"{_change(look)}; run nothing under this reason"),
     Row("TRUNCATED, ANSWER LOST", "✂", "%", Severity.ERROR,
@@ -193,7 +197,7 @@ ROWS: tuple[Row, ...] = (
         lambda look: f"{_cut_call(look)}; the agent went on without the rest",
         _change),
     Row("CALL HELD", "▣", "#", Severity.ERROR,
-        lambda look: look.cut_call is not None and not look.repaired and look.word in HOLDING,
+        lambda look: look.cut_call is not None and not look.repaired and (look.word in HOLDING or look.cut),
         _cut_call, _change),
     Row("MALFORMED CALL", "▣", "#", Severity.ERROR,
         lambda look: look.word is Stop.MALFORMED_TOOL_CALL and not look.repaired,
@@ -223,8 +227,8 @@ ROWS: tuple[Row, ...] = (
             " or max_tokens" if look.simulated else
             f" to {_continuations(look)}" if _terminal(look) == "retry_limit" else "")),
     Row("TRUNCATED", "✂", "%", Severity.ERROR,
-        lambda look: look.word is Stop.MAX_TOKENS and not look.repaired,
-        _ended, _raise),
+        lambda look: look.cut and look.word is not Stop.INTERRUPTED and not look.repaired,
+        _ended, _raise, lambda look: look.word is Stop.MAX_TOKENS),
     Row("CONTEXT FULL", "▤", "=", Severity.ERROR,
         lambda look: look.word is Stop.CONTEXT_WINDOW_EXCEEDED,
         _ended, _change),
@@ -234,7 +238,7 @@ ROWS: tuple[Row, ...] = (
         lambda look: "look at the address, the network and the server; no answer was begun"),
     Row("INTERRUPTED", "╳", "!", Severity.ERROR,
         lambda look: look.word is Stop.INTERRUPTED and not look.repaired,
-        lambda look: f"{_who(look)} ended without a stop reason ({look.exchange.response.size:,} bytes)",
+        lambda look: f"{_who(look)} {_broke(look.exchange.response)} ({look.exchange.response.size:,} bytes)",
         _change),
     Row("ERROR", "╳", "!", Severity.ERROR,
         lambda look: look.word is Stop.ERROR,
@@ -249,6 +253,10 @@ ROWS: tuple[Row, ...] = (
         lambda look: look.unseen,
         lambda look: f"{_who(look)}: how the answer ended was not recorded, and nothing in the file shows it",
         lambda look: "record with a proxy to know"),
+    Row("NO STOP REASON", "?", "?", Severity.WARNING,
+        lambda look: look.word is Stop.UNKNOWN and look.judged.stop.detail == NO_WORD,
+        lambda look: f"{_who(look)} {_wordless(look)}; nothing says that the answer is whole{_held_beside(look)}",
+        lambda look: "look at the answer before it is used; nothing may run a call of it"),
     Row("UNKNOWN REASON", "?", "?", Severity.WARNING,
         lambda look: look.word is Stop.UNKNOWN and look.exchange.recorded,
         _ended, _change),
@@ -269,6 +277,11 @@ ROWS: tuple[Row, ...] = (
         lambda look: any(position == len(look.answers) - 1 for position, _ in look.held),
         lambda look: f"{_who(look)} ended with {_budget(look)}; {_held_call(look)}",
         lambda look: "look at the call: nothing may run it as it is"),
+    Row("CALL REJECTED", "▣", "#", Severity.WARNING,
+        lambda look: bool(look.rejected),
+        lambda look: f"{_ended(look)}; its call {look.rejected[-1].call.name or 'without a name'} is rejected: "
+        f"{look.rejected[-1].why}",
+        lambda look: "send the error back as the result of the call: the model can make it again"),
     Row("GAP IN THE ANSWER", "╳", "!", Severity.ERROR,
         lambda look: bool(look.rules & LOST) and "judge.lost_frame" not in look.rules,
         lambda look: f"{_ended(look)}, but a frame of it could not be read: what it held is missing",
@@ -311,6 +324,22 @@ def _seam(look: Look) -> str:
     """Of which segment nothing shows that it goes on from the text before it."""
     doubt = look.ended.doubts[0]
     return f"nothing shows that segment {doubt.index + 1} goes on from the text before it: {doubt.why}"
+
+
+def _broke(response: ChatResponse) -> str:
+    """How an answer broke off: in the middle of a stream or body, or with a word that gives no reason."""
+    if response.raw_stop_reason:
+        return f'says "{response.raw_stop_reason}" and no reason for it'
+    return "ended without a stop reason" if response.streaming else "sent a body that is not whole"
+
+
+def _wordless(look: Look) -> str:
+    what = "a stream with its end mark" if look.exchange.response.streaming else "a whole body"
+    return f"sent {what} and no stop reason in it ({look.exchange.response.size:,} bytes)"
+
+
+def _held_beside(look: Look) -> str:
+    return f"; {_held_call(look)}" if look.held else ""
 
 
 def _unanswered(response: ChatResponse) -> bool:

@@ -39,7 +39,7 @@ WRITE = Tool("write", {
     "properties": {"path": {"type": "string"}, "lines": {"type": "integer"}},
     "required": ["path"],
 })
-NOW = Tool("now", {"type": "object", "properties": {"zone": {"type": "string"}}})
+NOW = Tool("now", {"type": "object", "properties": {}})
 ASKED = Message(Role.USER, (TextPart("do it"),))
 REQUEST = Request("openai_chat", (ASKED,), model="m-1", tools=(WRITE, NOW), max_tokens=100)
 

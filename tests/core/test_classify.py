@@ -18,6 +18,7 @@ from loop_core.values import (
     ChatResponse,
     Evidence,
     Finding,
+    Quote,
     ReasoningPart,
     Request,
     Severity,
@@ -33,7 +34,6 @@ from loop_core.values import (
 @dataclass(frozen=True)
 class Server:
     name: str = "somebody"
-    reasoning_under_cap: bool = False
     context_size: int | None = None
 
 
@@ -146,18 +146,21 @@ def test_empty_arguments_mean_a_malformed_call_unless_the_tool_is_known_to_need_
     for request in (None, replace(REQUEST, tools=()), replace(REQUEST, tools=(Tool("write"),)),
                     replace(REQUEST, tools=(Tool("write", {"type": "nonsense"}),))):
         assert effective(reply(Stop.TOOL_CALL, call(arguments)), request).stop.normalized is Stop.MALFORMED_TOOL_CALL
-    sent = effective(reply(Stop.TOOL_CALL, call(arguments, "now")))
-    assert sent.stop.normalized is (Stop.MALFORMED_TOOL_CALL if arguments is None else Stop.TOOL_CALL)
-
-
-def test_absent_arguments_mean_none_only_where_the_format_leaves_an_empty_object_out() -> None:
-    """Gemini sends `functionCall` without `args`; a string of arguments is always sent, if only as an empty one."""
-    left_out = call(None, "now", form=ArgsForm.OBJECT)
-    for stop in (Stop.TOOL_CALL, Stop.END_TURN):
-        assert effective(reply(stop, left_out)).stop.normalized is Stop.TOOL_CALL
-    for lost in (call(None, form=ArgsForm.OBJECT), call(None, "now")):
+    for form in ArgsForm:
         for stop in (Stop.TOOL_CALL, Stop.END_TURN):
-            assert effective(reply(stop, lost)).stop.normalized is Stop.MALFORMED_TOOL_CALL
+            assert effective(reply(stop, call(arguments, "now", form=form))).stop.normalized is Stop.TOOL_CALL
+
+
+@pytest.mark.parametrize("form", list(ArgsForm))
+@pytest.mark.parametrize("arguments", ["", None])
+def test_an_optional_parameter_is_enough_to_hold_a_call_without_arguments(
+    arguments: str | None, form: ArgsForm
+) -> None:
+    """It may have been the one that was lost."""
+    lists = Tool("list", {"type": "object", "properties": {"force": {"type": "boolean"}}})
+    for stop in (Stop.TOOL_CALL, Stop.END_TURN):
+        found = effective(reply(stop, call(arguments, "list", form=form)), replace(REQUEST, tools=(lists,)))
+        assert found.stop.normalized is Stop.MALFORMED_TOOL_CALL
 
 
 def test_empty_arguments_under_another_word_change_nothing() -> None:
@@ -175,20 +178,57 @@ def test_a_phantom_call_is_no_call_and_a_server_call_is_not_ours() -> None:
 # -- usage -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("stop", [Stop.END_TURN, Stop.TOOL_CALL])
-def test_usage_at_the_cap_is_proof_where_thinking_counts_under_it(stop: Stop) -> None:
-    response = reply(stop, "text", *([call()] if stop is Stop.TOOL_CALL else []), tokens=100)
-    found = effective(response, speaker=Server(reasoning_under_cap=True))
+MIDDLE = "It happens when the Moon passes between the Earth and the"
+
+
+def test_usage_at_the_cap_and_a_text_that_stops_in_the_middle_are_a_cut() -> None:
+    found = effective(reply(Stop.END_TURN, MIDDLE, tokens=100))
     assert found.stop.normalized is Stop.MAX_TOKENS
-    assert rules(found) == ["judge.usage_at_cap"]
+    assert rules(found) == ["judge.usage_at_cap", "judge.quoted"]
     assert finding(found, "judge.usage_at_cap") is Severity.ERROR
+    assert found.stop.evidence[-1].quote == Quote("text", len(MIDDLE) - len("the"), len(MIDDLE))
+    assert effective(reply(Stop.END_TURN, MIDDLE, tokens=117)).stop.normalized is Stop.MAX_TOKENS, "over the cap"
 
 
-@pytest.mark.parametrize("speaker", [None, Server(reasoning_under_cap=False)])
-def test_elsewhere_it_is_a_finding_only(speaker: Server | None) -> None:
-    found = effective(reply(Stop.END_TURN, "text", tokens=100), speaker=speaker)
+@pytest.mark.parametrize("speaker", [None, Server(), Server(name="vllm")])
+def test_one_sign_alone_is_a_finding_only(speaker: Server | None) -> None:
+    """A clean answer may end at its cap: `The answer is 42.` was continued where thinking counts under it."""
+    for text in ("The answer is 42.", "The answer is 42"):
+        found = effective(reply(Stop.END_TURN, text, tokens=100), speaker=speaker)
+        assert found.stop.normalized is Stop.END_TURN
+        assert finding(found, "judge.usage_at_cap") is Severity.INFO
+    below = effective(reply(Stop.END_TURN, MIDDLE, tokens=99), speaker=speaker)
+    assert below.stop == reply(Stop.END_TURN, MIDDLE).stop_reason
+    assert below.findings == ()
+
+
+def test_calls_that_are_complete_at_the_cap_are_not_held_for_it() -> None:
+    found = effective(reply(Stop.TOOL_CALL, MIDDLE, call(), tokens=100))
+    assert found.stop.normalized is Stop.TOOL_CALL
+    assert finding(found, "judge.usage_at_cap") is Severity.INFO
+
+
+@pytest.mark.parametrize("response", [
+    reply(Stop.END_TURN, ReasoningPart("hm"), MIDDLE, tokens=100),
+    reply(Stop.END_TURN, ReasoningPart("", data="sealed"), MIDDLE, tokens=100),
+    replace(reply(Stop.END_TURN, MIDDLE), usage=Usage(1, 100, 7)),
+    reply(Stop.END_TURN, MIDDLE, tokens=100, other_choices=1),
+])
+def test_usage_is_no_sign_where_reasoning_was_seen_or_reported_or_several_choices_share_it(
+    response: ChatResponse,
+) -> None:
+    found = effective(response)
     assert found.stop.normalized is Stop.END_TURN
-    assert finding(found, "judge.usage_at_cap") is Severity.WARNING
+    assert found.findings == ()
+
+
+def test_a_stop_string_may_stop_a_text_anywhere() -> None:
+    asked = replace(REQUEST, extra={"stop": ["!"]})
+    assert effective(reply(Stop.END_TURN, MIDDLE, tokens=100), asked).stop.normalized is Stop.END_TURN
+    eos = reply(Stop.END_TURN, MIDDLE, tokens=100, native={"matched_stop": "151645"})
+    assert effective(eos, asked).stop.normalized is Stop.MAX_TOKENS, "a token's number: no string was hit"
+    hit = reply(Stop.END_TURN, MIDDLE, tokens=100, native={"stop_reason": "!"})
+    assert effective(hit).stop.normalized is Stop.END_TURN
 
 
 def test_a_stream_without_a_reason_at_the_cap_stays_interrupted_with_evidence() -> None:
@@ -211,7 +251,7 @@ def test_a_stream_without_a_reason_at_the_cap_stays_interrupted_with_evidence() 
 def test_nothing_is_concluded_from_usage_below_the_cap_or_over_several_choices(
     response: ChatResponse, request_: Request | None
 ) -> None:
-    found = effective(response, request_, speaker=Server(reasoning_under_cap=True))
+    found = effective(response, request_)
     assert not found.cap_reached
     assert found.stop == response.stop_reason
 
@@ -253,11 +293,17 @@ def test_complete_calls_under_stop_are_promoted() -> None:
     assert found.mapped.normalized is Stop.END_TURN
 
 
-@pytest.mark.parametrize("odd", [
-    call('{"path": 5}'), call("{}"), call(name=""), call(None, kind=CallKind.CUSTOM), ToolCall(None, "", ""),
-], ids=["schema", "missing", "no name", "no input", "phantom"])
-def test_one_call_that_fails_the_gates_conditions_prevents_the_promotion_of_all(odd: ToolCall) -> None:
-    found = effective(reply(Stop.END_TURN, call(), odd))
+@pytest.mark.parametrize("other", [
+    call('{"path": 5}'), call("{}"), call(name="unheard_of"), call(name=""), ToolCall(None, "", ""),
+], ids=["refused by its schema", "without what is required", "not declared", "without a name", "a phantom"])
+def test_a_call_that_will_be_refused_was_made_all_the_same(other: ToolCall) -> None:
+    assert effective(reply(Stop.END_TURN, call(), other)).promoted
+    alone = effective(reply(Stop.END_TURN, other))
+    assert alone.promoted is (other.arguments != "")
+
+
+def test_one_call_that_is_not_complete_prevents_the_promotion_of_all() -> None:
+    found = effective(reply(Stop.END_TURN, call(), call(None, kind=CallKind.CUSTOM)))
     assert found.stop.normalized is Stop.END_TURN
     assert not found.promoted
 
@@ -312,7 +358,7 @@ responses = st.builds(
 requests = st.none() | st.builds(
     Request, st.just("openai_chat"), tools=st.sampled_from([(), (WRITE, NOW)]), max_tokens=st.sampled_from([None, 100]),
 )
-servers = st.none() | st.builds(Server, st.just("s"), st.booleans(), st.sampled_from([None, 100]))
+servers = st.none() | st.builds(Server, st.just("s"), st.sampled_from([None, 100]))
 natives = st.none() | st.builds(StopReason, st.sampled_from(Stop), st.just("THEIRS"))
 FINISHED = {Stop.END_TURN, Stop.TOOL_CALL}
 
@@ -336,7 +382,8 @@ def test_judging_only_tightens(
     assert found.stop.evidence[: len(response.stop_reason.evidence)] == response.stop_reason.evidence
     tools = request_.tools if request_ else ()
     if found.promoted:
-        assert {v.admission for v in admit_all(response.tool_calls, found, tools)} == {Admission.READY}
+        verdicts = admit_all(response.tool_calls, found, tools)
+        assert all(v.admission is not Admission.HELD or v.rule == "gate.phantom" for v in verdicts)
     for verdict in admit_all(response.tool_calls, found, tools):
         if verdict.admission is not Admission.HELD:
             assert after is Stop.TOOL_CALL

@@ -23,7 +23,7 @@ HELD: dict[str, ToolCall] = {
     "more than one value": call(f"{GOOD}{GOOD}", id="c2"),
     "no arguments": call("", id="c2"),
     "none at all": call(None, id="c2"),
-    "no name": call(name="", id="c2"),
+    "two texts": call(id="c2", other="{}"),
     "phantom": ToolCall(None, "", ""),
     "cut, of a call without an id": call(CUT, id=None),
     "free-form, never closed": call("ls", "shell", "c2", closed=False, kind=CallKind.CUSTOM),

@@ -7,6 +7,7 @@ from itertools import product
 import pytest
 from core_scenes import CUT, GOOD, NOW, WRITE, call, judged
 
+from loop_core.frozen import replace
 from loop_core.gate import REMEDY, Admission, admit, admit_all
 from loop_core.values import ArgsForm, CallKind, Stop, Tool, ToolCall
 
@@ -54,8 +55,10 @@ def test_empty_arguments_mean_the_empty_object_only_where_nothing_is_known_to_be
         assert admit(blank, judged(stop), NOW).admission is HELD
 
 
-def test_a_string_of_arguments_that_never_came_is_lost_not_empty() -> None:
-    assert admit(call(None, "now"), AUTHORISED, NOW).admission is HELD
+def test_arguments_that_never_came_are_none_only_where_there_are_no_parameters() -> None:
+    assert admit(call(None, "now"), AUTHORISED, NOW).arguments == {}
+    assert admit(call(None), AUTHORISED, WRITE).admission is HELD
+    assert admit(call(None), AUTHORISED).admission is HELD
 
 
 def test_a_free_form_call_needs_a_closed_block_a_clean_stop_and_an_input() -> None:
@@ -67,10 +70,49 @@ def test_a_free_form_call_needs_a_closed_block_a_clean_stop_and_an_input() -> No
     assert admit(custom, judged(Stop.MAX_TOKENS)).admission is HELD
 
 
-def test_a_call_without_a_name_is_held() -> None:
+def test_a_complete_call_without_a_name_is_rejected() -> None:
     verdict = admit(call(name=""), AUTHORISED)
-    assert (verdict.admission, verdict.rule) == (HELD, "gate.incomplete")
+    assert (verdict.admission, verdict.rule) == (REJECTED, "gate.nameless")
     assert "no name" in verdict.why
+    assert admit(call(CUT, name=""), AUTHORISED).admission is HELD
+    assert admit(call(name=""), judged(Stop.END_TURN)).admission is HELD
+
+
+def test_a_tool_that_is_not_declared_is_rejected_where_the_declarations_are_known() -> None:
+    verdict, good = admit_all([call(name="delete"), call(id="c2")], AUTHORISED, TOOLS)
+    assert (verdict.admission, verdict.rule) == (REJECTED, "gate.unknown_tool")
+    assert "write" in verdict.why
+    assert good.admission is READY, "a rejected call does not hold its siblings"
+    assert admit_all([call(name="delete")], AUTHORISED)[0].admission is READY, "no declaration is known"
+    assert admit_all([call(CUT, name="delete")], AUTHORISED, TOOLS)[0].admission is HELD
+    own = (*TOOLS, Tool("web_search", kind=CallKind.SERVER))
+    assert admit_all([call(name="delete")], AUTHORISED, own[-1:])[0].admission is READY, "only the provider's own tools"
+    assert admit_all([call(name="web_search")], AUTHORISED, own)[0].admission is REJECTED
+
+
+def test_a_request_whose_tools_are_loaded_while_it_is_answered_declares_no_closed_list() -> None:
+    loads = (*TOOLS, Tool("tool_search", kind=CallKind.SERVER))
+    assert admit_all([call(name="delete")], AUTHORISED, loads)[0].admission is READY
+
+
+def test_a_call_of_a_tool_that_the_provider_names_is_never_unknown() -> None:
+    shell = call('{"type": "shell_call"}', "shell", kind=CallKind.CUSTOM, form=ArgsForm.OBJECT)
+    assert admit_all([shell], AUTHORISED, TOOLS)[0].admission is READY
+    assert admit_all([replace(shell, form=ArgsForm.STRING)], AUTHORISED, TOOLS)[0].admission is REJECTED
+
+
+def test_two_texts_of_one_call_hold_it_and_speak_of_no_budget() -> None:
+    for stop in (Stop.TOOL_CALL, Stop.MALFORMED_TOOL_CALL):
+        verdict = admit(call(other='{"path": "b.txt"}'), judged(stop))
+        assert (verdict.admission, verdict.rule) == (HELD, "gate.contradiction")
+        assert not any(word in verdict.why for word in ("cut", "limit", "budget", "closed"))
+
+
+def test_where_no_word_came_the_missing_word_holds_a_call_and_not_its_end() -> None:
+    verdict = admit(call(closed=False), judged(Stop.UNKNOWN), WRITE)
+    assert (verdict.admission, verdict.rule) == (HELD, "gate.reason")
+    assert "no known stop reason" in verdict.why
+    assert admit(call(CUT, closed=False), judged(Stop.UNKNOWN), WRITE).rule == "gate.incomplete"
 
 
 # -- what is said ----------------------------------------------------------------------------------------------------
@@ -96,7 +138,7 @@ def test_a_call_that_the_network_cut_is_not_told_to_raise_a_limit() -> None:
     (Stop.CONTEXT_WINDOW_EXCEEDED, "context window"),
     (Stop.SAFETY_BLOCKED, "filter"),
     (Stop.CANCELLED, "cancelled"),
-    (Stop.UNKNOWN, "unknown"),
+    (Stop.UNKNOWN, "no known stop reason"),
     (Stop.PAUSED, "paused"),
     (Stop.INTERRUPTED, "without a stop reason"),
     (Stop.MALFORMED_TOOL_CALL, "malformed"),
@@ -118,7 +160,8 @@ def test_where_the_parser_stopped_is_told() -> None:
 
 
 @pytest.mark.parametrize("odd", [
-    call(CUT, id="c2"), call(closed=False, id="c2"), call("", id="c2"), call(name="", id="c2"),
+    call(CUT, id="c2"), call(closed=False, id="c2"), call("", id="c2"),
+    call(id="c2", other="{}"),
 ])
 @pytest.mark.parametrize("position", [0, 1])
 def test_one_held_call_holds_its_whole_batch(odd: ToolCall, position: int) -> None:
@@ -147,7 +190,7 @@ def test_a_rejected_call_is_alone_and_its_siblings_are_ready() -> None:
 
 def test_each_call_is_checked_against_its_own_tool() -> None:
     verdicts = admit_all([call("{}", "now"), call("{}", "write"), call("{}", "unheard_of")], AUTHORISED, TOOLS)
-    assert [v.admission for v in verdicts] == [READY, REJECTED, READY]
+    assert [v.admission for v in verdicts] == [READY, REJECTED, REJECTED]
 
 
 def test_a_phantom_is_held_and_holds_nobody() -> None:

@@ -10,7 +10,7 @@ from loop_core.loop import Plan, arun, run, steps
 from loop_core.sources import Scripted
 from loop_core.trace import key
 from loop_core.turn import Event, RunTools, Send, State, Turn
-from loop_core.values import Message, Role, Stop, TextPart
+from loop_core.values import CallKind, Message, Role, Stop, TextPart
 
 ABC = alphabet()
 END, CALL, TEXT = ABC["end"], ABC["call"], ABC["text"]
@@ -39,7 +39,7 @@ def test_a_follow_up_is_a_turn_of_its_own_that_knows_what_was_said() -> None:
 
 
 def test_the_model_is_told_in_the_follow_up_of_a_call_that_was_not_run() -> None:
-    refused = answer(Stop.END_TURN, "text", call('{"path": 5}'))
+    refused = answer(Stop.END_TURN, "text", call(None, "shell", kind=CallKind.CUSTOM))
     _, second = turns([refused, END], [[user("well?")]])
     assert [message.role for message in second.request.messages] == [Role.USER, Role.ASSISTANT, Role.SYSTEM, Role.USER]
     assert second.request.messages[2].text.startswith("Not run")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from core_scenes import CUT, GOOD, answer, call, dispatched, drive, last, path, sends
+from core_scenes import CUT, answer, call, dispatched, drive, last, path, sends
 
 from loop_core.policy import Policy
 from loop_core.seam import Method
 from loop_core.turn import State
-from loop_core.values import Stop
+from loop_core.values import CallKind, Stop
 
 WITHOUT: dict[Stop, State] = {
     Stop.END_TURN: State.COMPLETE,
@@ -25,21 +25,22 @@ WITHOUT: dict[Stop, State] = {
 }
 """Strict: where a response without calls leads (seed 000's diagram; `tool_call` without a call: mastra PR #14187)."""
 WITH: dict[Stop, State] = {**WITHOUT, Stop.TOOL_CALL: State.EXECUTE_TOOLS, Stop.MAX_TOKENS: State.REPAIR_PENDING}
-"""Strict: where a response with a call leads. Under an end of turn it is one that its schema refuses: not promoted."""
+"""Strict: where a response with a call leads. Under an end of turn it is one without an input: not promoted."""
+WITHOUT_INPUT = call(None, "shell", kind=CallKind.CUSTOM)
 
 
 @pytest.mark.parametrize("stop", list(Stop))
 def test_strict_reads_every_word(stop: Stop) -> None:
     assert path(drive([answer(stop, "text")]))[2] is WITHOUT[stop]
-    arguments = '{"path": 5}' if stop is Stop.END_TURN else GOOD
-    assert path(drive([answer(stop, "text", call(arguments))]))[2] is WITH[stop]
+    made = WITHOUT_INPUT if stop is Stop.END_TURN else call()
+    assert path(drive([answer(stop, "text", made)]))[2] is WITH[stop]
 
 
 def test_strict_runs_only_what_is_authorised() -> None:
     """Seed 003: only a ToolUse terminal authorises execution."""
     for stop in set(Stop) - {Stop.TOOL_CALL}:
-        arguments = '{"path": 5}' if stop is Stop.END_TURN else GOOD
-        assert not dispatched(drive([answer(stop, "text", call(arguments))]))
+        made = WITHOUT_INPUT if stop is Stop.END_TURN else call()
+        assert not dispatched(drive([answer(stop, "text", made)]))
     assert dispatched(drive([answer(Stop.TOOL_CALL, call())]))
 
 

@@ -7,10 +7,10 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
-from core_scenes import NOW, WRITE
+from core_scenes import WRITE
 
-from loop_core.schema import problems, requires_nothing, usable
-from loop_core.values import Tool
+from loop_core.schema import problems, takes_nothing, usable
+from loop_core.values import CallKind, Tool
 
 
 def gemini(schema: dict[str, Any]) -> Tool:
@@ -46,18 +46,58 @@ def test_an_unusable_schema_is_said_to_be_unusable_and_finds_nothing(schema: dic
     tool = Tool("f", schema)
     assert not usable(tool)
     assert problems(tool, {"a": 1}) == ()
-    assert not requires_nothing(tool), "nothing is known of it"
+    assert not takes_nothing(tool), "nothing is known of it"
 
 
 def test_no_tool_is_no_schema() -> None:
     assert not usable(None)
     assert problems(None, {"a": 1}) == ()
-    assert not requires_nothing(None)
+    assert not takes_nothing(None)
 
 
-def test_requires_nothing_only_where_the_schema_accepts_the_empty_object() -> None:
-    assert requires_nothing(NOW)
-    assert not requires_nothing(WRITE)
+EMPTY = {"type": "object", "properties": {}}
+
+
+@pytest.mark.parametrize("schema", [
+    EMPTY, {}, {"type": "object"}, {**EMPTY, "additionalProperties": False}, {**EMPTY, "required": []},
+    {**EMPTY, "$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Now", "description": "the time"},
+])
+def test_a_schema_without_properties_takes_nothing(schema: dict[str, Any]) -> None:
+    assert takes_nothing(Tool("now", schema))
+
+
+@pytest.mark.parametrize("schema", [
+    {"type": "object", "properties": {"zone": {"type": "string"}}},
+    {**EMPTY, "additionalProperties": True}, {**EMPTY, "additionalProperties": {}},
+    {**EMPTY, "additionalProperties": {"type": "string"}}, {**EMPTY, "required": ["zone"]}, {"type": "string"},
+    {"$ref": "#/$defs/a", "$defs": {"a": {"type": "object"}}}, {"$dynamicRef": "#"}, {"$recursiveRef": "#"},
+    *({**EMPTY, word: [{"type": "object"}]} for word in ("allOf", "anyOf", "oneOf")),
+    {**EMPTY, "not": {"type": "string"}}, {**EMPTY, "if": {}, "then": {}},
+    {**EMPTY, "dependentSchemas": {"a": {}}}, {**EMPTY, "patternProperties": {"^x": {}}},
+])
+def test_a_schema_behind_which_a_parameter_may_stand_does_not(schema: dict[str, Any]) -> None:
+    assert not takes_nothing(Tool("now", schema))
+
+
+@pytest.mark.parametrize(("declared", "nothing"), [
+    ({"type": "function", "function": {"name": "now"}}, True),
+    ({"type": "function", "name": "now", "parameters": None}, True),
+    ({"name": "now", "description": "the time"}, True),
+    ({"toolSpec": {"name": "now"}}, True),
+    ({"type": "custom", "name": "now"}, True),
+    ({"type": "function", "function": {"name": "now", "parameters": "none"}}, False),
+    ({"name": "now", "parametersJsonSchema": []}, False),
+    ({"name": "now", "parameters_json_schema": 1}, False),
+    ({"name": "now", "input_schema": "x"}, False),
+    ({"toolSpec": {"name": "now", "inputSchema": {"json": 1}}}, False),
+    ({"type": "bash_20250124", "name": "bash"}, False),
+    (None, False),
+])
+def test_parameters_that_are_left_out_are_none_where_the_declaration_was_read(
+    declared: dict[str, Any] | None, nothing: bool
+) -> None:
+    assert takes_nothing(Tool("now", None, declared=declared)) is nothing
+    assert not takes_nothing(Tool("now", None, kind=CallKind.CUSTOM, declared=declared))
 
 
 @pytest.mark.parametrize("wrap", [MappingProxyType, UserDict])

@@ -140,11 +140,20 @@ def test_a_call_that_the_providers_own_parser_refused():
 
 
 def test_a_call_that_the_end_of_the_answer_does_not_authorise_is_not_run():
-    wrong = json.dumps({"path": 5})  # its schema wants a text, and content
-    word, severity, sentence, advice = alone(chat("There.", "stop", call(wrong)), tools=TOOLS)
+    empty = {"id": "call_1", "type": "custom", "custom": {"name": "shell"}}  # free-form, and no input came
+    word, severity, sentence, advice = alone(chat("There.", "stop", empty))
     assert (word, severity) == ("CALL NOT RUN", Severity.ERROR)
-    assert "its call write_file is held" in sentence
+    assert "its call shell is held" in sentence
     assert "nothing may run it" in advice
+
+
+def test_a_call_that_its_schema_refuses_is_rejected_whatever_word_ended_the_answer():
+    wrong = json.dumps({"path": 5})  # its schema wants a text, and content
+    for reason in ("stop", "tool_calls"):
+        word, severity, sentence, advice = alone(chat("There.", reason, call(wrong)), tools=TOOLS)
+        assert (word, severity) == ("CALL REJECTED", Severity.WARNING)
+        assert "its call write_file is rejected" in sentence
+        assert "send the error back" in advice
 
 
 def test_a_cut_call_that_came_whole_when_asked_again_needs_nothing():
@@ -224,9 +233,9 @@ def test_a_call_that_was_run_after_an_interruption_asks_for_no_larger_budget():
     history = [*ASKS, assistant(None, call(WHOLE)), result()]
     word, _, sentence, advice = verdict(asked(ASKS, f"data: {json.dumps(chunk)}\n\n", tools=TOOLS),
                                         asked(history, chat("It is written."), tools=TOOLS))
-    assert word == "CUT CALL RUN"
+    assert word == "CALL HELD", "the arguments are whole: nothing shows that the call was cut"
     assert "never closed write_file, whose arguments parse as they stand (no stop reason)" in sentence
-    assert advice == "send it again; this was no budget cut; run nothing under this reason"
+    assert advice == "send it again; this was no budget cut"
 
 
 def test_a_held_call_in_a_full_context_wants_a_shorter_history():

@@ -87,7 +87,7 @@ def test_the_first_sample_tells_that_the_cut_call_was_run() -> None:
 
 
 WORDS = {
-    "07": ("interrupted", None, "held"),
+    "07": ("max_tokens", None, "held"),
     "08": ("max_tokens", "tool_calls", "held"),
     "09": ("max_tokens", "length", "held"),
     "11": ("context_window_exceeded", "model_context_window_exceeded", None),

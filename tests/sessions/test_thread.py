@@ -223,10 +223,11 @@ def test_a_known_hint_after_a_cut_is_a_continuation(opened, hint):
 @pytest.mark.parametrize(("cap", "places"), [(7, ["request", "continuation"]), (8, ["request", "request"]), (None, [
     "request", "request"])])
 def test_a_spent_budget_is_a_cut_whatever_the_provider_says(opened, cap, places):
-    """The answers have 7 tokens; the official server counts thinking under the cap, so 7 of 7 proves a cut."""
+    """The answers have 7 tokens; 7 of 7, and a text that stops behind a comma, are a cut."""
     first, more = [user("write the report")], {} if cap is None else {"max_tokens": cap}
-    second = [*first, assistant(CUT), user("Continue")]
-    loaded = opened(har(entry(first, chat_body(CUT, "stop"), **more), entry(second, chat_body(REST), **more)))
+    cut = "The report covers three regions. In the first,"
+    second = [*first, assistant(cut), user("Continue")]
+    loaded = opened(har(entry(first, chat_body(cut, "stop"), **more), entry(second, chat_body(REST), **more)))
     assert [link(loaded, at).place.value for at in (0, 1)] == places
 
 

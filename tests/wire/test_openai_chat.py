@@ -530,26 +530,6 @@ def test_the_signature_of_gemini_goes_with_its_call() -> None:
         assert [call.signature for call in read(data).tool_calls] == ["c2ln"]
 
 
-@pytest.mark.parametrize(("text", "state"), [
-    ('<tool_call>\n{"name": "f", "arguments": {}}\n</tool_call>', "closed"),
-    ('I will. <tool_call>\n{"name": "f", "argu', "never closed"),
-    ('<invoke name="f"><parameter name="a">1</parameter></invoke>', "closed"),
-    ("<function=f><parameter=a>1", "never closed"),
-    ('[TOOL_CALLS]f{"a"', "never closed"),
-    ('<|channel|>commentary to=functions.f <|message|>{"a":1}<|call|>', "closed"),
-    ('<\uff5cDSML\uff5cinvoke name="f">', "never closed"),
-    ('<\uff5ctool\u2581calls\u2581begin\uff5c>f', "never closed"),
-    ('<|tool\u2581calls\u2581begin|>f<|tool\u2581calls\u2581end|>', "closed"),
-])
-def test_markup_of_calls_in_the_text_is_pointed_at_and_never_read(text: str, state: str) -> None:
-    response = read(whole({"content": text}))
-    assert response.tool_calls == ()
-    assert response.text == text
-    (finding,) = response.findings
-    assert finding.rule == f"{API}.leaked_call"
-    assert f", {state})" in finding.message
-
-
 # -- text, thinking, blocks ------------------------------------------------------------------------------------------
 
 

@@ -14,7 +14,7 @@ from inspector.case import REFUSED
 from inspector.report.answers import answers_of, is_simulated
 from inspector.report.by_policy import SAYS, Fate, grouped, opinions
 from inspector.report.facts import ResponseFacts, View
-from inspector.report.findings import OF_HELD_CALLS
+from inspector.report.findings import OF_HELD_CALLS, RAN
 from inspector.report.lines import glyphs
 from inspector.report.lines.outline import Block
 from inspector.report.lines.sheet import Listed
@@ -199,7 +199,7 @@ def _agent(view: View, facts: ResponseFacts, verdict: Verdict) -> Line:
         if noted.response == facts.index and noted.finding.rule in OF_HELD_CALLS and noted.call == verdict
     ]
     if verdict.admission is Admission.HELD and mine:
-        ran = mine[0].rule == "agent.ran_held_call"
+        ran = mine[0].rule in RAN
         return (said(mine[0].message, Role.ERROR if ran else Role.PLAIN),)
     return (said(facts.recorded_next),)
 

@@ -5,13 +5,13 @@ Owns the rules that need the complete response; does not know framing or deltas.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from loop_core.frozen import replace
-from loop_core.values import At, Evidence, ResponsePart, Severity, Stop, StopReason, TextPart, ToolCall, Usage
+from loop_core.values import At, Evidence, ResponsePart, Severity, Stop, StopReason, ToolCall, Usage
 from loop_core.wire.base import Mapped
 from loop_core.wire.openai_chat.choice import Choice
-from loop_core.wire.openai_chat.table import API, EARLIER, FILTERED, FILTERS, FINISHED, LEAKS, REFUSAL
+from loop_core.wire.openai_chat.table import API, EARLIER, FILTERED, FILTERS, FINISHED, REFUSAL
 
 Read = Callable[[str | None, At | None], StopReason]
 Remark = tuple[str, str, At | None, Severity]
@@ -89,18 +89,6 @@ def remarks(
     if usage and (usage.reasoning_tokens or 0) > (usage.output_tokens if usage.output_tokens is not None else 1 << 62):
         yield (f"{API}.usage_contradiction", "more reasoning tokens are reported than tokens in all", None,
                Severity.WARNING)
-    yield from _leaks(parts)
-
-
-def _leaks(parts: Iterable[ResponsePart]) -> Iterator[Remark]:
-    text = "".join(part.text for part in parts if type(part) is TextPart)
-    for opening, closing in LEAKS:
-        start = text.find(opening)
-        if start >= 0:
-            closed = "closed" if closing in text[start + len(opening) :] else "never closed"
-            message = f"the text holds a tool call as markup ({opening.strip()}, {closed}); it is not run"
-            yield f"{API}.leaked_call", message, None, Severity.WARNING
-            return
 
 
 def _tighter(stop: StopReason, word: Stop, detail: str | None, rule: str, at: At | None, note: str) -> StopReason:

@@ -67,18 +67,6 @@ REASONING_FIELDS: tuple[str, ...] = ("reasoning_content", "reasoning", "reasonin
 MESSAGE_BLOCKS: tuple[str, ...] = ("annotations", "audio", "images", "executed_tools")
 """Fields of a message that are kept verbatim (citations, sound, pictures, Groq's own tools)."""
 
-LEAKS: tuple[tuple[str, str], ...] = (
-    ("<tool_call>", "</tool_call>"),
-    ("<invoke ", "</invoke>"),
-    ("<function=", "</function>"),
-    ("[TOOL_CALLS]", "]"),
-    ("<|tool\u2581calls\u2581begin|>", "<|tool\u2581calls\u2581end|>"),
-    ("<\uff5ctool\u2581calls\u2581begin\uff5c>", "<\uff5ctool\u2581calls\u2581end\uff5c>"),
-    ("<\uff5cDSML\uff5c", "</\uff5cDSML\uff5c"),
-    ("<|channel|>commentary to=", "<|call|>"),
-)
-"""Opening and closing marks of calls that a server's parser left in the text. Never read as calls, only pointed at."""
-
 LOSES: Mapping[str, str] = {
     "server": "Chat Completions does not show the calls that a provider runs itself",
     "call.status": "a call has no status of its own",

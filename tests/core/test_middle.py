@@ -1,0 +1,69 @@
+"""Text that stops in the middle: what shows it, and what does not."""
+
+from __future__ import annotations
+
+import pytest
+
+from loop_core.middle import stops_in_the_middle
+
+LANGUAGES: dict[str, tuple[str, ...]] = {
+    "en": ("It happens when the Moon passes between the Earth and the", "He said that he was on his way to"),
+    "de": ("Die Hauptstadt von Frankreich ist Paris, und der", "Das Ergebnis der Messung wurde gegen"),
+    "fr": ("La capitale de la France est Paris et elle se trouve dans", "Le chat est sur la table avec une"),
+    "es": ("La capital de Francia es París y se encuentra en el", "El gato está sobre la mesa para"),
+    "it": ("La capitale della Francia è Parigi e si trova nella", "Il gatto è sul tavolo perché"),
+    "pt": ("A capital da França é Paris e fica no", "O gato está na mesa com uma"),
+    "nl": ("De hoofdstad van Frankrijk is Parijs omdat het", "Het huis is groot maar de tuin van"),
+    "pl": ("Stolicą Francji jest Paryż oraz", "Kot jest na stole ale nie pod krzesłem ponieważ"),
+    "ru": ("Столица Франции — Париж, "
+           "и она находится на",),
+    "tr": ("Bu film çok güzel ama", "Kedi için süt ve"),
+    "zh": ("法国的首都是巴黎，它位于塞纳河的", "这是因为"),
+    "ja": ("フランスの首都は", "私はパリを"),
+    "ko": ("프랑스의 수도는 파리이며 그리고", "나는 파리를"),
+}
+"""Language -> beginnings of sentences that end in a word after which they go on."""
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_word_that_only_joins_others_is_no_last_word(language: str) -> None:
+    for text in LANGUAGES[language]:
+        for end in ("", " ", "\n", "**"):
+            seen = stops_in_the_middle(text + end)
+            assert seen is not None, text
+            assert text.endswith(text[seen.start : seen.end])
+
+
+@pytest.mark.parametrize("comma", [",", "，", "、", "،", "՝"])
+def test_a_text_does_not_end_in_a_comma(comma: str) -> None:
+    seen = stops_in_the_middle(f"First this{comma} then that{comma} ")
+    assert seen is not None
+    assert (seen.start, seen.end) == (len("First this, then that"), len("First this, then that,"))
+
+
+@pytest.mark.parametrize(("text", "at"), [
+    ("Call it (as before", "("), ("See [the guide", "["), ("f(a, {b", "{"), ("「これ", "「"),
+    ("so (", "("),
+    ('{"a": [1, 2], "b"', "{"), ('[{"a": 1}, {"a"', "["), ('{"a": "one (two) ', "{"),
+])
+def test_an_open_bracket_is_closed_later(text: str, at: str) -> None:
+    seen = stops_in_the_middle(text)
+    assert seen is not None
+    assert text[seen.start] == at
+
+
+def test_an_open_fence_is_closed_later() -> None:
+    assert stops_in_the_middle("As follows:\n```py\nprint(1)") is not None
+    assert stops_in_the_middle("As follows:\n```py\nprint(1)\n```") is None
+
+
+@pytest.mark.parametrize("text", [
+    "", "  ", "The answer is 42.", "The answer is 42", "Paris", "yes", "no", "a", "the", "Option A", "1. one\n2. two",
+    "It is the Who that I like", "We must do it with IT", "That is all (or nearly).", "I like it :(", "sorry ;(",
+    '{"a": [1, 2]}', "[1, 2]", '"to be, or not to be"', "in the range [0, 1)", "use `f(` here", "**Done**",
+    "some cells have to die", "Ich rufe dich morgen an", "Das weiß ich nicht", "weil es so ist",
+    "a) this\nb) other",
+    "法国的首都是巴黎", "| a | b |\n|---|---|\n| 1 | 2 |", "see https://example.com/the",
+])
+def test_everything_else_may_be_an_end(text: str) -> None:
+    assert stops_in_the_middle(text) is None
