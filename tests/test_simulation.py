@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import jsonschema_rs
 import pytest
 
 from inspector.case import open_case
 from inspector.replay import replay
+from inspector.report.document import document
+from inspector.report.facts import view
+from inspector.report.schemas import explain_schema
 from inspector.sessions import open_paths
 from inspector.settings import Settings
 from inspector.simulation import tokens_of
@@ -23,6 +27,7 @@ from loop_core.turn import Responded
 from tests.scenes import ASKS, PARTS, asked, chat, continued, lines, ran_cut_call, repaired_call, shown
 
 SAMPLES = sorted((Path(__file__).resolve().parents[1] / "sample_sessions").glob("*.jsonl"))
+VALID = jsonschema_rs.validator_for(explain_schema())
 AMPLE = Limits(continuation_max_attempts=500, continuation_max_total_completion_tokens=10**6)
 
 
@@ -81,6 +86,34 @@ def test_a_stream_is_cut_where_its_tokens_end():
     ended = played.trace.steps[-1].turn
     assert (ended.terminal, ended.merged().text) == ("completed", "".join(WORDS))
     assert [step.response for step in played.trace.steps if step.response is not None] == []
+
+
+def test_the_document_of_a_simulated_run_holds_what_it_was_answered():
+    """Twelve words of a token each and the end mark, at five tokens: three answers, of 5, 5 and 2 words."""
+    case = case_of(asked(ASKS, stream(*WORDS, tokens=13), max_tokens=100, stream=True))
+    made = json.loads(json.dumps(document(view(replay(case, Settings(AMPLE, max_tokens=5, simulate=True))))))
+    VALID.validate(made)
+    simulated = made["simulated"]
+    # What goes on quotes the last characters first, as it was asked to.
+    new = ["".join(WORDS[:5]), "".join(WORDS[5:10]), "".join(WORDS[10:])]
+    assert [each["text"].endswith(words) for each, words in zip(simulated, new, strict=True)] == [True] * 3
+    assert [each["raw_stop_reason"] for each in simulated] == ["length", "length", "stop"]
+    assert [each["simulation"]["budget"] for each in simulated] == [5, 5, 5]
+    assert {(each["turn"], each["entry"], each["fidelity"], each["simulation"]["basis"]) for each in simulated} == {
+        ("t1", None, "SIMULATED", "chunks")}
+    assert [each["step"] for each in simulated] == sorted(each["step"] for each in simulated)
+    assert [each["text"] for each in made["responses"]] == ["".join(WORDS)], "what was recorded stays beside it"
+
+
+@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name[:2])
+def test_every_document_of_a_simulated_run_is_valid_and_makes_its_merged_text(path):
+    case = open_case(open_paths([str(path)]))
+    seen = view(replay(case, Settings(max_tokens=9, simulate=True)))
+    made = json.loads(json.dumps(document(seen)))
+    VALID.validate(made)
+    assert len(made.get("simulated", ())) == sum(
+        isinstance(step.event, Responded) and step.event.recut is not None for step in seen.steps)
+    assert "simulated" not in document(view(replay(case)))
 
 
 def test_without_simulation_another_budget_changes_no_answer():

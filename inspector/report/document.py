@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from inspector.pause import without_collector
+from inspector.report.answers import answers_of
 from inspector.report.facts import ResponseFacts, TurnFacts, View
 from inspector.report.findings import Noted
 from inspector.report.verdict import TurnVerdict
@@ -18,6 +19,7 @@ SCHEMA = "loop-inspector/explain/2"
 @without_collector
 def document(view: View, filtered: tuple[str, Sequence[int]] | None = None) -> dict[str, Any]:
     """The whole view as plain values, ready for `json.dumps`; with a filter, which responses it finds."""
+    simulated = [facts for facts in _simulated(view) if facts.recut is not None]
     return {
         "schema": SCHEMA,
         "inputs": [
@@ -32,11 +34,26 @@ def document(view: View, filtered: tuple[str, Sequence[int]] | None = None) -> d
             for given in view.inputs
         ],
         "responses": [_response(facts) for facts in view.responses],
+        **({"simulated": [_made(facts) for facts in simulated]} if simulated else {}),
         "turns": [_turn(turn) for turn in view.turns],
         "verdict": None if view.worst is None else _verdict(view.worst.verdict),
         "findings": [_finding(noted) for noted in view.findings],
         **({} if filtered is None else {"filter": {"text": filtered[0], "responses": list(filtered[1])}}),
     }
+
+
+def _simulated(view: View) -> Iterator[ResponseFacts]:
+    """The answers of a run that leaves its recording, from where it leaves it."""
+    left = view.replay.trace.left
+    return iter(()) if left is None else (facts for _, facts in answers_of(view, left, len(view.steps)))
+
+
+def _made(facts: ResponseFacts) -> dict[str, Any]:
+    """A simulated answer: what it says, at which step it came, and how it was made."""
+    recut = facts.recut
+    assert recut is not None  # noqa: S101 - only those are asked for
+    return {**_response(facts), "entry": None, "step": facts.step + 1, "simulation": {
+        "basis": recut.basis, "note": recut.note, "budget": recut.budget, "tokens": recut.tokens, "lost": recut.lost}}
 
 
 def _response(facts: ResponseFacts) -> dict[str, Any]:

@@ -115,6 +115,23 @@ class ResponseModel(_Model):
     fidelity: Literal["LIVE", "SIMULATED"] | None = Field(None, description="Absent where it was recorded.")
 
 
+class SimulationModel(_Model):
+    """How a simulated response was made: the known output, cut again at a budget."""
+
+    basis: str = Field(description="What told where tokens end.")
+    note: str = Field(description="The same in words, with the figures.")
+    budget: int | None = Field(description="The output cap that was sent; null where there was none.")
+    tokens: int = Field(description="Output tokens of this answer, by the basis.")
+    lost: str = Field(description="What the format could not carry and was left out; empty where it carried all.")
+
+
+class SimulatedModel(ResponseModel):
+    """One response that is in no recording."""
+
+    step: int = Field(description="The step that took it in, from 1.")
+    simulation: SimulationModel
+
+
 class TurnModel(_Model):
     """One turn under the machine."""
 
@@ -156,6 +173,9 @@ class ExplainDocument(_Model):
     document_schema: Literal["loop-inspector/explain/2"] = Field(alias="schema")
     inputs: list[InputModel]
     responses: list[ResponseModel]
+    simulated: list[SimulatedModel] = Field(
+        [], description="What a simulated run was answered, in the order of its steps; absent where nothing was "
+                        "simulated.")
     turns: list[TurnModel]
     verdict: VerdictModel | None = Field(description="That of the worst turn; null where no turn was read.")
     findings: list[FindingModel]
