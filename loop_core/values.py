@@ -236,6 +236,8 @@ class TransportEnd(StrEnum):
     RESET = "reset"
     TIMEOUT = "timeout"
     ABORTED = "aborted"
+    CUT = "cut"
+    """Nobody knows: the recording stopped while they came (a killed process, a full disk)."""
 
 
 @frozen

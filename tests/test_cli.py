@@ -309,7 +309,9 @@ def test_a_har_that_was_cut_shows_what_was_read(inspector, tmp_path):
     said = inspector("explain", "--json", path)
     made = json.loads(said.out)
     assert said.code == 2
-    assert len(made["responses"]) == 2
+    assert len(made["responses"]) == 3
+    assert made["responses"][2]["stop_detail"] == "recording_cut"
+    assert made["verdict"]["id"] == "recording_cut"
     assert made["inputs"][0]["error"]
     assert said.err.count("\n") == 1
 

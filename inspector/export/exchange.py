@@ -15,6 +15,7 @@ from inspector.report.facts import ResponseFacts
 from inspector.sessions import redact
 from inspector.sessions.values import Exchange
 from loop_core.errors import CallerError
+from loop_core.values import TransportEnd
 
 KEY = "API_KEY"
 """The environment variable that a command reads the credential from."""
@@ -107,7 +108,7 @@ def records(exchanges: Iterable[Exchange]) -> Iterator[dict[str, Any]]:
         yield {"type": "response", "request": key, "status": exchange.response.http_status,
                **({"simulated": True} if exchange.simulated else {}),
                "headers": [list(pair) for pair in redact.headers(exchange.headers)]}
-        if not exchange.recorded:
+        if not exchange.recorded and exchange.response.transport_end is not TransportEnd.CUT:
             yield {"type": "end", "request": key, "end": "not_recorded"}
             continue
         start = 0
@@ -116,7 +117,8 @@ def records(exchanges: Iterable[Exchange]) -> Iterator[dict[str, Any]]:
             start = chunk.end
         if start < len(exchange.body):
             yield _bytes(key, exchange.body[start:], None)
-        yield {"type": "end", "request": key, "end": exchange.response.transport_end.value}
+        if exchange.response.transport_end is not TransportEnd.CUT:  # the absence of this record says it
+            yield {"type": "end", "request": key, "end": exchange.response.transport_end.value}
 
 
 def _of_provider(exchange: Exchange) -> None:

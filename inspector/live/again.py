@@ -243,7 +243,8 @@ class Listening(Recorder):
 def silent_of(exchanges: Sequence[Exchange], again: set[int], end: str) -> frozenset[int]:
     """The exchanges that are no answers: sent again, or given up as the run was cancelled or killed."""
     last = len(exchanges) - 1
-    given_up = end in ("cancelled", "") and last >= 0 and exchanges[last].response.transport_end is TransportEnd.ABORTED
+    broken = (TransportEnd.ABORTED, TransportEnd.CUT)
+    given_up = end in ("cancelled", "") and last >= 0 and exchanges[last].response.transport_end in broken
     return frozenset({*again, *([last] if given_up else [])})
 
 

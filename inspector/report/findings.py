@@ -22,7 +22,8 @@ from loop_core.classify import Judged, is_phantom
 from loop_core.frozen import frozen
 from loop_core.gate import Admission, Verdict
 from loop_core.turn import State
-from loop_core.values import At, Finding, Part, Request, Role, Severity, Stop, ToolResultPart
+from loop_core.values import At, Finding, Part, Request, Role, Severity, Stop, StopReason, ToolResultPart
+from loop_core.wire.base import RECORDING_CUT
 
 RAN_CUT = "agent.ran_held_call"
 """The recorded agent ran a call that something shows to be cut."""
@@ -49,6 +50,11 @@ class Noted:
     turn: str | None = None
     call: Verdict | None = None
     """The held call that it speaks of; None where it speaks of none."""
+
+
+def recording_cut(stop: StopReason) -> bool:
+    """Whether the end of an answer is missing because the recording stopped, and not because it never came."""
+    return stop.normalized is Stop.UNKNOWN and stop.detail == RECORDING_CUT
 
 
 def held(verdicts: Iterable[Verdict]) -> list[Verdict]:
@@ -98,7 +104,12 @@ def _of_response(case: Case, link: Link, turn: str, unknown: set[tuple[str, str,
         others = ", ".join(str(index) for index in link.ambiguous)
         message = f"its parent is ambiguous (responses {others}), so it opens a turn of its own"
         yield Noted(Finding("thread.ambiguous", Severity.INFO, message, At(Part.REQUEST)), link.index, turn)
-    if not exchange.recorded:
+    if recording_cut(judged.stop):
+        size = exchange.response.size
+        message = f"the recording is cut here, after {size:,} bytes of the answer; nothing shows that the server failed"
+        at = At(Part.BODY, size, size)
+        yield Noted(Finding("session.recording_cut", Severity.WARNING, message, at), link.index, turn)
+    elif not exchange.recorded:
         message = "the body was not recorded; nothing can be said about its end"
         yield Noted(Finding("session.not_recorded", Severity.WARNING, message), link.index, turn)
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from inspector.replay import Replay, TurnRun
 from inspector.report.advice import Advice
-from inspector.report.findings import CUT_WORDS, RAN_CUT, Noted
+from inspector.report.findings import CUT_WORDS, RAN_CUT, Noted, recording_cut
 from inspector.report.look import Look, asked_live, look_at
 from inspector.sessions.transcripts import provenance
 from inspector.sessions.values import Place
@@ -249,6 +249,13 @@ ROWS: tuple[Row, ...] = (
         lambda look: look.word is Stop.SAFETY_BLOCKED,
         lambda look: f"{_who(look)} filtered the answer ({_detail(look)}){_explained(look)}",
         _change),
+    Row("RECORDING CUT", "∅", "-", Severity.WARNING,
+        lambda look: recording_cut(look.judged.stop) or _cut_behind(look),
+        lambda look: f"{_ended(look)}, and the recording is cut right behind it: what came of its calls is not known"
+        if _cut_behind(look) else
+        f"{_who(look)}: the recording is cut after {look.exchange.response.size:,} bytes of the answer, "
+        "so how it ended is not known",
+        lambda look: "record it again; nothing shows that the server failed"),
     Row("END NOT RECORDED", "∅", "-", Severity.WARNING,
         lambda look: look.unseen,
         lambda look: f"{_who(look)}: how the answer ended was not recorded, and nothing in the file shows it",
@@ -351,6 +358,13 @@ def _unanswered(response: ChatResponse) -> bool:
 def _unreached(response: ChatResponse) -> str:
     told = next((found.message for found in response.findings if found.rule.startswith("transport.")), "")
     return f": {told}" if told else ""
+
+
+def _cut_behind(look: Look) -> bool:
+    """Whether the turn waits for results of calls, and the file ends before they could be recorded."""
+    waits = look.last_word is Stop.TOOL_CALL and look.word is Stop.TOOL_CALL
+    held = any(position == len(look.answers) - 1 for position, _ in look.held)
+    return look.answers[-1].exchange.cut_after and waits and not held and not look.simulated
 
 
 def _cut_before(look: Look) -> str:

@@ -12,8 +12,9 @@ from inspector.sessions.raw import Options, Raw
 from inspector.sessions.values import Exchange
 from loop_core.errors import CallerError, DecodeError
 from loop_core.frozen import replace
-from loop_core.values import At, ChatResponse, Evidence, Finding, Part, Request, Severity, Stop, StopReason
+from loop_core.values import At, ChatResponse, Evidence, Finding, Part, Request, Severity, Stop, StopReason, TransportEnd
 from loop_core.wire import decode, wire
+from loop_core.wire.base import RECORDING_CUT
 from loop_core.wire.profiles import Chosen, choose, named
 from loop_core.wire.quota import read_quota
 
@@ -55,8 +56,12 @@ def build(raw: Raw, path: str, options: Options) -> Exchange | Refused:
                 end=raw.end,
             )
         except DecodeError as why:
-            return Refused(f"no {api} response: {why}", undecodable=True)
-        if _says_nothing(response, request) and _may_be_other(raw, response, options) and not traffic.by_content(body):
+            if raw.end is not TransportEnd.CUT:
+                return Refused(f"no {api} response: {why}", undecodable=True)
+            raw.recorded, body = False, b""  # too little of it was recorded to tell what it is
+            response = _not_recorded(raw, api, headers, request)
+        silent = raw.recorded and _says_nothing(response, request) and _may_be_other(raw, response, options)
+        if silent and not traffic.by_content(body):
             what = f"no LLM traffic: {raw.method} {traffic.path_of(url)} answers" if url else "no response: it holds"
             return Refused(f"{what} nothing that {api} knows", undecodable=not url)
     if raw.problem:
@@ -81,6 +86,7 @@ def build(raw: Raw, path: str, options: Options) -> Exchange | Refused:
         raw.chunks,
         again=raw.again,
         said=raw.said,
+        cut_after=raw.cut_after,
         simulated=raw.simulated,
     )
 
@@ -179,10 +185,13 @@ def _profile(
 
 
 def _not_recorded(raw: Raw, api: str, headers: tuple[tuple[str, str], ...], request: Request | None) -> ChatResponse:
-    evidence = (Evidence(NOT_RECORDED, At(Part.BODY, 0, 0), "the recording holds no body of this response"),)
+    detail, said = NOT_RECORDED, "the recording holds no body of this response"
+    if raw.end is TransportEnd.CUT:
+        detail, said = RECORDING_CUT, "the recording stops before this response"
     return ChatResponse(
         api,
-        stop_reason=StopReason(Stop.UNKNOWN, None, NOT_RECORDED, evidence),
+        stop_reason=StopReason(Stop.UNKNOWN, None, detail, (Evidence(detail, At(Part.BODY, 0, 0), said),)),
+        transport_end=raw.end,
         http_status=raw.status,
         streaming=request.stream if request else False,
         quota_metadata=read_quota(headers),

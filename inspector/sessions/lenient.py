@@ -15,6 +15,7 @@ from loop_core.fastjson import from_json
 _ESCAPE = re.compile(
     r"\\(?:[^u]|u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|u)"
 )
+_NUMBER = re.compile(r"(?<=[:\[,])\s*-?[0-9][-+0-9.eE]*\Z")
 _LARGEST = 1e18
 """Milliseconds of thirty million years: what is larger is no time."""
 
@@ -43,6 +44,15 @@ def reparse(text: str | bytes) -> Any:
         return json.loads(mend(text.removeprefix("\ufeff")), strict=False)
     except RecursionError:
         raise ValueError("nested too deeply") from None
+
+
+def begun(text: str) -> Any:
+    """What there is of the value of a JSON text that is cut; a number at the cut may be cut itself, and is left out.
+
+    Raises:
+        ValueError: it is no beginning of one.
+    """
+    return from_json(_NUMBER.sub("", text).encode("utf-8", "replace"), allow_partial="trailing-strings")
 
 
 def mend(text: str) -> str:

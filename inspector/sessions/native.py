@@ -15,7 +15,7 @@ from json.encoder import encode_basestring as spelled
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from inspector.sessions import lenient, redact
-from inspector.sessions.raw import Raw, Reading, UnreadableError
+from inspector.sessions.raw import Raw, Reading, UnreadableError, cut_behind
 from inspector.sessions.values import About, Act, Chunk, Place, ToolAnswer
 from loop_core.errors import CallerError
 from loop_core.limits import Limits
@@ -174,14 +174,20 @@ class _Reader:
         self.times: dict[str, list[Chunk]] = {}
         self.ended: set[str] = set()
         self.unknown: Counter[str] = Counter()
+        self.given_up: set[int | None] = set()
+        """The exchanges that an operator gave up: their answers were not cut by the recording."""
+        self.cut = False
 
     def read(self, lines: list[bytes]) -> Reading:
         last = max((n for n, line in enumerate(lines) if line.strip()), default=0)
         for number, line in enumerate(lines[1:], start=1):
             if line.strip():
                 self._line(number, line, cut=number == last and number == len(lines) - 1)
+        self.given_up = {act.entry for act in self.reading.acts if act.kind == "cancel" and not act.value}
         for key, raw in self.raws.items():
             self._finish(key, raw)
+        if self.cut:
+            cut_behind(self.reading.raws)
         if self.unknown:
             kinds = ", ".join(f"{kind} ({count})" for kind, count in sorted(self.unknown.items()))
             self.reading.notices.append(f"records of unknown type were passed over: {kinds}")
@@ -191,6 +197,7 @@ class _Reader:
     def _line(self, number: int, line: bytes, cut: bool) -> None:
         record = _parse(line)
         if record is None and cut:
+            self.cut = True
             self.reading.notices.append(
                 f"line {number + 1}, the last, is cut after {len(line)} bytes; what stands before it was read"
             )
@@ -320,9 +327,9 @@ class _Reader:
         if raw.duration_ms is None and chunks:
             raw.duration_ms = chunks[-1].ms
         raw.clean = not self.suspicious
-        if key not in self.ended and raw.recorded:
+        if key not in self.ended and (raw.recorded or raw.url or raw.request_text):
             # The recorder was killed while this response came in: what is there is not the end of it.
-            raw.end = TransportEnd.ABORTED
+            raw.end = TransportEnd.ABORTED if raw.entry in self.given_up else TransportEnd.CUT
             self.reading.notices.append(f"exchange {raw.entry} has no `end`: the recording stopped while it ran")
         self.reading.raws.append(raw)
 

@@ -5,6 +5,7 @@ An importer knows one file format and no wire format. What it cannot read is a `
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from inspector.sessions.values import About, Act, Chunk, Exchange, Place, Skipped, ToolAnswer
@@ -52,6 +53,8 @@ class Raw:
     """What the recorder itself says that the request did, where that is no new message and no tool result."""
     simulated: bool = False
     """Nobody was asked: the answer was made from a table of dialects."""
+    cut_after: bool = False
+    """Whether the recording is cut right behind this exchange: what followed it is not known."""
     clean: bool = False
     """The importer has made sure that the texts hold no key that `redact` would mask."""
 
@@ -75,6 +78,12 @@ class Reading:
 def says_enough(status: int | None) -> bool:
     """Whether an answer without a body is whole: an error, or a redirect."""
     return status is not None and (status >= 400 or status in REDIRECTS)
+
+
+def cut_behind(raws: Sequence[Raw]) -> None:
+    """Marks the last exchange of a recording that is cut, where the cut is not in the exchange itself."""
+    if raws and raws[-1].end is not TransportEnd.CUT:
+        raws[-1].cut_after = True
 
 
 class UnreadableError(Exception):

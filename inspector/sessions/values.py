@@ -71,6 +71,8 @@ class Exchange:
     """The lines of the file that those rows are, from 1."""
     again: bool = False
     """Whether its recorder says that it repeats the request before, which got no answer: the loop saw one request."""
+    cut_after: bool = False
+    """Whether the recording is cut right behind it: what the loop did then is not known."""
     said: Place | None = None
     """What its recorder says that the request did; None where it does not say, or says nothing of its own."""
     simulated: bool = False

@@ -64,6 +64,8 @@ class Pieces:
     """Of the arguments of calls."""
 
 
+RECORDING_CUT = "recording_cut"
+"""The detail of an unknown reason where the recording, and not the answer, is known to have been cut."""
 STRETCH = 32_768
 """Bytes of a stream that are split into frames at a time: the frames of a long one need not all be held at once."""
 See = Callable[[Any, str | None, int, int], None]
@@ -413,6 +415,10 @@ class Decoder:
             seen = Evidence(rule, self.error_at, self.error.message[:200])
             kept = stop.evidence if stop.raw else ()
             stop = StopReason(word, stop.raw, detail, (*kept, seen))
+        elif self.transport_end is TransportEnd.CUT and stop.normalized is Stop.INTERRUPTED:
+            # What is missing is missing from the recording: nothing shows that the server did not send it.
+            seen = Evidence(RECORDING_CUT, At(Part.BODY, self.size, self.size), "the recording stops here")
+            stop = StopReason(Stop.UNKNOWN, stop.raw, RECORDING_CUT, (*stop.evidence, seen))
         elif self.cut and stop.raw is None:
             stop = replace(stop, evidence=(*stop.evidence, Evidence("cut", At(Part.BODY, self.size, self.size))))
         return self._told(replace(response, stop_reason=stop))

@@ -309,7 +309,7 @@ ODD: dict[str, tuple[bytes, str, TransportEnd, str]] = {
                                  ""),
     "another protocol": (b"HTTP/1.1 101 Switching\r\nupgrade: x\r\n\r\n", "interrupted", TransportEnd.RESET, BROKE),
     "no content": (b"HTTP/1.1 204 None\r\n\r\n", "interrupted", TransportEnd.EOF, ""),
-    "another place": (b"HTTP/1.1 301 Moved\r\nlocation: http://127.0.0.1:1/\r\n" + SHUT, "interrupted",
+    "another place": (b"HTTP/1.1 301 Moved\r\nlocation: http://127.0.0.1:1/\r\n" + SHUT, "error",
                       TransportEnd.EOF, ""),
     "headers in no encoding": (OK + b"x-y: \xff\xfe\r\n" + SHUT + STREAM, "completed", TransportEnd.EOF, ""),
 }

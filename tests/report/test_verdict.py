@@ -38,6 +38,7 @@ from tests.scenes import (
     continued,
     cut_stream,
     exchange,
+    lines,
     message,
     ran_cut_call,
     repaired_call,
@@ -529,3 +530,35 @@ def test_a_filter_finds_the_steps_behind_an_unverified_seam():
     assert [found.steps[index].state for index in steps] == [State.EVALUATE_STOP, State.COMPLETE]
     assert filters.steps(filters.parse("unverified"), shown(*seamed(FOX[-40:] + " rest."))) == []
     assert filters.steps(filters.parse('verdict:"SEAM UNVERIFIED"'), found) == list(range(len(found.steps)))
+
+
+# -- the recording was cut --------------------------------------------------------------------------------------------
+
+
+def verdict_of_bytes(data):
+    found = only(shown(data=data)).verdict
+    return found.word, found.severity, found.sentence, found.advice.text if found.advice else ""
+
+
+def test_an_answer_that_the_recording_cuts_is_not_blamed_on_the_server():
+    data = lines(asked(ASKS, cut_stream("The ") + cut_stream("answer")))
+    word, severity, sentence, advice = verdict_of_bytes(data[: data.rindex(b"data:") + 9])
+    assert (word, severity) == ("RECORDING CUT", Severity.WARNING)
+    assert "the recording is cut after" in sentence
+    assert "interrupted" not in sentence
+    assert "nothing shows that the server failed" in advice
+
+
+def test_calls_whose_results_the_recording_cuts_off_are_not_a_finished_turn():
+    answer = chat(None, "tool_calls", call(WHOLE))
+    whole = lines(asked(ASKS, answer, tools=TOOLS), asked([*ASKS, assistant("x")], answer))
+    second = whole.index(b"\n") + 1
+    word, severity, sentence, _ = verdict_of_bytes(whole[: second + 9])
+    assert (word, severity) == ("RECORDING CUT", Severity.WARNING)
+    assert "what came of its calls is not known" in sentence
+    assert verdict(asked(ASKS, answer, tools=TOOLS))[0] == "COMPLETE"
+
+
+def test_a_finished_answer_in_front_of_a_cut_is_finished():
+    whole = lines(asked(ASKS, chat("done")), asked([*ASKS, assistant("done"), user("more")], chat("more")))
+    assert verdict_of_bytes(whole[: whole.index(b"\n") + 10])[0] == "COMPLETE"

@@ -227,9 +227,12 @@ def test_a_har_that_is_cut_gives_its_complete_entries_and_the_place_of_the_cut(o
     whole = har(*(entry(HELLO, chat_body(f"answer {number}")) for number in range(5)))
     third = whole.index("answer 3")
     loaded = opened(whole[:third], "cut.har")
-    assert [exchange.response.text for exchange in loaded.exchanges] == ["answer 0", "answer 1", "answer 2"]
+    *complete, begun = loaded.exchanges
+    assert [exchange.response.text for exchange in complete] == ["answer 0", "answer 1", "answer 2"]
+    assert begun.request.messages[0].text == "hello"
+    assert begun.response.stop_reason.detail == "recording_cut"
     (given,) = loaded.inputs
-    assert given.responses == 3
+    assert given.responses == 4
     begins = [n for n in range(len(whole)) if whole.startswith('{"time"', n)][3]
     assert f"inside entry 3, which begins at byte {begins} of {third}" in given.error
     assert "complete entries: 3" in given.error
@@ -237,13 +240,66 @@ def test_a_har_that_is_cut_gives_its_complete_entries_and_the_place_of_the_cut(o
     assert "\n" not in given.error
 
 
-def test_a_har_cut_at_every_byte_never_raises_and_never_reads_half_an_entry(opened):
-    whole = har(entry(HELLO, chat_body("größe")), entry(HELLO, chat_body("zwei"))).encode()
+@pytest.mark.parametrize("make", [chat_body, chat_stream])
+def test_a_har_cut_at_every_byte_never_raises_and_blames_no_server_for_its_cut(opened, make):
+    whole = har(entry(HELLO, make("größe")), entry(HELLO, make("zwei"))).encode()
+    cuts = 0
     for end in range(0, len(whole), 7):
         loaded = opened(whole[:end], "cut.har")
         assert loaded.inputs[0].error
-        assert {exchange.response.text for exchange in loaded.exchanges} <= {"größe", "zwei"}
-        assert all(exchange.response.stop_reason.raw == "stop" for exchange in loaded.exchanges)
+        for position, exchange in enumerate(loaded.exchanges):
+            stop = exchange.response.stop_reason
+            if stop.normalized is Stop.UNKNOWN:
+                cuts += 1
+                assert stop.detail == "recording_cut"
+                assert position == len(loaded.exchanges) - 1
+                assert (exchange.response.text or "") in ("größe", "zwei")[position]
+            else:
+                assert (stop.normalized, stop.raw) == (Stop.END_TURN, "stop")
+            assert exchange.request is None or [said.text for said in exchange.request.messages] == ["hello"]
+    assert cuts > 4
+
+
+def test_a_number_that_is_cut_is_no_number(opened):
+    whole = har(entry(HELLO, chat_body("one"), status=500))
+    (exchange,) = opened(whole[: whole.index('"status": 500') + len('"status": 50')], "cut.har").exchanges
+    assert exchange.response.http_status is None
+
+
+def test_a_har_that_is_cut_between_its_entries_says_so_of_the_last(opened):
+    whole = har(entry(HELLO, chat_body("one")), entry(HELLO, chat_body("two")))
+    second = whole.index('{"time"', whole.index("one"))
+    (exchange,) = opened(whole[:second], "cut.har").exchanges
+    assert exchange.cut_after
+    assert not any(each.cut_after for each in opened(whole, "whole.har").exchanges)
+
+
+@pytest.mark.parametrize(("content", "body_size", "length", "cut"), [
+    ({"size": 5000}, -1, None, True),  # the recorder counts more than it kept
+    ({"comment": "Body truncated: too large"}, -1, None, True),
+    ({}, 5000, "5000", True),  # all bytes came, by its own count and the server's
+    ({}, 5000, None, False),  # a count of the wire, which chunks and codings make larger
+    ({}, -1, "5000", False),  # fewer came than were announced: the server's doing
+    ({"comment": "from cache"}, -1, None, False),
+])
+def test_a_body_that_the_recorder_did_not_keep_whole_is_no_cut_of_the_server(opened, content, body_size, length, cut):
+    body = chat_stream("hello world")
+    body = body[: body.index("\n\n") + 30]
+    headers = {} if length is None else {"Content-Length": length}
+    source = entry(HELLO, body, content={"size": len(body), **content, "text": body}, response_headers=headers)
+    source["response"]["bodySize"] = body_size
+    (exchange,) = opened(har(source)).exchanges
+    assert exchange.response.stop_reason.normalized is (Stop.UNKNOWN if cut else Stop.INTERRUPTED)
+    assert exchange.response.text == "hello"
+
+
+def test_a_connection_that_failed_is_so_whatever_was_kept(opened):
+    body = chat_stream("hello world")
+    body = body[: body.index("\n\n") + 30]
+    source = entry(HELLO, body, content={"size": 9000, "text": body})
+    source["response"]["_error"] = "net::ERR_CONNECTION_RESET"
+    (exchange,) = opened(har(source)).exchanges
+    assert exchange.response.stop_reason.normalized is Stop.INTERRUPTED
 
 
 def test_invalid_utf8_in_a_har_is_reported_with_its_byte_and_the_entries_are_read(opened):

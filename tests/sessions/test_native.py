@@ -99,7 +99,8 @@ def test_a_chunk_that_ends_inside_a_character_is_kept_as_base64(tmp_path):
         writer.append_bytes("r1", "ü".encode()[1:])
     packed = [json.loads(line) for line in path.read_text().splitlines()][2:]
     assert [(record.get("text"), record.get("base64")) for record in packed] == [(None, "ww=="), (None, "vA==")]
-    assert open_paths([str(path)]).exchanges == () or open_paths([str(path)]).exchanges[0].body == "ü".encode()
+    (read,) = open_paths([str(path)]).exchanges
+    assert not read.recorded  # what there is of it is no answer of any format, and its end is missing
 
 
 def test_every_record_is_there_as_soon_as_it_was_appended(tmp_path):
@@ -128,7 +129,7 @@ def test_a_file_cut_at_any_byte_keeps_every_record_before_the_cut(opened):
         ]
         assert bodies == ["hi"] * ((complete >= 5) + (complete >= 9))
         assert all(
-            each.response.transport_end is TransportEnd.ABORTED or not each.recorded
+            each.response.transport_end is TransportEnd.CUT or not each.recorded
             for each in loaded.exchanges[len(bodies) :]
         )
 
@@ -154,14 +155,50 @@ def test_the_writer_survives_being_killed(tmp_path):
     assert [json.loads(line).get("type") for line in path.read_text().splitlines()] == [None, "request", "bytes"]
 
 
-def test_a_response_without_its_end_is_aborted_and_one_without_bytes_not_recorded(opened):
+def test_a_response_without_its_end_was_cut_by_the_recording_and_so_was_one_without_bytes(opened):
     records = [*exchange("r1", "one")[:-1], request("r2", "two")]
     loaded = opened(lines(HEADER, *records))
     first, second = loaded.exchanges
-    assert first.response.transport_end is TransportEnd.ABORTED
+    assert first.response.transport_end is TransportEnd.CUT
+    assert first.response.stop_reason.normalized is Stop.END_TURN  # its word had come
     assert any("exchange 0 has no `end`" in notice for notice in loaded.inputs[0].notices)
     assert not second.recorded
-    assert second.response.stop_reason.detail == "not_recorded"
+    assert (second.response.stop_reason.normalized, second.response.stop_reason.detail) == (
+        Stop.UNKNOWN, "recording_cut")
+
+
+def test_an_answer_that_a_killed_recorder_left_off_is_not_the_servers_cut(opened):
+    """At every byte: what came keeps its text, and its end is unknown, never interrupted."""
+    body = chat_stream("one two three four")
+    pieces = [body[at : at + 50] for at in range(0, len(body), 50)]
+    sent = [{"type": "bytes", "request": "r1", "text": piece, "ms": float(n)} for n, piece in enumerate(pieces)]
+    begun = [request(), {"type": "response", "request": "r1", "status": 200}]
+    whole = lines(HEADER, *begun, *sent).encode()
+    for cut in range(len(lines(HEADER, *begun)), len(whole), 23):
+        (read,) = opened(whole[:cut]).exchanges
+        stop = read.response.stop_reason
+        assert stop.normalized is not Stop.INTERRUPTED
+        if stop.normalized is Stop.UNKNOWN:
+            assert stop.detail == "recording_cut"
+            assert (read.response.text or "") in "one two three four"
+            assert not read.recorded or stop.evidence[-1].at.start == read.response.size
+        else:
+            assert stop.raw == "stop"
+
+
+def test_an_answer_that_the_operator_gave_up_is_cancelled_and_not_cut_by_the_recording(opened):
+    records = [*exchange("r1", "one")[:-1], {"type": "cancel", "request": "r1"}]
+    (read,) = opened(lines(HEADER, *records)).exchanges
+    assert read.response.transport_end is TransportEnd.ABORTED
+
+
+def test_a_file_that_is_cut_behind_an_exchange_says_so_of_it(opened):
+    whole = lines(HEADER, *exchange("r1", "one"), request("r2", "two"))
+    first, second = opened(whole).exchanges
+    assert (first.cut_after, second.cut_after) == (False, False)
+    (alone,) = opened(whole[:-20]).exchanges
+    assert alone.cut_after
+    assert alone.response.transport_end is TransportEnd.EOF
 
 
 def test_a_body_that_was_not_kept_is_not_recorded(opened):

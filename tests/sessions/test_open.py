@@ -318,7 +318,8 @@ def test_a_damaged_har_in_a_folder_is_still_an_error(tmp_path):
     (tmp_path / "cut.har").write_text(whole[:-40])
     loaded = open_paths([str(tmp_path)])
     assert [bool(given.error) for given in loaded.inputs] == [False, True]
-    assert [exchange.response.text for exchange in loaded.exchanges] == ["one"]
+    assert [exchange.response.text for exchange in loaded.exchanges][:1] == ["one"]
+    assert all(exchange.response.stop_reason.detail == "recording_cut" for exchange in loaded.exchanges[1:])
 
 
 def test_pairs_of_one_folder_are_threaded_together_and_hars_are_not(tmp_path):

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from inspector.sessions import lenient, redact
-from inspector.sessions.raw import Headers, Options, Raw, Reading, UnreadableError, says_enough
+from inspector.sessions.raw import Headers, Options, Raw, Reading, UnreadableError, cut_behind, says_enough
 from inspector.sessions.unpack import unpack
 from inspector.sessions.values import Skipped
 from loop_core.fastjson import from_json
@@ -23,6 +23,8 @@ from loop_core.wire.failures import REDIRECTS
 _BEGINS = re.compile(rb'\s*(?:\xef\xbb\xbf)?\s*\{\s*"log"\s*:\s*\{')
 _ENTRIES = re.compile(r'"entries"\s*:\s*\[')
 _SPACE = re.compile(r"[\s,]*")
+_SHORTENED = re.compile(r"truncat|shortened|cut off|incomplete", re.IGNORECASE)
+"""How a recorder's comment says that it did not keep all of a body."""
 _SCAN = json.JSONDecoder(strict=False).raw_decode
 
 
@@ -40,7 +42,7 @@ class HARImporter:
     def read(self, data: bytes, path: str, options: Options) -> Reading:
         """All entries, in the file's order."""
         reading = Reading()
-        entries = _entries(data, reading)
+        entries, rest = _entries(data, reading)
         clean = not redact.suspicious(data)
         for number, entry in enumerate(entries):
             raw = _raw(number, entry, clean)
@@ -48,10 +50,15 @@ class HARImporter:
                 reading.skipped.append(Skipped(number, raw))
             else:
                 reading.raws.append(raw)
+        if rest is not None:
+            begun = _cut_entry(len(entries), rest)
+            reading.raws.extend(begun)
+            cut_behind(reading.raws)
         return reading
 
 
-def _entries(data: bytes, reading: Reading) -> list[Any]:
+def _entries(data: bytes, reading: Reading) -> tuple[list[Any], str | None]:
+    """The entries, and what stands behind the last whole one where the file is cut."""
     try:
         document = from_json(data)
     except ValueError as why:
@@ -64,7 +71,33 @@ def _entries(data: bytes, reading: Reading) -> list[Any]:
     entries = log.get("entries") if isinstance(log, dict) else None
     if not isinstance(entries, list):
         raise UnreadableError("a HAR without entries: expected a list at /log/entries")
-    return entries
+    return entries, None
+
+
+def _cut_entry(number: int, rest: str) -> list[Raw]:
+    """What was written of the entry that a cut file ends in: its request, and the beginning of its answer."""
+    try:
+        entry = lenient.begun(rest)
+    except ValueError:
+        return []
+    request = entry.get("request") if isinstance(entry, dict) else None
+    if not isinstance(request, dict) or not ("response" in entry or "postData" in request):
+        return []  # its URL may be cut
+    raw = _raw(number, {"response": {}, **entry}, clean=False)
+    if isinstance(raw, str):
+        return []
+    raw.recorded, raw.end = bool(raw.body), TransportEnd.CUT
+    if "response" not in entry and not _whole(raw.request_text):
+        raw.request_text = None
+    return [raw]
+
+
+def _whole(text: str | None) -> bool:
+    try:
+        lenient.loads(text or "")
+    except ValueError:
+        return False
+    return True
 
 
 def _raw(number: int, entry: Any, clean: bool) -> Raw | str:
@@ -94,12 +127,13 @@ def _raw(number: int, entry: Any, clean: bool) -> Raw | str:
         moved = _text(response.get("redirectURL"))
         if moved and raw.status in REDIRECTS and not _header(headers, "location"):
             headers.append(("location", moved))
-        return _with_body(raw, content, _text(response.get("_error")) or _text(entry.get("_error")))
+        failure = _text(response.get("_error")) or _text(entry.get("_error"))
+        return _with_body(raw, content, response.get("bodySize"), failure)
     except (AttributeError, KeyError, TypeError):
         return "no HAR entry: expected an object with request.url and response"
 
 
-def _with_body(raw: Raw, content: Mapping[str, Any], failure: str | None) -> Raw | str:
+def _with_body(raw: Raw, content: Mapping[str, Any], bytes_received: Any, failure: str | None) -> Raw | str:
     text = content.get("text")
     if not isinstance(text, str) or not text:
         # An error's status says enough; a length of 0 says that there was nothing to record.
@@ -120,7 +154,20 @@ def _with_body(raw: Raw, content: Mapping[str, Any], failure: str | None) -> Raw
         raw.body = text.encode("utf-8", "replace")
     if failure:
         raw.end = TransportEnd.ABORTED
+    elif _kept_less(raw, content, bytes_received):
+        raw.end = TransportEnd.CUT
     return raw
+
+
+def _kept_less(raw: Raw, content: Mapping[str, Any], received: Any) -> bool:
+    """Whether the recorder itself says that more of the body came than it kept."""
+    size, length = content.get("size"), _header(raw.headers, "content-length")
+    if isinstance(size, int) and size > len(raw.body):
+        return True
+    if isinstance(received, int) and received > len(raw.body) and length == str(received):
+        return not _header(raw.headers, "content-encoding")
+    comment = content.get("comment")
+    return isinstance(comment, str) and _SHORTENED.search(comment) is not None
 
 
 def _headers(found: Any) -> Headers:
@@ -148,8 +195,8 @@ def _number(value: Any) -> float | None:
     return found if found is not None and found > 0 else None
 
 
-def _rescue(data: bytes, why: str, reading: Reading) -> list[Any]:
-    """The complete entries of a HAR that is no valid JSON as a whole; the reading's error says where it broke."""
+def _rescue(data: bytes, why: str, reading: Reading) -> tuple[list[Any], str | None]:
+    """The complete entries of a HAR that is no valid JSON as a whole, and the rest; the error says where it broke."""
     text = lenient.mend(data.decode("utf-8", "replace"))
     opening = _ENTRIES.search(text)
     if opening is None:
@@ -169,9 +216,9 @@ def _rescue(data: bytes, why: str, reading: Reading) -> list[Any]:
     read = f"what stands before it was read (complete entries: {len(entries)})"
     if text.startswith("]", position):
         reading.error = f"broken after its last entry (byte {begins}): expected the end of the HAR; {read}"
-    else:
-        reading.error = (
-            f"cut or broken inside entry {len(entries)}, which begins at byte {begins} of {len(data)}: "
-            f"expected one more complete entry; {read}"
-        )
-    return entries
+        return entries, None
+    reading.error = (
+        f"cut or broken inside entry {len(entries)}, which begins at byte {begins} of {len(data)}: "
+        f"expected one more complete entry; {read}"
+    )
+    return entries, text[position:]

@@ -27,10 +27,11 @@ from inspector.sessions.importers.spelling import (
     pick,
     status_of,
 )
-from inspector.sessions.raw import Options, Raw, Reading, UnreadableError, says_enough
+from inspector.sessions.raw import Options, Raw, Reading, UnreadableError, cut_behind, says_enough
 from inspector.sessions.unpack import unpack
 from inspector.sessions.values import Skipped
 from loop_core.fastjson import from_json
+from loop_core.values import TransportEnd
 from loop_core.wire import FORMATS
 from loop_core.wire.jsonslice import char_span
 
@@ -64,8 +65,8 @@ class PairsImporter:
             try:
                 value = lenient.loads(piece)
             except ValueError:
-                _broken(reading, entry, where)
-                broken += 1
+                begun = _cut_pair(entry, piece, options, reading) if where.endswith(_LAST) else None
+                broken += _broken(reading, entry, where, begun)
                 continue
             raw = _pair(entry, value, piece, options, reading)
             if isinstance(raw, str):
@@ -82,11 +83,32 @@ class PairsImporter:
         return reading
 
 
-def _broken(reading: Reading, entry: int, where: str) -> None:
+def _cut_pair(entry: int, piece: str, options: Options, reading: Reading) -> Raw | None:
+    """What was written of the pair that a cut file ends in, where its answer was begun."""
+    try:
+        value = lenient.begun(piece)
+    except ValueError:
+        return None
+    if not isinstance(value, dict) or pick(value, REQUESTS) is None or pick(value, RESPONSES) is None:
+        return None  # nothing of an answer, or nothing that says to whom it belongs
+    raw = _pair(entry, value, piece, options, reading)
+    if isinstance(raw, str):
+        return None
+    raw.recorded, raw.end = bool(raw.body), TransportEnd.CUT
+    return raw
+
+
+def _broken(reading: Reading, entry: int, where: str, begun: Raw | None) -> int:
+    """Notes a text that is no JSON; returns how many entries are lost with it."""
     place = where.removesuffix(_LAST)
     if place != where:
-        reading.notices.append(f"{place} is cut: expected a complete JSON object; what stands before it was read")
-    reading.skipped.append(Skipped(entry, f"no valid JSON ({place})"))
+        read = "what stands before it was read" if begun is None else "what there is was read"
+        reading.notices.append(f"{place} is cut: expected a complete JSON object; {read}")
+        reading.raws.extend([] if begun is None else [begun])
+        cut_behind(reading.raws)
+    if begun is None:
+        reading.skipped.append(Skipped(entry, f"no valid JSON ({place})"))
+    return int(begun is None)
 
 
 def _score(value: Any) -> int:
@@ -116,7 +138,7 @@ def _pieces(text: str) -> Iterator[tuple[str, str]]:
             if span is not None and text[span[0]] == "[":
                 yield from _elements(text, span[0])
                 return
-        yield text, f"byte {start}"
+        yield text, f"the pair at byte {start}{_LAST}"
     else:
         yield from _elements(text, start)
 
