@@ -12,7 +12,18 @@ from inspector.sessions.raw import Options, Raw
 from inspector.sessions.values import Exchange
 from loop_core.errors import CallerError, DecodeError
 from loop_core.frozen import replace
-from loop_core.values import At, ChatResponse, Evidence, Finding, Part, Request, Severity, Stop, StopReason, TransportEnd
+from loop_core.values import (
+    At,
+    ChatResponse,
+    Evidence,
+    Finding,
+    Part,
+    Request,
+    Severity,
+    Stop,
+    StopReason,
+    TransportEnd,
+)
 from loop_core.wire import decode, wire
 from loop_core.wire.base import RECORDING_CUT
 from loop_core.wire.profiles import Chosen, choose, named
