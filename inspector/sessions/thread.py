@@ -133,7 +133,7 @@ class _Threader:
         if len(owners) == 1:
             return _Step(Placed(Place.RESUME, "the same request with the continuation token of the answer"), owners[0])
         last = asked[-1]
-        if last.failed and _repeats(last, one):
+        if last.failed and _repeats(last, one, self.ordered):
             return _Step(Placed(Place.RETRY, "the same request again after an error or an interruption"), last)
         if last.cut and one.exchange.recorder is not None:  # which cap was sent is not in a transcript
             again = Place.REPAIR if last.call_cut else Place.RETRY
@@ -277,14 +277,15 @@ def _indices(candidates: Sequence[Seen]) -> tuple[int, ...]:
     return tuple(sorted(each.index for each in candidates[:_SHOWN]))
 
 
-def _repeats(last: Seen, one: Seen) -> bool:
+def _repeats(last: Seen, one: Seen, ordered: bool) -> bool:
     """Whether a request that got no answer is sent again, and not another one with the same history.
 
-    What was refused for good (a key, a model that does not exist) is sent again as it was, or not at all.
+    What was refused for good (a key, a model that does not exist) is sent again as it was, or not at all; and only
+    where the order is known can it be told from the same request of somebody else.
     """
     if last.exchange.response.stop_reason.detail != "fatal":
         return True
-    return last.exchange.request_json == one.exchange.request_json
+    return ordered and last.exchange.request_json == one.exchange.request_json
 
 
 def _cap(one: Seen) -> int | None:

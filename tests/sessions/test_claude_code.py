@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from inspector.report.lines.wire import wire
 from inspector.sessions import open_paths
@@ -407,6 +409,22 @@ def test_an_ordinary_sentence_after_a_text_is_the_next_message(tmp_path, said_):
 def test_a_recorded_end_of_the_turn_outranks_every_inference(tmp_path, row, follows):
     seen = shown(claude(prompt("tell"), row, system("turn_duration"), *follows), tmp_path)
     assert (stops(seen)[0], rules(seen)) == ("end_turn", inferred("turn_ended"))
+
+
+CUT_WORDS = st.sampled_from([
+    "truncated", "cut off", "incomplete", "max_tokens", "the output limit was hit", "continue", "where you stopped",
+    "exceeded the 32000 output token maximum", "resend the call", "InputValidationError", "API Error:", "JSON", "\n", " ",
+])
+
+
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(words_=st.lists(CUT_WORDS | st.text(max_size=12), max_size=6), ends=st.booleans())
+def test_whatever_the_user_says_no_answer_before_it_was_cut(tmp_path, words_, ends):
+    said_ = " ".join(words_)
+    rows = [prompt("tell"), block(text("Once upon a time.")), *([system("turn_duration")] if ends else [])]
+    seen = shown(claude(*rows, prompt(said_), block(text("Yes."), "msg_02", "end_turn")), tmp_path)
+    assert stops(seen)[0] in (("end_turn",) if ends else ("end_turn", "unknown"))
+    assert words(seen)[0] in ("END INFERRED", "END NOT RECORDED")
 
 
 def test_a_call_that_ends_in_the_middle_of_its_json_was_cut(tmp_path):

@@ -433,6 +433,23 @@ def test_the_same_request_after_an_answer_is_another_conversation(opened):
     assert loaded == [[("hi", [(0, "request", 1)])], [("hi", [(1, "request", 1)])]]
 
 
+REFUSED_KEY = '{"error": {"message": "invalid api key", "type": "authentication_error"}}'
+
+
+@pytest.mark.parametrize(("second", "when", "places"), [
+    ({}, ("2026-01-01T00:00:00Z", "2026-01-01T00:00:09Z"), ["request", "retry"]),
+    ({}, (None, None), ["request", "retry"]),
+    ({"stream": True}, ("2026-01-01T00:00:00Z", "2026-01-01T00:00:09Z"), ["request", "request"]),
+    ({}, ("2026-01-01T00:00:00Z", "2026-01-01T00:00:00Z"), ["request", "request"]),
+])
+def test_what_was_refused_for_good_is_a_retry_only_as_the_same_request_later(opened, second, when, places):
+    """Another request with the same history, or one of which nobody knows when it was sent, is somebody else's."""
+    ask = [user("hi")]
+    loaded = opened(har(entry(ask, REFUSED_KEY, status=401, started=when[0]),
+                        entry(ask, chat_body("Hello."), started=when[1], **second)))
+    assert [link(loaded, at).place.value for at in (0, 1)] == places
+
+
 def test_the_same_request_to_another_model_is_no_retry(opened):
     asked = [user("hi")]
     error = entry(asked, '{"error": {"message": "x"}}', status=500)

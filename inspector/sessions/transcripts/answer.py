@@ -164,7 +164,7 @@ class Answer:
         """Whether the user began another turn with what it answers, though the answer before asked for more."""
         rows = self.above.rows()
         if any(row.mark == "interrupted" for row in rows) or (self.above.answer and self.above.answer.cancelled):
-            return any(row.text for row in rows if not row.results and row.mark is None)
+            return any(not row.results and row.mark is None for row in rows)
         if not any(row.typed for row in rows):
             return False
         unseen = self.above.answer is not None and self.above.answer.unseen
@@ -226,7 +226,7 @@ class Answer:
         results = _results(before, rows, self.line)
         if results:
             messages.append(Message(Role.TOOL, results))
-        said = [row for row in rows if row.text and not row.results and row.mark is None]
+        said = [row for row in rows if not row.results and row.mark is None]
         typed = [row for row in said if row.typed] or said
         messages += [Message(Role.USER, (TextPart(row.text),)) for row in typed]
         model = self.model or next((later.model for later in self.next), None)  # of a failure that was sent again
