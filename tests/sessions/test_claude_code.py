@@ -413,7 +413,7 @@ def test_a_recorded_end_of_the_turn_outranks_every_inference(tmp_path, row, foll
 
 CUT_WORDS = st.sampled_from([
     "truncated", "cut off", "incomplete", "max_tokens", "the output limit was hit", "continue", "where you stopped",
-    "exceeded the 32000 output token maximum", "resend the call", "InputValidationError", "API Error:", "JSON", "\n", " ",
+    "exceeded the 32000 output token maximum", "resend the call", "InputValidationError", "API Error:", "\n", " ",
 ])
 
 
