@@ -10,10 +10,11 @@ came before, a segment stands for all before it. Text beside a repaired call is 
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 
 from loop_core.frozen import frozen, replace
+from loop_core.readings import Bounds
 from loop_core.seam import Method, Segment, join
 from loop_core.tokens import RANK, Basis, Measured, Stretch, text_of
 from loop_core.turn import Place, Responded
@@ -45,6 +46,10 @@ class Known:
     basis: Basis
     """The worst of its segments' bases."""
     note: str
+    sure: int = 0
+    """Tokens of it that one recorded answer holds, the first; the rest was written by a model that was interrupted."""
+    bounds: Bounds | None = None
+    """Of that answer: how far a count of its tokens may reach; None where there is one reading."""
 
     @property
     def text(self) -> str:
@@ -72,6 +77,8 @@ class Taken:
     """How many of the tokens are thinking."""
     ended: bool
     """Whether the answer ends here; else the budget cut it."""
+    apart: tuple[int, int] | None = None
+    """The least and the most characters of it that may come; None where that is known to be what `parts` hold."""
 
 
 def is_cut(answer: Responded) -> bool:
@@ -97,6 +104,7 @@ def merged(answers: Sequence[Answer], first: int, measure: Callable[[int], Measu
     segments: list[Segment] = []
     after: list[int] = []
     measured: list[Measured] = []
+    base = None
     position, broken = first, False
     while True:
         place, _, answer = answers[position]
@@ -108,7 +116,7 @@ def merged(answers: Sequence[Answer], first: int, measure: Callable[[int], Measu
                 break
             stretches = [stretch for stretch in stretches if not _is_call(stretch)] + calls
         elif not _length(stretches):
-            stretches = list(told.stretches)
+            stretches, base = list(told.stretches), told
             segments = [_segment(answer)]
         else:
             segments.append(_segment(answer))
@@ -126,7 +134,23 @@ def merged(answers: Sequence[Answer], first: int, measure: Callable[[int], Measu
     last = answers[first + len(measured) - 1][2]
     worst = max(measured, key=lambda each: RANK[each.basis])
     whole = not broken and last.judged.stop.normalized in ENDED
-    return Known(first, tuple(stretches), tuple(after), whole, last.response, measured[-1].end, worst.basis, worst.note)
+    sure, bounds = _sure(stretches, base, measured[-1])
+    return Known(first, tuple(stretches), tuple(after), whole, last.response, measured[-1].end, worst.basis, worst.note,
+                 sure, bounds)
+
+
+def _sure(stretches: Sequence[Stretch], base: Measured | None, last: Measured) -> tuple[int, Bounds | None]:
+    """How many tokens stand as one answer has them, and how far they may reach."""
+    if base is None:
+        return 0, None
+    if base is last:
+        return base.tokens, base.bounds
+    sure = 0
+    for stretch, own in zip(stretches, base.stretches, strict=False):
+        if stretch is not own:
+            break
+        sure += len(stretch.ends) if stretch.counted else 0
+    return sure, base.bounds
 
 
 def take(known: Known, said: int, budget: int | None, repair: bool = False) -> Taken | None:
@@ -154,12 +178,60 @@ def take(known: Known, said: int, budget: int | None, repair: bool = False) -> T
         thought += taken if _is_thinking(part) else 0
         if not fits:
             piece = _piece(part, begin, stretch.ends[skipped + taken - 1] if taken else begin, bool(taken))
-            return Taken(_joined([*parts, *piece]), used, thought, False)
+            return Taken(_joined([*parts, *piece]), used, thought, False, _apart(known, said, budget or 0, repair))
         left -= taken if stretch.counted else 0
         parts += _piece(part, begin, None, True)
     if known.whole and left >= known.end:
         return Taken(_joined(parts), used + known.end, thought, True)
-    return Taken(_joined(parts), used, thought, False) if known.whole or left == 0 else None
+    if not known.whole and left:
+        return None
+    return Taken(_joined(parts), used, thought, False, _apart(known, said, budget or 0, repair))
+
+
+def _apart(known: Known, said: int, tokens: int, repair: bool) -> tuple[int, int] | None:
+    """Where a cut after so many further tokens may lie, in characters; None where there is one such place."""
+    begin, before = _begins(known, said, repair)
+    if before + tokens > known.sure:
+        whole = sum(len(text_of(stretch.part)) for stretch in known.stretches if stretch.counted)
+        return 0 if before > known.sure or repair else max(0, _surely(known) - begin), whole - begin
+    if known.bounds is None:
+        return None
+    least, most = known.bounds
+    first, last = (bisect_left(most, begin), bisect_right(least, begin) - 1) if begin else (0, 0)
+    latest = len(least) - 1
+    low, high = least[min(first + tokens, latest)], most[min(last + tokens, latest)]
+    return None if low == high else (max(0, low - begin), high - begin)
+
+
+def _begins(known: Known, said: int, repair: bool) -> tuple[int, int]:
+    """Characters and tokens under the cap that stand before what a request is answered with."""
+    chars = tokens = text = 0
+    for stretch in known.stretches:
+        if (repair and _is_call(stretch)) or not (said or repair):
+            break
+        part = stretch.part
+        if type(part) is TextPart and not repair:
+            if said < text + len(part.text):
+                return chars + said - text, tokens + bisect_right(stretch.ends, said - text)
+            text += len(part.text)
+        elif _is_call(stretch) and text >= said:
+            break
+        if stretch.counted:
+            chars, tokens = chars + len(text_of(part)), tokens + len(stretch.ends)
+    return chars, tokens
+
+
+def _surely(known: Known) -> int:
+    """The least characters that the tokens of the first answer hold."""
+    if known.bounds is not None:
+        return known.bounds[0][min(known.sure, len(known.bounds[0]) - 1)]
+    chars = tokens = 0
+    for stretch in known.stretches:
+        tokens += len(stretch.ends) if stretch.counted else 0
+        if tokens > known.sure:
+            break
+        chars += len(text_of(stretch.part)) if stretch.counted else 0
+    return chars
 
 
 # -- stretches -------------------------------------------------------------------------------------------------------

@@ -163,7 +163,7 @@ class Simulated:
         if made is None:
             return NotRecorded()
         body, lost = made
-        recut = Recut(known.basis.value, known.note, send.max_tokens, taken.tokens, body, lost)
+        recut = Recut(known.basis.value, known.note, send.max_tokens, taken.tokens, body, lost, taken.apart)
         response = decode(known.last.api, body, http_status=known.last.http_status, words=self.words)
         stop = response.stop_reason
         seen = Evidence(RULE, None, _note(recut, known))
@@ -295,4 +295,5 @@ def _usage(known: Known, taken: Taken, first: ChatResponse | None) -> Usage | No
 
 def _note(recut: Recut, known: Known) -> str:
     lost = f"; {recut.lost} could not be carried" if recut.lost else ""
-    return f"{recut.tokens:,} of {known.tokens:,} known tokens, boundaries by {recut.basis} ({recut.note}){lost}"
+    apart = f"; ESTIMATED, {recut.between}" if recut.apart is not None else ""
+    return f"{recut.tokens:,} of {known.tokens:,} known tokens, boundaries by {recut.basis} ({recut.note}){lost}{apart}"

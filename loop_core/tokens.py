@@ -1,20 +1,23 @@
 """Where the tokens of a response end, as far as that can be told, and by what.
 
 In this order: the stream's own chunks, where it carries one token a chunk; a tokenizer, where the caller has one; an
-estimate. The first two must agree with the output tokens that the provider counted, or they are not used; whatever is
-left over belongs to the end mark and to the frame of calls. Knows no wire format: chunks come as they were read.
+estimate. The first two must agree with the output tokens that the provider counted, or they are not used; tokens beyond
+the chunks belong to chunks with multi-byte characters (`readings`), to the end mark and to the frame of calls. Where
+that leaves several readings, `Measured.bounds` tells how far they lie apart. Knows no wire format: chunks come as they
+were read.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from itertools import accumulate
 from typing import Protocol
 
-from loop_core.frozen import frozen
-from loop_core.values import CallKind, ChatResponse, ReasoningPart, ResponsePart, TextPart, ToolCall, Usage
+from loop_core.frozen import frozen, replace
+from loop_core.readings import Bounds, Cut, Laid, Mark, by_chunks, by_count, held_back, reach
+from loop_core.values import CallKind, ChatResponse, ReasoningPart, ResponsePart, Stop, TextPart, ToolCall, Usage
 
 Split = Callable[[str], Sequence[str]]
 """A tokenizer: a text in pieces of one token each; a token that ends inside a character is an empty piece."""
@@ -51,7 +54,7 @@ RANK = {basis: number for number, basis in enumerate(Basis)}
 CHARS_PER_TOKEN = 4
 """An estimate where no tokens were counted: about right for English text."""
 SLACK = 2
-"""Tokens that may be without a chunk: the end mark, and one that ends inside a character."""
+"""Tokens that may be without a chunk and for no reason that is known; they may be anywhere."""
 SLACK_SHARE = 50
 """The same for long texts: one in so many."""
 FRAME = 16
@@ -80,6 +83,8 @@ class Measured:
     """Why this basis, with its figures."""
     end: int = 0
     """Tokens that the end itself takes: 1 where the provider counts its end mark."""
+    bounds: Bounds | None = None
+    """How far a count of tokens under the cap may reach; None where there is one reading, so that a cut is exact."""
 
     @property
     def tokens(self) -> int:
@@ -123,17 +128,30 @@ def measure(
     said = [kind for kind, text in texts if text and (kind != "thinking" or thought is None)]
     calls = sum(kind == "call" for kind, _ in texts)
     ends, basis, note = _spoken(texts, said, chunks, split, spoken, calls)
-    placed = sum(len(ends[i]) for i, (kind, _) in enumerate(texts) if kind in said)
-    left = max(0, spoken - placed) if spoken is not None and basis is not Basis.ESTIMATE else 0
+    own = [i for i, (kind, _) in enumerate(texts) if kind in said]
+    cut = response.stop_reason.normalized not in (Stop.END_TURN, Stop.TOOL_CALL)
+    laid = _laid([Cut(texts[i][1], ends[i], texts[i][0] == "call") for i in own], basis, spoken, cut,
+                 blind=any(not kind for kind, _ in texts))
+    for i, given in zip(own, laid.ends, strict=True):
+        ends[i] = given
     stretches = _stretches(response, texts, ends, thought, thinking_counts)
     if thought and not thinking_counts:
         note += "; thinking is not counted under the cap"
-    end = min(1, left)
-    if left > end:
-        stretches = _framed(stretches, left - end)
     if not said and spoken and not any(stretch.ends for stretch in stretches if stretch.counted):
         stretches.append(Stretch(None, (0,) * spoken))  # counted, and nothing of it was sent
-    return Measured(tuple(stretches), basis, note, end)
+    made = Measured(tuple(stretches), basis, note + laid.note, laid.end)
+    return replace(made, bounds=reach(_placed(made, texts, dict(zip(own, laid.marks, strict=True))), made.tokens))
+
+
+def _laid(texts: Sequence[Cut], basis: Basis, spoken: int | None, cut: bool, blind: bool) -> Laid:
+    """The tokens of the texts, with what was counted beyond them."""
+    placed = sum(len(text.ends) for text in texts)
+    calls = sum(text.call for text in texts)
+    if basis is Basis.CHUNKS and spoken is not None:
+        return by_chunks(texts, spoken - placed, _frames(placed, 1), cut)
+    if basis is Basis.TOKENIZER:
+        return by_count(texts, SLACK if spoken is None else spoken - placed, None)
+    return by_count(texts, 0, None if spoken is None or blind else FRAME * calls + (not cut), spread=True)
 
 
 # -- where tokens end ------------------------------------------------------------------------------------------------
@@ -162,7 +180,8 @@ def _spoken(
     ends = _by_chunks(texts, chunks) if chunks is not None else None
     if ends is not None and said:
         count = sum(len(ends[i]) for i, (kind, _) in enumerate(texts) if kind in said)
-        if spoken is not None and agrees(count, spoken, calls):
+        spare = sum(held_back(text) for kind, text in texts if kind in said)
+        if spoken is not None and agrees(count, spoken, calls, spare):
             return ends, Basis.CHUNKS, f"{count:,} chunks for {spoken:,} output tokens"
     if split is not None and said:
         ends = [_ends(split(text)) if kind in said else () for kind, text in texts]
@@ -178,10 +197,16 @@ def _spoken(
     return _spread([text if kind in said else "" for kind, text in texts], spoken), Basis.ESTIMATE, note
 
 
-def agrees(pieces: int, tokens: int, calls: int = 0) -> bool:
-    """Whether so many pieces can be so many tokens, one each; the end mark and the frames of calls have no piece."""
-    frames = min(FRAME * calls, pieces // 2)
-    return 0 <= tokens - pieces <= max(SLACK, pieces // SLACK_SHARE) + frames
+def agrees(pieces: int, tokens: int, calls: int = 0, spare: int = 0) -> bool:
+    """Whether so many pieces can be so many tokens, one each.
+
+    The end mark and the frames of calls have no piece; `spare` tokens may have been held back inside characters.
+    """
+    return 0 <= tokens - pieces <= max(SLACK, pieces // SLACK_SHARE) + _frames(pieces, calls) + spare
+
+
+def _frames(pieces: int, calls: int) -> int:
+    return min(FRAME * calls, pieces // 2)
 
 
 def _by_chunks(texts: Sequence[tuple[str, str]], chunks: Chunks) -> Ends | None:
@@ -248,10 +273,27 @@ def _hidden(response: ChatResponse, ends: Ends, thought: int, thinking_counts: b
     return stretches
 
 
-def _framed(stretches: list[Stretch], tokens: int) -> list[Stretch]:
-    """Tokens without a piece go to the frame of the first call; without a call they have no place and are left out."""
-    for i, stretch in enumerate(stretches):
-        if type(stretch.part) is ToolCall and stretch.ends:
-            stretches[i] = Stretch(stretch.part, (*((0,) * tokens), *stretch.ends), stretch.counted)
-            break
-    return stretches
+# -- how far the readings lie apart ---------------------------------------------------------------------------------
+
+
+def _placed(
+    made: Measured, texts: Sequence[tuple[str, str]], found: Mapping[int, Sequence[Mark]]
+) -> Iterator[Mark]:
+    """The marks of all texts that count under the cap, thinking that was counted apart among them.
+
+    How many tokens such thinking has is known, and where they end in what was shown of it is not.
+    """
+    chars = tokens = 0
+    early = late = 0
+    shift = -1 if len(made.stretches) > len(texts) else 0  # thinking that was never sent stands before the first part
+    if any(not made.stretches[number - shift].counted for number in found):
+        yield Mark(sum(len(text) for _, text in texts), 1, made.tokens)  # what the cap bounds was not counted apart
+        return
+    for number, stretch in enumerate(made.stretches, shift):
+        for mark in found.get(number, ()):
+            early, late = mark.early, mark.late
+            yield Mark(mark.chars + chars, early + tokens, late + tokens)
+        if number not in found and stretch.counted and stretch.ends:
+            chars, tokens = chars + len(text_of(stretch.part)), tokens + len(stretch.ends)
+            sent = sum(len(texts[each][1]) for each in found if each < number)
+            yield Mark(sent + chars, early + tokens - len(stretch.ends) + 1, late + tokens)

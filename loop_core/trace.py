@@ -14,7 +14,7 @@ from loop_core.events import Record, emitted
 from loop_core.frozen import frozen
 from loop_core.machine import step
 from loop_core.policy import Signal
-from loop_core.turn import Cancel, Effect, Event, Finish, NotRecorded, Responded, RunTools, Send, State, Turn
+from loop_core.turn import Cancel, Effect, Event, Finish, NotRecorded, Recut, Responded, RunTools, Send, State, Turn
 
 
 class Fidelity(StrEnum):
@@ -56,6 +56,14 @@ class Step:
     def signal(self) -> Signal | None:
         """What led into it; None for the first step of a turn."""
         return self.turn.signal if self.came_from is not None else None
+
+    @property
+    def estimated(self) -> Recut | None:
+        """The answer that this step took in, where a budget cut it at a place that is not known to the character."""
+        event = self.event
+        if type(event) is not Responded or event.recut is None or event.recut.apart is None:
+            return None
+        return event.recut
 
     @property
     def response(self) -> int | None:

@@ -142,6 +142,13 @@ class Recut:
     """What the provider would have sent: the answer was decoded from it."""
     lost: str = ""
     """What the wire format could not carry and was left out; empty where it carried all."""
+    apart: tuple[int, int] | None = None
+    """ESTIMATED: the least and the most characters that the budget may leave of it; None where the cut is exact."""
+
+    @property
+    def between(self) -> str:
+        """Where a cut may lie that is not exact, in words; empty where it is exact."""
+        return "" if self.apart is None else f"cut after {self.apart[0]:,} to {self.apart[1]:,} characters"
 
 
 @frozen

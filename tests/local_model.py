@@ -10,7 +10,7 @@ import json
 import os
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +28,14 @@ PROMPTS = (
     "Explain how a bicycle works, step by step.",
     "List the planets and say one thing about each.",
 )
+MIXED: Mapping[str, str] = {
+    "English": PROMPTS[0],
+    "French": "Écris une courte histoire en français sur un élève très âgé à l'école.",
+    "Chinese": "请用中文写一个关于猫和狗的故事。",
+    "emoji": "Reply only with emojis: list twenty different emojis of animals and food 🐶🍕🎉🚀.",
+    "code": "Write a JavaScript function that prints 你好 and 🎉 ten times, with comments in French.",
+}
+"""Prompts whose answers hold characters of one byte and of several."""
 LONG = 240
 """The budget of the recording, in tokens."""
 BUDGETS = (1, 2, 5, 11, 24, 48, 77, 120, 170, 239)
@@ -56,10 +64,19 @@ class Held:
     basis: str
     predicted: First
     seen: First
+    apart: tuple[int, int] | None = None
+    """Where it is ESTIMATED: the least and the most characters."""
 
     @property
     def same(self) -> bool:
         return self.predicted == self.seen
+
+    @property
+    def holds(self) -> bool:
+        """Whether what is said of it is so: the same answer where it is exact, else one within the range."""
+        if self.apart is None:
+            return self.same
+        return self.predicted.stop == self.seen.stop and self.apart[0] <= len(self.seen.text) <= self.apart[1]
 
 
 def unreachable(url: str) -> str:
@@ -97,19 +114,28 @@ def first(answer: Responded) -> First:
 
 def predicted(case: Any, budget: int) -> tuple[First, str, str]:
     """The first segment at another budget, by what, and how the turn would end."""
+    answer, terminal = _first_at(case, budget)
+    return first(answer), answer.recut.basis if answer.recut else "recorded", terminal
+
+
+def _first_at(case: Any, budget: int) -> tuple[Responded, str]:
     made = replay(case, Settings(SETTINGS, max_tokens=budget, simulate=True))
     answer = next(step.event for step in made.trace.steps if isinstance(step.event, Responded))
-    basis = answer.recut.basis if answer.recut else "recorded"
-    return first(answer), basis, made.trace.steps[made.turns[0].decided].turn.terminal or ""
+    return answer, made.trace.steps[made.turns[0].decided].turn.terminal or ""
 
 
-def hold(url: str, api: str, prompt: str, *, long: int = LONG, stream: bool = True) -> list[Held]:
+def hold(
+    url: str, api: str, prompt: str, *, long: int = LONG, stream: bool = True, budgets: Sequence[int] = BUDGETS
+) -> list[Held]:
     """Every smaller budget: what is predicted from one long recording, and what the model does."""
     case = case_of(ask(url, api, prompt, long, stream=stream))
     found = []
-    for budget in BUDGETS:
-        told, basis, _ = predicted(case, budget)
+    for budget in budgets:
+        told, _ = _first_at(case, budget)
         seen = case_of(ask(url, api, prompt, budget, stream=stream))
-        found.append(Held(budget, basis, told, First(seen.judged[0].stop.normalized,
-                                                      seen.loaded.exchanges[0].response.text or "")))
+        recut = told.recut
+        found.append(Held(
+            budget, recut.basis if recut else "recorded", first(told),
+            First(seen.judged[0].stop.normalized, seen.loaded.exchanges[0].response.text or ""),
+            recut.apart if recut else None))
     return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.local_model import BUDGETS, FORMATS, LONG, PROMPTS, URL, ask, case_of, hold, predicted, unreachable
+from tests.local_model import BUDGETS, FORMATS, LONG, MIXED, PROMPTS, URL, ask, case_of, hold, predicted, unreachable
 
 WHY = unreachable(URL)
 pytestmark = pytest.mark.skipif(bool(WHY), reason=WHY or "a model answers")
@@ -23,3 +23,12 @@ def test_later_segments_follow_the_machines_path():
     for budget in BUDGETS:
         _, _, terminal = predicted(case, budget)
         assert terminal == "unrecorded"
+
+
+@pytest.mark.parametrize("language", MIXED)
+def test_what_is_called_exact_is_exact_and_what_is_estimated_lies_in_its_range(language):
+    """Characters of several bytes too: a server holds them back until they are whole, so chunks are several tokens."""
+    budgets = [budget for budget in BUDGETS if budget <= 77]
+    held = hold(URL, "openai_chat", MIXED[language], long=80, budgets=budgets)
+    assert [each for each in held if not each.holds] == []
+    assert any(each.apart is None for each in held) or not "".join(each.seen.text for each in held).isascii()

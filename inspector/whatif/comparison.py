@@ -88,7 +88,20 @@ def boundaries(made: Branch) -> list[str]:
     found: dict[str, list[Recut]] = {}
     for recut in _recuts(made):
         found.setdefault(recut.basis, []).append(recut)
-    return [f"{basis} for {len(cuts)} simulated ({cuts[0].note})" for basis, cuts in found.items()]
+    told = [f"{basis} for {len(cuts)} simulated ({cuts[0].note})" for basis, cuts in found.items()]
+    guessed = list(_estimated(made))
+    if guessed:
+        step, recut = guessed[0]
+        count = f"{len(guessed):,} of {sum(map(len, found.values())):,} cuts"
+        told.append(f"ESTIMATED in {count}; at step {step + 1} {recut.between}")
+    return told
+
+
+def _estimated(made: Branch) -> Iterator[tuple[int, Recut]]:
+    """The steps whose answers a budget cut at a place that is not known to the character."""
+    for index, step in enumerate(made.view.steps):
+        if step.estimated is not None:
+            yield index, step.estimated
 
 
 def _recuts(made: Branch) -> Iterator[Recut]:
@@ -147,6 +160,8 @@ def values(made: Branch) -> dict[str, Any]:
                             if step.fidelity is Fidelity.LIVE), None),
         "asked_live": asked(made),
         "token_boundaries": sorted({recut.basis for recut in _recuts(made)}),
+        "estimated": [{"step": step + 1, "least": recut.apart[0], "most": recut.apart[1]}
+                      for step, recut in _estimated(made) if recut.apart is not None],
         "first_difference": None if made.difference is None else made.difference + 1,
         "summary": summary(made),
         "turns": [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from inspector.report.facts import View
+from inspector.report.lines import status
 from inspector.report.lines.spans import Line, Measure, Role, Span, cells, clip, said, width_of
 from inspector.report.lines.steps import detail, glyph_of
 from inspector.whatif.alignment import Row
@@ -34,7 +35,7 @@ def _step(view: View, index: int | None, same: bool) -> Line:
         return (Span("none", Role.DIM),)
     step = view.steps[index]
     glyph, tone = glyph_of(step)
-    fidelity = () if step.fidelity.value == "RECORDED" else (Span(f" {step.fidelity.value}", Role.WARN),)
+    fidelity = () if step.fidelity.value == "RECORDED" else (Span(" "), status.fidelity(step))
     return (Span(f"{index + 1:>4} ", Role.DIM), Span(f"{glyph} ", tone),
             Span(f"{step.state.value} ", Role.PLAIN if same else Role.STRONG), *detail(step), *fidelity)
 

@@ -2,7 +2,9 @@
 
     LOOP_INSPECTOR_MODEL_URL=http://127.0.0.1:8099 python tests/benchmarks/reality.py
 
-Exit code 1 where fewer than 95 % of the predictions by chunks agree; 2 where no model can be reached.
+Then the streamed chat at prompts of several languages: what is called exact, what is ESTIMATED, and whether both hold.
+Exit code 1 where fewer than 95 % of the predictions by chunks agree, or one that is called exact is not, or one lies
+beyond its range; 2 where no model can be reached.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # this checkout
 
-from tests.local_model import BUDGETS, FORMATS, LONG, PROMPTS, URL, Held, hold, unreachable
+from tests.local_model import BUDGETS, FORMATS, LONG, MIXED, PROMPTS, URL, Held, hold, unreachable
 
 LEAST = 0.95
 
@@ -38,7 +40,25 @@ def main() -> int:
                     print(_line(f"{api}, {'stream' if stream else 'whole'}, {basis}", some), flush=True)
     kept = bool(chunks) and sum(each.same for each in chunks) >= LEAST * len(chunks)
     print(_line("all by chunks", chunks) if chunks else "no stream carried one token a chunk")
-    return 0 if kept else 1
+    mixed = _mixed()
+    print(_trust("all", mixed))
+    return 0 if kept and all(each.holds for each in mixed) else 1
+
+
+def _mixed() -> list[Held]:
+    found: list[Held] = []
+    for language, prompt in MIXED.items():
+        held = hold(URL, "openai_chat", prompt)
+        print(_trust(language, held), flush=True)
+        found += held
+    return found
+
+
+def _trust(name: str, held: list[Held]) -> str:
+    exact = [each for each in held if each.apart is None]
+    apart = [each for each in held if each.apart is not None]
+    return (f"{name:<10} called exact {len(exact)}/{len(held)}, of them the same {sum(each.same for each in exact)}; "
+            f"ESTIMATED {len(apart)}, of them within the range {sum(each.holds for each in apart)}")
 
 
 def _line(name: str, held: list[Held]) -> str:

@@ -91,6 +91,8 @@ def simulated(facts: ResponseFacts) -> list[Line]:
         field("SIMULATED", Span(made, Role.WARN)),
         field("boundaries", Span(f"{recut.basis}: ", Role.STRONG), said(recut.note)),
     ]
+    if recut.apart is not None:
+        lines.append(field("ESTIMATED", Span(f"{recut.between}; one reading of several is shown", Role.WARN)))
     if recut.lost:
         lines.append(field("lost", said(f"{recut.lost}: the format cannot carry it", Role.WARN)))
     return lines

@@ -9,6 +9,8 @@ from inspector.report.lines.spans import Line, Role, Span, joined, said, width_o
 from loop_core.trace import Fidelity, Step
 from loop_core.turn import State
 
+ESTIMATED = "ESTIMATED"
+"""Stands behind SIMULATED where a budget cut an answer at a place that is not known to the character."""
 FIDELITY = {Fidelity.RECORDED: Role.OK, Fidelity.SIMULATED: Role.WARN, Fidelity.LIVE: Role.WARN}
 
 
@@ -49,7 +51,8 @@ def status(outline: Outline, index: int, width: int, filtered: str = "", coming:
 
 def fidelity(step: Step) -> Span:
     """How far the step can be trusted."""
-    return Span(step.fidelity.value, FIDELITY[step.fidelity])
+    estimated = f" {ESTIMATED}" if step.estimated is not None else ""
+    return Span(f"{step.fidelity.value}{estimated}", FIDELITY[step.fidelity])
 
 
 def _word(step: Step) -> Line:

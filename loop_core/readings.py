@@ -1,0 +1,187 @@
+"""How many tokens each chunk of a stream may be, where the provider counted more tokens than there are chunks.
+
+A server sends text only up to its last whole character: a token that ends inside one is held back and comes with the
+next chunk. So every token ends where a chunk ends or inside a character of one, and a chunk has at most as many tokens
+more than one as its characters have bytes more than one. What is beyond the chunks may also be the end mark, or the
+frame of a call. Each way to lay out what is beyond is a reading; `Mark` says by how many tokens a place is reached, in
+the reading that has it earliest and in the one that has it latest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import accumulate, chain, pairwise
+from typing import NamedTuple
+
+Bounds = tuple[Sequence[int], Sequence[int]]
+"""For every count of tokens from 0 on, the least and the most characters that have come by then, all texts together."""
+
+MANGLED = "\ufffd"
+"""What a server sends for bytes that never became a character: up to three, each maybe a token."""
+
+
+class Slot(NamedTuple):
+    """A place in the order of a stream that takes tokens."""
+
+    chars: int
+    """Characters that have come, all texts together, when it is over."""
+    tokens: int
+    """Those that it takes for sure."""
+    spare: int
+    """Those that it may take beyond."""
+
+
+class Mark(NamedTuple):
+    """A place in the text, and by how many tokens it is reached."""
+
+    chars: int
+    early: int
+    late: int
+
+
+class Cut(NamedTuple):
+    """A text in the pieces that have a token each."""
+
+    text: str
+    ends: Sequence[int]
+    """Where each piece ends, in characters."""
+    call: bool = False
+    """Whether it is the arguments of a call, which has a frame."""
+
+
+class Laid(NamedTuple):
+    """The tokens of some texts, one after the other, by one reading; and what the others say."""
+
+    ends: Sequence[Sequence[int]]
+    """For each text, where each of its tokens ends."""
+    marks: Sequence[Sequence[Mark]]
+    """For each text, by how many tokens its places are reached; what stands before it counts too."""
+    end: int
+    """Tokens of the end mark."""
+    note: str = ""
+
+
+ANY = 1 << 30
+"""More tokens than any answer has."""
+
+
+def held_back(piece: str) -> int:
+    """How many tokens of a chunk may end inside a character, and so come with the next one."""
+    if piece.isascii():
+        return 0
+    return sum(3 if char == MANGLED else len(char.encode("utf-8", "surrogatepass")) - 1 for char in piece)
+
+
+def marks(slots: Sequence[Slot], beyond: int) -> list[Mark]:
+    """Where each slot may end, over all readings that lay out so many tokens beyond the sure ones.
+
+    What all slots together cannot take may be anywhere.
+    """
+    room = sum(slot.spare for slot in slots)
+    loose = max(0, beyond - room)
+    found: list[Mark] = []
+    sure = taken = 0
+    for slot in slots:
+        sure, taken = sure + slot.tokens, taken + slot.spare
+        early = sure + max(0, beyond - loose - (room - taken))
+        found.append(Mark(slot.chars, early, sure + min(beyond, taken + loose)))
+    return found
+
+
+def shares(spares: Sequence[int], beyond: int) -> list[int]:
+    """One reading: so many tokens laid out evenly over what may take them, each as many as it can take at most."""
+    room = sum(spares)
+    beyond = min(beyond, room)
+    sums = [beyond * taken // room for taken in accumulate(spares)] if room else [0] * len(spares)
+    return [after - before for before, after in zip([0, *sums], sums, strict=False)]
+
+
+def reach(found: Iterable[Mark], tokens: int) -> Bounds | None:
+    """How far each count of tokens may reach; None where that is the same in all readings."""
+    least, most = [0] * (tokens + 1), [0] * (tokens + 1)
+    for chars, early, late in found:
+        for counts, at in ((most, early), (least, late)):
+            counts[min(at, tokens)] = max(counts[min(at, tokens)], chars)
+    bounds = list(accumulate(least, max)), list(accumulate(most, max))
+    return None if bounds[0] == bounds[1] else bounds
+
+
+def by_chunks(texts: Sequence[Cut], beyond: int, frame: int, cut: bool) -> Laid:
+    """Chunks as tokens, and so many beyond them: held back in characters, in the frames of calls, or at the end.
+
+    `frame` is how many the frame of one call may take at most; a `cut` answer has no end mark, but may end inside a
+    character, of which nothing was sent.
+    """
+    spares = [[held_back(text.text[start:to]) for start, to in pairwise([0, *text.ends])] for text in texts]
+    frames = [frame if text.call else 0 for text in texts]
+    slots: list[Slot] = []
+    before = 0
+    for text, spare, least in zip(texts, spares, frames, strict=True):
+        slots.append(Slot(before, 0, least))
+        slots += [Slot(before + to, 1, more) for to, more in zip(text.ends, spare, strict=True)]
+        before += len(text.text)
+    slots.append(Slot(before, 0, ANY if cut else 1))
+    found = marks(slots, beyond)
+    many = sum(map(bool, chain(*spares)))
+    several = many and any(mark.early != mark.late for mark in found[:-1])
+    # The reading that is taken: the end mark, then frames, then characters; what is left over stands at the end.
+    end = 0 if cut else min(1, beyond)
+    framed = shares(frames, beyond - end)
+    held = iter(shares(list(chain(*spares)), beyond - end - sum(framed)))
+    ends: list[list[int]] = []
+    own: list[list[Mark]] = []
+    for text, of_frame in zip(texts, framed, strict=True):
+        made = [0] * of_frame
+        for start, to in pairwise([0, *text.ends]):
+            made += [start] * next(held) + [to]  # a token that ends inside a character brings nothing
+        own.append(found[: len(text.ends) + 1])
+        found = found[len(text.ends) + 1 :]
+        ends.append(made)
+    rest = beyond + sum(len(text.ends) for text in texts) - end - sum(map(len, ends))
+    if cut and ends:
+        ends[-1] += [len(texts[-1].text)] * rest
+    note = f"; the {beyond:,} beyond may be in {many:,} of them, which hold multi-byte characters" if several else ""
+    return Laid(ends, own, end if cut else end + rest, note)
+
+
+def by_count(texts: Sequence[Cut], beyond: int, hidden: int | None, spread: bool = False) -> Laid:
+    """Tokens that a tokenizer told, so many short of those that were counted; or that were only counted and `spread`.
+
+    Of the latter nothing is known but that each has a byte at least; `hidden` of them may have none. None: of other
+    output there may be any number among them.
+    """
+    count, size = sum(len(text.ends) for text in texts), sum(map(_size, (text.text for text in texts)))
+    end = min(1, max(0, beyond))
+    found: list[list[Mark]] = []
+    chars = sent = tokens = 0
+    for text in texts:
+        own: list[Mark] = []
+        for start, to in pairwise([0, *text.ends]):
+            first, sent, tokens = sent + 1, sent + _size(text.text[start:to]), tokens + 1
+            early, late = tokens, tokens + max(0, beyond - end)
+            if spread:
+                early, late = 1, count
+                if hidden is not None:
+                    early, late = max(1, count - hidden - (size - first)), min(count, sent + hidden)
+            own.append(Mark(chars + to, early, late))
+        if spread and hidden is not None:
+            own = _held_over(text, own, count)
+        chars += len(text.text)
+        found.append(own)
+    return Laid([text.ends for text in texts], found, end, "")
+
+
+def _held_over(text: Cut, own: Sequence[Mark], count: int) -> list[Mark]:
+    """The marks of a text whose tokens may end inside characters: one of several bytes may wait for the next place."""
+    if text.text.isascii():
+        return list(own)
+    made: list[Mark] = []
+    late = count
+    for mark, to in zip(reversed(own), reversed(text.ends), strict=True):
+        late = mark.late if text.text[to - 1 : to].isascii() else max(late, mark.late)
+        made.append(Mark(mark.chars, mark.early, late))
+    return made[::-1]
+
+
+def _size(text: str) -> int:
+    return len(text.encode("utf-8", "surrogatepass"))
