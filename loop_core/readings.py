@@ -147,11 +147,12 @@ def by_chunks(texts: Sequence[Cut], beyond: int, frame: int, cut: bool) -> Laid:
 def by_count(texts: Sequence[Cut], beyond: int, hidden: int | None, spread: bool = False) -> Laid:
     """Tokens that a tokenizer told, so many short of those that were counted; or that were only counted and `spread`.
 
-    Of the latter nothing is known but that each has a byte at least; `hidden` of them may have none. None: of other
-    output there may be any number among them.
+    Of the latter nothing is known but that each has a byte at least, and that one which ends inside a character waits
+    for the next; `hidden` of them may have no byte. None: of other output there may be any number among them.
     """
     count, size = sum(len(text.ends) for text in texts), sum(map(_size, (text.text for text in texts)))
     end = min(1, max(0, beyond))
+    held = 0 if hidden is None else hidden + sum(held_back(text.text) for text in texts)
     found: list[list[Mark]] = []
     chars = sent = tokens = 0
     for text in texts:
@@ -162,25 +163,11 @@ def by_count(texts: Sequence[Cut], beyond: int, hidden: int | None, spread: bool
             if spread:
                 early, late = 1, count
                 if hidden is not None:
-                    early, late = max(1, count - hidden - (size - first)), min(count, sent + hidden)
+                    early, late = max(1, count - hidden - (size - first)), min(count, sent + held)
             own.append(Mark(chars + to, early, late))
-        if spread and hidden is not None:
-            own = _held_over(text, own, count)
         chars += len(text.text)
         found.append(own)
     return Laid([text.ends for text in texts], found, end, "")
-
-
-def _held_over(text: Cut, own: Sequence[Mark], count: int) -> list[Mark]:
-    """The marks of a text whose tokens may end inside characters: one of several bytes may wait for the next place."""
-    if text.text.isascii():
-        return list(own)
-    made: list[Mark] = []
-    late = count
-    for mark, to in zip(reversed(own), reversed(text.ends), strict=True):
-        late = mark.late if text.text[to - 1 : to].isascii() else max(late, mark.late)
-        made.append(Mark(mark.chars, mark.early, late))
-    return made[::-1]
 
 
 def _size(text: str) -> int:
