@@ -53,7 +53,8 @@ def _made(facts: ResponseFacts) -> dict[str, Any]:
     recut = facts.recut
     assert recut is not None  # noqa: S101 - only those are asked for
     return {**_response(facts), "entry": None, "step": facts.step + 1, "simulation": {
-        "basis": recut.basis, "note": recut.note, "budget": recut.budget, "tokens": recut.tokens, "lost": recut.lost}}
+        "basis": recut.basis, "note": recut.note, "budget": recut.budget, "tokens": recut.tokens, "lost": recut.lost,
+        "estimated": None if recut.apart is None else list(recut.apart)}}
 
 
 def _response(facts: ResponseFacts) -> dict[str, Any]:

@@ -123,6 +123,8 @@ class SimulationModel(_Model):
     budget: int | None = Field(description="The output cap that was sent; null where there was none.")
     tokens: int = Field(description="Output tokens of this answer, by the basis.")
     lost: str = Field(description="What the format could not carry and was left out; empty where it carried all.")
+    estimated: list[int] | None = Field(
+        description="The least and the most characters that the budget may leave; null where the cut is exact.")
 
 
 class SimulatedModel(ResponseModel):
