@@ -158,8 +158,9 @@ def anchor_of(text: str) -> str:
 
 
 def whole(text: str) -> str:
-    """The text without the half of a character at its end: no JSON may hold it alone."""
-    return text[:-1] if "\ud800" <= text[-1:] <= "\udbff" else text
+    """The text without half a character at either end: a server refuses JSON that holds one alone."""
+    begin = "\udc00" <= text[:1] <= "\udfff"
+    return text[begin : len(text) - ("\ud800" <= text[-1:] <= "\udbff")]
 
 
 def prefill(text: str) -> tuple[Message, str]:

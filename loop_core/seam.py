@@ -289,8 +289,7 @@ def _again(base: str, text: str, doubted: Segment, seam: Seam, segment: Segment)
 
 def _prefill(text: str, segment: Segment) -> _Cut:
     sent = text[: len(text) - len(segment.stripped)]
-    echoed = bool(sent) and segment.text.startswith(sent)
-    if echoed and (segment.echoes or len(sent) >= (ECHO_CHARS if segment.echoes is None else RESTART_CHARS)):
+    if sent and segment.text.startswith(sent) and _is_echo(sent, segment.echoes):
         # What follows the echo goes on from the stripped prefill, so the white space comes from there if at all.
         rest = segment.text[len(sent) :]
         keep = len(sent) if rest.startswith(segment.stripped) else len(text)
@@ -300,9 +299,18 @@ def _prefill(text: str, segment: Segment) -> _Cut:
         return restarted if restarted.keep < len(sent) else restarted._replace(keep=len(text))
     if not segment.stripped:
         return _Cut(Decision.AS_SENT, len(text), 0, "prefill, joined byte for byte")
-    if segment.text.startswith(segment.stripped):
+    half = "\ud800" <= segment.stripped[-1] <= "\udbff"  # of a character that was cut in two
+    blank = segment.stripped[:-1] if half else segment.stripped
+    if blank and segment.text.startswith(blank):
         return _Cut(Decision.WHITESPACE, len(sent), 0, "the model repeated the white space that was stripped")
     return _Cut(Decision.WHITESPACE, len(text), 0, "stripped white space restored")
+
+
+def _is_echo(sent: str, echoes: bool | None) -> bool:
+    """Whether an answer that begins with the prefill repeats it: a long one does, whatever the profile says."""
+    if echoes is None:
+        return len(sent) >= ECHO_CHARS
+    return echoes or (len(sent) >= RESTART_CHARS and not _repeats(sent, len(sent)))
 
 
 def _polled(text: str, following: str) -> _Cut:

@@ -26,15 +26,18 @@ from loop_core.values import (
     Finding,
     Part,
     ProviderError,
+    ReasoningPart,
     Severity,
     Stop,
     StopReason,
+    TextPart,
     TransportEnd,
 )
 from loop_core.wire.failures import classify, read_error, redirect
 from loop_core.wire.framing import Framing, Whole
 from loop_core.wire.json_array import JSONArray
 from loop_core.wire.jsonslice import byte_span, path_of
+from loop_core.wire.jsontext import mended
 from loop_core.wire.quota import read_quota
 from loop_core.wire.sse import SSE, Frame
 
@@ -83,6 +86,8 @@ _OBJECTS = (b"{", b"[{", b"[[", b'["')
 _UNREADABLE = {True: ("frame.cut", "the last frame is cut"), False: ("frame.invalid", "a frame is no valid JSON")}
 _LOOSE = frozenset({Stop.END_TURN, Stop.TOOL_CALL, Stop.UNKNOWN})
 _NOISE = ("frame.no_json", "a frame is a word that is no JSON")
+_LENIENT = frozenset({"frame.lenient", "body.lenient"})
+"""Rules of what the fast parser refuses: only there may half a character stand."""
 _ERROR_FIELD = b"error:"
 _SSE_STARTS = (b"data", b"event", b"id:", b"retry", b":")
 
@@ -189,7 +194,13 @@ class Decoder:
         if isinstance(self._framing, SSE) and self._framing.single is not None:
             said = "events are parted by one line break instead of two: others read them as one event"
             self.find("frame.single_newline", said, At(Part.BODY, *self._framing.single))
-        return self._with_transport(self.build())
+        response = self.build()
+        if any(found.rule in _LENIENT for found in self.findings):
+            response = replace(response, parts=tuple([
+                replace(part, text=mended(part.text)) if isinstance(part, (TextPart, ReasoningPart)) else part
+                for part in response.parts
+            ]))
+        return self._with_transport(response)
 
     def watch(self, body: bytes, see: See) -> None:
         """Gives every JSON value of a whole stream to `see`, with its name and place, in order, and reads none itself.

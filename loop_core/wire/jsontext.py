@@ -54,6 +54,23 @@ def _name(key: str) -> str:
     return f"{dump(key)}:"
 
 
+def mended(text: str) -> str:
+    """A text whose surrogate pairs are characters again, also where pieces split them.
+
+    Half a character at either end stays: the other half may come with the next response. One in the middle is lost.
+    """
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        begin = "\udc00" <= text[0] <= "\udfff"
+        end = len(text) - ("\ud800" <= text[-1] <= "\udbff")
+        inner = text[begin:end].encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return text[:begin] + inner + text[end:]
+    return text
+
+
 def read_object(text: str) -> dict[str, Any] | None:
     """The JSON object that `text` is; None where it is none, or cut."""
     try:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from loop_core.history import anchor_of, prefill
 from loop_core.seam import (
     ANCHOR_CHARS,
     ECHO_CHARS,
@@ -18,6 +19,7 @@ from loop_core.seam import (
     SeamRule,
     Segment,
     added,
+    asks_again,
     join,
 )
 
@@ -125,6 +127,109 @@ def test_an_answer_begun_anew_replaces_or_extends_the_first() -> None:
     assert (made.text, made.doubts) == (other, ())
     assert made.seams[0].at == 0
     assert joined(Segment(first[:63]), Segment(first, Method.HINT))[1] != [Decision.RESTART]
+
+
+STORY = (
+    "Once upon a time there was a small house by the river, and in it lived an old man with three cats. "
+    "Every morning he counted them, and every evening he counted them again, for one of them was a thief."
+)
+
+
+@pytest.mark.parametrize("method", [Method.HINT, Method.ANCHOR, Method.PREFILL, Method.AGAIN])
+@pytest.mark.parametrize("echoes", [None, False, True])
+def test_a_long_common_beginning_is_a_restart_whatever_the_profile_says(method: Method, echoes: bool | None) -> None:
+    whole, first = STORY + " That is all.", STORY
+    anchor = first[-ANCHOR_CHARS:] if method in (Method.ANCHOR, Method.AGAIN) else ""
+    made = join((Segment(first), Segment(whole, method, anchor, echoes=echoes)))
+    assert (made.text, made.doubts) == (whole, ())
+
+
+@pytest.mark.parametrize("method", [Method.HINT, Method.ANCHOR, Method.PREFILL])
+def test_a_shorter_restart_never_shortens_the_answer(method: Method) -> None:
+    anchor = STORY[-ANCHOR_CHARS:] if method is Method.ANCHOR else ""
+    for shorter in (STORY[:150], STORY[:80] + "that is all."):
+        made = join((Segment(STORY), Segment(shorter, method, anchor, echoes=False)))
+        assert made.text == STORY
+        assert [(seam.decision, seam.sure, seam.cut) for seam in made.seams] == [(Decision.RESTART, False, shorter)]
+
+
+def test_rows_that_an_answer_repeats_are_neither_a_restart_nor_an_overlap() -> None:
+    row = "2026-01-02,open,0.00,0.00,0.00,nobody,nowhere\n"
+    line = "        self.assertTrue(everything_is_fine_here)\n"
+    for first, second in ((row * 3, row * 2), ("day,state\n" + row * 3, row * 2), (line * 4, line + "done()\n")):
+        for method in (Method.HINT, Method.PREFILL):
+            made = join((Segment(first), Segment(second, method, echoes=False)))
+            assert made.text == first + second
+    assert join((Segment(row * 3), Segment(row * 4, Method.PREFILL, echoes=False))).text == row * 7
+
+
+# -- asked for once more ---------------------------------------------------------------------------------------------
+
+ANCHOR = STORY[-ANCHOR_CHARS:]
+SORRY = Segment("I'm sorry, but I can't continue.", Method.ANCHOR, ANCHOR)
+
+
+def test_what_was_asked_for_once_more_stands_in_the_place_of_what_came_before() -> None:
+    made = join((Segment(STORY), SORRY, Segment(ANCHOR + " The end.", Method.AGAIN, ANCHOR)))
+    assert (made.text, made.doubts) == (STORY + " The end.", ())
+    assert [(seam.decision, seam.cut) for seam in made.seams] == [
+        (Decision.LEFT_OUT, SORRY.text), (Decision.ANCHOR, ANCHOR)]
+
+
+@pytest.mark.parametrize(("first", "second", "stands"), [
+    ("Sure! The end comes soon.", "I'm sorry, I can't.", 0),  # both begin so: the longer
+    ("I'm sorry, I can't.", "Sure! The end comes soon.", 1),
+    ("I'm sorry, but I can't continue this.", " The end.", 1),  # one does not
+    ("Sure, here is it: the end comes soon.", "", 0),
+])
+def test_of_two_that_do_not_begin_with_the_words_one_stands_in_doubt(first: str, second: str, stands: int) -> None:
+    made = join((Segment(STORY), Segment(first, Method.ANCHOR, ANCHOR), Segment(second, Method.AGAIN, ANCHOR)))
+    assert made.text == STORY + (first, second)[stands]
+    decisions = [Decision.LEFT_OUT, Decision.LEFT_OUT]
+    decisions[stands] = Decision.UNVERIFIED
+    assert [seam.decision for seam in made.seams] == decisions
+    assert [seam.index for seam in made.doubts] == [stands + 1]
+
+
+def test_only_chatter_a_refusal_or_a_restart_is_asked_for_once_more() -> None:
+    def again(said: str, method: Method = Method.ANCHOR, anchor: str = ANCHOR) -> bool:
+        return asks_again((Segment(STORY), Segment(said, method, anchor)))
+
+    for said in ("I'm sorry, but I can't.", "Sure, here it is: the end.", "Let me start over. A man", STORY[:100]):
+        assert again(said)
+        assert not again(said, Method.AGAIN), "once"
+        assert not again(said, Method.HINT, ""), "nothing was asked back"
+    for said in (" The end.", ANCHOR + " The end.", "Sure! " + ANCHOR + " The end.", STORY + " The end.", "", "  "):
+        assert not again(said)
+    assert not asks_again((SORRY,))
+    assert not asks_again((Segment(STORY), SORRY), SeamRule.CONCAT)
+
+
+# -- a character in two ----------------------------------------------------------------------------------------------
+
+HIGH, LOW, FACE = "\ud83d", "\ude00", "\U0001f600"
+
+
+@pytest.mark.parametrize("method", [Method.HINT, Method.PREFILL, Method.TOKEN, Method.ECHO])
+def test_two_halves_of_a_character_are_one_again(method: Method) -> None:
+    made = join((Segment("a" + HIGH), Segment(LOW + "b", method)))
+    assert (made.text, made.seams[0].cut, made.seams[0].at) == (f"a{FACE}b", LOW, 2)
+    assert join((Segment("a" + HIGH), Segment(FACE + "b", method))).text == f"a{FACE}b", "it came again, whole"
+    assert join((Segment("a" + HIGH), Segment("b", method))).text == f"a{HIGH}b", "its other half never came"
+    assert join((Segment("a"), Segment(LOW + "b", method))).text == f"a{LOW}b"
+
+
+def test_half_a_character_is_not_asked_back() -> None:
+    first = STORY + HIGH
+    assert anchor_of(first) == ANCHOR
+    for rest in (LOW, FACE):
+        made = join((Segment(first), Segment(ANCHOR + rest + " The end.", Method.ANCHOR, ANCHOR)))
+        assert (made.text, made.doubts) == (f"{STORY}{FACE} The end.", ())
+    message, stripped = prefill("so " + HIGH)
+    assert (message.text, stripped) == ("so", " " + HIGH)
+    for rest in (f" {FACE}!", f"{FACE}!", f"{LOW}!"):
+        made = join((Segment("so " + HIGH), Segment(rest, Method.PREFILL, stripped=stripped)))
+        assert made.text == f"so {FACE}!"
 
 
 def test_a_response_that_is_fetched_again_holds_all_its_text() -> None:

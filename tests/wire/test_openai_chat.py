@@ -978,7 +978,7 @@ def test_verbatim_json_may_hold_line_breaks() -> None:
 
 def test_a_lone_surrogate_can_be_written() -> None:
     for stream in (False, True):
-        assert written(make(TextPart("a\ud83d")), stream=stream).text == "a\ufffd"
+        assert written(make(TextPart("a\ud83d")), stream=stream).text == "a\ud83d", "its other half may still come"
 
 
 def test_calls_that_the_provider_ran_are_left_out() -> None:

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from loop_core.values import At, OpaquePart, ReasoningPart, ResponsePart, TextPart
+from loop_core.wire.jsontext import mended
 from loop_core.wire.openai_chat.calls import Calls, Note
 from loop_core.wire.openai_chat.table import API, MESSAGE_BLOCKS, REASONING_FIELDS
 
@@ -247,14 +248,7 @@ class Choice:
 
 def joined(pieces: list[str]) -> str:
     """The pieces as one text; a surrogate pair that was split over two of them becomes its character again."""
-    text = "".join(pieces)
-    if text.isascii():
-        return text
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text
+    return mended("".join(pieces))
 
 
 def _texts(value: Any) -> list[str]:
