@@ -42,6 +42,8 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "gate": parts.gate,
     "held": parts.held,
     "filter-terms": parts.filter_terms,
+    "credential-forms": parts.credential_forms,
+    "credential-names": parts.credential_names,
     "scenarios": provider_parts.scenarios,
     "libraries": provider_parts.libraries,
     "told-call-cut": provider_parts.call_cut,

@@ -17,6 +17,7 @@ from typing import Any
 from examples import GATE_CASES, WORDS_TRIED, Tried, records, try_call
 
 from inspector.filters import terms
+from inspector.sessions.credentials import FORMS, NAMES, PASSWORDS
 from loop_core import classify, moves
 from loop_core import events as engine_events
 from loop_core import gate as engine_gate
@@ -265,3 +266,15 @@ def filter_terms() -> str:
     rows += [(code(f"{name}>N"), row.about) for name, row in terms.NUMBERS.items()]
     rows += [(code(f"~{name} REGEX"), row.about) for name, row in terms.PATTERNS.items()]
     return table(("term", "finds steps where"), rows)
+
+
+def credential_forms() -> str:
+    """Every form of credential that is masked by its looks."""
+    rows = [f"| {form.name} | `{form.template}` | {form.kind} | {form.source} |" for form in FORMS]
+    return "\n".join(["| masked as | form | opens | source |", "|---|---|---|---|", *rows])
+
+
+def credential_names() -> str:
+    """The names whose values are credentials."""
+    names, passwords = (", ".join(f"`{name}`" for name in each) for each in (NAMES, PASSWORDS))
+    return f"Where the value looks random: {names}.\n\nHowever short the value is: {passwords}."

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from inspector import leaving
+
 if TYPE_CHECKING:
     from inspector.case import Case
     from inspector.config import Config
@@ -136,7 +138,7 @@ def say(notices: Iterable[str]) -> None:
     from inspector.report.inert import one_line
 
     for notice in notices:
-        click.echo(f"inspector: {one_line(notice)}", err=True)
+        click.echo(f"inspector: {leaving.text(one_line(notice))}", err=True)
 
 
 def complain(loaded: Loaded) -> int:
@@ -155,7 +157,7 @@ def write(text: str) -> None:
     """Writes text to standard output."""
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     # A terminal or pipe of another encoding gets an escape for what it cannot show, not a traceback.
-    _put(text.encode(encoding, "backslashreplace").decode(encoding))
+    _put(leaving.text(text).encode(encoding, "backslashreplace").decode(encoding))
 
 
 def write_json(value: Any) -> None:
@@ -163,11 +165,16 @@ def write_json(value: Any) -> None:
     import json
 
     # Escaped to ASCII: whatever a transcript holds, no terminal and no pipe takes it for a command.
-    _put(json.dumps(value, ensure_ascii=True, indent=1) + "\n")
+    _put(leaving.text(json.dumps(value, ensure_ascii=True, indent=1)) + "\n")
 
 
 class UnwrittenError(Exception):
     """Standard output did not take what was said; says why."""
+
+
+def write_address(address: str) -> None:
+    """Writes the address of a server of ours, whose token is meant for the reader."""
+    _put(f"{address}\n")
 
 
 def _put(text: str) -> None:

@@ -84,7 +84,7 @@ def _serve(
 
     def ready(bound: int) -> None:
         # The address stands alone on standard output, for programs.
-        common.write(f"http://{_shown(host)}:{bound}/?token={token}\n")
+        common.write_address(f"http://{_shown(host)}:{bound}/?token={token}")
         sys.stdout.flush()
         common.say([f"serving {title} until Ctrl-C; {REACH[local]}"])
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from inspector import leaving
 from inspector.export import FORMS, Chosen
 from inspector.report.facts import View
 from loop_core.errors import CallerError
@@ -36,8 +37,8 @@ def name_of(view: View) -> str:
 
 
 def encoded(content: str) -> bytes:
-    """The bytes of a file; what UTF-8 cannot hold is written as an escape."""
-    return content.encode("utf-8", "backslashreplace")
+    """The bytes of a file, without credentials; what UTF-8 cannot hold is written as an escape."""
+    return leaving.text(content).encode("utf-8", "backslashreplace")
 
 
 def write(files: Mapping[str, str], folder: str, force: bool = False) -> list[str]:

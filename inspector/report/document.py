@@ -29,6 +29,7 @@ def document(view: View, filtered: tuple[str, Sequence[int]] | None = None) -> d
                 "responses": given.responses,
                 "skipped": [{"entry": skipped.entry, "why": skipped.why} for skipped in given.skipped],
                 **({"notices": list(given.notices)} if given.notices else {}),
+                **({"masked": dict(given.masked)} if given.masked else {}),
                 **({"error": given.error} if given.error else {}),
             }
             for given in view.inputs

@@ -68,6 +68,7 @@ class InputModel(_Model):
     responses: int
     skipped: list[SkippedModel]
     notices: list[str] = []
+    masked: dict[str, int] = Field({}, description="How many credentials were masked, by kind.")
     error: str = ""
 
 

@@ -56,6 +56,8 @@ def _input(given: Input) -> Iterator[str]:
         yield f"  skipped {count}: {one_line(why)}"
     for notice in given.notices:
         yield f"  notice: {one_line(notice)}"
+    if given.masked:
+        yield f"  masked: {', '.join(f'{count:,} {name}' for name, count in sorted(given.masked.items()))}"
     if given.error:
         yield f"  error: {one_line(given.error)}"
 

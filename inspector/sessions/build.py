@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from inspector.sessions import lenient, redact, traffic
+from inspector.sessions import joined, lenient, redact, traffic
 from inspector.sessions.raw import Options, Raw
 from inspector.sessions.values import Exchange
 from loop_core.errors import CallerError, DecodeError
@@ -26,6 +26,7 @@ from loop_core.values import (
 )
 from loop_core.wire import decode, wire
 from loop_core.wire.base import RECORDING_CUT
+from loop_core.wire.eventstream import resealed
 from loop_core.wire.profiles import Chosen, choose, named
 from loop_core.wire.quota import read_quota
 
@@ -42,15 +43,15 @@ class Refused(NamedTuple):
     """The bytes are no body of the API."""
 
 
-def build(raw: Raw, path: str, options: Options) -> Exchange | Refused:
-    """One exchange, decoded, or why it is none."""
+def build(raw: Raw, path: str, options: Options, counts: redact.Counts | None = None) -> Exchange | Refused:
+    """One exchange, decoded, or why it is none; `counts` learns what was masked."""
     url = redact.url(raw.url)
     api = _api(raw, url, options)
     if isinstance(api, Refused):
         return api
-    request_json, request = _request(raw, api, url)
-    headers = redact.headers(raw.headers, shapes=not raw.clean)
-    body = raw.body if raw.clean else redact.body(raw.body)
+    request_json, request = _request(raw, api, url, counts)
+    headers = redact.headers(raw.headers, shapes=not raw.clean, counts=counts)
+    body = raw.body if raw.clean else resealed(redact.body(raw.body, counts), raw.body)
     chosen = _profile(raw, api, url, headers, body, request, options)
     if not raw.recorded:
         response = _not_recorded(raw, api, headers, request)
@@ -78,7 +79,7 @@ def build(raw: Raw, path: str, options: Options) -> Exchange | Refused:
     if raw.problem:
         broke = Finding(f"transport.{raw.end.value}", Severity.WARNING, raw.problem)
         response = replace(response, findings=(*response.findings, broke))
-    return Exchange(
+    made = Exchange(
         path,
         raw.entry,
         api,
@@ -90,7 +91,7 @@ def build(raw: Raw, path: str, options: Options) -> Exchange | Refused:
         response,
         body,
         headers,
-        redact.headers(raw.request_headers, shapes=not raw.clean),
+        redact.headers(raw.request_headers, shapes=not raw.clean, counts=counts),
         raw.recorded,
         raw.started,
         raw.duration_ms,
@@ -100,6 +101,7 @@ def build(raw: Raw, path: str, options: Options) -> Exchange | Refused:
         cut_after=raw.cut_after,
         simulated=raw.simulated,
     )
+    return joined.again(made, joined.hidden(body, api, response, counts)) if raw.recorded else made
 
 
 def spoken_by(exchange: Exchange, profile: str) -> Exchange:
@@ -162,17 +164,17 @@ def _asks(raw: Raw) -> bool:
     )
 
 
-def _request(raw: Raw, api: str, url: str) -> tuple[Any, Request | None]:
+def _request(raw: Raw, api: str, url: str, counts: redact.Counts | None) -> tuple[Any, Request | None]:
     text = raw.request_text
     if text is None:
         return None, None
     if not raw.clean:
-        text = redact.text(text)
+        text = redact.text(text, counts)
     try:
         value = lenient.loads(text)
     except ValueError:
         return None, None
-    value = redact.request(value, text)
+    value = redact.request(value, text, counts)
     return value, wire(api).read_request(value, url) if isinstance(value, dict) else None
 
 

@@ -14,6 +14,7 @@ from glob import escape, glob
 from inspector.pause import without_collector
 from inspector.sessions.build import Refused, build
 from inspector.sessions.importers import BESIDE, HEAD, choose
+from inspector.sessions.joined import across
 from inspector.sessions.raw import Options, Raw, Reading, UnreadableError
 from inspector.sessions.thread import thread
 from inspector.sessions.transcripts.quoted import settle
@@ -59,7 +60,9 @@ def open_paths(
     settle(exchanges, inputs)
     conversations = thread(exchanges, list(groups.values()))
     _inherit(exchanges, conversations)
-    return Loaded(tuple(inputs), tuple(exchanges), conversations)
+    turns = [turn for conversation in conversations for turn in conversation.turns]
+    clean = across(exchanges, turns, {given.path: given.masked for given in inputs})
+    return Loaded(tuple(inputs), tuple(clean), conversations)
 
 
 def _inherit(exchanges: list[Exchange], conversations: Sequence[Conversation]) -> None:
@@ -206,7 +209,7 @@ def _decoded(path: str, format_name: str, reading: Reading, options: Options) ->
     exchanges = list(reading.exchanges)
     refused: list[tuple[Raw, Refused]] = []
     for raw in reading.raws:
-        built = build(raw, path, options)
+        built = build(raw, path, options, reading.masked)
         if isinstance(built, Exchange):
             exchanges.append(built)
         else:
@@ -232,6 +235,7 @@ def _decoded(path: str, format_name: str, reading: Reading, options: Options) ->
         reading.about,
         tuple(reading.acts),
         tuple(reading.answers),
+        reading.masked,
     )
     return source, exchanges
 

@@ -6,6 +6,7 @@ An importer knows one file format and no wire format. What it cannot read is a `
 from __future__ import annotations
 
 from collections.abc import Sequence
+from collections import Counter
 from typing import NamedTuple, Protocol
 
 from inspector.sessions.values import About, Act, Chunk, Exchange, Place, Skipped, ToolAnswer
@@ -73,6 +74,8 @@ class Reading:
     about: About | None = None
     acts: list[Act] = field(default_factory=list)
     answers: list[ToolAnswer] = field(default_factory=list)
+    masked: Counter[str] = field(default_factory=Counter)
+    """What the importer itself masked, by the kind of credential."""
 
 
 def says_enough(status: int | None) -> bool:

@@ -6,6 +6,7 @@ here opens a file or knows an importer.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
@@ -133,6 +134,8 @@ class Input:
     about: About | None = None
     acts: tuple[Act, ...] = ()
     answers: tuple[ToolAnswer, ...] = ()
+    masked: Counter[str] = field(default_factory=Counter)
+    """How many credentials of each kind were masked."""
 
 
 @frozen

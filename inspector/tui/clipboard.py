@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 
 from textual.app import App
 
+from inspector import leaving
+
 Environment = Mapping[str, str]
 
 REFUSING: tuple[tuple[Callable[[Environment], bool], str], ...] = (
@@ -27,6 +29,7 @@ def copied(app: App[object], text: str) -> str:
     lost = refused(os.environ)
     if lost is not None:
         return f"not copied: {lost}; x writes it to a file"
+    text = leaving.text(text)
     app.copy_to_clipboard(text[:MOST])
     size = f"{len(text):,} characters"
     if len(text) > MOST:

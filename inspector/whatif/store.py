@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from inspector import leaving
 from inspector.config.places import data_folder
-from inspector.sessions import redact
 from inspector.sessions.values import Loaded
 from inspector.whatif.lock import locked
 from loop_core.errors import CallerError
@@ -154,11 +154,11 @@ class Store:
     def note(self, run: str, step: int | None, text: str) -> None:
         """Keeps a note on a step, or on the session; an empty one takes it away. Credentials in it are masked."""
         number = None if step is None else step + 1
-        self._add({"act": "note", "run": run, "step": number, "text": redact.text(text)})
+        self._add({"act": "note", "run": run, "step": number, "text": text})
 
     def breakpoint(self, text: str, on: bool | None = True) -> None:
         """Keeps a breakpoint, on or off; None takes it away."""
-        self._add({"act": "breakpoint", "text": redact.text(text), "on": on})
+        self._add({"act": "breakpoint", "text": text, "on": on})
 
     def reload(self) -> None:
         """Takes in what another program has written since.
@@ -240,7 +240,7 @@ class Store:
 
 
 def _line(value: Act) -> bytes:
-    return json.dumps(value, ensure_ascii=True, separators=(",", ":")).encode() + b"\n"
+    return leaving.text(json.dumps(value, ensure_ascii=True, separators=(",", ":"))).encode() + b"\n"
 
 
 def _from(number: int, start: int) -> bytes:

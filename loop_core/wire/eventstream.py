@@ -221,3 +221,22 @@ def _read_kind(block: bytes) -> _Kind:
         return _Kind(f":error:{words.get(':error-code', '')}", words.get(":error-message", ""))
     name = words.get(":event-type", "")
     return _Kind("" if name.startswith(":") else name)
+
+
+def resealed(data: bytes, before: bytes) -> bytes:
+    """A stream in which bytes were replaced one for one, its checksums made to fit again; `before` is how it was.
+
+    A frame whose checksum did not fit before keeps the one that it has: it was damaged, and stays so.
+    """
+    if data == before or len(data) != len(before):
+        return data
+    sealed, at = bytearray(data), 0
+    while at + _PRELUDE_SIZE + 4 <= len(before):
+        total = int.from_bytes(before[at : at + 4], "big")
+        end = at + total
+        if total < _PRELUDE_SIZE + 4 or end > len(before):
+            break
+        if _CRC.unpack(before[end - 4 : end])[0] == crc32(before[at : end - 4]):
+            sealed[end - 4 : end] = _CRC.pack(crc32(bytes(sealed[at : end - 4])))
+        at = end
+    return bytes(sealed)

@@ -7,15 +7,16 @@ import shlex
 import subprocess
 import sys
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 
 from inspector import cli
 from inspector.case import open_case
-from inspector.export import FORMS, Chosen
+from inspector.export import FORMS, Chosen, Form
 from inspector.export.bug import reread, shrink, symptom
 from inspector.export.markdown import escaped, fenced
-from inspector.export.write import chosen
+from inspector.export.write import chosen, write
 from inspector.replay import replay
 from inspector.report.answers import answer_at
 from inspector.report.document import document
@@ -27,6 +28,7 @@ from tests import transcript_scenes as agents
 from tests.report.test_inert import HOSTILE, dangerous
 from tests.scenes import ASKS, PARTS, asked, chat, continued, cut_stream, exchange, lines, ran_cut_call, shown, user
 
+SECRET = "hunter2hunter3"
 KEY = "sk-ant-api03-" + "A1b2C3d4E5" * 4
 MARKUP = '<script>alert(1)</script> [x](javascript:1) ```` | ![i](http://e.example) &amp; <!-- "q" \'s\' www.e.example'
 
@@ -113,10 +115,48 @@ def test_a_key_split_over_deltas_is_masked_in_documents():
     first, second = KEY[:25], KEY[25:]
     found = shown(asked(ASKS, chat(f"the key {first}", "length")), asked([
         *ASKS, {"role": "assistant", "content": f"the key {first}"}], chat(f"{second} is it")))
-    assert KEY in found.turns[0].merged.text  # across a seam no body holds it whole
-    for name in ("html", "md", "text", "json"):
-        (content,) = chosen(found, name).values()
-        assert KEY not in content
+    assert found.inputs[0].masked == {"Anthropic API key": 1}
+    assert KEY not in found.turns[0].merged.text
+    for name in ("html", "md", "text", "json", "session", "bug"):
+        for content in chosen(found, name).values():
+            assert first not in content
+            assert second not in content
+
+
+def test_a_key_split_over_the_events_of_a_stream_is_masked_where_its_pieces_stand(tmp_path):
+    pieces = [KEY[at : at + 7] for at in range(0, len(KEY), 7)]
+    events = [{"choices": [{"index": 0, "delta": {"content": piece}}]} for piece in ("it is ", *pieces, " so")]
+    events.append({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
+    body = "".join(f"data: {json.dumps(event)}\n\n" for event in events) + "data: [DONE]\n\n"
+    found = shown(asked(ASKS, body, stream=True))
+    (answer,) = found.responses
+    assert len(answer.exchange.body) == len(body)
+    assert KEY not in answer.exchange.response.text
+    assert answer.exchange.response.text.startswith("it is ")
+    assert answer.exchange.response.text.endswith(" so")
+    (content,) = chosen(found, "session").values()
+    path = tmp_path / "again.jsonl"
+    path.write_text(content, "utf-8")
+    again = view(replay(open_case(open_paths([str(path)]))))
+    assert again.responses[0].exchange.response.text == answer.exchange.response.text
+    assert [turn.verdict for turn in again.turns] == [turn.verdict for turn in found.turns]
+    assert not any(piece in content for piece in pieces if len(piece) == 7)
+
+
+def test_a_careless_form_of_export_lets_no_credential_out(tmp_path, monkeypatch):
+    def careless(chosen_):
+        texts = [facts.exchange.response.text or "" for facts in chosen_.view.responses]
+        return {"careless.txt": f"{KEY}\n{''.join(texts)}\nhttps://me:{SECRET}@host/",
+                "careless.json": json.dumps({"password": SECRET})}
+
+    monkeypatch.setitem(FORMS, "careless", Form("whatever it finds", careless))
+    first, second = KEY[:25], KEY[25:]
+    found = shown(asked(ASKS, chat(f"the key {first}", "length")), asked([
+        *ASKS, {"role": "assistant", "content": f"the key {first}"}], chat(f"{second} is it")))
+    paths = write(chosen(found, "careless"), str(tmp_path))
+    written = "".join(Path(path).read_text("utf-8") for path in paths)
+    for secret in (KEY, first, second, SECRET):
+        assert secret not in written
 
 
 def test_a_session_is_read_again_as_it_was(tmp_path):

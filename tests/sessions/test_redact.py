@@ -1,13 +1,19 @@
 """Credentials: none survives in anything that an exchange or a written session holds; nothing else is touched."""
 
 import json
+import random
+import re
+import string
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from session_scenes import CHAT, chat_body, entry, har, user
 
-from inspector.sessions import redact
+from inspector.sessions import credentials, redact
 from inspector.sessions.native import write_session
 
+ALNUM = string.ascii_letters + string.digits
 KEY = "sk-proj-Ab1Cd2Ef3Gh4Ij5Kl6Mn7Op8Qr9St0"
 
 
@@ -80,33 +86,109 @@ def test_headers_that_are_needed_or_harmless_stay(name):
         ("https://me:pw@h/p", "https://REDACTED@h/p"),
         ("https://h/p#access_token=abc", "https://h/p#access_token=REDACTED"),
         ("https://h/p?max_tokens=5&model=m", "https://h/p?max_tokens=5&model=m"),
-        (f"https://h/{KEY}/p", "https://h/sk-proj-" + "*" * (len(KEY) - 8) + "/p"),
+        (f"https://h/{KEY}/p", "https://h/REDACTED/p"),
     ],
 )
 def test_urls(given, expected):
     assert redact.url(given) == expected
 
 
-@pytest.mark.parametrize(
-    ("secret", "kept"),
-    [
-        (KEY, "sk-proj-"),
-        ("sk-ant-api03-Ab1Cd2Ef3Gh4Ij5Kl6Mn7Op8Qr9St0_x", "sk-ant-"),
-        ("sk-or-v1-0123456789abcdef0123456789abcdef", "sk-or-"),
-        ("sk-0123456789ABCDEFabcdef0123456789", "sk-"),
-        ("Bearer eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abc", "Bearer "),
-        ("AIzaSyA0123456789abcdefghijklmnopqrstuv", "AIza"),
-        ("AKIAIOSFODNN7EXAMPLE", "AKIA"),
-        ("ASIAIOSFODNN7EXAMPLE", "ASIA"),
-        ("ghp_0123456789abcdefghijklmnopqrstuvwxyz", "ghp_"),
-    ],
-)
-def test_keys_of_known_shapes_are_masked_wherever_they_stand_and_keep_their_length(secret, kept):
-    escaped = (("line\\n", "\\n"), ("\\u003c", "\\u003e"), ("say \\u201c", "\\u201d"))
-    for before, after in (("use ", " now"), ('{"k":"', '"}'), *escaped):
-        body = f"{before}{secret}{after}".encode()
-        masked = redact.body(body)
-        assert masked == f"{before}{kept}{'*' * (len(secret) - len(kept))}{after}".encode()
+def example(template, rng):
+    """A credential of a form, drawn by its template with the least repetitions, or some more where more may come."""
+    letters = {"a": ALNUM, "b": ALNUM + "_-", "B": ALNUM + "+/", "c": ALNUM + "_~.-", "d": string.digits,
+               "h": "0123456789abcdef", "H": "0123456789ABCDEF", "l": string.ascii_lowercase + string.digits,
+               "U": string.ascii_uppercase + string.digits}
+
+    def drawn(piece):
+        least = int(piece[2])
+        count = rng.randint(least, least + 9) if piece[3] else rng.randint(least, int(piece[4] or least))
+        made = "".join(rng.choice(letters[piece[1]]) for _ in range(count))
+        return made if made[-1].isalnum() else f"{made[:-1]}7"
+
+    return re.sub(r"\{(\w)(\d+)(?:(\+)|-(\d+))?\}", drawn, template)
+
+
+AROUND = [("use ", " now"), ('{"k":"', '"}'), ("line\\n", "\\n"), ("\\u003c", "\\u003e"), ("say \\u201c", "\\u201d"), ("(", ")"),
+          ("https://h/p?x=", "&y=1"), ("", "")]
+
+
+@pytest.mark.parametrize("form", credentials.FORMS, ids=lambda form: form.name)
+def test_every_form_is_masked_wherever_it_stands_and_keeps_its_length(form):
+    rng = random.Random(form.name)
+    for before, after in AROUND:
+        secret = example(form.template, rng)
+        given = f"{before}{secret}{after}".encode()
+        masked = redact.body(given)
+        assert len(masked) == len(given)
+        assert masked.startswith(before.encode())
+        assert masked.endswith(after.encode())
+        hidden = masked[len(before.encode()) : len(given) - len(after.encode())].decode()
+        assert re.fullmatch(r"(\[masked(: [^\]]+)?\])?\**", hidden), hidden
+        counts = {}
+        redact.body(given, counts)
+        assert sum(counts.values()) == 1
+        assert redact.body(masked) == masked
+
+
+def test_the_table_is_large_and_names_its_sources():
+    assert len(credentials.FORMS) >= 70
+    assert len({form.name for form in credentials.FORMS}) == len(credentials.FORMS)
+    assert all(form.source and form.kind for form in credentials.FORMS)
+
+
+@pytest.mark.parametrize(("given", "hidden"), [
+    ("Bearer abc123def456ghi789jkl", "abc123def456ghi789jkl"),
+    ("authorization: bearer abc123def456ghi789", "abc123def456ghi789"),
+    ("Basic dXNlcjpwYXNzd29yZA==", "dXNlcjpwYXNzd29yZA=="),
+    ("postgres://me:hunter2@db.host/x", "hunter2"),
+    ('{"server_url": "https://u:pw1@mcp.host/sse"}', "pw1"),
+    ("see https://x1y2z3a4b5c6d7@github.com/o/r.git", "x1y2z3a4b5c6d7"),
+    ("Referer: https://h/p?access_token=a1b2c3d4e5f6g7", "a1b2c3d4e5f6g7"),
+    ("https://h/?X-Amz-Signature=abcdef", "abcdef"),
+    ("-----BEGIN RSA PRIVATE KEY-----\nMIIEowIBAAKCAQEA\n-----END RSA PRIVATE KEY-----", "MIIEowIBAAKCAQEA"),
+    ("-----BEGIN OPENSSH PRIVATE KEY-----\\nb3BlbnNzaC1rZXk\\n-----END OPENSSH PRIVATE KEY-----", "b3BlbnNzaC1rZXk"),
+    ("-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG", "MIIEvQIBADANBgkqhkiG"),
+    ('{"password": "x"}', '"x"'),
+    ('{\\"password\\": \\"hunter2, or (so)\\"}', "hunter2, or (so)"),
+    ("password=hunter2", "hunter2"),
+    ("DB_PASSWORD: letmein", "letmein"),
+    ('{"client_secret": "Zm9vYmFyMTIz"}', "Zm9vYmFyMTIz"),
+    ("apiKey: 'a1b2c3d4e5f6'", "a1b2c3d4e5f6"),
+    ("MY_API_KEY=1234567890abcdef", "1234567890abcdef"),
+    ("aws_secret_access_key = wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"),
+    ('{"name":"x-api-key","value":"1234567890abcdef"}', "1234567890abcdef"),
+    ("SLACK_TOKEN=q1w2e3r4t5y6", "q1w2e3r4t5y6"),
+    ("Cookie: sid=abc123def456ghi; theme=dark", "abc123def456ghi"),
+    ('{"k": "sk\\u002dproj-Ab1Cd2Ef3Gh4Ij5Kl6Mn7Op8"}', "Ab1Cd2Ef3Gh4Ij5Kl6Mn7Op8"),
+    ('{"k": "Basic bWU6Pz8\\/cHc="}', "cHc="),
+])
+def test_what_stands_before_a_value_can_say_that_it_is_a_credential(given, hidden):
+    masked = redact.body(given.encode()).decode()
+    assert hidden not in masked
+    assert len(masked) == len(given)
+    if given.startswith("{") and "\\\"" not in given:
+        json.loads(masked)
+
+
+@settings(deadline=None)
+@given(st.text(max_size=40), st.sampled_from(credentials.FORMS), st.text(max_size=40), st.randoms())
+def test_json_stays_json_of_the_same_shape(before, form, after, rng):
+    secret = example(form.template, rng)
+    given = json.dumps({"a": [f"{before} {secret} {after}", 1], "b": None}).encode()
+    masked = redact.body(given)
+    assert len(masked) == len(given)
+    assert secret not in masked.decode()
+    read = json.loads(masked)
+    assert (set(read), type(read["a"][0]), read["a"][1], read["b"]) == ({"a", "b"}, str, 1, None)
+
+
+def test_the_values_of_this_machines_own_credentials(monkeypatch):
+    monkeypatch.setenv("CORP_LLM_KEY", "plain words of a key")
+    redact._environment.cache_clear()
+    try:
+        assert "plain words of a key" not in redact.text("it is plain words of a key here")
+    finally:
+        redact._environment.cache_clear()
 
 
 @pytest.mark.parametrize(
@@ -119,6 +201,20 @@ def test_keys_of_known_shapes_are_masked_wherever_they_stand_and_keep_their_leng
         "the Bearer authentication-scheme-of-http",
         "AIza",
         "risk-0123456789abcdefghijklm",
+        "Basic understanding of arithmetic",
+        '{"token_type": "Bearer", "token": " the", "logprob": -0.1}',
+        '{"prompt_cache_key": "abcd1234efgh5678", "credentialType": "a1b2c3d4e5f6g7h8"}',
+        "api_key = os.environ['OPENAI_API_KEY']",
+        "client = Client(api_key=settings.openai_api_key, password=password)",
+        'password: str = Field(description="The password")',
+        '{"password": {"type": "string"}}',
+        "d41d8cd98f00b204e9800998ecf8427e",
+        "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+        "123e4567-e89b-12d3-a456-426614174000",
+        "call_a1B2c3D4e5F6g7H8i9J0k1L2 chatcmpl-Ab1Cd2Ef3Gh4Ij5Kl6Mn7Op8Qr9St msg_01XFDUDYJgAACzvnptvVoYEL",
+        "toolu_01A09q90qw90lq917835lq9 resp_67ccd2bed1ec8190b14f964abc0542670bb6a6b452d3795b",
+        "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==",
+        "https://h/p?page_token=abc&key=name",
     ],
 )
 def test_ordinary_text_is_not_touched(text):
@@ -131,7 +227,7 @@ def test_names_in_a_requests_own_json_but_never_in_its_messages():
         "mcp_servers": [{"url": "u", "authorization_token": "abc"}],
         "max_tokens": 5,
         "metadata": {"token_count": "7"},
-        "messages": [{"role": "user", "content": "x", "password": "kept"}],
+        "messages": [{"role": "user", "content": "x", "api_key": "kept"}],
     }
     clean = redact.request(request, json.dumps(request))
     assert clean["tools"][0]["authorization"] == clean["mcp_servers"][0]["authorization_token"] == redact.REDACTED
@@ -162,7 +258,8 @@ def test_no_credential_of_a_har_is_in_its_exchanges(opened):
     (exchange,) = loaded.exchanges
     assert "hunter2secret" not in everything(exchange)
     assert KEY not in everything(exchange)
-    assert exchange.response.text == f"do not share sk-proj-{'*' * (len(KEY) - 8)}"
+    assert exchange.response.text == f"do not share {redact.mask(len(KEY), 'OpenAI project key').decode()}"
+    assert loaded.inputs[0].masked["OpenAI project key"] == 3
     assert len(exchange.body) == len(source["response"]["content"]["text"])
 
 
@@ -188,7 +285,7 @@ def test_no_credential_reaches_a_written_session(tmp_path):
     written = path.read_text()
     assert "hunter2secret" not in written
     assert KEY not in written
-    assert written.count("sk-proj-***") == 4
+    assert written.count("[masked: OpenAI project key]") == 4
 
 
 def test_a_request_that_is_nested_too_deeply_to_be_cleaned_is_left_out(opened):

@@ -108,6 +108,7 @@ class _Session:
             reading.exchanges.append(self._exchange(answer))
             reading.answers += answer.answers()
         lines.report(reading)
+        reading.masked = lines.masked
         reading.notices += [f"rows that {what}: {count:,}" for what, count in self.told.items()]
         self._summary()
         return reading

@@ -96,6 +96,7 @@ class _Session:
             self.reading.exchanges.append(self._exchange(answer))
             self.reading.answers += answer.answers()
         lines.report(self.reading)
+        self.reading.masked = lines.masked
         self._summary()
         return self.reading
 

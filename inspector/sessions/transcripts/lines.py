@@ -38,6 +38,8 @@ class Lines:
         """Records that are known and say nothing of exchanges, by type."""
         self.unknown: Counter[str] = Counter()
         """Records of types that are not known."""
+        self.masked: Counter[str] = Counter()
+        """Credentials that were masked, by kind."""
 
     def __iter__(self) -> Iterator[Line]:
         """Every line that is a JSON object."""
@@ -51,7 +53,7 @@ class Lines:
             if not piece or piece.isspace():
                 continue
             if self._suspicious:
-                piece = redact.body(piece)
+                piece = redact.body(piece, self.masked)
             value = self._parsed(piece, number, last=newline < 0)
             if type(value) is dict:
                 yield Line(number, piece, value)

@@ -1,0 +1,174 @@
+"""Credentials that no single run of bytes holds: a server spelled them over several events, or an answer over segments.
+
+They are found in the text that the pieces make, and each piece is masked where it stands in the body, so that neither a
+view nor a session that is exported and read again can put them together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from inspector.sessions import redact
+from inspector.sessions.values import Exchange, TurnRecord
+from loop_core.errors import DecodeError
+from loop_core.frozen import replace
+from loop_core.values import ChatResponse
+from loop_core.wire import decode, wire
+from loop_core.wire.eventstream import resealed
+from loop_core.wire.provenance import provenance
+
+EDGE = 400
+"""Bytes on each side of a seam between two answers in which a credential is looked for."""
+HALF = 8
+"""A shorter piece of a credential is a word that may stand anywhere: it is masked where it was found, and nowhere
+else."""
+
+
+class Piece(NamedTuple):
+    """A piece of a fact: where it begins in what all pieces make, what it spells, and where that is spelled."""
+
+    first: int
+    plain: bytes
+    places: list[int]
+    """For each byte of `plain`, and its end, its place in the body."""
+
+
+def hidden(body: bytes, api: str, response: ChatResponse, counts: redact.Counts | None = None) -> bytes:
+    """The same body, as long, with the pieces of credentials masked that are whole only in the answer's texts.
+
+    The body has been through `redact.body`; where the texts hold nothing more, which is nearly always, it comes back as
+    it is.
+    """
+    said = _raw("\n".join(texts(response)))
+    if not said or not redact.spans(said):
+        return body
+    found: list[redact.Span] = []
+    for pieces in pieces_of(body, api, response).values():
+        for span in redact.spans(b"".join([piece.plain for piece in pieces])):
+            found += placed(pieces, span)
+            _count(counts, span.name)
+    return redact.masked(body, sorted(found))
+
+
+def texts(response: ChatResponse) -> Iterator[str]:
+    """The texts of an answer that may come in pieces."""
+    for said in (response.text, response.reasoning_content, response.refusal):
+        if said:
+            yield said
+    for call in (*response.tool_calls, *response.server_calls):
+        if call.arguments:
+            yield call.arguments
+
+
+def pieces_of(body: bytes, api: str, response: ChatResponse) -> dict[str, list[Piece]]:
+    """Every fact of an answer with the pieces of the body that spell it; nothing where the body cannot be read."""
+    try:
+        read = provenance(api, body, response)
+    except DecodeError:
+        return {}
+    found: dict[str, list[Piece]] = {}
+    for fact in read.facts:
+        made = found.setdefault(fact, [])
+        first = 0
+        for start, end in [(each.start, each.end) for each in read.of(fact)]:
+            quoted = body[start : start + 1] == b'"' and end - start >= 2
+            plain, at = redact.unescaped(body[start + quoted : end - quoted])
+            made.append(Piece(first, plain, [start + quoted + place for place in at]))
+            first += len(plain)
+    return found
+
+
+def placed(pieces: Sequence[Piece], span: redact.Span) -> Iterator[redact.Span]:
+    """Where in the body the pieces of a span are spelled."""
+    for piece in pieces:
+        start, end = max(span.start - piece.first, 0), min(span.end - piece.first, len(piece.plain))
+        if start < end:
+            yield redact.Span(piece.places[start], piece.places[end], span.name)
+
+
+def across(
+    exchanges: list[Exchange], turns: Sequence[TurnRecord], counts: Mapping[str, redact.Counts]
+) -> list[Exchange]:
+    """The exchanges with credentials masked that lie across a seam: the end of one answer and the beginning of the
+    next.
+
+    A piece of such a credential is also masked in the requests, which repeat the answer so far. `counts` learns what
+    was
+    masked, by the file that the exchange came from.
+    """
+    made = list(exchanges)
+    for turn in turns:
+        for before, after in pairwise([link.index for link in turn.links]):
+            _mend(made, before, after, counts.get(made[before].path))
+    return made
+
+
+def _mend(made: list[Exchange], before: int, after: int, counts: redact.Counts | None) -> None:
+    first, second = _raw(made[before].response.text or ""), _raw(made[after].response.text or "")
+    if not first or not second:
+        return
+    tail, head = first[-EDGE:], second[:EDGE]
+    for start, end, name in redact.spans(tail + head):
+        if not start < len(tail) < end:
+            continue
+        _count(counts, name)
+        halves = (tail[start:], head[: end - len(tail)])
+        made[before] = _without(made[before], redact.Span(len(first) - len(halves[0]), len(first), name))
+        made[after] = _without(made[after], redact.Span(0, len(halves[1]), name))
+        # The requests repeat the answer so far: they get the very masks that stand in it, or no turn could be followed.
+        shown = (_raw(made[before].response.text or "")[len(first) - len(halves[0]) :],
+                 _raw(made[after].response.text or "")[: len(halves[1])])
+        for half, hidden_half in zip(halves, shown, strict=True):
+            if len(half) >= HALF:
+                for index, exchange in enumerate(made):
+                    made[index] = _unsaid(exchange, half.decode("utf-8", "replace"), hidden_half.decode("utf-8", "replace"))
+
+
+def _without(exchange: Exchange, span: redact.Span) -> Exchange:
+    """The exchange with a span of its text masked."""
+    pieces = pieces_of(exchange.body, exchange.api, exchange.response).get("text", [])
+    return again(exchange, redact.masked(exchange.body, sorted(placed(pieces, span))))
+
+
+def _unsaid(exchange: Exchange, half: str, shown: str) -> Exchange:
+    """The exchange with a piece of a credential masked in its request."""
+
+    def clean(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: clean(inner) for name, inner in value.items()}
+        if isinstance(value, list):
+            return [clean(inner) for inner in value]
+        return value.replace(half, shown) if isinstance(value, str) else value
+
+    said = clean(exchange.request_json)
+    if said == exchange.request_json:
+        return exchange
+    request = wire(exchange.api).read_request(said, exchange.url) if isinstance(said, dict) else exchange.request
+    return replace(exchange, request_json=said, request=request)
+
+
+def again(exchange: Exchange, body: bytes) -> Exchange:
+    """The exchange with another body of the same length, decoded again."""
+    if body == exchange.body or exchange.recorder is not None:
+        return exchange
+    body = resealed(body, exchange.body)
+    response = decode(
+        exchange.api, body, http_status=exchange.response.http_status, headers=exchange.headers,
+        n=exchange.request.n if exchange.request else 1,
+        background=exchange.request.background if exchange.request else False,
+        words=exchange.profile.words, end=exchange.response.transport_end)
+    # What the recorder told of the connection is in no byte of the body.
+    told = [found for found in exchange.response.findings if found.rule.startswith("transport.")]
+    response = replace(response, findings=(*response.findings, *(each for each in told if each not in response.findings)))
+    return replace(exchange, body=body, response=response)
+
+
+def _raw(said: str) -> bytes:
+    return said.encode("utf-8", "surrogatepass")
+
+
+def _count(counts: redact.Counts | None, name: str) -> None:
+    if counts is not None:
+        counts[name] = counts.get(name, 0) + 1
