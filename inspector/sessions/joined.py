@@ -161,7 +161,8 @@ def again(exchange: Exchange, body: bytes) -> Exchange:
         words=exchange.profile.words, end=exchange.response.transport_end)
     # What the recorder told of the connection is in no byte of the body.
     told = [found for found in exchange.response.findings if found.rule.startswith("transport.")]
-    response = replace(response, findings=(*response.findings, *(each for each in told if each not in response.findings)))
+    told = [each for each in told if each not in response.findings]
+    response = replace(response, findings=(*response.findings, *told))
     return replace(exchange, body=body, response=response)
 
 

@@ -138,7 +138,8 @@ _UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.IGNORECASE
 
 def random_looking(value: str) -> bool:
     """Whether a value of 12 characters or more was drawn, and not written: letters and digits in turn, in one word."""
-    if len(value) < 12 or value.startswith(("[masked", REDACTED, "$", "%", "<", "{", "*")) or _IDENTIFIER.fullmatch(value):
+    written = value.startswith(("[masked", REDACTED, "$", "%", "<", "{", "*"))
+    if len(value) < 12 or written or _IDENTIFIER.fullmatch(value):
         return False
     if _UUID.fullmatch(value):
         return True

@@ -108,8 +108,8 @@ def example(template, rng):
     return re.sub(r"\{(\w)(\d+)(?:(\+)|-(\d+))?\}", drawn, template)
 
 
-AROUND = [("use ", " now"), ('{"k":"', '"}'), ("line\\n", "\\n"), ("\\u003c", "\\u003e"), ("say \\u201c", "\\u201d"), ("(", ")"),
-          ("https://h/p?x=", "&y=1"), ("", "")]
+AROUND = [("use ", " now"), ('{"k":"', '"}'), ("line\\n", "\\n"), ("\\u003c", "\\u003e"), ("say \\u201c", "\\u201d"),
+          ("(", ")"), ("https://h/p?x=", "&y=1"), ("", "")]
 
 
 @pytest.mark.parametrize("form", credentials.FORMS, ids=lambda form: form.name)
