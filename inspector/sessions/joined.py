@@ -123,7 +123,8 @@ def _mend(made: list[Exchange], before: int, after: int, counts: redact.Counts |
         for half, hidden_half in zip(halves, shown, strict=True):
             if len(half) >= HALF:
                 for index, exchange in enumerate(made):
-                    made[index] = _unsaid(exchange, half.decode("utf-8", "replace"), hidden_half.decode("utf-8", "replace"))
+                    made[index] = _unsaid(exchange, half.decode("utf-8", "replace"), hidden_half.decode("utf-8",
+                    "replace"))
 
 
 def _without(exchange: Exchange, span: redact.Span) -> Exchange:

@@ -5,8 +5,8 @@ An importer knows one file format and no wire format. What it cannot read is a `
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from collections import Counter
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from inspector.sessions.values import About, Act, Chunk, Exchange, Place, Skipped, ToolAnswer
