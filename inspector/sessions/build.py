@@ -98,6 +98,7 @@ def build(raw: Raw, path: str, options: Options, counts: redact.Counts | None = 
         raw.chunks,
         again=raw.again,
         said=raw.said,
+        messages=raw.messages,
         cut_after=raw.cut_after,
         simulated=raw.simulated,
     )

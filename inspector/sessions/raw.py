@@ -54,6 +54,8 @@ class Raw:
     """What the recorder itself says that the request did, where that is no new message and no tool result."""
     simulated: bool = False
     """Nobody was asked: the answer was made from a table of dialects."""
+    messages: tuple[int, ...] = ()
+    """The messages of a WebSocket that the body is, by their index in the recording."""
     cut_after: bool = False
     """Whether the recording is cut right behind this exchange: what followed it is not known."""
     clean: bool = False

@@ -15,6 +15,7 @@ from inspector.sessions import lenient
 from loop_core.fastjson import from_json
 from loop_core.wire import FORMATS, wire
 from loop_core.wire.sse import SSE
+from loop_core.wire.text_sequence import SEPARATOR, TextSequence
 
 _HINTS: tuple[tuple[str, str], ...] = (
     ("/chat/completions", "openai_chat"),
@@ -160,7 +161,7 @@ def samples(body: bytes) -> Iterator[tuple[dict[str, Any], str | None]]:
             if isinstance(value, dict):
                 yield value, None
     else:
-        splitter = SSE()
+        splitter = TextSequence() if text[:1] == SEPARATOR else SSE()
         for payload, name, _, _ in [*splitter.feed(text[: 1 << 18]), *splitter.flush()][:_FRAMES_ASKED]:
             value = _object(payload)
             if value is not None:

@@ -72,6 +72,8 @@ class Exchange:
     """The lines of the file that those rows are, from 1."""
     again: bool = False
     """Whether its recorder says that it repeats the request before, which got no answer: the loop saw one request."""
+    messages: tuple[int, ...] = ()
+    """The messages of a WebSocket that `body` is, by their index in the recording; empty where it came by HTTP."""
     cut_after: bool = False
     """Whether the recording is cut right behind it: what the loop did then is not known."""
     said: Place | None = None

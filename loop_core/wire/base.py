@@ -40,6 +40,7 @@ from loop_core.wire.jsonslice import byte_span, path_of
 from loop_core.wire.jsontext import mended
 from loop_core.wire.quota import read_quota
 from loop_core.wire.sse import SSE, Frame
+from loop_core.wire.text_sequence import SEPARATOR, TextSequence
 
 
 class Mapped(NamedTuple):
@@ -281,6 +282,9 @@ class Decoder:
         if not text or (not final and b"\xef\xbb\xbf".startswith(head)):
             return None
         first = text[:1]
+        if first == SEPARATOR:
+            self.streaming = True
+            return TextSequence()
         if first == b"{":
             self.streaming = self.object_framing is not Whole
             return self.object_framing()

@@ -228,10 +228,11 @@ def _values(body: bytes | dict[str, Any] | None) -> list[Any]:
         value = _parsed(text)
         if value is not None:
             return value[:1] if isinstance(value, list) else [value]
-    return [value for line in event_lines(text) if (value := _parsed(line.removeprefix(b"data:"))) is not None]
+    lines = (line.removeprefix(b"\x1e").removeprefix(b"data:") for line in event_lines(text))
+    return [value for line in lines if (value := _parsed(line)) is not None]
 
 
-_EVENT = re.compile(rb"(?:\A|(?<=[\r\n]))(?:data:|\{)[^\r\n]*")
+_EVENT = re.compile(rb"(?:\A|(?<=[\r\n]))\x1e?(?:data:|\{)[^\r\n]*")
 
 
 def event_lines(text: bytes) -> list[bytes]:

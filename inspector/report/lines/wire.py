@@ -24,6 +24,7 @@ from loop_core.wire import wire as wire_format
 from loop_core.wire.framing import Framing, Whole
 from loop_core.wire.jsonslice import byte_span, path_of
 from loop_core.wire.sse import SSE
+from loop_core.wire.text_sequence import SEPARATOR, TextSequence
 
 MODES = ("events", "parsed", "raw", "hex", "request")
 TOLD = 2
@@ -140,9 +141,15 @@ def events_of(exchange: Exchange) -> tuple[list[Slice], str]:
         at = exchange.body.find(payload, start, end) if payload else -1
         low, high = (at, at + len(payload)) if at >= 0 else (start, end)
         when = _when(exchange, ends, end)
-        found.append(Slice(low, high, 0, " ".join(word for word in (when, _named(name)) if word)))
-    word = {"SSE": "events", "NDJSON": "lines", "EventStream": "frames"}.get(type(framing).__name__, "values")
-    return found, f"{len(frames):,} {word}"
+        told = f"message {exchange.messages[len(found)]:,}" if len(found) < len(exchange.messages) else _named(name)
+        found.append(Slice(low, high, 0, " ".join(word for word in (when, told) if word)))
+    return found, f"{len(frames):,} {_CALLED.get(type(framing).__name__, 'values')}"
+
+
+_CALLED: Mapping[str, str] = {
+    "SSE": "events", "NDJSON": "lines", "EventStream": "frames", "TextSequence": "frames of a WebSocket",
+}
+"""Framing -> what its pieces are called."""
 
 
 def event_slices(exchange: Exchange) -> tuple[list[Slice], str]:
@@ -201,7 +208,9 @@ def framing_of(exchange: Exchange) -> Framing | None:
     if head[:1] in (b"{", b"["):
         framing = decoder.object_framing if head[:1] == b"{" else decoder.array_framing
         return None if framing is Whole else framing()
-    if head.startswith((b"data", b"event", b"id:", b"retry", b":")):
+    if head.startswith(SEPARATOR):
+        return TextSequence()
+    if head.startswith((b"error:", b"data", b"event", b"id:", b"retry", b":")):
         return SSE()
     return decoder.binary_framing() if decoder.binary_framing is not None and exchange.response.streaming else None
 

@@ -45,16 +45,27 @@ class HARImporter:
         entries, rest = _entries(data, reading)
         clean = not redact.suspicious(data)
         for number, entry in enumerate(entries):
-            raw = _raw(number, entry, clean)
-            if isinstance(raw, str):
-                reading.skipped.append(Skipped(number, raw))
-            else:
-                reading.raws.append(raw)
+            _take(reading, number, _raw(number, entry, clean), entry)
         if rest is not None:
-            begun = _cut_entry(len(entries), rest)
-            reading.raws.extend(begun)
+            _take_cut(reading, len(entries), rest)
             cut_behind(reading.raws)
         return reading
+
+
+def _take(reading: Reading, number: int, raw: Raw | str, entry: Any, cut: bool = False) -> None:
+    """Adds what an entry holds: one exchange, or those of its WebSocket."""
+    if isinstance(raw, str):
+        reading.skipped.append(Skipped(number, raw))
+        return
+    messages = entry.get("_webSocketMessages")
+    if not isinstance(messages, list):
+        reading.raws.append(raw)
+        return
+    from inspector.sessions.importers.socket import exchanges
+
+    raws, skipped = exchanges(raw, messages, cut)
+    reading.raws.extend(raws)
+    reading.skipped.extend(skipped)
 
 
 def _entries(data: bytes, reading: Reading) -> tuple[list[Any], str | None]:
@@ -74,22 +85,23 @@ def _entries(data: bytes, reading: Reading) -> tuple[list[Any], str | None]:
     return entries, None
 
 
-def _cut_entry(number: int, rest: str) -> list[Raw]:
+def _take_cut(reading: Reading, number: int, rest: str) -> None:
     """What was written of the entry that a cut file ends in: its request, and the beginning of its answer."""
     try:
         entry = lenient.begun(rest)
     except ValueError:
-        return []
+        return
     request = entry.get("request") if isinstance(entry, dict) else None
     if not isinstance(request, dict) or not ("response" in entry or "postData" in request):
-        return []  # its URL may be cut
+        return  # its URL may be cut
     raw = _raw(number, {"response": {}, **entry}, clean=False)
     if isinstance(raw, str):
-        return []
-    raw.recorded, raw.end = bool(raw.body), TransportEnd.CUT
+        return
+    if "_webSocketMessages" not in entry:
+        raw.recorded, raw.end = bool(raw.body), TransportEnd.CUT
     if "response" not in entry and not _whole(raw.request_text):
         raw.request_text = None
-    return [raw]
+    _take(reading, number, raw, entry, cut=True)
 
 
 def _whole(text: str | None) -> bool:

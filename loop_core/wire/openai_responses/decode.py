@@ -155,7 +155,8 @@ class Decoder(BaseDecoder):
 
     def _failure(self, event: Mapping[str, Any], start: int, end: int) -> None:
         flat = {"message": event.get("message"), "code": event.get("code")}
-        error = read_error({"error": event.get("error") or flat})
+        status = event.get("status")  # a WebSocket has no other place for it
+        error = read_error({"error": event.get("error") or flat}, status if type(status) is int else None)
         if error is not None:
             self.fail(error, At(Part.BODY, start, end))
 
