@@ -185,15 +185,25 @@ def terms_for(case: Case, record: TurnRecord, link: Link, rules: Rules) -> Terms
     """What a run of a turn that begins with an exchange is made under."""
     opening = case.loaded.exchanges[link.index]
     request = opening.request or Request(opening.api, model=opening.response.model)
-    if rules.settings.max_tokens is not None:
-        request = replace(request, max_tokens=rules.settings.max_tokens)
+    wanted, bound_by = rules.settings.max_tokens, None
+    if wanted is not None and (rules.settings.simulate or record.heard is not None):  # a recording was made at its own
+        bound_by = bounded_by(request.max_tokens, wanted) if record.heard is None else None
+        request = replace(request, max_tokens=wanted)
     limits = rules.brought.get(opening.path, rules.settings.limits)
     ability = _PREFILLS if opening.profile.prefill != "none" else _ASKS
     provider = opening.profile.name
     if record.heard is not None:
         heard = case.heard[record.heard]
         ability, provider = heard.ability, heard.provider if link.why == LIVE else provider
-    return Terms(request, limits, rules.policy, ability, provider)
+    return Terms(request, limits, rules.policy, ability, provider, bound_by)
+
+
+def bounded_by(recorded: int | None, wanted: int) -> int:
+    """What the token bound is derived from where another max_tokens is simulated: it is never tighter for that.
+
+    The bound stays as it was recorded; a larger max_tokens takes it along, since it would end the first answer else.
+    """
+    return 0 if recorded is None else max(recorded, wanted)
 
 
 def run(
@@ -207,7 +217,7 @@ def run(
     source = _simulated(case, record, links, rules) if simulate else recorded
     if after is not None:
         return list(going_on(resumed(after, terms), source))
-    asked = begin(record.id, terms.request, terms.limits, terms.policy, terms.ability, terms.provider)
+    asked = begin(record.id, terms.request, terms.limits, terms.policy, terms.ability, terms.provider, terms.bound_by)
     opening = first(*asked, source_fidelity(case, links[0]), number)
     return [opening, *going_on(opening, source)]
 

@@ -29,7 +29,7 @@ class Settings:
     limits: Limits = field(default_factory=Limits)
     policy: Policy = STRICT
     max_tokens: int | None = None
-    """Another initial max_tokens: over a recording only the token cap derived from it changes."""
+    """Another initial max_tokens: only a simulation or a live run can answer at it, a recording was made at its own."""
     explicit: frozenset[str] = frozenset()
     """The limits that the operator set; they go before those that a session file brings."""
     seam: SeamRule | None = None
@@ -130,8 +130,19 @@ def settings_of(assignments: Mapping[str, str], base: Settings) -> Settings:
     """
     named_limits = {name: value for name, value in assignments.items() if name not in CHOICES}
     others = {name: CHOICES[name].read(value) for name, value in assignments.items() if name in CHOICES}
+    others = _answered(others, base)
     limits = base.limits.with_set(named_limits)
     return replace(base, limits=limits, explicit=base.explicit | named_limits.keys(), **others)
+
+
+def _answered(others: dict[str, Any], base: Settings) -> dict[str, Any]:
+    """Who answers follows from max_tokens: a recording was made at its own, so another is answered by a simulation."""
+    cap, simulate = others.get(INITIAL), others.get("simulate")
+    if cap is not None and simulate is None and others.get("live", base.live) is None:
+        return {**others, "simulate": True}
+    if simulate is False and INITIAL not in others:
+        return {**others, INITIAL: None}
+    return others
 
 
 def parse_assignments(given: Sequence[str]) -> dict[str, str]:
@@ -159,7 +170,8 @@ def name_of(before: Settings, after: Settings) -> str:
         f"{name}={_written(name, after)}" for name in CHOICES
         if name not in ("simulate", "live") and getattr(before, name) != getattr(after, name)
     ]
-    if before.simulate != after.simulate:
+    implied = after.simulate and after.max_tokens is not None and before.max_tokens != after.max_tokens
+    if before.simulate != after.simulate and not implied:
         words.append("simulated" if after.simulate else "recorded")
     if after.live is not None and before.live != after.live:
         day, time, _ = after.live.split("-")
@@ -172,8 +184,11 @@ def assignments(settings: Settings, before: Settings | None = None) -> dict[str,
     before = before or Settings()
     found = {name: str(value) for name, value in _limits(settings)
              if name in settings.explicit - before.explicit or value != getattr(before.limits, name)}
-    return found | {name: _written(name, settings) for name in CHOICES
-                    if getattr(settings, name) != getattr(before, name)}
+    found |= {name: _written(name, settings) for name in CHOICES if getattr(settings, name) != getattr(before, name)}
+    if INITIAL in found and settings.max_tokens is not None and settings.live is None:
+        found.pop("simulate", None)  # which another max_tokens brings along
+        return found if settings.simulate else {**found, "simulate": "no"}
+    return found
 
 
 def command(

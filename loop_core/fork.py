@@ -30,6 +30,8 @@ class Terms:
     policy: Policy = STRICT
     ability: Ability = field(default_factory=Ability)
     provider: str = ""
+    bound_by: int | None = None
+    """What the bound is derived from, where it is not the request's cap (`Turn.bound_by`)."""
 
 
 def parting(steps: Sequence[Step], start: int, end: int, terms: Terms) -> int:
@@ -42,7 +44,7 @@ def parting(steps: Sequence[Step], start: int, end: int, terms: Terms) -> int:
         step = steps[index]
         before = step.before
         asked = before or step.turn
-        if asked.request.max_tokens != cap or asked.provider != provider:
+        if asked.request.max_tokens != cap or asked.provider != provider or asked.bound_by != terms.bound_by:
             return index
         if before is None:
             continue  # a run begins alike, whatever bounds it later
@@ -64,7 +66,7 @@ def resumed(step: Step, terms: Terms) -> Step:
     """
     turn, effects = step.turn, step.effects
     turn = replace(turn, request=terms.request, limits=terms.limits, policy=terms.policy, ability=terms.ability,
-                   provider=terms.provider)
+                   provider=terms.provider, bound_by=terms.bound_by)
     seen = turn.evaluated
     if turn.state is State.EVALUATE_STOP and seen is not None:
         turn = replace(turn, evaluated=_reread(seen, terms.policy, terms.provider))
@@ -100,7 +102,7 @@ def _limits_decide(step: Step, before: Turn, limits: Limits, policy: Policy) -> 
 def _guarded_otherwise(place: str, turn: Turn, spent: Spent, limits: Limits, policy: Policy) -> bool:
     old = turn.limits
     guard = tripped(place, old, spent, turn.token_cap, turn.policy.lacks)
-    cap = None if "tokens" in policy.lacks else limits.token_cap(turn.request.max_tokens)
+    cap = turn.cap_under(limits, policy)
     if guard is not tripped(place, limits, spent, cap, policy.lacks):
         return True
     return guard is not None and getattr(old, guard.limit) != getattr(limits, guard.limit)  # its notice names the limit

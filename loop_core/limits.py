@@ -97,7 +97,9 @@ RANGES: Mapping[str, tuple[int, int]] = {
     "max_tool_result_chars": (100, MOST),
     "context_guard_chars": (100, MOST),
 }
-OPTIONAL = frozenset({"continuation_max_total_completion_tokens"})
+TOTAL = "continuation_max_total_completion_tokens"
+"""The limit that is derived where it is not set."""
+OPTIONAL = frozenset({TOTAL})
 SCOPES = ("turn", "response")
 CONTINUATION_LIMITS = (
     "continuation_max_attempts",

@@ -107,13 +107,13 @@ def begin(
     policy: Policy = STRICT,
     ability: Ability | None = None,
     provider: str = "",
+    bound_by: int | None = None,
 ) -> tuple[Turn, tuple[Effect, ...]]:
-    """A turn in state Request, and its first effect."""
+    """A turn in state Request, and its first effect; `bound_by` as in `Turn`."""
     send = Send(Place.REQUEST, 0, Method.FIRST, (), request.max_tokens, request.tool_choice, "", "")
     turn = Turn(
         turn_id, request, provider, State.REQUEST, limits or _LIMITS, policy, ability or ability_in(request.api),
-        request.messages,
-        spent=_ASKED_ONCE, sent=send,
+        request.messages, spent=_ASKED_ONCE, sent=send, bound_by=bound_by,
     )
     return turn, (send,)
 

@@ -61,6 +61,12 @@ def guard_signal(turn: Turn) -> Signal | None:
     return Signal.RETRY_LIMIT if turn.state is State.CONTINUE_PENDING and not continuable(turn) else None
 
 
+def stopping(turn: Turn) -> Guard | None:
+    """The guard that stops a turn in the state that it is in; None where none does."""
+    place = GUARDED.get(turn.state)
+    return None if place is None else _guard(place, turn)
+
+
 def _guard(place: str, turn: Turn) -> Guard | None:
     return tripped(place, turn.limits, turn.spent, turn.token_cap, turn.policy.lacks)
 

@@ -256,6 +256,9 @@ class Turn:
     """Where the turn was decided: Complete, Abort, AbortPartial or Unrecorded; None while it goes on."""
     terminal: str | None = None
     notice: str | None = None
+    bound_by: int | None = None
+    """The max_tokens that the token bound is derived from, where it is not the request's (a what-if that changes only
+    max_tokens leaves the bound as it was); 0: none, so there is no bound."""
 
     @property
     def ended(self) -> bool:
@@ -265,7 +268,12 @@ class Turn:
     @property
     def token_cap(self) -> int | None:
         """The bound on output tokens that is in force; None where there is none."""
-        return None if "tokens" in self.policy.lacks else self.limits.token_cap(self.request.max_tokens)
+        return self.cap_under(self.limits, self.policy)
+
+    def cap_under(self, limits: Limits, policy: Policy) -> int | None:
+        """The same under other limits and another policy."""
+        initial = self.request.max_tokens if self.bound_by is None else self.bound_by or None
+        return None if "tokens" in policy.lacks else limits.token_cap(initial)
 
     @property
     def would_run(self) -> tuple[Verdict, ...]:

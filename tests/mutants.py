@@ -123,8 +123,11 @@ ENGINE: tuple[Table, ...] = (
 REPORT: tuple[Table, ...] = (
     Table("inspector.report.places", "FACTS", "tests/report/test_document.py"),
     Table("inspector.report.verdict", "ROWS", "tests/report/test_verdict.py"),
-    Table("inspector.report.verdict", "LIMIT_NAMES", "tests/report/test_verdict.py"),
-    Table("inspector.report.verdict", "EXPLANATIONS", "tests/report/test_verdict_words.py"),
+    Table("inspector.report.advice", "COUNTS", "tests/report/test_advice.py"),
+    Table("inspector.report.advice", "SITUATIONS", "tests/report/test_advice.py"),
+    Table("inspector.report.advice", "RAISED", "tests/report/test_advice.py"),
+    Table("inspector.report.advice", "FAILURES", "tests/report/test_advice.py"),
+    Table("inspector.report.sentences", "EXPLANATIONS", "tests/report/test_verdict_words.py"),
     Table("inspector.sessions.transcripts.inference", "RULES", "tests/sessions/test_claude_code.py"),
     Table("inspector.sessions.transcripts.claude_rows", "ENDED", "tests/sessions/test_claude_code.py"),
     Table("inspector.sessions.transcripts.claude_rows", "HOOKS", "tests/sessions/test_claude_code.py"),

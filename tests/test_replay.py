@@ -226,10 +226,18 @@ def test_the_first_cap_is_what_the_budget_is_derived_from():
     case = case_of(*continued(*PARTS[:3], tokens=40, max_tokens=20))
     assert ended(replay(case)).token_cap == 80
     assert ended(replay(case)).terminal == "budget_exhausted"
-    raised = replay(case, Settings(max_tokens=100))
+    assert ended(replay(case, Settings(max_tokens=100))).token_cap == 80, "a recording was made at its own"
+    raised = replay(case, Settings(max_tokens=100, simulate=True))
     assert ended(raised).token_cap == 400
     assert ended(raised).terminal == "completed"
+    assert ended(replay(case, Settings(max_tokens=5, simulate=True))).token_cap == 80, "never tighter for that"
     assert case.loaded.exchanges[0].request.max_tokens == 20
+
+
+def test_a_simulated_budget_brings_no_bound_where_none_was_recorded():
+    case = case_of(*continued(*PARTS[:3], tokens=40))
+    assert ended(replay(case)).token_cap is None
+    assert ended(replay(case, Settings(max_tokens=5, simulate=True))).token_cap is None
 
 
 def test_another_policy_is_another_story_over_the_same_answers():

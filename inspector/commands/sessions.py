@@ -52,9 +52,9 @@ def explain(
 
         common.write_json(document(shown, None if found is None or only is None else (found.text, only)))
     else:
-        from inspector.report.text import text
+        from inspector.report.text import Reading, text
 
-        common.write(text(shown, only))
+        common.write(text(shown, only, Reading(paths, api, profile)))
     sys.exit(common.complain(loaded))
 
 

@@ -1,15 +1,22 @@
 """Advice: what to change about a turn, and how that is known.
 
-A value only. `basis` says whether a setting was tried, and on what; a number stands in an advice only where a run with
-exactly that setting completed the turn.
+A setting is recommended only after it was tried: `trial` runs the turn with exactly it. Where nothing can be tried,
+since the rest was never recorded, an advice is a guess: it gives its reason and no number, and names what would tell.
+Both are tables, worst cause first: what decided the turn -> the settings that are tried, and the guess.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from enum import StrEnum
+from typing import NamedTuple
 
+from inspector.report.look import Look
+from inspector.settings import INITIAL
 from loop_core.frozen import frozen
+from loop_core.limits import Spent
+from loop_core.values import Stop
 
 
 class Basis(StrEnum):
@@ -31,3 +38,220 @@ class Advice:
     basis: Basis = Basis.ESTIMATED
     set: Mapping[str, str] | None = None
     """The settings of the run that was tried, as `--set` takes them; None where nothing was tried."""
+    live: bool = False
+    """Whether only asking the provider again can show what is enough."""
+
+
+TRIED: Mapping[Basis, str] = {
+    Basis.RECORDED: "tried over the recording, the turn completes",
+    Basis.SIMULATED: "tried in the simulation, the turn completes",
+}
+"""How a setting was tried -> what was seen."""
+
+
+def tested(settings: Mapping[str, str], basis: Basis) -> Advice:
+    """The advice to use settings with which the turn was seen to complete."""
+    said = " and ".join(f"{name} to {int(value):,}" for name, value in settings.items())
+    return Advice(f"raise {said}: {TRIED[basis]}", basis, dict(settings))
+
+
+# -- what a limit of ours has ended ----------------------------------------------------------------------------------
+
+
+COUNTS: Mapping[str, Callable[[Spent], int]] = {
+    "continuation_max_attempts": lambda spent: spent.attempts,
+    "continuation_max_total_completion_tokens": lambda spent: spent.continuation_tokens,
+    "continuation_max_output_chars": lambda spent: spent.continuation_chars,
+    "continuation_tool_repair_attempts": lambda spent: spent.repairs,
+    "max_thinking_only": lambda spent: spent.thinking_only,
+    "max_tool_steps": lambda spent: spent.tool_steps,
+    "max_resumes": lambda spent: spent.resumes,
+    "max_identical_calls": lambda spent: spent.identical,
+}
+"""Limit -> what was spent of it when it ended the turn."""
+
+
+def limit_said(look: Look) -> str:
+    """The limit that ended the turn, with what was spent of it and its value; empty where none did."""
+    if look.limit is None:
+        return ""
+    name, value = look.limit
+    spent = f"{COUNTS[name](look.ended.spent):,} of " if name in COUNTS else ""
+    return f"{name} ({spent}{value:,}) ended the turn"
+
+
+# -- what decided the turn -------------------------------------------------------------------------------------------
+
+
+class Situation(NamedTuple):
+    """What decided a turn, the settings that are tried about it in order of their cost, and the guess without them."""
+
+    name: str
+    holds: Callable[[Look], bool]
+    guess: Callable[[Look], str]
+    tries: tuple[str, ...] = ()
+    """`LIMIT`: the limit that ended the turn, with those that end it next; else the name of a setting."""
+
+
+LIMIT = "limit"
+SLACK, SHARE = 16, 10
+"""Tokens, and one part in so many, by which a count may miss a cap without another cap being at work."""
+
+
+def _visible_tokens(look: Look) -> tuple[int, int] | None:
+    """Output tokens and the cap, where the two can be compared: providers count reasoning in blocks, or apart."""
+    response, request = look.exchange.response, look.exchange.request
+    usage, cap = response.usage, request.max_tokens if request is not None else None
+    if usage is None or not usage.output_tokens or cap is None or reasons(look):
+        return None
+    return usage.output_tokens, cap
+
+
+def reasons(look: Look) -> bool:
+    """Whether the deciding response holds reasoning, seen or counted."""
+    response = look.exchange.response
+    counted = response.usage.reasoning_tokens if response.usage else None
+    return bool(counted) or bool(response.reasoning_content)
+
+
+def all_reasoning(look: Look) -> bool:
+    """Whether reasoning used up what the deciding response was given."""
+    response = look.exchange.response
+    return look.cut and reasons(look) and not response.text and not response.tool_calls
+
+
+def _ended_below(look: Look) -> bool:
+    pair = _visible_tokens(look) if look.cut else None
+    return pair is not None and pair[1] - pair[0] > max(SLACK, pair[1] // SHARE)
+
+
+def _went_above(look: Look) -> bool:
+    pair = _visible_tokens(look) if look.cut else None
+    return pair is not None and pair[0] - pair[1] > max(SLACK // 2, pair[1] // SHARE)
+
+
+def _no_cap(look: Look) -> bool:
+    request = look.exchange.request
+    return look.cut and can_be_asked(look) and request is not None and request.max_tokens is None
+
+
+def _word(stop: Stop) -> Callable[[Look], bool]:
+    return lambda look: look.word is stop
+
+
+def _said(text: str) -> Callable[[Look], str]:
+    return lambda look: text
+
+
+SITUATIONS: tuple[Situation, ...] = (
+    Situation("a limit of ours", lambda look: look.limit is not None and look.limit[0] in RAISED,
+              lambda look: f"raise {look.limit[0] if look.limit else ''} or {INITIAL}", (LIMIT, INITIAL)),
+    Situation("another cap below", _ended_below, _said(
+        f"raise the cap of the server or router: it ended below {INITIAL}, so raising that alone changes nothing")),
+    Situation("the cap is not kept", _went_above, _said(
+        f"set the cap at the server or router: it did not keep to {INITIAL}, so another value may change nothing")),
+    Situation("reasoning", all_reasoning, _said(f"raise {INITIAL} or lower the reasoning effort"), (INITIAL,)),
+    Situation("no cap asked for", _no_cap, _said(f"set {INITIAL}: the request leaves it to the server"),
+              (INITIAL,)),
+    Situation("cut", lambda look: look.cut, _said(f"raise {INITIAL}"), (INITIAL,)),
+    Situation("contradiction", lambda look: look.cut_call is not None and look.cut_call.rule == "gate.contradiction",
+              _said("ask for the call again, and report both texts to the server")),
+    Situation("context full", _word(Stop.CONTEXT_WINDOW_EXCEEDED),
+              _said("shorten the history; another continuation cannot succeed")),
+    Situation("malformed call", _word(Stop.MALFORMED_TOOL_CALL),
+              _said("ask for the call again, with a simpler schema")),
+    Situation("interrupted", _word(Stop.INTERRUPTED), _said("send it again; this was no budget cut")),
+    Situation("blocked", _word(Stop.SAFETY_BLOCKED),
+              _said("change the prompt or the filter; a continuation will not help")),
+    Situation("unknown word", _word(Stop.UNKNOWN), _said("name the server with --profile, or report the word")),
+)
+"""What decided a turn, most telling first."""
+OTHERWISE = Situation("anything else", lambda look: True, _said("look at the response: nothing may run a call of it"))
+
+RAISED: Mapping[str, int] = {
+    "continuation_max_attempts": 100,
+    "continuation_max_total_completion_tokens": 1_000_000_000,
+    "continuation_max_output_chars": 1_000_000_000,
+    "continuation_tool_repair_attempts": 10,
+    "max_thinking_only": 10,
+    "max_tool_steps": 1_000,
+    "max_resumes": 100,
+}
+"""Limits that may be raised, each to what at most; a turn that repeats itself or stands still is not to go on."""
+
+
+def situation(look: Look) -> Situation:
+    """What decided a turn."""
+    return next((row for row in SITUATIONS if row.holds(look)), OTHERWISE)
+
+
+UNSEEN = "no replay shows the unrecorded rest"
+LIVE = f"{UNSEEN}, asking live does"
+
+
+def guessed(look: Look, row: Situation) -> Advice:
+    """The advice where no setting could be tried, or none completed the turn."""
+    guess = row.guess(look)
+    if not row.tries:
+        return Advice(guess)
+    live = can_be_asked(look)
+    return Advice(f"{guess}; {LIVE if live else UNSEEN}", live=live)
+
+
+def can_be_asked(look: Look) -> bool:
+    """Whether the request was recorded as it was sent: of a transcript of an agent nobody knows what was."""
+    exchange = look.exchange
+    return exchange.request is not None and exchange.recorder is None and bool(exchange.url)
+
+
+# -- errors ----------------------------------------------------------------------------------------------------------
+
+
+class Failure(NamedTuple):
+    """A kind of error, and what to do about it; `words` are looked for in its code, type and message."""
+
+    name: str
+    advice: str
+    statuses: frozenset[int] = frozenset()
+    words: re.Pattern[str] | None = None
+    retryable: bool = False
+    """Whether it is any error that the provider, or its status, calls a passing one."""
+
+
+def _words(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.IGNORECASE)
+
+
+FAILURES: tuple[Failure, ...] = (
+    Failure("key", "check the key: is it set, valid, and allowed to use this model?", frozenset({401, 403}),
+            _words(r"\bapi[ _-]?key\b|authentication_error|invalid_authentication|\bunauthori[sz]ed\b"
+                   r"|permission_denied|security token")),
+    Failure("quota", "look at the quota and the billing of the account, or try again later", frozenset({402}),
+            _words(r"insufficient_quota|exceeded your current quota|credit balance|billing")),
+    Failure("passing", "try again later", retryable=True),
+    Failure("lost connection", "send it again: the connection was lost", words=_words(
+        r"\bterminated\b|econnreset|epipe|connection (was )?(reset|closed|lost|aborted|error)|socket hang up"
+        r"|time[ds]?[ -]?out\b|network error|fetch failed|premature close|incomplete chunked read|broken pipe")),
+    Failure("not there", "check the name of the model and the address", frozenset({404})),
+)
+"""Kinds of errors that say what to do, most telling first."""
+
+
+def sent_on(look: Look) -> bool:
+    """Whether the answer only names another address."""
+    seen = [each.at for each in look.judged.stop.evidence if each.rule == "error.redirect"]
+    return any(at is not None and at.pointer == "location" for at in seen)
+
+
+def about_error(look: Look) -> str:
+    """What to do about an error that a provider reported, or that its client did."""
+    if sent_on(look):
+        return "send it to the address that the answer names"
+    response = look.exchange.response
+    error, status = response.error, response.http_status
+    said = " ".join(filter(None, (error.code, error.type, error.message))) if error is not None else ""
+    passing = "retryable" in (look.judged.stop.detail or "")
+    for row in FAILURES:
+        if status in row.statuses or (row.words is not None and row.words.search(said)) or (row.retryable and passing):
+            return row.advice
+    return "change the request"

@@ -15,6 +15,8 @@ from loop_core.classify import Ending, Judged
 from loop_core.endings import SILENT
 from loop_core.frozen import frozen
 from loop_core.gate import Admission, Verdict
+from loop_core.limits import GUARDS, TOTAL
+from loop_core.moves import GUARDED, stopping
 from loop_core.trace import Fidelity
 from loop_core.turn import Responded, Turn
 from loop_core.values import Evidence, Stop
@@ -53,6 +55,8 @@ class Look:
     """Its effective reason; `cancelled` where a run that was asked live was given up."""
     stopped: bool = False
     """Whether a transcript notes after the turn's last answer that it was stopped."""
+    limit: tuple[str, int] | None = None
+    """The limit that ended the turn, and its value; None where none did."""
 
     @property
     def exchange(self) -> Exchange:
@@ -78,6 +82,12 @@ class Look:
     def last_word(self) -> Stop:
         """The effective reason of the turn's last response."""
         return self.answers[-1].word
+
+    @property
+    def over(self) -> bool:
+        """Whether our machine looked at the turn's last response: nothing of the turn came after its decision."""
+        seen = self.ended.evaluated
+        return seen is not None and seen.response is self.answers[-1].exchange.response
 
     @property
     def unseen(self) -> bool:
@@ -133,7 +143,25 @@ def look_at(replay: Replay, turn: TurnRun, noted: Sequence[Noted]) -> Look:
     word = Stop.CANCELLED if given_up else answers[worst].word
     last = turn.record.links[-1].index
     stopped = any(note.finding.rule == "transcript.stopped" and note.response == last for note in noted)
-    return Look(ended, answers, simulated, rules, calls, worst, word, stopped)
+    return Look(ended, answers, simulated, rules, calls, worst, word, stopped, _limit(replay, turn, ended))
+
+
+_BY_LIMIT = frozenset(guard.terminal for guard in GUARDS)
+
+
+def _limit(replay: Replay, turn: TurnRun, ended: Turn) -> tuple[str, int] | None:
+    """The limit that ended a turn, and its value: that of the guard which stopped its last guarded state."""
+    if ended.terminal not in _BY_LIMIT:
+        return None
+    for index in range(turn.decided, turn.first - 1, -1):
+        if replay.trace.steps[index].state in GUARDED:
+            at = replay.shown(index).turn
+            guard = stopping(at)
+            if guard is None:
+                return None
+            value = at.token_cap if guard.limit == TOTAL else getattr(at.limits, guard.limit)
+            return None if value is None else (guard.limit, value)
+    return None
 
 
 def asked_live(replay: Replay, turn: TurnRun) -> bool:

@@ -6,12 +6,14 @@ No colour, no box, no cursor movement; every line can be read aloud. Transcript 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence, Set
+from typing import NamedTuple
 
 from inspector.report.by_policy import SAYS, grouped, opinions
 from inspector.report.facts import ResponseFacts, TurnFacts, View
 from inspector.report.inert import inert, one_line
 from inspector.report.lines.spent import output
 from inspector.sessions.values import Input
+from inspector.settings import command, settings_of
 from loop_core.gate import Admission
 from loop_core.trace import Fidelity
 from loop_core.values import At, Severity
@@ -19,12 +21,36 @@ from loop_core.values import At, Severity
 _WORDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
 
 
-def text(view: View, only: Sequence[int] | None = None) -> str:
-    """The whole report; with `only`, of the turns and responses with these indices."""
-    return "\n".join(_lines(view, None if only is None else frozenset(only))) + "\n"
+def text(view: View, only: Sequence[int] | None = None, read: Reading | None = None) -> str:
+    """The whole report; with `only`, of the turns and responses with these indices.
+
+    `read` is how the session was read: with it the command that does what is advised stands below an advice.
+    """
+    return "\n".join(_lines(view, None if only is None else frozenset(only), read)) + "\n"
 
 
-def _lines(view: View, only: Set[int] | None) -> Iterator[str]:
+class Reading(NamedTuple):
+    """What was read, and as what."""
+
+    paths: Sequence[str]
+    api: str | None = None
+    profile: str | None = None
+
+
+def twin(view: View, turn: TurnFacts, read: Reading) -> str:
+    """The command line that makes the run that was tried, or that asks live; empty where there is none."""
+    replay, advice = view.replay, turn.verdict.advice
+    if advice is None or replay.settings.live is not None:
+        return ""
+    if advice.set is not None:
+        settings = settings_of(advice.set, replay.settings)
+        return command(read.paths, settings, read.api, read.profile, replay.since, replay.earlier)
+    if not advice.live or replay.since:
+        return ""
+    return f"{command(read.paths, replay.settings, read.api, read.profile)} --live --turn {view.number(turn)}"
+
+
+def _lines(view: View, only: Set[int] | None, read: Reading | None) -> Iterator[str]:
     yield one_line(view.headline())
     if len(view.turns) > 1:
         yield "turns: " + ", ".join(f"{count} {word.lower()}" for word, count in view.counts())
@@ -41,7 +67,7 @@ def _lines(view: View, only: Set[int] | None) -> Iterator[str]:
         indices = [index for index in turn.responses if only is None or index in only]
         if indices:
             yield ""
-            yield from _turn(view, number, turn, indices, findings)
+            yield from _turn(view, number, turn, indices, findings, read)
 
 
 def _many(count: int, one: str, more: str) -> str:
@@ -70,12 +96,16 @@ def _counted(words: Iterable[str]) -> list[tuple[str, int]]:
 
 
 def _turn(
-    view: View, number: int, turn: TurnFacts, indices: Sequence[int], findings: dict[int | None, list[str]]
+    view: View, number: int, turn: TurnFacts, indices: Sequence[int], findings: dict[int | None, list[str]],
+    read: Reading | None,
 ) -> Iterator[str]:
     verdict = turn.verdict
     yield f"turn {number} of {len(view.turns)} ({turn.id}): {verdict.word} · {one_line(verdict.sentence)}"
     if verdict.advice:
         yield f"  what to change: {one_line(verdict.advice.text)}"
+        how = twin(view, turn, read) if read is not None else ""
+        if how:
+            yield f"  {'run it' if verdict.advice.set is not None else 'ask live'}: {one_line(how)}"
     yield f"  our machine: {' > '.join(_path(view, turn))}"
     spent = turn.ended.spent
     yield f"  ends in {turn.final_state.value}, {turn.terminal}; continuations {spent.continuations}; {output(spent)}"

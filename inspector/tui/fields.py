@@ -66,7 +66,8 @@ def about(turn: Turn, name: str) -> str:
     """What is known of a limit: what is in force, and the default."""
     value = in_force(turn, name)
     if name == INITIAL:
-        return "now: not set in the request" if value is None else f"now {value:,}"
+        now = "not set in the request" if value is None else f"{value:,}"
+        return f"now {now} · another is answered by the simulation"
     default = getattr(Limits(), name)
     if default is not None:
         return f"now {value:,} · default {default:,}"

@@ -49,8 +49,9 @@ class Asked:
         """The command line that gives the same grid headless, read as it was read here."""
         base = grid.base
         varied = {name: getattr(Limits(), name) for name in grid.names if name != INITIAL}
+        cap = None if INITIAL in grid.names else base.max_tokens
         same = replace(base, limits=replace(base.limits, **varied), explicit=base.explicit - varied.keys(),
-                       max_tokens=None if INITIAL in grid.names else base.max_tokens, simulate=False)
+                       max_tokens=cap, simulate=cap is not None)
         words = [command(paths, same, api, profile, verb="tune")]
         words += [f"--grid {axis.short}={spec_of(axis)}" for axis in self.axes]
         if self.simulate is not None:

@@ -153,7 +153,7 @@ def _geometric(low: int, high: int, factor: int) -> list[int]:
 def default_axes(case: Case, simulate: bool) -> tuple[Axis, ...]:
     """Attempts from 0 to 6 or as many as were recorded, by budgets around the recorded max_tokens.
 
-    Over a recording max_tokens only bounds the total, so the total is varied itself. Where no request names a cap, its
+    Over a recording max_tokens changes nothing, so the total is varied itself. Where no request names a cap, its
     place is taken by the longest response. Where not all name the same, what each was recorded with stands beside.
     """
     asked = max((_continuations(turn.links) for turn in case.loaded.turns), default=0)

@@ -15,6 +15,7 @@ from itertools import product
 from inspector.settings import INITIAL, Settings, settings_of
 from inspector.tune.axes import Axis, Value, counted
 from loop_core.errors import CallerError
+from loop_core.frozen import replace
 from loop_core.limits import Spent
 from loop_core.turn import State
 
@@ -105,8 +106,9 @@ class Grid:
 
     def settings_with(self, values: Mapping[str, Value]) -> Settings:
         """The base with these limits set."""
-        typed = {name: "none" if value is None else str(value) for name, value in values.items()}
-        return settings_of(typed, self.base)
+        typed = {name: "none" if value is None else str(value) for name, value in values.items() if name != INITIAL}
+        made = settings_of(typed, self.base)
+        return replace(made, max_tokens=values[INITIAL]) if INITIAL in values else made
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:

@@ -72,7 +72,7 @@ def about(tuned: Tuned) -> Iterator[Line]:
         (Span(f"policy {grid.base.policy.name}"),)]))
     yield field("fidelity", *fidelity(tuned))
     if INITIAL in grid.names and not grid.base.simulate:
-        yield more(Span("over a recording, max_tokens changes only the token cap derived from it", Role.DIM))
+        yield more(Span("over a recording, max_tokens changes nothing", Role.DIM))
     if tuned.cancelled:
         yield field("cancelled", Span(f"{tuned.done:,} of {tuned.parts:,} parts were run; the rest is left blank",
                                       Role.WARN))

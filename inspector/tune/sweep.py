@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TypeAlias
 
 from inspector.case import Case, limits_for
-from inspector.replay import first_run
+from inspector.replay import bounded_by, first_run
 from inspector.sessions.values import TurnRecord
 from inspector.settings import INITIAL
 from inspector.tune.axes import TOKENS, Value, size_of
@@ -91,7 +91,11 @@ class Sweep:
 
     def _cap(self, total: Value, initial: Value) -> int | None:
         """The bound on output tokens under a total (None: derived) and an initial max_tokens (None: as recorded)."""
-        return total if total is not None else DERIVED.token_cap(self._asked if initial is None else initial)
+        if total is not None:
+            return total
+        if initial is None or not self.grid.base.simulate:
+            return DERIVED.token_cap(self._asked)
+        return DERIVED.token_cap(bounded_by(self._asked, initial) or None)
 
     # -- runs --------------------------------------------------------------------------------------------------------
 
@@ -111,7 +115,7 @@ class Sweep:
         """A stem for each group, as few as will do."""
         if self.grid.base.simulate:
             return [self._simulated(group) for group in groups]
-        # Over a recording max_tokens changes only the derived cap, unless answers do not tell their tokens.
+        # Over a recording max_tokens changes nothing, unless answers do not tell their tokens.
         alike: dict[Value, list[Group]] = {}
         for group in groups:
             alike.setdefault(group.fixed.get("min_progress_chars"), []).append(group)

@@ -67,7 +67,7 @@ def _changed(made: Branch) -> list[Line]:
         now_cap = "as recorded" if new.max_tokens is None else f"{new.max_tokens:,}"
         lines.append(field("initial", Span("max_tokens "), *changed(was_cap, now_cap)))
         if not new.simulate and new.live is None:
-            lines.append(more(Span("over a recording this changes only the token cap derived from it", Role.DIM)))
+            lines.append(more(Span("over a recording this changes nothing", Role.DIM)))
     lines += [field("asked", said(line)) for line in asked(made)]
     if old.policy != new.policy:
         lines.append(field("policy", *changed(old.policy.name, new.policy.name)))

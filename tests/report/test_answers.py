@@ -104,16 +104,18 @@ def test_answers_that_stand_as_recorded_keep_their_names():
 
 
 def test_a_branch_that_was_simulated_is_judged_by_its_own_end():
-    whole = asked(ASKS, chat("a" * 40, tokens=10), max_tokens=50)
+    whole = asked(ASKS, chat("The quick brown fox jumps over lazy dogs", tokens=10), max_tokens=50)
     assert shown(whole).headline().startswith("COMPLETE  turn 1 of 1 · openai_chat (openai) ended with")
     limits = Limits(continuation_max_attempts=1)
     seen = simulated(2, whole, limits=limits)
     verdict = seen.turns[0].verdict
     assert verdict.word == "LIMIT REACHED"
     assert verdict.sentence == (
-        'SIMULATED: openai_chat (openai) was cut again and again; continuation_max_attempts ends the turn after '
-        '1 continuations ("length", 2 of 2 tokens)')
-    assert verdict.advice.text == "raise continuation_max_attempts or max_tokens"
+        'SIMULATED: openai_chat (openai) was cut again and again; continuation_max_attempts (1 of 1) ended the '
+        'turn ("length", 2 of 2 tokens)')
+    # Pieces of two end in an empty answer behind the last word, whatever the attempts; six and four are two answers.
+    assert verdict.advice.text == "raise max_tokens to 6: tried in the simulation, the turn completes"
+    assert verdict.advice.set == {"max_tokens": "6"}
     done = simulated(6, whole).turns[0].verdict
     assert done.word == "CUT, COMPLETED"
     assert done.sentence == 'SIMULATED: openai_chat (openai) was cut and completed ("length", 6 of 6 tokens)'

@@ -48,6 +48,9 @@ from tests.scenes import (
     user,
 )
 
+UNKNOWN = "no replay shows the unrecorded rest, asking live does"
+KEY = "check the key: is it set, valid, and allowed to use this model?"
+
 
 def only(shown_: View) -> TurnFacts:
     (turn,) = shown_.turns
@@ -84,7 +87,7 @@ def test_an_agent_that_runs_a_cut_call_is_the_worst_there_is():
     assert sentence == (
         f'openai_chat cut write_file at byte {len(CUT)} of its arguments ("length", 40 of 40 tokens); the agent ran it'
     )
-    assert advice == "raise max_tokens to ≥ 80; run nothing under this reason"
+    assert advice == f"run nothing under this reason; raise max_tokens; {UNKNOWN}"
 
 
 def test_a_cut_call_is_measured_in_bytes_not_characters():
@@ -102,7 +105,7 @@ def test_a_cut_call_that_nobody_went_on_from_is_held():
     assert (word, severity) == ("CALL HELD", Severity.ERROR)
     assert sentence.startswith("anthropic_messages cut write_file")
     assert '("max_tokens", 40 of 40 tokens)' in sentence
-    assert advice == "raise max_tokens to ≥ 80"
+    assert advice == f"raise max_tokens; {UNKNOWN}"
 
 
 @pytest.mark.parametrize(
@@ -174,7 +177,7 @@ def test_a_cut_answer_that_the_agent_took_for_whole():
     first, second = (turn.verdict for turn in found.turns)
     assert (first.word, first.severity) == ("TRUNCATED, ANSWER LOST", Severity.ERROR)
     assert first.sentence.endswith('ended with "length", 20 of 20 tokens; the agent went on without the rest')
-    assert first.advice.text == "raise max_tokens to ≥ 40"
+    assert first.advice.text == f"raise max_tokens; {UNKNOWN}"
     assert second.word == "COMPLETE"
 
 
@@ -182,39 +185,45 @@ def test_a_cut_answer_at_the_end_of_the_recording():
     word, severity, sentence, advice = alone(chat("The first", "length", tokens=20), max_tokens=20)
     assert (word, severity) == ("TRUNCATED", Severity.ERROR)
     assert sentence.endswith('ended with "length", 20 of 20 tokens')
-    assert advice == "raise max_tokens to ≥ 40"
+    assert advice == f"raise max_tokens; {UNKNOWN}"
 
 
-def test_what_thinking_took_is_added_to_the_advice():
+def test_what_thinking_took_is_said():
     usage = {"prompt_tokens": 9, "completion_tokens": 100, "total_tokens": 109,
              "completion_tokens_details": {"reasoning_tokens": 90}}
-    _, _, _, advice = alone(chat("The", "length", usage=usage), max_tokens=50)
-    assert advice == "raise max_tokens to ≥ 140"  # 50 and the 90 of thinking, more than twice the cap
+    _, _, sentence, advice = alone(chat("The", "length", usage=usage), max_tokens=100)
+    assert sentence.endswith('ended with "length", 100 of 100 tokens, 90 of them on reasoning')
+    assert advice == f"raise max_tokens; {UNKNOWN}"
+    _, _, sentence, advice = alone(chat(None, "length", usage=usage), max_tokens=100)
+    assert sentence.endswith('ended with "length", 100 of 100 tokens, all spent on reasoning')
+    assert advice == f"raise max_tokens or lower the reasoning effort; {UNKNOWN}"
 
 
 def test_nothing_is_invented_where_no_count_was_recorded():
     _, _, sentence, advice = alone(chat("The", "length", tokens=None))
     assert sentence.endswith('ended with "length"')
-    assert advice == "raise max_tokens"
+    assert advice == f"set max_tokens: the request leaves it to the server; {UNKNOWN}"
     _, _, sentence, advice = alone(chat("The", "length", tokens=None), max_tokens=300)
     assert sentence.endswith('ended with "length", cap 300')
-    assert advice == "raise max_tokens to ≥ 600"
+    assert advice == f"raise max_tokens; {UNKNOWN}"
 
 
 def test_a_limit_that_the_recorded_agent_did_not_have():
     word, severity, sentence, advice = verdict(*continued(*PARTS))
     assert (word, severity) == ("LIMIT REACHED", Severity.WARNING)
-    assert "continuation_max_attempts ends the turn" in sentence
+    assert "continuation_max_attempts (3 of 3) ended the turn" in sentence
     assert "4 continuations" in sentence
-    assert advice == "raise continuation_max_attempts to 4"
+    assert advice == "raise continuation_max_attempts to 4: tried over the recording, the turn completes"
 
 
 def test_a_token_budget_that_the_recorded_agent_did_not_have():
     # The cap is 20, so the budget is 4 x 20; two answers of 40 use it up, and the third was recorded.
     word, severity, sentence, advice = verdict(*continued(*PARTS[:3], tokens=40, max_tokens=20))
     assert (word, severity) == ("LIMIT REACHED", Severity.WARNING)
-    assert "continuation_max_total_completion_tokens ends the turn" in sentence
-    assert advice == "raise continuation_max_total_completion_tokens"
+    assert "continuation_max_total_completion_tokens (80 of 80) ended the turn" in sentence
+    # The third answer is whole: the turn goes on to it where the 80 tokens of the first two leave room.
+    assert advice == ("raise continuation_max_total_completion_tokens to 81: tried over the recording, "
+                      "the turn completes")
 
 
 def test_attempts_that_end_in_a_cut_are_truncated_and_no_limit_would_have_helped():
@@ -293,12 +302,15 @@ def test_a_stream_without_an_end_whose_usage_is_the_cap_was_cut_by_it():
     stream = cut_stream("The first") + f"data: {json.dumps(last)}\n\n"
     word, _, _, advice = alone(stream, max_tokens=20)
     assert word == "INTERRUPTED"
-    assert advice == "raise max_tokens to ≥ 40"
+    assert advice == f"raise max_tokens; {UNKNOWN}"
 
 
 @pytest.mark.parametrize(
     ("status", "kind", "advice"),
-    [(529, "overloaded_error", "try again later"), (401, "authentication_error", "change the request")],
+    [(529, "overloaded_error", "try again later"), (401, "authentication_error", KEY), (403, "permission_error", KEY),
+     (400, "invalid_request_error", "change the request"),
+     (404, "not_found_error", "check the name of the model and the address"),
+     (402, "billing_error", "look at the quota and the billing of the account, or try again later")],
 )
 def test_an_error_says_whether_to_try_again(status, kind, advice):
     body = {"type": "error", "error": {"type": kind, "message": "Not now"}}

@@ -12,6 +12,7 @@ from inspector.sessions.samples import samples, short
 from inspector.tui.app import LoopInspector
 from inspector.tui.screens.limits import LimitsForm
 from inspector.tui.session.screen import SessionScreen
+from inspector.tui.widgets.cycle import Cycle
 
 AppOn = Callable[..., LoopInspector]
 
@@ -123,16 +124,30 @@ async def test_arrows_and_tab_go_between_fields(app_on: AppOn) -> None:
         assert pilot.app.focused.id == "max_tokens"
 
 
-async def test_max_tokens_changes_the_cap_and_says_that_it_changes_no_more(app_on: AppOn) -> None:
+async def test_another_max_tokens_is_answered_by_the_simulation_and_nothing_else_changes(app_on: AppOn) -> None:
     async with app_on(continued()).run_test(size=(120, 40)) as pilot:
-        await pilot.press("e", *["down"] * 4, *"32", "enter")
+        before = session(pilot).run.view.turns[0].ended
+        await pilot.press("e", *["down"] * 4, *"32")
+        assert pilot.app.screen.query_one("#source", Cycle).value == "simulation"
+        await pilot.press("enter")
         screen = session(pilot)
         assert screen.run.view.replay.settings.max_tokens == 32
-        # 4 x 32 tokens: two answers of 64 tokens each spend them.
-        assert screen.run.view.turns[0].terminal == "budget_exhausted"
-        shown = told(pilot.app)
-        assert "1,024 → 128" in shown
-        assert "changes only the token cap derived from it" in shown
+        assert screen.run.view.replay.settings.simulate
+        after = screen.run.view.turns[0].ended
+        assert after.token_cap == before.token_cap == 1024, "the bound stays as it was"
+        assert "SIMULATED" in page(pilot.app)
+
+
+async def test_the_source_goes_back_with_max_tokens_and_max_tokens_with_the_source(app_on: AppOn) -> None:
+    async with app_on(continued()).run_test(size=(120, 40)) as pilot:
+        await pilot.press("e", *["down"] * 4, *"32", "backspace", "backspace")
+        form = pilot.app.screen
+        assert form.query_one("#source", Cycle).value == "recording", "an empty field is the recorded budget"
+        await pilot.press(*"32", "enter", "e", *["down"] * 9, "r")
+        assert pilot.app.screen.query_one("#max_tokens", Input).value == ""
+        await pilot.press("enter")
+        settings = session(pilot).run.view.replay.settings
+        assert (settings.max_tokens, settings.simulate) == (None, False)
 
 
 async def test_the_same_limits_go_to_the_run_that_has_them(app_on: AppOn) -> None:

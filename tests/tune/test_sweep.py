@@ -180,11 +180,11 @@ STOPPED = {
     "max_resumes": (["paused", "paused", "answer"], {0: 1, 1: 2, 2: 3}),
     "max_thinking_only": (["cut with nothing", "cut with nothing", "answer"], {0: 1, 1: 2, 2: 3}),
     "min_progress_chars": (["cut text", "cut text", "answer"], {24: 3, 25: 2}),
-    "max_tokens": (["cut text", "cut text", "answer"], {5: 1, 6: 2, 10: 2, 11: 3}),
+    "max_tokens": (["cut text", "cut text", "answer"], {5: 3, 6: 3, 10: 3, 11: 3}),
 }
 """Limit -> a turn of answers of 24 characters and 20 tokens, and for each value how many of them are come to.
 
-A total is 4 x max_tokens, and a total that is spent to the token stops the turn.
+A recording was made at its own max_tokens: another one stops nothing over it.
 """
 
 

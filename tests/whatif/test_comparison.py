@@ -80,12 +80,12 @@ def test_many_turns_that_end_otherwise_are_counted():
     assert summary(made) == "turn 1 ends in Complete completed (and 1 more turns end otherwise)"
 
 
-def test_another_first_cap_changes_only_the_budget_that_is_derived_from_it():
-    # Budget 4 x 20 = 80: two cut answers of 40 use it up. With a cap of 100 it is 400.
+def test_another_first_cap_is_answered_by_the_simulation():
+    # Budget 4 x 20 = 80: two cut answers of 40 use it up. A cap of 100 takes it along to 400.
     found = shown(*continued(*PARTS[:3], tokens=40, max_tokens=20))
     made = changed(found, max_tokens=100)
     (turn,) = values(made)["turns"]
-    assert made.name == "max_tokens=100"
+    assert (made.name, turn["fidelity"]) == ("max_tokens=100", "SIMULATED")
     assert turn["before"]["terminal_reason"] == "budget_exhausted"
     assert turn["after"]["terminal_reason"] == "completed"
     assert turn["limits"]["cont_tokens"] == 400

@@ -5,22 +5,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from inspector.report.facts import View
-from inspector.report.lines.spans import Line, Role, Span, joined, said
+from inspector.report.lines.spans import Line, Role, Span, joined, said, width_of
 from inspector.report.lines.steps import role_of
 
+ADVICE_KEPT = 60
+"""Cells that an advice has at least, where it and the sentence do not fit both."""
 
-def verdict(view: View) -> Line:
-    """The verdict line: the word, where, what happened, what to change."""
+
+def verdict(view: View, room: int | None = None) -> Line:
+    """The verdict line: the word, where, what happened, what to change; in so many cells, where `room` is given."""
     worst = view.worst
     if worst is None:
         return (Span("NOTHING READ", Role.ERROR), Span("  "), said(problem(view) or "no LLM traffic was found"))
     seen = worst.verdict
     spans = [Span(f"{seen.glyph} {seen.word}", role_of(seen)), Span("  "),
-             Span(f"turn {view.number(worst)} of {len(view.turns)}", Role.STRONG), Span(" · ", Role.DIM),
-             said(seen.sentence)]
-    if seen.advice:
-        spans += [Span(" · ", Role.DIM), said(seen.advice.text, Role.KEY)]
-    return tuple(spans)
+             Span(f"turn {view.number(worst)} of {len(view.turns)}", Role.STRONG), Span(" · ", Role.DIM)]
+    sentence, advice = said(seen.sentence), said(seen.advice.text, Role.KEY) if seen.advice else None
+    dot = Span(" · ", Role.DIM)
+    if room is not None:
+        left = room - width_of(tuple(spans))
+        kept = 0 if advice is None else max(min(width_of((dot, advice)), ADVICE_KEPT), left - width_of((sentence,)))
+        sentence = said(seen.sentence, width=max(ADVICE_KEPT, left - kept))
+        advice = None if seen.advice is None else said(seen.advice.text, Role.KEY, max(1, kept - width_of((dot,))))
+    return (*spans, sentence) if advice is None else (*spans, sentence, dot, advice)
 
 
 def problem(view: View) -> str | None:

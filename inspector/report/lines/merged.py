@@ -26,6 +26,8 @@ from inspector.report.lines.seams import (
 )
 from inspector.report.lines.sheet import Listed
 from inspector.report.lines.spans import Line, Role, Span, joined, paragraphs, quoted, said
+from inspector.report.lines.steps import role_of
+from inspector.report.verdict import TurnVerdict
 from loop_core.arguments import parse
 from loop_core.frozen import frozen
 from loop_core.gate import Admission, Verdict
@@ -108,6 +110,8 @@ def merged(view: View, block: Block, step: int, tried: SeamRule | None = None) -
             laid.append(Laid(number, (Span(none, Role.WARN),)))
             number += 1
     laid.extend(Laid(-1, line) for line in _end(turn))
+    if not block.run and turn.ended:
+        laid.extend(Laid(-1, line) for line in judged(view.turns[block.turn].verdict))
     return Merged(laid, reached, -1, "\n\n".join(text for text in texts if text)).at(step)
 
 
@@ -214,6 +218,14 @@ def ending(verdict: Verdict) -> str:
     if reading.shape.value == "complete":
         return "its arguments are whole, the response is not"
     return reading.problem
+
+
+def judged(verdict: TurnVerdict) -> Iterator[Line]:
+    """The verdict on a turn, and what to change about it."""
+    yield ()
+    yield (Span(f"{verdict.glyph} {verdict.word}  ", role_of(verdict)), said(verdict.sentence))
+    if verdict.advice:
+        yield (Span("what to change ", Role.DIM), said(verdict.advice.text, Role.KEY))
 
 
 def _end(turn: Turn) -> list[Line]:

@@ -27,8 +27,8 @@ LIVE_KEYS: list[BindingType] = [
     Binding("M", "live_say", "say", id="live.say", tooltip="Say something more after the end: the next turn"),
 ]
 LOCKED = frozenset({
-    "limits", "limits_from_here", "run", "tree", "rerun", "copy_command", "tune", "policies", "export", "report",
-    "filter", "breakpoints", "mark", "to_mark", "note", "proceed",
+    "limits", "limits_from_here", "advice", "run", "tree", "rerun", "copy_command", "tune", "policies", "export",
+    "report", "filter", "breakpoints", "mark", "to_mark", "note", "proceed",
 })
 """Actions that need a session that is whole; they come back when the turn is over."""
 

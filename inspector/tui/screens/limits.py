@@ -25,6 +25,7 @@ from inspector.tui.fields import (
     FIELDS,
     LIVE,
     OTHERS,
+    RECORDING,
     SIMULATION,
     WORDS,
     about,
@@ -138,10 +139,22 @@ class LimitsForm(ModalScreen[Chosen | None]):
             problem = self._say(event.input.id, event.value)
             if event.input.has_focus:
                 self._explain(event.input.id, problem)
+            if event.input.id == INITIAL and event.input.has_focus:
+                self._answer_at(event.value)
             self._preview_soon()
 
+    def _answer_at(self, cap: str) -> None:
+        """A recording was made at its own max_tokens: another one is answered by the simulation."""
+        source = self.query_one("#source", Cycle)
+        if source.value != LIVE:
+            own = not cap.strip() or not differs(self._turn, INITIAL, cap)
+            source.value = word_of(self._settings, "source") if own else SIMULATION
+
     @on(Cycle.Changed)
-    def _turned(self) -> None:
+    def _turned(self, event: Cycle.Changed) -> None:
+        cap = self.query_one(f"#{INITIAL}", Input)
+        if event.cycle.id == "source" and event.cycle.value == RECORDING and event.cycle.has_focus:
+            cap.value = "" if self._settings.max_tokens is not None else value_of(self._turn, INITIAL)
         self._preview_soon()
 
     @on(Input.Submitted)

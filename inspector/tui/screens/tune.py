@@ -255,7 +255,7 @@ class TuneScreen(Screen[int | None]):
         """Simulated, or recorded."""
         self._ask(Asked(self.table.asked.axes, not self.table.asked.simulates))
         self.note = ("what was not recorded is simulated" if self.table.asked.simulates
-                     else "kept to the recording: max_tokens changes only the token cap derived from it")
+                     else "kept to the recording, over which max_tokens changes nothing")
 
     def _ask(self, asked: Asked) -> None:
         self.table.ask(asked)

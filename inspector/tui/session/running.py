@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
 
+from inspector.report.inert import one_line
 from inspector.report.lines.steps import NO_REMARKS
 from inspector.tui.opening import Reading
 from inspector.tui.session.again import Again
@@ -23,6 +24,8 @@ class Running(Again):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("e", "limits", "limits", id="limits",
                 tooltip="Edit limits, policy, profile, seam rule or method and run again"),
+        Binding("a", "advice", "advice", id="advice",
+                tooltip="Take the advice of this turn, else the one above: run with the settings that were tried"),
         Binding("E", "limits_from_here", "From here", show=False, id="limits.here",
                 tooltip="The same from this step on: what came before stays"),
         Binding("o", "run(1)", "runs", tooltip="The next run: the original and its branches", id="run.next"),
@@ -54,6 +57,22 @@ class Running(Again):
             self.ask_live(chosen.assignments, since)
         elif chosen is not None:
             self._branch(chosen.assignments, since)
+
+    def action_advice(self) -> None:
+        """Makes the run that the advice was tried with: that of the turn in hand, else the one at the top."""
+        view = self.run.view
+        if not view.steps or view.worst is None:
+            return
+        here = view.turn_of(self.step)
+        turn = here if here.verdict.advice is not None else view.worst
+        advice, number = turn.verdict.advice, view.number(turn)
+        if advice is None:
+            self.note = f"turn {number}: nothing to change"
+        elif advice.set is not None:
+            self._branch(dict(advice.set))
+        else:
+            how = " · e, source live, asks" if advice.live else ""
+            self.note = f"turn {number}, not tried: {one_line(advice.text)}{how}"
 
     def action_rerun(self) -> None:
         """Runs again with the limits of this run: the same recording gives the same run."""

@@ -12,6 +12,8 @@ from inspector.report.lines.spans import Line, Span, joined, spread, width_of, w
 from inspector.tui.paint import paint_of
 from inspector.tui.widgets.panel import Panel
 
+TIGHTER = 4
+"""Cells by which the verdict is shortened until it fits its rows."""
 ROWS = 3
 """Rows of the header, so that nothing below it ever moves."""
 
@@ -43,6 +45,9 @@ class Verdict(Panel):
             return ()
         measure = paint_of(self.app).measure
         rows = wrapped(self.live or header.verdict(self.view), width, measure)
+        room = width * (ROWS - 1)
+        while len(rows) > ROWS - 1 and not self.live and room > width:  # what breaks at spaces needs a little more
+            rows, room = wrapped(header.verdict(self.view, room), width, measure), room - TIGHTER
         if len(rows) > ROWS - 1:
             rest = [span for row in rows[ROWS - 2 :] for span in (*row, Span(" "))]
             rows = [*rows[: ROWS - 2], tuple(rest)]

@@ -1,0 +1,201 @@
+"""What a verdict says of a turn: one sentence, in plain words, of what was sent and what was decided."""
+
+from __future__ import annotations
+
+from inspector.report.advice import all_reasoning, limit_said, sent_on
+from inspector.report.findings import CUT_WORDS
+from inspector.report.look import Look
+from inspector.sessions.transcripts import provenance
+from inspector.sessions.values import Place
+from loop_core.arguments import Shape, parse
+from loop_core.gate import Verdict
+from loop_core.values import ArgsForm, ChatResponse, Stop
+
+
+def who(look: Look) -> str:
+    """Who spoke: the format, and the server where it is known."""
+    exchange = look.exchange
+    same = exchange.profile.name in (exchange.api, "generic") or exchange.profile.name.startswith("generic")
+    return exchange.api if same else f"{exchange.api} ({exchange.profile.name})"
+
+
+def budget(look: Look) -> str:
+    """The stop reason as it was sent, with what was used of the cap."""
+    exchange = look.exchange
+    usage = exchange.response.usage
+    used = usage.output_tokens if usage else None
+    cap = exchange.request.max_tokens if exchange.request else None
+    raw = exchange.response.raw_stop_reason
+    word = provenance.in_words(exchange.response.stop_reason) if raw is None else f'"{raw}"'
+    if used is not None and cap is not None:
+        return f"{word}, {used:,} of {cap:,} tokens{_reasoning(look)}"
+    if used is not None:
+        return f"{word}, {used:,} tokens{_reasoning(look)}"
+    return f"{word}, cap {cap:,}{_reasoning(look)}" if cap is not None else f"{word}{_reasoning(look)}"
+
+
+def _reasoning(look: Look) -> str:
+    """What reasoning took of a budget that cut."""
+    if all_reasoning(look):
+        return ", all spent on reasoning"
+    usage = look.exchange.response.usage
+    if look.word is Stop.MAX_TOKENS and usage is not None and usage.reasoning_tokens:
+        return f", {usage.reasoning_tokens:,} of them on reasoning"
+    return ""
+
+
+def ended(look: Look) -> str:
+    """How the deciding response ended."""
+    return f"{who(look)} ended with {budget(look)}"
+
+
+def cut(look: Look) -> str:
+    """How the deciding response was cut, and the limit of ours that ended the turn then."""
+    return _with_limit(ended(look), look)
+
+
+def cut_call(look: Look) -> str:
+    """Which call was cut and how, and the limit of ours that ended the turn then."""
+    return _with_limit(call_cut(look), look)
+
+
+def _with_limit(said: str, look: Look) -> str:
+    limit = limit_said(look)
+    return f"{said}; {limit}" if limit else said
+
+
+def call_cut(look: Look) -> str:
+    """Which call was cut, and how; how the response ended, where it holds none."""
+    exchange, verdict = look.exchange, look.cut_call
+    if verdict is None:
+        return ended(look)
+    size = len((verdict.call.arguments or "").encode("utf-8", "replace"))
+    name = f"{verdict.call.name or 'a call'}{_which(look, verdict)}"
+    shape = parse(verdict.call.arguments).shape
+    word = look.word
+    if verdict.rule == "gate.contradiction":
+        return f"{exchange.api} sent {name} twice, with arguments that differ; nothing tells which of the two is meant"
+    if shape is Shape.CUT:
+        said = f"cut {name} at byte {size:,} of its arguments"
+    elif shape in (Shape.EMPTY, Shape.ABSENT):
+        said = f"cut {name} before its arguments" if word in CUT_WORDS else f"sent {name} without arguments"
+    elif shape is not Shape.COMPLETE:
+        said = f"sent {name} with invalid arguments"
+    elif word not in CUT_WORDS:
+        said = f"sent {name} under a reason that releases no call"
+    elif verdict.call.form is ArgsForm.OBJECT and size <= len("{}"):
+        said = f"cut {name} before its arguments"
+    elif verdict.call.form is ArgsForm.OBJECT:
+        said = f"cut {name}, sent as a whole object in which a cut cannot be seen"
+    elif not verdict.call.closed:
+        said = f"never closed {name}, whose arguments parse as they stand"
+    else:
+        said = f"cut the batch of {name}, whose own arguments parse"
+    return f"{exchange.api} {said} ({budget(look)})"
+
+
+def _which(look: Look, verdict: Verdict) -> str:
+    """Which call of a batch it is; empty where it is the only one."""
+    batch = look.answers[look.worst].verdicts
+    place = next((place for place, each in enumerate(batch, 1) if each.call is verdict.call), None)
+    return f" (call {place} of {len(batch)})" if place is not None and len(batch) > 1 else ""
+
+
+def held_call(look: Look) -> str:
+    """The last call that nothing may run, and why."""
+    position, verdict = look.held[-1]
+    batch = look.answers[position].verdicts
+    place = next((place for place, each in enumerate(batch, 1) if each.call is verdict.call), None)
+    which = f" (call {place} of {len(batch)})" if place is not None and len(batch) > 1 else ""
+    return f"its call {verdict.call.name or 'without a name'}{which} is held: {verdict.why}"
+
+
+def limit_reached(look: Look) -> str:
+    """A turn that could go on, and what ended it."""
+    limit = limit_said(look) or "the policy ended the turn"
+    if look.last_word is Stop.TOOL_CALL and look.over:
+        return f"{who(look)} asked for tools; {limit}"
+    said = f"{who(look)} was cut again and again; {limit}"
+    if look.simulated:
+        return f"{said} ({budget(look)})"
+    return f"{said}, and the recorded agent finished it with {continuations(look)} continuations"
+
+
+def continuations(look: Look) -> int:
+    """How many continuations the recorded agent needed."""
+    return sum(answer.place is Place.CONTINUATION for answer in look.answers)
+
+
+def finding_of(look: Look) -> str:
+    """What the judge says of the ending."""
+    rule = f"ending.{look.ending.value}" if look.ending is not None else ""
+    return next((found.message for found in look.judged.findings if found.rule == rule), "")
+
+
+def seam(look: Look) -> str:
+    """Of which segment nothing shows that it goes on from the text before it."""
+    doubt = look.ended.doubts[0]
+    return f"nothing shows that segment {doubt.index + 1} goes on from the text before it: {doubt.why}"
+
+
+def broke(response: ChatResponse) -> str:
+    """How an answer broke off: in the middle of a stream or body, or with a word that gives no reason."""
+    if response.raw_stop_reason:
+        return f'says "{response.raw_stop_reason}" and no reason for it'
+    return "ended without a stop reason" if response.streaming else "sent a body that is not whole"
+
+
+def wordless(look: Look) -> str:
+    """What was sent whole without any stop reason."""
+    what = "a stream with its end mark" if look.exchange.response.streaming else "a whole body"
+    return f"sent {what} and no stop reason in it ({look.exchange.response.size:,} bytes)"
+
+
+def held_beside(look: Look) -> str:
+    """The call that is held beside all else; empty where none is."""
+    return f"; {held_call(look)}" if look.held else ""
+
+
+def unreached(response: ChatResponse) -> str:
+    """Why nobody answered, where it is known."""
+    told = next((found.message for found in response.findings if found.rule.startswith("transport.")), "")
+    return f": {told}" if told else ""
+
+
+def cut_before(look: Look) -> str:
+    """That the answer was cut before it ended."""
+    return ", and before it the answer was cut" if Stop.MAX_TOKENS in look.words else ""
+
+
+def failure(look: Look) -> str:
+    """What was reported in place of an answer."""
+    error = look.exchange.response.error
+    message = error.message if error else look.judged.stop.detail or "error"
+    status = look.exchange.response.http_status
+    most = 300 if sent_on(look) else 100  # an address is no use without its end
+    shown = message if len(message) <= most else f"{message[:most - 3]}…"
+    return f"HTTP {status}, {shown}" if status and status >= 400 else shown
+
+
+EXPLANATIONS = ("finishMessage", "blockReasonMessage")
+"""Other words of a provider that explain a filter, where it gives no text of refusal."""
+
+
+def explained(look: Look) -> str:
+    """Why an answer was filtered, in the provider's words."""
+    response = look.exchange.response
+    told = (response.refusal, *(response.native.get(name) for name in EXPLANATIONS),
+            response.error.message if response.error else None)
+    said = " ".join(next((text for text in told if text), "").split())
+    return f": {said if len(said) <= 200 else said[:199] + '…'}" if said else ""
+
+
+def detail(look: Look) -> str:
+    """The stop reason's own words."""
+    stop = look.judged.stop
+    words = [word for word in (stop.raw, stop.detail) if word]
+    words = words[:1] if words[:1] == words[1:] else words
+    category = look.exchange.response.native.get("stop_details.category")
+    if category:
+        words.append(f"category {category}")
+    return ", ".join(words) if words else "no word sent"

@@ -1,0 +1,163 @@
+"""Trying settings on one turn, by the replay and the simulation that are there: which smallest value completes it.
+
+What is tried is the run that accepting the advice would make, of this turn alone. Nothing is run where the recording
+cannot answer: most turns that a budget cut have nothing recorded behind the cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from inspector.replay import Replay, Stretch, TurnRun, first_cap, placed, replayed
+from inspector.report.advice import LIMIT, RAISED, Basis
+from inspector.report.findings import ANOTHER_WAY, Noted
+from inspector.report.look import Look, look_at
+from inspector.rerun import rerun
+from inspector.sessions.values import Place
+from inspector.settings import INITIAL, settings_of
+from loop_core.errors import LoopError
+from loop_core.known import ENDED
+from loop_core.trace import Fidelity
+
+Good = Callable[[Look], bool]
+"""Whether a turn is shown as finished without a doubt."""
+Set = Mapping[str, str]
+LIMITS_TOGETHER = 4
+"""Limits that may have to be raised at once."""
+DOUBLINGS = 20
+"""How often the step of a search may double before it is given up."""
+
+
+class Found(NamedTuple):
+    """Settings with which a turn completes, and what answered then."""
+
+    settings: Set
+    basis: Basis
+
+
+def tried(replay: Replay, turn: TurnRun, noted: Sequence[Noted], look: Look, names: Sequence[str], good: Good) -> (
+        Found | None):
+    """The first of the named settings that completes the turn, with its smallest value; None where none does."""
+    if not any(_answerable(replay, turn, look, name) for name in names):
+        return None
+    trial = Trial.of(replay, turn, noted, good)
+    if trial is None:
+        return None
+    for name in names:
+        if _answerable(replay, turn, look, name):
+            found = trial.limits(look) if name == LIMIT else trial.cap(look)
+            if found is not None:
+                return found
+    return None
+
+
+def _answerable(replay: Replay, turn: TurnRun, look: Look, name: str) -> bool:
+    """Whether the recording could answer a run with another value of this setting at all."""
+    if name == LIMIT and not look.simulated:
+        return turn.runs > 1  # else nothing was recorded behind what this run has used
+    case = replay.case
+    more = (Place.CONTINUATION, Place.REPAIR)
+    return any(case.judged[link.index].stop.normalized in ENDED and (look.simulated or link.place in more)
+               for link in turn.record.links)
+
+
+class Trial:
+    """A turn by itself, to be run under other settings."""
+
+    def __init__(self, alone: Replay, noted: Sequence[Noted], good: Good) -> None:
+        self._alone, self._noted, self._good = alone, noted, good
+
+    @classmethod
+    def of(cls, replay: Replay, turn: TurnRun, noted: Sequence[Noted], good: Good) -> Trial | None:
+        """None where other settings of this run would not reach the turn."""
+        if replay.since >= turn.end or (replay.settings.live is not None and turn.record.heard is None):
+            return None
+        starts = [(max(0, stretch.since - turn.first), stretch.settings) for stretch in replay.stretches]
+        since = starts[-1][0]
+        earlier = tuple(Stretch(*start) for start in starts[:-1] if start[0] < since)
+        alone = replayed(replay.case, replay.settings, [placed(turn.record, turn.steps, 0)], since, earlier)
+        return cls(alone, [each for each in noted if each.finding.rule != ANOTHER_WAY], good)
+
+    def look(self, settings: Set) -> Look | None:
+        """The turn under these settings; None where it cannot be run so."""
+        return self._run(settings)[0]
+
+    def _run(self, settings: Set) -> tuple[Look | None, Basis]:
+        alone = self._alone
+        try:
+            made = rerun(alone, settings_of(settings, alone.settings), alone.since)
+        except LoopError:
+            return None, Basis.ESTIMATED
+        turn = made.turns[0]
+        simulated = made.trace.steps[turn.decided].fidelity is Fidelity.SIMULATED
+        return look_at(made, turn, self._noted), Basis.SIMULATED if simulated else Basis.RECORDED
+
+    def _completes_with(self, settings: Set, name: str, value: int) -> bool:
+        look = self.look({**settings, name: str(value)})
+        return look is not None and self._good(look)
+
+    def _found(self, settings: Set) -> Found | None:
+        """The settings, where the turn is seen to complete under exactly them."""
+        look, basis = self._run(settings)
+        return Found(settings, basis) if look is not None and self._good(look) else None
+
+    # -- what is tried -------------------------------------------------------------------------------------------
+
+    def limits(self, look: Look) -> Found | None:
+        """The smallest values of the limits that end the turn, one after the other."""
+        lax: dict[str, str] = {}
+        now: dict[str, int] = {}
+        while look.limit is not None and len(lax) < LIMITS_TOGETHER:
+            name, value = look.limit
+            if name in lax or name not in RAISED:
+                return None
+            lax[name], now[name] = str(RAISED[name]), value
+            after = self.look(lax)
+            if after is None:
+                return None
+            if self._good(after):
+                break
+            look = after
+        for name, value in now.items():
+            least = smallest(value, RAISED[name], partial(self._completes_with, lax, name))
+            if least is None:
+                return None
+            lax[name] = str(least)
+        return self._found(lax) if lax else None
+
+    def cap(self, look: Look) -> Found | None:
+        """The smallest max_tokens above the one in force."""
+        settings, record = self._alone.settings, self._alone.turns[0].record
+        usage = look.exchange.response.usage
+        now = settings.max_tokens or first_cap(self._alone.case, record) or (usage.output_tokens if usage else None)
+        if not now:
+            return None
+        least = smallest(now, now << DOUBLINGS, partial(self._completes_with, {}, INITIAL))
+        return None if least is None else self._found({INITIAL: str(least)})
+
+
+def smallest(now: int, most: int, completes: Callable[[int], bool]) -> int | None:
+    """A value above `now` that completes, the one below it not doing so; None where none up to `most` is found."""
+    low = now
+    for value in _growing(now, most):
+        if completes(value):
+            high = value
+            break
+        low = value
+    else:
+        return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if completes(middle) else (middle, high)
+    return high
+
+
+def _growing(now: int, most: int) -> Iterator[int]:
+    """Values above `now`, each further from it than the last by twice as much, and `most` at last."""
+    step = 1
+    while now + step < most and step < 1 << DOUBLINGS:
+        yield now + step
+        step *= 2
+    yield most
