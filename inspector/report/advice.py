@@ -135,6 +135,11 @@ def _no_cap(look: Look) -> bool:
     return look.cut and can_be_asked(look) and request is not None and request.max_tokens is None
 
 
+def _limit(look: Look) -> str:
+    """The limit that ended the turn; empty where none did."""
+    return look.limit[0] if look.limit is not None else ""
+
+
 def _word(stop: Stop) -> Callable[[Look], bool]:
     return lambda look: look.word is stop
 
@@ -144,8 +149,11 @@ def _said(text: str) -> Callable[[Look], str]:
 
 
 SITUATIONS: tuple[Situation, ...] = (
-    Situation("a limit of ours", lambda look: look.limit is not None and look.limit[0] in RAISED,
-              lambda look: f"raise {look.limit[0] if look.limit else ''} or {INITIAL}", (LIMIT, INITIAL)),
+    Situation("a limit on cuts", lambda look: _limit(look) in RAISED and is_cut(look),
+              lambda look: f"raise {_limit(look)} or {INITIAL}", (LIMIT, INITIAL)),
+    Situation("another limit", lambda look: _limit(look) in RAISED, lambda look: f"raise {_limit(look)}", (LIMIT,)),
+    Situation("the same again", lambda look: _limit(look) == "max_identical_calls",
+              _said("change the prompt or what the tool answers: the model asks for the same again")),
     Situation("another cap below", _ended_below, _said(
         f"raise the cap of the server or router: it ended below {INITIAL}, so raising that alone changes nothing")),
     Situation("the cap is not kept", _went_above, _said(
@@ -214,6 +222,8 @@ class Failure(NamedTuple):
     advice: str
     statuses: frozenset[int] = frozenset()
     words: re.Pattern[str] | None = None
+    unanswered: bool = False
+    """Whether it is none that a server reported with a status: the client's own words say it."""
     retryable: bool = False
     """Whether it is any error that the provider, or its status, calls a passing one."""
 
@@ -228,10 +238,10 @@ FAILURES: tuple[Failure, ...] = (
                    r"|permission_denied|security token")),
     Failure("quota", "look at the quota and the billing of the account, or try again later", frozenset({402}),
             _words(r"insufficient_quota|exceeded your current quota|credit balance|billing")),
-    Failure("passing", "try again later", retryable=True),
-    Failure("lost connection", "send it again: the connection was lost", words=_words(
+    Failure("lost connection", "send it again: the connection was lost", unanswered=True, words=_words(
         r"\bterminated\b|econnreset|epipe|connection (was )?(reset|closed|lost|aborted|error)|socket hang up"
         r"|time[ds]?[ -]?out\b|network error|fetch failed|premature close|incomplete chunked read|broken pipe")),
+    Failure("passing", "try again later", retryable=True),
     Failure("not there", "check the name of the model and the address", frozenset({404})),
 )
 """Kinds of errors that say what to do, most telling first."""
@@ -252,6 +262,8 @@ def about_error(look: Look) -> str:
     said = " ".join(filter(None, (error.code, error.type, error.message))) if error is not None else ""
     passing = "retryable" in (look.judged.stop.detail or "")
     for row in FAILURES:
+        if row.unanswered and status is not None:
+            continue
         if status in row.statuses or (row.words is not None and row.words.search(said)) or (row.retryable and passing):
             return row.advice
     return "change the request"

@@ -1,0 +1,353 @@
+"""An advice is true: what it sets was tried and completes the turn, what was not tried has no number and says so."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+
+from inspector.case import open_case
+from inspector.replay import replay
+from inspector.report.advice import Advice, Basis
+from inspector.report.facts import View, view
+from inspector.report.text import Reading, text, twin
+from inspector.report.trial import smallest
+from inspector.rerun import rerun
+from inspector.sessions import open_paths
+from inspector.sessions.samples import samples
+from inspector.settings import Settings, settings_of
+from loop_core.limits import Limits
+from loop_core.presets import POLICIES
+from loop_core.trace import Fidelity
+from loop_core.values import Severity
+from tests.scenes import (
+    ASKS,
+    CUT,
+    HINT,
+    MESSAGES,
+    PARTS,
+    SEND_AGAIN,
+    TOOLS,
+    WHOLE,
+    asked,
+    assistant,
+    call,
+    chat,
+    continued,
+    lines,
+    message,
+    repaired_call,
+    result,
+    shown,
+    user,
+)
+from tests.tune.test_sweep import stories
+
+SHARED = Path(__file__).resolve().parents[3] / "shared"
+CASES = Path(os.environ.get("LOOP_INSPECTOR_CASES") or SHARED / "cases")
+CORPUS = Path(os.environ.get("LOOP_INSPECTOR_CORPUS") or SHARED / "corpus")
+FIDELITIES = {Basis.RECORDED: Fidelity.RECORDED, Basis.SIMULATED: Fidelity.SIMULATED}
+
+
+def advised(found: View, turn: int = 0) -> Advice:
+    advice = found.turns[turn].verdict.advice
+    assert advice is not None
+    return advice
+
+
+def holds(seen: View) -> int:
+    """Runs every session again under what each of its advices sets; how many there were."""
+    run = seen.replay
+    tried = 0
+    for number, turn in enumerate(seen.turns):
+        advice = turn.verdict.advice
+        if turn.verdict.severity is not Severity.INFO:
+            assert advice is not None, f"turn {number + 1}: no advice"
+        if advice is None:
+            continue
+        if advice.set is None:
+            assert advice.basis is Basis.ESTIMATED
+            assert not re.search(r"\d", advice.text), advice.text
+            continue
+        tried += 1
+        after = view(rerun(run, settings_of(advice.set, run.settings), run.since)).turns[number]
+        assert after.terminal == "completed", advice.text
+        assert after.verdict.severity is Severity.INFO, (advice.text, after.verdict.word)
+        assert after.verdict.sure
+        made = rerun(run, settings_of(advice.set, run.settings), run.since)
+        assert made.trace.steps[made.turns[number].decided].fidelity is FIDELITIES[advice.basis]
+    return tried
+
+
+def opened(path: Path) -> View:
+    return view(replay(open_case(open_paths([str(path)]))))
+
+
+# -- every advice is true ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", [each.path for each in samples()], ids=lambda path: Path(path).name[:2])
+def test_every_advice_of_the_samples_holds(path: str) -> None:
+    holds(opened(Path(path)))
+
+
+@pytest.mark.skipif(not CASES.is_dir(), reason="the cases are not here")
+def test_every_advice_of_the_cases_holds() -> None:
+    for path in (path for folder in ("endings", "readings") for path in sorted((CASES / folder).glob("*"))):
+        holds(opened(path))
+
+
+@pytest.mark.skipif(not CORPUS.is_dir(), reason="the recorded traffic is not here")
+def test_every_advice_of_the_recorded_traffic_holds() -> None:
+    for path in sorted([*CORPUS.glob("har/**/*.har"), *CORPUS.glob("transcripts/**/*.jsonl")]):
+        holds(opened(path))
+
+
+@given(story=stories)
+@settings(max_examples=60, deadline=None)
+def test_every_advice_of_any_session_holds(story: list[dict]) -> None:
+    for policy in (Settings(), Settings(policy=POLICIES["zeroclaw-rfi"]), Settings(max_tokens=3, simulate=True),
+                   Settings(Limits(continuation_max_attempts=0, max_tool_steps=1))):
+        holds(shown(*story, settings=policy))
+
+
+@given(story=stories)
+@settings(max_examples=30, deadline=None)
+def test_what_is_advised_is_the_smallest_that_will_do(story: list[dict]) -> None:
+    found = shown(*story)
+    for number, turn in enumerate(found.turns):
+        advice = turn.verdict.advice
+        if advice is None or advice.set is None:
+            continue
+        for name, value in advice.set.items():
+            less = settings_of({**advice.set, name: str(int(value) - 1)}, Settings())
+            verdict = view(replay(found.replay.case, less)).turns[number].verdict
+            assert verdict.severity is not Severity.INFO, (advice.set, name)
+
+
+def test_a_search_finds_the_edge_and_gives_up_where_there_is_none() -> None:
+    for edge in (4, 5, 6, 7, 20, 99, 100):
+        looked: list[int] = []
+        assert smallest(3, 100, lambda value, edge=edge, looked=looked: looked.append(value) or value >= edge) == edge
+        assert len(looked) < 16
+    assert smallest(3, 100, lambda value: False) is None
+    assert smallest(100, 100, lambda value: False) is None
+
+
+# -- what is tried ----------------------------------------------------------------------------------------------------
+
+
+def test_a_limit_is_raised_no_further_than_the_recording_needs() -> None:
+    """Five parts are four continuations, and the limit is three."""
+    advice = advised(shown(*continued(*PARTS)))
+    assert advice == Advice("raise continuation_max_attempts to 4: tried over the recording, the turn completes",
+                            Basis.RECORDED, {"continuation_max_attempts": "4"})
+
+
+def test_limits_that_end_a_turn_one_after_the_other_are_raised_together() -> None:
+    """Four answers of 40 tokens spend 160; the bound is 4 x 20, and it has to be more than what is spent."""
+    advice = advised(shown(*continued(*PARTS, tokens=40, max_tokens=20)))
+    assert advice.set == {"continuation_max_attempts": "4", "continuation_max_total_completion_tokens": "161"}
+    assert advice.basis is Basis.RECORDED
+
+
+def test_characters_are_a_limit_too() -> None:
+    said = sum(map(len, PARTS[:2]))
+    found = shown(*continued(*PARTS[:3]), settings=Settings(Limits(continuation_max_output_chars=20)))
+    assert "continuation_max_output_chars (31 of 20) ended the turn" in found.turns[0].verdict.sentence
+    assert advised(found).set == {"continuation_max_output_chars": str(said + 1)}
+
+
+def test_a_second_repair_that_was_recorded_is_advised() -> None:
+    again = [*ASKS, assistant("I will write it."), user(SEND_AGAIN)]
+    once_more = [*again, assistant("I will write it."), user(SEND_AGAIN)]
+    whole = [*once_more, assistant(None, call(WHOLE, "call_f6g7h8i9j0")), result(key="call_f6g7h8i9j0")]
+    found = shown(
+        asked(ASKS, chat("I will write it.", "length", call(CUT), tokens=40), tools=TOOLS, max_tokens=40),
+        asked(again, chat("I will write it.", "length", call(CUT), tokens=40), tools=TOOLS, max_tokens=40),
+        asked(once_more, chat(None, "tool_calls", call(WHOLE, "call_f6g7h8i9j0")), tools=TOOLS, max_tokens=80),
+        asked(whole, chat("It is written."), tools=TOOLS, max_tokens=40))
+    assert advised(found).set == {"continuation_tool_repair_attempts": "2"}
+
+
+def test_answers_of_reasoning_alone_are_a_limit() -> None:
+    thought = {"prompt_tokens": 9, "completion_tokens": 20, "total_tokens": 29,
+               "completion_tokens_details": {"reasoning_tokens": 20}}
+    history, made = [*ASKS], []
+    for _ in range(2):
+        made.append(asked(list(history), chat(None, "length", usage=thought), max_tokens=20))
+        history.append(user(HINT))
+    made.append(asked(list(history), chat("There it is."), max_tokens=20))
+    found = shown(*made)
+    assert "max_thinking_only (2 of 1) ended the turn" in found.turns[0].verdict.sentence
+    assert advised(found).set == {"max_thinking_only": "2"}
+
+
+def test_a_budget_is_raised_where_the_whole_output_is_known() -> None:
+    """A continuation that adds nothing ends the turn, and no limit helps; 10 + 10 + 5 tokens are all of the answer."""
+    found = shown(*continued("The first part is about water, ", " ", "and the rest is about fire.", max_tokens=10),
+                  settings=Settings(Limits(min_progress_chars=2)))
+    verdict = found.turns[0].verdict
+    assert "min_progress_chars (2) ended the turn" in verdict.sentence
+    assert advised(found).basis is Basis.SIMULATED
+    assert advised(found).set is not None
+    assert advised(found).set.keys() == {"max_tokens"}
+    assert 10 < int(advised(found).set["max_tokens"]) <= 25
+    assert advised(found).text.endswith(": tried in the simulation, the turn completes")
+    assert holds(found) == 1
+
+
+def test_the_session_of_a_simulation_is_advised_by_the_simulation() -> None:
+    whole = asked(ASKS, chat("The quick brown fox jumps over lazy dogs", tokens=10), max_tokens=50)
+    found = shown(whole, settings=Settings(Limits(continuation_max_attempts=1), max_tokens=3, simulate=True))
+    assert advised(found).basis is Basis.SIMULATED
+    assert holds(found) == 1
+
+
+@pytest.mark.parametrize("name", ["max_tool_steps", "max_resumes"])
+def test_a_limit_that_ends_a_recording_is_named_and_nothing_is_promised(name: str) -> None:
+    limits = Settings(Limits(**{name: 0}))
+    if name == "max_resumes":
+        found = shown(asked(ASKS, message([{"type": "text", "text": "Let me look."}], "pause_turn"), url=MESSAGES,
+                            max_tokens=99), settings=limits)
+        assert found.turns[0].ended.terminal == "no_progress"
+        return
+    found = shown(asked(ASKS, chat(None, "tool_calls", call()), tools=TOOLS), settings=limits)
+    verdict = found.turns[0].verdict
+    assert verdict.word == "LIMIT REACHED"
+    assert f"asked for tools; {name} (0 of 0) ended the turn" in verdict.sentence
+    assert advised(found).text == f"raise {name}; no replay shows the unrecorded rest, asking live does"
+
+
+def test_the_same_call_again_and_again_is_no_matter_of_a_limit() -> None:
+    history, made = [*ASKS], []
+    for number in range(2):
+        made.append(asked(list(history), chat(None, "tool_calls", call(key=f"call_{number}a1b2c3d4e")), tools=TOOLS))
+        history += [assistant(None, call(key=f"call_{number}a1b2c3d4e")), result("ok", f"call_{number}a1b2c3d4e")]
+    found = shown(*made, settings=Settings(Limits(max_identical_calls=1)))
+    assert "max_identical_calls (2 of 1) ended the turn" in found.turns[0].verdict.sentence
+    assert "asks for the same again" in advised(found).text
+
+
+# -- what is guessed --------------------------------------------------------------------------------------------------
+
+NEVER = "no replay shows the unrecorded rest, asking live does"
+
+
+def usage(used: int, reasoning: int | None = None) -> dict:
+    details = {} if reasoning is None else {"completion_tokens_details": {"reasoning_tokens": reasoning}}
+    return {"prompt_tokens": 9, "completion_tokens": used, "total_tokens": 9 + used, **details}
+
+
+@pytest.mark.parametrize(
+    ("used", "cap", "reasoning", "said"),
+    [
+        (400, 400, None, "raise max_tokens;"),
+        (390, 400, None, "raise max_tokens;"),  # a few tokens less are the end mark's, or the provider's own count
+        (256, 400, None, "raise the cap of the server or router: it ended below max_tokens"),
+        (256, 400, 200, "raise max_tokens;"),  # reasoning is counted in blocks, or apart
+        (800, 400, None, "set the cap at the server or router: it did not keep to max_tokens"),
+        (401, 400, None, "raise max_tokens;"),
+        (16, 1, None, "set the cap at the server or router"),
+        (800, 400, 700, "raise max_tokens;"),
+        (32, None, None, "set max_tokens: the request leaves it to the server;"),
+    ],
+)
+def test_a_router_with_a_cap_of_its_own_is_recognised(used, cap, reasoning, said) -> None:
+    more = {} if cap is None else {"max_tokens": cap}
+    found = shown(asked(ASKS, chat("The first", "length", usage=usage(used, reasoning)), **more),
+                  settings=Settings(Limits(continuation_max_total_completion_tokens=10**6)))
+    assert advised(found).text.startswith(said)
+    assert advised(found).set is None
+
+
+def test_reasoning_that_ate_the_budget_is_said() -> None:
+    found = shown(asked(ASKS, chat(None, "length", usage=usage(64, 64)), max_tokens=64))
+    assert found.turns[0].verdict.sentence.endswith('"length", 64 of 64 tokens, all spent on reasoning')
+    assert advised(found).text == f"raise max_tokens or lower the reasoning effort; {NEVER}"
+
+
+@pytest.mark.parametrize(
+    ("stop", "said"),
+    [("model_context_window_exceeded", "shorten the history; another continuation cannot succeed"),
+     ("refusal", "change the prompt or the filter; a continuation will not help"),
+     ("zz_new_word", "name the server with --profile, or report the word")],
+)
+def test_other_ends_are_no_matter_of_a_budget(stop, said) -> None:
+    found = shown(asked(ASKS, message([{"type": "text", "text": "The"}], stop), url=MESSAGES, max_tokens=4000))
+    assert advised(found).text == said
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "said"),
+    [
+        (401, {"type": "x", "message": "no"}, "check the key"),
+        (403, {"type": "x", "message": "no"}, "check the key"),
+        (400, {"type": "x", "message": "Incorrect API key provided: test"}, "check the key"),
+        (400, {"type": "x", "message": "API key not valid. Please pass a valid API key."}, "check the key"),
+        (429, {"type": "insufficient_quota", "message": "You exceeded your current quota"}, "look at the quota"),
+        (402, {"type": "x", "message": "no"}, "look at the quota"),
+        (529, {"type": "overloaded_error", "message": "Overloaded"}, "try again later"),
+        (429, {"type": "rate_limit_error", "message": "slow down"}, "try again later"),
+        (404, {"type": "x", "message": "model: nothing"}, "check the name of the model and the address"),
+        (400, {"type": "x", "message": "temperature is out of range"}, "change the request"),
+    ],
+)
+def test_an_error_says_what_to_do_about_it(status, body, said) -> None:
+    found = shown(asked(ASKS, {"error": body}, status=status))
+    assert found.turns[0].verdict.word == "ERROR"
+    assert advised(found).text.startswith(said)
+
+
+@pytest.mark.parametrize("said", [
+    "terminated", "ECONNRESET", "socket hang up", "Connection reset by peer", "Request timed out.", "fetch failed",
+    "network error", "Connection error."])
+def test_a_lost_connection_is_asked_again(said: str, tmp_path: Path) -> None:
+    """As pi writes an error of its client down: no status, and a message of the runtime."""
+    answer = {"role": "assistant", "content": [{"type": "text", "text": "Editing:"}], "api": "anthropic-messages",
+              "provider": "anthropic", "model": "claude-sonnet-4-5", "stopReason": "error", "errorMessage": said,
+              "usage": {"input": 6, "output": 1, "cacheRead": 0, "cacheWrite": 0, "totalTokens": 7,
+                        "cost": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0, "total": 0}}, "timestamp": 2}
+    stamp = "2026-01-01T00:00:01Z"
+    rows = [{"type": "session", "version": 3, "id": "s", "timestamp": stamp, "cwd": "/x"},
+            {"type": "message", "id": "a1", "parentId": None, "timestamp": stamp, "message": {
+                "role": "user", "content": [{"type": "text", "text": "edit it"}], "timestamp": 1}},
+            {"type": "message", "id": "a2", "parentId": "a1", "timestamp": stamp, "message": answer}]
+    path = tmp_path / "s.jsonl"
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    found = opened(path)
+    assert found.turns[0].verdict.word == "ERROR"
+    assert advised(found).text == "send it again: the connection was lost"
+
+
+def test_of_a_transcript_nobody_knows_what_was_asked() -> None:
+    found = opened(Path(samples()[17].path))
+    for turn in found.turns:
+        if turn.verdict.advice is not None:
+            assert not turn.verdict.advice.live
+            assert "asking live" not in turn.verdict.advice.text
+
+
+# -- the command ------------------------------------------------------------------------------------------------------
+
+
+def test_the_report_has_the_command_that_makes_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "a b.jsonl"
+    path.write_bytes(lines(*continued(*PARTS)))
+    found = opened(path)
+    command = f"inspector replay '{path}' --set continuation_max_attempts=4"
+    assert f"  run it: {command}\n" in text(found, read=Reading([str(path)]))
+    assert "run it" not in text(found)
+    assert twin(found, found.turns[0], Reading([str(path)], "openai_chat", "vllm")) == (
+        f"inspector replay '{path}' --api openai_chat --profile vllm --set continuation_max_attempts=4")
+
+
+def test_the_report_has_the_command_that_asks_live() -> None:
+    found = shown(asked(ASKS, chat("The first", "length", tokens=20), max_tokens=20))
+    assert "  ask live: inspector replay s.har --live --turn 1\n" in text(found, read=Reading(["s.har"]))
+    found = shown(*repaired_call())
+    assert "ask live" not in text(found, read=Reading(["s.har"]))
