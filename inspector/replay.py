@@ -234,8 +234,8 @@ def first_cap(case: Case, record: TurnRecord) -> int | None:
 
 
 def budget_changed(case: Case, record: TurnRecord, settings: Settings) -> bool:
-    """Whether a turn has another initial max_tokens than it was recorded with."""
-    return settings.max_tokens is not None and settings.max_tokens != first_cap(case, record)
+    """Whether a turn is simulated with another initial max_tokens than it was recorded with."""
+    return settings.simulate and settings.max_tokens is not None and settings.max_tokens != first_cap(case, record)
 
 
 def _simulated(case: Case, record: TurnRecord, links: Sequence[Link], rules: Rules) -> Simulated:
