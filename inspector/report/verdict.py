@@ -80,11 +80,6 @@ GOING_ON = ("retry_limit", "budget_exhausted")
 """Terminal reasons by which a cut answer is left as it is, though it could go on."""
 
 
-def _stopped(look: Look) -> bool:
-    """Whether a transcript notes that the turn was stopped."""
-    return "transcript.stopped" in look.rules
-
-
 def _only_looks_finished(ending: Ending, word: str, glyph: str, plain: str, advice: str) -> Row:
     return Row(word, glyph, plain, Severity.ERROR,
                lambda look: look.ending is ending and not look.repaired,
