@@ -226,12 +226,6 @@ def _unanswered(response: ChatResponse) -> bool:
     return response.http_status is None and not response.size and response.transport_end in ends
 
 
-<<<<<<< HEAD
-def _unreached(response: ChatResponse) -> str:
-    told = next((found.message for found in response.findings if found.rule.startswith("transport.")), "")
-    return f": {told}" if told else ""
-
-
 def _cut_behind(look: Look) -> bool:
     """Whether the turn waits for results of calls, and the file ends before they could be recorded."""
     waits = look.last_word is Stop.TOOL_CALL and look.word is Stop.TOOL_CALL
@@ -239,46 +233,6 @@ def _cut_behind(look: Look) -> bool:
     return look.answers[-1].exchange.cut_after and waits and not held and not look.simulated
 
 
-def _cut_before(look: Look) -> str:
-    return ", and before it the answer was cut" if Stop.MAX_TOKENS in look.words else ""
-
-
-def _error(look: Look) -> str:
-    error = look.exchange.response.error
-    message = error.message if error else look.judged.stop.detail or "error"
-    status = look.exchange.response.http_status
-    most = 300 if _sent_on(look) else 100  # an address is no use without its end
-    shown = message if len(message) <= most else f"{message[:most - 3]}…"
-    return f"HTTP {status}, {shown}" if status and status >= 400 else shown
-
-
-def _sent_on(look: Look) -> bool:
-    """Whether the answer only names another address."""
-    seen = [each.at for each in look.judged.stop.evidence if each.rule == "error.redirect"]
-    return any(at is not None and at.pointer == "location" for at in seen)
-
-
-def _explained(look: Look) -> str:
-    """Why an answer was filtered, in the provider's words."""
-    response = look.exchange.response
-    told = (response.refusal, *(response.native.get(name) for name in EXPLANATIONS),
-            response.error.message if response.error else None)
-    said = " ".join(next((text for text in told if text), "").split())
-    return f": {said if len(said) <= 200 else said[:199] + '…'}" if said else ""
-
-
-def _detail(look: Look) -> str:
-    stop = look.judged.stop
-    words = [word for word in (stop.raw, stop.detail) if word]
-    words = words[:1] if words[:1] == words[1:] else words
-    category = look.exchange.response.native.get("stop_details.category")
-    if category:
-        words.append(f"category {category}")
-    return ", ".join(words) if words else "no word sent"
-
-
-=======
->>>>>>> 920c07a (An advice is tried before it is given, and taking it makes the run that was tried)
 def judge_turn(replay: Replay, turn: TurnRun, noted: Sequence[Noted]) -> TurnVerdict:
     """The verdict on a turn; `noted` are the findings of that turn.
 
