@@ -149,7 +149,7 @@ def _said(text: str) -> Callable[[Look], str]:
 
 
 SITUATIONS: tuple[Situation, ...] = (
-    Situation("a limit on cuts", lambda look: _limit(look) in RAISED and lambda look: look.cut(look),
+    Situation("a limit on cuts", lambda look: _limit(look) in RAISED and look.cut,
               lambda look: f"raise {_limit(look)} or {INITIAL}", (LIMIT, INITIAL)),
     Situation("another limit", lambda look: _limit(look) in RAISED, lambda look: f"raise {_limit(look)}", (LIMIT,)),
     Situation("the same again", lambda look: _limit(look) == "max_identical_calls",
