@@ -113,9 +113,9 @@ def test_a_branch_that_was_simulated_is_judged_by_its_own_end():
     assert verdict.sentence == (
         'SIMULATED: openai_chat (openai) was cut again and again; continuation_max_attempts (1 of 1) ended the '
         'turn ("length", 2 of 2 tokens)')
-    # Pieces of two end in an empty answer behind the last word, whatever the attempts; six and four are two answers.
-    assert verdict.advice.text == "raise max_tokens to 6: tried in the simulation, the turn completes"
-    assert verdict.advice.set == {"max_tokens": "6"}
+    # Ten tokens in pieces of two are five answers: the first, and four continuations.
+    assert verdict.advice.text == "raise continuation_max_attempts to 4: tried in the simulation, the turn completes"
+    assert verdict.advice.set == {"continuation_max_attempts": "4"}
     done = simulated(6, whole).turns[0].verdict
     assert done.word == "CUT, COMPLETED"
     assert done.sentence == 'SIMULATED: openai_chat (openai) was cut and completed ("length", 6 of 6 tokens)'
