@@ -10,8 +10,12 @@ import pytest
 
 from inspector.case import open_case
 from inspector.replay import replay
+from inspector.report.answers import answer_at
 from inspector.report.document import document
 from inspector.report.facts import view
+from inspector.report.lines import response, status
+from inspector.report.lines.outline import Outline
+from inspector.report.lines.spans import text_of
 from inspector.report.schemas import explain_schema
 from inspector.sessions import open_paths
 from inspector.settings import Settings
@@ -198,6 +202,31 @@ def test_what_is_not_known_is_said_to_be_unrecorded():
     made = compared(Settings(max_tokens=900, simulate=True), asked(ASKS, chat("a" * 40, "length", tokens=10),
                                                                  max_tokens=10))
     assert "what is asked there was never recorded" in comparison.text(made)
+
+
+def test_a_step_whose_cut_is_not_known_to_the_character_says_estimated():
+    """Five chunks, six tokens: `é` is two of them, or the end mark is one; 3 tokens end before or behind ` b`."""
+    seen = shown(asked(ASKS, stream("a", "é", " b", " c", " d", tokens=6), max_tokens=100, stream=True),
+                 settings=Settings(AMPLE, max_tokens=3, simulate=True))
+    at = next(index for index, step in enumerate(seen.steps) if isinstance(step.event, Responded))
+    assert seen.steps[at].event.recut.apart == (2, 4)
+    assert "SIMULATED ESTIMATED" in text_of(status.status(Outline(seen), at, 160))
+    told = "\n".join(text_of(line) for line in response.simulated(answer_at(seen, at)))
+    assert "cut after 2 to 4 characters" in told
+    made = compared(Settings(AMPLE, max_tokens=3, simulate=True),
+                    asked(ASKS, stream("a", "é", " b", " c", " d", tokens=6), max_tokens=100, stream=True))
+    assert comparison.values(made)["estimated"][0] == {"step": at + 1, "least": 2, "most": 4}
+    assert "at step 2 cut after 2 to 4 characters" in comparison.text(made)
+
+
+def test_a_step_whose_cut_is_exact_does_not():
+    seen = shown(asked(ASKS, stream(*WORDS, tokens=13), max_tokens=100, stream=True),
+                 settings=Settings(AMPLE, max_tokens=5, simulate=True))
+    assert [step.estimated for step in seen.steps] == [None] * len(seen.steps)
+    made = compared(Settings(AMPLE, max_tokens=5, simulate=True),
+                    asked(ASKS, stream(*WORDS, tokens=13), max_tokens=100, stream=True))
+    assert comparison.values(made)["estimated"] == []
+    assert "ESTIMATED" not in comparison.text(made)
 
 
 # -- tokenizers ------------------------------------------------------------------------------------------------------

@@ -138,8 +138,9 @@ class Table:
             return (Span("NOT RUN", Role.WARN),)
         if found.cell is None:
             return (Span("DOES NOT COMPLETE", Role.WARN), Span(f"  {why_not(self.tuned, found.end)}"))
-        return (Span("COMPLETES", Role.OK), Span("  from "), Span(named(self.tuned, found.cell), Role.STRONG),
-                Span(f" on, for {output(found.end.spent)}  "), Span(found.end.fidelity, Role.DIM))
+        budget, end = (None, found.end) if found.edge is None else (found.edge.budget, found.edge.end)
+        return (Span("COMPLETES", Role.OK), Span("  from "), Span(named(self.tuned, found.cell, budget), Role.STRONG),
+                Span(f" on, for {output(end.spent)}  "), Span(end.fidelity, Role.DIM))
 
     def _told(self, turn: int) -> tuple[Smallest | None, list[Line]]:
         """What one turn needs, worked out once."""

@@ -9,8 +9,9 @@ from inspector.report.lines.spans import Line, Role, Span, field, joined, more, 
 from inspector.report.lines.spent import output
 from inspector.settings import INITIAL
 from inspector.tune.axes import SHORT
+from inspector.tune.edge import Edge
 from inspector.tune.grid import End, TurnGrid
-from inspector.tune.heat import SIMULATED, WIDTH, heat, key
+from inspector.tune.heat import SIMULATED, WIDTH, heat, key, word
 from inspector.tune.run import Tuned
 from inspector.tune.smallest import Knee, Point, Smallest, knee, smallest, why_not
 from loop_core.trace import Fidelity
@@ -50,13 +51,20 @@ def headline(tuned: Tuned, bend: Knee | None) -> Line:
         return (Span("NO CELL", Role.WARN), Span(f"  none of {tuned.grid.size:,} {what}"))
     role = Role.OK if bend.enough.completed == every else Role.WARN
     return (Span(f"{bend.enough.completed} OF {every} COMPLETE", role), Span("  at most, from "),
-            Span(named(tuned, bend.enough.cell), Role.STRONG), Span(" on"))
+            Span(named(tuned, bend.enough.cell, budget_of(tuned, bend)), Role.STRONG), Span(" on"))
 
 
-def named(tuned: Tuned, cell: int) -> str:
-    """A cell as an operator would say it: `attempts=5, max_tokens=512`."""
+def budget_of(tuned: Tuned, bend: Knee) -> int | None:
+    """The smallest max_tokens of the cell that is enough, where that is known between the values of the grid."""
+    found = smallest(tuned, 0) if len(tuned.turns) == 1 else None
+    return found.edge.budget if found is not None and found.edge and found.cell == bend.enough.cell else None
+
+
+def named(tuned: Tuned, cell: int, budget: int | None = None) -> str:
+    """A cell as an operator would say it: `attempts=5, max_tokens=512`; with another max_tokens where one is given."""
+    shown = {INITIAL: budget} if budget is not None else {}
     values = zip(tuned.grid.axes, tuned.grid.values(cell), strict=True)
-    return ", ".join(f"{axis.short}={axis.said(value)}" for axis, value in values)
+    return ", ".join(f"{axis.short}={axis.said(shown.get(axis.name, value))}" for axis, value in values)
 
 
 def about(tuned: Tuned) -> Iterator[Line]:
@@ -126,15 +134,29 @@ def smallest_lines(tuned: Tuned, found: Smallest) -> Iterator[Line]:
         yield field(name, Span(f"{glyph} ", role), Span(why_not(tuned, found.end), role), who)
         yield more(Span("in the largest cell: ", Role.DIM), *spent_line(found.end))
         return
-    yield field(name, Span(f"{glyph} ", role), Span(named(tuned, found.cell), Role.STRONG), who)
-    yield more(*spent_line(found.end))
+    budget, end = (None, found.end) if found.edge is None else (found.edge.budget, found.edge.end)
+    yield field(name, Span(f"{glyph} ", role), Span(named(tuned, found.cell, budget), Role.STRONG), who)
+    yield more(*spent_line(end))
     if len(tuned.grid.axes) > 1:
         told = zip(tuned.grid.axes, found.by_axis, strict=True)
         least = ", ".join(f"{axis.short} {axis.said(value)}" for axis, value in told)
         yield more(Span("least of each: ", Role.DIM), Span(least))
-    exact = [(SHORT[name], least) for name, least in found.end.needs if name in SHORT]
+    exact = [f"{SHORT.get(name, name)} {least:,}" for name, least in found.limits.items()]
     if exact:
-        yield more(Span("to the unit: ", Role.DIM), Span(", ".join(f"{short} {least:,}" for short, least in exact)))
+        yield more(Span("to the unit: ", Role.DIM), Span(", ".join(exact)))
+    if found.edge is not None:
+        yield more(Span("grain: ", Role.DIM), *grain(found.edge))
+
+
+def grain(found: Edge) -> Line:
+    """How the smallest max_tokens is known, and what one token less does."""
+    below = "" if found.below is None else f"; with {found.budget - 1:,} it {_does(found.below)}"
+    return (Span(f"max_tokens {found.budget:,} {found.grain}"), Span(below, Role.DIM))
+
+
+def _does(end: End) -> str:
+    spent = f"{many(end.spent.output_tokens, 'output token')} in {many(end.spent.requests, 'request')}"
+    return f"completes for {spent}" if end.completed else f"ends as {word(end)} after {spent}"
 
 
 def spent_line(end: End) -> Line:

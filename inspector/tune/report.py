@@ -11,11 +11,10 @@ from typing import Any
 from inspector.report.inert import one_line
 from inspector.report.lines.glyphs import ascii_line, ascii_text
 from inspector.report.lines.spans import plain, wrapped
-from inspector.settings import command
-from inspector.tune.axes import SHORT
+from inspector.settings import INITIAL, command, settings_of
 from inspector.tune.grid import End
 from inspector.tune.heat import WIDTH
-from inspector.tune.lines import sheet
+from inspector.tune.lines import budget_of, sheet
 from inspector.tune.run import Tuned
 from inspector.tune.smallest import Point, knee, smallest, why_not
 from loop_core.errors import CallerError
@@ -30,7 +29,9 @@ def text(tuned: Tuned, show: str = "outcome", ascii_only: bool = False, paths: S
     bend = knee(tuned)
     if bend is None or not paths:
         return told
-    run = one_line(command(paths, tuned.grid.settings(bend.enough.cell)))
+    budget = budget_of(tuned, bend)
+    best = tuned.grid.settings(bend.enough.cell)
+    run = one_line(command(paths, best if budget is None else settings_of({INITIAL: str(budget)}, best)))
     return f"{told}\n{ascii_text(run) if ascii_only else run}\n"
 
 
@@ -38,11 +39,17 @@ def text(tuned: Tuned, show: str = "outcome", ascii_only: bool = False, paths: S
 
 _SPENT = ("requests", "output_tokens", "tokens_assumed", "uncounted", "output_chars", "continuations",
           "continuation_tokens", "continuation_chars", "repairs", "tool_steps", "resumes")
-COLUMNS = ("turn", "turn_id", "path", "final_state", "terminal_reason", "limit", "segments", *_SPENT, "fidelity")
+COLUMNS = ("turn", "turn_id", "path", "final_state", "terminal_reason", "limit", "segments", *_SPENT, "fidelity",
+           "smallest_max_tokens", "grain")
 
 
 def as_csv(tuned: Tuned) -> str:
-    """One row for each turn in each cell that was run, the values of the axes first; an empty value is `none`."""
+    """One row for each turn in each cell that was run, the values of the axes first; an empty value is `none`.
+
+    In the row of the cell that completes a turn for the least stands, too, its smallest max_tokens between the values.
+    """
+    edges = {(found.cell, number): found.edge for number in range(len(tuned.turns))
+             if (found := smallest(tuned, number)) is not None and found.edge is not None}
     out = io.StringIO()
     rows = csv.writer(out, lineterminator="\n")
     rows.writerow((*tuned.grid.names, *COLUMNS))
@@ -51,10 +58,12 @@ def as_csv(tuned: Tuned) -> str:
         for number, turn in enumerate(tuned.turns, 1):
             end = turn.end(cell)
             if end is not None:
+                edge = edges.get((cell, number - 1))
                 rows.writerow((
                     *("" if value is None else value for value in values), number, _text(turn.id), _text(turn.path),
                     end.state.value, end.terminal, end.limit, end.segments,
-                    *(getattr(end.spent, name) for name in _SPENT), end.fidelity))
+                    *(getattr(end.spent, name) for name in _SPENT), end.fidelity,
+                    *(("", "") if edge is None else (edge.budget, edge.grain))))
     return out.getvalue()
 
 
@@ -120,7 +129,9 @@ def _turn(tuned: Tuned, number: int) -> dict[str, Any]:
         "smallest": None if found is None or found.cell is None else {
             "cell": found.cell,
             "by_axis": dict(zip(tuned.grid.names, found.by_axis, strict=True)),
-            "limits": {name: least for name, least in found.end.needs if name in SHORT},
+            "limits": found.limits,
+            "grain": None if found.edge is None else found.edge.grain,
+            "below": None if found.edge is None or found.edge.below is None else _end(found.edge.below),
         },
         "why_not": why_not(tuned, found.end) if found is not None and found.cell is None else None,
     }

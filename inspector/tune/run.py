@@ -35,6 +35,8 @@ class Tuned:
     done: int
     """Parts of the work that were done, of `parts`; fewer where it was cancelled."""
     parts: int
+    case: Case | None = None
+    """What was run, to look between the values of the grid."""
 
     @property
     def cancelled(self) -> bool:
@@ -152,7 +154,7 @@ def tune(
         TurnGrid(record.id, case.loaded.exchanges[record.links[0].index].path, tuple(turn.places), turn.codes)
         for record, turn in zip(records, turns, strict=True)
     )
-    return Tuned(grid, found, done, parts)
+    return Tuned(grid, found, done, parts, case)
 
 
 def _worked(

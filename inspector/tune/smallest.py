@@ -1,11 +1,12 @@
 """The smallest budget that completes each turn, and the knee for all of them.
 
-Budgets are compared by what they spend: first the output tokens of truncated responses and their continuations, then
-requests, then the values of the axes in their order. So among cells that do the same the strictest limits are named.
+Budgets are compared by what they spend: first all output tokens, then requests, then the values of the axes in their
+order. So among cells that do the same the strictest limits are named.
 
 - **Smallest**, for one turn: of the cells in which it completes, the one that spends least on it. Beside it, for each
   axis, its smallest value with which any cell completes the turn; and to the unit, between the values of the grid too,
-  the smallest value of each limit with which the turn goes the same way as in that cell.
+  the smallest value of each limit with which the turn goes the same way as in that cell, and the smallest max_tokens
+  with which it costs no more (`edge`), with the grain at which that is known.
 - **Enough**, for all turns: of the cells that complete as many turns as any does, the one that spends least. A larger
   budget completes nothing more.
 - **Knee**: the cells that no other beats (more turns for no more tokens, or as many for fewer) form a curve from the
@@ -20,7 +21,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from inspector.tune.axes import Value
+from inspector.settings import INITIAL
+from inspector.tune.axes import SHORT, Value, size_of
+from inspector.tune.edge import Edge, edge, rank
 from inspector.tune.grid import UNDONE, End, TurnGrid
 from inspector.tune.run import Tuned
 from loop_core.frozen import frozen
@@ -39,6 +42,15 @@ class Smallest:
     """How it ends there; else how it ends in the last cell that was run, the most generous."""
     by_axis: tuple[Value, ...]
     """For each axis the smallest value with which any cell completes the turn; empty where none does."""
+    edge: Edge | None = None
+    """The smallest max_tokens between the values of the grid, where that is an axis."""
+
+    @property
+    def limits(self) -> dict[str, int]:
+        """The smallest value of each limit, to the unit."""
+        end = self.edge.end if self.edge is not None else self.end
+        budget = {} if self.edge is None else {INITIAL: self.edge.budget}
+        return {**budget, **{name: least for name, least in end.needs if name in SHORT}}
 
     @property
     def completes(self) -> bool:
@@ -51,13 +63,30 @@ def smallest(tuned: Tuned, turn: int) -> Smallest | None:
     seen = tuned.turns[turn]
     if not seen.ends:
         return None
-    rank = {code: (end.spent.output_tokens, end.spent.requests) for code, end in enumerate(seen.ends) if end.completed}
-    if not rank:
+    ranks = {code: rank(end) for code, end in enumerate(seen.ends) if end.completed}
+    if not ranks:
         return Smallest(turn, None, _last(seen), ())
-    least = min(rank.values())
-    cheapest = {code for code, spent in rank.items() if spent == least}
+    least = min(ranks.values())
+    cheapest = {code for code, spent in ranks.items() if spent == least}
     cell = next(cell for cell, code in enumerate(seen.codes) if code in cheapest)
-    return Smallest(turn, cell, seen.ends[seen.codes[cell]], _by_axis(tuned, seen, frozenset(rank)))
+    end = seen.ends[seen.codes[cell]]
+    return Smallest(turn, cell, end, _by_axis(tuned, seen, frozenset(ranks)), _edge(tuned, turn, cell, end))
+
+
+def _edge(tuned: Tuned, turn: int, cell: int, end: End) -> Edge | None:
+    """The smallest max_tokens of a turn, between that of its best cell and the next smaller one of the grid."""
+    grid, seen = tuned.grid, tuned.turns[turn]
+    if tuned.case is None or INITIAL not in grid.names:
+        return None
+    place, values = grid.names.index(INITIAL), grid.values(cell)
+    worse = 0
+    for value in grid.axes[place].values:
+        if value is None or value >= size_of(values[place]):
+            break
+        other = seen.end(grid.cell((*values[:place], value, *values[place + 1 :])))
+        if other is not None and (not other.completed or rank(other) > rank(end)):
+            worse = value
+    return edge(tuned.case, turn, grid, values, worse, end)
 
 
 def _last(seen: TurnGrid) -> End:
