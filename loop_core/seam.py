@@ -70,7 +70,8 @@ class Decision(StrEnum):
     RESTART = "restart"
     """The answer was begun anew, or fetched again."""
     UNVERIFIED = "unverified"
-    """The words that were to be quoted did not come: joined as sent, and nothing shows that it fits."""
+    """The words that were to be quoted did not come, or a prefill was not gone on from: joined as sent, and nothing
+    shows that it fits."""
     LEFT_OUT = "left_out"
     """It did not begin with the words that were to be quoted; of it and what came when they were asked for once more,
     the other stands."""
@@ -298,6 +299,10 @@ def _prefill(text: str, segment: Segment) -> _Cut:
     if restarted is not None:
         return restarted if restarted.keep < len(sent) else restarted._replace(keep=len(text))
     if not segment.stripped:
+        if text[-1:].isalnum() and segment.text[:1].isupper() and (like := opening(segment.text)) is not None:
+            # In the middle of a word nobody begins so who goes on from there: the server began a new message.
+            why = f"the prefill was not gone on from; it begins like a {like.kind.value}"
+            return _Cut(Decision.UNVERIFIED, len(text), 0, why, False)
         return _Cut(Decision.AS_SENT, len(text), 0, "prefill, joined byte for byte")
     half = "\ud800" <= segment.stripped[-1] <= "\udbff"  # of a character that was cut in two
     blank = segment.stripped[:-1] if half else segment.stripped

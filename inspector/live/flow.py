@@ -96,7 +96,7 @@ class Joining:
 
     def __init__(self, before: Sequence[Segment], coming: Segment, rule: SeamRule) -> None:
         self._before, self._coming, self._rule = tuple(before), coming, rule
-        self._length = len(join(self._before, rule).text)
+        self._length = max(len(join(self._before, rule).text), sum(len(each.text) for each in self._before))
         self._enough = 2 * (self._length + len(coming.anchor) + len(coming.stripped)) + LOOKED_AT
         self._settled: Joined | None = None
         self._size = 0

@@ -49,6 +49,20 @@ def test_a_repetition_that_the_seam_cuts_is_known_once() -> None:
     assert sum(len(stretch.ends) for stretch in told.stretches) == 31 + 7  # 14 of 54 characters are new
 
 
+def test_what_was_quoted_and_what_wrapped_it_is_not_known() -> None:
+    first = "The lamp went out and the keeper slept until"
+    words = first[-40:]
+    sorry, wrapped = "I'm sorry, I can't go on.", f"<last>{words} the morning.</last>"
+    answers = [
+        (ASK, 0, responded(cut(first, tokens=11), index=0, method=Method.FIRST)),
+        (ON, 1, responded(end(sorry, tokens=6), index=1, method=Method.ANCHOR, anchor=words)),
+        (ON, 2, responded(end(wrapped, tokens=15), index=2, method=Method.AGAIN, anchor=words)),
+    ]
+    told = merged(answers, 0, lambda position: measure(answers[position][2].response))
+    assert (told.text, told.whole) == (first + " the morning.", True), "a refusal is no end of the answer"
+    assert opening(answers, 2) == 0
+
+
 def test_an_answer_that_was_begun_anew_stands_alone() -> None:
     first = "The lamp went out and the keeper slept until the morning came at last, it is said."
     other = first[:70] + " as they tell it."

@@ -288,6 +288,15 @@ def test_a_prefill_cuts_no_overlap_however_long() -> None:
     assert joined(Segment(LINES), Segment(LINES[-60:] + "x", Method.PREFILL))[0] == LINES + LINES[-60:] + "x"
 
 
+def test_a_prefill_that_a_server_does_not_go_on_from_leaves_a_doubt() -> None:
+    for said in ("I'm sorry, but I see no text.", "Sure, here is the rest: tebook"):
+        made = join((Segment("He carried a small no"), Segment(said, Method.PREFILL)))
+        assert (made.text, len(made.doubts)) == ("He carried a small no" + said, 1)
+    for first, said in (("He said:", " Sure, I will."), ("And then he said", " I'm sorry."), ("no", "tebook."),
+                        ("He said: \"", "Sure, I will."), ("the so-called un", "certainly, it is")):
+        assert join((Segment(first), Segment(said, Method.PREFILL))).doubts == ()
+
+
 def test_an_echo_counts_only_where_it_is_declared_or_long() -> None:
     short, long = "a" * (ECHO_CHARS - 1), "abcdefghijklmnopqrstuvwx"
     assert joined(Segment(short), Segment(short + "b", Method.PREFILL))[0] == short + short + "b"

@@ -71,6 +71,25 @@ def test_a_seam_that_is_shown_while_text_comes_is_the_one_that_is_made(
         assert added == expected.text[start:]
 
 
+WORDS = "the lamp went out, and the keeper slept "
+WRAPPED = ("{w}{r}", "Sure, here it is:\n{w}{r}", "<last>{w}</last>{r}", "<last>{w}{r}</last>", "```\n{w}{r}\n```",
+           '"{w}"{r}', "I'm sorry. {r}", "{r}", "{r}</last>")
+
+
+@pytest.mark.parametrize("wrapper", WRAPPED)
+@pytest.mark.parametrize("method", [Method.ANCHOR, Method.AGAIN])
+def test_a_quotation_that_is_wrapped_is_shown_as_it_will_be_cut(wrapper: str, method: Method) -> None:
+    first = "Once it was late: " + WORDS
+    before = [Segment(first)]
+    if method is Method.AGAIN:
+        before.append(Segment("Sure, I can go on with it for a long time.", Method.ANCHOR, first[-40:]))
+    joining = Joining(before, Segment("", method, first[-40:]), SeamRule.CAREFUL)
+    text = wrapper.format(w=first[-40:], r="until morning. " * 40)
+    for size in range(len(text) + 1):
+        whole, _ = joining.at(text[:size])
+        assert whole == join((*before, Segment(text[:size], method, first[-40:])))
+
+
 @given(st.lists(st.text(alphabet="ab \n\t\r\x1b\u202e", max_size=30), max_size=12), st.integers(1, 5))
 @settings(max_examples=150, deadline=None)
 def test_a_text_that_grows_is_laid_out_as_one_that_is_whole(pieces: list[str], every: int) -> None:
