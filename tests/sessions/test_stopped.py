@@ -105,6 +105,14 @@ def test_a_row_that_names_the_users_refusal_needs_no_known_wording(tmp_path):
     assert admissions(seen) == [("rejected", "the user refused it: it did not run")]
 
 
+def test_a_refusal_at_the_end_of_the_file_is_no_error_to_send_back(tmp_path):
+    seen = shown(claude(prompt("go"), block(use(**WHOLE)), result(WITH_REASON, error=True)), tmp_path)
+    (turn,) = seen.turns
+    assert turn.verdict.word == "CALL REJECTED"
+    assert "its call Write is rejected: the user refused it: it did not run" in turn.verdict.sentence
+    assert turn.verdict.advice.text == "nothing to change: the agent answered the call with that"
+
+
 def test_of_a_batch_only_the_refused_call_did_not_run(tmp_path):
     seen = shown(claude(
         prompt("both"), block(use("toolu_01A", "Read", path="a"), uuid="a1"),
