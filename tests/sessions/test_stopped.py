@@ -324,7 +324,7 @@ def test_a_stop_hook_that_prevents_more_is_the_end_of_the_loop(tmp_path, note):
 
 
 def test_a_refusal_of_the_provider_is_blocked(tmp_path):
-    said = "API Error: Claude Code is unable to respond to this request, which appears to violate our Usage Policy (…)."
+    said = "API Error: Claude Code is unable to respond to this request, which appears to violate our Usage Policy."
     seen = shown(claude(prompt("hi"), failed(said)), tmp_path)
     assert (stops(seen), words(seen)) == (["safety_blocked"], ["BLOCKED"])
 
