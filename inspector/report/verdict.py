@@ -185,8 +185,9 @@ ROWS: tuple[Row, ...] = (
         lambda look: bool(look.rejected),
         lambda look: f"{say.ended(look)}; its call {look.rejected[-1].call.name or 'without a name'} is rejected: "
         f"{look.rejected[-1].why}",
-        lambda look: "nothing to change: the agent answered the call with that" if look.rejected[-1].rule == REFUSED else
-        "send the error back as the result of the call: the model can make it again"),
+        lambda look: (
+            "nothing to change: the agent answered the call with that" if look.rejected[-1].rule == REFUSED else
+            "send the error back as the result of the call: the model can make it again")),
     Row("GAP IN THE ANSWER", "╳", "!", Severity.ERROR,
         lambda look: bool(look.rules & LOST) and "judge.lost_frame" not in look.rules,
         lambda look: f"{say.ended(look)}, but a frame of it could not be read: what it held is missing",
