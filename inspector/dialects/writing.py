@@ -96,8 +96,10 @@ def _word(dialect: Dialect, spelling: Spelling) -> Stop:
 
 
 def _usage(dialect: Dialect, spelling: Spelling, played: Played, manner: Manner) -> Usage | None:
-    """What the server counts; a stream that is lost or fails never comes to it."""
+    """What the server counts; a stream that is lost or fails never comes to it, nor what is still being made."""
     came = played.cut
+    if spelling.whole:
+        return None  # usage is null until a response of the background is there (openai types/responses/response.py)
     if played.moment is Moment.BROKEN or spelling.error is not None:
         return Usage(manner.prompt, 1) if dialect.api == MESSAGES else None
     asked = manner.prompt

@@ -527,7 +527,8 @@ async def test_leaving_while_it_streams_closes_the_recording(fake: Fake, tmp_pat
         await until(pilot, lambda: app._exit)
     assert app.return_code == 130
     lines = [json.loads(line) for line in (tmp_path / "s.jsonl").read_text().splitlines()]
-    assert [line["type"] for line in lines[-4:]] == ["end", "note", "cancel", "about"]
+    assert [line["type"] for line in lines[-3:]] == ["end", "cancel", "about"]
+    assert lines[-3]["problem"] == "cancelled"
     assert again(tmp_path).turns[0].terminal == "cancelled"
 
 
