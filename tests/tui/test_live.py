@@ -145,7 +145,7 @@ async def test_a_cut_answer_is_stepped_to_its_end_and_becomes_its_recording(fake
         assert "the turn ended: completed" in page(pilot.app)
         await pilot.press("d")
         await until(pilot, over(pilot))
-        assert "CUT, COMPLETED" in page(pilot.app)
+        assert "SEAM UNVERIFIED" in page(pilot.app), "the server was asked to quote the last words, and did not"
         assert "RECORDED" in page(pilot.app)
         assert "recorded in" in page(pilot.app)
         steps = len(screen(pilot).run.view.steps)
