@@ -18,6 +18,7 @@ from inspector.tune.axes import Axis
 from inspector.tune.grid import End, Grid
 from inspector.tune.run import tune
 from inspector.tune.stem import LEAST
+from loop_core.history import hint
 from loop_core.limits import GUARDS, RANGES, Limits, Spent
 from loop_core.presets import POLICIES
 from tests.scenes import (
@@ -218,6 +219,23 @@ def test_each_simulated_cell_is_what_a_replay_of_its_own_gives(exchanges, budget
     grid = Grid((Axis("continuation_max_attempts", (1, 9)), Axis("max_tokens", (*sorted(budgets), None))),
                 replace(base, simulate=True))
     same_everywhere(case_of(*exchanges), grid)
+
+
+def test_each_cell_is_what_a_replay_of_its_own_gives_where_words_were_asked_for_once_more():
+    """No budget to ask once more: the answer that had ended stands, and the turn is complete with a notice."""
+    first = "The quick brown fox jumps over the lazy dog, and then it goes on to"
+    history, before = [user("tell me")], first
+    exchanges = [asked(list(history), chat(first, "length", tokens=9), max_tokens=10)]
+    for said, again in (("I'm sorry, but I can't go on.", False), (first[-40:] + " rest.", True)):
+        history += [assistant(before), user(hint(first[-40:], again=again).text)]
+        before = said
+        exchanges.append(asked(list(history), chat(said, "stop", tokens=9), max_tokens=10))
+    case = case_of(*exchanges)
+    same_everywhere(case, Grid((Axis("continuation_max_attempts", (0, 1, 2, 3)),)))
+    same_everywhere(case, Grid((Axis("continuation_max_total_completion_tokens", (5, 9, 10, 18, 19, 30, None)),)))
+    ends = tune(case, Grid((Axis("continuation_max_attempts", (0, 1, 2)),))).turns[0]
+    assert [(ends.end(cell).terminal, ends.end(cell).segments) for cell in range(3)] == [
+        ("retry_limit", 1), ("completed", 2), ("completed", 3)]
 
 
 @pytest.mark.parametrize("sample", samples(), ids=lambda sample: sample.path.stem[:2])
