@@ -40,7 +40,7 @@ def ability(profile: Profile, api: str) -> Ability:
     return Ability(prefill=continues, echoes=profile.echoes, system_hint=api in LATE_SYSTEM)
 
 
-ON_TOP: frozenset[Method] = frozenset({Method.HINT, Method.ANCHOR, Method.REPAIR})
+ON_TOP: frozenset[Method] = frozenset({Method.HINT, Method.ANCHOR, Method.AGAIN, Method.REPAIR})
 """Methods that go on from the last response; the others send again what it answered, or finish it."""
 
 

@@ -158,6 +158,16 @@ def test_a_chain_that_cannot_be_gone_on_with_says_why(ident: str | None, extra: 
         outgoing(*chain(ident, "resp_0", **extra))
 
 
+def test_words_that_are_asked_for_once_more_go_on_from_the_answer_that_left_them_out() -> None:
+    turn, _ = chain(previous="resp_0")
+    turn, effects = answered(turn, "Sure! Here is the rest: three, four.", Stop.END_TURN, id="resp_2")
+    send = sent(turn, effects)
+    assert send.method is Method.AGAIN
+    request = outgoing(turn, send)
+    assert request.previous_id == "resp_2"
+    assert [message.role for message in request.messages] == [Role.SYSTEM]
+
+
 def test_a_conversation_of_the_server_gets_what_is_new_and_no_id() -> None:
     request = outgoing(*chain(conversation="conv_1"))
     assert (request.previous_id, request.extra) == (None, {"conversation": "conv_1"})
