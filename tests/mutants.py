@@ -93,6 +93,7 @@ ENGINE: tuple[Table, ...] = (
     Table("loop_core.quotation", "PAIRS", "tests/core/test_quotation.py"),
     Table("loop_core.prompts", "MARKS", "tests/core/test_quotation.py"),
     Table("loop_core.outgoing", "CONTINUES", "tests/core/test_outgoing.py"),
+    Table("loop_core.outgoing", "ON_TOP", "tests/core/test_outgoing.py"),
     Table("loop_core.history", "LATE_SYSTEM", "tests/core/test_outgoing.py"),
     Table("loop_core.outgoing", "MARKS", "tests/core/test_outgoing.py"),
     Table("loop_core.address", "HOMES", "tests/live/test_transport.py"),

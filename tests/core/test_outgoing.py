@@ -158,6 +158,17 @@ def test_a_chain_that_cannot_be_gone_on_with_says_why(ident: str | None, extra: 
         outgoing(*chain(ident, "resp_0", **extra))
 
 
+@pytest.mark.parametrize(("method", "place"), [
+    (Method.HINT, Place.CONTINUATION), (Method.ANCHOR, Place.CONTINUATION), (Method.AGAIN, Place.CONTINUATION),
+    (Method.REPAIR, Place.REPAIR),
+])
+def test_each_way_of_going_on_names_the_last_response_and_leaves_its_text_out(method: Method, place: Place) -> None:
+    turn, _ = chain(previous="resp_0")
+    added = (Message(Role.ASSISTANT, (TextPart("One, two"),)), Message(Role.SYSTEM, (TextPart("Go on."),)))
+    request = outgoing(turn, Send(place, 1, method, added, 100))
+    assert (request.previous_id, [message.text for message in request.messages]) == ("resp_1", ["Go on."])
+
+
 def test_words_that_are_asked_for_once_more_go_on_from_the_answer_that_left_them_out() -> None:
     turn, _ = chain(previous="resp_0")
     turn, effects = answered(turn, "Sure! Here is the rest: three, four.", Stop.END_TURN, id="resp_2")
