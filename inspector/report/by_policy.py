@@ -74,20 +74,44 @@ def opinions(
     exchange: Exchange, judged: Judged, verdicts: Sequence[Verdict], verdict: Verdict, among: Iterable[Policy] = ()
 ) -> tuple[Opinion, ...]:
     """The same for a call of `verdicts`, under the policies `among`; under every preset where none is given."""
-    return tuple(_opinion(policy, exchange, judged, verdicts, verdict) for policy in (among or POLICIES.values()))
+    return opinions_of(stances(exchange, judged, verdicts, among), verdict)
 
 
-def _opinion(
-    policy: Policy, exchange: Exchange, judged: Judged, verdicts: Sequence[Verdict], verdict: Verdict
-) -> Opinion:
+class Stance(NamedTuple):
+    """What one policy makes of a whole response: where its machine goes, and which calls it would run."""
+
+    policy: Policy
+    turn: Turn
+    runs: frozenset[int]
+    """The calls that it would run, by their identity."""
+
+
+def stances(
+    exchange: Exchange, judged: Judged, verdicts: Sequence[Verdict], among: Iterable[Policy] = ()
+) -> tuple[Stance, ...]:
+    """What each policy makes of a response: worked out once, however many calls the response holds."""
+    return tuple(_stance(policy, exchange, judged, tuple(verdicts)) for policy in (among or POLICIES.values()))
+
+
+def _stance(policy: Policy, exchange: Exchange, judged: Judged, verdicts: tuple[Verdict, ...]) -> Stance:
     request = exchange.request or Request(exchange.api)
-    turn, _ = begin("asked", request, policy=policy, provider=exchange.profile.name)
-    turn, _ = step(turn, Responded(exchange.response, judged, verdicts=tuple(verdicts)))
+    turn, _ = begin("stance", request, policy=policy, provider=exchange.profile.name)
+    turn, _ = step(turn, Responded(exchange.response, judged, verdicts=verdicts))
     turn, effects = step(turn, Tick())
+    runs = turn.would_run if any(isinstance(effect, RunTools) for effect in effects) else ()
+    return Stance(policy, turn, frozenset([id(each.call) for each in runs]))
+
+
+def opinions_of(taken: Sequence[Stance], verdict: Verdict) -> tuple[Opinion, ...]:
+    """What each policy would do with one call of the response that the stances are about."""
+    return tuple([_opinion(stance, verdict) for stance in taken])
+
+
+def _opinion(stance: Stance, verdict: Verdict) -> Opinion:
+    policy, turn = stance.policy, stance.turn
     if turn.terminal == "stuck":
         return Opinion(policy.name, Fate.STUCK, f"{_read(turn)}, which ends no call")
-    runs = turn.would_run if any(isinstance(effect, RunTools) for effect in effects) else ()
-    if not any(each.call is verdict.call for each in runs):
+    if id(verdict.call) not in stance.runs:
         return Opinion(policy.name, Fate.HOLD, f"{_read(turn)}; {_HOLDS[turn.state]}")
     if verdict.admission is Admission.REJECTED:
         return Opinion(policy.name, Fate.REFUSE, "its schema refuses it")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence, Set
 from typing import NamedTuple
 
-from inspector.report.by_policy import SAYS, grouped, opinions
+from inspector.report.by_policy import SAYS, Stance, grouped, opinions_of, stances
 from inspector.report.facts import ResponseFacts, TurnFacts, View
 from inspector.report.inert import inert, one_line
 from inspector.report.lines.spent import output
@@ -142,6 +142,7 @@ def _response(facts: ResponseFacts, findings: list[str], live: bool) -> Iterator
         reasoning = f", of which reasoning {usage.reasoning_tokens:,}" if usage.reasoning_tokens else ""
         cap = exchange.request.max_tokens if exchange.request else None
         yield f"    tokens: {usage.output_tokens:,} out{reasoning}" + (f", cap {cap:,}" if cap is not None else "")
+    taken: Sequence[Stance] = ()
     for verdict in facts.verdicts:
         call = verdict.call
         received = "absent" if call.arguments is None else one_line(call.arguments, 200)
@@ -149,7 +150,8 @@ def _response(facts: ResponseFacts, findings: list[str], live: bool) -> Iterator
         yield f"    call {name}: {verdict.admission.value.upper()}, {one_line(verdict.why)}"
         if verdict.admission is not Admission.READY:
             yield f"      received: {received}"
-            said = grouped(opinions(facts.exchange, facts.judged, facts.verdicts, verdict))
+            taken = taken or stances(facts.exchange, facts.judged, facts.verdicts)
+            said = grouped(opinions_of(taken, verdict))
             yield "      policies: " + "; ".join(f"{SAYS[fate]}: {', '.join(names)}" for fate, names in said)
     state = facts.state.value if facts.state else "not reached"
     # In a live run, and where nobody was asked, there is no other agent than our machine.

@@ -22,8 +22,9 @@ from loop_core.values import ArgsForm, CallKind, ReasoningPart, Stop, ToolCall
 
 _FINISHED = frozenset({Stop.END_TURN, Stop.TOOL_CALL, Stop.SAFETY_BLOCKED, Stop.PAUSED})
 _FAILED = frozenset({Stop.ERROR, Stop.INTERRUPTED, Stop.CANCELLED})
-_TELLING_ID = re.compile(r"(?=[A-Za-z]*[0-9])[A-Za-z0-9]{8,}|(?:[a-z]+[A-Z]+){3}")
-"""An id without such a run (`0`, `call_1`, `functions.read:0`) does not name a call among several conversations."""
+_RUN = re.compile(r"[A-Za-z0-9]{8,}")
+_LETTERS = re.compile(r"[A-Za-z]+")
+_TURN = re.compile(r"[a-z][A-Z]")
 _TELLING_TEXT = 16
 _END = 128
 """Characters, white space left out, by which both ends of a long text are compared when its middle is not there."""
@@ -276,7 +277,16 @@ def _same_ids(answered: tuple[ToolCall, ...], repeated: tuple[ToolCall, ...]) ->
 
 
 def _telling(names: tuple[str | None, ...]) -> bool:
-    return bool(names) and all(name is not None and _TELLING_ID.search(name) is not None for name in names)
+    return bool(names) and all(name is not None and _drawn(name) for name in names)
+
+
+def _drawn(name: str) -> bool:
+    """Whether an id has a run of 8 with a digit in it, or of letters that turn to capitals three times.
+
+    One without (`0`, `call_1`, `functions.read:0`) does not name a call among several conversations.
+    """
+    return any(any(char.isdigit() for char in run) for run in _RUN.findall(name)) or any(
+        len(_TURN.findall(letters)) >= 3 for letters in _LETTERS.findall(name))
 
 
 def narrow(found: Found, child: Seen, ordered: bool) -> list[Seen]:

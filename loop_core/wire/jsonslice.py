@@ -19,10 +19,10 @@ _BOM = b"\xef\xbb\xbf"
 _INDEX = re.compile(r"0|[1-9][0-9]*")
 
 
-def char_span(text: str, *path: str | int) -> tuple[int, int] | None:
-    """First character and end of the value at `path` in `text`; None where there is no such value."""
+def char_span(text: str, *path: str | int, begun: int = 0) -> tuple[int, int] | None:
+    """First character and end of the value at `path` in `text`, from `begun` on; None where there is no such value."""
     try:
-        start, end = _SPACE.match(text, 0).end(), None  # type: ignore[union-attr]
+        start, end = _SPACE.match(text, begun).end(), None  # type: ignore[union-attr]
         for key in path:
             found = _member(text, start, key)
             if found is None:
@@ -48,13 +48,21 @@ def byte_span(body: bytes, base: int, *path: str | int) -> tuple[int, int] | Non
         short = _SHORT.match(body, begun)
         if short is not None:
             return base + begun, base + short.end()
-    # Every byte comes back, valid or not: places must not move.
+    if all(isinstance(key, int) or key.isascii() for key in path):
+        # A character a byte: places in the text are places in the body, whatever the bytes are.
+        span = char_span(_text_of(body), *path, begun=begun)
+        return None if span is None else (base + span[0], base + span[1])
     text = body[begun:].decode("utf-8", "surrogateescape")
     span = char_span(text, *path)
     if span is None:
         return None
     start = base + begun + len(text[: span[0]].encode("utf-8", "surrogateescape"))
     return start, start + len(text[span[0] : span[1]].encode("utf-8", "surrogateescape"))
+
+
+@lru_cache(maxsize=2)
+def _text_of(body: bytes) -> str:
+    return body.decode("latin-1")
 
 
 _SHORT = re.compile(rb'(?:"[^"\\]*"|-?[0-9]+|null|true|false)(?=\s*[,}\]])')
@@ -68,11 +76,17 @@ def _nearest(body: bytes, path: tuple[str | int, ...]) -> tuple[int, tuple[str |
     for number in range(len(path) - 1, -1, -1):
         key = path[number]
         if isinstance(key, str) and key.isidentifier():
-            search = _as_key(key).search
-            found = search(body)
-            alone = found is not None and search(body, found.end()) is None
-            return (found.end(), path[number + 1 :]) if found and alone else (0, path)
+            begun = _once(body, key)
+            return (0, path) if begun is None else (begun, path[number + 1 :])
     return 0, path
+
+
+@lru_cache(maxsize=32)
+def _once(body: bytes, key: str) -> int | None:
+    """Where the value of a key begins that stands once in the body; None where it stands elsewhere too, or nowhere."""
+    search = _as_key(key).search
+    found = search(body)
+    return found.end() if found is not None and search(body, found.end()) is None else None
 
 
 @lru_cache(maxsize=256)
@@ -92,6 +106,23 @@ def path_of(text: str) -> tuple[str | int, ...]:
     return tuple(int(key) if _INDEX.fullmatch(key) else key for key in keys)
 
 
+_MANY = 16
+"""From this index on, the items of an array are noted: whoever looks one up will look up its neighbours."""
+
+
+@lru_cache(maxsize=4)
+def _starts(text: str, position: int) -> tuple[int, ...]:
+    """Where the items of the array at `position` begin."""
+    found: list[int] = []
+    at = _SPACE.match(text, position + 1).end()  # type: ignore[union-attr]
+    while text[at] != "]":
+        found.append(at)
+        at = _SPACE.match(text, _SKIP(text, at)[1]).end()  # type: ignore[union-attr]
+        if text[at] == ",":
+            at = _SPACE.match(text, at + 1).end()  # type: ignore[union-attr]
+    return tuple(found)
+
+
 def _member(text: str, position: int, key: str | int) -> tuple[int, int | None] | None:
     """Where the member begins, and its end if that was met."""
     opening = text[position]
@@ -99,6 +130,9 @@ def _member(text: str, position: int, key: str | int) -> tuple[int, int | None] 
         key = str(key)
     elif opening != "[" or isinstance(key, str):
         return None
+    elif key >= _MANY:
+        starts = _starts(text, position)
+        return (starts[key], None) if key < len(starts) else None
     position = _SPACE.match(text, position + 1).end()  # type: ignore[union-attr]
     index = 0
     last: tuple[int, int] | None = None

@@ -900,7 +900,8 @@ def test_recorded_responses_say_what_the_facts_say() -> None:
         assert [(c.name, as_recorded(c)[:400]) for c in got.tool_calls] == [
             (tool["name"], tool["args"][:400]) for tool in facts["tools"]], facts["id"]
         assert (got.error is not None) == (facts["kinds"] == ["http_error"]), facts["id"]
-        assert {f.rule for f in got.findings} <= {"anthropic_messages.late_input_tokens"}, facts["id"]
+        assert {f.rule for f in got.findings} <= {
+            "anthropic_messages.late_input_tokens", "anthropic_messages.fallback"}, facts["id"]
         for stream in (False, True):
             again = decode(API, encode(got, stream=stream, chunk=7), http_status=status)
             assert essence(again, LOSES) == essence(got, LOSES), facts["id"]

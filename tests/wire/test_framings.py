@@ -480,3 +480,16 @@ def test_span_counts_bytes_that_are_no_text() -> None:
 def test_digits_that_are_no_index_stay_names() -> None:
     assert path_of("/01/²/0/7") == ("01", "²", 0, 7)
     assert slice_of('{"0": {"7": true}}', *path_of("/0/7")) == "true"
+
+
+def test_the_place_of_one_of_many_items_is_its_own() -> None:
+    items = [{"n": number, "text": "é" * (number % 5)} for number in range(60)]
+    body = json.dumps({"head": [1, 2], "calls": items}, ensure_ascii=False).encode()
+    for number, item in enumerate(items):
+        span = byte_span(body, 7, "calls", number, "n")
+        assert span is not None
+        assert body[span[0] - 7 : span[1] - 7] == str(number).encode()
+        whole = byte_span(body, 0, "calls", number)
+        assert whole is not None
+        assert json.loads(body[slice(*whole)]) == item
+    assert byte_span(body, 0, "calls", 60) is None

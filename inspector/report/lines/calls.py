@@ -7,12 +7,12 @@ have run, why the gate decided as it did, which policies would have run it, what
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from inspector.case import REFUSED
 from inspector.report.answers import answers_of, is_simulated
-from inspector.report.by_policy import SAYS, Fate, grouped, opinions
+from inspector.report.by_policy import SAYS, Fate, Stance, grouped, opinions_of, stances
 from inspector.report.facts import ResponseFacts, View
 from inspector.report.findings import OF_HELD_CALLS, RAN
 from inspector.report.lines import glyphs
@@ -45,8 +45,9 @@ def calls(view: View, block: Block, here: ResponseFacts | None, step: int | None
         own = here is not None and (facts.index, facts.step) == (here.index, here.step)
         if facts.verdicts and own:
             focus = len(lines)
+        taken = stances(facts.exchange, facts.judged, facts.verdicts) if facts.verdicts else ()
         for verdict in facts.verdicts:
-            lines += [*call(view, facts, verdict, own), ()]
+            lines += [*call(view, facts, verdict, own, taken), ()]
             if own or here is None:
                 copied.append(verdict.call.arguments or "")
         lines += _server(facts)
@@ -73,8 +74,10 @@ def _server(facts: ResponseFacts) -> list[Line]:
     ]
 
 
-def call(view: View, facts: ResponseFacts, verdict: Verdict, here: bool = False) -> list[Line]:
-    """Everything that is known of one call."""
+def call(
+    view: View, facts: ResponseFacts, verdict: Verdict, here: bool = False, taken: Sequence[Stance] = ()
+) -> list[Line]:
+    """Everything that is known of one call; `taken` are the policies' stances on its response, where they are known."""
     glyph, role = glyphs.ADMISSION[verdict.admission]
     made = verdict.call
     title: Line = (
@@ -90,7 +93,7 @@ def call(view: View, facts: ResponseFacts, verdict: Verdict, here: bool = False)
     if made.kind is not CallKind.CUSTOM and parse(made.arguments).shape is not Shape.COMPLETE:
         lines.append(field("lenient", *_lenient(verdict)))
         lines.append(more(Span("what a forgiving parser would have run; shown only, never run", Role.DIM)))
-    lines += _policies(facts, verdict)
+    lines += _policies(verdict, taken or stances(facts.exchange, facts.judged, facts.verdicts))
     lines.append(field("agent", *_agent(view, facts, verdict)))
     lines.append(field("what to do", Span(advice(verdict), Role.KEY)))
     return lines
@@ -183,10 +186,10 @@ def _literal(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _policies(facts: ResponseFacts, verdict: Verdict) -> list[Line]:
+def _policies(verdict: Verdict, taken: Sequence[Stance]) -> list[Line]:
     unsafe = {Fate.RUN, Fate.STUCK} if verdict.admission is Admission.HELD else {Fate.STUCK}
     lines: list[Line] = []
-    for fate, names in grouped(opinions(facts.exchange, facts.judged, facts.verdicts, verdict)):
+    for fate, names in grouped(opinions_of(taken, verdict)):
         role = Role.ERROR if fate in unsafe else Role.PLAIN
         shown = (Span(f"{SAYS[fate]}: ", Role.DIM), Span(", ".join(names), role))
         lines.append(more(*shown) if lines else field("policies", *shown))
