@@ -44,12 +44,11 @@ class Wrapper(NamedTuple):
 
 
 PAIRS: tuple[tuple[str, str], ...] = (
-    ('"""', '"""'), ("'''", "'''"), ("***", "***"), ("**", "**"), ("__", "__"),
     ('"', '"'), ("'", "'"), ("`", "`"), ("*", "*"), ("_", "_"), ("\u201c", "\u201d"), ("\u201e", "\u201c"),
     ("\u2018", "\u2019"), ("\u00ab", "\u00bb"), ("\u2039", "\u203a"), ("\u300c", "\u300d"), ("\u300e", "\u300f"),
     ("[", "]"), ("(", ")"), ("\u2026", ""), ("...", ""),
 )
-"""What opens and closes a quotation, longest first; an ellipsis is closed by nothing."""
+"""What opens and closes a quotation, once or more often; an ellipsis is closed by nothing."""
 
 _TAG = re.compile(r"<([A-Za-z][\w.:-]{0,40})(?:\s[^<>]{0,80})?>\s*\Z")
 _FENCE = re.compile(r"(`{3,}|~{3,})[^\S\r\n]*[\w+#.-]{0,30}[^\S\r\n]*(?:\r?\n\s*)?\Z")
@@ -171,7 +170,7 @@ def _around(before: str, lead: str = "") -> tuple[list[Wrapper], str]:
             pair = next((pair for pair in PAIRS if bare.endswith(pair[0])), None)
             # What opens stands right before the words: with a blank between, it closes what stood before.
             blank = before[len(bare) :].removesuffix(lead)
-            if pair is None or len(found) > 8 or (blank and pair[1] and len(pair[0]) < 3):
+            if pair is None or len(found) > 8 or (blank and pair[1]):
                 return found, bare.strip()
             wrapper, at = Wrapper("pair", pair[0], re.escape(pair[1])), len(bare) - len(pair[0])
         found.append(wrapper)

@@ -9,7 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from loop_core import history
-from loop_core.prompts import HINT_POINTS
+from loop_core.prompts import HINT_POINTS, mark_for
 from loop_core.seam import ANCHOR_CHARS, Decision, Method, Seam, Segment, join
 
 FOX = "The quick brown fox jumps over the lazy dog, and then it goes on to"
@@ -82,6 +82,35 @@ def test_other_quotations_of_the_end_are_found(said: str, why: str) -> None:
 def test_quotation_marks_are_folded_and_the_answer_keeps_its_own(own: str, sent: str) -> None:
     text, seam = quoted(sent[-ANCHOR_CHARS:] + "'t so.", own)
     assert (text, seam.decision) == (own + "'t so.", Decision.ANCHOR)
+
+
+@pytest.mark.parametrize(("opener", "closer"), [
+    ('"', '"'), ("'", "'"), ("`", "`"), ("*", "*"), ("_", "_"), ("\u201c", "\u201d"), ("\u201e", "\u201c"),
+    ("\u2018", "\u2019"), ("«", "»"), ("\u2039", "\u203a"), ("「", "」"), ("『", "』"), ("[", "]"), ("(", ")"),
+    ("…", ""), ("...", ""), ("**", "**"), ("***", "***"), ('"""', '"""'), ("__", "__"),
+])
+def test_few_words_are_found_inside_anything_that_quotes(opener: str, closer: str) -> None:
+    text, seam = quoted(f"{opener}He went on to{closer} sleep.", "He went on to")
+    assert (text, seam.cut) == ("He went on to sleep.", f"{opener}He went on to{closer}")
+
+
+@pytest.mark.parametrize(("own", "sent"), [
+    *((mark, "'") for mark in "\u2018\u2019\u201a\u02bc\u2032"),
+    *((mark, '"') for mark in "\u201c\u201d\u201e\u00ab\u00bb\u2033"),
+])
+def test_each_quotation_mark_is_taken_for_the_plain_one(own: str, sent: str) -> None:
+    for one, other in ((own, sent), (sent, own)):
+        text = f"They called it {one}the long way round, and so"
+        said = text[-ANCHOR_CHARS:].replace(one, other)
+        assert quoted(said + " did we.", text)[0] == text + " did we.", (one, other)
+
+
+def test_the_tags_have_a_name_that_the_conversation_does_not_hold() -> None:
+    assert mark_for(["What is a <p>?", "A paragraph."]) == "last"
+    assert mark_for(["What is <last>?"]) == mark_for(["", "It ends with </last>."]) == "last_words"
+    for mark in ("last", "last_words"):
+        asked = history.hint("so far", mark=mark)
+        assert (history.asked_mark(asked), history.asked_anchor(asked)) == (mark, "so far")
 
 
 CODE = (
