@@ -45,6 +45,7 @@ REFUSALS: tuple[Refusal, ...] = (
     Refusal("skipped", r"skipped due to queued user message\b", "the user spoke first, and it was skipped", "pi"),
 )
 """In this order; the first that fits names the refusal."""
+_ANY = re.compile("|".join(row.pattern for row in REFUSALS))
 
 STOPS = "stop what you are doing and wait for the user"
 """Ends a refusal after which the agent does not go on by itself."""
@@ -68,6 +69,8 @@ class Interruption(NamedTuple):
 def refusal(part: ToolResultPart) -> Refusal | None:
     """The wording by which a result says that its call did not run; None where it says nothing of it."""
     said = _folded(part.text)
+    if _ANY.match(said) is None:
+        return None  # as nearly all results
     return next((row for row in REFUSALS if re.match(row.pattern, said)), None)
 
 
@@ -81,7 +84,7 @@ def why_refused(part: ToolResultPart, denied: bool = False) -> str | None:
 
 def stops(part: ToolResultPart) -> bool:
     """Whether the agent was told to stop and wait: the turn is over until the user speaks."""
-    return refusal(part) is not None and STOPS in _folded(part.text)
+    return STOPS in part.text[:_LONG].lower() and refusal(part) is not None
 
 
 def interruption(text: str) -> Interruption | None:
