@@ -30,7 +30,7 @@ from loop_core.values import Stop
 from loop_core.wire import FORMATS, wire
 from loop_core.wire import profiles as speakers
 from loop_core.wire.base import Mapped
-from loop_core.wire.failures import MARKS, RETRYABLE_STATUS
+from loop_core.wire.failures import FATAL_WORDS, MARKS, RETRYABLE_STATUS, RETRYABLE_WORDS
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
@@ -94,8 +94,18 @@ def _mapped(rows: Mapping[str, Mapped]) -> str:
 
 
 def formats() -> str:
-    """The stop-reason table of every wire format."""
-    return "\n\n".join(f"### {api}\n\n{_mapped(wire(api).STOP_REASONS)}" for api in FORMATS)
+    """The stop-reason table of every wire format, and the words that carry one of another format behind a colon."""
+    return "\n\n".join(f"### {api}\n\n{_mapped(wire(api).STOP_REASONS)}{_foreign(api)}" for api in FORMATS)
+
+
+def _foreign(api: str) -> str:
+    rows = wire(api).Decoder.foreign_reasons
+    if not rows:
+        return ""
+    told = table(("before a colon", "what follows is read as", "and is at least", "source"), (
+        (code(word), row.api, code(row.least.stop.value), row.least.source) for word, row in rows.items()
+    ))
+    return f"\n\n{told}"
 
 
 def judge_rules() -> str:
@@ -112,7 +122,10 @@ def error_marks() -> str:
         (code(mark.rule), code(mark.stop.value), code(mark.detail), mark.source) for mark in MARKS
     ))
     statuses = ", ".join(str(status) for status in sorted(RETRYABLE_STATUS))
-    return f"{rows}\n\nEvery other error is `error`; HTTP statuses that make it retryable: {statuses}."
+    again, never = (", ".join(code(word) for word in sorted(words)) for words in (RETRYABLE_WORDS, FATAL_WORDS))
+    return (f"{rows}\n\nEvery other error is `error`; HTTP statuses that make it retryable: {statuses}.\n\n"
+            f"Types and codes that make it retryable whatever the status: {again}.\n\n"
+            f"Types and codes that fail again however often they are sent, under any status below 500: {never}.")
 
 
 # -- the machine -----------------------------------------------------------------------------------------------------
