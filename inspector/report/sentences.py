@@ -170,11 +170,18 @@ def cut_before(look: Look) -> str:
 def failure(look: Look) -> str:
     """What was reported in place of an answer."""
     error = look.exchange.response.error
-    message = error.message if error else look.judged.stop.detail or "error"
+    message = error.message if error else _worded(look)
     status = look.exchange.response.http_status
     most = 300 if sent_on(look) else 100  # an address is no use without its end
     shown = message if len(message) <= most else f"{message[:most - 3]}…"
     return f"HTTP {status}, {shown}" if status and status >= 400 else shown
+
+
+def _worded(look: Look) -> str:
+    """A failure that only a stop word tells: the word, and what it means."""
+    stop = look.judged.stop
+    kind, _, said = (stop.detail or "").partition(": ")
+    return ", ".join(word for word in (f'"{stop.raw}"' if stop.raw else "", said or kind) if word) or "error"
 
 
 EXPLANATIONS = ("finishMessage", "blockReasonMessage")

@@ -101,8 +101,7 @@ def redirect(status: int | None, headers: Iterable[tuple[str, str]]) -> tuple[Pr
         return None
     location = next((value for name, value in headers if name.lower() == "location"), None)
     where = f"to {location}" if location else "with no Location header"
-    said = f"HTTP {status} redirects {where}; nobody followed it here"
-    return ProviderError(said, None, str(status)), "location" if location else "status"
+    return ProviderError(f"HTTP {status} redirects {where}", None, str(status)), "location" if location else "status"
 
 
 def classify(error: ProviderError) -> tuple[Stop, str, str]:

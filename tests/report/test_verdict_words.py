@@ -59,3 +59,9 @@ def test_a_redirect_states_its_status_and_where_it_leads():
     assert "HTTP 307" in found.verdict.sentence
     assert page in found.verdict.sentence
     assert found.verdict.advice.text == "send it to the address that the answer names"
+
+
+def test_a_failure_that_only_a_stop_word_tells_names_the_word_and_its_meaning():
+    word, _, sentence, _ = alone(chat("la la la", "repetition_truncation"))
+    assert word == "ERROR"
+    assert sentence.endswith('failed: "repetition_truncation", degenerate, the output repeats itself')
