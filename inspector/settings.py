@@ -135,12 +135,21 @@ def settings_of(assignments: Mapping[str, str], base: Settings) -> Settings:
     return replace(base, limits=limits, explicit=base.explicit | named_limits.keys(), **others)
 
 
+def settings_asked(assignments: Mapping[str, str], base: Settings) -> Settings:
+    """The same for a live run: the provider answers at any max_tokens, so nothing is simulated for it.
+
+    Raises:
+        CallerError: an unknown name, or a value out of range.
+    """
+    return settings_of({"simulate": "yes" if base.simulate else "no", **assignments}, base)
+
+
 def _answered(others: dict[str, Any], base: Settings) -> dict[str, Any]:
     """Who answers follows from max_tokens: a recording was made at its own, so another is answered by a simulation."""
     cap, simulate = others.get(INITIAL), others.get("simulate")
-    if cap is not None and simulate is None and others.get("live", base.live) is None:
+    if cap is not None and simulate is None and "live" not in others:
         return {**others, "simulate": True}
-    if simulate is False and INITIAL not in others:
+    if simulate is False and base.simulate and INITIAL not in others:
         return {**others, INITIAL: None}
     return others
 
@@ -185,7 +194,7 @@ def assignments(settings: Settings, before: Settings | None = None) -> dict[str,
     found = {name: str(value) for name, value in _limits(settings)
              if name in settings.explicit - before.explicit or value != getattr(before.limits, name)}
     found |= {name: _written(name, settings) for name in CHOICES if getattr(settings, name) != getattr(before, name)}
-    if INITIAL in found and settings.max_tokens is not None and settings.live is None:
+    if INITIAL in found and settings.max_tokens is not None and "live" not in found:
         found.pop("simulate", None)  # which another max_tokens brings along
         return found if settings.simulate else {**found, "simulate": "no"}
     return found

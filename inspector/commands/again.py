@@ -78,7 +78,7 @@ def _from(
     turn: int | None,
 ) -> tuple[int, Settings]:
     """The step from which on it is asked live, by its index, and the settings that hold then."""
-    from inspector.settings import settings_of
+    from inspector.settings import settings_asked
 
     replay = start.view.replay
     if not replay.turns:
@@ -96,7 +96,7 @@ def _from(
     if since >= len(replay.trace.steps):
         raise CallerError(f"step {since + 1}: this run has the steps 1 to {len(replay.trace.steps):,}")
     given = {name: value for _, each in stretches for name, value in each.items()}
-    return since, settings_of(given, replay.settings)
+    return since, settings_asked(given, replay.settings)
 
 
 def _given(tools: str | None) -> Toolbox | None:

@@ -41,7 +41,7 @@ class Again(Base):
     def ask_live(self, assignments: dict[str, str], since: int | None) -> None:
         """Shows what asking this turn live would cost, and asks it where the user says so."""
         from inspector.live.again import wanted
-        from inspector.settings import settings_of
+        from inspector.settings import settings_asked
         from inspector.tui.screens.ask import AskLive
 
         if self._asking is not None:
@@ -50,7 +50,7 @@ class Again(Base):
         node, replay = self.runs.node, self.run.view.replay
         turn = replay.turn_at(self.step)
         first = replay.turns[turn].first if since is None else since
-        settings = settings_of(assignments, replay.settings)
+        settings = settings_asked(assignments, replay.settings)
 
         def look(base: str, model: str) -> Wanted:
             return wanted(replay, settings, first, os.environ, base=base, model=model or None)
