@@ -181,13 +181,14 @@ def _recuts(step: Step) -> bool:
         segment.response is None for answer in step.turn.answers for segment in answer)
 
 
-def terms_for(case: Case, record: TurnRecord, link: Link, rules: Rules) -> Terms:
-    """What a run of a turn that begins with an exchange is made under."""
+def terms_for(case: Case, record: TurnRecord, link: Link, rules: Rules, live: bool = False) -> Terms:
+    """What a run of a turn that begins with an exchange is made under; `live`: as it is about to be asked."""
     opening = case.loaded.exchanges[link.index]
     request = opening.request or Request(opening.api, model=opening.response.model)
     wanted, bound_by = rules.settings.max_tokens, None
-    if wanted is not None and (rules.settings.simulate or record.heard is not None):  # a recording was made at its own
-        bound_by = bounded_by(request.max_tokens, wanted) if record.heard is None else None
+    live = live or record.heard is not None
+    if wanted is not None and (rules.settings.simulate or live):  # a recording was made at its own
+        bound_by = None if live else bounded_by(request.max_tokens, wanted)
         request = replace(request, max_tokens=wanted)
     limits = rules.brought.get(opening.path, rules.settings.limits)
     ability = _PREFILLS if opening.profile.prefill != "none" else _ASKS

@@ -224,8 +224,6 @@ def command(
                 words += ["--simulate"]
             else:
                 words += ["--set", f"{name}={value}" + ("" if first == 0 or alone else f"@{first + 1}")]
-                if name == INITIAL and held.simulate and verb == "replay" and (first == 0 or alone):
-                    words += ["--simulate"]  # implied, and said: a grid has its own word for it
         before = held
     if alone:
         words += ["--from-step", str(since + 1)]

@@ -122,7 +122,7 @@ def _ahead(step: Step) -> Step:
 def _first(parent: Replay, settings: Settings, since: int, start: Start, target: Target, can: Ability) -> Step:
     case = case_from(parent, settings.profile, since)
     rules = rules_for(case, settings)
-    terms = terms_for(case, start.turn.record, start.opening, rules)
+    terms = terms_for(case, start.turn.record, start.opening, rules, live=True)
     provider = terms.provider if start.kept and start.opening.why != LIVE else target.profile.name
     terms = changed(terms, ability=can, provider=provider, request=changed(terms.request, model=target.model))
     return start.step(terms, cap_of(parent, settings))

@@ -32,6 +32,8 @@ def text(tuned: Tuned, show: str = "outcome", ascii_only: bool = False, paths: S
     budget = budget_of(tuned, bend)
     best = tuned.grid.settings(bend.enough.cell)
     run = one_line(command(paths, best if budget is None else settings_of({INITIAL: str(budget)}, best)))
+    if tuned.grid.base.simulate and not run.endswith("--simulate"):
+        run += " --simulate"  # another max_tokens says as much; whoever reads the line shall see it
     return f"{told}\n{ascii_text(run) if ascii_only else run}\n"
 
 
