@@ -112,6 +112,7 @@ GOES: Mapping[State, str] = {
     State.COMPLETE: "ends, as if finished",
     State.CONTINUE_PENDING: "continues the text",
     State.REPAIR_PENDING: "asks for the call again",
+    State.NUDGE_PENDING: "asks once more",
     State.ABORT: "ends with a notice",
     State.ABORT_PARTIAL: "ends with a notice",
 }

@@ -25,7 +25,7 @@ from loop_core.turn import Responded, Send
 
 PLACES: Mapping[Asked, Place] = {
     Asked.REQUEST: Place.TOOL_RESULT, Asked.CONTINUATION: Place.CONTINUATION, Asked.REPAIR: Place.REPAIR,
-    Asked.RESUME: Place.RESUME,
+    Asked.RESUME: Place.RESUME, Asked.NUDGE: Place.NUDGE,
 }
 """Why a request was sent -> what it did; the first of a turn is a request of its own."""
 

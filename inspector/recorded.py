@@ -18,6 +18,7 @@ PLACES: Mapping[Recorded_Place, Place] = {
     Recorded_Place.CONTINUATION: Place.CONTINUATION,
     Recorded_Place.REPAIR: Place.REPAIR,
     Recorded_Place.RESUME: Place.RESUME,
+    Recorded_Place.NUDGE: Place.NUDGE,
     Recorded_Place.TOOL_RESULT: Place.REQUEST,
 }
 """What the recorded agent did -> the place in the turn. A request or a retry is no place: it begins a run."""
@@ -113,7 +114,7 @@ def _as_asked(case: Case, link: Link, position: int) -> Responded:
     judged = case.judged[link.index]
     if link.why == LIVE:
         return Responded(exchange.response, judged, link.index, verdicts=case.verdicts[link.index], live=True)
-    if position == 0 or link.place not in (Recorded_Place.CONTINUATION, Recorded_Place.REPAIR, Recorded_Place.RESUME):
+    if position == 0 or link.place not in _ASKED_ON:
         return Responded(exchange.response, judged, link.index, Method.FIRST, "", None, case.verdicts[link.index],
                           None)
     method, stripped = asked_by(case, link)
@@ -123,6 +124,11 @@ def _as_asked(case: Case, link: Link, position: int) -> Responded:
     asked = exchange.request.messages[-1]
     return Responded(exchange.response, judged, link.index, method, stripped, verdicts=verdicts,
                      anchor=asked_anchor(asked), mark=asked_mark(asked))
+
+
+_ASKED_ON = frozenset({
+    Recorded_Place.CONTINUATION, Recorded_Place.REPAIR, Recorded_Place.RESUME, Recorded_Place.NUDGE,
+})
 
 
 def asked_by(case: Case, link: Link) -> tuple[Method, str]:
@@ -136,6 +142,8 @@ def asked_by(case: Case, link: Link) -> tuple[Method, str]:
     messages = exchange.request.messages if exchange.request else ()
     if messages and asked_anchor(messages[-1]):
         return Method.AGAIN if asked_again(messages[-1]) else Method.ANCHOR, ""
+    if link.place is Recorded_Place.NUDGE:
+        return Method.NUDGE, ""
     if not messages or messages[-1].role is not Role.ASSISTANT or link.parent is None:
         return Method.HINT, ""
     before = case.loaded.exchanges[link.parent].response.text or ""

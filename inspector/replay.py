@@ -16,7 +16,7 @@ from inspector.case import Case, judge_response, limits_for, spoken
 from inspector.pause import without_collector
 from inspector.recorded import LIVE, reach, seen_by_loop, source_of
 from inspector.sessions.values import Link, TurnRecord
-from inspector.settings import Settings
+from inspector.settings import Settings, live_limits
 from loop_core.fork import Terms, resumed
 from loop_core.frozen import frozen, replace
 from loop_core.history import Ability
@@ -195,6 +195,7 @@ def terms_for(case: Case, record: TurnRecord, link: Link, rules: Rules, live: bo
     provider = opening.profile.name
     if record.heard is not None:
         heard = case.heard[record.heard]
+        limits = live_limits(rules.settings, limits)
         ability, provider = heard.ability, heard.provider if link.why == LIVE else provider
     return Terms(request, limits, rules.policy, ability, provider, bound_by)
 

@@ -22,11 +22,15 @@ INITIAL = "max_tokens"
 """The setting beside the limits that is asked for most: the initial output cap."""
 
 
+REPLAYED = Limits(max_empty_retries=0)
+"""The limits of a replay: what was not recorded is not asked for once more."""
+
+
 @frozen
 class Settings:
     """What a replay may change."""
 
-    limits: Limits = field(default_factory=Limits)
+    limits: Limits = field(default_factory=lambda: REPLAYED)
     policy: Policy = STRICT
     max_tokens: int | None = None
     """Another initial max_tokens: only a simulation or a live run can answer at it, a recording was made at its own."""
@@ -108,6 +112,14 @@ class Choice(NamedTuple):
     written: Callable[[Any], str] = str
     words: tuple[str, ...] = ()
     """What may be typed, where it is a closed list."""
+
+
+def live_limits(settings: Settings, limits: Limits | None = None) -> Limits:
+    """The limits of a live run: as the operator set them, and else the engine's own."""
+    limits = limits or settings.limits
+    if "max_empty_retries" in settings.explicit:
+        return limits
+    return replace(limits, max_empty_retries=Limits().max_empty_retries)
 
 
 CHOICES: Mapping[str, Choice] = {

@@ -29,7 +29,8 @@ def emitted(before: Turn, event: Event, after: Turn, effects: Sequence[Effect]) 
     records: list[Record] = []
     if isinstance(event, Responded):
         records.append(_stop_reason_observed(after, event))
-    if before.state is State.EVALUATE_STOP and before.repairing and after.state is not State.RESUME:
+    asked = before.repairing and before.spent.repairs > 0
+    if before.state is State.EVALUATE_STOP and asked and after.state is not State.RESUME:
         records.append(_repair(before, attempted=True, success=after.state is State.EXECUTE_TOOLS))
     if before.state is State.REPAIR_PENDING and after.signal is Signal.REPAIR_FAILED and before.spent.repairs == 0:
         records.append(_repair(after, attempted=False, success=False))

@@ -38,6 +38,8 @@ LONGEST_MARK = 32
 """Bytes that no mark of an end (`Decoder.closing`) exceeds."""
 LINE_END = 10
 """Stands in no mark, so that none is begun by a piece that ends with it, as events do."""
+UNREADABLE = "decode"
+"""The type of the error that stands for a body which is no answer of its format."""
 AT_ONCE = 4_096
 """Bytes that are decoded together while a stream comes: an event by itself costs several times as much."""
 
@@ -78,6 +80,8 @@ class Heard:
     ms: float
     problem: str = ""
     """What went wrong on the way, in words."""
+    left: bool = True
+    """Whether the request may have reached the server; False where no connection was made."""
 
     @property
     def event(self) -> Responded:
@@ -180,8 +184,8 @@ class Hearing:
         self._take(self._mask.feed(data), ms)
         return not self._decoder.saw_done and self._size <= MOST_BYTES
 
-    def close(self, end: TransportEnd, ms: float, problem: str = "") -> Heard:
-        """The answer, as far as it came, judged."""
+    def close(self, end: TransportEnd, ms: float, problem: str = "", left: bool = True) -> Heard:
+        """The answer, as far as it came, judged; `left`: whether the request may have reached the server."""
         self._take(self._mask.flush(), ms)
         self._decode()
         if self._size > MOST_BYTES:
@@ -197,7 +201,7 @@ class Hearing:
             response = replace(response, findings=(*response.findings, told))
         judged = judge(response, request, chosen.profile, native_reading(response, chosen.profile))
         heard = Heard(self.ask, response, judged, chosen, self._status, self._headers, body, tuple(self._chunks), ms,
-                      problem)
+                      problem, left)
         self._observer.ended(heard)
         return heard
 
@@ -246,7 +250,7 @@ class Hearing:
             return decode(self._server.api, body, http_status=self._status, headers=self._headers, n=asked.n,
                           background=asked.background, words=chosen.profile.words, end=end)
         except DecodeError as why:
-            error = ProviderError(f"no {self._server.api} response: {why.message}", "decode")
+            error = ProviderError(f"no {self._server.api} response: {why.message}", UNREADABLE)
             stop = StopReason(Stop.ERROR, None, "fatal")
             return ChatResponse(self._server.api, stop_reason=stop, http_status=self._status, error=error,
                                 transport_end=end, size=len(body))

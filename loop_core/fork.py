@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from loop_core import moves
 from loop_core.frozen import field, frozen, replace
 from loop_core.history import Ability
-from loop_core.limits import Limits, Spent, tripped
+from loop_core.limits import Limits, Spent, token_stop, tripped
 from loop_core.machine import read
 from loop_core.policy import STRICT, Policy, Signal, word_of
 from loop_core.trace import Step
-from loop_core.turn import Evaluated, Place, Responded, State, Turn
+from loop_core.turn import Evaluated, Place, Responded, Send, State, Turn
 from loop_core.values import Request
 
 
@@ -47,7 +47,9 @@ def parting(steps: Sequence[Step], start: int, end: int, terms: Terms) -> int:
         if asked.request.max_tokens != cap or asked.provider != provider or asked.bound_by != terms.bound_by:
             return index
         if before is None:
-            continue  # a run begins alike, whatever bounds it later
+            if any(_capped_otherwise(each, asked, limits, policy) for each in step.effects if type(each) is Send):
+                return index
+            continue  # a run begins alike, whatever else bounds it later
         same = before.policy is policy
         if before.limits is not limits or not (same or before.policy.lacks == policy.lacks):
             bounds = before.state in _BOUNDED or step.turn.state in _BOUNDED
@@ -94,15 +96,26 @@ def _limits_decide(step: Step, before: Turn, limits: Limits, policy: Policy) -> 
         place = moves.GUARDED.get(left)
         if place is not None and _guarded_otherwise(place, before, before.spent, limits, policy):
             return True
+    if any(_capped_otherwise(effect, after, limits, policy) for effect in step.effects if type(effect) is Send):
+        return True
     if after.state is State.EXECUTE_TOOLS:  # these two ask their guards as they are entered
         return _guarded_otherwise("tools", before, after.spent, limits, policy)
     return after.state is State.RESUME and _guarded_otherwise("resume", before, before.spent, limits, policy)
 
 
+def _capped_otherwise(send: Send, turn: Turn, limits: Limits, policy: Policy) -> bool:
+    """Whether the output cap of a request could be another: it is kept within what the token bound leaves."""
+    old, new = turn.room, replace(turn, limits=limits, policy=policy).room
+    if old == new:
+        return False
+    cap = send.max_tokens
+    return cap is None or (old is not None and cap >= old) or (new is not None and cap >= new)
+
+
 def _guarded_otherwise(place: str, turn: Turn, spent: Spent, limits: Limits, policy: Policy) -> bool:
     old = turn.limits
-    guard = tripped(place, old, spent, turn.token_cap, turn.policy.lacks)
-    cap = turn.cap_under(limits, policy)
+    guard = tripped(place, old, spent, turn.token_stop, turn.policy.lacks)
+    cap = token_stop(turn.cap_under(limits, policy), turn.request, policy.lacks)
     if guard is not tripped(place, limits, spent, cap, policy.lacks):
         return True
     return guard is not None and getattr(old, guard.limit) != getattr(limits, guard.limit)  # its notice names the limit
@@ -123,6 +136,8 @@ def _counted_otherwise(before: Turn, after: Turn, limits: Limits) -> bool:
 def _policy_decides(step: Step, before: Turn, policy: Policy) -> bool:
     """Whether a belief that this move went by would now lead elsewhere."""
     old, after = before.policy, step.turn
+    if old.settles is not policy.settles and (before.repairing or before.broken or after.broken):
+        return True
     if old.seam is not policy.seam and any(len(answer) > 1 for answer in after.answers):
         return True
     if type(step.event) is Responded:

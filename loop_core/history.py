@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from loop_core import prompts
+from loop_core import batch, prompts
 from loop_core.classify import is_phantom
 from loop_core.frozen import frozen, replace
 from loop_core.gate import NAMELESS, REMEDY, Admission, Verdict
-from loop_core.prompts import AGAIN, HINT_POINTS, MARKS, asks
+from loop_core.prompts import AGAIN, EMPTY, HINT_POINTS, MARKS, asks
 from loop_core.seam import ANCHOR_CHARS, Method
 from loop_core.values import (
     CallKind,
@@ -134,7 +134,7 @@ def asked_anchor(message: Message) -> str:
 def asked_mark(message: Message) -> str:
     """The name of the tags around the words that a hint of ours asks for; empty where it asks for none."""
     said = message.text
-    if not said.startswith(HINT_POINTS[0]):
+    if not said.startswith((HINT_POINTS[0], EMPTY)):
         return ""
     return next((mark for mark in MARKS if asks(mark) in said and said.endswith(f"</{mark}>")), "")
 
@@ -169,17 +169,20 @@ def prefill(text: str) -> tuple[Message, str]:
     return Message(Role.ASSISTANT, (TextPart(sent),)), text[len(sent) :]
 
 
-def repair(verdicts: Sequence[Verdict], system: bool = True) -> Message:
-    """The message that asks for held calls again, complete and nothing else."""
-    names = [v.call.name for v in verdicts if v.admission is Admission.HELD and v.call.name]
-    unique = list(dict.fromkeys(names))
-    what = f"the tool call {unique[0]}" if len(unique) == 1 else f"the tool calls {', '.join(unique)}"
-    if not unique:
-        what = "the tool call"
-    text = (
-        f"{_CUT_BEFORE}{what} was complete, so nothing was run. "
-        f"Emit {what} again as one complete payload, and nothing else."
-    )
+def repair(verdicts: Sequence[Verdict], system: bool = True, beside: Sequence[Verdict] = ()) -> Message:
+    """The message that asks for every held call again, told from those `beside` that came; it forbids no other."""
+    names = batch.names(verdicts, beside)
+    if len(names) > 1:
+        listed = "\n".join(f"- {name}" for name in names)
+        text = (
+            f"{_CUT_BEFORE}its tool calls were complete, so none of them was run. "
+            f"Emit each of these tool calls again, as a complete payload of its own:\n{listed}"
+        )
+    else:
+        what = f"the tool call {names[0]}" if names else "the tool call"
+        text = (
+            f"{_CUT_BEFORE}{what} was complete, so nothing was run. Emit {what} again as one complete payload."
+        )
     return Message(Role.SYSTEM if system else Role.USER, (TextPart(text),))
 
 
@@ -191,20 +194,38 @@ def asks_again(message: Message) -> bool:
     return message.text.startswith(_CUT_BEFORE)
 
 
-def repair_failed(verdicts: Sequence[Verdict]) -> str:
-    """What the operator is told when the repair budget is spent."""
-    held = next((v for v in verdicts if v.admission is Admission.HELD), None)
-    name = f" {held.call.name}" if held and held.call.name else ""
+def repair_failed(verdicts: Sequence[Verdict], beside: Sequence[Verdict] = ()) -> str:
+    """What the operator is told when the repair budget is spent: every call that never came whole, by name."""
+    names = batch.names(verdicts, beside)
+    if len(names) > 1:
+        return f"The tool calls {', '.join(names)} were not completed and were not run; {REMEDY}."
+    name = f" {names[0]}" if names else ""
     return f"The tool call{name} was not completed and was not run; {REMEDY}."
 
 
-def not_run(verdicts: Sequence[Verdict], system: bool = True) -> Message | None:
+def nudge(anchor: str = "", system: bool = True, mark: str = MARKS[0]) -> Message:
+    """The message that asks once more after an answer without content; with an anchor it asks for what is left."""
+    points = [EMPTY, "Answer the request now, or emit the tool call that it needs."]
+    if anchor:
+        points[1:] = [*HINT_POINTS[1:3], f"{asks(mark)}{anchor}</{mark}>"]
+    return Message(Role.SYSTEM if system else Role.USER, (TextPart("\n".join(points)),))
+
+
+def nudges(message: Message) -> bool:
+    """Whether it is a message of ours that asks once more after an empty answer."""
+    return message.text.startswith(EMPTY)
+
+
+def not_run(
+    verdicts: Sequence[Verdict], system: bool = True, beside: Sequence[Verdict] = ()
+) -> Message | None:
     """What the model is told of calls that were never run, held or overtaken by the end; None where there are none."""
     real = [v for v in verdicts if not is_phantom(v.call)]
     if not real:
         return None
     called = ", ".join(dict.fromkeys(v.call.name or "unnamed" for v in real))
     if any(v.admission is Admission.HELD for v in real):
+        called = ", ".join(batch.names(real, beside))
         text = f"Not run, since the response ended before it was complete: {called}. If it is still needed, {REMEDY}."
     else:
         text = f"Not run, since the turn was ended first: {called}."

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from loop_core.errors import CallerError
 from loop_core.frozen import frozen, replace
-from loop_core.values import ToolResultPart
+from loop_core.values import Request, ToolResultPart
 
 DEFAULT_TOKEN_FACTOR = 4
 """Seed 000: `max_total_completion_tokens_per_turn = 4 * initial_max_tokens`."""
@@ -36,6 +36,8 @@ class Limits:
     """Follow-up messages taken up after a turn has ended (seed 002)."""
     max_resumes: int = 10
     """Resumptions of a paused response (anthropic `pause_turn`, Gemini `CONTINUATION`, background polling)."""
+    max_empty_retries: int = 1
+    """Further requests after an answer without any content; a replay has 0 where nothing else is set or recorded."""
     max_identical_calls: int = 3
     """The same batch of calls with the same arguments, in a row."""
     max_thinking_only: int = 1
@@ -91,6 +93,7 @@ RANGES: Mapping[str, tuple[int, int]] = {
     "max_tool_steps": (0, 100_000),
     "max_follow_ups": (0, 100_000),
     "max_resumes": (0, 100_000),
+    "max_empty_retries": (0, 100),
     "max_identical_calls": (1, 100_000),
     "max_thinking_only": (0, 100),
     "min_progress_chars": (0, 100_000),
@@ -112,12 +115,13 @@ CONTINUATION_LIMITS = (
 
 @frozen
 class Spent:
-    """What a turn has used so far; every count only grows, but `attempts` under the scope `response`."""
+    """What a turn has used so far; every count only grows, but `attempts` under the scope `response`, and by one where
+    the server refused to make a continuation."""
 
     requests: int = 0
     attempts: int = 0
     continuations: int = 0
-    """All continuations of the turn, whatever the scope of `attempts`."""
+    """All continuations of the turn, whatever the scope of `attempts`; also those that the server refused to make."""
     continuation_tokens: int = 0
     """Output tokens of truncated responses and their continuations: what the bound on continuations looks at."""
     tokens_assumed: int = 0
@@ -125,6 +129,9 @@ class Spent:
     continuation_chars: int = 0
     """Visible characters of truncated responses and their continuations."""
     repairs: int = 0
+    repairs_refused: int = 0
+    """Those of `repairs` that the server refused to make; they count against no limit."""
+    empty_retries: int = 0
     tool_steps: int = 0
     resumes: int = 0
     thinking_only: int = 0
@@ -148,9 +155,40 @@ class Guard(NamedTuple):
     place: str
     limit: str
     exceeded: Callable[[Limits, Spent, int | None], bool]
+    """Also gets the spend from which on no request fits under the token bound (`token_stop`)."""
     terminal: str
     source: str
 
+
+LEAST_CAPS: Mapping[str, int] = {"openai_responses": 16}
+"""Wire format -> the least output cap that it takes, where that is not 1."""
+
+
+def least_cap(request: Request) -> int:
+    """The least output cap with which a request can be sent: the format's own, and more than its thinking takes.
+
+    A request that asks for less is sent as it was asked for.
+    """
+    least = LEAST_CAPS.get(request.api, 1)
+    thinking = request.extra.get("thinking") if request.extra else None
+    budget = thinking.get("budget_tokens") if isinstance(thinking, Mapping) else None
+    least = max(least, budget + 1) if isinstance(budget, int) else least
+    return least if request.max_tokens is None else min(least, request.max_tokens)
+
+
+def token_stop(cap: int | None, request: Request, lacks: Container[str] = frozenset()) -> int | None:
+    """The spend from which on no request fits under a token bound; None where there is no bound."""
+    return cap if cap is None or "room" in lacks else cap - least_cap(request) + 1
+
+
+def _no_room(limits: Limits, spent: Spent, cap: int | None) -> bool:
+    return cap is not None and spent.continuation_tokens >= cap
+
+
+_NO_ROOM = (
+    "continuation_max_total_completion_tokens", _no_room, "budget_exhausted",
+    "the bound holds for each request: none is sent with less than its format takes",
+)
 
 GUARDS: tuple[Guard, ...] = (
     Guard("attempts", "continuation", "continuation_max_attempts",
@@ -169,26 +207,33 @@ GUARDS: tuple[Guard, ...] = (
           lambda limits, spent, cap: spent.stalled > 0,
           "no_progress", "a continuation that adds nothing will not end"),
     Guard("repairs", "repair", "continuation_tool_repair_attempts",
-          lambda limits, spent, cap: spent.repairs >= limits.continuation_tool_repair_attempts,
+          lambda limits, spent, cap: spent.repairs - spent.repairs_refused >= limits.continuation_tool_repair_attempts,
           "repair_failed", "seed 000: max_tool_repair_attempts"),
+    Guard("room", "repair", *_NO_ROOM),
+    Guard("empty", "nudge", "max_empty_retries",
+          lambda limits, spent, cap: spent.empty_retries >= limits.max_empty_retries,
+          "no_answer", "hermes-agent #83882: an empty answer shown as finished"),
+    Guard("room", "nudge", *_NO_ROOM),
     Guard("tool_steps", "tools", "max_tool_steps",
           lambda limits, spent, cap: spent.tool_steps >= limits.max_tool_steps,
           "step_limit", "seed 002: maxSteps"),
+    Guard("room", "tools", *_NO_ROOM),
     Guard("identical", "tools", "max_identical_calls",
           lambda limits, spent, cap: spent.identical > limits.max_identical_calls,
           "no_progress", "the same calls again and again"),
     Guard("resumes", "resume", "max_resumes",
           lambda limits, spent, cap: spent.resumes >= limits.max_resumes,
           "no_progress", "pydantic-ai: a ceiling on resumptions"),
+    Guard("room", "resume", *_NO_ROOM),
 )
 
 
 def tripped(
-    place: str, limits: Limits, spent: Spent, cap: int | None, lacks: Container[str] = frozenset()
+    place: str, limits: Limits, spent: Spent, stop: int | None, lacks: Container[str] = frozenset()
 ) -> Guard | None:
     """The first guard of `place` that stops the turn, those that the loop lacks left out; None where all hold."""
     for guard in GUARDS:
-        if guard.place == place and guard.name not in lacks and guard.exceeded(limits, spent, cap):
+        if guard.place == place and guard.name not in lacks and guard.exceeded(limits, spent, stop):
             return guard
     return None
 

@@ -9,6 +9,7 @@ format; it meets them in `ChatResponse`.
                    ├─▶ ContinuePending ─▶ RequestContinuation ─▶ EvaluateStop …
                    ├─▶ RepairPending ─▶ RequestToolRepair ─▶ EvaluateStop …
                    ├─▶ Resume ─▶ EvaluateStop …
+                   ├─▶ NudgePending ─▶ RequestNudge ─▶ EvaluateStop …
                    └─▶ Complete | Abort | AbortPartial ─▶ Complete
 
 Not pretty, and known: `AbortPartial` passes into `Complete` as seed 000 draws it, so a finished turn is told by
@@ -20,12 +21,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from loop_core import moves
+from loop_core import caps, moves
 from loop_core.errors import TransitionError
 from loop_core.frozen import changed
 from loop_core.history import Ability, ability_in
 from loop_core.limits import Limits, Spent
-from loop_core.policy import STRICT, Policy, Signal, runnable
+from loop_core.policy import ENDING_SIGNALS, STRICT, Policy, Signal, ending_of, runnable
 from loop_core.seam import Method
 from loop_core.turn import (
     Cancel,
@@ -51,6 +52,7 @@ class Row(NamedTuple):
 
 _R, _E, _X = State.REQUEST, State.EVALUATE_STOP, State.EXECUTE_TOOLS
 _CP, _RC, _RP, _RR = State.CONTINUE_PENDING, State.REQUEST_CONTINUATION, State.REPAIR_PENDING, State.REQUEST_TOOL_REPAIR
+_NP, _RN = State.NUDGE_PENDING, State.REQUEST_NUDGE
 _RS, _AP, _A, _C, _U = State.RESUME, State.ABORT_PARTIAL, State.ABORT, State.COMPLETE, State.UNRECORDED
 
 TRANSITIONS: Mapping[tuple[State, Signal], Row] = {
@@ -70,9 +72,14 @@ TRANSITIONS: Mapping[tuple[State, Signal], Row] = {
     (_E, Signal.UNKNOWN): Row(_AP, "error"),
     (_E, Signal.ERROR): Row(_AP, "error"),
     (_E, Signal.STUCK): Row(_A, "stuck"),
+    (_E, Signal.EMPTY): Row(_NP),
+    (_E, Signal.NO_ANSWER): Row(_AP, "no_answer"),
+    (_E, Signal.CONTINUATION_REFUSED): Row(_CP),
+    (_E, Signal.REPAIR_REFUSED): Row(_RP),
     (_X, Signal.TOOL_RESULTS): Row(_R),
     (_X, Signal.STEP_LIMIT): Row(_AP, "step_limit"),
     (_X, Signal.NO_PROGRESS): Row(_AP, "no_progress"),
+    (_X, Signal.BUDGET_EXHAUSTED): Row(_AP, "budget_exhausted"),
     (_X, Signal.CANCELLED): Row(_A, "cancelled"),
     (_X, Signal.NOT_RECORDED): Row(_U, "unrecorded"),
     (_CP, Signal.UNDER_LIMITS): Row(_RC),
@@ -85,13 +92,21 @@ TRANSITIONS: Mapping[tuple[State, Signal], Row] = {
     (_RC, Signal.NOT_RECORDED): Row(_U, "unrecorded"),
     (_RP, Signal.UNDER_LIMITS): Row(_RR),
     (_RP, Signal.REPAIR_FAILED): Row(_AP, "repair_failed"),
+    (_RP, Signal.BUDGET_EXHAUSTED): Row(_AP, "budget_exhausted"),
     (_RR, Signal.PROVIDER_RESPONSE): Row(_E),
     (_RR, Signal.CANCELLED): Row(_A, "cancelled"),
     (_RR, Signal.NOT_RECORDED): Row(_U, "unrecorded"),
     (_RS, Signal.PROVIDER_RESPONSE): Row(_E),
     (_RS, Signal.NO_PROGRESS): Row(_AP, "no_progress"),
+    (_RS, Signal.BUDGET_EXHAUSTED): Row(_AP, "budget_exhausted"),
     (_RS, Signal.CANCELLED): Row(_A, "cancelled"),
     (_RS, Signal.NOT_RECORDED): Row(_U, "unrecorded"),
+    (_NP, Signal.UNDER_LIMITS): Row(_RN),
+    (_NP, Signal.NO_ANSWER): Row(_AP, "no_answer"),
+    (_NP, Signal.BUDGET_EXHAUSTED): Row(_AP, "budget_exhausted"),
+    (_RN, Signal.PROVIDER_RESPONSE): Row(_E),
+    (_RN, Signal.CANCELLED): Row(_A, "cancelled"),
+    (_RN, Signal.NOT_RECORDED): Row(_U, "unrecorded"),
     (_AP, Signal.RETURN_PARTIAL): Row(_C),
 }
 """State and signal -> where they lead. The three last states (Abort, Complete, Unrecorded) have no rows: they end."""
@@ -110,9 +125,11 @@ def begin(
     bound_by: int | None = None,
 ) -> tuple[Turn, tuple[Effect, ...]]:
     """A turn in state Request, and its first effect; `bound_by` as in `Turn`."""
-    send = Send(Place.REQUEST, 0, Method.FIRST, (), request.max_tokens, request.tool_choice, "", "")
+    limits = limits or _LIMITS
+    cap = caps.first_cap(request, limits, policy)
+    send = Send(Place.REQUEST, 0, Method.FIRST, (), cap, request.tool_choice, "", "")
     turn = Turn(
-        turn_id, request, provider, State.REQUEST, limits or _LIMITS, policy, ability or ability_in(request.api),
+        turn_id, request, provider, State.REQUEST, limits, policy, ability or ability_in(request.api),
         request.messages, spent=_ASKED_ONCE, sent=send, bound_by=bound_by,
     )
     return turn, (send,)
@@ -182,16 +199,30 @@ def read(turn: Turn) -> Signal:
     if seen is None:
         raise TransitionError("EvaluateStop without a response")
     policy = turn.policy
+    if caps.refusal(turn) is not None:
+        return Signal.REPAIR_REFUSED if turn.sent and turn.sent.place is Place.REPAIR else Signal.CONTINUATION_REFUSED
     plain, held, released = policy.signals[Stop.MAX_TOKENS if moves.is_cut(turn) else seen.word]
     if not _counted(turn):
         signal = plain
     else:
         signal = held if held is released or not runnable(policy, seen.verdicts) else released
-    if turn.repairing and signal in (Signal.END_TURN, Signal.MAX_TOKENS):
-        return Signal.PARTIAL_CALL  # the call that was asked for again has not come
+    ending = ending_of(policy, seen.judged) if signal is Signal.END_TURN else None
+    if ending is not None:
+        signal = ENDING_SIGNALS[ending]
+        if signal is Signal.EMPTY and not seen.judged.ending_sure:
+            signal = Signal.NO_ANSWER  # it may have been meant so: nothing is asked again
+        elif signal is Signal.EMPTY and moves.nothing_left(turn):
+            signal = Signal.END_TURN
+    owed = signal in _PEACEFUL or (turn.repairing and signal is Signal.MAX_TOKENS)
+    if owed and (turn.repairing or (policy.settles and turn.broken)):
+        return Signal.PARTIAL_CALL  # a call that was asked for again has not come
     if signal is Signal.END_TURN and moves.misses_anchor(turn):
         return Signal.ANCHOR_MISSING
     return signal
+
+
+_PEACEFUL = frozenset({Signal.END_TURN, Signal.EMPTY, Signal.NO_ANSWER})
+"""Signals that would end the turn with a call still held."""
 
 
 def _counted(turn: Turn) -> bool:

@@ -5,10 +5,12 @@ Pure functions from a turn to a turn; which move is made is decided in `machine`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any
 
-from loop_core import history
+from loop_core import batch, caps, history
+from loop_core.arguments import Shape, parse
+from loop_core.classify import Ending
 from loop_core.errors import TransitionError
 from loop_core.frozen import changed, replace
 from loop_core.gate import Admission, Verdict, admit_all
@@ -39,6 +41,7 @@ _TERMINAL_SIGNALS: Mapping[str, Signal] = {
     "no_progress": Signal.NO_PROGRESS,
     "repair_failed": Signal.REPAIR_FAILED,
     "step_limit": Signal.STEP_LIMIT,
+    "no_answer": Signal.NO_ANSWER,
 }
 
 GUARDED: Mapping[State, str] = {
@@ -46,6 +49,7 @@ GUARDED: Mapping[State, str] = {
     State.REPAIR_PENDING: "repair",
     State.EXECUTE_TOOLS: "tools",
     State.RESUME: "resume",
+    State.NUDGE_PENDING: "nudge",
 }
 """State -> the place at which the guards of `limits.GUARDS` look at it."""
 
@@ -68,13 +72,18 @@ def stopping(turn: Turn) -> Guard | None:
 
 
 def _guard(place: str, turn: Turn) -> Guard | None:
-    return tripped(place, turn.limits, turn.spent, turn.token_cap, turn.policy.lacks)
+    return tripped(place, turn.limits, turn.spent, turn.token_stop, turn.policy.lacks)
 
 
 def continuable(turn: Turn) -> bool:
     """Whether the policy continues at all, by a method that the server allows; blank text is simply asked for again."""
     methods, text = turn.policy.methods, turn.tail
-    return bool(methods) and (not text.strip() or history.method_for(methods, text, turn.ability) is not None)
+    return bool(methods) and (not text.strip() or history.method_for(methods, text, _ability(turn)) is not None)
+
+
+def _ability(turn: Turn) -> history.Ability:
+    """What the server allows, less what it has refused."""
+    return replace(turn.ability, prefill=False) if "prefill" in turn.refused else turn.ability
 
 
 # -- what events and signals change ----------------------------------------------------------------------------------
@@ -133,6 +142,14 @@ def _spent_on_response(turn: Turn, signal: Signal) -> Change:
     change: Change = {}
     if tokens is None and seen.response.parts:
         counts["uncounted"] = spent.uncounted + 1
+    if signal in (Signal.CONTINUATION_REFUSED, Signal.REPAIR_REFUSED):
+        refused = caps.refusal(turn)
+        if signal is Signal.REPAIR_REFUSED:
+            counts["repairs_refused"] = spent.repairs_refused + 1
+        else:
+            counts["attempts"] = spent.attempts - 1  # none was made
+        names = turn.refused | ({refused.name} if refused else frozenset())
+        return {"refused": names, "spent": changed(spent, counts)}
     if truncated or continuing:
         counts["continuation_tokens"] = spent.continuation_tokens + (tokens or 0)
         counts["tokens_assumed"] = spent.tokens_assumed + assumed
@@ -158,9 +175,24 @@ def is_cut(turn: Turn) -> bool:
     seen = turn.evaluated
     if seen is None:
         return False
-    wordless = seen.word in (Stop.INTERRUPTED, Stop.UNKNOWN)
-    at_cap = wordless and seen.judged.cap_reached and turn.policy.cap_evidence
-    return at_cap or seen.word is Stop.MAX_TOKENS
+    if seen.word is Stop.MAX_TOKENS or not turn.policy.cap_evidence:
+        return seen.word is Stop.MAX_TOKENS
+    if seen.word in (Stop.INTERRUPTED, Stop.UNKNOWN) and seen.judged.cap_reached:
+        return True
+    return seen.word is Stop.UNKNOWN and any(
+        parse(call.arguments).shape is Shape.CUT for call in seen.response.tool_calls if call.kind is CallKind.FUNCTION)
+
+
+def nothing_left(turn: Turn) -> bool:
+    """Whether an empty response says that the text before it was whole: asked to go on, the model had no more to say.
+
+    Where it was asked to quote the last words first, it has not even heard that.
+    """
+    segments = turn.answers[-1]
+    return len(segments) > 1 and segments[-1].method in _GOING_ON and bool(turn.merged().text.strip())
+
+
+_GOING_ON = frozenset({Method.PREFILL, Method.HINT})
 
 
 def misses_anchor(turn: Turn) -> bool:
@@ -199,6 +231,10 @@ def _spent_on_tools(turn: Turn, event: ToolsRun) -> Change:
     told = history.nameless(seen.verdicts, turn.ability.system_hint) if turn.policy.dispatch is Dispatch.READY else None
     messages = (
         *((said,) if said else ()), *((history.tool_message(results),) if results else ()), *((told,) if told else ()))
+    if turn.broken and turn.sent is not None and turn.sent.place is Place.REPAIR:
+        # What was asked for again and has not come: the model is told.
+        note = history.not_run(turn.broken, turn.ability.system_hint, turn.beside)
+        messages = (*messages, *((note,) if note else ()))
     spent = replace(
         turn.spent,
         tool_steps=turn.spent.tool_steps + 1,
@@ -230,7 +266,8 @@ def entered(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
 def _enter_request(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
     spent = replace(turn.spent, requests=turn.spent.requests + 1)
     asked = turn.request
-    send = Send(Place.REQUEST, spent.tool_steps, Method.FIRST, (), asked.max_tokens, asked.tool_choice)
+    cap = caps.within(turn, asked.max_tokens)
+    send = Send(Place.REQUEST, spent.tool_steps, Method.FIRST, (), cap, asked.tool_choice)
     return replace(turn, spent=spent, sent=send, answers=(*turn.answers, ())), (send,)
 
 
@@ -247,7 +284,10 @@ def _enter_tools(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
         return turn, ()  # the next tick leaves by the guard
     effect = batch_of(turn)
     if turn.repairing or turn.broken:
-        turn = replace(turn, repairing=False, broken=())
+        came = (verdict.call for verdict in effect.batch if verdict.admission is not Admission.HELD)
+        left = batch.missing(turn.broken, came, turn.beside) if turn.policy.settles else ()
+        beside = (*turn.beside, *(verdict for verdict in turn.broken if verdict not in left)) if left else ()
+        turn = replace(turn, repairing=False, broken=left, beside=beside)
     return turn, (effect,)
 
 
@@ -273,19 +313,19 @@ def _enter_continuation(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
     )
     text, sent = history.whole(turn.tail), turn.sent
     choice = turn.request.tool_choice
-    cap = sent.max_tokens if sent else None
-    if cap is not None and turn.evaluated is not None and not turn.evaluated.response.text:
-        cap *= 2  # nothing visible came: a retry needs more room (hermes-agent #96973)
+    blank = turn.evaluated is not None and not turn.evaluated.response.text
+    cap, lower = caps.raised(turn, blank)  # nothing visible came: a retry needs more room (hermes-agent #96973)
     ordinal = spent.continuations
     again = misses_anchor(turn)
-    method = Method.AGAIN if again else history.method_for(turn.policy.methods, text, turn.ability)
+    method = Method.AGAIN if again else history.method_for(turn.policy.methods, text, _ability(turn))
     if not text.strip() or method is None:
         # The same request again, its anchor still asked for; an empty assistant message would be refused.
         anchor, mark = (sent.anchor, sent.mark) if sent else ("", MARKS[0])
-        send = Send(Place.CONTINUATION, ordinal, Method.BOOST, (), cap, choice, anchor=anchor, mark=mark)
+        send = Send(Place.CONTINUATION, ordinal, Method.BOOST, (), cap, choice, anchor=anchor, mark=mark,
+                    lower_cap=lower)
     elif method is Method.PREFILL:
         message, stripped = history.prefill(text)
-        send = Send(Place.CONTINUATION, ordinal, method, (message,), cap, choice, stripped=stripped)
+        send = Send(Place.CONTINUATION, ordinal, method, (message,), cap, choice, stripped=stripped, lower_cap=lower)
     else:
         anchor, mark = "", MARKS[0]
         if again:
@@ -296,36 +336,70 @@ def _enter_continuation(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
         said = Message(Role.ASSISTANT, (TextPart(text),))
         system = turn.ability.system_hint and turn.policy.system_hint
         asked = history.hint(anchor, system, mark, again)
-        send = Send(Place.CONTINUATION, ordinal, method, (said, asked), cap, choice, anchor=anchor, mark=mark)
+        send = Send(Place.CONTINUATION, ordinal, method, (said, asked), cap, choice, anchor=anchor, mark=mark,
+                    lower_cap=lower)
     return replace(turn, spent=spent, sent=send), (send,)
+
+
+def unsettled(turn: Turn) -> tuple[Verdict, ...]:
+    """The calls that were begun and neither ran nor were rejected: those of the response at hand, and earlier ones."""
+    verdicts = turn.evaluated.verdicts if turn.evaluated else ()
+    return (*verdicts, *batch.missing(turn.broken, (verdict.call for verdict in verdicts), turn.beside))
 
 
 def _enter_repair(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
     seen = turn.evaluated
-    verdicts = seen.verdicts if seen and seen.verdicts else turn.broken
+    verdicts = unsettled(turn) or turn.broken
     spent = replace(turn.spent, requests=turn.spent.requests + 1, repairs=turn.spent.repairs + 1)
     said = history.assistant(seen.response, (), turn.tail) if seen else None
-    added = (*((said,) if said else ()), history.repair(verdicts, turn.ability.system_hint))
-    names = {v.call.name for v in verdicts if v.call.name}
-    choice: str | None = f"tool:{names.pop()}" if len(names) == 1 else "any"
-    if not turn.request.tools:
-        choice = None  # a choice among tools that are not declared would be refused
-    cap = turn.sent.max_tokens if turn.sent else None
-    send = Send(Place.REPAIR, spent.repairs, Method.REPAIR, added, cap, tool_choice=choice)
+    added = (*((said,) if said else ()), history.repair(verdicts, turn.ability.system_hint, turn.beside))
+    if caps.refused_now(turn):
+        added = ()  # the message stands in the request that was refused, and so in the history
+    cap, lower = caps.raised(turn, turn.policy.settles and is_cut(turn))
+    choice = turn.request.tool_choice if "choice" in turn.refused else _choice(turn, verdicts)
+    send = Send(Place.REPAIR, spent.repairs, Method.REPAIR, added, cap, tool_choice=choice, lower_cap=lower)
     return replace(turn, spent=spent, sent=send, repairing=True, broken=verdicts), (send,)
+
+
+def _choice(turn: Turn, verdicts: Sequence[Verdict]) -> str | None:
+    """One call alone is forced; of several none is, since that would forbid the others."""
+    calls = batch.held(verdicts)
+    declared = {tool.name for tool in turn.request.tools}
+    if not declared:
+        return None  # a choice among tools that are not declared would be refused
+    return f"tool:{calls[0].name}" if len(calls) == 1 and calls[0].name in declared else "any"
+
+
+def _enter_nudge(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
+    """The same request once more, and a message that its answer was empty; an answer that was begun goes on."""
+    spent = replace(turn.spent, requests=turn.spent.requests + 1, empty_retries=turn.spent.empty_retries + 1)
+    begun, sent, system = turn.merged().text, turn.sent, turn.ability.system_hint
+    anchor = history.anchor_of(begun) if begun.strip() else ""
+    mark = mark_for([begun, *(message.text for message in turn.history)]) if anchor else MARKS[0]
+    unsaid = history.whole(turn.tail)  # what no request has as the assistant's yet
+    said = (Message(Role.ASSISTANT, (TextPart(unsaid),)),) if anchor and unsaid.strip() else ()
+    send = Send(
+        Place.NUDGE, spent.empty_retries, Method.ANCHOR if anchor else Method.NUDGE,
+        (*said, history.nudge(anchor, system, mark)), caps.within(turn, sent.max_tokens if sent else None),
+        sent.tool_choice if sent else None, anchor=anchor, mark=mark,
+    )
+    return replace(turn, spent=spent, sent=send), (send,)
 
 
 def _enter_resume(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
     seen = turn.evaluated
-    if seen is None or tripped("resume", turn.limits, turn.spent, turn.token_cap) is not None:
+    if seen is None or tripped("resume", turn.limits, turn.spent, turn.token_stop, turn.policy.lacks & {"room"}):
         return replace(turn, sent=None), ()  # the next tick leaves by the guard
     methods = {"token": Method.TOKEN, "poll": Method.POLL, "server": Method.POLL}
     method = methods.get(seen.judged.stop.detail or "", Method.ECHO)
     said = history.echo(seen.response, turn.tail) if method is Method.ECHO else None
     spent = replace(turn.spent, requests=turn.spent.requests + 1, resumes=turn.spent.resumes + 1)
     cap, choice = (turn.sent.max_tokens, turn.sent.tool_choice) if turn.sent else (None, None)
-    send = Send(Place.RESUME, spent.resumes, method, (said,) if said else (), cap, choice)
-    return replace(turn, spent=spent, sent=send), (send,)
+    send = Send(Place.RESUME, spent.resumes, method, (said,) if said else (), caps.within(turn, cap), choice)
+    turn = replace(turn, spent=spent, sent=send)
+    if turn.policy.settles and method is not Method.POLL and batch.held(seen.verdicts):
+        turn = replace(turn, repairing=True, broken=unsettled(turn))  # it does not go back with the pause
+    return turn, (send,)
 
 
 _ENTER: Mapping[State, Callable[[Turn], tuple[Turn, tuple[Effect, ...]]]] = {
@@ -334,6 +408,7 @@ _ENTER: Mapping[State, Callable[[Turn], tuple[Turn, tuple[Effect, ...]]]] = {
     State.REQUEST_CONTINUATION: _enter_continuation,
     State.REQUEST_TOOL_REPAIR: _enter_repair,
     State.RESUME: _enter_resume,
+    State.REQUEST_NUDGE: _enter_nudge,
     **dict.fromkeys(ENDED, _enter_end),
 }
 """State -> what is done when it is entered; the others do nothing."""
@@ -363,6 +438,7 @@ NOTICES: Mapping[str, str] = {
     "(character {at:,}): {why}.",
     "no_progress": "The turn was ended: the last request brought nothing new.",
     "repair_failed": "{repair}",
+    "no_answer": "There is no answer: {ending}.",
     "step_limit": "The turn was ended after {tool_steps} rounds of tools (max_tool_steps).",
     "interrupted": "The answer is incomplete: the stream ended without a stop reason.",
     "error": "The answer may be incomplete: {problem}.",
@@ -373,6 +449,16 @@ NOTICES: Mapping[str, str] = {
     "unrecorded": "The recording ends here: what this loop asks for next was never recorded.",
 }
 """Terminal reason -> what the operator is told. Notices are events, never assistant text."""
+
+
+ENDED_AS: Mapping[Ending, str] = {
+    Ending.EMPTY_ANSWER: "the response holds neither text nor a tool call",
+    Ending.REASONING_ONLY: "the response is all reasoning",
+    Ending.CALL_LEAKED: "a tool call stands as markup in the text, where nothing runs it",
+    Ending.NO_CALL: "the stop reason speaks of a tool call, and none came",
+    Ending.COMMENTARY_ONLY: "the output is commentary alone",
+}
+"""What an ending that only looks finished was, for the operator."""
 
 
 def notice(turn: Turn, signal: Signal, terminal: str) -> str | None:
@@ -403,6 +489,7 @@ def _of_end(turn: Turn, signal: Signal, terminal: str) -> str | None:
         tokens=turn.spent.continuation_tokens,
         chars=turn.spent.continuation_chars,
         tool_steps=turn.spent.tool_steps,
-        repair=history.repair_failed(turn.broken or (seen.verdicts if seen else ())),
+        repair=history.repair_failed(unsettled(turn), turn.beside),
         problem=problem,
+        ending=ENDED_AS.get(seen.judged.ending, "nothing came") if seen and seen.judged.ending else "nothing came",
     )

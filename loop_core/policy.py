@@ -49,6 +49,13 @@ class Signal(StrEnum):
     NO_PROGRESS = "no_progress"
     REPAIR_FAILED = "repair_failed"
     STEP_LIMIT = "step_limit"
+    EMPTY = "EmptyAnswer"
+    """The response ended and said nothing: it may be asked for once more."""
+    NO_ANSWER = "NoAnswer"
+    """The response ended, and what it holds is no answer."""
+    CONTINUATION_REFUSED = "ContinuationRefused"
+    """The server refused how the rest was asked for; it is asked for another way."""
+    REPAIR_REFUSED = "RepairRefused"
     TOOL_RESULTS = "tool_results_appended"
     RETURN_PARTIAL = "return_partial_with_notice"
     NOT_RECORDED = "not_recorded"
@@ -104,7 +111,7 @@ Signals = Mapping[Stop, tuple[Signal, Signal, Signal]]
 """Word -> the signal for a response without calls, with calls that may not run, and with calls that may."""
 
 STRICT_SIGNALS: Signals = MappingProxyType({
-    Stop.END_TURN: (Signal.END_TURN, Signal.END_TURN, Signal.END_TURN),
+    Stop.END_TURN: (Signal.END_TURN, Signal.PARTIAL_CALL, Signal.PARTIAL_CALL),
     Stop.TOOL_CALL: (Signal.END_TURN, Signal.PARTIAL_CALL, Signal.TOOL_CALL),
     Stop.MAX_TOKENS: (Signal.MAX_TOKENS, Signal.PARTIAL_CALL, Signal.PARTIAL_CALL),
     Stop.MALFORMED_TOOL_CALL: (Signal.PARTIAL_CALL, Signal.PARTIAL_CALL, Signal.PARTIAL_CALL),
@@ -118,6 +125,15 @@ STRICT_SIGNALS: Signals = MappingProxyType({
     Stop.ERROR: (Signal.ERROR, Signal.ERROR, Signal.ERROR),
 })
 """`tool_call` without a call ends the turn: it would loop for ever (mastra PR #14187)."""
+
+ENDING_SIGNALS: Mapping[Ending, Signal] = MappingProxyType({
+    Ending.EMPTY_ANSWER: Signal.EMPTY,
+    Ending.REASONING_ONLY: Signal.EMPTY,
+    Ending.CALL_LEAKED: Signal.NO_ANSWER,
+    Ending.NO_CALL: Signal.NO_ANSWER,
+    Ending.COMMENTARY_ONLY: Signal.NO_ANSWER,
+})
+"""What an end of turn leads to that only looks like one."""
 
 
 @frozen
@@ -136,8 +152,11 @@ class Policy:
     """Normalized word -> what this loop takes it for; a word that is not here stays."""
     promotions: tuple[Promotion, ...] = ()
     signals: Signals = field(default_factory=lambda: STRICT_SIGNALS)
+    settles: bool = True
+    """Whether a turn is finished only once every held call was received again."""
     cap_evidence: bool = True
-    """Whether a stream without a reason, whose usage equals the cap, is taken for a budget cut."""
+    """Whether an answer without a known reason is taken for a budget cut: its usage equals the cap, or a call's
+    arguments end in the middle of their JSON."""
     dispatch: Dispatch = Dispatch.READY
     batch: Batch = Batch.WHOLE
     strips: bool = True

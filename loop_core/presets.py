@@ -98,8 +98,9 @@ ZEROCLAW_RFI = Policy(
     cap_evidence=False,
     dispatch=Dispatch.COMPLETE,
     methods=(Method.HINT,),
-    lacks=frozenset({"thinking", "progress"}),
+    lacks=frozenset({"thinking", "progress", "room"}),
     silent_endings=(),
+    settles=False,
 )
 
 ZEROCLAW_MERGED_WORDS: Words = MappingProxyType({
@@ -143,8 +144,9 @@ ZEROCLAW_MERGED = Policy(
     methods=(Method.HINT,),
     system_hint=False,
     seam=SeamRule.OVERLAP,
-    lacks=frozenset({"tokens", "thinking", "progress"}),
+    lacks=frozenset({"tokens", "thinking", "progress", "room"}),
     silent_endings=(),
+    settles=False,
 )
 
 # -- Zoo Code (seed 001) ---------------------------------------------------------------------------------------------
@@ -177,6 +179,8 @@ ZOO_BEFORE = Policy(
     methods=(),
     seam=SeamRule.CONCAT,
     silent_endings=(),
+    settles=False,
+    lacks=frozenset({"room"}),
 )
 
 ZOO_AFTER_SIGNALS: Signals = MappingProxyType({
@@ -204,6 +208,8 @@ ZOO_AFTER = Policy(
     methods=(),
     seam=SeamRule.CONCAT,
     silent_endings=(),
+    settles=False,
+    lacks=frozenset({"room"}),
 )
 
 # -- pi (seed 002) ---------------------------------------------------------------------------------------------------
@@ -244,6 +250,8 @@ PI_PRESENCE = Policy(
     strips=False,
     methods=(),
     seam=SeamRule.CONCAT,
+    settles=False,
+    lacks=frozenset({"room"}),
 )
 
 # -- BotNexus (seed 003) ---------------------------------------------------------------------------------------------
@@ -291,6 +299,8 @@ BOTNEXUS = Policy(
     methods=(),
     seam=SeamRule.CONCAT,
     silent_endings=(),
+    settles=False,
+    lacks=frozenset({"room"}),
 )
 
 POLICIES: Mapping[str, Policy] = MappingProxyType({

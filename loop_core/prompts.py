@@ -21,6 +21,9 @@ MARKS = ("last", "last_words")
 AGAIN = "Your last message did not begin so. Add no greeting, apology or remark, no quotation marks and no code fence."
 """What is said before the words are asked for once more."""
 
+EMPTY = "Your previous response was empty: it held neither text nor a tool call."
+"""What is said before an answer is asked for once more."""
+
 _BETWEEN = "Begin by repeating exactly the characters between "
 
 
@@ -46,7 +49,7 @@ def asks_again(text: str) -> bool:
 
 def prompt_end(text: str, mark: str) -> int:
     """Where the points of our own prompt end that a text begins with; 0 where it begins with none."""
-    points = (*HINT_POINTS, AGAIN, asks(mark).removesuffix(f"<{mark}>").rstrip())
+    points = (EMPTY, *HINT_POINTS, AGAIN, asks(mark).removesuffix(f"<{mark}>").rstrip())
     end = 0
     while True:
         rest = text[end:].lstrip()

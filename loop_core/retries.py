@@ -6,14 +6,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 
-from loop_core.exchange import Heard
-from loop_core.values import TransportEnd
+from loop_core.exchange import UNREADABLE, Heard
+from loop_core.fastjson import from_json
+from loop_core.values import CallKind, OpaquePart, Request, ToolCall, TransportEnd
 from loop_core.wire.failures import RETRYABLE_STATUS
 
 
 @dataclass(frozen=True, slots=True)
 class Retries:
-    """The bounds. Only what gave no answer at all is retried; a stream that was cut is for the machine to judge."""
+    """The bounds. Sent again is what gave no answer at all, and an answer that broke before anything of it could be
+    seen; what was cut later is for the machine to judge."""
 
     most: int = 3
     """How often one request is sent again."""
@@ -25,17 +27,65 @@ class Retries:
     def wait(self, heard: Heard) -> float | None:
         """Seconds until the request is sent again; None where it is not."""
         attempt = heard.ask.attempt
-        if attempt >= self.most or not self._retryable(heard):
+        if attempt >= self.most or not retryable(heard):
             return None
         asked = retry_after(heard.headers)
         wait = min(self.first * 2**attempt, self.longest) if asked is None else asked
         return wait if wait <= self.longest else None
 
-    @staticmethod
-    def _retryable(heard: Heard) -> bool:
-        if heard.status is None:
-            return heard.response.transport_end in (TransportEnd.RESET, TransportEnd.TIMEOUT)
+
+def retryable(heard: Heard) -> bool:
+    """Whether the same request may get an answer, and nothing that anybody saw or ran would come twice."""
+    if heard.status is None:
+        lost = heard.response.transport_end in (TransportEnd.RESET, TransportEnd.TIMEOUT)
+        return lost and not (heard.left and kept_there(heard.ask.request))
+    if heard.status >= 400:
         return heard.status in RETRYABLE_STATUS
+    return heard.status < 300 and broke(heard) and unseen(heard) and not kept_there(heard.ask.request)
+
+
+def broke(heard: Heard) -> bool:
+    """Whether an answer that was begun did not come to its end, by no will of ours."""
+    response = heard.response
+    if response.transport_end is TransportEnd.ABORTED:
+        return False
+    if response.error is not None and response.error.type == UNREADABLE:
+        return heard.body.lstrip()[:1] in (b"{", b"[", b"")  # JSON that was cut, and no page of a gateway
+    if response.error is not None:
+        return response.error.retryable
+    if response.saw_stop_reason or response.saw_done or heard.judged.cap_reached:
+        return False  # it came to its end, or its budget did
+    return response.streaming or response.transport_end is not TransportEnd.EOF or not _is_json(heard.body)
+
+
+def _is_json(body: bytes) -> bool:
+    try:
+        from_json(body)
+    except ValueError:
+        return False
+    return True
+
+
+def unseen(heard: Heard) -> bool:
+    """Whether nothing of an answer could be seen, and no tool of the server was begun.
+
+    A body that came as a whole is seen once it is whole; but what it holds of the server's tools is not known then.
+    """
+    response, request = heard.response, heard.ask.request
+    if response.refusal:
+        return False
+    if not response.streaming and any(tool.kind is CallKind.SERVER for tool in request.tools):
+        return False
+    if any(type(part) is OpaquePart or (type(part) is ToolCall and part.kind is CallKind.SERVER)
+           for part in response.parts):
+        return False
+    return not response.streaming or not (response.text or "").strip()
+
+
+def kept_there(request: Request) -> bool:
+    """Whether the server keeps what it was asked for: the same request again would stand there twice."""
+    extra = request.extra
+    return bool(request.background or request.previous_id or extra.get("store") is True or extra.get("conversation"))
 
 
 def retry_after(headers: Iterable[tuple[str, str]]) -> float | None:

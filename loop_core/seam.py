@@ -41,6 +41,8 @@ class Method(StrEnum):
     """The same request with a larger cap (nothing visible had come)."""
     REPAIR = "repair"
     """A held call, asked for again."""
+    NUDGE = "nudge"
+    """The same request after an answer without any content, with a message that says so."""
 
 
 class SeamRule(StrEnum):

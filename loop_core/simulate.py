@@ -40,7 +40,9 @@ from loop_core.values import (
 from loop_core.wire import decode, wire
 from loop_core.wire.base import Mapped
 
-RESUMED = frozenset({Method.ECHO, Method.TOKEN, Method.POLL})
+RESUMED = frozenset({Method.ECHO, Method.TOKEN, Method.POLL, Method.NUDGE})
+FRESH = frozenset({Place.REQUEST, Place.RESUME, Place.NUDGE})
+"""Places at which an answer begins."""
 CHUNK = 4_096
 """Characters in one delta of a simulated stream."""
 RULE = "simulated.recut"
@@ -72,7 +74,7 @@ class Simulated:
             first = self._by_key(turn)
             if first is None:
                 return NotRecorded()
-            if send.place in (Place.REQUEST, Place.RESUME) and self._stands(first, send.max_tokens):
+            if send.place in FRESH and self._stands(first, send.max_tokens):
                 return self.recorded.answers[first][2]
             return self._simulated(send, turn, self._of(first))
         answer = self.recorded.respond(send, turn)
@@ -100,23 +102,24 @@ class Simulated:
     def reached(self, turn: Turn) -> int:
         """How many recorded answers a run that ended so has looked at, in what it used and in what it cut again."""
         keys = self._keys()
-        return sum(key <= (turn.spent.tool_steps, turn.spent.resumes) for key in keys)
+        return sum(key <= (turn.spent.tool_steps, turn.spent.resumes, turn.spent.empty_retries) for key in keys)
 
     # -- where in the recording ----------------------------------------------------------------------------------
 
-    def _keys(self) -> list[tuple[int, int]]:
-        """For every recorded answer, the rounds of tools and the resumptions before it."""
-        found: list[tuple[int, int]] = []
-        rounds = resumes = 0
+    def _keys(self) -> list[tuple[int, int, int]]:
+        """For every recorded answer, the rounds of tools, the resumptions and the retries of nothing before it."""
+        found: list[tuple[int, int, int]] = []
+        rounds = resumes = nudges = 0
         for place, ordinal, _ in self.recorded.answers:
             rounds = ordinal if place is Place.REQUEST else rounds
             resumes = ordinal if place is Place.RESUME else resumes
-            found.append((rounds, resumes))
+            nudges = ordinal if place is Place.NUDGE else nudges
+            found.append((rounds, resumes, nudges))
         return found
 
     def _by_key(self, turn: Turn) -> int | None:
         """The position that the answer of this round began at; None where the recording has no such round."""
-        key = (turn.spent.tool_steps, turn.spent.resumes)
+        key = (turn.spent.tool_steps, turn.spent.resumes, turn.spent.empty_retries)
         return next((position for position, own in enumerate(self._keys()) if own == key), None)
 
     def _of(self, first: int) -> Known:
@@ -151,13 +154,13 @@ class Simulated:
     # -- what is answered ----------------------------------------------------------------------------------------
 
     def _simulated(self, send: Send, turn: Turn, known: Known) -> Event:
-        fresh = send.place in (Place.REQUEST, Place.RESUME)
+        fresh = send.place in FRESH
         said = 0 if fresh else self._said(turn, known)
         repair = send.place is Place.REPAIR
         taken = None if repair and not known.calls else take(known, said, send.max_tokens, repair)
         if taken is None:
             return NotRecorded()
-        parts = _asked(taken.parts, _prefix(known.text, said, send))
+        parts = _asked(taken.parts, _prefix(known.text, said, send), quotes=bool(send.anchor) and taken.ended)
         usage = _usage(known, taken, self.recorded.answers[known.first][2].response if fresh else None)
         made = self._encoded(known.last, parts, taken.ended, usage)
         if made is None:
@@ -244,9 +247,11 @@ def _repeated(text: str, said: int, segment: Segment) -> str:
     return segment.stripped if segment.stripped and segment.text and text.startswith(segment.stripped, said) else ""
 
 
-def _asked(parts: tuple[ResponsePart, ...], prefix: str) -> tuple[ResponsePart, ...]:
-    """The parts with what was to be repeated before their text; without text there is nothing to repeat it for."""
+def _asked(parts: tuple[ResponsePart, ...], prefix: str, quotes: bool) -> tuple[ResponsePart, ...]:
+    """The parts with what was to be repeated before their text; `quotes`: also where nothing is left but the end."""
     place = next((place for place, part in enumerate(parts) if type(part) is TextPart), None)
+    if place is None and quotes and not any(type(part) is ToolCall for part in parts):
+        return (*parts, TextPart(prefix))
     if place is None or not prefix:
         return parts
     text = TextPart(prefix + parts[place].text)  # type: ignore[union-attr]

@@ -178,15 +178,16 @@ class _Reading:
     def ms(self) -> float:
         return round((time.monotonic() - self.started) * 1000, 3)
 
-    def close(self, end: TransportEnd, problem: str = "") -> None:
-        self.heard = self.hearing.close(end, self.ms, problem)
+    def close(self, end: TransportEnd, problem: str = "", left: bool = True) -> None:
+        self.heard = self.hearing.close(end, self.ms, problem, left)
 
     def failed(self, why: httpx.HTTPError | httpx.InvalidURL | httpx.StreamError, url: str) -> None:
         """Ends the answer by what httpx raised. Its own words may hold a proxy's address: ours do not."""
         host = urlsplit(url).netloc.rpartition("@")[2]
         for kind, end, words in _FAILURES:
             if isinstance(why, kind):
-                self.close(end, words.format(host=host, silence=self.silence, why=str(why)))
+                left = not isinstance(why, _NEVER_LEFT)
+                self.close(end, words.format(host=host, silence=self.silence, why=str(why)), left)
                 return
         raise why
 
@@ -200,6 +201,7 @@ _FAILURES: Sequence[tuple[type[Exception], TransportEnd, str]] = (
     (httpx.TransportError, TransportEnd.RESET, "{host} broke the connection"),
 )
 """What httpx raises -> how the bytes ended, and in which words; the first that fits."""
+_NEVER_LEFT = (httpx.ConnectTimeout, httpx.ConnectError, httpx.ProxyError)
 _RAISED = (httpx.TimeoutException, httpx.TransportError, httpx.DecodingError)
 
 

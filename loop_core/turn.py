@@ -12,7 +12,7 @@ from loop_core.classify import Judged
 from loop_core.frozen import field, frozen
 from loop_core.gate import Verdict
 from loop_core.history import Ability
-from loop_core.limits import Limits, Spent
+from loop_core.limits import Limits, Spent, token_stop
 from loop_core.policy import STRICT, Policy, Signal, dispatched
 from loop_core.prompts import MARKS
 from loop_core.seam import Joined, Method, Seam, Segment, join
@@ -20,7 +20,7 @@ from loop_core.values import ChatResponse, Message, Request, Stop, ToolResultPar
 
 
 class State(StrEnum):
-    """Seed 000's states by name, and four that the field needs."""
+    """Seed 000's states by name, and six that the field needs."""
 
     __hash__ = str.__hash__  # these are keys of hot tables, and Enum's own hash is a Python function
 
@@ -32,6 +32,8 @@ class State(StrEnum):
     REPAIR_PENDING = "RepairPending"
     REQUEST_TOOL_REPAIR = "RequestToolRepair"
     RESUME = "Resume"
+    NUDGE_PENDING = "NudgePending"
+    REQUEST_NUDGE = "RequestNudge"
     ABORT_PARTIAL = "AbortPartial"
     ABORT = "Abort"
     COMPLETE = "Complete"
@@ -51,6 +53,7 @@ class Place(StrEnum):
     CONTINUATION = "continuation"
     REPAIR = "repair"
     RESUME = "resume"
+    NUDGE = "nudge"
 
 
 @frozen
@@ -68,6 +71,8 @@ class Send:
     stripped: str = ""
     mark: str = MARKS[0]
     """The name of the tags around the anchor."""
+    lower_cap: int | None = None
+    """The cap to go back to where a server refuses this one, since it was raised; None: it was not."""
 
 
 @frozen
@@ -248,7 +253,11 @@ class Turn:
     repairing: bool = False
     """A held call was asked for again and has not come yet."""
     broken: tuple[Verdict, ...] = ()
-    """The held calls that are being repaired."""
+    """The held calls that were not received again yet."""
+    beside: tuple[Verdict, ...] = ()
+    """Their siblings that were received again: what tells the others from them."""
+    refused: frozenset[str] = frozenset()
+    """What the server refused to take of our own requests (`moves.REFUSALS`); it is not tried twice."""
     last_calls: tuple[tuple[str, str | None], ...] = ()
     signal: Signal | None = None
     """What led into `state`."""
@@ -279,6 +288,17 @@ class Turn:
     def would_run(self) -> tuple[Verdict, ...]:
         """The calls of the response that the policy takes for runnable, held ones too: to be shown, never to be run."""
         return dispatched(self.policy, self.evaluated.verdicts) if self.evaluated is not None else ()
+
+    @property
+    def token_stop(self) -> int | None:
+        """The spend from which on no request fits under the bound; None where there is none."""
+        return token_stop(self.token_cap, self.request, self.policy.lacks)
+
+    @property
+    def room(self) -> int | None:
+        """Output tokens that the next request may ask for; None where nothing bounds them."""
+        cap = None if "room" in self.policy.lacks else self.token_cap
+        return None if cap is None else max(0, cap - self.spent.continuation_tokens)
 
     def merged(self, answer: int = -1) -> Joined:
         """The merged text of one answer, the last by default, with its seams."""

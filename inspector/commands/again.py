@@ -63,7 +63,9 @@ def asked(
     common.say([failure] if failure else [])
     start.view.replay.case.heard[name] = heard
     node, _ = tree.add(start, settings, since)
-    end = node.view.turns[look.turn].terminal
+    ended = node.view.turns[look.turn]
+    common.say(filter(None, [ended.ended.notice]))
+    end = ended.terminal
     return node, EXITS[end]
 
 

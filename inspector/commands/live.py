@@ -38,7 +38,8 @@ def run_command(
 ) -> None:
     """Asks a provider or a local model, runs the turn to its end and records it.
 
-    Exits by the end state: 0 completed, 3 ended by a limit, 4 blocked, 5 interrupted, 6 error, 130 cancelled.
+    Exits by the end state: 0 completed and nothing else, 3 ended by a limit or without an answer, 4 blocked,
+    5 interrupted, 6 error, 130 cancelled. Why it ended is told on standard error.
     """
     from inspector.live import headless
 
@@ -80,6 +81,5 @@ def run_command(
     if sink is not None:
         common.say(filter(None, [sink.send(telemetry.spans(shown, time.time_ns(), with_content=otel_content),
                                            telemetry.points(shown))]))
-    if ran.failure:
-        click.echo(f"inspector: {ran.failure}", err=True)
+    common.say(filter(None, [ran.notice, ran.failure]))
     sys.exit(ran.exit)

@@ -194,6 +194,7 @@ DECISIONS = {
     State.CONTINUE_PENDING: "continue",
     State.REPAIR_PENDING: "hold, repair",
     State.RESUME: "resume",
+    State.NUDGE_PENDING: "ask once more",
     State.ABORT: "abort",
     State.ABORT_PARTIAL: "abort, keep text",
 }

@@ -28,7 +28,7 @@ from inspector.replay import Replay, rules_for, terms_for
 from inspector.rerun import heard as case_from
 from inspector.sessions import redact
 from inspector.sessions.values import Exchange
-from inspector.settings import Settings, name_of
+from inspector.settings import Settings, live_limits, name_of
 from loop_core.errors import CallerError, DecodeError, LoopError
 from loop_core.exchange import Ask
 from loop_core.exchange import Heard as Answer
@@ -124,6 +124,7 @@ def _first(parent: Replay, settings: Settings, since: int, start: Start, target:
     rules = rules_for(case, settings)
     terms = terms_for(case, start.turn.record, start.opening, rules, live=True)
     provider = terms.provider if start.kept and start.opening.why != LIVE else target.profile.name
+    terms = changed(terms, limits=live_limits(settings, terms.limits))
     terms = changed(terms, ability=can, provider=provider, request=changed(terms.request, model=target.model))
     return start.step(terms, cap_of(parent, settings))
 

@@ -1,14 +1,14 @@
 """The greatest possible cost of a live run in tokens, before it is asked for. Pure.
 
 With C the output cap, A the continuations that are left, T what is left of the budget for continuations, R the repairs,
-P the resumptions of a pause, S the rounds of tools, N the answers that each request asks for:
+P the resumptions of a pause, E the retries of an empty answer, S the rounds of tools, N the answers that each request
+asks for:
 
-    requests  1 + S + A + R + P
-    output    N x ( S x C + max(C, min(C + A x B, T - 1 + B)) + (R + P) x B )
+    requests  1 + S + A + R + P + E
+    output    N x ( S x C + max(C, min(C + A x B, T - 1 + B)) + (R + P + E) x B )
 
-where B is C, doubled for each retry of an answer that was all thinking. The budget is looked at before a continuation
-is asked for and not while it comes, so the last one may go beyond it. Input is what the first request has, in each,
-and what was answered before.
+where B is C, doubled for each retry of an answer that was all thinking and for each repair of a cut call. Input
+is what the first request has, in each, and what was answered before. What a server refuses costs no output.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from loop_core.limits import Limits, Spent
-from loop_core.policy import Policy
+from loop_core.policy import Policy, Reads
 from loop_core.turn import State, Turn
 from loop_core.values import Stop
 from loop_core.wire import wire
@@ -47,6 +47,10 @@ class Left:
     """Retries with twice the cap; None where only the continuations bound them."""
     answers: int = 1
     """How many answers each request asks for."""
+    nudges: int = 0
+    """Retries of an answer without content."""
+    doubles: bool = False
+    """Whether a repair of a cut call is asked for with twice the cap."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +79,8 @@ def left_of(turn: Turn, pending: bool, answered: bool) -> Left:
         steps if answered else 0,
         None if "thinking" in policy.lacks else max(0, limits.max_thinking_only - spent.thinking_only) + _due(turn),
         turn.request.n,
+        max(0, limits.max_empty_retries - spent.empty_retries) if policy.reads is Reads.EFFECTIVE else 0,
+        policy.settles,
     )
 
 
@@ -105,12 +111,15 @@ def cost_of(left: Left, first_input: int, results: int = 0) -> Cost:
     attempts = 0 if left.tokens == 0 else left.attempts
     rounds = left.rounds
     most = left.cap * 2 ** (attempts if left.boosts is None else min(left.boosts, attempts))
+    if left.doubles:
+        most *= 2**left.repairs
     own = int(left.first)
-    requests = own + rounds + attempts + left.repairs + left.resumes
+    others = left.repairs + left.resumes + left.nudges
+    requests = own + rounds + attempts + others
     chain = own * left.cap + attempts * most
     if left.tokens is not None:
         chain = max(own * left.cap, min(chain, left.tokens - 1 + most if attempts else 0))
-    output = rounds * left.cap + chain + (left.repairs + left.resumes) * most
+    output = rounds * left.cap + chain + others * most
     before = sum(min(number * most, output) for number in range(requests))
     asked = ASKED_TOKENS * requests * (requests - 1) // 2
     sent = requests * first_input + max(0, requests - 1) * results + before + asked

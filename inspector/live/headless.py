@@ -15,7 +15,8 @@ from inspector.live.opening import json_file, request_of
 from inspector.live.recorded import results_of
 from inspector.live.run import Ran, planned, run_live
 from inspector.live.tools import tools_of
-from inspector.settings import Settings, parse_assignments, settings_of
+from inspector.settings import Settings, live_limits, parse_assignments, settings_of
+from loop_core import frozen
 from loop_core.address import Server, speaker
 from loop_core.errors import CallerError
 from loop_core.outgoing import reduced
@@ -67,6 +68,7 @@ def start(typed: Typed, settings: Settings) -> Start:
     """
     api, model, base = typed.api, typed.model, typed.base
     settings = settings_of(parse_assignments(typed.assignments), settings)
+    settings = frozen.replace(settings, limits=live_limits(settings))
     server = server_of(api, model, base, typed.profile, typed.key_env, typed.sign)
     messages = None if typed.messages is None else json_file(typed.messages, "--messages")
     request = request_of(api, model, typed.prompt, messages, typed.stream)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from inspector.sessions.native import AGAIN, SessionWriter
-from inspector.settings import Settings
+from inspector.settings import REPLAYED, Settings
 from loop_core.errors import CallerError
 from loop_core.exchange import Ask, Heard, Observer
 from loop_core.values import ToolResultPart
@@ -82,10 +82,12 @@ class Recorder(Observer):
         self.write({"type": "policy", "name": settings.policy.name})
 
     def limits(self, settings: Settings) -> None:
-        """The limits that were set; no record where none was."""
-        if settings.explicit:
-            values = {name: getattr(settings.limits, name) for name in sorted(settings.explicit)}
-            self.write({"type": "limits", "values": values})
+        """The limits that were set, and what a live run has otherwise than a replay; no record where there is none."""
+        names = set(settings.explicit)
+        if settings.limits.max_empty_retries != REPLAYED.max_empty_retries:
+            names.add("max_empty_retries")
+        if names:
+            self.write({"type": "limits", "values": {name: getattr(settings.limits, name) for name in sorted(names)}})
 
     def cancelled(self, number: int, *, answered: bool) -> None:
         """The turn was ended while this request, the last, was under way or after its answer was taken in."""

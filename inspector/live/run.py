@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 EXITS: Mapping[str, int] = {
     "completed": 0,
-    "retry_limit": 3, "budget_exhausted": 3, "no_progress": 3, "repair_failed": 3, "step_limit": 3,
+    "retry_limit": 3, "budget_exhausted": 3, "no_progress": 3, "repair_failed": 3, "step_limit": 3, "no_answer": 3,
     "context_window_exceeded": 3, "stuck": 3, "unrecorded": 3,
     "safety_blocked": 4,
     "interrupted": 5,
@@ -46,6 +46,8 @@ class Ran:
     terminal: str
     failure: str | None = None
     """Why the recording stopped, where it did."""
+    notice: str | None = None
+    """What the turn has to say of its end; None where all is well."""
 
     @property
     def exit(self) -> int:
@@ -102,7 +104,8 @@ def run_live(
                 observer.heard[-1] = replace(last, judged=cancelled(last.judged))
         observer.ended_as(ended.terminal or "")
     notices = [observer.failure] if observer.failure else []
-    return Ran(replay_of(observer, steps, settings, path, notices), ended.terminal or "", observer.failure)
+    made = replay_of(observer, steps, settings, path, notices)
+    return Ran(made, ended.terminal or "", observer.failure, ended.notice)
 
 
 def refuse_secrets(body: object, server: Server) -> None:

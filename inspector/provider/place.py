@@ -17,7 +17,7 @@ from inspector.provider.story import Answer, Kind, Story
 from loop_core.arguments import parse
 from loop_core.errors import CallerError
 from loop_core.frozen import frozen, replace
-from loop_core.history import asked_anchor, asks_again, asks_on
+from loop_core.history import asked_anchor, asks_again, asks_on, nudges
 from loop_core.values import Message, Request, Role, ToolCall
 from loop_core.wire.body import forced
 
@@ -95,7 +95,7 @@ def _after(story: Story, place: Place, message: Message) -> Place:
         return _heard(answer, place, message)
     if message.results and place.called and not missing(answer, place.called):
         place = Place(place.answer + 1)
-    ours = asks_on(message) or asks_again(message)
+    ours = asks_on(message) or asks_again(message) or nudges(message)
     if ours or (message.text.strip() and message.role is not Role.TOOL and (place.segments or place.called)):
         over = place.said >= len(answer.text) and not missing(answer, place.called)
         return Place(place.answer + 1) if over and not ours else replace(place, asks=place.asks + 1)

@@ -273,5 +273,6 @@ def _waiting_for(replay: Replay, turn: TurnRun) -> str:
         State.REQUEST_TOOL_REPAIR: "asked for the held call again",
         State.EXECUTE_TOOLS: "ran the ready calls",
         State.RESUME: "resumed the paused response",
+        State.REQUEST_NUDGE: "asked once more for an answer",
     }
     return wanted.get(asked, "asked for the next response") if asked is not None else "asked for a response"

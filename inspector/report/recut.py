@@ -15,7 +15,7 @@ from loop_core.values import Message, Request
 
 PLACES: Mapping[Asked, Place] = {
     Asked.REQUEST: Place.REQUEST, Asked.CONTINUATION: Place.CONTINUATION,
-    Asked.REPAIR: Place.REPAIR, Asked.RESUME: Place.RESUME,
+    Asked.REPAIR: Place.REPAIR, Asked.RESUME: Place.RESUME, Asked.NUDGE: Place.NUDGE,
 }
 
 

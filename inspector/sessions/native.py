@@ -49,7 +49,7 @@ FIELDS: Mapping[str, Mapping[str, tuple[type, ...]]] = {
 _ABOUT = ("title", "story", "provenance", "end_state")
 
 
-_SAID = {place.value: place for place in (Place.CONTINUATION, Place.REPAIR, Place.RESUME)}
+_SAID = {place.value: place for place in (Place.CONTINUATION, Place.REPAIR, Place.RESUME, Place.NUDGE)}
 """What a live run says of its requests, beside those that carry results; of any other its history tells."""
 AGAIN = "sent again after"
 """How the note begins on an exchange whose request was sent once more."""

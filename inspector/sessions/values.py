@@ -29,6 +29,8 @@ class Place(StrEnum):
     """The results of tool calls are sent back."""
     RESUME = "resume"
     """A paused response is taken up again: echoed, polled, or by its token."""
+    NUDGE = "nudge"
+    """The same request after an answer without any content, with a message that says so."""
     RETRY = "retry"
     """The same request again, after an error or an interruption."""
 

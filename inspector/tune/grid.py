@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import product
 
 from inspector.settings import INITIAL, Settings, settings_of
-from inspector.tune.axes import Axis, Value, counted
+from inspector.tune.axes import TOKENS, Axis, Value, counted
 from loop_core.errors import CallerError
 from loop_core.frozen import replace
 from loop_core.limits import Spent
@@ -21,7 +21,7 @@ from loop_core.turn import State
 
 UNDONE = 0xFFFFFFFF
 """The code of a cell that was not run."""
-APART = frozenset({INITIAL, "min_progress_chars"})
+APART = frozenset({INITIAL, "min_progress_chars", TOKENS})
 """Axes whose values may change what happens before a guard looks: cells that differ in one need runs of their own."""
 
 

@@ -4,7 +4,8 @@ Limits are looked at by guards and nowhere else: until one of them stops the tur
 step. So the run with the laxest limits is the stem of all others: each leaves it where the first of its own guards
 stops it, with what was spent by then. What a guard would stop is told by the smallest value that lets the turn pass.
 
-Not so `max_tokens`, `min_progress_chars` and `attempts_scope`, which change what is spent: each value needs a stem.
+Not so `max_tokens`, `min_progress_chars` and `attempts_scope`, which change what is spent: each value needs a stem. Nor
+the bound on tokens where it may change what comes, since it bounds the cap of each request.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ from bisect import bisect_right
 from collections.abc import Callable, Container, Mapping, Sequence
 from typing import NamedTuple
 
+from inspector.tune.axes import TOKENS
 from inspector.tune.grid import End
 from loop_core.frozen import frozen, replace
-from loop_core.limits import GUARDS, Spent, tripped
+from loop_core.limits import GUARDS, Spent, least_cap, tripped
 from loop_core.machine import TRANSITIONS
-from loop_core.moves import GUARDED
+from loop_core.moves import GUARDED, is_cut
 from loop_core.policy import Signal
 from loop_core.trace import Step
 from loop_core.turn import Responded, State, Turn
@@ -28,7 +30,9 @@ LEAST: Mapping[str, Callable[[Spent], int]] = {
     "tokens": lambda spent: spent.continuation_tokens + 1,
     "chars": lambda spent: spent.continuation_chars + 1,
     "thinking": lambda spent: spent.thinking_only,
-    "repairs": lambda spent: spent.repairs + 1,
+    "repairs": lambda spent: spent.repairs - spent.repairs_refused + 1,
+    "room": lambda spent: spent.continuation_tokens + 1,
+    "empty": lambda spent: spent.empty_retries + 1,
     "tool_steps": lambda spent: spent.tool_steps + 1,
     "identical": lambda spent: spent.identical,
     "resumes": lambda spent: spent.resumes + 1,
@@ -64,18 +68,22 @@ class Stem:
     """The guards that the policy does not have."""
 
 
-def stem(steps: Sequence[Step]) -> Stem:
-    """The stem that a run makes."""
+def stem(steps: Sequence[Step], simulated: bool = False) -> Stem:
+    """The stem that a run makes; how much of the total a `simulated` one needs is not told, since answers go by it."""
     looks = tuple(look for step in steps if (look := _look(step)) is not None)
     turn = steps[-1].turn
     lacks = turn.policy.lacks
     limit, last = "", len(looks) * len(GUARDS)
     if looks:
-        guard = tripped(looks[-1].place, turn.limits, looks[-1].spent, turn.token_cap, lacks)
+        guard = tripped(looks[-1].place, turn.limits, looks[-1].spent, turn.token_stop, lacks)
         if guard is not None:
             limit = "" if looks[-1].ended else guard.limit
             last = _rank(len(looks) - 1, GUARDS.index(guard))
-    needs = () if last < len(looks) * len(GUARDS) else _needs(looks, lacks)
+    needs = () if last < len(looks) * len(GUARDS) else _needs(
+        looks, lacks, 0 if "room" in lacks else least_cap(turn.request) - 1,
+        0 if "room" in lacks else max(map(_filled, steps)))
+    if simulated:
+        needs = tuple(each for each in needs if each[0] != TOKENS)
     state, fidelity = turn.outcome or turn.state, steps[-1].fidelity.value
     end = End(state, turn.terminal or "", limit, segments(turn), turn.spent, fidelity, needs)
     answers = [step.event for step in steps if isinstance(step.event, Responded)]
@@ -106,13 +114,25 @@ def _look(step: Step) -> Look | None:
     return Look(place, turn.state, spent, segments(turn), step.fidelity.value, ended)
 
 
-def _needs(looks: Sequence[Look], lacks: Container[str]) -> tuple[tuple[str, int], ...]:
-    needs: dict[str, int] = {}
+def _filled(step: Step) -> int:
+    """The total that the answer of a step fits in; 0 where a smaller cap would not have changed it."""
+    event, before = step.event, step.before
+    if type(event) is not Responded or before is None or before.sent is None:
+        return 0
+    counted = event.response.usage is not None and event.response.usage.output_tokens is not None
+    used = None if counted or not is_cut(step.turn) else before.sent.max_tokens  # else it is charged
+    return 0 if used is None else before.spent.continuation_tokens + used
+
+
+def _needs(looks: Sequence[Look], lacks: Container[str], more: int, filled: int) -> tuple[tuple[str, int], ...]:
+    """The smallest values; `more` tokens than one must be left of the total for a request, and answers are `filled`."""
+    needs: dict[str, int] = {TOKENS: filled} if filled else {}
     for guard in GUARDS:
         if guard.name in LEAST and guard.name not in lacks:
             least = [LEAST[guard.name](look.spent) for look in looks if look.place == guard.place]
             if least:
-                needs[guard.limit] = max(least)
+                room = more if guard.limit == TOKENS else 0
+                needs[guard.limit] = max(*least, needs.get(guard.limit, 0), max(least) + room)
     return tuple(needs.items())
 
 

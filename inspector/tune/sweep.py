@@ -16,9 +16,10 @@ from inspector.tune.axes import TOKENS, Value, size_of
 from inspector.tune.grid import APART, End, Grid, Group
 from inspector.tune.stem import Stem, end_at, stem, stops
 from loop_core.frozen import replace
-from loop_core.limits import Limits
+from loop_core.limits import Limits, token_stop
 from loop_core.trace import Fidelity
 from loop_core.turn import State
+from loop_core.values import Request
 
 Swept: TypeAlias = tuple[tuple[End, ...], bytes]
 """The distinct ends, and which of them each cell has, group after group, as an array of unsigned ints."""
@@ -74,17 +75,19 @@ class Sweep:
         base = self.grid.base
         return limits_for(self.case, opening.path, replace(base, explicit=base.explicit | set(self.grid.names)))
 
-    @cached_property
-    def totals(self) -> tuple[Value, ...]:
-        """The values of the total, where it is varied, or the one in force."""
-        axis = next((axis for axis in self.grid.axes if axis.name == TOKENS), None)
-        return axis.values if axis is not None else (self.limits.continuation_max_total_completion_tokens,)
+    def _total(self, group: Group) -> Value:
+        """The total of a group, where it is varied, or the one in force."""
+        return group.fixed.get(TOKENS, self.limits.continuation_max_total_completion_tokens)
 
     @cached_property
+    def _request(self) -> Request:
+        opening = self.case.loaded.exchanges[self.record.links[0].index]
+        return opening.request or Request(opening.api)
+
+    @property
     def _asked(self) -> int | None:
         """The output cap that the turn was recorded with."""
-        opening = self.case.loaded.exchanges[self.record.links[0].index]
-        return opening.request.max_tokens if opening.request is not None else None
+        return self._request.max_tokens
 
     def _initial(self, group: Group) -> Value:
         return group.fixed.get(INITIAL, self.grid.base.max_tokens)
@@ -102,20 +105,21 @@ class Sweep:
     def _run(self, groups: Sequence[Group]) -> Stem:
         """The stem of cells that differ only in what guards look at."""
         values: dict[str, Value] = {axis.name: max(axis.values, key=size_of) for axis in self.grid.axes}
-        values.update((name, value) for name, value in groups[0].fixed.items() if name != INITIAL)
-        pairs = [(total, self._initial(group)) for group in groups for total in self.totals]
+        values.update((name, value) for name, value in groups[0].fixed.items() if name not in (INITIAL, TOKENS))
+        pairs = [(self._total(group), self._initial(group)) for group in groups]
         total, initial = max(pairs, key=lambda pair: size_of(self._cap(*pair)))
         if TOKENS in values:
             values[TOKENS] = total
         if INITIAL in values:
             values[INITIAL] = initial
-        return stem(first_run(self.case, self.record, self.grid.settings_with(values)))
+        return stem(first_run(self.case, self.record, self.grid.settings_with(values)), self.grid.base.simulate)
 
     def _stems(self, groups: Sequence[Group]) -> list[Stem]:
         """A stem for each group, as few as will do."""
         if self.grid.base.simulate:
             return [self._simulated(group) for group in groups]
-        # Over a recording max_tokens changes nothing, unless answers do not tell their tokens.
+        # Over a recording max_tokens changes only the derived cap, and the total only which guard stops the turn,
+        # unless answers do not tell their tokens.
         alike: dict[Value, list[Group]] = {}
         for group in groups:
             alike.setdefault(group.fixed.get("min_progress_chars"), []).append(group)
@@ -130,8 +134,9 @@ class Sweep:
         An answer that was recorded cut stands as it is where the budget is the one that it was recorded with; what
         is known of the other budgets says nothing of those.
         """
-        initial = self._initial(group)
-        if len(group.fixed) != 1 or INITIAL not in group.fixed or initial in self._recorded_budgets:
+        initial, total = self._initial(group), self._total(group)
+        bounded = total is not None and (initial is None or total < initial)
+        if bounded or not {INITIAL} <= set(group.fixed) <= {INITIAL, TOKENS} or initial in self._recorded_budgets:
             return self._run([group])
         if self._uncut is not None and size_of(initial) >= self._uncut[0]:
             return self._uncut[1]
@@ -163,21 +168,18 @@ class Sweep:
 
     def _shape(self, group: Group, made: Stem, along: list[Sequence[int]]) -> Shape:
         """Where the cells of a group leave a stem; turns that go alike share it."""
-        by_total = stops(made, TOKENS, [self._cap(total, self._initial(group)) for total in self.totals])
-        if TOKENS in self.grid.names:
-            place = [name for name in self.grid.names if name not in APART].index(TOKENS)
-            rows = [*along[:place], by_total, *along[place + 1 :]]
-        else:
-            rows = [by_total, *along]
+        initial = self._initial(group)
+        request = self._request if initial is None else replace(self._request, max_tokens=initial)
+        cap = token_stop(self._cap(self._total(group), initial), request, made.lacks)
+        rows = [stops(made, TOKENS, [cap]), *along]
         key = tuple(map(tuple, rows))
         if key not in self.shapes:
             self.shapes[key] = _shape(rows)
         return self.shapes[key]
 
     def _along(self, made: Stem) -> list[Sequence[int]]:
-        """Where the values of each axis leave a stem; those of the total depend on the group too, and are left out."""
-        return [() if axis.name == TOKENS else stops(made, axis.name, axis.values)
-                for axis in self.grid.axes if axis.name not in APART]
+        """Where the values of each axis leave a stem."""
+        return [stops(made, axis.name, axis.values) for axis in self.grid.axes if axis.name not in APART]
 
 
 def _shape(rows: Sequence[Sequence[int]]) -> Shape:

@@ -213,6 +213,11 @@ def error(message: str = "overloaded") -> Responded:
     return answer(Stop.ERROR, detail="retryable", error=ProviderError(message, retryable=True))
 
 
+def refused(message: str) -> Responded:
+    """A request that the server does not take."""
+    return answer(Stop.ERROR, detail="fatal", error=ProviderError(message), http_status=400)
+
+
 def alphabet() -> dict[str, Event]:
     """One response of every kind that a turn can meet; `cap` is the MiMo stream of seed 001."""
     from loop_core.turn import Cancel
@@ -223,7 +228,7 @@ def alphabet() -> dict[str, Event]:
         "rejected": answer(Stop.TOOL_CALL, call(BAD), call("", "now", "c2")),
         "text": answer(Stop.MAX_TOKENS, "the first part ", tokens=100),
         "empty": answer(Stop.MAX_TOKENS, ReasoningPart("hm"), tokens=100),
-        "cut": answer(Stop.MAX_TOKENS, "I will.", call(), call(CUT, id="c2", closed=False), tokens=100),
+        "cut": answer(Stop.MAX_TOKENS, "I will.", call(), call('{"zone": "U', "now", "c2", closed=False), tokens=100),
         "malformed": answer(Stop.MALFORMED_TOOL_CALL),
         "paused": answer(Stop.PAUSED, "wait", OpaquePart("server_tool", "{}"), detail="echo"),
         "safety": answer(Stop.SAFETY_BLOCKED, "so"),
@@ -234,6 +239,10 @@ def alphabet() -> dict[str, Event]:
         "error": error(),
         "cancelled": answer(Stop.CANCELLED, "so"),
         "operator": Cancel(),
+        "nothing": answer(Stop.END_TURN),
+        "thought": answer(Stop.END_TURN, ReasoningPart("hm")),
+        "no call": answer(Stop.TOOL_CALL, "so"),
+        "refused": refused("max_tokens is too large for a tool"),
     }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,11 +20,12 @@ from core_scenes import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from loop_core.caps import REFUSALS
 from loop_core.gate import Admission
 from loop_core.history import Ability
 from loop_core.limits import CONTINUATION_LIMITS, Limits
 from loop_core.presets import POLICIES
-from loop_core.trace import Trace, key
+from loop_core.trace import Step, Trace, key
 from loop_core.turn import Event, Responded, State
 from loop_core.values import CallKind, OpaquePart, ReasoningPart, Stop, ToolCall
 
@@ -32,23 +33,32 @@ ABC = alphabet()
 NAMES = list(ABC)
 ENDINGS = frozenset({
     "completed", "retry_limit", "budget_exhausted", "safety_blocked", "context_window_exceeded", "cancelled",
-    "interrupted", "error", "no_progress", "repair_failed", "step_limit", "stuck",
+    "interrupted", "error", "no_progress", "repair_failed", "step_limit", "stuck", "no_answer",
 })
 
 
 def bound(limits: Limits) -> int:
     """The most requests that a turn can make: each after the first is paid for by one of these."""
     return (1 + limits.continuation_max_attempts + limits.continuation_tool_repair_attempts + limits.max_tool_steps
-            + limits.max_resumes)
+            + limits.max_resumes + limits.max_empty_retries + len(REFUSALS))
 
 
-def paths(limits: Limits, **more: Any) -> Iterator[tuple[tuple[str, ...], Trace]]:
+LEAST = Limits(continuation_max_attempts=1, continuation_tool_repair_attempts=1, max_tool_steps=1, max_resumes=1,
+               max_empty_retries=0)
+NEWER = ("nothing", "thought", "no call", "refused")
+"""What has bounds of its own: looked at with few others beside it, since a tree grows fast."""
+KINDS = [name for name in ABC if name not in NEWER]
+
+
+def paths(
+    limits: Limits, among: Sequence[str] = KINDS, **more: Any
+) -> Iterator[tuple[tuple[str, ...], Trace]]:
     """Every sequence of responses that a turn can meet, to its end: those that it still waits after are continued."""
     waiting: list[tuple[str, ...]] = [()]
     while waiting:
         longer: list[tuple[str, ...]] = []
         for names in waiting:
-            for name in NAMES:
+            for name in among:
                 trace = drive([ABC[n] for n in (*names, name)], limits, **more)
                 if last(trace).terminal == "unrecorded":
                     longer.append((*names, name))
@@ -76,7 +86,7 @@ def check_safety(trace: Trace) -> None:
 @pytest.mark.parametrize("prefill", [False, True])
 def test_every_sequence_of_responses_halts(prefill: bool) -> None:
     """The whole tree: with these limits no sequence is longer than the bound, so that nothing is left out."""
-    limits = Limits(continuation_max_attempts=1, continuation_tool_repair_attempts=1, max_tool_steps=1, max_resumes=1)
+    limits = LEAST
     deepest = 0
     for names, trace in paths(limits, ability=Ability(prefill=prefill)):
         turn = last(trace)
@@ -86,12 +96,26 @@ def test_every_sequence_of_responses_halts(prefill: bool) -> None:
         check_requests(trace.steps)
         check_safety(trace)
         deepest = max(deepest, len(names))
-    assert deepest == bound(limits), "the bound is reached: it is no looser than it must be"
+    assert deepest == bound(limits) - len(REFUSALS), "the bound is reached: it is no looser than it must be"
+
+
+@pytest.mark.parametrize("prefill", [False, True])
+def test_every_sequence_with_nothing_and_refusals_halts(prefill: bool) -> None:
+    limits = replace(LEAST, max_tool_steps=0, max_resumes=0, max_empty_retries=1)
+    deepest = 0
+    for names, trace in paths(limits, ("end", "text", "empty", "cut", *NEWER), ability=Ability(prefill=prefill)):
+        turn = last(trace)
+        assert turn.spent.requests <= bound(limits), names
+        assert turn.terminal in ENDINGS or turn.terminal == "unrecorded", names
+        check_requests(trace.steps)
+        check_safety(trace)
+        deepest = max(deepest, len(names))
+    assert deepest > bound(LEAST) - len(REFUSALS), "refusals are asked about again"
 
 
 @pytest.mark.parametrize("name", sorted(set(POLICIES) - {"strict"}))
 def test_every_sequence_of_responses_halts_under_every_policy(name: str) -> None:
-    limits = Limits(continuation_max_attempts=1, continuation_tool_repair_attempts=1, max_tool_steps=1, max_resumes=1)
+    limits = LEAST
     for names, trace in paths(limits, policy=POLICIES[name]):
         turn = last(trace)
         assert turn.spent.requests <= bound(limits), names
@@ -192,12 +216,18 @@ def varied(names: list[str]) -> list[Event]:
     return made
 
 
+def moved(step: Step) -> tuple[Any, ...]:
+    """What makes two steps the same, the caps of their requests left out: those follow from the bound."""
+    *first, sends, runs, ends, heard = key(step)
+    return (*first, tuple(send[:3] for send in sends), runs, ends, heard)
+
+
 def is_longer(short: Trace, long: Trace) -> bool:
     """The raised run makes the same steps until the lower limit stopped the other, and reads no fewer responses."""
     if reads(long) < reads(short) or len(long.steps) < len(short.steps):
         return False
     for one, other in zip(short.steps, long.steps, strict=False):
-        if key(one) != key(other):
+        if moved(one) != moved(other):
             return one.state is State.ABORT_PARTIAL and one.came_from in (State.CONTINUE_PENDING, State.REPAIR_PENDING)
     return len(short.steps) == len(long.steps)
 

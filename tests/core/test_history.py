@@ -158,11 +158,12 @@ def test_a_repair_asks_for_one_complete_payload_and_suggests_nothing_smaller() -
     verdicts = admit_all([call(CUT)], judged(Stop.MAX_TOKENS))
     message = history.repair(verdicts)
     assert message.role is Role.SYSTEM
-    assert "the tool call write again as one complete payload, and nothing else" in message.text
+    assert "the tool call write again as one complete payload" in message.text
+    assert "nothing else" not in message.text, "other calls are not forbidden"
     assert "split" not in message.text
     two = history.repair(admit_all([call(GOOD), call(CUT, "now")], judged(Stop.MAX_TOKENS)), system=False)
     assert two.role is Role.USER
-    assert "the tool calls write, now again" in two.text
+    assert two.text.endswith("Emit each of these tool calls again, as a complete payload of its own:\n- write\n- now")
     assert "Emit the tool call again" in history.repair(()).text
 
 

@@ -6,11 +6,11 @@ import pytest
 from core_scenes import CUT, REQUEST, alphabet, answer, call, check_requests, drive, last
 
 from loop_core.limits import Limits
-from loop_core.loop import Plan, arun, run, steps
+from loop_core.loop import Plan, arun, following, run, steps
 from loop_core.sources import Scripted
 from loop_core.trace import key
 from loop_core.turn import Event, RunTools, Send, State, Turn
-from loop_core.values import CallKind, Message, Role, Stop, TextPart
+from loop_core.values import Message, Role, Stop, TextPart
 
 ABC = alphabet()
 END, CALL, TEXT = ABC["end"], ABC["call"], ABC["text"]
@@ -39,10 +39,12 @@ def test_a_follow_up_is_a_turn_of_its_own_that_knows_what_was_said() -> None:
 
 
 def test_the_model_is_told_in_the_follow_up_of_a_call_that_was_not_run() -> None:
-    refused = answer(Stop.END_TURN, "text", call(None, "shell", kind=CallKind.CUSTOM))
-    _, second = turns([refused, END], [[user("well?")]])
-    assert [message.role for message in second.request.messages] == [Role.USER, Role.ASSISTANT, Role.SYSTEM, Role.USER]
-    assert second.request.messages[2].text.startswith("Not run")
+    cut = answer(Stop.MAX_TOKENS, "text", call('{"path": 5'), tokens=100)
+    (turn,) = turns([cut], [[]], Limits(continuation_tool_repair_attempts=0))
+    assert turn.terminal == "repair_failed"
+    said = following(REQUEST, turn, (user("well?"),)).messages
+    assert [message.role for message in said] == [Role.USER, Role.ASSISTANT, Role.SYSTEM, Role.USER]
+    assert said[2].text.startswith("Not run")
 
 
 def test_follow_ups_are_bounded_and_what_cannot_be_taken_up_is_not_asked_for() -> None:

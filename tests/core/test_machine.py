@@ -26,6 +26,7 @@ from core_scenes import (
     sends,
 )
 
+from loop_core.classify import Ending
 from loop_core.errors import TransitionError
 from loop_core.gate import Admission
 from loop_core.history import Ability
@@ -40,6 +41,7 @@ from loop_core.turn import (
     Event,
     NotRecorded,
     Place,
+    Responded,
     RunTools,
     Send,
     State,
@@ -63,13 +65,26 @@ ABC = alphabet()
 SORRY = answer(Stop.END_TURN, "I'm sorry, but I can't see what came before.")
 TICK, CANCEL, GONE = Tick(), Cancel(), NotRecorded()
 END, CALL, TEXT, EMPTY, CUT_CALL, PAUSED = (ABC[n] for n in ("end", "call", "text", "empty", "cut", "paused"))
+NOTHING, NO_CALL, REFUSED = (ABC[n] for n in ("nothing", "no call", "refused"))
+PAUSED_AT_LENGTH = answer(Stop.PAUSED, "wait", OpaquePart("server_tool", "{}"), detail="echo", tokens=50)
+CALL_AT_LENGTH = answer(Stop.TOOL_CALL, call(), tokens=50)
+NOTHING_AT_LENGTH = answer(Stop.END_TURN, tokens=50)
+ROOM = {"continuation_max_total_completion_tokens": 100}
+"""A bound that a cut answer uses up."""
 WORDLESS = responded(replace(reply(Stop.UNKNOWN), stop_reason=StopReason(Stop.UNKNOWN)))
 RAN = ToolsRun((ToolResultPart("c1", "write", "ok"), ToolResultPart("c2", "now", "noon")))
+NP, RN = State.NUDGE_PENDING, State.REQUEST_NUDGE
 R, E, X, CP, RC, RP, RR, RS, AP, A, C, U = (
     State.REQUEST, State.EVALUATE_STOP, State.EXECUTE_TOOLS, State.CONTINUE_PENDING, State.REQUEST_CONTINUATION,
     State.REPAIR_PENDING, State.REQUEST_TOOL_REPAIR, State.RESUME, State.ABORT_PARTIAL, State.ABORT, State.COMPLETE,
     State.UNRECORDED,
 )
+
+
+def with_ending(ending: Ending) -> Responded:
+    """An answer that the judge says ended so."""
+    said = answer(Stop.END_TURN, "so")
+    return replace(said, judged=replace(said.judged, ending=ending))
 
 
 def limits_of(given: dict[str, Any]) -> Limits:
@@ -126,6 +141,22 @@ ROWS: list[tuple[State, str, State, str | None, list[Event], dict[str, Any]]] = 
     (RS, "no_progress", AP, "no_progress", [PAUSED, TICK, TICK], {"max_resumes": 0}),
     (RS, "Cancelled", A, "cancelled", [PAUSED, TICK, CANCEL], {}),
     (RS, "not_recorded", U, "unrecorded", [PAUSED, TICK, GONE], {}),
+    (E, "EmptyAnswer", NP, None, [NOTHING, TICK], {}),
+    (E, "NoAnswer", AP, "no_answer", [NO_CALL, TICK], {}),
+    (E, "ContinuationRefused", CP, None, [EMPTY, TICK, TICK, REFUSED, TICK], {}),
+    (E, "RepairRefused", RP, None, [CUT_CALL, TICK, TICK, REFUSED, TICK], {}),
+    (X, "budget_exhausted", AP, "budget_exhausted", [TEXT, TICK, TICK, CALL_AT_LENGTH, TICK, TICK],
+     {"continuation_max_total_completion_tokens": 150}),
+    (RP, "budget_exhausted", AP, "budget_exhausted", [CUT_CALL, TICK, TICK], ROOM),
+    (RS, "budget_exhausted", AP, "budget_exhausted", [TEXT, TICK, TICK, PAUSED_AT_LENGTH, TICK, TICK],
+     {"continuation_max_total_completion_tokens": 150}),
+    (NP, "under_limits", RN, None, [NOTHING, TICK, TICK], {}),
+    (NP, "NoAnswer", AP, "no_answer", [NOTHING, TICK, TICK], {"max_empty_retries": 0}),
+    (NP, "budget_exhausted", AP, "budget_exhausted", [TEXT, TICK, TICK, NOTHING_AT_LENGTH, TICK, TICK],
+     {"continuation_max_total_completion_tokens": 150}),
+    (RN, "provider_response", E, None, [NOTHING, TICK, TICK, END], {}),
+    (RN, "Cancelled", A, "cancelled", [NOTHING, TICK, TICK, CANCEL], {}),
+    (RN, "not_recorded", U, "unrecorded", [NOTHING, TICK, TICK, GONE], {}),
     (AP, "return_partial_with_notice", C, "error", [ABC["error"], TICK, TICK], {}),
 ]
 
@@ -151,12 +182,14 @@ def test_every_row_of_the_table_is_among_the_moves() -> None:
 EVENTS: dict[str, Event] = {"response": END, "results": RAN, "tick": TICK, "cancel": CANCEL, "gone": GONE}
 WAYS: dict[State, list[Event]] = {
     R: [], E: [END], X: [CALL, TICK], CP: [TEXT, TICK], RC: [TEXT, TICK, TICK], RP: [CUT_CALL, TICK],
-    RR: [CUT_CALL, TICK, TICK], RS: [PAUSED, TICK], AP: [ABC["error"], TICK], A: [CANCEL], C: [END, TICK], U: [GONE],
+    RR: [CUT_CALL, TICK, TICK], NP: [NOTHING, TICK], RN: [NOTHING, TICK, TICK], RS: [PAUSED, TICK],
+    AP: [ABC["error"], TICK], A: [CANCEL], C: [END, TICK], U: [GONE],
 }
 ALLOWED: dict[State, set[str]] = {
     R: {"response", "cancel", "gone"}, E: {"tick", "cancel"}, X: {"results", "cancel", "gone"}, CP: {"tick"},
     RC: {"response", "cancel", "gone"}, RP: {"tick"}, RR: {"response", "cancel", "gone"},
-    RS: {"response", "cancel", "gone"}, AP: {"tick"}, A: set(), C: set(), U: set(),
+    NP: {"tick"}, RN: {"response", "cancel", "gone"}, RS: {"response", "cancel", "gone"},
+    AP: {"tick"}, A: set(), C: set(), U: set(),
 }
 
 
@@ -196,6 +229,9 @@ def test_a_step_changes_nothing_in_the_turn_that_it_is_given() -> None:
     assert (once.history, once.spent) == (again.history, again.spent)
 
 
+LEAKED = with_ending(Ending.CALL_LEAKED)
+COMMENTARY = with_ending(Ending.COMMENTARY_ONLY)
+
 # -- terminals -------------------------------------------------------------------------------------------------------
 
 ENDS: list[tuple[str, State, State, list[Event], dict[str, Any], str | None]] = [
@@ -216,6 +252,11 @@ ENDS: list[tuple[str, State, State, list[Event], dict[str, Any], str | None]] = 
     ("step_limit", AP, C, [CALL], {"max_tool_steps": 0}, "max_tool_steps"),
     ("unrecorded", U, U, [], {}, "never recorded"),
     ("stuck", A, A, [CUT_CALL], {"policy": ZOO_BEFORE}, "never ends it"),
+    ("no_answer", AP, C, [NOTHING, NOTHING], {}, "neither text nor a tool call"),
+    ("no_answer", AP, C, [ABC["thought"], ABC["thought"]], {}, "all reasoning"),
+    ("no_answer", AP, C, [LEAKED], {}, "markup in the text"),
+    ("no_answer", AP, C, [NO_CALL], {}, "none came"),
+    ("no_answer", AP, C, [COMMENTARY], {}, "commentary alone"),
 ]
 
 
@@ -289,7 +330,7 @@ def test_a_continuation_keeps_the_tool_choice_of_the_request() -> None:
 def test_the_cap_never_shrinks() -> None:
     events = [EMPTY, TEXT, PAUSED, answer(Stop.MAX_TOKENS, "again "), CUT_CALL, CALL, END]
     caps = [send.max_tokens for send in sends(drive(events, Limits(continuation_max_total_completion_tokens=10_000)))]
-    assert caps == [100, 200, 200, 200, 200, 200, 100], "only a new request begins with the request's own cap again"
+    assert caps == [100, 200, 200, 200, 200, 400, 100], "only a new request begins with the request's own cap again"
 
 
 def test_a_cap_that_is_not_known_stays_unknown() -> None:
@@ -319,7 +360,7 @@ def test_a_repair_asks_for_the_call_alone_and_forces_it() -> None:
     trace = drive([only, CALL, END])
     send = sends(trace)[1]
     assert (send.place, send.ordinal, send.method) == (Place.REPAIR, 1, Method.REPAIR)
-    assert (send.tool_choice, send.max_tokens) == ("tool:write", 100)
+    assert (send.tool_choice, send.max_tokens) == ("tool:write", 200), "the cap was too small for it"
     said, asked = send.added
     assert said == Message(Role.ASSISTANT, (TextPart("I will."),)), "the held call is in no message"
     assert "the tool call write" in asked.text
@@ -401,12 +442,12 @@ def test_a_phantom_is_neither_run_nor_answered() -> None:
     assert [v.call for v in effect.batch] == [call()]
     assert [part.call_id for part in last(trace).history[-1].results] == ["c1"]
     only = drive([answer(Stop.TOOL_CALL, "text", ToolCall(None, "", ""))])
-    assert last(only).terminal == "completed"
+    assert last(only).terminal == "no_answer"
 
 
 def test_a_reason_that_asks_for_tools_without_a_call_ends_the_turn() -> None:
     """mastra PR #14187: it looped for ever."""
-    assert last(drive([answer(Stop.TOOL_CALL, "text")])).terminal == "completed"
+    assert last(drive([answer(Stop.TOOL_CALL, "text")])).terminal == "no_answer"
 
 
 def test_a_repair_that_brings_no_call_has_failed() -> None:
@@ -483,7 +524,7 @@ def test_an_untruncated_response_passes_through_unchanged() -> None:
 
 
 @pytest.mark.parametrize(("text", "silent"), [
-    ("__SILENT__", "__SILENT__"), (" HEARTBEAT_OK\n", "HEARTBEAT_OK"), ("not __SILENT__", None), ("", None),
+    ("__SILENT__", "__SILENT__"), (" HEARTBEAT_OK\n", "HEARTBEAT_OK"), ("not __SILENT__", None),
 ])
 def test_a_silent_ending_is_recognised_and_ends_like_any_other(text: str, silent: str | None) -> None:
     """Seed 002."""

@@ -97,11 +97,11 @@ def test_nothing_visible_is_asked_again_with_twice_the_cap() -> None:
     assert (request.messages, request.max_tokens) == ((ASK,), 200)
 
 
-def test_a_repair_forces_the_call_and_keeps_the_cap() -> None:
+def test_a_repair_forces_the_call_and_doubles_the_cap_that_cut_it() -> None:
     turn = started("openai_chat", Ability(), tools=(Tool("w"),))
     turn, effects = answered(turn, "So:", Stop.MAX_TOKENS, ToolCall("c", "w", '{"a'))
     request = outgoing(turn, sent(turn, effects))
-    assert (request.tool_choice, request.max_tokens) == ("tool:w", 100)
+    assert (request.tool_choice, request.max_tokens) == ("tool:w", 200)
     assert request.messages[1] == Message(Role.ASSISTANT, (TextPart("So:"),))
     assert "w" in request.messages[2].text
 

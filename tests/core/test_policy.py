@@ -12,7 +12,7 @@ from loop_core.values import CallKind, Stop
 
 WITHOUT: dict[Stop, State] = {
     Stop.END_TURN: State.COMPLETE,
-    Stop.TOOL_CALL: State.COMPLETE,
+    Stop.TOOL_CALL: State.ABORT_PARTIAL,
     Stop.MAX_TOKENS: State.CONTINUE_PENDING,
     Stop.MALFORMED_TOOL_CALL: State.REPAIR_PENDING,
     Stop.PAUSED: State.RESUME,
@@ -24,7 +24,10 @@ WITHOUT: dict[Stop, State] = {
     Stop.ERROR: State.ABORT_PARTIAL,
 }
 """Strict: where a response without calls leads (seed 000's diagram; `tool_call` without a call: mastra PR #14187)."""
-WITH: dict[Stop, State] = {**WITHOUT, Stop.TOOL_CALL: State.EXECUTE_TOOLS, Stop.MAX_TOKENS: State.REPAIR_PENDING}
+WITH: dict[Stop, State] = {
+    **WITHOUT, Stop.TOOL_CALL: State.EXECUTE_TOOLS, Stop.MAX_TOKENS: State.REPAIR_PENDING,
+    Stop.END_TURN: State.REPAIR_PENDING,
+}
 """Strict: where a response with a call leads. Under an end of turn it is one without an input: not promoted."""
 WITHOUT_INPUT = call(None, "shell", kind=CallKind.CUSTOM)
 

@@ -336,7 +336,6 @@ UNTRUNCATED = (
     answer(Stop.END_TURN, "done."),
     answer(Stop.TOOL_CALL, "I will.", call(), call('{"zone": "UTC"}', "now", "c2")),
     answer(Stop.TOOL_CALL, call("", "now")),
-    answer(Stop.TOOL_CALL, "no call"),
 )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from simulate_scenes import AMPLE, TOKEN, WHOLE_CALLS, WORDS, answers, call, play, said, simulated, tokens
 
@@ -125,14 +125,18 @@ def test_other_limits_alone_leave_the_recording_as_it_is() -> None:
 @given(
     api=st.sampled_from(sorted(FORMATS)),
     method=st.sampled_from([Method.PREFILL, Method.ANCHOR]),
-    text=st.text(st.sampled_from("ab \n\té字"), min_size=1, max_size=90),
+    text=st.text(st.sampled_from("xb \n\té字"), min_size=1, max_size=90),
     splits=st.lists(st.integers(1, 89), max_size=3),
     budget=st.integers(1, 40),
 )
 def test_any_text_however_it_was_recorded(
     api: str, method: Method, text: str, splits: Sequence[int], budget: int
 ) -> None:
-    """Blank and repeating texts too: where the model is asked to quote, or its prefill is known not to be echoed."""
+    """Repeating texts too: where the model is asked to quote, or its prefill is known not to be echoed.
+
+    A blank one is no answer.
+    """
+    assume(text.strip())
     places = [0, *sorted({place for place in splits if place < len(text)}), len(text)]
     known = recorded(api, *(text[a:b] for a, b in pairwise(places)))
     # A recorded hint may itself be joined with care: what is known is what those seams gave.
@@ -191,7 +195,7 @@ def test_a_call_that_is_known_is_sent_whole_when_it_is_asked_for_again(api: str)
 
 
 def test_a_call_too_large_for_the_budget_is_cut_again() -> None:
-    trace = play(with_call("anthropic_messages"), tokens(ARGUMENTS) - 1, results=True)
+    trace = play(with_call("anthropic_messages"), tokens(ARGUMENTS) // 9, results=True)  # even doubled three times
     assert ended(trace).terminal == "repair_failed"
     assert ended(trace).spent.repairs == 3
     assert not any(isinstance(effect, RunTools) for step in trace.steps for effect in step.effects)

@@ -135,7 +135,9 @@ def test_a_process_that_may_write_no_more(size: int, fake: Fake, tmp_path: Path)
         [sys.executable, "-c", LIMITED, str(size), "run", *chat(fake, record, "--prompt", "x")], text=True, cwd=ROOT,
         capture_output=True, timeout=60, check=False, env={**os.environ, "PYTHONPATH": str(ROOT)})
     assert done.returncode == 0, done.stderr
-    assert done.stderr == f"inspector: {record}: the recording stopped: File too large\n"
+    notice, failure = done.stderr.splitlines()
+    assert notice.startswith("inspector: Nothing shows that segment 2 goes on"), "it did not quote the words"
+    assert failure == f"inspector: {record}: the recording stopped: File too large"
     assert "the end." in done.stdout
     assert record.stat().st_size <= size
     assert [given.error for given in open_paths([str(record)]).inputs] == [None]

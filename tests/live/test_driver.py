@@ -136,7 +136,8 @@ def test_the_edited_request_is_the_one_that_is_sent_and_recorded(fake: Fake, tmp
     assert [record["body"] for record in records(tmp_path, "request")] == [got.json for got in fake.got]
     assert [note["text"] for note in records(tmp_path, "note")] == [
         "edited by the operator: max_tokens", "edited by the operator: body"]
-    assert records(tmp_path, "limits")[-1]["values"] == {"continuation_max_attempts": 1}
+    assert records(tmp_path, "limits")[-1]["values"] == {
+        "continuation_max_attempts": 1, "max_empty_retries": 1}
     same(driver, tmp_path)
 
 

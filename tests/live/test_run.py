@@ -136,7 +136,7 @@ def test_every_end_of_the_machine_has_an_exit_code() -> None:
 
 def broken(peer: Peer) -> None:
     peer.head()
-    peer.send(answer("openai_chat", "One, two, three, four", Stop.END_TURN)[0])
+    peer.send(b"".join(answer("openai_chat", "One, two, three, four", Stop.END_TURN)[:2]))
 
 
 @pytest.mark.parametrize(("play", "words", "code"), [

@@ -225,7 +225,9 @@ def frozen_cap(turn: Stepper) -> Stepper:
     send = turn.waiting
     assert isinstance(send, Send)
     step = turn.last
-    lost = frozen.replace(step, turn=frozen.replace(step.turn, sent=frozen.replace(send, max_tokens=None)))
+    lost = frozen.replace(step, turn=frozen.replace(
+        step.turn, request=frozen.replace(step.turn.request, max_tokens=None),
+        sent=frozen.replace(send, max_tokens=None)))
     assert turn.asked is not None
     response = frozen.replace(said("One, ", Stop.MAX_TOKENS), api="anthropic_messages")
     return replace(turn, steps=(lost,)).heard(heard(turn.asked, response), 1)

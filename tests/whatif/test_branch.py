@@ -14,7 +14,7 @@ from inspector.report.document import document
 from inspector.report.facts import View
 from inspector.sessions import open_paths
 from inspector.sessions.samples import samples
-from inspector.settings import Settings, command, name_of, parse_assignments, settings_of
+from inspector.settings import REPLAYED, Settings, command, name_of, parse_assignments, settings_of
 from inspector.whatif.branch import branch
 from loop_core.errors import CallerError
 from loop_core.limits import CONTINUATION_LIMITS, Limits
@@ -271,7 +271,7 @@ def test_a_limit_out_of_range_is_the_callers_error_and_names_it(name, value):
 def test_what_is_set_is_remembered_as_set_even_where_it_is_the_default():
     made = settings_of({"continuation_max_attempts": "3", "max_tokens": "9"}, Settings(policy=PI_PRESENCE))
     assert made.explicit == {"continuation_max_attempts"}
-    assert (made.limits, made.policy, made.max_tokens) == (Limits(), PI_PRESENCE, 9)
+    assert (made.limits, made.policy, made.max_tokens) == (REPLAYED, PI_PRESENCE, 9)
     again = settings_of({"max_tool_steps": "4"}, made)
     assert again.explicit == {"continuation_max_attempts", "max_tool_steps"}
     assert again.max_tokens == 9

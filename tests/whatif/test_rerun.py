@@ -18,7 +18,7 @@ from inspector.report.text import text
 from inspector.rerun import rerun
 from inspector.sessions import open_paths
 from inspector.sessions.samples import samples
-from inspector.settings import Settings
+from inspector.settings import REPLAYED, Settings
 from loop_core.errors import CallerError
 from loop_core.limits import GUARDS, Limits
 from loop_core.policy import STRICT, Batch, Dispatch, Reads
@@ -229,7 +229,7 @@ def test_a_limit_that_holds_from_the_second_continuation_on():
     assert made.trace.steps[since].turn.terminal == "retry_limit"
     assert made.trace.steps[since].turn.spent.attempts == 1
     assert made.turns[0].steps[: since] == parent.turns[0].steps[: since]
-    assert made.shown(since - 1).turn.limits == Limits()
+    assert made.shown(since - 1).turn.limits == REPLAYED
     assert made.shown(since).turn.limits.continuation_max_attempts == 0
 
 

@@ -55,6 +55,8 @@ STATE: Mapping[State, tuple[str, Role]] = {
     State.REPAIR_PENDING: ("◌", Role.WARN),
     State.REQUEST_TOOL_REPAIR: ("→", Role.PLAIN),
     State.RESUME: ("→", Role.PLAIN),
+    State.NUDGE_PENDING: ("◌", Role.WARN),
+    State.REQUEST_NUDGE: ("→", Role.PLAIN),
     State.ABORT_PARTIAL: ("■", Role.ERROR),
     State.ABORT: ("■", Role.ERROR),
     State.COMPLETE: ("✓", Role.OK),

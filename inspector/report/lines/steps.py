@@ -158,6 +158,11 @@ def _repairs(step: Step) -> Line:
     return (Span(f"{used} of {most}", Role.WARN if used >= most else Role.DIM),)
 
 
+def _retries(step: Step) -> Line:
+    used, most = step.turn.spent.empty_retries, step.turn.limits.max_empty_retries
+    return (Span(f"{used} of {most}", Role.WARN if used >= most else Role.DIM),)
+
+
 def _asked(step: Step) -> Line:
     send = _send(step)
     return () if send is None else (Span(f"{send.ordinal} {send.method.value}", Role.DIM),)
@@ -190,6 +195,8 @@ _DETAILS: Mapping[State, Callable[[Step], Line]] = {
     State.REPAIR_PENDING: _repairs,
     State.REQUEST_TOOL_REPAIR: _repair,
     State.RESUME: _asked,
+    State.NUDGE_PENDING: _retries,
+    State.REQUEST_NUDGE: _asked,
     State.ABORT_PARTIAL: _ended,
     State.ABORT: _ended,
     State.COMPLETE: _ended,
