@@ -64,6 +64,7 @@ def locate(story: Story, request: Request) -> Place:
             messages = ()
     if messages and asks_again(messages[-1]):  # what came with the results of calls that were not run
         messages = tuple(message for message in messages if not message.results or message is messages[-1])
+        place = replace(place, called=())  # and all of them are asked for, those that came whole too
     for message in messages:
         place = _after(story, place, message)
     if place.answer >= len(story.answers):
