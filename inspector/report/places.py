@@ -6,6 +6,7 @@ count), the place is found by reading the body once more with its places, for th
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
@@ -14,15 +15,16 @@ from inspector.sessions.values import Exchange
 from loop_core.errors import DecodeError
 from loop_core.frozen import replace
 from loop_core.values import At, Evidence, Finding, Part, Quote
-from loop_core.wire.profile import Profile
 from loop_core.wire.provenance import Provenance, provenance
 
+NATIVE = "native.*"
+"""The words of a router that its profile names."""
 FACTS: Mapping[str, tuple[str, ...]] = {
-    "judge.native_word": ("native.*",),
+    "judge.native_word": (NATIVE,),
     "judge.usage_at_cap": ("usage.output_tokens",),
     "judge.context_full": ("native.truncated", "usage.input_tokens"),
 }
-"""Rule of the judge -> the facts that it goes by, as provenance names them; `native.*` are the profile's own fields."""
+"""Rule of the judge -> the facts that it goes by, as provenance names them."""
 
 
 def readings(exchange: Exchange) -> Provenance | None:
@@ -57,12 +59,41 @@ def _place(exchange: Exchange, rule: str, quote: Quote | None) -> At | None:
     if quote is not None:
         return _quoted(exchange, quote)
     facts = FACTS.get(rule, ())
+    if NATIVE in facts and exchange.recorded and exchange.recorder is None:
+        return _word(exchange)
     read = _readings(exchange) if facts else None
-    for fact in _named(facts, exchange.profile):
+    for fact in facts:
         pieces = read.of(fact) if read is not None else ()
         if pieces:
             return At(Part.BODY, pieces[0].start, pieces[-1].end, pieces[0].pointer)
     return None
+
+
+def _word(exchange: Exchange) -> At | None:
+    """Where a router's own word stands: the last member of that name with that value.
+
+    A second decode would cost as much as the first, and every answer of a router has such a word. Inside a JSON string
+    the quotes of a name are escaped, so no text of an answer is taken for the member.
+    """
+    for name in exchange.profile.native_fields:
+        said = exchange.response.native.get(name)
+        found = [match for match in _member(name).finditer(exchange.body) if said and _value(match[1]) == said]
+        if found:
+            return At(Part.BODY, found[-1].start(1), found[-1].end(1), name)
+    return None
+
+
+@lru_cache(maxsize=16)
+def _member(name: str) -> re.Pattern[bytes]:
+    return re.compile(rb'(?<!\\)"%s"\s*:\s*("(?:[^"\\]|\\.)*"|[^\s,}\]]+)' % re.escape(name.encode()))
+
+
+def _value(written: bytes) -> str | None:
+    try:
+        value = json.loads(written)
+    except ValueError:
+        return None
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _quoted(exchange: Exchange, quote: Quote) -> At | None:
@@ -89,8 +120,3 @@ def spots(literal: str) -> list[int]:
         at += len(character.encode("utf-8", "replace"))
         found.append(at)
     return found
-
-
-def _named(facts: Iterable[str], profile: Profile) -> Iterable[str]:
-    for fact in facts:
-        yield from [f"native.{name}" for name in profile.native_fields] if fact == "native.*" else (fact,)
