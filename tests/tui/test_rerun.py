@@ -179,3 +179,29 @@ async def test_the_form_lists_the_runs(app_on: AppOn) -> None:
         assert "original" in shown
         assert "▶ attempts=5" in shown
         assert "6 segments" in shown
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 35)])
+async def test_taking_the_advice_makes_the_run_that_was_tried(app_on: AppOn, size: tuple[int, int]) -> None:
+    """Five parts are four continuations: the limit of three is raised by one, and the turn is complete."""
+    async with app_on(continued()).run_test(size=size) as pilot:
+        advice = session(pilot).run.view.turns[0].verdict.advice
+        assert advice is not None
+        assert advice.set is not None
+        assert "a advice" in page(pilot.app)
+        await pilot.press("a")
+        turn = session(pilot).run.view.turns[0]
+        assert (turn.terminal, turn.verdict.word) == ("completed", "CUT, COMPLETED")
+        assert session(pilot).runs.command().endswith(
+            " ".join(f"--set {name}={value}" for name, value in advice.set.items()))
+        await pilot.press("a")
+        assert "turn 1: nothing to change" in page(pilot.app)
+
+
+async def test_an_advice_that_nothing_tried_is_said_and_runs_nothing(app_on: AppOn) -> None:
+    async with app_on(continued()[:-1]).run_test(size=(160, 45)) as pilot:
+        await pilot.press("a")
+        assert len(session(pilot).runs.every) == 1
+        shown = page(pilot.app)
+        assert "turn 1, not tried: raise" in shown
+        assert "e, source live, asks" in shown
