@@ -15,6 +15,7 @@ from typing import Any
 
 from loop_core.fastjson import from_json
 from loop_core.frozen import frozen
+from loop_core.values import ToolCall
 
 
 class Shape(StrEnum):
@@ -66,6 +67,11 @@ def parse(raw: str | None) -> Arguments:
         kind = _KINDS.get(type(value), "number")
         return Arguments(Shape.NOT_OBJECT, stopped_at=0, problem=f"a JSON {kind} where an object is due")
     return Arguments(Shape.COMPLETE, value, len(raw))
+
+
+def parse_of(call: ToolCall) -> Arguments:
+    """Reads the arguments of a call; where none were told, they are empty whatever stands for them."""
+    return parse("" if call.untold else call.arguments)
 
 
 def lenient(raw: str | None) -> Any:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple, Protocol
 
 from loop_core import schema
-from loop_core.arguments import Arguments, Shape, parse
+from loop_core.arguments import Arguments, Shape, parse_of
 from loop_core.endings import Ending, Seen, delivered, ending_of, stopped_by_string, string_untold
 from loop_core.frozen import frozen, replace
 from loop_core.middle import Sign, stops_in_the_middle
@@ -355,7 +355,7 @@ def remarks(response: ChatResponse, stop: StopReason) -> list[Finding]:
 
 def _readings(response: ChatResponse) -> tuple[tuple[ToolCall, Arguments], ...]:
     return tuple(
-        (call, parse(call.arguments))
+        (call, parse_of(call))
         for call in response.tool_calls
         if call.kind is CallKind.FUNCTION and not is_phantom(call)
     )
@@ -363,7 +363,7 @@ def _readings(response: ChatResponse) -> tuple[tuple[ToolCall, Arguments], ...]:
 
 def means_nothing(call: ToolCall, tool: Tool | None) -> bool:
     """Whether no arguments mean `{}`: only where the tool is known to have no parameter at all."""
-    return parse(call.arguments).shape in (Shape.EMPTY, Shape.ABSENT) and schema.takes_nothing(tool)
+    return parse_of(call).shape in (Shape.EMPTY, Shape.ABSENT) and schema.takes_nothing(tool)
 
 
 def is_phantom(call: ToolCall) -> bool:
@@ -384,4 +384,4 @@ def _promotes(response: ChatResponse, request: Request | None) -> bool:
 def _whole(call: ToolCall, tool: Tool | None) -> bool:
     if call.kind is CallKind.CUSTOM:
         return call.arguments is not None
-    return means_nothing(call, tool) or parse(call.arguments).value is not None
+    return means_nothing(call, tool) or parse_of(call).value is not None

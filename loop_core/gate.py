@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Any
 
 from loop_core import schema
-from loop_core.arguments import Arguments, Shape, parse
+from loop_core.arguments import Arguments, Shape, parse_of
 from loop_core.classify import Judged, is_phantom, means_nothing
 from loop_core.frozen import frozen
 from loop_core.values import ArgsForm, CallKind, Stop, StopReason, Tool, ToolCall
@@ -70,7 +70,7 @@ def admit(call: ToolCall, judged: Judged, tool: Tool | None = None, declared: Co
         return Verdict(call, Admission.HELD, "gate.contradiction",
                        "the provider sent two different texts of its arguments, and nothing tells which is meant")
     reason = Stop.MAX_TOKENS if judged.cap_reached else judged.stop.normalized  # seed 001: a budget cut without a word
-    reading = parse(call.arguments)
+    reading = parse_of(call)
     shape_problem = _incomplete(call, reading, tool, judged.stop)
     if shape_problem is not None:
         why = f"{shape_problem}; {REMEDY}" if reason is Stop.MAX_TOKENS else shape_problem

@@ -12,7 +12,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import NamedTuple
 
-from loop_core.arguments import Shape, lenient, parse
+from loop_core.arguments import Shape, lenient, parse_of
 from loop_core.classify import Ending, Judged
 from loop_core.endings import SILENT
 from loop_core.frozen import field, frozen
@@ -226,7 +226,7 @@ def complete(call: ToolCall) -> bool:
     """Whether the arguments of a call are there as they should be, whatever became of the response."""
     if call.kind is CallKind.CUSTOM:
         return call.arguments is not None
-    return parse(call.arguments).shape is Shape.COMPLETE
+    return parse_of(call).shape is Shape.COMPLETE
 
 
 def _readable(call: ToolCall) -> bool:

@@ -150,6 +150,8 @@ class ToolCall:
     """A token that must go back with the call (Gemini `thoughtSignature`)."""
     other: str | None = None
     """Another text of the arguments that the provider sent, where it is not the same JSON; None where all agree."""
+    untold: bool = False
+    """Its arguments are the empty object that a format begins every call with: no character of them was sent."""
     at: At | None = None
 
 

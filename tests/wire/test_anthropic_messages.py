@@ -216,7 +216,9 @@ def test_a_cut_call_whose_block_was_closed_keeps_its_prefix() -> None:
 
 def test_a_closed_block_without_characters_is_an_empty_object() -> None:
     got = decode(API, sse(message_start(), *call_block(0, ""), message_delta("tool_use"), STOP))
-    assert [(c.arguments, c.form, c.closed) for c in got.tool_calls] == [("{}", ArgsForm.OBJECT, True)]
+    assert [(c.arguments, c.form, c.closed, c.untold) for c in got.tool_calls] == [("{}", ArgsForm.OBJECT, True, True)]
+    said = decode(API, sse(message_start(), *call_block(0, "{}"), message_delta("tool_use"), STOP))
+    assert [(c.arguments, c.untold) for c in said.tool_calls] == [("{}", False)]
 
 
 def test_an_open_block_without_characters_has_said_nothing() -> None:

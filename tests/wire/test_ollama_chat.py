@@ -163,7 +163,7 @@ def test_one_line_that_is_not_done_is_a_stream() -> None:
     assert not decode(lines(end("stop"))).streaming
 
 
-@pytest.mark.parametrize("arguments", ['{"a" : 1.50}', "{}", '{"b":{"c":[1,2]},"a":"\\u00e9€"}', "null", "[1]"])
+@pytest.mark.parametrize("arguments", ['{"a" : 1.50}', "{}", '{"b":{"c":[1,2]},"a":"\\u00e9€"}', "[1]"])
 def test_arguments_are_verbatim(arguments: str) -> None:
     call = '{"function":{"arguments": ' + arguments + ', "name":"f"}}'
     text = '{"model":"m","message":{"content":"","tool_calls":[' + call + ']},"done":true,"done_reason":"stop"}'
@@ -173,9 +173,10 @@ def test_arguments_are_verbatim(arguments: str) -> None:
 
 def test_arguments_that_are_absent_or_a_string() -> None:
     absent, string = {"function": {"name": "f"}}, {"function": {"name": "g", "arguments": '{"a": 1'}}
-    response = decode(lines(line("", tool_calls=[absent, string]), end("stop")))
+    null = {"function": {"name": "h", "arguments": None}}
+    response = decode(lines(line("", tool_calls=[absent, null, string]), end("stop")))
     assert [(c.name, c.arguments, c.form) for c in response.tool_calls] == [
-        ("f", None, ArgsForm.OBJECT), ("g", '{"a": 1', ArgsForm.STRING)
+        ("f", None, ArgsForm.OBJECT), ("h", None, ArgsForm.OBJECT), ("g", '{"a": 1', ArgsForm.STRING)
     ]
     assert "ollama_chat.string_arguments" in rules(response)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from loop_core.frozen import replace
 from loop_core.values import ArgsForm, At, CallKind, OpaquePart, Part, ReasoningPart, ResponsePart, TextPart, ToolCall
 from loop_core.wire.anthropic_messages.table import FIELDS, KINDS, KNOWN, worth_keeping
 from loop_core.wire.jsonslice import slice_of
@@ -70,14 +71,17 @@ class Block:
         end = self.end if self.end is not None else max(limit, self.start)
         at = At(Part.BODY, self.start, end, "/content_block")
         arguments, form = self._arguments(text)
-        return [_call(kind.call, fields, arguments, form, self.closed, at), *_fields(self.type, fields)]
+        call = _call(kind.call, fields, arguments, form, self.closed, at)
+        if not text and fields.get("input") == {}:
+            call = replace(call, untold=True)  # every block begins with it, and no character of the input followed
+        return [call, *_fields(self.type, fields)]
 
     def _arguments(self, text: str) -> tuple[str | None, ArgsForm]:
         if text:
             return text, ArgsForm.STRING
-        if "input" not in self.fields:
+        given = self.fields.get("input")
+        if given is None:
             return None, ArgsForm.STRING
-        given = self.fields["input"]
         if isinstance(given, str) or (not self.closed and not given):
             # An open block whose input is still `{}` has said nothing yet; `{}` would be a complete call.
             return "", ArgsForm.STRING
@@ -97,7 +101,7 @@ def read_block(fields: Any, closed: bool, at: At, slice_at: Callable[..., str | 
     arguments: str | None = None
     if isinstance(given, str):
         arguments, form = given, ArgsForm.STRING
-    elif "input" in fields:
+    elif given is not None:
         arguments = slice_at("input") or compact(given)
     return [_call(kind.call, fields, arguments, form, closed, at), *_fields(type_, fields)]
 

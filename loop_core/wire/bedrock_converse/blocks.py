@@ -92,7 +92,7 @@ def read_block(
         given = value.get("input")
         if isinstance(given, str):
             return [_call(value, given, ArgsForm.STRING, closed, at)]
-        arguments = slice_at("toolUse", "input") or compact(given) if "input" in value else None
+        arguments = slice_at("toolUse", "input") or compact(given) if given is not None else None
         return [_call(value, arguments, ArgsForm.OBJECT, closed, at)]
     if kind == "reasoningContent" and value is not None:
         thought = value.get("reasoningText")

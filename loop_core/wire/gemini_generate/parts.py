@@ -145,7 +145,7 @@ class Parts:
         call = self._continued(sent) or self._begin_call(sent, path)
         if call is None:
             return
-        if "args" in sent:
+        if sent.get("args") is not None:
             self._take_arguments(call, sent["args"], path)
         values = get(sent, "partialArgs")
         if isinstance(values, list):

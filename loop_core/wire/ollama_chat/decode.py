@@ -140,7 +140,7 @@ class Decoder(base.Decoder):
         at = self._at(f"/message/tool_calls/{number}/function")
         identity, name, value = call.get("id"), function.get("name"), function.get("arguments")
         arguments, form = value, ArgsForm.STRING
-        if "arguments" not in function:
+        if value is None:
             form = ArgsForm.OBJECT
         elif not isinstance(value, str):
             text = slice_of(self.payload.decode("utf-8", "replace"), *path, "arguments")
