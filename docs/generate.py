@@ -27,6 +27,8 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "profile-words": parts.profile_words,
     "profiles": parts.profiles,
     "judge": parts.judge_rules,
+    "endings": parts.endings,
+    "marks": parts.call_marks,
     "errors": parts.error_marks,
     "machine": parts.machine,
     "transitions": parts.transitions,

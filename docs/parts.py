@@ -21,8 +21,10 @@ from inspector.sessions.credentials import FORMS, NAMES, PASSWORDS
 from loop_core import classify, moves
 from loop_core import events as engine_events
 from loop_core import gate as engine_gate
+from loop_core.endings import ENDINGS, Ending
 from loop_core.limits import DEFAULT_TOKEN_FACTOR, GUARDS, OPTIONAL, RANGES, SCOPES, Limits
 from loop_core.machine import TRANSITIONS
+from loop_core.markup import MARKS as MARKUP
 from loop_core.policy import STRICT, Signal
 from loop_core.seam import Decision, Method
 from loop_core.turn import ENDED, State
@@ -114,6 +116,18 @@ def judge_rules() -> str:
     return table(("order", "rule", "what it sees"), (
         (number, code(f"judge.{name}"), _first_line(rule)) for number, (name, rule) in rows
     ))
+
+
+def endings() -> str:
+    """The endings of an answer that only looks finished, in the order of the judge's table."""
+    said = docs_of(Ending)
+    return table(("ending", "what it is"), (
+        (code(row.ending.value), said[row.ending.name]) for row in ENDINGS))
+
+
+def call_marks() -> str:
+    """The call formats whose marks are looked for."""
+    return ", ".join(mark.title for mark in MARKUP)
 
 
 def error_marks() -> str:

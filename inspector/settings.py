@@ -44,6 +44,8 @@ class Settings:
     """Who is taken to speak in every exchange; None: who was found to when it was read."""
     simulate: bool = False
     """Whether what the recording does not hold is simulated from the output known so far."""
+    allow_silence: bool | None = None
+    """Whether an answer with nothing visible is one that was asked for; None: as the policy says."""
     live: str | None = None
     """The live run that answered from here on, by its name."""
 
@@ -55,6 +57,8 @@ class Settings:
             policy = replace(policy, seam=self.seam)
         if self.method is not None:
             policy = replace(policy, methods=(self.method,))
+        if self.allow_silence is not None:
+            policy = replace(policy, allow_silence=self.allow_silence)
         return policy
 
 
@@ -101,6 +105,8 @@ SEAMS: Mapping[str, SeamRule] = {rule.value: rule for rule in SeamRule}
 METHODS: Mapping[str, Method] = {each.value: each for each in (Method.PREFILL, Method.ANCHOR, Method.HINT)}
 """The ways of continuing that a loop can choose; the others follow from what the provider sent."""
 
+ANSWERS: Mapping[str, bool] = {"yes": True, "no": False}
+
 SPEAKERS: Mapping[str, str] = {name: name for name in sorted(PROFILES)}
 
 
@@ -129,6 +135,8 @@ CHOICES: Mapping[str, Choice] = {
     "method": Choice(lambda text: _one_of("method", METHODS, text), lambda method: method.value, tuple(METHODS)),
     "profile": Choice(lambda text: _one_of("profile", SPEAKERS, text), str, tuple(SPEAKERS)),
     "simulate": Choice(_yes, lambda on: "yes" if on else "no"),
+    "allow_silence": Choice(lambda text: _one_of("allow_silence", ANSWERS, text), lambda on: "yes" if on else "no",
+                            tuple(ANSWERS)),
     "live": Choice(live_run),
 }
 """Field of `Settings` -> how it is read and written."""

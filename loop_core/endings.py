@@ -19,6 +19,7 @@ from loop_core.values import (
     ChatResponse,
     OpaquePart,
     Quote,
+    ReasoningPart,
     Request,
     ResponsePart,
     Stop,
@@ -113,7 +114,7 @@ def _commentary(heard: Heard) -> Seen | None:
 
 
 def _reasoning(heard: Heard) -> Seen | None:
-    if heard.visible or not heard.response.reasoning_content:
+    if heard.visible or not any(type(part) is ReasoningPart for part in heard.response.parts):
         return None
     return Seen(f"all output is reasoning; nothing visible came before {heard.stop.raw!r}", _word_at(heard.stop))
 

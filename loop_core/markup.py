@@ -102,7 +102,7 @@ def _names(mark: Mark, opened: re.Match[str], text: str) -> Iterator[tuple[str, 
     limit = text.find(mark.until, opened.end()) if mark.until else -1
     end = min(opened.end() + _NEAR, len(text) if limit < 0 else limit)
     for found in mark.named.finditer(text, opened.end(), end):
-        yield found[1], found.end()
+        yield found[1], found.end(1)
 
 
 def _declared(name: str, tools: Collection[str]) -> bool:

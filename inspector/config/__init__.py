@@ -23,6 +23,7 @@ NAMES: Mapping[str, str] = {
     "policy": "the loop's beliefs",
     "seam": "how seams are decided",
     "method": "how text is continued",
+    "allow_silence": "whether an answer with nothing visible is one that was asked for",
     "theme": "the theme of the app",
     "ascii": "draw with ASCII characters only",
 }

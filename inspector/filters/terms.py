@@ -115,6 +115,8 @@ WORDS: Mapping[str, Word] = {
                 lambda view, facts: _present(facts.exchange.response.raw_stop_reason)),
     "detail": Word("the detail of the reason",
                    lambda view, facts: _present(facts.judged.stop.detail)),
+    "ending": Word("how an answer ended that only looks finished: ending:empty_answer",
+                   lambda view, facts: _present(facts.judged.ending.value if facts.judged.ending else None)),
     "rule": Word("a rule that read the reason: rule:judge.*",
                  lambda view, facts: (seen.rule for seen in facts.judged.stop.evidence)),
     "tool": Word("the name of a call: tool:write_file",

@@ -64,6 +64,8 @@ def suggested(look: Look) -> list[str]:
     found = [f"state:{step.state.value}"]
     if response is not None:
         found.append(f"stop:{response.judged.stop.normalized.value}")
+        if response.judged.ending is not None:
+            found.append(f"ending:{response.judged.ending.value}")
         if any(verdict.admission is Admission.HELD for verdict in response.verdicts):
             found.append("held")
         found += [f"tool:{verdict.call.name}" for verdict in response.verdicts[:1] if verdict.call.name.isidentifier()]

@@ -13,7 +13,7 @@ from typing import Any
 from loop_core.values import At, OpaquePart, ReasoningPart, ResponsePart, TextPart
 from loop_core.wire.jsontext import mended
 from loop_core.wire.openai_chat.calls import Calls, Note
-from loop_core.wire.openai_chat.table import API, MESSAGE_BLOCKS, REASONING_FIELDS
+from loop_core.wire.openai_chat.table import API, BESIDE, MESSAGE_BLOCKS, REASONING_FIELDS
 
 _THINKING = frozenset({*REASONING_FIELDS, "reasoning_details"})
 _EMPTY = ReasoningPart("")
@@ -161,6 +161,9 @@ class Choice:
                 self._verbatim(key, value, (*base, key), verbatim)
             elif key in _THINKING:
                 thinking = True
+            elif key not in BESIDE and (isinstance(value, str) or (isinstance(value, (list, dict)) and _holds(value))):
+                self.note(f"{API}.unknown_field", f"a message has a field that is not read: {key[:40]}",
+                          place(*base, key))
         if thinking:
             self._reasoning(message, whole)
 
@@ -181,6 +184,8 @@ class Choice:
             elif kind == "refusal" and isinstance(block, Mapping) and type(block.get("refusal")) is str:
                 self.refusal.append(block["refusal"])
                 self.refusal_at = self.refusal_at or place(*path, i)
+            elif isinstance(block, Mapping) and kind is None and blocks is not value:
+                self.text.append(verbatim(*path) or "")  # an answer that a server gives as JSON, and not as its text
             elif isinstance(block, Mapping):
                 kept = verbatim(*path, i) if isinstance(value, list) else verbatim(*path)
                 self.opaque.append(OpaquePart(f"content.{kind}", kept or ""))
@@ -244,6 +249,10 @@ class Choice:
                 self.opaque.append(OpaquePart(f"message.{key}", verbatim(*path, i) or ""))
         elif isinstance(value, Mapping) and any(value.values()):
             self.opaque.append(OpaquePart(f"message.{key}", verbatim(*path) or ""))
+
+
+def _holds(value: list[Any] | dict[str, Any]) -> bool:
+    return any(value.values()) if isinstance(value, dict) else any(value)
 
 
 def joined(pieces: list[str]) -> str:

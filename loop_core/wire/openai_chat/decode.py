@@ -37,6 +37,7 @@ _QUIRKS: Mapping[str, Severity] = {
     f"{API}.reasoning_twice": Severity.INFO,
     f"{API}.tool_calls_object": Severity.INFO,
     f"{API}.phantom_call": Severity.INFO,
+    f"{API}.unknown_field": Severity.INFO,
 }
 """Quirks that lose nothing; all others are warnings."""
 

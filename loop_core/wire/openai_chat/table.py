@@ -67,6 +67,12 @@ REASONING_FIELDS: tuple[str, ...] = ("reasoning_content", "reasoning", "reasonin
 MESSAGE_BLOCKS: tuple[str, ...] = ("annotations", "audio", "images", "executed_tools")
 """Fields of a message that are kept verbatim (citations, sound, pictures, Groq's own tools)."""
 
+BESIDE: frozenset[str] = frozenset({
+    "role", "name", "id", "index", "model", "created", "object", "logprobs", "token_ids", "provider_specific_fields",
+    "extra_content", "prefix", "partial", "metadata",
+})
+"""Fields of a message that are no part of what it says; any other that is not read may be the answer."""
+
 LOSES: Mapping[str, str] = {
     "server": "Chat Completions does not show the calls that a provider runs itself",
     "call.status": "a call has no status of its own",
