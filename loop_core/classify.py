@@ -43,6 +43,9 @@ class Speaker(Protocol):
     def name(self) -> str:
         """The profile's name."""
     @property
+    def reasoning_under_cap(self) -> bool:
+        """Whether thinking is counted under the output cap."""
+    @property
     def context_size(self) -> int | None:
         """The context in tokens, where it is known."""
 
@@ -232,8 +235,12 @@ def usage_at_cap(case: Case, stop: StopReason) -> Correction | None:
         return Correction(None, None, None, seen, cap_reached=True)
     if stop.normalized not in FINISHED:
         return None
+    if delivered(case.response) and case.speaker is not None and case.speaker.reasoning_under_cap:
+        # Nothing of a call shows that its batch was cut, or that an empty object stands for a lost one (vLLM #46303).
+        said = f"{seen}, though the reason is {stop.raw!r}: the batch may be cut"
+        return Correction(Stop.MAX_TOKENS, None, None, said, Severity.WARNING)
     if _reasoned(case.response):
-        return None  # reasoning may not count under the cap, so that usage is no sign
+        return Correction(None, None, None, f"{seen}; reasoning may not count under the cap", Severity.INFO)
     sign = cut_at_cap(case.response, case.request)
     if sign is not None:
         said = f"{seen}, and the text stops in the middle ({sign.said}), though the reason is {stop.raw!r}"

@@ -27,6 +27,7 @@ from loop_core.values import (
     TextPart,
     Tool,
     ToolCall,
+    TransportEnd,
     Usage,
 )
 
@@ -35,6 +36,7 @@ from loop_core.values import (
 class Server:
     name: str = "somebody"
     context_size: int | None = None
+    reasoning_under_cap: bool = False
 
 
 def effective(response: ChatResponse, request: Request | None = REQUEST, **more: object) -> Judged:
@@ -202,10 +204,66 @@ def test_one_sign_alone_is_a_finding_only(speaker: Server | None) -> None:
     assert below.findings == ()
 
 
-def test_calls_that_are_complete_at_the_cap_are_not_held_for_it() -> None:
-    found = effective(reply(Stop.TOOL_CALL, MIDDLE, call(), tokens=100))
-    assert found.stop.normalized is Stop.TOOL_CALL
-    assert finding(found, "judge.usage_at_cap") is Severity.INFO
+@pytest.mark.parametrize("stop", [Stop.END_TURN, Stop.TOOL_CALL])
+def test_calls_at_the_cap_wait_where_thinking_counts_under_it(stop: Stop) -> None:
+    """A batch may be cut between two calls, and an empty object may stand for a cut one (vLLM #46303)."""
+    response = reply(stop, call(), tokens=100)
+    found = effective(response, speaker=Server(reasoning_under_cap=True))
+    assert found.stop.normalized is Stop.MAX_TOKENS
+    assert finding(found, "judge.usage_at_cap") is Severity.WARNING
+    elsewhere = effective(response, speaker=Server())
+    assert elsewhere.stop.normalized is Stop.TOOL_CALL
+    assert finding(elsewhere, "judge.usage_at_cap") is Severity.INFO
+
+
+def test_two_texts_of_one_call_are_a_contradiction_and_no_cut() -> None:
+    for stop in (Stop.TOOL_CALL, Stop.END_TURN):
+        found = effective(reply(stop, call(other='{"path": "b.txt"}', closed=False, at=At(start=3))))
+        assert found.stop.normalized is Stop.MALFORMED_TOOL_CALL
+        assert found.stop.detail == "contradiction"
+        assert rules(found) == ["judge.contradiction"]
+        assert found.stop.evidence[-1].at == At(start=3)
+
+
+# -- no word ---------------------------------------------------------------------------------------------------------
+
+
+def wordless(*parts: str | ToolCall, raw: str | None = None, **fields: object) -> ChatResponse:
+    """An answer as a decoder gives it where no word came."""
+    absent = StopReason(Stop.INTERRUPTED, raw, None, (Evidence("absent", At(start=9, end=9)),))
+    return replace(reply(Stop.INTERRUPTED, *parts), stop_reason=absent, size=9, **fields)
+
+
+@pytest.mark.parametrize("fields", [{"streaming": False}, {"streaming": True, "saw_done": True}])
+@pytest.mark.parametrize("raw", [None, ""])
+def test_an_answer_that_came_to_its_end_without_a_word_is_unknown(fields: dict[str, bool], raw: str | None) -> None:
+    found = effective(wordless("Paris.", raw=raw, **fields))
+    assert (found.stop.normalized, found.stop.detail) == (Stop.UNKNOWN, "no_stop_reason")
+    assert found.mapped.normalized is Stop.INTERRUPTED
+    assert rules(found) == ["absent", "judge.ended_wordless"]
+    assert found.stop.evidence[-1].at == At(start=9, end=9), "where the word would stand"
+    spent = effective(replace(wordless("Paris.", raw=raw, **fields), usage=Usage(1, 100)))
+    assert spent.cap_reached, "the evidence of a cut stands in a whole body as in a stream"
+    cut = effective(wordless(call(CUT, closed=False), raw=raw, **fields))
+    assert cut.stop.normalized is Stop.MAX_TOKENS
+
+
+@pytest.mark.parametrize("response", [
+    wordless("Par", streaming=True),
+    wordless("Par", streaming=False, transport_end=TransportEnd.RESET),
+    replace(wordless(""), size=0),
+    replace(wordless("Par"), stop_reason=StopReason(Stop.INTERRUPTED, None, None, (
+        Evidence("absent"), Evidence("cut", At(start=9, end=9))))),
+    replace(wordless("Par"), stop_reason=StopReason(Stop.INTERRUPTED, "incomplete", None, (Evidence("absent"),))),
+    replace(wordless("Par"), stop_reason=StopReason(Stop.INTERRUPTED, None, None, (Evidence("transcript.absent"),))),
+])
+def test_an_answer_that_broke_is_interrupted(response: ChatResponse) -> None:
+    assert effective(response).stop.normalized is Stop.INTERRUPTED
+
+
+def test_arguments_that_are_cut_are_cut_under_an_unknown_word_too() -> None:
+    assert effective(reply(Stop.UNKNOWN, call(CUT), raw="entropy")).stop.normalized is Stop.MAX_TOKENS
+    assert effective(reply(Stop.UNKNOWN, call(), raw="entropy")).stop.normalized is Stop.UNKNOWN
 
 
 @pytest.mark.parametrize("response", [
@@ -219,7 +277,7 @@ def test_usage_is_no_sign_where_reasoning_was_seen_or_reported_or_several_choice
 ) -> None:
     found = effective(response)
     assert found.stop.normalized is Stop.END_TURN
-    assert found.findings == ()
+    assert all(f.severity is Severity.INFO for f in found.findings)
 
 
 def test_a_stop_string_may_stop_a_text_anywhere() -> None:
@@ -358,7 +416,7 @@ responses = st.builds(
 requests = st.none() | st.builds(
     Request, st.just("openai_chat"), tools=st.sampled_from([(), (WRITE, NOW)]), max_tokens=st.sampled_from([None, 100]),
 )
-servers = st.none() | st.builds(Server, st.just("s"), st.sampled_from([None, 100]))
+servers = st.none() | st.builds(Server, st.just("s"), st.sampled_from([None, 100]), st.booleans())
 natives = st.none() | st.builds(StopReason, st.sampled_from(Stop), st.just("THEIRS"))
 FINISHED = {Stop.END_TURN, Stop.TOOL_CALL}
 

@@ -31,7 +31,7 @@ CALL_CUT: dict[str, Outcome] = {
     "openai_chat/generic+router": LIE,
     "openai_chat/litellm": GONE,
     "openai_chat/dynamo": LIE,
-    "openai_chat/generic+leak": ("stop", "end_turn", "end_turn", "markup in the text", "lose the rest"),
+    "openai_chat/generic+leak": ("stop", "end_turn", "max_tokens", "markup in the text", "continue"),
     "openai_chat/generic+alias": ("MAX_TOKENS", *CUT[1:]),
     "openai_chat/llama_cpp": CUT,
     "openai_chat/lm_studio": CUT,
@@ -81,7 +81,7 @@ TEXT_CUT: dict[str, Outcome] = {
     "openai_chat/mimo": (None, "interrupted", "interrupted", "no call", "continue"),
     "openai_chat/openrouter": ("stop", "end_turn", "max_tokens", "no call", "continue"),
     "openai_chat/generic+alias": ("MAX_TOKENS", "max_tokens", "max_tokens", "no call", "continue"),
-    "openai_responses/llama_cpp": ("completed", "end_turn", "max_tokens", "no call", "continue"),
+    "openai_responses/llama_cpp": ("completed", "end_turn", "end_turn", "no call", "lose the rest"),
     "openai_responses/generic+completed": ("completed", "end_turn", "end_turn", "no call", "lose the rest"),
     "openai_responses/generic+bare": ("incomplete", "interrupted", "interrupted", "no call", "continue"),
 }
@@ -97,6 +97,7 @@ BATCH = {
 AFTER = {
     **{name: (*outcome[:3], "complete", "hold, repair") for name, outcome in TEXT_CUT.items()},
     "openai_chat/vllm": ("tool_calls", "tool_call", "max_tokens", "complete", "hold, repair"),
+    "openai_responses/llama_cpp": ("completed", "end_turn", "max_tokens", "complete", "hold, repair"),
     "openai_chat/openrouter": ("length", "max_tokens", "max_tokens", "complete", "hold, repair"),
     "openai_chat/litellm": ("tool_calls", "tool_call", "tool_call", "complete", "run calls"),
     "openai_responses/generic+completed": ("completed", "end_turn", "tool_call", "complete", "run calls"),
@@ -252,7 +253,7 @@ FULL = "context_window_exceeded"
         "anthropic_messages/anthropic": (None, "interrupted", "abort, keep text"),
         "gemini_generate/gemini": (None, "interrupted", "abort, keep text"),
         "bedrock_converse/bedrock": (None, "interrupted", "abort, keep text"),
-        "ollama_chat/ollama": (None, "interrupted", "abort, keep text"),
+        "ollama_chat/ollama": (None, "unknown", "abort, keep text"),
     }),
 ])
 def test_other_endings_are_told_as_the_servers_do(
