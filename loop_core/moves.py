@@ -15,6 +15,7 @@ from loop_core.errors import TransitionError
 from loop_core.frozen import changed, replace
 from loop_core.gate import Admission, Verdict, admit_all
 from loop_core.limits import Guard, bounded, tripped
+from loop_core.middle import stops_in_the_middle
 from loop_core.policy import Dispatch, Signal, word_of
 from loop_core.prompts import MARKS, mark_for
 from loop_core.seam import Method, Segment, added, asks_again
@@ -186,10 +187,14 @@ def is_cut(turn: Turn) -> bool:
 def nothing_left(turn: Turn) -> bool:
     """Whether an empty response says that the text before it was whole: asked to go on, the model had no more to say.
 
-    Where it was asked to quote the last words first, it has not even heard that.
+    Where it was asked to quote the last words first, it has not even heard that; and a text that visibly stops in the
+    middle is not whole.
     """
     segments = turn.answers[-1]
-    return len(segments) > 1 and segments[-1].method in _GOING_ON and bool(turn.merged().text.strip())
+    if len(segments) < 2 or segments[-1].method not in _GOING_ON:
+        return False
+    text = turn.merged().text
+    return bool(text.strip()) and stops_in_the_middle(text) is None
 
 
 _GOING_ON = frozenset({Method.PREFILL, Method.HINT})

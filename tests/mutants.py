@@ -70,6 +70,12 @@ class Row:
 ENGINE: tuple[Table, ...] = (
     Table("loop_core.machine", "TRANSITIONS", "tests/core/test_machine.py"),
     Table("loop_core.moves", "NOTICES", "tests/core/test_machine.py"),
+    Table("loop_core.moves", "ENDED_AS", "tests/core/test_machine.py"),
+    Table("loop_core.moves", "_GOING_ON", "tests/core/test_machine.py"),
+    Table("loop_core.caps", "REFUSALS", "tests/core/test_machine.py"),
+    Table("loop_core.caps", "REFUSED_STATUS", "tests/core/test_machine.py"),
+    Table("loop_core.limits", "LEAST_CAPS", "tests/core/test_limits.py"),
+    Table("loop_core.policy", "ENDING_SIGNALS", "tests/core/test_machine.py"),
     Table("loop_core.moves", "_TERMINAL_SIGNALS", "tests/core/test_machine.py"),
     Table("loop_core.moves", "GUARDED", "tests/core/test_machine.py"),
     Table("loop_core.turn", "ENDED", "tests/core/test_machine.py"),

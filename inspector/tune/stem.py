@@ -19,7 +19,7 @@ from inspector.tune.grid import End
 from loop_core.frozen import frozen, replace
 from loop_core.limits import GUARDS, Spent, least_cap, tripped
 from loop_core.machine import TRANSITIONS
-from loop_core.moves import GUARDED, is_cut
+from loop_core.moves import GUARDED
 from loop_core.policy import Signal
 from loop_core.trace import Step
 from loop_core.turn import Responded, State, Turn
@@ -79,14 +79,13 @@ def stem(steps: Sequence[Step], simulated: bool = False) -> Stem:
         if guard is not None:
             limit = "" if looks[-1].ended else guard.limit
             last = _rank(len(looks) - 1, GUARDS.index(guard))
+    answers = [step.event for step in steps if isinstance(step.event, Responded)]
     needs = () if last < len(looks) * len(GUARDS) else _needs(
-        looks, lacks, 0 if "room" in lacks else least_cap(turn.request) - 1,
-        0 if "room" in lacks else max(map(_filled, steps)))
-    if simulated:
+        looks, lacks, 0 if "room" in lacks else least_cap(turn.request) - 1)
+    if simulated or _largest(answers) is None:  # and an answer that tells no tokens is charged with its cap
         needs = tuple(each for each in needs if each[0] != TOKENS)
     state, fidelity = turn.outcome or turn.state, steps[-1].fidelity.value
     end = End(state, turn.terminal or "", limit, segments(turn), turn.spent, fidelity, needs)
-    answers = [step.event for step in steps if isinstance(step.event, Responded)]
     uncut = all(look.place == "tools" for look in looks) and not any(
         answer.judged.stop.normalized is Stop.MAX_TOKENS or answer.judged.cap_reached for answer in answers)
     return Stem(looks, end, last, _largest(answers), uncut, lacks)
@@ -114,19 +113,9 @@ def _look(step: Step) -> Look | None:
     return Look(place, turn.state, spent, segments(turn), step.fidelity.value, ended)
 
 
-def _filled(step: Step) -> int:
-    """The total that the answer of a step fits in; 0 where a smaller cap would not have changed it."""
-    event, before = step.event, step.before
-    if type(event) is not Responded or before is None or before.sent is None:
-        return 0
-    counted = event.response.usage is not None and event.response.usage.output_tokens is not None
-    used = None if counted or not is_cut(step.turn) else before.sent.max_tokens  # else it is charged
-    return 0 if used is None else before.spent.continuation_tokens + used
-
-
-def _needs(looks: Sequence[Look], lacks: Container[str], more: int, filled: int) -> tuple[tuple[str, int], ...]:
-    """The smallest values; `more` tokens than one must be left of the total for a request, and answers are `filled`."""
-    needs: dict[str, int] = {TOKENS: filled} if filled else {}
+def _needs(looks: Sequence[Look], lacks: Container[str], more: int) -> tuple[tuple[str, int], ...]:
+    """The smallest values; `more` tokens than one must be left of the total for a request."""
+    needs: dict[str, int] = {}
     for guard in GUARDS:
         if guard.name in LEAST and guard.name not in lacks:
             least = [LEAST[guard.name](look.spent) for look in looks if look.place == guard.place]

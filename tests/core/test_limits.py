@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -199,3 +200,26 @@ def test_a_thinking_only_answer_is_asked_for_again_with_more_room() -> None:
     trace = drive([answer(Stop.MAX_TOKENS, ReasoningPart("hm"), tokens=100), END])
     assert [send.max_tokens for send in sends(trace)] == [100, 200]
     assert last(trace).terminal == "completed"
+
+
+# -- the bound holds for each request --------------------------------------------------------------------------------
+
+
+def test_no_request_asks_for_more_than_what_is_left() -> None:
+    trace = drive([*pieces(2, tokens=60), END], Limits(continuation_max_total_completion_tokens=130))
+    assert [send.max_tokens for send in sends(trace)] == [100, 70, 10]
+    trace = drive([END], Limits(continuation_max_total_completion_tokens=30))
+    assert [send.max_tokens for send in sends(trace)] == [30], "the first request too"
+    trace = drive([END], Limits(continuation_max_total_completion_tokens=30), request=capped(REQUEST, None))
+    assert [send.max_tokens for send in sends(trace)] == [30]
+
+
+def test_a_request_that_its_format_would_refuse_is_not_sent() -> None:
+    """Responses takes no max_output_tokens below 16."""
+    bound = Limits(continuation_max_total_completion_tokens=115)
+    script = [answer(Stop.MAX_TOKENS, "one ", tokens=100), END]
+    assert last(drive(script, bound)).terminal != "budget_exhausted"
+    stopped = last(drive(script, bound, request=replace(REQUEST, api="openai_responses")))
+    assert (stopped.terminal, stopped.spent.requests) == ("budget_exhausted", 1)
+    thinking = replace(REQUEST, extra={"thinking": {"type": "enabled", "budget_tokens": 15}})
+    assert last(drive(script, bound, request=thinking)).terminal == "budget_exhausted"

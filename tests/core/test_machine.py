@@ -21,6 +21,7 @@ from core_scenes import (
     finish,
     last,
     path,
+    refused,
     reply,
     responded,
     sends,
@@ -555,3 +556,80 @@ def test_effects_come_one_at_a_time() -> None:
         for each in drive(events).steps:
             assert len(each.effects) <= 1
             assert all(isinstance(effect, (Send, RunTools)) for effect in each.effects) or each.turn.ended
+
+
+# -- what only looks finished ----------------------------------------------------------------------------------------
+
+
+def test_an_empty_answer_is_asked_for_once_more_with_a_message_that_says_so() -> None:
+    trace = drive([NOTHING, END])
+    send = sends(trace)[1]
+    assert (send.place, send.ordinal, send.method, send.max_tokens) == (Place.NUDGE, 1, Method.NUDGE, 100)
+    (asked,) = send.added
+    assert asked.text.startswith("Your previous response was empty")
+    assert last(trace).terminal == "completed"
+    assert last(trace).merged().text == "done."
+
+
+@pytest.mark.parametrize("ending", [Ending.CALL_LEAKED, Ending.NO_CALL, Ending.COMMENTARY_ONLY])
+def test_what_is_no_answer_is_not_asked_for_again(ending: Ending) -> None:
+    trace = drive([with_ending(ending), END])
+    assert (last(trace).terminal, len(sends(trace))) == ("no_answer", 1)
+
+
+def test_nothing_is_asked_again_where_silence_may_have_been_meant() -> None:
+    unsure = replace(NOTHING, judged=replace(NOTHING.judged, ending_sure=False))
+    trace = drive([unsure, END])
+    assert (last(trace).terminal, len(sends(trace))) == ("no_answer", 1)
+    wanted = replace(STRICT, allow_silence=True)
+    assert last(drive([NOTHING], policy=wanted)).terminal == "completed"
+
+
+@pytest.mark.parametrize("method", [Method.PREFILL, Method.HINT])
+def test_an_empty_rest_says_that_a_text_was_whole_unless_it_stops_in_the_middle(method: Method) -> None:
+    policy = replace(STRICT, methods=(method,))
+    able = Ability(prefill=True)
+    whole = answer(Stop.MAX_TOKENS, "That is all.", tokens=100)
+    assert last(drive([whole, NOTHING], policy=policy, ability=able)).terminal == "completed"
+    middle = answer(Stop.MAX_TOKENS, "First we take the,", tokens=100)
+    trace = drive([middle, NOTHING, NOTHING], policy=policy, ability=able)
+    assert (last(trace).terminal, sends(trace)[-1].anchor) == ("no_answer", "First we take the,")
+
+
+def test_an_empty_rest_is_asked_for_once_more_where_words_were_to_be_quoted() -> None:
+    trace = drive([answer(Stop.MAX_TOKENS, "That is all.", tokens=100), NOTHING, answer(Stop.END_TURN, "That is all.")])
+    assert [send.place for send in sends(trace)] == [Place.REQUEST, Place.CONTINUATION, Place.NUDGE]
+    assert (last(trace).terminal, last(trace).merged().text) == ("completed", "That is all.")
+
+
+# -- what a server refuses -------------------------------------------------------------------------------------------
+
+ALONE = answer(Stop.MAX_TOKENS, call(CUT), tokens=100)
+
+
+@pytest.mark.parametrize("status", [400, 422])
+def test_a_larger_cap_that_is_refused_is_the_old_one_again(status: int) -> None:
+    no = replace(REFUSED, response=replace(REFUSED.response, http_status=status))
+    trace = drive([ALONE, no, CALL, END])
+    assert [(send.place, send.max_tokens) for send in sends(trace)[:3]] == [
+        (Place.REQUEST, 100), (Place.REPAIR, 200), (Place.REPAIR, 100)]
+    assert last(trace).terminal == "completed"
+
+
+def test_a_forced_call_that_is_refused_is_free_the_next_time() -> None:
+    trace = drive([ALONE, refused("thinking does not go with a forced tool"), CALL, END])
+    assert [send.tool_choice for send in sends(trace)[:3]] == [None, "tool:write", None]
+    assert [send.max_tokens for send in sends(trace)[:3]] == [100, 200, 200]
+    assert last(trace).spent.repairs_refused == 1
+
+
+def test_a_prefill_that_is_refused_becomes_an_anchor() -> None:
+    trace = drive([TEXT, refused("prefill is not supported"), answer(Stop.END_TURN, "the first part and more")],
+                  Limits(continuation_max_attempts=1), ability=Ability(prefill=True))
+    assert [send.method for send in sends(trace)] == [Method.FIRST, Method.PREFILL, Method.ANCHOR]
+    assert (last(trace).terminal, last(trace).merged().text) == ("completed", "the first part and more")
+
+
+def test_a_refusal_of_anything_else_is_an_error() -> None:
+    assert last(drive([ALONE, refused("no such model")])).terminal == "error"
+    assert last(drive([refused("max_tokens is too large")])).terminal == "error"
