@@ -74,7 +74,9 @@ class Toolbox:
             return result(call, _text(tool(verdict.arguments)))
         except ToolError as why:
             return result(call, f"Failed: {why}", is_error=True)
-        except Exception as why:  # noqa: BLE001 - whatever a tool raises, the model reads it and the turn goes on
+        # The one broad `except` of the engine: a tool is somebody else's code, what it raises cannot be listed, and the
+        # model is told of it as of any other result.
+        except Exception as why:  # noqa: BLE001
             return result(call, f"Failed: {type(why).__name__}: {why}", is_error=True)
 
 

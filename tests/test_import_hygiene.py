@@ -18,6 +18,10 @@ ENGINE = sorted((ROOT / "loop_core").rglob("*.py"))
 HIDDEN_IMPORTS = tuple(ROOT / "loop_core" / name for name in ("__init__.py", "wire/__init__.py", "fastjson.py"))
 """Where names are imported when first used: the engine's public names, wire formats by their ids, one parser alone."""
 
+FOREIGN_CODE = ROOT / "loop_core" / "tools.py"
+"""The one module that may catch `Exception`, once, around one call: the tool, which is not our code. What it raises is
+unknown beforehand, and the model must read it; every other failure that the engine meets is its own and has a name."""
+
 NETWORK = {"httpx", "httpx2", "aiohttp", "requests", "socket", "ssl"}
 SDKS = {"openai", "anthropic", "google.genai", "botocore", "boto3", "ollama", "opentelemetry"}
 SCREENS = {"textual", "rich"}
@@ -131,12 +135,17 @@ def test_the_engine_opens_no_file_and_catches_nothing_broadly(path: Path) -> Non
     forbidden = {"open", "print", "input", "exec", "eval", "compile", "__import__", "breakpoint"}
     if path.name == "frozen.py":
         forbidden -= {"exec"}  # constructors made from the names of fields, as `dataclasses` makes them
+    broad = []
     for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             assert node.func.id not in forbidden, f"line {node.lineno}: {node.func.id}()"
         if isinstance(node, ast.ExceptHandler):
             caught = {name.id for name in ast.walk(node.type) if isinstance(name, ast.Name)} if node.type else {"all"}
-            assert caught.isdisjoint({"all", "Exception", "BaseException"}), f"line {node.lineno}: a broad except"
+            broad += [f"line {node.lineno}: {name}" for name in sorted(caught & {"all", "Exception", "BaseException"})]
+    if path == FOREIGN_CODE:
+        assert len(broad) == 1 and broad[0].endswith(": Exception"), broad
+    else:
+        assert not broad, broad
 
 
 @pytest.mark.parametrize("path", ENGINE, ids=lambda path: str(path.relative_to(ROOT)))
