@@ -58,7 +58,7 @@ _FIELDS = ".fields"
 OUTPUTS = ("result", "results", "outputs", "output")
 """Where the JSON of a provider-run call holds what it brought."""
 
-UNREAD = frozenset({"frame.invalid", "frame.shape", "body.shape", "openai_chat.unknown_field"})
+UNREAD = frozenset({"frame.invalid", "frame.shape", "body.shape"})
 """Findings that say that something was sent which we do not read: it may have been the answer."""
 
 

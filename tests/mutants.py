@@ -95,6 +95,7 @@ ENGINE: tuple[Table, ...] = (
     Table("loop_core.endings", "TELLS", "tests/core/test_endings.py"),
     Table("loop_core.endings", "HITS", "tests/core/test_endings.py"),
     Table("loop_core.markup", "MARKS", "tests/core/test_markup.py"),
+    Table("loop_core.markup", "_SIGNS", "tests/core/test_markup.py"),
     Table("loop_core.middle", "FUNCTION_WORDS", "tests/core/test_middle.py"),
     Table("loop_core.middle", "PARTICLES", "tests/core/test_middle.py"),
     Table("loop_core.middle", "COMMAS", "tests/core/test_middle.py"),
@@ -253,8 +254,9 @@ def _assigned(package: str, name: re.Pattern[str]) -> Iterator[tuple[str, str]]:
 def _label(member: Any) -> str:
     if isinstance(member, tuple) and not hasattr(member, "_fields") and len(member) == 2 and callable(member[1]):
         member = member[0]
-    named = getattr(member, "name", None) or getattr(member, "rule", None) or getattr(member, "word", None)
-    if isinstance(named, str) and not hasattr(member, "value"):
+    names = ("name", "rule", "word", "title", "ending", "__name__")
+    named = next((found for name in names if isinstance(found := getattr(member, name, None), str)), None)
+    if named is not None and not hasattr(member, "value"):
         return str(named)  # no member of an enumeration: to unpickle one would load the engine in the parent
     return ", ".join(str(part) for part in member) if isinstance(member, tuple) else str(member)
 
