@@ -65,7 +65,6 @@ COUNTS: Mapping[str, Callable[[Spent], int]] = {
     "continuation_tool_repair_attempts": lambda spent: spent.repairs,
     "max_thinking_only": lambda spent: spent.thinking_only,
     "max_tool_steps": lambda spent: spent.tool_steps,
-    "max_resumes": lambda spent: spent.resumes,
     "max_identical_calls": lambda spent: spent.identical,
 }
 """Limit -> what was spent of it when it ended the turn."""
@@ -183,7 +182,6 @@ RAISED: Mapping[str, int] = {
     "continuation_tool_repair_attempts": 10,
     "max_thinking_only": 10,
     "max_tool_steps": 1_000,
-    "max_resumes": 100,
 }
 """Limits that may be raised, each to what at most; a turn that repeats itself or stands still is not to go on."""
 

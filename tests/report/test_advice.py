@@ -38,6 +38,7 @@ from tests.scenes import (
     call,
     chat,
     continued,
+    cut_stream,
     lines,
     message,
     repaired_call,
@@ -208,19 +209,25 @@ def test_the_session_of_a_simulation_is_advised_by_the_simulation() -> None:
     assert holds(found) == 1
 
 
-@pytest.mark.parametrize("name", ["max_tool_steps", "max_resumes"])
-def test_a_limit_that_ends_a_recording_is_named_and_nothing_is_promised(name: str) -> None:
-    limits = Settings(Limits(**{name: 0}))
-    if name == "max_resumes":
-        found = shown(asked(ASKS, message([{"type": "text", "text": "Let me look."}], "pause_turn"), url=MESSAGES,
-                            max_tokens=99), settings=limits)
-        assert found.turns[0].ended.terminal == "no_progress"
-        return
+def test_a_limit_that_ends_a_recording_is_named_and_nothing_is_promised() -> None:
+    limits = Settings(Limits(max_tool_steps=0))
     found = shown(asked(ASKS, chat(None, "tool_calls", call()), tools=TOOLS), settings=limits)
     verdict = found.turns[0].verdict
     assert verdict.word == "LIMIT REACHED"
-    assert f"asked for tools; {name} (0 of 0) ended the turn" in verdict.sentence
-    assert advised(found).text == f"raise {name}; no replay shows the unrecorded rest, asking live does"
+    assert "asked for tools; max_tool_steps (0 of 0) ended the turn" in verdict.sentence
+    assert advised(found).text == f"raise max_tool_steps; {NEVER}"
+
+
+@pytest.mark.parametrize(("number", "limit"), [
+    (3, "continuation_max_attempts (3 of 3)"),
+    (4, "continuation_max_total_completion_tokens (160 of 160)"),
+    (6, "continuation_tool_repair_attempts (1 of 1)"),
+])
+def test_the_limit_that_ended_a_turn_is_told_with_what_was_spent(number: int, limit: str) -> None:
+    """Three continuations; four answers of 40 tokens; one repair: as the samples' own stories say."""
+    found = opened(Path(samples()[number - 1].path))
+    assert found.turns[0].verdict.sentence.endswith(f"; {limit} ended the turn")
+    assert advised(found).text == f"raise {limit.split()[0]} or max_tokens; {NEVER}"
 
 
 def test_the_same_call_again_and_again_is_no_matter_of_a_limit() -> None:
@@ -275,11 +282,21 @@ def test_reasoning_that_ate_the_budget_is_said() -> None:
     ("stop", "said"),
     [("model_context_window_exceeded", "shorten the history; another continuation cannot succeed"),
      ("refusal", "change the prompt or the filter; a continuation will not help"),
-     ("zz_new_word", "name the server with --profile, or report the word")],
+     ("zz_new_word", "name the server with --profile, or report the word"),
+     (None, "look at the answer before it is used; nothing may run a call of it")],
 )
 def test_other_ends_are_no_matter_of_a_budget(stop, said) -> None:
     found = shown(asked(ASKS, message([{"type": "text", "text": "The"}], stop), url=MESSAGES, max_tokens=4000))
     assert advised(found).text == said
+
+
+def test_a_stream_that_broke_and_a_call_sent_twice_are_no_matter_of_a_budget() -> None:
+    assert advised(shown(asked(ASKS, cut_stream("The first")))).text == "send it again; this was no budget cut"
+    malformed = chat(None, "function_call_filter: MALFORMED_FUNCTION_CALL")
+    assert advised(shown(asked(ASKS, malformed))).text == "ask for the call again, with a simpler schema"
+    if (CASES / "readings" / "deltas-differ.har").is_file():
+        found = opened(CASES / "readings" / "deltas-differ.har")
+        assert advised(found).text == "ask for the call again, and report both texts to the server"
 
 
 @pytest.mark.parametrize(
