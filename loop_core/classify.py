@@ -225,7 +225,8 @@ def spent_cap(response: ChatResponse, request: Request | None) -> tuple[int, int
 
 
 def usage_at_cap(case: Case, stop: StopReason) -> Correction | None:
-    """As many tokens came as were allowed: a sign of a cut, and with a text that stops in the middle the proof."""
+    """As many tokens came as were allowed: a sign of a cut, and with a text that stops in the middle, or a last call
+    without members that it must have, the proof."""
     spent = spent_cap(case.response, case.request)
     if spent is None:
         return None
@@ -245,6 +246,11 @@ def usage_at_cap(case: Case, stop: StopReason) -> Correction | None:
     if sign is not None:
         said = f"{seen}, and the text stops in the middle ({sign.said}), though the reason is {stop.raw!r}"
         return Correction(Stop.MAX_TOKENS, None, None, said, Severity.ERROR, quote=Quote("text", sign.start, sign.end))
+    call, reading = case.calls[-1] if case.calls else (None, None)
+    lacks = schema.lacks(case.tool(call.name), reading.value) if call is not None and reading is not None else ""
+    if call is not None and lacks:  # what a server makes of a call that it could not parse (vLLM PR#46303)
+        said = f"{seen}, and the arguments of {call.name} {lacks}, though the reason is {stop.raw!r}"
+        return Correction(Stop.MAX_TOKENS, None, call.at, said, Severity.ERROR)
     return Correction(None, None, None, f"{seen}; nothing else shows a cut", Severity.INFO)
 
 

@@ -61,6 +61,17 @@ def takes_nothing(tool: Tool | None) -> bool:
     return not declared.get("properties") and usable(tool) and not problems(tool, {})
 
 
+def lacks(tool: Tool | None, value: Mapping[str, Any] | None) -> str:
+    """What complete arguments lack, in words: members that the schema requires, or all where the tool takes any."""
+    if value is None:
+        return ""
+    if not value:
+        return "" if takes_nothing(tool) else "are empty"
+    required = tool.schema.get("required") if tool is not None and tool.schema is not None else None
+    missing = [str(name) for name in required if name not in value] if isinstance(required, (list, tuple)) else []
+    return f"lack {', '.join(missing)}" if missing else ""
+
+
 def _leaves_out(declared: Mapping[str, Any]) -> bool:
     """Whether a declaration is that of a plain function and says nothing of parameters; a tool that is known by its
     type alone (Anthropic's `bash_20250124`) has parameters that nobody declares."""

@@ -24,7 +24,7 @@ from inspector.sessions.thread import thread
 from inspector.sessions.values import Chunk, Exchange, Input, Loaded
 from inspector.settings import Settings
 from loop_core.arguments import Shape, lenient, parse
-from loop_core.classify import Judged
+from loop_core.classify import FINISHED, Judged
 from loop_core.errors import EncodeError
 from loop_core.frozen import frozen
 from loop_core.gate import Admission, Verdict
@@ -99,7 +99,9 @@ class Row:
     @property
     def blind(self) -> str:
         """Why nothing in the bytes tells this answer from a finished one; empty where something does."""
-        return self.dialect.blind.get(self.played.moment, "")
+        judged = self.judged
+        unseen = judged.stop.normalized in FINISHED and judged.ending is None
+        return self.dialect.blind.get(self.played.moment, "") if unseen else ""
 
 
 @frozen

@@ -71,7 +71,8 @@ class Dialect:
         return spelling(self.says, self.api, moment, self.stream)
 
 
-_AT_CAP = "only the token count equals the cap, and whether thinking counts under it is not known here"
+_AT_CAP = "the token count equals the cap, and one sign alone is only told; a text that visibly stops in the middle is seen"
+_CALLS_AT_CAP = "the token count equals the cap, and one sign alone is only told; what came of the calls is complete"
 DIALECTS: tuple[Dialect, ...] = (
     # -- Chat Completions ----------------------------------------------------------------------------------------
     Dialect(CHAT, "openai", model="gpt-4o-mini", source="openai 3.54.0 types/chat/chat_completion.py"),
@@ -101,13 +102,14 @@ DIALECTS: tuple[Dialect, ...] = (
             source="LiteLLM 1.109.1",
             says={CUT_BATCH: say("tool_calls"), CUT_AFTER: say("tool_calls"), PAUSED: say("length"),
                   MALFORMED: say("stop", Carried.DROPPED), FAILED: say("stop")}, carried=Carried.DROPPED,
-            blind={CUT_BATCH: _AT_CAP, CUT_AFTER: _AT_CAP,
+            blind={CUT_BATCH: _CALLS_AT_CAP, CUT_AFTER: _CALLS_AT_CAP,
                    MALFORMED: "an unknown native word becomes stop, and the call is gone",
                    FAILED: "an error word becomes stop"}),
     Dialect(CHAT, "dynamo", title="tool_calls over a cut call, and one index for all calls, in older versions",
             source="ai-dynamo PR#13791, PR#4723", says={CUT_CALL: say("tool_calls")}, quirks=(quirks.one_index,)),
     Dialect(CHAT, "generic", "leak", "gives back a call's unclosed markup as text, and says stop", "omlx#3153",
-            {CUT_CALL: say("stop")}, Carried.MARKUP, blind={CUT_BATCH: "the calls are text"}),
+            {CUT_CALL: say("stop")}, Carried.MARKUP,
+            blind={CUT_BATCH: "the cut call is text, which a complete call before it makes look like a remark"}),
     Dialect(CHAT, "generic", "alias", "has another word: MAX_TOKENS", "ironclaw PR#5665; agentao PR#125",
             spent("MAX_TOKENS", full="MAX_TOKENS")),
     Dialect(CHAT, "llama_cpp", title="says length for a full context too, with truncated: true beside it",
@@ -160,7 +162,7 @@ DIALECTS: tuple[Dialect, ...] = (
             source="seen with SmolLM2, two builds", says=spent("completed"), blind={CUT: _AT_CAP}),
     Dialect(RESPONSES, "generic", "completed", "says completed for every cut", "omlx PR#2817",
             spent("completed", full="completed"),
-            blind={CUT: _AT_CAP, CUT_AFTER: _AT_CAP, FULL: "completed, and the count is below the cap"}),
+            blind={CUT: _AT_CAP, CUT_AFTER: _CALLS_AT_CAP, FULL: "completed, and the count is below the cap"}),
     Dialect(RESPONSES, "generic", "bare", "says incomplete, and not why", "hermes-agent #91770",
             {**spent("incomplete", full="incomplete"), FILTERED: say("incomplete")}),
     # -- Messages ------------------------------------------------------------------------------------------------

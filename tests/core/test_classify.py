@@ -266,6 +266,32 @@ def test_arguments_that_are_cut_are_cut_under_an_unknown_word_too() -> None:
     assert effective(reply(Stop.UNKNOWN, call(), raw="entropy")).stop.normalized is Stop.UNKNOWN
 
 
+@pytest.mark.parametrize(("arguments", "lacks"), [("{}", "are empty"), ('{"lines": 3}', "lack path")])
+def test_a_last_call_without_its_members_at_the_cap_is_a_cut(arguments: str, lacks: str) -> None:
+    """vLLM PR#46303 makes `{}` of a call that the cap cut."""
+    for stop in (Stop.TOOL_CALL, Stop.END_TURN):
+        response = reply(stop, call(), call(arguments, id="c2", at=At(start=7)), tokens=100)
+        found = effective(response)
+        assert found.stop.normalized is Stop.MAX_TOKENS
+        assert finding(found, "judge.usage_at_cap") is Severity.ERROR
+        assert f"the arguments of write {lacks}" in found.findings[-1].message
+        verdicts = admit_all(response.tool_calls, found, REQUEST.tools)
+        assert [each.admission for each in verdicts] == [Admission.HELD, Admission.HELD]
+        below = effective(reply(stop, call(), call(arguments, id="c2"), tokens=99))
+        assert below.stop.normalized is Stop.TOOL_CALL, "a bad call, not a cut one"
+
+
+def test_an_empty_object_at_the_cap_is_whole_only_where_the_tool_takes_nothing() -> None:
+    """An optional parameter may be the one that was lost: the schema accepts `{}`, and the call would run."""
+    optional = Tool("purge", {"type": "object", "properties": {"below": {"type": "string"}}})
+    for tool, stop in ((optional, Stop.MAX_TOKENS), (NOW, Stop.TOOL_CALL)):
+        asked = replace(REQUEST, tools=(tool,))
+        found = effective(reply(Stop.TOOL_CALL, call("{}", name=tool.name), tokens=100), asked)
+        assert found.stop.normalized is stop
+    first = effective(reply(Stop.TOOL_CALL, call("{}"), call(id="c2"), tokens=100))
+    assert first.stop.normalized is Stop.TOOL_CALL, "the cap cuts the last call"
+
+
 @pytest.mark.parametrize("response", [
     reply(Stop.END_TURN, ReasoningPart("hm"), MIDDLE, tokens=100),
     reply(Stop.END_TURN, ReasoningPart("", data="sealed"), MIDDLE, tokens=100),
