@@ -71,8 +71,9 @@ class Dialect:
         return spelling(self.says, self.api, moment, self.stream)
 
 
-_AT_CAP = "the token count equals the cap, and one sign alone is only told; a text that visibly stops in the middle is seen"
-_CALLS_AT_CAP = "the token count equals the cap, and one sign alone is only told; what came of the calls is complete"
+_AT_CAP = "only the token count equals the cap, and a text that does not visibly stop in the middle may be whole"
+_CALLS_AT_CAP = ("only the token count equals the cap, and whether thinking counts under it is not known here; what "
+                 "came of the calls is complete")
 DIALECTS: tuple[Dialect, ...] = (
     # -- Chat Completions ----------------------------------------------------------------------------------------
     Dialect(CHAT, "openai", model="gpt-4o-mini", source="openai 3.54.0 types/chat/chat_completion.py"),

@@ -213,7 +213,7 @@ def test_a_call_that_its_schema_refuses_is_answered_with_the_error() -> None:
 
 def test_why_a_policy_would_do_it() -> None:
     why = {said.policy: said.why for said in verdict_by_policy(sample("07"), 0, 0)}
-    assert why["strict"] == "reads interrupted; asks for it again"
+    assert why["strict"] == "reads max_tokens; asks for it again"  # the arguments end in the middle of their JSON
     assert why["zoo-before"] == "reads interrupted, which ends no call"
     assert why["botnexus"] == "reads tool_call; it is present"
     assert why["zeroclaw-rfi"] == "reads unknown; ends the turn with a notice"
@@ -286,7 +286,7 @@ def test_the_document() -> None:
     assert made["turns"][0]["responses"] == [0]
     assert made["turns"][0]["decisions"][6] == {
         "policy": "botnexus", "decision": "ran a cut call", "severity": "error", "continuations": 0,
-        "why": "write_to_file runs with the 79 characters that came, under interrupted, which it takes for tool_call",
+        "why": "write_to_file runs with the 79 characters that came, under max_tokens, which it takes for tool_call",
         "first_difference": 3,
     }
 

@@ -15,7 +15,7 @@ from loop_core.errors import CallerError
 from loop_core.trace import key
 from loop_core.values import Stop
 from loop_core.wire.profiles import PROFILES
-from tests.scenes import PARTS, asked, chat, continued, lines, shown, user
+from tests.scenes import PARTS, WHOLE, asked, call, chat, continued, lines, shown, user
 
 
 def case_of(*exchanges):
@@ -42,11 +42,15 @@ def test_the_words_of_the_profile_are_read():
     assert case.judged[0].stop.normalized is Stop.UNKNOWN
 
 
-def test_usage_at_the_cap_proves_a_cut_only_where_thinking_counts_under_it():
-    case = case_of(asked([user("go")], chat("The first", "stop", tokens=40), max_tokens=40,
-                         url="http://localhost:9999/v1/chat/completions"))
-    assert case.judged[0].stop.normalized is Stop.END_TURN
-    assert spoken(case, "openai").judged[0].stop.normalized is Stop.MAX_TOKENS
+def test_calls_at_the_cap_wait_only_where_thinking_counts_under_it():
+    """Of text, usage at the cap is one sign of two under every profile."""
+    here = "http://localhost:9999/v1/chat/completions"
+    called = case_of(asked([user("go")], chat(None, "stop", call(WHOLE), tokens=40), max_tokens=40, url=here))
+    assert called.judged[0].stop.normalized is Stop.TOOL_CALL
+    assert spoken(called, "openai").judged[0].stop.normalized is Stop.MAX_TOKENS
+    told = case_of(asked([user("go")], chat("The first", "stop", tokens=40), max_tokens=40, url=here))
+    assert told.judged[0].stop.normalized is Stop.END_TURN
+    assert spoken(told, "openai").judged[0].stop.normalized is Stop.END_TURN
 
 
 def test_it_is_judged_once_and_only_where_another_speaks():
