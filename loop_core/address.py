@@ -6,6 +6,7 @@ import re
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from ipaddress import ip_address
 from typing import NamedTuple, Protocol
 from urllib.parse import unquote, unquote_plus, urlsplit
 
@@ -52,7 +53,7 @@ PREFILLS_UNDER: Mapping[str, str] = {"deepseek": "/beta"}
 
 _HOST = re.compile(r"[^\s/?#@\\<>^`{|}%]+")
 _HARMLESS = frozenset({"api-version", "alt"})
-_SECRET_HEADER = re.compile(r"auth|key|token|secret|cookie", re.IGNORECASE)
+_SECRET_NAME = re.compile(r"auth|key|token|secret|cookie", re.IGNORECASE)
 
 
 class Signer(Protocol):
@@ -86,6 +87,8 @@ class Server:
     """Signs every request anew, retries included; the key is not sent then."""
     hidden: tuple[str, ...] = field(default=(), repr=False)
     """Further words that no tool may show: other keys of the environment that it runs in."""
+    insecure_http: tuple[str, ...] = ()
+    """Hosts, by name or address without a port, that credentials may be sent to over plain http."""
 
     def __post_init__(self) -> None:
         if self.api not in HOMES:
@@ -101,7 +104,7 @@ class Server:
         parts = urlsplit(self.base)
         pairs = [pair.partition("=") for pair in parts.query.split("&")]
         query = [form for name, _, value in pairs if name not in _HARMLESS for form in (value, unquote_plus(value))]
-        known = [value for name, value in self.headers if _SECRET_HEADER.search(name)]
+        known = [value for name, value in self.headers if _SECRET_NAME.search(name)]
         users = [form for word in (parts.username, parts.password) if word for form in (word, unquote(word))]
         if parts.username or parts.password:  # as they are sent: HTTP's basic authentication
             pair = f"{unquote(parts.username or '')}:{unquote(parts.password or '')}"
@@ -119,6 +122,42 @@ def _reachable(base: str) -> bool:
     except ValueError:
         return False
     return parts.scheme in ("http", "https") and port != 0 and _HOST.fullmatch(host) is not None and base.isprintable()
+
+
+def loopback(host: str) -> bool:
+    """Whether a host, a name or an address without brackets, is this machine and nothing else."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
+def unencrypted(url: str) -> bool:
+    """Whether what is sent to this address crosses a network as plain text."""
+    parts = urlsplit(url)
+    return parts.scheme == "http" and not loopback(parts.hostname or "")
+
+
+def refuse_plain(server: Server) -> None:
+    """Refuses a server that credentials would be sent to as plain text, unless the operator named its host.
+
+    Raises:
+        CallerError: it is one.
+    """
+    base = server.base or HOMES[server.api].base
+    host = (urlsplit(base).hostname or "").lower()
+    allowed = {name.strip().strip("[]").lower() for name in server.insecure_http}
+    if unencrypted(base) and host not in allowed and _proves(server):
+        raise CallerError(f"{host}: a key or another credential would be sent there unencrypted, over http: expected "
+                          f"https, or --insecure-http {host} with `inspector run` and `inspector replay --live`")
+
+
+def _proves(server: Server) -> bool:
+    """Whether anything in the requests says who asks."""
+    parts = urlsplit(server.base)
+    names = [*(pair.partition("=")[0] for pair in parts.query.split("&")), *(name for name, _ in server.headers)]
+    return bool(server.key or server.sign is not None or parts.username or parts.password
+                or any(_SECRET_NAME.search(name) for name in names))
 
 
 def url_of(server: Server, path: str) -> str:

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from loop_core.address import Server, key_header, proof_shown, speaker, url_of
+from loop_core.address import HOMES, Server, key_header, loopback, proof_shown, refuse_plain, speaker, url_of
 from loop_core.errors import CallerError, LoopError
 from loop_core.exchange import Ask, Heard, Hearing, Observer, asks, known
 from loop_core.history import Ability
@@ -33,7 +33,6 @@ from loop_core.wire.jsontext import dump
 _Client = TypeVar("_Client", httpx.Client, httpx.AsyncClient)
 Spelled = Callable[[Ask], Ask]
 """How a request is spelled in the end, where the format alone does not say: as one that was recorded."""
-LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +57,8 @@ class Line:
     proxy: str | None = field(default=None, repr=False)
     """A proxy's URL; None: as the environment says (HTTPS_PROXY, NO_PROXY…), but never for this machine itself."""
 
-    def options(self, transport: type[Any]) -> dict[str, Any]:
-        """Arguments for a client of httpx."""
+    def options(self, transport: type[Any], base: str) -> dict[str, Any]:
+        """Arguments for a client of httpx that asks the server at this address."""
         waits = self.timeouts
         options: dict[str, Any] = {
             "timeout": httpx.Timeout(waits.silence, connect=waits.connect), "follow_redirects": False,
@@ -67,19 +66,21 @@ class Line:
         }
         if self.proxy is not None:
             return {**options, "proxy": self.proxy}
-        direct = transport(verify=_certificates())
-        return {**options, "mounts": {f"all://{host}": direct for host in LOOPBACK}}
+        host = urlsplit(base).hostname or ""
+        if not loopback(host):
+            return options
+        named = f"[{host}]" if ":" in host else host  # what names the host goes before what the environment says
+        return {**options, "mounts": {f"all://{named}": transport(verify=_certificates())}}
 
-
-    def client(self, kind: type[_Client], transport: type[Any]) -> _Client:
-        """A client of httpx.
+    def client(self, kind: type[_Client], transport: type[Any], base: str) -> _Client:
+        """A client of httpx for the server at this address.
 
         Raises:
             CallerError: a proxy or a file of certificates that is named cannot be used. Its own words may hold a
                 password: ours do not.
         """
         try:
-            return kind(**self.options(transport))
+            return kind(**self.options(transport, base))
         except OSError as why:
             said = f"the certificates cannot be read (SSL_CERT_FILE, SSL_CERT_DIR): {why.strerror or 'no certificate'}"
             raise CallerError(said) from None
@@ -96,6 +97,10 @@ def _certificates() -> Any:
     return httpx.create_ssl_context()
 
 
+def _base(server: Server) -> str:
+    return server.base or HOMES[server.api].base
+
+
 class _Source:
     """What both sources share: the count of what was sent, and the next request."""
 
@@ -103,6 +108,7 @@ class _Source:
         self, server: Server, observer: Observer | None, toolbox: Runs | None, line: Line | None,
         redact: Redact | None, spelled: Spelled | None,
     ) -> None:
+        refuse_plain(server)
         self.server, self.line, self._redact, self._spelled = server, line or Line(), redact, spelled
         self.observer: Observer = Observer() if observer is None else observer
         self.toolbox: Runs = Toolbox() if toolbox is None else toolbox
@@ -213,7 +219,7 @@ class Live(_Source):
         line: Line | None = None, redact: Redact | None = None, spelled: Spelled | None = None,
     ) -> None:
         super().__init__(server, observer, toolbox, line, redact, spelled)
-        self._client = self.line.client(httpx.Client, httpx.HTTPTransport)
+        self._client = self.line.client(httpx.Client, httpx.HTTPTransport, _base(server))
 
     def respond(self, send: Send, turn: Turn) -> Event:
         """The server's answer; `Cancel` where the operator interrupts it; the end where what follows cannot be asked.
@@ -293,7 +299,7 @@ class AsyncLive(_Source):
         line: Line | None = None, redact: Redact | None = None, spelled: Spelled | None = None,
     ) -> None:
         super().__init__(server, observer, toolbox, line, redact, spelled)
-        self._client = self.line.client(httpx.AsyncClient, httpx.AsyncHTTPTransport)
+        self._client = self.line.client(httpx.AsyncClient, httpx.AsyncHTTPTransport, _base(server))
         self._cancelled = asyncio.Event()
 
     def cancel(self) -> None:

@@ -28,6 +28,7 @@ class Way(NamedTuple):
     model: str | None
     variable: str | None
     tools: str | None
+    insecure_http: Sequence[str] = ()
 
 
 def asked(
@@ -44,7 +45,7 @@ def asked(
 
     since, settings = _from(tree, start, stretches, from_step, turn)
     look = wanted(start.view.replay, settings, since, os.environ, base=way.base, model=way.model,
-                  variable=way.variable, given=_given(way.tools))
+                  variable=way.variable, given=_given(way.tools), insecure_http=way.insecure_http)
     _confirmed(look, start, yes)
     name = new_name()
     settings = replace(settings, live=name)

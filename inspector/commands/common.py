@@ -71,6 +71,9 @@ def reading(command: Command) -> Command:
 POLICY = click.option("--policy", metavar="NAME", shell_complete=names(_policies),
                       help="A loop's beliefs: strict, unless the configuration says else.")
 
+INSECURE = click.option("--insecure-http", multiple=True, metavar="HOST",
+                        help="Let the key go to this host over plain http; may be repeated.")
+
 
 def configured(policy: str | None) -> tuple[Config, Settings]:
     """The configuration, and the settings that a replay starts from: the flag goes over the configuration."""

@@ -27,6 +27,7 @@ from inspector.commands import common
               help="A limit, max_tokens, policy, seam or method; may be repeated.")
 @common.POLICY
 @click.option("--key-env", metavar="NAME", help="The environment variable with the key, for a server of your own.")
+@common.INSECURE
 @click.option("--sign", type=click.Choice(["aws"]), help="Sign with AWS credentials, on any host (extra bedrock).")
 @click.option("--record", metavar="FILE", help="The new session file; by default one in the data folder.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document (loop-inspector/explain/2).")

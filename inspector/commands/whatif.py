@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 @click.option("--base-url", "base_url", metavar="URL", default="", help="Live: another server than the recorded one.")
 @click.option("--model", metavar="M", help="Live: another model than the recorded one.")
 @click.option("--key-env", metavar="NAME", help="Live: the environment variable that holds the key.")
+@common.INSECURE
 @click.option("--tools", metavar="FILE|MODULE:ATTR", help="Live: tools that answer calls; else recorded results do.")
 @click.option("--yes", is_flag=True, help="Live: ask without being asked whether to.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document (loop-inspector/replay/1).")
@@ -41,6 +42,7 @@ def replay(
     paths: Sequence[str], api: str | None, profile: str | None, policy: str | None, assignments: Sequence[str],
     from_step: int | None, simulate: bool, base: str | None, against: str | None, save: bool, as_json: bool,
     live: bool, turn: int | None, base_url: str, model: str | None, key_env: str | None, tools: str | None, yes: bool,
+    insecure_http: Sequence[str],
 ) -> None:
     """Runs recorded turns again under other limits or another policy, beside the original.
 
@@ -51,7 +53,7 @@ def replay(
     from inspector.whatif.tree import ORIGINAL, Tree
 
     others = {"--turn": turn, "--base-url": base_url, "--model": model, "--key-env": key_env, "--tools": tools,
-              "--yes": yes}
+              "--yes": yes, "--insecure-http": insecure_http}
     idle = [] if live else [name for name, value in others.items() if value]
     if idle or (live and simulate):
         raise click.UsageError("--live and --simulate are two sources; leave one of them out" if live else
@@ -69,8 +71,8 @@ def replay(
     if live and store is not None:
         from inspector.commands import again
 
-        node, code = again.asked(tree, start, stretches, from_step, turn, again.Way(base_url, model, key_env, tools),
-                                 store, save, yes)
+        way = again.Way(base_url, model, key_env, tools, insecure_http)
+        node, code = again.asked(tree, start, stretches, from_step, turn, way, store, save, yes)
     else:
         if store is not None and named:
             common.say(_recalled(original, stretches, store))

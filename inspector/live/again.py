@@ -78,6 +78,7 @@ class Wanted:
 def wanted(
     parent: Replay, settings: Settings, since: int, environment: Mapping[str, str], *, base: str = "",
     model: str | None = None, variable: str | None = None, given: Toolbox | None = None,
+    insecure_http: Sequence[str] = (),
 ) -> Wanted:
     """What asking the turn at a step live again, from this step on, would send; nothing is sent.
 
@@ -86,7 +87,8 @@ def wanted(
     """
     start = start_of(parent, since)
     opening = parent.case.loaded.exchanges[start.opening.index]
-    target = target_of(opening, environment, base=base, model=model, variable=variable)
+    target = target_of(opening, environment, base=base, model=model, variable=variable,
+                       insecure_http=insecure_http)
     can = ability(target.profile, opening.api)
     first = _first(parent, settings, since, start, target, can)
     ahead = _ahead(first)

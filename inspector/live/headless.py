@@ -17,7 +17,7 @@ from inspector.live.run import Ran, planned, run_live
 from inspector.live.tools import tools_of
 from inspector.settings import Settings, live_limits, parse_assignments, settings_of
 from loop_core import frozen
-from loop_core.address import Server, speaker
+from loop_core.address import Server, refuse_plain, speaker
 from loop_core.errors import CallerError
 from loop_core.outgoing import reduced
 from loop_core.tools import Toolbox
@@ -46,6 +46,7 @@ class Typed:
     key_env: str | None = None
     sign: str | None = None
     record: str | None = None
+    insecure_http: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,8 @@ def start(typed: Typed, settings: Settings) -> Start:
     api, model, base = typed.api, typed.model, typed.base
     settings = settings_of(parse_assignments(typed.assignments), settings)
     settings = frozen.replace(settings, limits=live_limits(settings))
-    server = server_of(api, model, base, typed.profile, typed.key_env, typed.sign)
+    server = server_of(api, model, base, typed.profile, typed.key_env, typed.sign, typed.insecure_http)
+    refuse_plain(server)
     messages = None if typed.messages is None else json_file(typed.messages, "--messages")
     request = request_of(api, model, typed.prompt, messages, typed.stream)
     answers = Answers()
@@ -98,14 +100,15 @@ def ran(typed: Typed, settings: Settings) -> Ran:
 
 
 def server_of(
-    api: str, model: str, base: str, profile: str | None, key_env: str | None, sign: str | None
+    api: str, model: str, base: str, profile: str | None, key_env: str | None, sign: str | None,
+    insecure_http: Sequence[str] = (),
 ) -> Server:
     """Whom to ask, and with which key or signature."""
     region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
     at_home = api == "bedrock_converse" and not base
     if at_home and region:
         base = f"https://bedrock-runtime.{region}.amazonaws.com"
-    server = Server(api, base, profile=profile, hidden=secrets_of(os.environ))
+    server = Server(api, base, profile=profile, hidden=secrets_of(os.environ), insecure_http=tuple(insecure_http))
     owner = speaker(replace(server, profile=None), model)
     by_address = bool(owner.evidence) and owner.evidence[0].rule in ("profile.host", "profile.url")
     address = owner.profile.name if by_address else ""

@@ -6,14 +6,14 @@ no operator: an address that stands in one gets a provider's key by its host alo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from inspector.live.keys import ANY, secrets_of, variable_for, wanted
 from inspector.sessions.redact import REDACTED
 from inspector.sessions.values import Exchange
-from loop_core.address import HOMES, Server, shown, speaker, url_of
+from loop_core.address import HOMES, Server, refuse_plain, shown, speaker, unencrypted, url_of
 from loop_core.errors import CallerError
 from loop_core.values import Request
 from loop_core.wire import wire
@@ -45,8 +45,7 @@ class Target:
     @property
     def open(self) -> bool:
         """Whether everything, the key too, would cross a network unencrypted."""
-        parts = urlsplit(self.url)
-        return parts.scheme == "http" and parts.hostname not in ("127.0.0.1", "localhost", "::1")
+        return unencrypted(self.url)
 
     @property
     def key(self) -> str:
@@ -70,12 +69,13 @@ def why_not(exchange: Exchange) -> str | None:
 
 def target_of(
     exchange: Exchange, environment: Mapping[str, str], *, base: str = "", model: str | None = None,
-    variable: str | None = None,
+    variable: str | None = None, insecure_http: Sequence[str] = (),
 ) -> Target:
     """Where the request of a recorded exchange goes; `base` and `model` go before what was recorded.
 
     Raises:
-        CallerError: it cannot be sent again, or the recording does not say where to.
+        CallerError: it cannot be sent again, the recording does not say where to, or a key would go there as plain
+            text.
     """
     why = why_not(exchange)
     if why is not None or exchange.request is None:
@@ -84,7 +84,8 @@ def target_of(
     headers = tuple((name.lower(), value) for name, value in exchange.request_headers
                     if name.lower() in KEPT_HEADERS and REDACTED not in value)
     place = base.strip() or base_of(exchange.url, exchange.api, exchange.request)
-    server = Server(exchange.api, place, headers=headers, hidden=secrets_of(environment))
+    server = Server(exchange.api, place, headers=headers, hidden=secrets_of(environment),
+                    insecure_http=tuple(insecure_http))
     owner = speaker(server, request.model)
     by = owner.evidence[0].rule if owner.evidence else ""
     named = exchange.profile_evidence[0].rule == "profile.named" if exchange.profile_evidence else False
@@ -96,6 +97,7 @@ def target_of(
     found = variable_for(address, environment, variable)
     if found is not None:
         server = replace(server, key=environment[found].strip())
+    refuse_plain(server)
     chosen = speaker(server, request.model)
     names = (variable,) if variable is not None else wanted(address)
     url = shown(url_of(server, wire(exchange.api).path(request)))

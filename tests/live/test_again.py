@@ -114,6 +114,25 @@ def test_a_turn_is_asked_again_with_another_budget_and_nothing_else_changed(
     assert [each["text"] for each in live] == ["Eins, zwei, drei."]
 
 
+def test_a_recorded_address_over_plain_http_gets_a_key_only_where_it_is_named(
+    ran: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MINE", "sk-live-0123456789abcdefghij")
+    recording = cut_twice("http://far.example", tmp_path / "s.har")
+    words = ("replay", recording, "--live", "--turn", "1", "--key-env", "MINE")
+    refused = ran(*words, "--yes")
+    assert refused.code == 2
+    assert "sent there unencrypted" in refused.err
+    assert "--insecure-http far.example" in refused.err
+    told = ran(*words, "--insecure-http", "far.example")  # without --yes and a terminal nothing is sent
+    assert told.code == 2
+    assert "not encrypted: whoever is on the way reads the request and the key" in told.err
+    assert "nothing was sent: standard input is no terminal" in told.err
+    idle = ran("replay", recording, "--insecure-http", "far.example")
+    assert idle.code == 2
+    assert "expected --live" in idle.err
+
+
 def test_where_it_goes_and_for_how_much_is_said_first(ran: Ran, fake: Fake, tmp_path: Path) -> None:
     path = cut_twice(fake.url, tmp_path / "s.har")
     done = ran("replay", path, "--live", "--turn", "1")

@@ -428,6 +428,24 @@ def test_no_byte_that_is_written_holds_a_key(ran: Ran, api: str, fake: Fake, tmp
     assert b"tool_result" in everything
 
 
+def test_a_key_leaves_over_plain_http_only_where_the_host_is_named(ran: Ran, fake: Fake, tmp_path: Path) -> None:
+    """A proxy stands for the network: what reaches it would have crossed that."""
+    fake.answers = [streams("openai_chat", answer("openai_chat", "One.", Stop.END_TURN))]
+    words = ["--api", "openai_chat", "--model", "m", "--base-url", "http://far.example/v1", "--prompt", "x",
+             "--key-env", "MINE", "--record", str(tmp_path / "s.jsonl")]
+    environment = {"MINE": KEY, "HTTP_PROXY": fake.url, "http_proxy": fake.url}
+    for more in ([], ["--insecure-http", "other.example"]):
+        refused = ran(*words, *more, environment=environment)
+        assert (refused.returncode, fake.got) == (2, [])
+        assert "far.example: a key or another credential would be sent there unencrypted" in refused.stderr
+        assert "--insecure-http far.example" in refused.stderr
+        assert KEY not in refused.stderr
+    assert not (tmp_path / "s.jsonl").exists()
+    allowed = ran(*words, "--insecure-http", "far.example", environment=environment)
+    assert allowed.returncode == 0, allowed.stderr
+    assert fake.got[0].headers["authorization"] == f"Bearer {KEY}"
+
+
 def test_a_prompt_that_holds_the_key_is_refused(ran: Ran, fake: Fake, tmp_path: Path) -> None:
     done = ran(*chat(fake, tmp_path / "s.jsonl", "--prompt", f"my key is {KEY}", "--key-env", "MINE"),
                environment={"MINE": KEY})

@@ -8,9 +8,10 @@ import pytest
 
 from inspector.live.target import base_of, target_of, why_not
 from inspector.sessions.values import Exchange
-from loop_core.address import url_of
+from loop_core.address import Server, loopback, refuse_plain, unencrypted, url_of
 from loop_core.errors import CallerError
 from loop_core.frozen import replace
+from loop_core.transport import AsyncLive, Live
 from loop_core.values import ChatResponse, Evidence, Message, Request, Role, TextPart
 from loop_core.wire import wire
 from loop_core.wire.profiles import GENERIC, choose, named
@@ -122,6 +123,68 @@ def test_what_crosses_a_network_unencrypted_is_told() -> None:
     assert target_of(exchange("http://far.example/v1/chat/completions"), {}).open
     assert not target_of(exchange("http://127.0.0.1:1/v1/chat/completions"), {}).open
     assert not target_of(exchange("https://far.example/v1/chat/completions"), {}).open
+
+
+OWN = ("127.0.0.1", "127.8.9.10", "localhost", "LOCALHOST", "[::1]")
+"""What RFC 1122, 4291 and 6761 set aside for the machine itself."""
+FAR = ("far.example", "10.0.0.1", "192.168.1.5", "0.0.0.0", "[::]", "[2001:db8::1]", "127.0.0.1.evil.example",
+       "localhost.evil.example", "127.0.0.1@evil.example")
+
+
+@pytest.mark.parametrize("host", OWN)
+def test_what_stays_on_this_machine_may_hold_a_key(host: str) -> None:
+    assert loopback(host.strip("[]"))
+    assert not unencrypted(f"http://{host}:8080/v1")
+    refuse_plain(Server("openai_chat", f"http://{host}:8080/v1", key=KEYS["OPENAI_API_KEY"]))
+
+
+@pytest.mark.parametrize("host", FAR)
+def test_a_key_crosses_no_network_as_plain_text(host: str) -> None:
+    base = f"http://{host}:8080/v1"
+    assert unencrypted(base)
+    with pytest.raises(CallerError, match="unencrypted") as told:
+        refuse_plain(Server("openai_chat", base, key=KEYS["OPENAI_API_KEY"]))
+    assert KEYS["OPENAI_API_KEY"] not in str(told.value)
+    name = host.rpartition("@")[2]
+    assert f"--insecure-http {name.strip('[]')} " in str(told.value)
+    for given in (name, name.upper(), name.strip("[]")):
+        refuse_plain(Server("openai_chat", base, key="k" * 20, insecure_http=("other.example", given)))
+    for given in ("", "example", "evil.far.example", "other.example"):
+        with pytest.raises(CallerError):
+            refuse_plain(Server("openai_chat", base, key="k" * 20, insecure_http=(given,)))
+    refuse_plain(Server("openai_chat", base.replace("http:", "https:"), key="k" * 20))
+
+
+@pytest.mark.parametrize(("more", "refused"), [
+    ({"key": "k" * 20}, True), ({"base": "http://me:word@far.example"}, True),
+    ({"base": "http://far.example/v1?key=abc"}, True), ({"headers": (("X-Api-Key", "k"),)}, True),
+    ({"headers": (("Authorization", "Basic k"),)}, True), ({"sign": object()}, True),
+    ({"headers": (("openai-beta", "x"),)}, False), ({"base": "http://far.example/v1?api-version=1"}, False),
+    ({}, False),
+])
+def test_whatever_says_who_asks_is_a_credential(more: dict[str, Any], refused: bool) -> None:
+    server = Server("openai_chat", **{"base": "http://far.example/v1", **more})
+    if not refused:
+        refuse_plain(server)
+        return
+    with pytest.raises(CallerError, match="unencrypted"):
+        refuse_plain(server)
+
+
+def test_no_source_can_be_made_that_would_send_it() -> None:
+    server = Server("openai_chat", "http://far.example/v1", key="k" * 20)
+    for kind in (Live, AsyncLive):
+        with pytest.raises(CallerError, match="unencrypted"):
+            kind(server)
+
+
+def test_a_recorded_address_without_encryption_gets_no_key() -> None:
+    each = exchange("http://api.openai.com/v1/chat/completions")
+    with pytest.raises(CallerError, match=r"api\.openai\.com: a key"):
+        target_of(each, KEYS)
+    allowed = target_of(each, KEYS, insecure_http=["api.openai.com"])
+    assert (allowed.variable, allowed.open) == ("OPENAI_API_KEY", True)
+    assert target_of(each, {}).variable is None
 
 
 def test_headers_that_say_how_the_body_is_read_go_with_it() -> None:

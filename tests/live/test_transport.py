@@ -504,6 +504,19 @@ def test_a_proxy_that_cannot_be_used_is_told_without_its_address(
     assert why.value.__suppress_context__
 
 
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.9", "localhost", "[::1]"])
+def test_no_proxy_is_asked_for_this_machine(
+    host: str, fake: Fake, turned: Turned, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Any address of loopback takes a key, so none of them may lead over a proxy; nobody listens there."""
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, fake.url)
+    monkeypatch.setenv("NO_PROXY", "")
+    fake.answers = [lambda peer: peer.whole(500, {})]
+    turn, _ = turned("openai_chat", Fake(f"http://{host}:9/v1"), key=KEY)
+    assert (turn.terminal, fake.got) == ("interrupted", [])
+
+
 def test_certificates_that_cannot_be_read_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing() -> Any:
         raise FileNotFoundError(2, "No such file or directory")
