@@ -113,12 +113,14 @@ def cost_of(left: Left, first_input: int, results: int = 0) -> Cost:
     most = left.cap * 2 ** (attempts if left.boosts is None else min(left.boosts, attempts))
     if left.doubles:
         most *= 2**left.repairs
+        most = most if left.tokens is None else min(most, left.tokens)  # the bound holds for each request
     own = int(left.first)
     others = left.repairs + left.resumes + left.nudges
     requests = own + rounds + attempts + others
     chain = own * left.cap + attempts * most
     if left.tokens is not None:
-        chain = max(own * left.cap, min(chain, left.tokens - 1 + most if attempts else 0))
+        beyond = 0 if left.doubles else most - 1  # else it is looked at between requests only
+        chain = max(own * left.cap, min(chain, left.tokens + beyond if attempts else 0))
     output = rounds * left.cap + chain + others * most
     before = sum(min(number * most, output) for number in range(requests))
     asked = ASKED_TOKENS * requests * (requests - 1) // 2
