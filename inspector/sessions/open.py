@@ -15,7 +15,7 @@ from inspector.pause import without_collector
 from inspector.sessions.build import Refused, build
 from inspector.sessions.importers import BESIDE, HEAD, choose
 from inspector.sessions.joined import across
-from inspector.sessions.raw import Options, Raw, Reading, UnreadableError
+from inspector.sessions.raw import ODD, Options, Raw, Reading, UnreadableError, unusable
 from inspector.sessions.thread import thread
 from inspector.sessions.transcripts.quoted import settle
 from inspector.sessions.unpack import unpack
@@ -177,6 +177,8 @@ def _read(path: str, data: bytes, options: Options) -> tuple[Input, list[Exchang
         reading = importer.read(plain, path, options)
     except UnreadableError as why:
         return _failed(path, str(why), importer.name), []
+    except ODD as why:
+        return _failed(path, f"a file that {unusable(why)}: {_EXPECTED}", importer.name), []
     return _decoded(path, importer.name, reading, options)
 
 
@@ -209,7 +211,10 @@ def _decoded(path: str, format_name: str, reading: Reading, options: Options) ->
     exchanges = list(reading.exchanges)
     refused: list[tuple[Raw, Refused]] = []
     for raw in reading.raws:
-        built = build(raw, path, options, reading.masked)
+        try:
+            built = build(raw, path, options, reading.masked)
+        except ODD as why:
+            built = Refused(f"an exchange that {unusable(why)}")
         if isinstance(built, Exchange):
             exchanges.append(built)
         else:

@@ -15,6 +15,14 @@ from loop_core.values import TransportEnd
 from loop_core.wire.failures import REDIRECTS
 
 Headers = list[tuple[str, str]]
+ODD = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError, RecursionError)
+"""What a value of an unexpected kind can raise where it is used. One row or entry is lost with it, and told: importers
+catch these around each, so that a kind that nobody thought of never hides the rest of a file."""
+
+
+def unusable(why: Exception) -> str:
+    """What is told of a row that raised one of `ODD`."""
+    return f"holds a value of an unexpected kind ({type(why).__name__})"
 
 
 class Options(NamedTuple):

@@ -10,6 +10,7 @@ from tui_scenes import CUT_ARGUMENTS, HOSTILE, continued, entry, har, hostile, p
 from inspector.tui.app import LoopInspector
 from inspector.tui.opening import Reading, load
 from inspector.tui.sheets import TABS
+from tests.shapes import EVERY, SHAPES, places, put
 
 AppOn = Callable[..., LoopInspector]
 
@@ -83,3 +84,16 @@ async def test_a_held_call_shows_its_cut(app_on: AppOn) -> None:
         await pilot.press("]", "space", "4")
         assert CUT_ARGUMENTS + "▌" in told(pilot.app)
         assert "▣ HELD write_file" in page(pilot.app)
+
+
+async def test_the_first_screen_of_files_with_odd_values(tmp_path: Path) -> None:
+    for shape in SHAPES[:4]:
+        everywhere = [(at, odd) for at in places(shape.value) for odd in EVERY]
+        for at, odd in everywhere[:: len(everywhere) // 3]:
+            path = tmp_path / shape.name
+            path.write_bytes(shape.written(put(shape.value, at, odd)))
+            start = load([str(path)], Reading())
+            if not start.original.view.steps:
+                continue  # said on the command line, before there is a screen
+            async with LoopInspector([str(path)], opened_already=start).run_test(size=(80, 24)) as pilot:
+                assert "turn 1 of" in page(pilot.app), (shape.name, at, odd)

@@ -11,7 +11,7 @@ from functools import cache
 from importlib import import_module
 from typing import cast
 
-from inspector.sessions.raw import Importer
+from inspector.sessions.raw import ODD, Importer
 
 IMPORTERS: Mapping[str, str] = {
     "har": "inspector.sessions.importers.har.HARImporter",
@@ -40,7 +40,10 @@ def choose(head: bytes, path: str) -> Importer | None:
     best, best_score = None, 0
     for name in IMPORTERS:
         one = importer(name)
-        score = one.sniff(head, path)
+        try:
+            score = one.sniff(head, path)
+        except ODD:
+            continue  # what it cannot look at is none of its files
         if score >= CERTAIN:
             return one
         if score > best_score:

@@ -12,7 +12,7 @@ from collections import Counter
 from functools import partial
 from typing import Any
 
-from inspector.sessions.raw import Options, Reading, UnreadableError
+from inspector.sessions.raw import ODD, Options, Reading, UnreadableError
 from inspector.sessions.transcripts import provenance
 from inspector.sessions.transcripts.answer import Answer, Said, Where, early_usage
 from inspector.sessions.transcripts.claude_rows import (
@@ -29,7 +29,7 @@ from inspector.sessions.transcripts.claude_rows import (
     take_end,
     text_of,
 )
-from inspector.sessions.transcripts.lines import Line, Lines, slice_of
+from inspector.sessions.transcripts.lines import Fields, Kinds, Line, Lines, slice_of
 from inspector.sessions.values import About, Exchange, Skipped
 from loop_core.values import At, Evidence, Stop, StopReason, TextPart
 from loop_core.wire.anthropic_messages.blocks import read_block
@@ -46,6 +46,19 @@ PASSED = frozenset({
 })
 """Types of records that carry nothing of an exchange."""
 TITLES = ("customTitle", "aiTitle", "summary")
+_HOOK: Kinds = {"hookEvent": (str,), "hookName": (str,)}
+FIELDS: Fields = {
+    "": {
+        "type": (str,), "uuid": (str,), "parentUuid": (str,), "logicalParentUuid": (str,), "agentId": (str,),
+        "requestId": (str,), "timestamp": (str,), "isSidechain": (bool,), "isMeta": (bool,), "message": (dict,),
+    },
+    "message": {
+        "id": (str,), "model": (str,), "content": (list, str), "stop_reason": (str,), "usage": (dict,),
+    },
+    "data": _HOOK,
+    "attachment": _HOOK,
+}
+"""What is read of a row, and the types that it can have."""
 _TEXT = frozenset({"type", "text"})
 
 
@@ -69,7 +82,7 @@ class _Session:
         self.answers: list[Answer] = []
         self.places: dict[str, Where] = {}
         """Row -> what a row below it follows."""
-        self.groups: dict[tuple[Any, ...], Answer] = {}
+        self.groups: dict[tuple[str | None, bool, str | None, str | None], Answer] = {}
         self.ids: set[str] = set()
         self.caps: set[int] = set()
         self.titles: dict[str, str] = {}
@@ -78,23 +91,18 @@ class _Session:
         self.profiles: dict[str | None, Chosen] = {}
 
     def read(self, data: bytes) -> Reading:
-        lines = Lines(data)
+        lines = Lines(data, FIELDS)
         reading = self.reading
         for line in lines:
-            value = line.value
-            kind = value.get("type")
-            uuid = value.get("uuid")
+            uuid = line.value.get("uuid")
             if isinstance(uuid, str) and uuid in self.places:
                 self.told["repeat a row before them (same uuid)"] += 1
                 continue
-            where = self._above(value)
-            if kind == "user":
-                where = self._user(line, where)
-            elif kind == "assistant":
-                where = self._assistant(line, where)
-            else:
-                lines.count(kind, PASSED)
-                self._other(line, where)
+            where = self._above(line.value)
+            try:
+                where = self._row(line, lines, where)
+            except ODD as why:
+                lines.lost(line.number, why)
             if isinstance(uuid, str):
                 self.places[uuid] = where
         caps = frozenset(self.caps)
@@ -114,6 +122,16 @@ class _Session:
         return reading
 
     # -- rows ------------------------------------------------------------------------------------------------------
+
+    def _row(self, line: Line, lines: Lines, where: Where) -> Where:
+        kind = line.value.get("type")
+        if kind == "user":
+            return self._user(line, where)
+        if kind == "assistant":
+            return self._assistant(line, where)
+        lines.count(kind, PASSED)
+        self._other(line, where)
+        return where
 
     def _above(self, value: dict[str, Any]) -> Where:
         parent = value.get("parentUuid") or value.get("logicalParentUuid")
@@ -180,9 +198,12 @@ class _Session:
     def _group(self, line: Line, message: dict[str, Any], where: Where) -> Answer:
         """The answer that a row belongs to: that of its message id, or where it has none, that right above it."""
         value = line.value
-        key: tuple[Any, ...] = (value.get("agentId"), value.get("isSidechain"), message.get("id"),
-                                value.get("requestId"))
-        named_ = isinstance(message.get("id"), str)
+        agent, name, request = (
+            given if isinstance(given, str) else None
+            for given in (value.get("agentId"), message.get("id"), value.get("requestId"))
+        )
+        key = (agent, value.get("isSidechain") is True, name, request)
+        named_ = name is not None
         found = self.groups.get(key) if named_ else None
         if not named_ and where.answer is not None and where.since is None and self.groups.get(key) is where.answer:
             found = where.answer

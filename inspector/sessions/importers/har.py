@@ -13,7 +13,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from inspector.sessions import lenient, redact
-from inspector.sessions.raw import Headers, Options, Raw, Reading, UnreadableError, cut_behind, says_enough
+from inspector.sessions.raw import (
+    ODD,
+    Headers,
+    Options,
+    Raw,
+    Reading,
+    UnreadableError,
+    cut_behind,
+    says_enough,
+    unusable,
+)
 from inspector.sessions.unpack import unpack
 from inspector.sessions.values import Skipped
 from loop_core.fastjson import from_json
@@ -45,7 +55,10 @@ class HARImporter:
         entries, rest = _entries(data, reading)
         clean = not redact.suspicious(data)
         for number, entry in enumerate(entries):
-            _take(reading, number, _raw(number, entry, clean), entry)
+            try:
+                _take(reading, number, _raw(number, entry, clean), entry)
+            except ODD as why:
+                reading.skipped.append(Skipped(number, f"an entry that {unusable(why)}"))
         if rest is not None:
             _take_cut(reading, len(entries), rest)
             cut_behind(reading.raws)

@@ -27,7 +27,7 @@ from inspector.sessions.importers.spelling import (
     pick,
     status_of,
 )
-from inspector.sessions.raw import Options, Raw, Reading, UnreadableError, cut_behind, says_enough
+from inspector.sessions.raw import ODD, Options, Raw, Reading, UnreadableError, cut_behind, says_enough, unusable
 from inspector.sessions.unpack import unpack
 from inspector.sessions.values import Skipped
 from loop_core.fastjson import from_json
@@ -68,7 +68,10 @@ class PairsImporter:
                 begun = _cut_pair(entry, piece, options, reading) if where.endswith(_LAST) else None
                 broken += _broken(reading, entry, where, begun)
                 continue
-            raw = _pair(entry, value, piece, options, reading)
+            try:
+                raw = _pair(entry, value, piece, options, reading)
+            except ODD as why:
+                raw = f"a pair that {unusable(why)}"
             if isinstance(raw, str):
                 reading.skipped.append(Skipped(entry, raw))
             else:

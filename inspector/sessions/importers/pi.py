@@ -11,10 +11,10 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from inspector.sessions.raw import Options, Reading
+from inspector.sessions.raw import ODD, Options, Reading
 from inspector.sessions.transcripts.answer import Answer, Where
 from inspector.sessions.transcripts.inference import infer
-from inspector.sessions.transcripts.lines import Line, Lines
+from inspector.sessions.transcripts.lines import Fields, Line, Lines
 from inspector.sessions.transcripts.pi_rows import said, take_content, take_end, text, usage_of
 from inspector.sessions.values import About, Exchange
 from loop_core.errors import CallerError
@@ -49,6 +49,14 @@ PASSED = frozenset({
     "branch_summary",
 })
 """Entries that carry nothing of an exchange."""
+FIELDS: Fields = {
+    "": {"type": (str,), "id": (str,), "parentId": (str,), "message": (dict,)},
+    "message": {
+        "role": (str,), "content": (list, str), "api": (str,), "model": (str,), "usage": (dict,), "stopReason": (str,),
+        "errorMessage": (str,), "toolCallId": (str,), "toolName": (str,), "isError": (bool,),
+    },
+}
+"""What is read of an entry, and the types that it can have."""
 
 
 def read(data: bytes, path: str, options: Options) -> Reading:
@@ -73,7 +81,7 @@ class _Session:
         self.title = ""
 
     def read(self, data: bytes) -> Reading:
-        lines = Lines(data)
+        lines = Lines(data, FIELDS)
         for line in lines:
             value = line.value
             key = value.get("id")
@@ -81,11 +89,14 @@ class _Session:
                 self.told["repeat an entry before them (same id)"] += 1
                 continue
             where = self._above(value)
-            if value.get("type") in ("message", "custom_message"):
-                where = self._message(line, value, where)
-            else:
-                lines.count(value.get("type"), PASSED)
-                self._other(line, value)
+            try:
+                if value.get("type") in ("message", "custom_message"):
+                    where = self._message(line, value, where)
+                else:
+                    lines.count(value.get("type"), PASSED)
+                    self._other(line, value)
+            except ODD as why:
+                lines.lost(line.number, why)
             if isinstance(key, str):
                 self.places[key] = where  # OpenClaw's first entries name the header as their parent
             if value.get("type") != "label":

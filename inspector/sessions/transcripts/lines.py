@@ -6,16 +6,25 @@ A line that is cut, broken, repeated or of an unknown kind never hides the other
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from inspector.sessions import lenient, redact
-from inspector.sessions.raw import Reading
+from inspector.sessions.raw import Reading, unusable
 from loop_core.fastjson import from_json
 from loop_core.wire.jsonslice import byte_span
 
 _TOLD = 5
 """Of more damaged lines only so many are named."""
+
+Kinds = Mapping[str, tuple[type, ...]]
+"""Member -> the types of value that it can have."""
+Fields = Mapping[str, Kinds]
+"""A member of a row that is an object, or "" for the row itself -> its members that are read, and their types."""
+_WORDS: Mapping[type, str] = {
+    str: "text", dict: "an object", list: "a list", bool: "true or false", int: "a number", float: "a number",
+    type(None): "null",
+}
 
 
 class Line(NamedTuple):
@@ -29,8 +38,9 @@ class Line(NamedTuple):
 class Lines:
     """The lines of one file, read once, and what was noticed on the way."""
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes, fields: Fields) -> None:
         self._data = data.removeprefix(b"\xef\xbb\xbf")
+        self._fields = fields
         self._suspicious = redact.suspicious(data)
         self._damaged: list[str] = []
         self._odd = 0
@@ -56,6 +66,7 @@ class Lines:
                 piece = redact.body(piece, self.masked)
             value = self._parsed(piece, number, last=newline < 0)
             if type(value) is dict:
+                self._look(number, value)
                 yield Line(number, piece, value)
 
     def _parsed(self, piece: bytes, number: int, last: bool) -> Any:
@@ -77,6 +88,25 @@ class Lines:
         if type(value) is not dict:
             self._odd += 1
         return value
+
+    def _look(self, number: int, value: dict[str, Any]) -> None:
+        """Notes the members whose value is of no type that they can have; what reads them takes them for absent."""
+        for name, kinds in self._fields.items():
+            held = value.get(name) if name else value
+            if type(held) is not dict:
+                continue
+            for member, wanted in kinds.items():
+                given = held.get(member)
+                if given is not None and type(given) not in wanted:
+                    place = f"{name}.{member}" if name else member
+                    self._damaged.append(
+                        f"line {number}: {place} is {_WORDS[type(given)]}, and {_WORDS[wanted[0]]} was expected; "
+                        "it was passed over"
+                    )
+
+    def lost(self, number: int, why: Exception) -> None:
+        """Notes a line that nothing can be made of."""
+        self._damaged.append(f"line {number} {unusable(why)}; the rest was read")
 
     def count(self, kind: Any, known: frozenset[str]) -> None:
         """Counts a record that says nothing of exchanges."""

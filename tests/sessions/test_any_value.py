@@ -1,0 +1,127 @@
+"""No importer raises for any JSON value in any place: one odd row costs that row, is told, and hides nothing else."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from inspector.sessions import open_paths
+from inspector.sessions.importers import IMPORTERS, choose
+from inspector.sessions.importers import har as har_file
+from inspector.sessions.importers import pairs as pair_file
+from inspector.sessions.importers.transcripts import PiImporter
+from inspector.sessions.transcripts import pi_rows
+from tests import fuzz
+from tests.shapes import CLAUDE, EVERY, GONE, PI, SHAPES, Shape, places, put
+
+TYPES = (None, True, -1, "\ud800", [], {}, GONE)
+"""One of each type of JSON, and the place left empty; `tests/fuzz.py` has the ends of each type as well."""
+
+
+def test_there_is_a_shape_for_every_importer():
+    assert {shape.format for shape in SHAPES} == set(IMPORTERS)
+    for shape in SHAPES:
+        importer = choose(shape.written(), shape.name)
+        assert importer is not None
+        assert importer.name == shape.format
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
+def test_any_value_in_any_place_is_read_explained_and_replayed(shape: Shape, tmp_path: Path):
+    path = tmp_path / shape.name
+    for at in places(shape.value):
+        for odd in TYPES:
+            path.write_bytes(shape.written(put(shape.value, at, odd)))
+            try:
+                fuzz.read(str(path))
+            except Exception as why:
+                raise AssertionError(f"{odd!r} at {at}") from why
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
+def test_odd_values_are_tuned_and_exported_in_every_form(shape: Shape, tmp_path: Path):
+    path = tmp_path / shape.name
+    everywhere = [(at, odd) for at in places(shape.value) for odd in EVERY]
+    for at, odd in everywhere[:: max(1, len(everywhere) // 12)]:
+        path.write_bytes(shape.written(put(shape.value, at, odd)))
+        try:
+            fuzz.leave(*fuzz.read(str(path)))
+        except Exception as why:
+            raise AssertionError(f"{odd!r} at {at}") from why
+
+
+@pytest.mark.parametrize(("rows", "odd", "told"), [
+    (CLAUDE, ("agentId", []), "agentId is a list, and text was expected"),
+    (CLAUDE, ("uuid", {}), "uuid is an object, and text was expected"),
+    (CLAUDE, ("isSidechain", "no"), "isSidechain is text, and true or false was expected"),
+    (PI, ("parentId", 1), "parentId is a number, and text was expected"),
+    (PI, ("message", []), "message is a list, and an object was expected"),
+])
+def test_a_member_of_an_odd_kind_is_told_with_file_and_line(rows, odd, told, tmp_path: Path):
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(Shape("", "", [rows[0], {**rows[1], odd[0]: odd[1]}, *rows[2:]], rows=True).written())
+    (given,) = open_paths([str(path)]).inputs
+    assert f"{path}: line 2: {told}; it was passed over" in given.notices
+    assert given.responses > 0
+
+
+def test_a_hook_of_an_odd_kind_is_told_and_the_rest_is_read(tmp_path: Path):
+    rows = [dict(row) for row in CLAUDE]
+    at = next(number for number, row in enumerate(rows) if row["type"] == "progress")
+    rows[at]["data"] = {"hookEvent": {}}
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(Shape("", "", rows, rows=True).written())
+    (given,) = open_paths([str(path)]).inputs
+    told = f"{path}: line {at + 1}: data.hookEvent is an object, and text was expected; it was passed over"
+    assert told in given.notices
+
+
+class SurpriseError(TypeError):
+    """A kind of value that nobody thought of."""
+
+
+def _raises(*_: object, **__: object) -> None:
+    raise SurpriseError
+
+
+def test_a_row_that_nobody_thought_of_is_told_and_the_others_are_read(tmp_path: Path, monkeypatch):
+    from inspector.sessions.importers import pi
+
+    whole = pi_rows.usage_of
+    monkeypatch.setattr(pi, "usage_of", lambda usage: _raises() if usage is None else whole(usage))
+    path = tmp_path / "pi.jsonl"
+    path.write_bytes(Shape("", "", list(PI), rows=True).written())
+    loaded = open_paths([str(path)])
+    lost = next(number for number, row in enumerate(PI, 1) if row["id"] == "e7")  # the answer without usage
+    told = f"{path}: line {lost} holds a value of an unexpected kind (SurpriseError); the rest was read"
+    assert told in loaded.inputs[0].notices
+    assert [each.entry for each in loaded.exchanges] == [3]
+
+
+@pytest.mark.parametrize(("module", "name"), [(har_file, "a.har"), (pair_file, "pairs.jsonl")])
+def test_an_entry_that_nobody_thought_of_is_skipped_by_name(module, name, tmp_path: Path, monkeypatch):
+    shape = next(shape for shape in SHAPES if shape.name == name)
+    function = {"a.har": "_raw", "pairs.jsonl": "_pair"}[name]
+    whole = getattr(module, function)
+    monkeypatch.setattr(module, function, lambda number, *rest: whole(number, *rest) if number else _raises())
+    path = tmp_path / name
+    path.write_bytes(shape.written())
+    (given,) = open_paths([str(path)]).inputs
+    assert "holds a value of an unexpected kind (SurpriseError)" in given.skipped[0].why
+    assert given.skipped[0].entry == 0
+    assert given.responses > 0
+
+
+def test_a_file_or_an_exchange_that_nobody_thought_of_never_hides_the_next_file(tmp_path: Path, monkeypatch):
+    monkeypatch.setattr(PiImporter, "read", _raises)
+    first, second = tmp_path / "pi.jsonl", tmp_path / "chat.json"
+    first.write_bytes(Shape("", "", list(PI), rows=True).written())
+    second.write_text(json.dumps(SHAPES[-1].value))
+    given = open_paths([str(first), str(second)]).inputs
+    assert "holds a value of an unexpected kind (SurpriseError)" in (given[0].error or "")
+    assert given[1].responses == 1
+    monkeypatch.setattr("inspector.sessions.open.build", _raises)
+    (lost,) = open_paths([str(second)]).inputs
+    assert "holds a value of an unexpected kind (SurpriseError)" in lost.skipped[0].why

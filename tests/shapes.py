@@ -1,0 +1,318 @@
+"""One small, real-shaped file for each format that is read, and every JSON value put in every place of it.
+
+Written by hand after the formats' documents; what is odd is made from them, so that a test and the fuzzer
+(`tests/fuzz.py`) put the same things in the same places. Nothing here reads a file.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
+from typing import Any, NamedTuple
+
+GONE: Any = object()
+"""The member is left out."""
+EVERY: tuple[Any, ...] = (
+    None, True, 0, -1, 1.5, 10**400, 1e308, "", "x", "\ud800", [], [[]], [None], {}, {"x": {}}, GONE,
+)
+"""Each type of JSON, its ends, and a string that is no text."""
+
+_NAME = "write_file"
+_ARGUMENTS = '{"path": "a.md", "content": "one"}'
+_SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}, "content": {"type": "string"}}}
+_CHAT_CALL = {"id": "call_1", "type": "function", "function": {"name": _NAME, "arguments": _ARGUMENTS}}
+
+ANSWERS: Mapping[str, dict[str, Any]] = {
+    "openai_chat": {
+        "id": "chatcmpl-1", "object": "chat.completion", "created": 1700000000, "model": "gpt-5",
+        "choices": [{"index": 0, "message": {"role": "assistant", "content": "hi", "refusal": None,
+                                             "tool_calls": [_CHAT_CALL]}, "finish_reason": "length"}],
+        "usage": {"prompt_tokens": 9, "completion_tokens": 7, "total_tokens": 16,
+                  "completion_tokens_details": {"reasoning_tokens": 2}},
+    },
+    "openai_responses": {
+        "id": "resp_1", "object": "response", "created_at": 1700000000, "status": "incomplete", "model": "gpt-5",
+        "incomplete_details": {"reason": "max_output_tokens"}, "error": None,
+        "output": [
+            {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "hm"}]},
+            {"type": "message", "id": "msg_1", "role": "assistant", "status": "incomplete",
+             "content": [{"type": "output_text", "text": "hi", "annotations": []}]},
+            {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": _NAME, "arguments": _ARGUMENTS,
+             "status": "completed"},
+        ],
+        "usage": {"input_tokens": 9, "output_tokens": 7, "output_tokens_details": {"reasoning_tokens": 2}},
+    },
+    "anthropic_messages": {
+        "id": "msg_01", "type": "message", "role": "assistant", "model": "claude-opus-4-5",
+        "content": [{"type": "thinking", "thinking": "hm", "signature": "c2ln"}, {"type": "text", "text": "hi"},
+                    {"type": "tool_use", "id": "toolu_01", "name": _NAME, "input": {"path": "a.md"}}],
+        "stop_reason": "max_tokens", "stop_sequence": None,
+        "usage": {"input_tokens": 9, "output_tokens": 7, "cache_read_input_tokens": 0},
+    },
+    "gemini_generate": {
+        "candidates": [{"content": {"role": "model", "parts": [
+            {"text": "hm", "thought": True}, {"text": "hi"},
+            {"functionCall": {"id": "c1", "name": _NAME, "args": {"path": "a.md"}}, "thoughtSignature": "c2ln"}]},
+            "finishReason": "MAX_TOKENS", "index": 0, "safetyRatings": [{"category": "HARM", "blocked": False}]}],
+        "usageMetadata": {"promptTokenCount": 9, "candidatesTokenCount": 7, "thoughtsTokenCount": 2},
+        "modelVersion": "gemini-2.5-pro", "responseId": "r1",
+    },
+    "bedrock_converse": {
+        "output": {"message": {"role": "assistant", "content": [
+            {"text": "hi"}, {"toolUse": {"toolUseId": "t1", "name": _NAME, "input": {"path": "a.md"}}},
+            {"reasoningContent": {"reasoningText": {"text": "hm", "signature": "c2ln"}}}]}},
+        "stopReason": "max_tokens", "usage": {"inputTokens": 9, "outputTokens": 7, "totalTokens": 16},
+        "metrics": {"latencyMs": 12},
+    },
+    "ollama_chat": {
+        "model": "qwen3", "created_at": "2026-01-01T00:00:00Z", "done": True, "done_reason": "length",
+        "message": {"role": "assistant", "content": "hi", "thinking": "hm",
+                    "tool_calls": [{"function": {"name": _NAME, "arguments": {"path": "a.md"}}}]},
+        "prompt_eval_count": 9, "eval_count": 7, "eval_duration": 12,
+    },
+}
+"""A whole answer in each wire format."""
+
+URLS: Mapping[str, str] = {
+    "openai_chat": "https://api.openai.com/v1/chat/completions",
+    "openai_responses": "https://api.openai.com/v1/responses",
+    "anthropic_messages": "https://api.anthropic.com/v1/messages",
+    "gemini_generate": "https://generativelanguage.googleapis.com/v1beta/models/gemini-2.5-pro:generateContent",
+    "bedrock_converse": "https://bedrock-runtime.us-east-1.amazonaws.com/model/m/converse",
+    "ollama_chat": "http://localhost:11434/api/chat",
+}
+
+REQUESTS: Mapping[str, dict[str, Any]] = {
+    "openai_chat": {
+        "model": "gpt-5", "max_completion_tokens": 64, "stream": False, "n": 1, "temperature": 1,
+        "tools": [{"type": "function", "function": {"name": _NAME, "parameters": _SCHEMA}}], "tool_choice": "auto",
+        "messages": [{"role": "system", "content": "s"}, {"role": "user", "content": [{"type": "text", "text": "go"}]},
+                     {"role": "assistant", "content": None, "tool_calls": [_CHAT_CALL]},
+                     {"role": "tool", "tool_call_id": "call_1", "content": "ok"}],
+    },
+    "openai_responses": {
+        "model": "gpt-5", "max_output_tokens": 64, "instructions": "s", "previous_response_id": None, "store": True,
+        "tools": [{"type": "function", "name": _NAME, "parameters": _SCHEMA, "strict": True}],
+        "input": [{"role": "user", "content": [{"type": "input_text", "text": "go"}]},
+                  {"type": "function_call", "call_id": "call_1", "name": _NAME, "arguments": _ARGUMENTS},
+                  {"type": "function_call_output", "call_id": "call_1", "output": "ok"}],
+    },
+    "anthropic_messages": {
+        "model": "claude-opus-4-5", "max_tokens": 64, "system": [{"type": "text", "text": "s"}],
+        "tools": [{"name": _NAME, "input_schema": _SCHEMA}], "tool_choice": {"type": "auto"},
+        "messages": [{"role": "user", "content": "go"},
+                     {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": _NAME, "input": {}}]},
+                     {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": "ok"}]}],
+    },
+    "gemini_generate": {
+        "contents": [{"role": "user", "parts": [{"text": "go"}]},
+                     {"role": "model", "parts": [{"functionCall": {"name": _NAME, "args": {}}}]},
+                     {"role": "user", "parts": [{"functionResponse": {"name": _NAME, "response": {"ok": 1}}}]}],
+        "systemInstruction": {"parts": [{"text": "s"}]}, "generationConfig": {"maxOutputTokens": 64},
+        "tools": [{"functionDeclarations": [{"name": _NAME, "parameters": _SCHEMA}]}],
+    },
+    "bedrock_converse": {
+        "messages": [{"role": "user", "content": [{"text": "go"}]},
+                     {"role": "assistant", "content": [{"toolUse": {"toolUseId": "t", "name": _NAME, "input": {}}}]},
+                     {"role": "user", "content": [{"toolResult": {"toolUseId": "t", "content": [{"text": "ok"}],
+                                                                  "status": "success"}}]}],
+        "system": [{"text": "s"}], "inferenceConfig": {"maxTokens": 64},
+        "toolConfig": {"tools": [{"toolSpec": {"name": _NAME, "inputSchema": {"json": _SCHEMA}}}]},
+    },
+    "ollama_chat": {
+        "model": "qwen3", "stream": False, "options": {"num_predict": 64},
+        "tools": [{"type": "function", "function": {"name": _NAME, "parameters": _SCHEMA}}],
+        "messages": [{"role": "user", "content": "go"},
+                     {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": _NAME}}]},
+                     {"role": "tool", "tool_name": _NAME, "content": "ok"}],
+    },
+}
+"""A request of each wire format, with tools and results."""
+
+_STREAM = (
+    'data: {"id":"chatcmpl-1","object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"hi"}}]}\n\n'
+    'data: {"id":"chatcmpl-1","object":"chat.completion.chunk","choices":[{"index":0,"delta":{},'
+    '"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
+)
+
+
+def _har() -> dict[str, Any]:
+    def entry(api: str, content: dict[str, Any]) -> dict[str, Any]:
+        return {
+            "startedDateTime": "2026-01-01T00:00:00Z", "time": 12.5,
+            "request": {"method": "POST", "url": URLS[api], "headers": [{"name": "accept", "value": "*/*"}],
+                        "postData": {"mimeType": "application/json", "text": json.dumps(REQUESTS[api])}},
+            "response": {"status": 200, "headers": [{"name": "content-type", "value": "application/json"}],
+                         "content": content, "redirectURL": "", "bodySize": 10},
+        }
+
+    packed = base64.b64encode(gzip.compress(_STREAM.encode(), mtime=0)).decode()
+    socket = entry("openai_responses", {"size": 0, "text": ""})
+    socket["request"]["url"] = "wss://api.openai.com/v1/responses"
+    socket["_webSocketMessages"] = [
+        {"type": "send", "time": 1700000000.0, "opcode": 1,
+         "data": json.dumps({"type": "response.create", "model": "gpt-5", "input": "go"})},
+        {"type": "receive", "time": 1700000001.0, "opcode": 1,
+         "data": json.dumps({"type": "response.completed", "response": ANSWERS["openai_responses"]})},
+        {"type": "receive", "time": 1700000002.0, "opcode": 2, "data": "e30="},
+    ]
+    return {"log": {"version": "1.2", "creator": {"name": "x", "version": "1"}, "entries": [
+        entry("openai_chat", {"size": 10, "mimeType": "application/json", "comment": "",
+                              "text": json.dumps(ANSWERS["openai_chat"])}),
+        entry("openai_chat", {"size": 10, "encoding": "base64", "text": packed}),
+        socket,
+    ]}}
+
+
+_NATIVE: tuple[dict[str, Any], ...] = (
+    {"loop_inspector_session": 1, "title": "t", "story": "s", "provenance": "p", "end_state": "Complete"},
+    {"type": "about", "title": "t"},
+    {"type": "request", "id": "r1", "api": "openai_chat", "profile": "openai", "url": URLS["openai_chat"],
+     "method": "POST", "headers": [["accept", "*/*"]], "body": REQUESTS["openai_chat"], "place": "continuation",
+     "ordinal": 1, "at": "2026-01-01T00:00:00Z"},
+    {"type": "response", "request": "r1", "status": 200, "headers": [["x-request-id", "1"]], "simulated": False},
+    {"type": "bytes", "request": "r1", "ms": 1.5, "text": _STREAM},
+    {"type": "bytes", "request": "r1", "ms": 2, "base64": "CgoK"},
+    {"type": "end", "request": "r1", "end": "eof", "ms": 3, "problem": ""},
+    {"type": "tool_result", "request": "r1", "call_id": "call_1", "name": _NAME, "text": "ok", "is_error": False},
+    {"type": "limits", "values": {"continuation_max_attempts": 2}, "request": "r1"},
+    {"type": "policy", "name": "strict"},
+    {"type": "note", "text": "n", "request": "r1", "at": "2026-01-01T00:00:00Z"},
+    {"type": "cancel", "request": "r1", "answered": False},
+)
+
+
+def _row(uuid: str, above: str | None, **rest: Any) -> dict[str, Any]:
+    return {"parentUuid": above, "isSidechain": False, "cwd": "/h", "sessionId": "7d1c6a52", "version": "2.1.7",
+            "uuid": uuid, "timestamp": "2026-03-01T08:02:00.000Z", **rest}
+
+
+def _claude_answer(key: str, stop: str | None, *content: dict[str, Any]) -> dict[str, Any]:
+    return {"model": "claude-opus-4-5", "id": key, "type": "message", "role": "assistant", "content": list(content),
+            "stop_reason": stop, "usage": {"input_tokens": 1, "output_tokens": 2, "cache_read_input_tokens": 0}}
+
+
+CLAUDE: tuple[dict[str, Any], ...] = (
+    {"type": "summary", "summary": "s", "leafUuid": "u1"},
+    _row("u1", None, type="user", message={"role": "user", "content": "go"}, agentId="a1", isMeta=False),
+    _row("u2", "u1", type="assistant", requestId="r", agentId="a1", message=_claude_answer(
+        "msg_01", "tool_use", {"type": "thinking", "thinking": "hm", "signature": "c2ln"},
+        {"type": "text", "text": "hi"},
+        {"type": "tool_use", "id": "t1", "name": _NAME, "input": {"path": "a.md"}})),
+    _row("u3", "u2", type="user", toolUseResult="User rejected tool use", message={"role": "user", "content": [
+        {"type": "tool_result", "tool_use_id": "t1", "content": [{"type": "text", "text": "ok"}], "is_error": True},
+        {"type": "text", "text": "[Request interrupted by user for tool use]"}]}),
+    _row("u4", "u3", type="assistant", message=_claude_answer("msg_02", None, {"type": "text", "text": "more"})),
+    _row("u5", "u4", type="progress", data={"hookEvent": "Stop", "hookName": "Stop"}),
+    _row("u6", "u5", type="attachment", attachment={"type": "hook_stopped_continuation", "hookName": "Stop"}),
+    _row("u7", "u6", type="system", subtype="stop_hook_summary", content="Stop hook [x]"),
+    _row("u8", "u7", type="system", subtype="api_error", retryAttempt=1,
+         error={"status": 529, "error": {"error": {"type": "overloaded_error", "message": "m"}}}),
+    _row("u9", "u8", type="assistant", isApiErrorMessage=True, apiErrorStatus=500, error="api_error",
+         message={**_claude_answer("e1", None, {"type": "text", "text": 'API Error: 500 {"type":"error","error":'
+                                   '{"type":"api_error","message":"m"}}'}), "model": "<synthetic>"}),
+    {"type": "custom-title", "customTitle": "t", "sessionId": "7d1c6a52"},
+)
+
+PI: tuple[dict[str, Any], ...] = (
+    {"type": "session", "version": 3, "id": "s1", "cwd": "/h", "timestamp": "2026-03-01T08:02:00.000Z"},
+    {"type": "model_change", "id": "e0", "parentId": None, "provider": "anthropic", "modelId": "m"},
+    {"type": "message", "id": "e1", "parentId": "e0", "message": {"role": "user", "content": [
+        {"type": "text", "text": "go"}]}},
+    {"type": "message", "id": "e2", "parentId": "e1", "timestamp": "2026-03-01T08:02:00.000Z", "message": {
+        "role": "assistant", "api": "anthropic-messages", "provider": "anthropic", "model": "claude-opus-4-5",
+        "content": [{"type": "thinking", "thinking": "hm", "thinkingSignature": "s"}, {"type": "text", "text": "hi"},
+                    {"type": "toolCall", "id": "t1", "name": _NAME, "arguments": {"path": "a.md"}}],
+        "usage": {"input": 1, "output": 2, "cacheRead": 0}, "stopReason": "toolUse"}},
+    {"type": "message", "id": "e3", "parentId": "e2", "message": {"role": "toolResult", "toolCallId": "t1",
+     "toolName": _NAME, "content": [{"type": "text", "text": "ok"}], "isError": False}},
+    {"type": "message", "id": "e4", "parentId": "e3", "message": {"role": "bashExecution", "command": "ls",
+     "output": "a", "excludeFromContext": False}},
+    {"type": "compaction", "id": "e5", "parentId": "e4", "summary": "s", "tokensBefore": 9},
+    {"type": "custom_message", "id": "e6", "parentId": "e5", "customType": "x", "content": "c", "display": True},
+    {"type": "message", "id": "e7", "parentId": "e6", "message": {"role": "assistant", "content": "",
+     "api": "openai-completions", "stopReason": "error", "errorMessage": "529 overloaded"}},
+    {"type": "label", "id": "e8", "parentId": "e7", "targetId": "e1", "label": "l"},
+    {"type": "session_info", "id": "e9", "parentId": "e8", "name": "n"},
+)
+
+_ASKED: dict[str, Any] = {"model": "gpt-5", "messages": [{"role": "user", "content": "go"}]}
+_CHAT: dict[str, Any] = {
+    "id": "chatcmpl-1", "object": "chat.completion",
+    "choices": [{"index": 0, "message": {"role": "assistant", "content": "hi"}, "finish_reason": "stop"}],
+}
+_SAID: dict[str, Any] = {
+    "id": "msg_01", "type": "message", "role": "assistant", "content": [{"type": "text", "text": "hi"}],
+    "stop_reason": "end_turn",
+}
+
+_PAIRS: tuple[dict[str, Any], ...] = (
+    {"request": {"method": "POST", "url": URLS["openai_chat"], "headers": {"accept": "*/*"},
+                 "body": _ASKED},
+     "response": {"status": 200, "headers": [["x", "y"]], "body": _CHAT},
+     "timestamp": "2026-01-01T00:00:00Z", "duration_ms": 12, "api": "openai_chat"},
+    {"custom_id": "c1", "response": {"type": "succeeded", "message": _SAID}},
+    {"request": _ASKED, "started": 1700000000, "response": [
+        {"id": "chatcmpl-1", "object": "chat.completion.chunk", "choices": [{"index": 0, "delta": {"content": "hi"},
+                                                                            "finish_reason": "stop"}]}]},
+    {"request": {"uri": URLS["openai_chat"], "method": "POST", "body": {"string": json.dumps(_ASKED)}},
+     "response": {"status": {"code": 200}, "headers": {"x": ["y"]},
+                  "body": {"base64_string": base64.b64encode(_STREAM.encode()).decode()}}},
+    {"request": _ASKED, "response": None, "error": "connection reset"},
+)
+
+
+class Shape(NamedTuple):
+    """A file of one format: its JSON value, or the rows of a file of lines."""
+
+    format: str
+    name: str
+    value: Any
+    rows: bool = False
+
+    def written(self, value: Any = GONE) -> bytes:
+        """The file, with another value than its own where one is given."""
+        held = self.value if value is GONE else value
+        lines = held if self.rows and isinstance(held, (list, tuple)) else [held]
+        return "".join(f"{json.dumps(line)}\n" for line in lines).encode()
+
+
+SHAPES: tuple[Shape, ...] = (
+    Shape("har", "a.har", _har()),
+    Shape("session", "a.session.jsonl", list(_NATIVE), rows=True),
+    Shape("claude-code", "claude.jsonl", list(CLAUDE), rows=True),
+    Shape("pi", "pi.jsonl", list(PI), rows=True),
+    Shape("known", "codex.jsonl", [{"type": "session_meta", "payload": {"id": "x"}}, {"eval": {"run_id": "r"},
+          "status": "s", "info": {"exit_status": "e"}, "messages": [], "history": [{"role": "gemini"}]}], rows=True),
+    Shape("pairs", "pairs.jsonl", list(_PAIRS), rows=True),
+    *(Shape("body", f"{api}.json", answer) for api, answer in ANSWERS.items()),
+    *(Shape("pairs", f"{api}.pair.json", {"url": URLS[api], "request": asked, "response": ANSWERS[api]})
+      for api, asked in REQUESTS.items()),
+)
+"""A file of every registered importer; of those that hold wire formats, one for each of them."""
+
+
+def places(value: Any, at: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    """The path of every member and element, the value's own first."""
+    yield at
+    if isinstance(value, (dict, list)):
+        for key, held in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from places(held, (*at, key))
+
+
+def put(value: Any, at: tuple[str | int, ...], odd: Any) -> Any:
+    """The same value with `odd` in that place."""
+    if not at:
+        return None if odd is GONE else odd
+    changed = deepcopy(value)
+    held = changed
+    for key in at[:-1]:
+        held = held[key]
+    if odd is GONE:
+        del held[at[-1]]
+    else:
+        held[at[-1]] = odd
+    return changed
