@@ -22,7 +22,7 @@ from inspector.replay import replay
 from inspector.report.document import document
 from inspector.report.facts import View, view
 from inspector.report.text import text
-from inspector.sessions import open_paths
+from inspector.sessions import open_paths, redact
 from inspector.settings import Settings, settings_of
 from inspector.whatif.branch import branch
 from loop_core.trace import key
@@ -152,7 +152,7 @@ ALLOWED: dict[str, set[str]] = {
     "filtered_or_refused": {"safety_blocked"},
     "pause_turn": {"paused"},
     "background_pending": {"paused"},
-    "no_stop_reason": {"interrupted"},
+    "no_stop_reason": {"unknown", "interrupted"},  # whole, or ended by its terminator; else the stream broke off
     "incomplete_other": {"interrupted"},
     "no_terminal_event": {"interrupted"},
     "error_midstream": {"error"},
@@ -242,6 +242,7 @@ CLEAN = frozenset({"tool_call", "ok_text", "ok_empty", "stop_sequence"})
 REJECTED: dict[str, str] = {
     "llama-stack-fc9265723e": 'its schema wants a boolean, and "true" was sent as text',
     "llama-stack-fe5bc3f426": "its schema wants an object, and a list was sent as text",
+    "dd-trace-py-6ec9f05501": "no tool of its name is declared",
 }
 """Calls that are complete under a clean stop and yet not ready, and why."""
 
@@ -276,7 +277,8 @@ def test_the_calls_and_their_arguments_are_those_that_were_sent(rows: list[tuple
         for tool, call in pairs(row, said):
             assert call["name"] == tool["name"], row["id"]
             if tool["state"] in ("complete", "incomplete", "invalid") and tool["args"]:
-                assert (call["arguments_raw"] or "").startswith(tool["args"][:400]), row["id"]
+                sent = redact.text(tool["args"])[:400]  # two of them are passwords
+                assert (call["arguments_raw"] or "").startswith(sent), row["id"]
                 looked += 1
     assert looked > 400
 
