@@ -523,12 +523,12 @@ def cut_three_times() -> str:
     return claude(*rows)
 
 
-def test_without_a_cap_the_token_limit_is_unknown_until_it_is_set(tmp_path):
+def test_without_a_cap_no_bound_on_tokens_follows_until_one_is_set(tmp_path):
     seen = shown(cut_three_times(), tmp_path)
     assert seen.responses[0].exchange.request.max_tokens is None
     assert seen.turns[0].final_state.value == "Complete"
-    bounded = shown(cut_three_times(), tmp_path, Settings(max_tokens=16))
-    # 4 x 16 = 64 tokens: reached after two answers of 32.
+    # Reached after two answers of 32.
+    bounded = shown(cut_three_times(), tmp_path, Settings(Limits(continuation_max_total_completion_tokens=64)))
     assert (bounded.turns[0].final_state.value, bounded.turns[0].terminal) == ("AbortPartial", "budget_exhausted")
     assert bounded.turns[0].merged.text == "part 0 part 1 "
 
