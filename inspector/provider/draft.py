@@ -74,3 +74,8 @@ class Draft:
     headers: Mapping[str, str] = field(default_factory=dict)
     sending: Sending = Sending()
     refusal: Refusal | None = None
+
+    @property
+    def streams(self) -> bool:
+        """Whether it comes as a stream; errors, and what only a whole body can say, do not."""
+        return self.stream and self.status < 400 and not (self.spelling is not None and self.spelling.whole)

@@ -137,18 +137,13 @@ def _spelled(draft: Draft, **changes: Any) -> Draft:
     return replace(draft, spelling=replace(draft.spelling or Spelling(None), **changes))
 
 
-def _no_reason(draft: Draft, given: Any) -> Draft:
-    draft = _spelled(draft, raw=None, native={}, error=None, token=None)
-    return replace(draft, manner=replace(draft.manner, counts=False))
-
-
 def _empty_choices(draft: Draft, given: Any) -> Draft:
     return _spelled(draft, raw=None, native={}, error=None)
 
 
 def _done(draft: Draft, given: Any) -> Draft:
-    draft = _no_reason(draft, given)
-    return replace(draft, manner=replace(draft.manner, done=True))
+    draft = _spelled(draft, raw=None, native={}, error=None, token=None)
+    return replace(draft, manner=replace(draft.manner, counts=False, done=True))
 
 
 def _wrong(draft: Draft, given: Any) -> Draft:
@@ -170,6 +165,10 @@ def _malformed_frame(draft: Draft, number: int) -> Draft:
     at = min(number, len(made) - 1)
     made[at] = frames.unreadable(draft.api, made[at])
     return replace(draft, frames=tuple(made))
+
+
+def _no_reason(draft: Draft, given: Any) -> Draft:
+    return replace(draft, frames=frames.without_reason(draft.api, draft.streams, draft.frames))
 
 
 def _empty_deltas(draft: Draft, given: Any) -> Draft:
@@ -256,18 +255,19 @@ FAULTS: Mapping[str, Fault] = {row.name: row for row in (
     Fault("refused_repair", _A, Takes.WORD, "a repair brings a text in place of the call", _refuse, base="call",
           cap=26, when=Kind.REPAIR, ends="repair_failed",
           ends_in={GEMINI: "completed", OLLAMA: "completed"}),
-    Fault("no_reason", _W, Takes.TRUE, "no stop reason and no usage is sent", _no_reason, ends="interrupted"),
     Fault("empty_choices", _W, Takes.TRUE, "the last chunk has usage and no choices, and no reason was sent",
           _empty_choices, cap=24,
           without={**dict.fromkeys((RESPONSES, MESSAGES, GEMINI, CONVERSE, OLLAMA), "it has no choices"),
                    "whole": "a whole body has its choice"}),
-    Fault("done_without_reason", _W, Takes.TRUE, "the end of the stream is marked, and no stop reason was sent", _done,
-          ends="interrupted",
+    Fault("done_without_reason", _W, Takes.TRUE, "the end is marked, and neither a stop reason nor usage was sent",
+          _done, ends="error",
           without={**dict.fromkeys((RESPONSES, MESSAGES, GEMINI, CONVERSE), "the end has no mark of its own"),
                    f"{CHAT} whole": "a whole body has no mark"}),
     Fault("wrong_reason", _W, Takes.WORD, "another stop reason: that of calls where there are any, else of an end",
           _wrong, base="call", cap=26),
     Fault("unknown_reason", _W, Takes.WORD, "a stop reason that nobody knows", _unknown, ends="error"),
+    Fault("no_reason", _F, Takes.TRUE, "no stop reason is sent, and all else is, usage and the mark of the end too",
+          _no_reason, ends="error", ends_in=dict.fromkeys((f"{RESPONSES} stream", f"{GEMINI} stream"), "interrupted")),
     Fault("malformed_frame", _F, Takes.FRAME, "a frame is not to be read", _malformed_frame, 2,
           ends_in={CONVERSE: "interrupted", "whole": "interrupted"}),
     Fault("empty_deltas", _F, Takes.TRUE, "deltas without text stand around every other", _empty_deltas,

@@ -6,11 +6,12 @@ Owns the framings of the six formats as far as their encoders write them. Knows 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
 
 from loop_core.wire.eventstream import EventStream, event_frame
 from loop_core.wire.jsontext import compact, read_object
+from loop_core.wire.openai_responses.table import TERMINAL_EVENTS
 from loop_core.wire.servers import CHAT, CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES
 
 Event = dict[str, Any]
@@ -116,6 +117,55 @@ def indexed(api: str, name: str | None, value: Event) -> list[tuple[Event, str]]
 
 
 _INDEXES = {RESPONSES: "output_index", MESSAGES: "index", CONVERSE: "contentBlockIndex"}
+
+
+# -- the stop reason -------------------------------------------------------------------------------------------------
+
+
+def without_reason(api: str, stream: bool, frames: Iterable[bytes]) -> tuple[bytes, ...]:
+    """The answer without its stop reason; all else is sent as it was, usage and the mark of the end too.
+
+    What ends a Responses stream is the reason itself, and the usage stands in it.
+    """
+    if stream and api == RESPONSES:
+        return tuple(frame for frame in frames if (read(api, frame) or ("", {}))[0] not in TERMINAL_EVENTS)
+    if stream:
+        return changed(api, frames, lambda name, value: _silenced(api, value))
+    (body,) = frames
+    value = read_object(body.decode())
+    return (compact(value).encode(),) if value is not None and _silenced(api, value) else (body,)
+
+
+class _Told(NamedTuple):
+    """Where a format tells the reason."""
+
+    holders: Callable[[Event], Sequence[Event]]
+    """The objects that may hold it, in a body or an event."""
+    keys: tuple[str, ...]
+    null: bool = False
+    """Whether it is null where there is none; else it is left out."""
+
+
+def _silenced(api: str, value: Event) -> bool:
+    """Takes the reason out, as far as it stands there; whether it did."""
+    told = _TOLD[api]
+    found = [(holder, key) for holder in told.holders(value) for key in told.keys if holder.get(key) is not None]
+    for holder, key in found:
+        if told.null:
+            holder[key] = None
+        else:
+            del holder[key]
+    return bool(found)
+
+
+_TOLD: dict[str, _Told] = {
+    CHAT: _Told(lambda value: value.get("choices", ()), ("finish_reason", "native_finish_reason"), null=True),
+    RESPONSES: _Told(lambda value: (value,), ("status", "incomplete_details"), null=True),
+    MESSAGES: _Told(lambda value: (value.get("delta", value),), ("stop_reason",), null=True),
+    GEMINI: _Told(lambda value: value.get("candidates", ()), ("finishReason", "finishMessage")),
+    CONVERSE: _Told(lambda value: (value,), ("stopReason",)),
+    OLLAMA: _Told(lambda value: (value,), ("done_reason",)),
+}
 
 
 def as_array(frames: Iterable[bytes]) -> tuple[bytes, ...]:

@@ -250,8 +250,7 @@ def _written(draft: Draft) -> Draft:
 
 
 def _reply(draft: Draft, number: int, faults: tuple[Placed, ...]) -> Reply:
-    stream = draft.stream and draft.status < 400 and not (draft.spelling is not None and draft.spelling.whole)
-    headers = {"content-type": frames.kind_of(draft.api, stream), **draft.headers}
+    headers = {"content-type": frames.kind_of(draft.api, draft.streams), **draft.headers}
     made = Reply(
         draft.status, headers, draft.frames, draft.sending, place=draft.place, segment=number,
         ended=draft.played.moment if draft.played else None, tokens=draft.played.cut.tokens if draft.played else 0,

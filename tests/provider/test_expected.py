@@ -13,7 +13,7 @@ from inspector.provider.story import Kind, Placed, Story
 from loop_core.frozen import replace
 from loop_core.history import hint, repair
 from loop_core.values import ChatResponse, Message, Request, Role, Stop, TextPart, ToolCall
-from loop_core.wire import decode
+from loop_core.wire import FORMATS, decode
 from loop_core.wire.servers import CHAT, CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES
 from tests.provider.provider_scenes import BASES, PAGE, TEXT, TOOLS, WRITE
 
@@ -72,8 +72,7 @@ ROWS: list[tuple[str, Any, dict[str, Any], Check]] = [
     ("restarted", True, {"kind": Kind.CONTINUATION}, stops(Stop.END_TURN, TEXT)),
     ("repeated", 7, {"kind": Kind.CONTINUATION}, stops(Stop.END_TURN, TEXT[73:])),
     ("refused_repair", "No.", {"base": "call", "kind": Kind.REPAIR}, stops(Stop.END_TURN, "No.")),
-    ("no_reason", True, {}, lambda made, came: came.raw_stop_reason is None and came.usage is None),
-    ("no_reason", True, {"api": OLLAMA}, stops(Stop.INTERRUPTED)),
+    ("no_reason", True, {}, stops(Stop.INTERRUPTED)),
     ("empty_choices", True, {}, lambda made, came: came.raw_stop_reason is None and came.usage is not None),
     ("done_without_reason", True, {}, lambda made, came: came.raw_stop_reason is None and came.saw_done),
     ("done_without_reason", True, {"api": OLLAMA}, lambda made, came: came.raw_stop_reason is None and came.saw_done),
@@ -147,3 +146,19 @@ def test_calls_that_are_meant_come_whole_without_a_fault() -> None:
     made, came = played("", None, base="calls")
     assert [type(part) for part in came.parts] == [TextPart, ToolCall, ToolCall]
     assert made.sending == Sending()
+
+
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize("api", FORMATS)
+def test_no_reason_drops_the_reason_and_nothing_else(api: str, stream: bool) -> None:
+    (told, plain), (made, came) = played("", None, api, stream, cap=12), played("no_reason", True, api, stream, cap=12)
+    assert plain.raw_stop_reason is not None
+    gone = stream and api == RESPONSES  # the event that tells the reason holds the usage, and ends the stream
+    assert came.raw_stop_reason == ("in_progress" if gone else None), "as the first events of a stream say"
+    assert came.text == plain.text == TEXT[:48]
+    assert came.usage == (None if gone else plain.usage)
+    assert came.saw_done == (plain.saw_done and not gone)
+    assert len(made.frames) == len(told.frames) - gone
+    word = {GEMINI: b"MAX_TOKENS", RESPONSES: b"max_output_tokens", CHAT: b'"length"', OLLAMA: b'"length"'}
+    assert word.get(api, b'"max_tokens"') in b"".join(told.frames)
+    assert word.get(api, b'"max_tokens"') not in b"".join(made.frames)

@@ -19,7 +19,7 @@ from tests.provider.provider_scenes import BASES, IMPATIENT, MEANT, QUICK, STORI
 
 LOSING = {"malformed_frame": (CHAT, MESSAGES, GEMINI, OLLAMA)}
 """Where text is lost and nothing can bring it back: the stream goes on behind the frame that was not read."""
-BLIND = {"wrong_reason": ((GEMINI, True), (GEMINI, False))}
+BLIND = {"wrong_reason": ((GEMINI, True), (GEMINI, False), (OLLAMA, True), (OLLAMA, False))}
 """Where the call does not run and the turn ends all the same: it was not sent, and nothing says so."""
 
 
