@@ -21,7 +21,7 @@ from loop_core.frozen import field, frozen, replace
 from loop_core.known import Known, Taken, merged, opening, take
 from loop_core.seam import Method, Segment
 from loop_core.sources import Recorded
-from loop_core.tokens import Measured, under_cap
+from loop_core.tokens import Measured, impossible, under_cap
 from loop_core.turn import Event, NotRecorded, Place, Recut, Responded, RunTools, Send, Turn
 from loop_core.values import (
     CallKind,
@@ -132,7 +132,8 @@ class Simulated:
         if not self.budget_changed:
             return True
         answer = self.recorded.answers[position][2]
-        used = under_cap(answer.response.usage, self.thinking_counts)
+        believed = answer.response.usage if impossible(answer.response) is None else None
+        used = under_cap(believed, self.thinking_counts)
         if answer.judged.stop.normalized is Stop.MAX_TOKENS or answer.judged.cap_reached:
             return cap is not None and cap == (self.caps[position] or used)
         if cap is None or not answer.response.parts:

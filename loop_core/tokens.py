@@ -61,6 +61,10 @@ FRAME = 16
 """Tokens that the frame of one call (its name, its marks) may take beside the arguments."""
 
 
+HIDDEN = 1 << 18
+"""Tokens that an answer may have without any text of them: twice the largest output cap of any model (128,000)."""
+
+
 @frozen
 class Stretch:
     """A part of a response with its tokens."""
@@ -92,6 +96,19 @@ class Measured:
         return sum(len(stretch.ends) for stretch in self.stretches if stretch.counted) + self.end
 
 
+def most_tokens(response: ChatResponse) -> int:
+    """The most output tokens that a response can be: one for each byte of its text, and hidden thinking."""
+    return HIDDEN + sum(len(text_of(part).encode("utf-8", "replace")) for part in response.parts)
+
+
+def impossible(response: ChatResponse) -> int | None:
+    """The output tokens that a provider claims and that cannot be; None where its count can be."""
+    claimed = response.usage.output_tokens if response.usage is not None else None
+    if claimed is None or claimed <= HIDDEN or claimed <= most_tokens(response):
+        return None
+    return claimed
+
+
 def under_cap(usage: Usage | None, thinking_counts: bool) -> int | None:
     """Output tokens that count under the cap; None where the provider did not say."""
     if usage is None or thinking_counts:
@@ -120,8 +137,10 @@ def measure(
     `chunks` are the pieces of its stream; `total` stands in for the output tokens where the provider counted none (a
     cut response used its cap).
     """
-    usage = response.usage
+    usage = response.usage if impossible(response) is None else None
     total = usage.output_tokens if usage is not None and usage.output_tokens is not None else total
+    if total is not None and total > HIDDEN and total > most_tokens(response):
+        total = None  # a cap that no answer could have used
     thought = usage.reasoning_tokens if usage is not None and usage.visible_tokens is not None else None
     spoken = total - (thought or 0) if total is not None else None
     texts = [(_kind(part), text_of(part)) for part in response.parts]

@@ -21,6 +21,7 @@ from loop_core.arguments import Shape, parse
 from loop_core.classify import Judged, is_phantom
 from loop_core.frozen import frozen
 from loop_core.gate import Admission, Verdict
+from loop_core.tokens import HIDDEN, impossible, most_tokens
 from loop_core.turn import State
 from loop_core.values import At, Finding, Part, Request, Role, Severity, Stop, StopReason, ToolResultPart
 from loop_core.wire.base import RECORDING_CUT
@@ -100,6 +101,15 @@ def _of_response(case: Case, link: Link, turn: str, unknown: set[tuple[str, str,
                 continue
             unknown.add(word)
         yield Noted(places.finding(exchange, finding), link.index, turn)
+    claimed = impossible(exchange.response)
+    if claimed is not None:
+        size = most_tokens(exchange.response) - HIDDEN
+        message = (
+            f"usage claims {claimed:,} output tokens: the text has {size:,} bytes, and no model hides so many; no "
+            "simulation goes by the claim"
+        )
+        told = Finding(places.IMPOSSIBLE, Severity.WARNING, message)
+        yield Noted(places.finding(exchange, told), link.index, turn)
     if link.ambiguous:
         others = ", ".join(str(index) for index in link.ambiguous)
         message = f"its parent is ambiguous (responses {others}), so it opens a turn of its own"

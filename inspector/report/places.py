@@ -19,9 +19,12 @@ from loop_core.wire.provenance import Provenance, provenance
 
 NATIVE = "native.*"
 """The words of a router that its profile names."""
+IMPOSSIBLE = "usage.impossible"
+"""The rule that a count of tokens is beyond whatever the answer can hold."""
 FACTS: Mapping[str, tuple[str, ...]] = {
     "judge.native_word": (NATIVE,),
     "judge.usage_at_cap": ("usage.output_tokens",),
+    IMPOSSIBLE: ("usage.output_tokens",),
     "judge.context_full": ("native.truncated", "usage.input_tokens"),
 }
 """Rule of the judge -> the facts that it goes by, as provenance names them."""

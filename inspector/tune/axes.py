@@ -19,6 +19,7 @@ from loop_core.errors import CallerError
 from loop_core.events import remaining
 from loop_core.frozen import frozen
 from loop_core.limits import GUARDS, MOST
+from loop_core.tokens import impossible
 from loop_core.turn import Turn
 from loop_core.values import Request
 
@@ -163,11 +164,14 @@ def default_axes(case: Case, simulate: bool) -> tuple[Axis, ...]:
         if each.request is not None and each.request.max_tokens
     )
     usual = caps.most_common(1)[0][0] if caps else max(
-        (each.response.usage.output_tokens or 0 for each in case.loaded.exchanges if each.response.usage), default=0
+        (each.response.usage.output_tokens or 0 for each in case.loaded.exchanges
+         if each.response.usage and impossible(each.response) is None), default=0
     )
     if not usual:
         return (attempts,)
     around = sorted({max(1, usual // 4), max(1, usual // 2), usual, usual * 2, usual * 4})
+    if usual // 4 > MOST:
+        return (attempts,)  # no budget that anybody could set
     if simulate:
         recorded = () if len(caps) == 1 and caps.total() == len(case.loaded.exchanges) else (None,)
         return attempts, Axis(INITIAL, (*(value for value in around if value <= MOST), *recorded))

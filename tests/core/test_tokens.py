@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from core_scenes import call, reply
 
-from loop_core.tokens import Basis, Measured, agrees, measure, under_cap
+from loop_core.frozen import replace
+from loop_core.tokens import HIDDEN, Basis, Measured, agrees, impossible, measure, under_cap
 from loop_core.values import ReasoningPart, Stop, Usage
 from loop_core.wire.base import Pieces
 
@@ -142,3 +143,24 @@ def test_a_chunk_in_two_parts_and_one_that_is_no_text() -> None:
     assert ends(measure(made, chunks("ab", "cd"))) == [[2], [2]]
     assert measure(made, chunks("a", "bcd")).basis is Basis.ESTIMATE
     assert measure(made, Pieces(["ab", ["cd"]])).basis is Basis.ESTIMATE  # type: ignore[list-item]
+
+
+# -- counts that cannot be -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("claimed", [HIDDEN + 9, 2_000_000_000, 10**400])
+def test_a_count_beyond_the_text_and_all_hidden_thinking_is_not_gone_by(claimed: int) -> None:
+    response = reply(Stop.MAX_TOKENS, "The lämp", tokens=claimed)  # 9 bytes in UTF-8: 9 tokens at most
+    assert (impossible(response) is None) == (claimed <= HIDDEN + 9)
+    told = measure(replace(response, usage=Usage(1, claimed + 1)))
+    assert (told.basis, told.tokens) == (Basis.ESTIMATE, 2)  # 8 characters, 4 a token
+
+
+def test_a_cap_that_no_answer_could_have_used_stands_for_no_tokens() -> None:
+    assert measure(reply(Stop.MAX_TOKENS, "The lamp"), total=10**12).tokens == 2
+
+
+def test_thinking_that_was_counted_and_not_sent_is_believed_as_far_as_any_model_thinks() -> None:
+    response = replace(reply(Stop.MAX_TOKENS, "The lamp"), usage=Usage(1, 100_000, 99_998))
+    assert impossible(response) is None
+    assert measure(response).tokens == 100_000

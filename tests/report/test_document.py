@@ -291,3 +291,14 @@ def test_the_evidence_of_spent_tokens_has_bytes():
     made, raw = document(view_), view_.responses[0].exchange.body
     (seen,) = [each["at"] for each in made["responses"][0]["evidence"] if each["rule"] == "judge.usage_at_cap"]
     assert raw[seen["start"] : seen["end"]] == b"40"
+
+
+def test_an_impossible_count_of_tokens_is_a_finding_with_its_bytes():
+    body = json.dumps(chat("Hello", "length", tokens=2_000_000_000))
+    found = shown(asked([user("hi")], body))
+    (noted,) = [noted for noted in found.findings if noted.finding.rule == "usage.impossible"]
+    at = noted.finding.at
+    assert found.responses[0].exchange.body[at.start : at.end] == b"2000000000"
+    assert "the text has 5 bytes" in noted.finding.message
+    assert not [noted for noted in shown(asked([user("hi")], chat("Hello", tokens=9))).findings
+                if noted.finding.rule == "usage.impossible"]

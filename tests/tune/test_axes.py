@@ -103,3 +103,8 @@ def test_default_axes_lie_around_what_was_recorded():
     assert default_axes(case, True)[1] == Axis("max_tokens", (3, 6, 12, 24, 48, None))
     silent = open_case(open_paths(["-"], stdin=lines(asked([user("hi")], chat("Hello", tokens=None)))))
     assert [axis.short for axis in default_axes(silent, True)] == ["attempts"]
+    lies = open_case(open_paths(["-"], stdin=lines(asked([user("hi")], chat("Hello", tokens=2_000_000_000)))))
+    assert [axis.short for axis in default_axes(lies, True)] == ["attempts"]
+    endless = open_case(open_paths(["-"], stdin=lines(asked([user("hi")], chat("Hello"), max_tokens=10**30))))
+    for simulate in (True, False):
+        assert [axis.short for axis in default_axes(endless, simulate)] == ["attempts"]
