@@ -82,8 +82,14 @@ def _word(exchange: Exchange) -> At | None:
         said = exchange.response.native.get(name)
         found = [match for match in _member(name).finditer(exchange.body) if said and _value(match[1]) == said]
         if found:
-            return At(Part.BODY, found[-1].start(1), found[-1].end(1), name)
+            return At(Part.BODY, found[-1].start(1), found[-1].end(1), _beside(exchange, name))
     return None
+
+
+def _beside(exchange: Exchange, name: str) -> str | None:
+    """The pointer of a member that stands beside the stop word, as a router's own word does."""
+    word = next((seen.at.pointer for seen in exchange.response.stop_reason.evidence if seen.at is not None), None)
+    return None if word is None else f"{word.rpartition('/')[0]}/{name}"
 
 
 @lru_cache(maxsize=16)

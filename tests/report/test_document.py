@@ -278,6 +278,7 @@ def test_the_evidence_of_a_routers_word_and_of_spent_tokens_has_bytes():
     places = {seen["rule"]: seen["at"] for seen in made["responses"][0]["evidence"]}
     at = places["judge.native_word"]
     assert raw[at["start"] : at["end"]] == b'"max_tokens"'
+    assert at["pointer"] == "/choices/0/native_finish_reason"
     full = places["judge.context_full"]
     assert raw[full["start"] : full["end"]] == b"true"
     assert made["responses"][0]["stop_reason"] == "context_window_exceeded"
