@@ -127,6 +127,7 @@ def test_every_form_is_masked_wherever_it_stands_and_keeps_its_length(form):
         counts = {}
         redact.body(given, counts)
         assert sum(counts.values()) == 1
+        assert redact.suspicious(given)
         assert redact.body(masked) == masked
 
 
@@ -163,6 +164,7 @@ def test_the_table_is_large_and_names_its_sources():
     ('{"k": "Basic bWU6Pz8\\/cHc="}', "cHc="),
 ])
 def test_what_stands_before_a_value_can_say_that_it_is_a_credential(given, hidden):
+    assert redact.suspicious(given)
     masked = redact.body(given.encode()).decode()
     assert hidden not in masked
     assert len(masked) == len(given)
