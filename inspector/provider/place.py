@@ -12,6 +12,7 @@ import base64
 import binascii
 import re
 from collections.abc import Sequence
+from typing import Any
 
 from inspector.provider.story import Answer, Kind, Story
 from loop_core.arguments import parse
@@ -36,8 +37,8 @@ class Place:
     """Characters of the answer's text that the history has."""
     segments: int = 0
     """Requests for this answer that were answered before, as far as the history tells."""
-    called: tuple[str, ...] = ()
-    """The calls of this answer that the history has, by name."""
+    called: tuple[int, ...] = ()
+    """The calls of this answer that the history has whole, by their number."""
     kind: Kind = Kind.FIRST
     anchor: str = ""
     """Words that are to be repeated first."""
@@ -58,8 +59,7 @@ def locate(story: Story, request: Request) -> Place:
     if kept is None and request.previous_id:
         raise CallerError(f"no answer of this server is called {request.previous_id[:80]!r}")
     if kept is not None and kept.place.answer < len(story.answers):
-        names = [call.name for call in story.answers[kept.place.answer].calls]
-        place = replace(kept.place, called=tuple(names[: kept.calls]))
+        place = replace(kept.place, called=tuple(range(kept.calls)))
         if request.api == "gemini_generate":  # the history comes again, and the token says where it stands
             messages = ()
     if messages and asks_again(messages[-1]):  # what came with the results of calls that were not run
@@ -106,30 +106,54 @@ def _after(story: Story, place: Place, message: Message) -> Place:
 def _heard(answer: Answer, place: Place, message: Message) -> Place:
     """What an assistant message has of the answer; one that has nothing of it is none of ours."""
     left = missing(answer, place.called)
-    ours = [call for call in message.tool_calls if call.name in left]
+    names = {answer.calls[number].name for number in left}
     said = reached(answer.text, place.said, message.text) if message.text else None
-    if said is None and not ours:
+    if said is None and not any(call.name in names for call in message.tool_calls):
         return place
-    whole = tuple(call.name for call in ours if not any(_shortened(call, meant) for meant in answer.calls))
+    whole: list[int] = []
+    for call in message.tool_calls:
+        fits = [number for number in left if number not in whole and _whole(call, answer.calls[number])]
+        same = [number for number in fits if parse(call.arguments).value == parse(answer.calls[number].arguments).value]
+        whole += (same or fits)[:1]
     return replace(place, said=place.said if said is None else said, segments=place.segments + 1,
                    called=(*place.called, *whole))
 
 
-def _shortened(call: ToolCall, meant: ToolCall) -> bool:
-    """Whether the call is the one that is meant with members missing: what a whole body makes of a cut one."""
+def _whole(call: ToolCall, meant: ToolCall) -> bool:
+    """Whether a history holds the call that is meant, and not what a client made of one that was cut.
+
+    It may keep a text that does not parse, or put an object in its place: an empty one, one without the last member or
+    with the beginning of it, one around the text. Other values than those that are meant are somebody's own.
+    """
     given, whole = parse(call.arguments).value, parse(meant.arguments).value
-    if call.name != meant.name or given is None or whole is None:
+    if call.name != meant.name or whole is None:
+        return call.name == meant.name
+    if given is None:
         return False
-    return len(given) < len(whole) and all(name in whole and whole[name] == value for name, value in given.items())
+    own = any(name in given and not _leaves(given[name], value) for name, value in whole.items())
+    return own or all(name in given and given[name] == value for name, value in whole.items())
 
 
-def missing(answer: Answer, called: Sequence[str]) -> list[str]:
-    """The names of the answer's calls that are not among these."""
-    left = [call.name for call in answer.calls]
-    for name in called:
-        if name in left:
-            left.remove(name)
-    return left
+def _begins(part: Any, whole: Any) -> bool:
+    """Whether a value is what a cut leaves of another: nothing, fewer characters, digits, elements or members."""
+    if isinstance(part, dict) and isinstance(whole, dict):
+        return part != whole and all(name in whole and _leaves(value, whole[name]) for name, value in part.items())
+    if isinstance(part, list) and isinstance(whole, list):
+        return part != whole and len(part) <= len(whole) and all(map(_leaves, part, whole))
+    if isinstance(part, str) and isinstance(whole, str):
+        return part != whole and whole.startswith(part)
+    if isinstance(part, int | float) and isinstance(whole, int | float):
+        return part != whole and str(whole).startswith(str(part))
+    return part is None and whole is not None
+
+
+def _leaves(part: Any, whole: Any) -> bool:
+    return part == whole or _begins(part, whole)
+
+
+def missing(answer: Answer, called: Sequence[int]) -> list[int]:
+    """The numbers of the answer's calls that are not among these."""
+    return [number for number in range(len(answer.calls)) if number not in called]
 
 
 def reached(intended: str, said: int, text: str) -> int | None:

@@ -168,12 +168,8 @@ def _calls(answer: Answer, place: Place, request: Request) -> tuple[ToolCall, ..
     choice = request.tool_choice
     if choice == "none":
         return ()
-    left, found = missing(answer, place.called), list[ToolCall]()
-    for call in answer.calls:
-        if call.name in left and forced(choice) in (None, call.name):
-            left.remove(call.name)
-            found.append(call)
-    return tuple(found)
+    left = [answer.calls[number] for number in missing(answer, place.called)]
+    return tuple(call for call in left if forced(choice) in (None, call.name))
 
 
 def _prefixed(draft: Draft) -> tuple[ResponsePart, ...]:

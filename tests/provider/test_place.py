@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from inspector.provider.place import Mark, Place, locate, reached, read_mark
 from inspector.provider.reply import answered, reply
 from inspector.provider.story import Answer, Kind, Placed, Story
+from loop_core.arguments import parse
 from loop_core.errors import CallerError
 from loop_core.frozen import replace
 from loop_core.gate import Admission, Verdict
@@ -65,6 +66,50 @@ HELD = Verdict(CALL, Admission.HELD, "gate.reason", "cut")
 def test_a_history_tells_where_it_stands(messages: tuple[Message, ...], answer: int, at: int, kind: Kind) -> None:
     place = locate(STORY, asked(*messages))
     assert (place.answer, place.said, place.kind) == (answer, at, kind)
+
+
+CUT_FORMS = ('{"to": 10, "by', '{"to": 1', "", None, "{}", '{"to": 10}', '{"to": 10, "by": null}', '{"to": 1, "by": 1}',
+             '{"INVALID_JSON": "{\\"to\\": 10, \\"by"}')
+"""What clients put into their history for a call that was cut: as it came, emptied, shortened, or wrapped."""
+
+
+@pytest.mark.parametrize("form", CUT_FORMS)
+@pytest.mark.parametrize("api", FORMATS)
+def test_a_cut_call_that_was_answered_is_made_again_whole(api: str, form: str | None) -> None:
+    """Whatever it was answered with: nothing whole was run, and the next answer would claim that it was."""
+    for text in ("Error: the arguments were cut.", "done"):
+        cut = replace(CALL, arguments=form)
+        history = (*BEGIN, said("I count.", cut), result(cut, text))
+        for more in ((), (user("Go on."),)):
+            came = reply(STORY, Request(api, (*history, *more), "m"), False)
+            assert came.place.answer == 1
+            made = decode(api, b"".join(came.frames))
+            assert [(call.name, parse(call.arguments).value) for call in made.tool_calls] == [
+                ("count", {"to": 10, "by": 1})]
+            assert not made.text
+
+
+def test_of_two_calls_of_one_tool_the_one_that_was_cut_is_made_again() -> None:
+    one, other = (ToolCall(f"c{i}", "write", f'{{"path": "{name}", "content": "x"}}')
+                  for i, name in enumerate(("a.md", "a.md.bak")))
+    story = Story("two", "x", (Answer(calls=(one, other)), Answer(text="Both are written.")))
+    for whole, cut in ((one, other), (other, one)):
+        half = replace(cut, arguments=(cut.arguments or "")[:-4])
+        history = (user("Go."), said("", whole, half), result(whole), result(half, "Error"))
+        came = reply(story, asked(*history), False)
+        made = decode("openai_chat", b"".join(came.frames))
+        assert [call.arguments for call in made.tool_calls] == [cut.arguments]
+        then = reply(story, asked(*history, said("", cut), result(cut)), False)
+        assert decode("openai_chat", b"".join(then.frames)).text == "Both are written."
+
+
+def test_a_cut_call_of_a_stored_response_is_made_again() -> None:
+    first = reply(STORY, Request("openai_responses", BEGIN, "m", max_tokens=6), False)
+    response = decode("openai_responses", b"".join(first.frames))
+    assert parse(response.tool_calls[0].arguments).value is None
+    answered_so = Request("openai_responses", (result(response.tool_calls[0], "Error"),), "m", previous_id=response.id)
+    made = decode("openai_responses", b"".join(reply(STORY, answered_so, False).frames))
+    assert [call.arguments for call in made.tool_calls] == [CALL.arguments]
 
 
 def test_a_forced_tool_after_an_answer_was_begun_is_a_repair_and_before_it_is_none() -> None:
