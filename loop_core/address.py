@@ -53,7 +53,8 @@ PREFILLS_UNDER: Mapping[str, str] = {"deepseek": "/beta"}
 
 _HOST = re.compile(r"[^\s/?#@\\<>^`{|}%]+")
 _HARMLESS = frozenset({"api-version", "alt"})
-_SECRET_NAME = re.compile(r"auth|key|token|secret|cookie", re.IGNORECASE)
+SECRET_NAME = re.compile(r"auth|key|token|secret|cookie", re.IGNORECASE)
+"""What headers and parameters are called that say who asks."""
 
 
 class Signer(Protocol):
@@ -104,7 +105,7 @@ class Server:
         parts = urlsplit(self.base)
         pairs = [pair.partition("=") for pair in parts.query.split("&")]
         query = [form for name, _, value in pairs if name not in _HARMLESS for form in (value, unquote_plus(value))]
-        known = [value for name, value in self.headers if _SECRET_NAME.search(name)]
+        known = [value for name, value in self.headers if SECRET_NAME.search(name)]
         users = [form for word in (parts.username, parts.password) if word for form in (word, unquote(word))]
         if parts.username or parts.password:  # as they are sent: HTTP's basic authentication
             pair = f"{unquote(parts.username or '')}:{unquote(parts.password or '')}"
@@ -157,7 +158,7 @@ def _proves(server: Server) -> bool:
     parts = urlsplit(server.base)
     names = [*(pair.partition("=")[0] for pair in parts.query.split("&")), *(name for name, _ in server.headers)]
     return bool(server.key or server.sign is not None or parts.username or parts.password
-                or any(_SECRET_NAME.search(name) for name in names))
+                or any(SECRET_NAME.search(name) for name in names))
 
 
 def url_of(server: Server, path: str) -> str:

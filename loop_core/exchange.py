@@ -61,6 +61,8 @@ class Ask:
     """Who will answer, where the address or the operator says; None where the answer must."""
     attempt: int = 0
     """0 for the first, then one more for each retry."""
+    repeats: int | None = None
+    """The number of the request that this one sends again."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -90,7 +92,10 @@ class Heard:
 
 
 class Observer:
-    """Is told of everything that a live source sends and hears; a recorder writes it down. This one does nothing."""
+    """Is told of everything that a live source sends and hears; a recorder writes it down. This one does nothing.
+
+    Where tasks share a source, what belongs to one exchange has its number, and others come in between.
+    """
 
     def asked(self, ask: Ask) -> None:
         """A request is about to leave."""
@@ -109,6 +114,11 @@ class Observer:
 
     def ran(self, number: int, results: Sequence[ToolResultPart]) -> None:
         """The calls of this answer were run."""
+
+    def interrupted(self, number: int, *, answered: bool) -> None:
+        """The keyboard interrupted the run, which says nothing more: while this request was under way, or after its
+        answer was taken in. -1: none had left.
+        """
 
 
 def known(server: Server, request: Request) -> tuple[Ability, str]:

@@ -17,7 +17,17 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from loop_core.address import HOMES, Server, key_header, loopback, proof_shown, refuse_plain, speaker, url_of
+from loop_core.address import (
+    HOMES,
+    SECRET_NAME,
+    Server,
+    key_header,
+    loopback,
+    proof_shown,
+    refuse_plain,
+    speaker,
+    url_of,
+)
 from loop_core.errors import CallerError, LoopError
 from loop_core.exchange import Ask, Heard, Hearing, Observer, asks, known
 from loop_core.history import Ability
@@ -57,13 +67,14 @@ class Line:
     proxy: str | None = field(default=None, repr=False)
     """A proxy's URL; None: as the environment says (HTTPS_PROXY, NO_PROXY…), but never for this machine itself."""
 
+    @property
+    def waits(self) -> httpx.Timeout:
+        """How long httpx waits."""
+        return httpx.Timeout(self.timeouts.silence, connect=self.timeouts.connect)
+
     def options(self, transport: type[Any], base: str) -> dict[str, Any]:
         """Arguments for a client of httpx that asks the server at this address."""
-        waits = self.timeouts
-        options: dict[str, Any] = {
-            "timeout": httpx.Timeout(waits.silence, connect=waits.connect), "follow_redirects": False,
-            "verify": _certificates(),
-        }
+        options: dict[str, Any] = {"verify": _certificates()}
         if self.proxy is not None:
             return {**options, "proxy": self.proxy}
         host = urlsplit(base).hostname or ""
@@ -101,6 +112,17 @@ def _base(server: Server) -> str:
     return server.base or HOMES[server.api].base
 
 
+def _without_credentials(client: _Client) -> _Client:
+    """A client that was handed in.
+
+    Raises:
+        CallerError: it would say who asks by itself, which could neither be masked nor kept from plain http.
+    """
+    if client.auth is not None or any(SECRET_NAME.search(name) for name in client.headers):
+        raise CallerError("the client holds credentials of its own (auth, headers): expected them with the Server")
+    return client
+
+
 class _Source:
     """What both sources share: the count of what was sent, and the next request."""
 
@@ -113,15 +135,15 @@ class _Source:
         self.observer: Observer = Observer() if observer is None else observer
         self.toolbox: Runs = Toolbox() if toolbox is None else toolbox
         self.sent = 0
-        """How many HTTP requests have left."""
-        self._answered = -1
+        """How many HTTP requests have left; the next one has this number."""
 
     def knows(self, request: Request) -> tuple[Ability, str]:
         """What the server allows, as far as continuing goes, and who it is."""
         return known(self.server, request)
 
     def _asks(self, send: Send, turn: Turn) -> Ask | NotRecorded:
-        """The next request; where it cannot be sent, the end of a turn that has asked before: what came is kept.
+        """The next request, which gets its number when it leaves; where it cannot be sent, the end of a turn that has
+        asked before: what came is kept.
 
         Raises:
             LoopError: the first request cannot be sent.
@@ -129,15 +151,16 @@ class _Source:
         try:
             asked = asks(self.server, send, turn, self.sent)
         except LoopError as why:
-            if not self.sent:
+            if not self.sent or turn.evaluated is None:
                 raise
             return NotRecorded(f"This could not be asked: {why}.")
         return asked if self._spelled is None else self._spelled(asked)
 
     def _hearing(self, asked: Ask) -> Hearing:
-        self.sent = asked.number + 1
-        self._answered = asked.number
-        return Hearing(asked, self.server, self.observer, self._redact)
+        # Numbered here, where nothing waits in between: tasks that share a source never get the same number.
+        numbered = replace(asked, number=self.sent)
+        self.sent += 1
+        return Hearing(numbered, self.server, self.observer, self._redact)
 
     def _http(self, asked: Ask) -> dict[str, Any]:
         """The request for httpx: here, and here only, the key or the signature is put in."""
@@ -151,16 +174,23 @@ class _Source:
         url, body = url_of(self.server, path), b"" if asked.body is None else dump(asked.body).encode()
         if self.server.sign is not None:
             headers += self.server.sign(asked.method, url, tuple(headers), body)
-        return {"method": asked.method, "url": url, "headers": headers,
+        # Said of each request too, for a client that was handed in: a redirect would take the key along.
+        return {"method": asked.method, "url": url, "headers": headers, "follow_redirects": False,
+                "timeout": self.line.waits,
                 **({} if asked.body is None else {"content": body})}
 
-    def _ran(self, effect: RunTools, ran: ToolsRun) -> ToolsRun:
+    def _ran(self, effect: RunTools, turn: Turn, ran: ToolsRun) -> ToolsRun:
         """The results of the whole batch, from which a tool that prints its environment has no key left."""
         mask = Mask((*self.server.secrets, *self.server.hidden), self._redact)
         results = effect.whole(ran.results)
         clean = replace(ran, results=tuple(replace(part, text=mask.text(part.text)) for part in results))
-        self.observer.ran(self._answered, clean.results)
+        self.observer.ran(self._answered(turn), clean.results)
         return clean
+
+    def _answered(self, turn: Turn) -> int:
+        """The exchange whose calls are run, which need not be the last that left; -1: one that was not asked here."""
+        index = turn.evaluated.index if turn.evaluated is not None else None
+        return index if index is not None and index < self.sent else -1
 
     def _again(self, heard: Heard) -> tuple[Ask, float] | None:
         """The same request once more, and the seconds before it."""
@@ -168,7 +198,7 @@ class _Source:
         if seconds is None:
             return None
         self.observer.waits(heard.ask.number, seconds)
-        return replace(heard.ask, number=self.sent, attempt=heard.ask.attempt + 1), seconds
+        return replace(heard.ask, attempt=heard.ask.attempt + 1, repeats=heard.ask.number), seconds
 
 
 @dataclass(slots=True)
@@ -212,17 +242,28 @@ _RAISED = (httpx.TimeoutException, httpx.TransportError, httpx.DecodingError)
 
 
 class Live(_Source):
-    """Asks a server and waits. An interrupt from the keyboard cancels the turn. Close it, or use it as a context."""
+    """Asks a server and waits, for one run at a time. Close it, or use it as a context.
+
+    An interrupt from the keyboard goes through once the observer was told, which closes the recording.
+    """
 
     def __init__(
         self, server: Server, observer: Observer | None = None, toolbox: Runs | None = None,
         line: Line | None = None, redact: Redact | None = None, spelled: Spelled | None = None,
+        client: httpx.Client | None = None,
     ) -> None:
+        """`client` stays open: who hands it in closes it.
+
+        Raises:
+            CallerError: a key would leave as plain text, or the proxy, the certificates or the client cannot be used.
+        """
         super().__init__(server, observer, toolbox, line, redact, spelled)
-        self._client = self.line.client(httpx.Client, httpx.HTTPTransport, _base(server))
+        self._own = client is None
+        self._client = (self.line.client(httpx.Client, httpx.HTTPTransport, _base(server)) if client is None
+                        else _without_credentials(client))
 
     def respond(self, send: Send, turn: Turn) -> Event:
-        """The server's answer; `Cancel` where the operator interrupts it; the end where what follows cannot be asked.
+        """The server's answer; the end where what follows cannot be asked.
 
         Raises:
             LoopError: the first request cannot be sent in this format.
@@ -230,6 +271,7 @@ class Live(_Source):
         asked = self._asks(send, turn)
         if isinstance(asked, NotRecorded):
             return asked
+        before = self.sent
         try:
             if send.method is Method.POLL:
                 time.sleep(self.line.timeouts.poll)
@@ -241,7 +283,8 @@ class Live(_Source):
                 asked, seconds = again
                 time.sleep(seconds)
         except KeyboardInterrupt:
-            return Cancel()
+            self.observer.interrupted(self.sent - 1, answered=self.sent == before)
+            raise
 
     def _exchange(self, asked: Ask) -> Heard:
         http = self._http(asked)
@@ -269,20 +312,22 @@ class Live(_Source):
             raise
 
     def run_tools(self, effect: RunTools, turn: Turn) -> Event:
-        """The results of the toolbox; `Cancel` where the operator interrupts it."""
+        """The results of the toolbox."""
         try:
             ran: Event = self.toolbox.run(effect, turn)
         except KeyboardInterrupt:
-            return Cancel()
-        return self._ran(effect, ran) if isinstance(ran, ToolsRun) else ran
+            self.observer.interrupted(self._answered(turn), answered=True)
+            raise
+        return self._ran(effect, turn, ran) if isinstance(ran, ToolsRun) else ran
 
     def follow_up(self, turn: Turn) -> tuple[Message, ...]:
         """Nothing: a run is one turn."""
         return ()
 
     def close(self) -> None:
-        """Closes the connections."""
-        self._client.close()
+        """Closes the connections, unless the client was handed in."""
+        if self._own:
+            self._client.close()
 
     def __enter__(self) -> Live:
         return self
@@ -292,18 +337,26 @@ class Live(_Source):
 
 
 class AsyncLive(_Source):
-    """The same on an event loop. `cancel` ends the turn, whatever it waits for."""
+    """The same on an event loop, for any number of tasks of it; `cancel` ends the turns of all of them."""
 
     def __init__(
         self, server: Server, observer: Observer | None = None, toolbox: Runs | None = None,
         line: Line | None = None, redact: Redact | None = None, spelled: Spelled | None = None,
+        client: httpx.AsyncClient | None = None,
     ) -> None:
+        """`client` stays open: who hands it in closes it.
+
+        Raises:
+            CallerError: a key would leave as plain text, or the proxy, the certificates or the client cannot be used.
+        """
         super().__init__(server, observer, toolbox, line, redact, spelled)
-        self._client = self.line.client(httpx.AsyncClient, httpx.AsyncHTTPTransport, _base(server))
+        self._own = client is None
+        self._client = (self.line.client(httpx.AsyncClient, httpx.AsyncHTTPTransport, _base(server))
+                        if client is None else _without_credentials(client))
         self._cancelled = asyncio.Event()
 
     def cancel(self) -> None:
-        """Ends the turn: the answer under way is given up, and `Cancel` is what the machine hears."""
+        """Ends every turn: answers under way are given up, and `Cancel` is what the machine hears."""
         self._cancelled.set()
 
     async def respond(self, send: Send, turn: Turn, asked: Ask | None = None) -> Event:
@@ -320,7 +373,7 @@ class AsyncLive(_Source):
     async def run_tools(self, effect: RunTools, turn: Turn) -> Event:
         """The results of the toolbox, which runs in a thread; `Cancel` after `cancel`."""
         event = await self._unless_cancelled(asyncio.to_thread(self.toolbox.run, effect, turn))
-        return self._ran(effect, event) if isinstance(event, ToolsRun) else event
+        return self._ran(effect, turn, event) if isinstance(event, ToolsRun) else event
 
     async def follow_up(self, turn: Turn) -> tuple[Message, ...]:
         """Nothing: a run is one turn."""
@@ -378,8 +431,9 @@ class AsyncLive(_Source):
             raise
 
     async def aclose(self) -> None:
-        """Closes the connections."""
-        await self._client.aclose()
+        """Closes the connections, unless the client was handed in."""
+        if self._own:
+            await self._client.aclose()
 
     async def __aenter__(self) -> AsyncLive:
         return self

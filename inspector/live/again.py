@@ -208,6 +208,9 @@ class Listening(Recorder):
         self.results = tuple(results)
         super().ran(number, results)
 
+    def interrupted(self, number: int, *, answered: bool) -> None:
+        """Nothing yet: `conclude` writes how the run ended."""
+
     def progress(self) -> tuple[int, int]:
         """Requests that have left, and characters of text that have come in all."""
         done = sum(len(each.response.text or "") for each in self.answers)
@@ -287,8 +290,9 @@ def ask(wanted: Wanted, name: str, folder: Path, line: Line | None = None) -> tu
         listening = stack.enter_context(_listening(wanted, file_of(folder, name)))
         source = stack.enter_context(Live(
             wanted.target.server, listening, wanted.results, line, redact.body, wanted.spelled))
-        for step in going_on(wanted.first, source):
-            listening.last = step
+        with suppress(KeyboardInterrupt):  # the run ends as cancelled
+            for step in going_on(wanted.first, source):
+                listening.last = step
     return listening.heard(name, wanted), listening.failure
 
 

@@ -79,7 +79,7 @@ class Driver(Observer):
         if failed is None or asked is None:
             raise CallerError("only a request that got no answer can be sent again")
         self.live.failed, self.live.problem = None, ""
-        await self._send(replace(asked, number=self._sent, attempt=failed.ask.attempt + 1))
+        await self._send(replace(asked, number=self._sent, attempt=failed.ask.attempt + 1, repeats=failed.ask.number))
         await self._go_on()
 
     async def run(self) -> None:

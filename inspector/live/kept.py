@@ -34,7 +34,7 @@ class Kept(Observer):
     def waits(self, number: int, seconds: float) -> None:
         """Notes why a request is sent again, and when."""
         super().waits(number, seconds)
-        last = self.heard[-1]
+        last = next(heard for heard in reversed(self.heard) if heard.ask.number == number)
         self.notices.append(sent_again(number, last.status, last.problem, f"{AGAIN} {seconds:g} s"))
 
     def ran(self, number: int, results: Sequence[ToolResultPart]) -> None:

@@ -30,6 +30,7 @@ class Recorder(Observer):
         self.path = str(path)
         self.failure: str | None = None
         """Why the recording stopped; None while it goes on."""
+        self.closed = False
         try:
             if os.path.exists(path) and os.path.getsize(path):
                 raise CallerError(f"--record {path}: the file is there already; a recording begins a new one")
@@ -41,8 +42,8 @@ class Recorder(Observer):
     def asked(self, ask: Ask) -> None:
         """A request record."""
         body: dict[str, Any] = {} if ask.body is None else {"body": ask.body}
-        if ask.attempt:
-            body["retries"] = _id(ask.number - 1)
+        if ask.repeats is not None:
+            body["retries"] = _id(ask.repeats)
         self.write({"type": "request", "id": _id(ask.number), "api": ask.request.api, "profile": ask.profile,
                     "url": ask.url, "method": ask.method, "headers": [list(pair) for pair in ask.headers], **body,
                     "place": ask.place.value, "ordinal": ask.ordinal, "at": _now()})
@@ -54,7 +55,7 @@ class Recorder(Observer):
 
     def came(self, number: int, data: bytes, ms: float) -> None:
         """A bytes record."""
-        if self.failure is None:
+        if self.failure is None and not self.closed:
             try:
                 self._writer.append_bytes(_id(number), data, ms)
             except OSError as why:
@@ -75,6 +76,13 @@ class Recorder(Observer):
         for part in results:
             self.write({"type": "tool_result", "request": _id(number), "call_id": part.call_id, "name": part.name,
                         "text": part.text, "is_error": part.is_error, "at": _now()})
+
+    def interrupted(self, number: int, *, answered: bool) -> None:
+        """The end: the turn was cancelled, and the file is closed."""
+        if number >= 0:
+            self.cancelled(number, answered=answered)
+        self.ended_as("cancelled")
+        self.close()
 
     def settings(self, settings: Settings) -> None:
         """What the run begins under: the limits that were set, and the policy."""
@@ -103,7 +111,7 @@ class Recorder(Observer):
 
     def write(self, record: Mapping[str, Any]) -> None:
         """Appends one record, as long as the recording goes on."""
-        if self.failure is None:
+        if self.failure is None and not self.closed:
             try:
                 self._writer.append(record)
             except OSError as why:
@@ -113,7 +121,8 @@ class Recorder(Observer):
         self.failure = f"{self.path}: the recording stopped: {why.strerror or why}"
 
     def close(self) -> None:
-        """Closes the file."""
+        """Closes the file; what is told later is not written."""
+        self.closed = True
         try:
             self._writer.close()
         except OSError as why:

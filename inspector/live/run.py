@@ -20,7 +20,8 @@ from loop_core.loop import Plan, one_turn
 from loop_core.mask import SHORTEST
 from loop_core.outgoing import ability, body_of
 from loop_core.tools import Runs
-from loop_core.trace import Step
+from loop_core.trace import Step, advance
+from loop_core.turn import Cancel
 from loop_core.values import Request
 
 if TYPE_CHECKING:
@@ -92,7 +93,14 @@ def run_live(
         source.observer = observer = _Observer(path, f"{request.model}, live")  # begun when nothing is in the way
         stack.callback(observer.close)
         observer.settings(settings)
-        steps = list(one_turn("t1", request, source, plan))
+        steps: list[Step] = []
+        try:
+            for step in one_turn("t1", request, source, plan):
+                steps.append(step)  # noqa: PERF402  (kept when an interrupt leaves the loop)
+        except KeyboardInterrupt:
+            if not steps:
+                raise
+            steps.append(advance(steps[-1], Cancel()))
         ended = steps[-1].turn
         if ended.terminal == "unrecorded":
             observer.note(ended.notice or "")

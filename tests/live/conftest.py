@@ -20,6 +20,8 @@ class Got:
     line: str
     headers: dict[str, str]
     body: bytes
+    peer: Any = None
+    """Who answers it."""
 
     @property
     def json(self) -> Any:
@@ -68,7 +70,7 @@ class Fake:
 @pytest.fixture
 def fake() -> Iterator[Fake]:
     listener = socket.create_server(("127.0.0.1", 0))
-    stop = threading.Event()
+    stop, lock = threading.Event(), threading.Lock()
     made = Fake(f"http://127.0.0.1:{listener.getsockname()[1]}")
 
     def serve(connection: socket.socket) -> None:
@@ -77,8 +79,11 @@ def fake() -> Iterator[Fake]:
                 got = read(connection)
                 if got is None:
                     return
-                made.got.append(got)
-                made.answers[min(len(made.got), len(made.answers)) - 1](Peer(connection, stop))
+                got.peer = Peer(connection, stop)
+                with lock:
+                    made.got.append(got)
+                    count = len(made.got)
+                made.answers[min(count, len(made.answers)) - 1](got.peer)
             except OSError:
                 return  # the client went away: what it made of that is the test's matter
 

@@ -75,6 +75,9 @@ class Told(list[tuple[str, Any]]):
     def ran(self, number: int, results: Any) -> None:
         self.append(("ran", results))
 
+    def interrupted(self, number: int, *, answered: bool) -> None:
+        self.append(("interrupted", (number, answered)))
+
     def of(self, kind: str) -> list[Any]:
         return [value for name, value in self if name == kind]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -353,10 +354,11 @@ def test_an_interrupt_from_the_keyboard_at_every_frame(fake: Fake, tmp_path: Pat
 
         fake.answers = [play]
         recorder = Impatient(tmp_path / f"{after}.jsonl", len(b"".join(pieces[:after])))
-        with Live(server(api, fake.url), recorder, None, PATIENT) as source:
-            trace = run("t", request(api), source, plan(api))
-        recorder.close()
-        assert trace.steps[-1].turn.terminal == "cancelled"
+        with Live(server(api, fake.url), recorder, None, PATIENT) as source, pytest.raises(KeyboardInterrupt):
+            run("t", request(api), source, plan(api))
+        assert recorder.closed
+        last = [json.loads(line) for line in (tmp_path / f"{after}.jsonl").read_text().splitlines()][-3:]
+        assert [each["type"] for each in last] == ["end", "cancel", "about"]
         (facts,) = opened(tmp_path / f"{after}.jsonl").responses
         assert facts.exchange.body == b"".join(pieces[:after])
         assert facts.exchange.response.transport_end is TransportEnd.ABORTED

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 import time
 from base64 import b64encode
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+from inspector.live.recorder import Recorder
+from inspector.sessions import open_paths
 from loop_core.address import Server, key_header, shown, speaker, url_of
 from loop_core.errors import CallerError
 from loop_core.loop import arun, run
@@ -19,11 +24,11 @@ from loop_core.mask import Mask
 from loop_core.retries import Retries, retry_after
 from loop_core.tools import Toolbox
 from loop_core.transport import AsyncLive, Line, Live, Timeouts
-from loop_core.turn import Turn
-from loop_core.values import Stop, Tool, ToolCall, TransportEnd, Usage
+from loop_core.turn import RunTools, ToolsRun, Turn
+from loop_core.values import Message, Role, Stop, TextPart, Tool, ToolCall, TransportEnd, Usage
 from loop_core.wire import FORMATS, wire
 from tests.live.conftest import Answer, Fake, Peer
-from tests.live.live_scenes import KINDS, QUICK, Told, answer, plan, request, server
+from tests.live.live_scenes import KINDS, PATIENT, QUICK, Told, answer, plan, request, server
 
 each_format = pytest.mark.parametrize("api", FORMATS)
 Turned = Callable[..., tuple[Turn, Told]]
@@ -361,17 +366,148 @@ def test_cancel_while_waiting_for_a_retry_and_while_a_tool_runs(fake: Fake) -> N
     assert asyncio.run(tool()) == "cancelled"
 
 
-def test_an_interrupt_from_the_keyboard_cancels(fake: Fake) -> None:
+def test_an_interrupt_from_the_keyboard_goes_through_once_the_observer_was_told(fake: Fake) -> None:
     class Impatient(Told):
         def came(self, number: int, data: bytes, ms: float) -> None:
             raise KeyboardInterrupt
 
     fake.answers = [streams("openai_chat", answer("openai_chat", "One", Stop.END_TURN), Peer.hold)]
     told = Impatient()
-    with Live(server("openai_chat", fake.url), told, None, QUICK) as source:
-        trace = run("t", request("openai_chat"), source, plan("openai_chat"))
-    assert trace.steps[-1].turn.terminal == "cancelled"
+    with Live(server("openai_chat", fake.url), told, None, QUICK) as source, pytest.raises(KeyboardInterrupt):
+        run("t", request("openai_chat"), source, plan("openai_chat"))
     assert told.of("ended")[0].response.transport_end is TransportEnd.ABORTED
+    assert [name for name, _ in told] == ["asked", "begun", "ended", "interrupted"]
+    assert told.of("interrupted") == [(0, False)]
+
+
+def test_an_interrupt_goes_through_wherever_a_run_waits(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a tool, before a retry, and before a response is fetched again: with the exchange that it came after."""
+    def tool(arguments: Any) -> str:
+        raise KeyboardInterrupt
+
+    call = ToolCall("call_1", "weather", "{}", closed=True)
+    fake.answers = [streams("openai_chat", answer("openai_chat", "", Stop.TOOL_CALL, call))]
+    told = Told()
+    tools = (Tool("weather", {"type": "object"}),)
+    with Live(server("openai_chat", fake.url), told, Toolbox({"weather": tool}), QUICK) as source, \
+            pytest.raises(KeyboardInterrupt):
+        run("t", request("openai_chat", tools=tools), source, plan("openai_chat"))
+    assert told.of("interrupted") == [(0, True)]
+
+    def interrupt(seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("loop_core.transport.time.sleep", interrupt)
+    fake.got.clear()
+    fake.answers = [lambda peer: peer.whole(503, {})]
+    told = Told()
+    with Live(server("openai_chat", fake.url), told, None, QUICK) as source, pytest.raises(KeyboardInterrupt):
+        run("t", request("openai_chat"), source, plan("openai_chat"))
+    assert told.of("interrupted") == [(0, False)]
+
+
+# -- what is shared --------------------------------------------------------------------------------------------------
+
+
+def test_tasks_that_share_a_source_have_exchanges_of_their_own(fake: Fake, tmp_path: Path) -> None:
+    """Ten turns at once, each refused once, then with a call, then its end: in one recording every answer and every
+    result stands with the request of its own turn.
+    """
+    turns, call = range(10), ToolCall("call_1", "weather", "{}", closed=True)
+    tools = (Tool("weather", {"type": "object"}),)
+    refused: set[str] = set()
+
+    def play(peer: Peer) -> None:
+        body = next(got.json for got in fake.got if got.peer is peer)
+        who = body["messages"][0]["content"]
+        if who not in refused:
+            refused.add(who)
+            peer.whole(503, {"error": {"message": f"not yet, {who}"}})
+        elif body["messages"][-1]["role"] == "tool":
+            streams("openai_chat", answer("openai_chat", f"{who} is done.", Stop.END_TURN))(peer)
+        else:
+            streams("openai_chat", answer("openai_chat", f"{who} calls.", Stop.TOOL_CALL, call))(peer)
+
+    fake.answers = [play]
+    path = tmp_path / "s.jsonl"
+    recorder = Recorder(path)
+
+    class Box:
+        def run(self, effect: RunTools, turn: Turn) -> ToolsRun:
+            ran = Toolbox({"weather": lambda _: "sun"}).run(effect, turn)
+            return replace(ran, results=tuple(replace(part, text=f"for {turn.id}") for part in ran.results))
+
+    async def turned() -> list[str | None]:
+        async with AsyncLive(server("openai_chat", fake.url), recorder, Box(), PATIENT) as it:
+            traces = await asyncio.gather(*(
+                arun(f"turn {turn}", replace(request("openai_chat", tools=tools), messages=(
+                    Message(Role.USER, (TextPart(f"turn {turn}"),)),)), it, plan("openai_chat")) for turn in turns))
+        return [trace.steps[-1].turn.merged().text for trace in traces]
+
+    assert asyncio.run(turned()) == [f"turn {turn} is done." for turn in turns]
+    recorder.close()
+    records = [json.loads(line) for line in path.read_text().splitlines()]
+    asked = {each["id"]: each for each in records if each.get("type") == "request"}
+    assert len(asked) == len([each for each in records if each.get("type") == "request"]) == 30
+    who = {number: each["body"]["messages"][0]["content"] for number, each in asked.items()}
+    for each in asked.values():
+        if "retries" in each:
+            assert who[each["retries"]] == who[each["id"]]
+    assert len([each for each in asked.values() if "retries" in each]) == 10
+    said: dict[str, str] = {}
+    for each in records:
+        if each.get("type") == "bytes":
+            said[each["request"]] = said.get(each["request"], "") + each["text"]
+        if each.get("type") == "tool_result":
+            assert each["text"] == f"for {who[each['request']]}"
+    assert len(said) == 30
+    for number, text in said.items():
+        assert {f"turn {turn}" for turn in turns if f"turn {turn}" in text} == {who[number]}
+    (given,) = open_paths([str(path)]).inputs
+    assert given.error is None
+
+
+def test_a_client_that_is_handed_in_stays_open_and_takes_no_key_elsewhere(fake: Fake) -> None:
+    other = "http://127.0.0.1:9/elsewhere"
+    fake.answers = [streams("openai_chat", answer("openai_chat", "One.", Stop.END_TURN)),
+                    lambda peer: peer.whole(307, {}, location=other)]
+    with httpx.Client(follow_redirects=True) as client:
+        for terminal in ("completed", "error"):
+            with Live(server("openai_chat", fake.url, KEY), None, None, QUICK, client=client) as source:
+                turn = run("t", request("openai_chat"), source, plan("openai_chat")).steps[-1].turn
+            assert turn.terminal == terminal
+            assert not client.is_closed
+    assert [got.headers["authorization"] for got in fake.got] == [f"Bearer {KEY}"] * 2
+
+
+def test_an_async_client_that_is_handed_in_stays_open(fake: Fake) -> None:
+    fake.answers = [streams("openai_chat", answer("openai_chat", "One.", Stop.END_TURN))]
+
+    async def turned() -> list[str | None]:
+        async with httpx.AsyncClient() as client:
+            ends = []
+            for _ in range(2):
+                async with AsyncLive(server("openai_chat", fake.url), None, None, QUICK, client=client) as source:
+                    ends.append((await arun("t", request("openai_chat"), source, plan("openai_chat"))).steps[-1])
+                assert not client.is_closed
+            return [end.turn.terminal for end in ends]
+
+    assert asyncio.run(turned()) == ["completed", "completed"]
+
+
+def test_a_client_of_our_own_is_closed(fake: Fake) -> None:
+    with Live(server("openai_chat", fake.url), None, None, QUICK) as source:
+        pass
+    assert source._client.is_closed
+
+
+@pytest.mark.parametrize("more", [{"auth": ("me", "word")}, {"headers": {"X-Api-Key": "k"}},
+                                  {"headers": {"Authorization": "Bearer k"}}])
+def test_a_client_with_credentials_of_its_own_is_refused(more: dict[str, Any]) -> None:
+    with httpx.Client(**more) as client, pytest.raises(CallerError, match="expected them with the Server"):
+        Live(server("openai_chat", "https://far.example"), client=client)
+    with pytest.raises(CallerError, match="expected them with the Server"):
+        AsyncLive(server("openai_chat", "https://far.example"), client=httpx.AsyncClient(**more))
 
 
 # -- keys and addresses ----------------------------------------------------------------------------------------------
