@@ -161,7 +161,7 @@ def take(known: Known, said: int, budget: int | None, repair: bool = False) -> T
     """
     parts: list[ResponsePart] = []
     used = thought = at = 0
-    left = float("inf") if budget is None else budget
+    left = float("inf") if budget is None else max(0, budget)  # a recorded cap may be any number
     for stretch in known.stretches:
         part, begin, skipped = stretch.part, 0, 0
         if type(part) is TextPart:

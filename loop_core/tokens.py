@@ -104,7 +104,7 @@ def most_tokens(response: ChatResponse) -> int:
 def impossible(response: ChatResponse) -> int | None:
     """The output tokens that a provider claims and that cannot be; None where its count can be."""
     claimed = response.usage.output_tokens if response.usage is not None else None
-    if claimed is None or claimed <= HIDDEN or claimed <= most_tokens(response):
+    if claimed is None or 0 <= claimed <= HIDDEN or HIDDEN < claimed <= most_tokens(response):
         return None
     return claimed
 
@@ -139,7 +139,7 @@ def measure(
     """
     usage = response.usage if impossible(response) is None else None
     total = usage.output_tokens if usage is not None and usage.output_tokens is not None else total
-    if total is not None and total > HIDDEN and total > most_tokens(response):
+    if total is not None and (total < 0 or (total > HIDDEN and total > most_tokens(response))):
         total = None  # a cap that no answer could have used
     thought = usage.reasoning_tokens if usage is not None and usage.visible_tokens is not None else None
     spoken = total - (thought or 0) if total is not None else None

@@ -126,6 +126,7 @@ def main() -> int:
     asked = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     asked.add_argument("--seconds", type=float, default=30)
     asked.add_argument("--seed", type=int, default=1)
+    asked.add_argument("--costly", type=int, default=COSTLY, metavar="N", help="tune and export one file of N")
     asked.add_argument("--every", metavar="FORMAT", help="every value in every place of one format, once")
     given = asked.parse_args()
     chance = random.Random(given.seed)
@@ -144,7 +145,7 @@ def main() -> int:
             signal.alarm(SLOW)
             try:
                 case, shown = read(str(path))
-                if count % COSTLY == 0:
+                if count % given.costly == 0:
                     leave(case, shown)
             except Exception as why:  # noqa: BLE001 - whatever it is, it is what is looked for
                 last = traceback.extract_tb(why.__traceback__)[-1]

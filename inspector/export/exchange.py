@@ -9,6 +9,7 @@ import binascii
 import json
 import shlex
 from collections.abc import Iterable, Iterator
+from math import inf
 from typing import Any
 
 from inspector.report.facts import ResponseFacts
@@ -135,4 +136,5 @@ def _bytes(key: str, data: bytes, ms: float | None) -> dict[str, Any]:
         piece = {"text": data.decode("utf-8")}
     except UnicodeDecodeError:
         piece = {"base64": binascii.b2a_base64(redact.body(data), newline=False).decode("ascii")}
-    return {"type": "bytes", "request": key, **piece, **({} if ms is None else {"ms": ms})}
+    known = ms is not None and 0 <= ms < inf
+    return {"type": "bytes", "request": key, **piece, **({"ms": ms} if known else {})}

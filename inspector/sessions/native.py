@@ -137,7 +137,7 @@ def read_session(data: bytes) -> Reading:
     Raises:
         UnreadableError: it does not begin with the header of a version that this program reads.
     """
-    lines = data.split(b"\n")
+    lines = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
     header = _parse(lines[0])
     version = header.get(MARK) if isinstance(header, dict) else None
     if not isinstance(version, int) or isinstance(version, bool):
@@ -250,11 +250,11 @@ class _Reader:
     def _response(self, record: Mapping[str, Any], line: bytes) -> None:
         raw = self._exchange(record["request"])
         status = record.get("status")
-        if status is not None and (not isinstance(status, int) or isinstance(status, bool)):
-            raise ValueError("status")
-        raw.status, raw.recorded = status, True
+        raw.status, raw.recorded = status if type(status) is int and 100 <= status < 600 else None, True
         raw.simulated = record.get("simulated") is True
         raw.headers = [(str(name), str(value)) for name, value in record.get("headers") or ()]
+        if status is not None and raw.status is None:
+            raise ValueError("status")  # said; the rest of the record has been taken
 
     def _bytes(self, record: Mapping[str, Any], line: bytes) -> None:
         key = record["request"]
@@ -262,10 +262,10 @@ class _Reader:
         self._exchange(key).recorded = True
         body = self.bodies.setdefault(key, [])
         body.append(data)
-        ms = record.get("ms")
+        ms = _time(record)
         if ms is not None:
             times = self.times.setdefault(key, [])
-            times.append(Chunk((times[-1].end if times else 0) + len(data), float(ms)))
+            times.append(Chunk((times[-1].end if times else 0) + len(data), ms))
 
     def _end(self, record: Mapping[str, Any], line: bytes) -> None:
         key, word = record["request"], record["end"]
@@ -275,9 +275,8 @@ class _Reader:
         else:
             raw.end, raw.recorded = TransportEnd(word), True
             raw.problem = redact.text(_optional_text(record, "problem") or "")
-        if record.get("ms") is not None:
-            raw.duration_ms = float(record["ms"])
         self.ended.add(key)
+        raw.duration_ms = _time(record) if record.get("ms") is not None else raw.duration_ms
 
     def _tool_result(self, record: Mapping[str, Any], line: bytes) -> None:
         result = ToolResultPart(
@@ -352,6 +351,19 @@ def _optional_text(record: Mapping[str, Any], name: str) -> str | None:
     if value is not None and not isinstance(value, str):
         raise TypeError(name)
     return value
+
+
+def _time(record: Mapping[str, Any]) -> float | None:
+    """Milliseconds since the request was sent; a time before that is none, and said to be so.
+
+    Raises:
+        ValueError: it is no time; what else the record holds has been taken.
+    """
+    ms = record.get("ms")
+    found = lenient.number(ms)
+    if ms is not None and (found is None or found < 0):
+        raise ValueError("ms")
+    return found
 
 
 def _bytes(record: Mapping[str, Any]) -> bytes:

@@ -13,6 +13,8 @@ from inspector.telemetry.when import length, moment
 from loop_core.events import Labels, Record, fold
 
 _DECLINED = (names.ERROR_TYPE,)
+_INT64 = 1 << 63
+"""What a provider claims beyond is no count that an instrument can hold."""
 
 
 def points(view: View, only: Sequence[int] | None = None) -> tuple[Point, ...]:
@@ -34,7 +36,7 @@ def _of_answer(facts: ResponseFacts) -> Iterator[Point]:
     counted = given({name: value for name, value in common.items() if name not in _DECLINED})
     counts = {} if usage is None else {"input": usage.input_tokens, "output": usage.output_tokens}
     for kind, tokens in counts.items():
-        if tokens is not None:
+        if tokens is not None and 0 <= tokens < _INT64:
             yield Point(names.TOKEN_USAGE, tokens, {**counted, names.TOKEN_TYPE: kind})
     took = length(exchange)
     if took is not None:

@@ -20,6 +20,8 @@ from inspector.telemetry.values import Attribute, Attributes, Happened, Kind, Po
 KINDS: Mapping[Kind, int] = {Kind.INTERNAL: 1, Kind.CLIENT: 3}
 DELTA = 1
 _ERROR = 2
+_INT64 = 1 << 63
+"""An integer beyond is no `intValue`: a count that a provider or a file claims may be."""
 SERVICE = "loop-inspector"
 
 
@@ -97,7 +99,7 @@ def _value(value: Attribute) -> dict[str, Any]:
     if isinstance(value, bool):
         return {"boolValue": value}
     if isinstance(value, int):
-        return {"intValue": str(value)}
+        return {"intValue" if -_INT64 <= value < _INT64 else "stringValue": str(value)}
     if isinstance(value, float):
         return {"doubleValue": value}
     if isinstance(value, str):

@@ -99,10 +99,11 @@ def failure(turn: TurnFacts) -> str | None:
 
 def _seed(turn: TurnFacts, answers: Sequence[ResponseFacts]) -> bytes:
     """What tells this trace from every other: the same recording makes the same one each time."""
-    digest = hashlib.sha256(turn.id.encode())
+    digest = hashlib.sha256(turn.id.encode("utf-8", "backslashreplace"))
     for facts in answers:
         exchange = facts.exchange
-        digest.update(f"\0{exchange.url}\0{exchange.started}\0{exchange.entry}\0{exchange.response.id}\0".encode())
+        named = f"\0{exchange.url}\0{exchange.started}\0{exchange.entry}\0{exchange.response.id}\0"
+        digest.update(named.encode("utf-8", "backslashreplace"))
         digest.update(exchange.body)
     return digest.digest()
 

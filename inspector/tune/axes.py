@@ -161,7 +161,7 @@ def default_axes(case: Case, simulate: bool) -> tuple[Axis, ...]:
     attempts = Axis(ATTEMPTS, tuple(range(max(6, asked) + 1)))
     caps = Counter(
         each.request.max_tokens for each in case.loaded.exchanges
-        if each.request is not None and each.request.max_tokens
+        if each.request is not None and (each.request.max_tokens or 0) > 0
     )
     usual = caps.most_common(1)[0][0] if caps else max(
         (each.response.usage.output_tokens or 0 for each in case.loaded.exchanges

@@ -49,7 +49,7 @@ def key_of(parent: str, settings: Settings, since: int) -> str:
     from hashlib import sha256
 
     told = json.dumps([parent, record_of(settings), since], sort_keys=True, ensure_ascii=True)
-    return sha256(told.encode()).hexdigest()[:12]
+    return sha256(told.encode("utf-8", "backslashreplace")).hexdigest()[:12]
 
 
 class Tree:

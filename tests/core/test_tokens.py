@@ -164,3 +164,10 @@ def test_thinking_that_was_counted_and_not_sent_is_believed_as_far_as_any_model_
     response = replace(reply(Stop.MAX_TOKENS, "The lamp"), usage=Usage(1, 100_000, 99_998))
     assert impossible(response) is None
     assert measure(response).tokens == 100_000
+
+
+@pytest.mark.parametrize("claimed", [-1, -(10**400)])
+def test_fewer_than_no_tokens_are_not_gone_by(claimed: int) -> None:
+    response = reply(Stop.MAX_TOKENS, "The lamp", tokens=claimed)
+    assert impossible(response) == claimed
+    assert (measure(response).tokens, measure(reply(Stop.MAX_TOKENS, "The lamp"), total=claimed).tokens) == (2, 2)

@@ -26,7 +26,20 @@ from inspector.settings import Settings
 from loop_core.errors import CallerError
 from tests import transcript_scenes as agents
 from tests.report.test_inert import HOSTILE, dangerous
-from tests.scenes import ASKS, PARTS, asked, chat, continued, cut_stream, exchange, lines, ran_cut_call, shown, user
+from tests.scenes import (
+    ASKS,
+    PARTS,
+    asked,
+    call,
+    chat,
+    continued,
+    cut_stream,
+    exchange,
+    lines,
+    ran_cut_call,
+    shown,
+    user,
+)
 
 SECRET = "hunter2hunter3"
 KEY = "sk-ant-api03-" + "A1b2C3d4E5" * 4
@@ -293,3 +306,36 @@ def test_rows_of_an_agent_are_never_passed_off_as_a_providers_bytes(tmp_path):
         assert said in str(raised.value), form
     for form in ("html", "md", "text", "json"):
         assert any("Hello." in content for content in chosen(seen, form).values()), form
+
+
+def test_lone_surrogates_and_impossible_figures_are_written_in_every_form(tmp_path):
+    body = chat("Hi \ud800", "length", call("\ud800", key="\udc00"), tokens=10**30)
+    body["id"] = "\ud800"
+    asks = {"model": "\ud800", "max_tokens": -1, "messages": [user("hi \ud800")]}
+    path = tmp_path / "odd.json"
+    path.write_bytes(lines({**exchange(asks, json.dumps(body)), "duration_ms": -5, "timestamp": -1}))
+    loaded = open_paths([str(path)])
+    found = view(replay(open_case(loaded)))
+    for name, files in everything(found).items():
+        assert files, name
+        written = write(files, str(tmp_path / name))
+        assert all(Path(each).read_bytes() for each in written), name
+    traces, metrics = (json.loads(text) for text in everything(found)["otlp"].values())
+    (value,) = [each["value"] for span in traces["resourceSpans"][0]["scopeSpans"][0]["spans"]
+                for each in span["attributes"] if each["key"] == "gen_ai.usage.output_tokens"][:1]
+    assert value == {"stringValue": str(10**30)}  # an intValue has 64 bits
+    names = [each["name"] for each in metrics["resourceMetrics"][0]["scopeMetrics"][0]["metrics"]]
+    assert "gen_ai.client.operation.duration" not in names
+
+
+def test_a_status_and_times_that_are_none_are_left_out_of_a_session(tmp_path):
+    har = {"log": {"entries": [{
+        "request": {"method": "POST", "url": "https://api.openai.com/v1/chat/completions",
+                    "postData": {"text": json.dumps({"model": "m", "messages": [user("hi")]})}},
+        "response": {"status": 999, "content": {"text": json.dumps(chat("Hi"))}}, "time": -1}]}}
+    path = tmp_path / "odd.har"
+    path.write_text(json.dumps(har))
+    found = view(replay(open_case(open_paths([str(path)]))))
+    (session,) = everything(found)["session"].values()
+    (again,) = open_paths(["-"], stdin=session.encode()).exchanges
+    assert (again.response.text, again.response.http_status, again.duration_ms) == ("Hi", None, None)

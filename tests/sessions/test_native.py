@@ -342,3 +342,43 @@ def test_a_recording_under_another_policy_says_how_it_was_run(name, notices):
     data = session_bytes([{"type": "policy", "name": name}, *exchange()])
     (given,) = open_paths(["-"], stdin=data).inputs
     assert given.notices == notices
+
+
+@pytest.mark.parametrize("ms", [-1, "1", True, 10**400, [], {}])
+def test_a_time_that_is_none_costs_the_time_alone(ms):
+    records = [
+        {"loop_inspector_session": 1},
+        {"type": "request", "id": "r", "api": "openai_chat", "url": CHAT},
+        {"type": "response", "request": "r", "status": 200},
+        {"type": "bytes", "request": "r", "ms": ms, "text": chat_body("Hi")},
+        {"type": "end", "request": "r", "end": "eof", "ms": ms},
+    ]
+    loaded = open_paths(["-"], stdin="".join(json.dumps(each) + "\n" for each in records).encode())
+    (one,) = loaded.exchanges
+    assert (one.response.text, one.response.transport_end.value) == ("Hi", "eof")
+    assert (one.chunks, one.duration_ms) == ((), None)
+    assert [f"line {number}" in " ".join(loaded.inputs[0].notices) for number in (4, 5)] == [True, True]
+
+
+@pytest.mark.parametrize("name", ["a.session.jsonl", "a.txt"])
+def test_a_session_with_a_byte_order_mark_is_read(name, tmp_path):
+    records = [HEADER, request(), {"type": "response", "request": "r1", "status": 200},
+               {"type": "bytes", "request": "r1", "text": chat_body("Hi")},
+               {"type": "end", "request": "r1", "end": "eof"}]
+    path = tmp_path / name
+    path.write_bytes(b"\xef\xbb\xbf" + "".join(json.dumps(each) + "\n" for each in records).encode())
+    loaded = open_paths([str(path)])
+    assert (loaded.inputs[0].format, loaded.inputs[0].error, loaded.inputs[0].notices) == ("session", None, ())
+    assert loaded.inputs[0].about.title == HEADER["title"]
+    assert [each.response.text for each in loaded.exchanges] == ["Hi"]
+
+
+@pytest.mark.parametrize("status", [0, -1, 99, 600, 10**400, True, "200", []])
+def test_a_status_that_is_none_is_told_and_costs_the_status_alone(status):
+    records = [HEADER, request(), {"type": "response", "request": "r1", "status": status, "headers": [["x-a", "b"]]},
+               {"type": "bytes", "request": "r1", "text": chat_body("Hi")},
+               {"type": "end", "request": "r1", "end": "eof"}]
+    loaded = open_paths(["-"], stdin="".join(json.dumps(each) + "\n" for each in records).encode())
+    (one,) = loaded.exchanges
+    assert (one.response.text, one.response.http_status, one.headers) == ("Hi", None, (("x-a", "b"),))
+    assert "line 3: " in loaded.inputs[0].notices[0]

@@ -143,7 +143,7 @@ def _raw(number: int, entry: Any, clean: bool) -> Raw | str:
             str(request.get("method") or "POST").upper(),
             _headers(request.get("headers")),
             asked if isinstance(asked, str) and asked else None,
-            status if isinstance(status, int) and status > 0 else None,
+            status if type(status) is int and 100 <= status < 600 else None,
             headers,
             started=_text(entry.get("startedDateTime")),
             duration_ms=_number(entry.get("time")),

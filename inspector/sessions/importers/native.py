@@ -15,7 +15,7 @@ class NativeImporter:
 
     def sniff(self, head: bytes, path: str) -> int:
         """The first line is the header."""
-        line = head.split(b"\n", 1)[0]
+        line = head.removeprefix(b"\xef\xbb\xbf").split(b"\n", 1)[0]
         return 100 if line.lstrip().startswith(b"{") and _MARK in line else 0
 
     def read(self, data: bytes, path: str, options: Options) -> Reading:
