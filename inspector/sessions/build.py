@@ -175,7 +175,8 @@ def _request(raw: Raw, api: str, url: str, counts: redact.Counts | None) -> tupl
         value = lenient.loads(text)
     except ValueError:
         return None, None
-    value = redact.request(value, text, counts)
+    if not raw.clean:
+        value = redact.request(value, text, counts)
     return value, wire(api).read_request(value, url) if isinstance(value, dict) else None
 
 

@@ -226,23 +226,32 @@ def _either() -> Any:
     options = re2.Options()
     options.max_mem = 64 << 20
     options.never_capture = True
-    forms = "|".join([*(_hint(form.template) for form in FORMS), "PRIVATE KEY", "sk-[A-Za-z0-9_-]{20}"])
+    begun = "|".join(_hint(form.template) for form in FORMS if _PIECE.match(form.template) is None)
+    forms = "|".join([f"{_BEFORE}(?:{begun})", *_INNER_HINTS, "PRIVATE KEY", "sk-[A-Za-z0-9_-]{20}"])
     names = _names((*NAMES, *PASSWORDS, "cookie"))
     contexts = (
         rf"(?i)(?:{names}){_QUOTE}\s{{0,8}}[:=,]", rf"_(?:{'|'.join(VARIABLES).upper()}){_QUOTE}\s{{0,8}}[:=,]",
         r"(?i)bearer [ ]{0,3}[A-Za-z0-9._~+/=-]{16}", r"(?i)basic [ ]{0,3}[A-Za-z0-9+/]{8}", r"://[^\s/?#@\"'\\<>]+@",
-        r"(?i)[?&;][\w.-]*(?:key|token|secret|sig|signature|password|passwd|pwd|auth|code|credential|jwt)=",
+        r"(?i)(?:key|token|secret|sig|signature|password|passwd|pwd|auth|code|credential|jwt)=",
     )
     return re2.compile("|".join([forms, *(f"(?:{each})" for each in contexts)]).encode(), options)
 
 
+_INNER_HINTS = (r"[0-9a-f]{24}\.[A-Za-z0-9]{16}", r"8Q~[A-Za-z0-9_~.-]{20}", r"\.atlasv1\.[A-Za-z0-9_-]{20}",
+                r":AA[A-Za-z0-9_-]{20}", r"[0-9a-f]{24}-us[0-9]")
+"""What stands inside the forms that no literal begins."""
+
+
 def _hint(template: str) -> str:
-    """The beginning of a form: its first literal with a few characters, or all of it where no literal begins it."""
-    pieces = list(_PIECE.finditer(template))
-    if pieces[0].start() < 2:
-        return pattern_of(template)
-    first = pieces[0]
-    return f"{re.escape(template[: first.start()])}[{ALPHABETS[first[1]]}]{{{min(int(first[2]), 4)}}}"
+    """The beginning of a form, up to some 12 characters of its alphabets."""
+    found, at, drawn = "", 0, 0
+    for piece in _PIECE.finditer(template):
+        letters, least, more, most = piece.groups()
+        found += f"{re.escape(template[at : piece.start()])}[{ALPHABETS[letters]}]{{{min(int(least), 12)}}}"
+        at, drawn = piece.end(), drawn + int(least)
+        if drawn >= 12 or more or most:
+            break
+    return found
 
 
 def suspicious(data: str | bytes) -> bool:
@@ -466,8 +475,11 @@ def headers(
     pairs: Iterable[tuple[str, str]], shapes: bool = True, counts: Counts | None = None
 ) -> tuple[tuple[str, str], ...]:
     """The same headers, without credentials; `shapes` is false where the values are known to hold none of any form."""
-    return tuple([(name, _named_mask(name, value, counts) if secret_name(name) else
-                   text(_header(name, value), counts) if shapes else _header(name, value)) for name, value in pairs])
+    shown = [(name, _named_mask(name, value, counts) if secret_name(name) else _header(name, value))
+             for name, value in pairs]
+    if not shapes or not spans("\n".join([value for _, value in shown]).encode("utf-8", "surrogatepass")):
+        return tuple(shown)
+    return tuple([(name, text(value, counts)) for name, value in shown])
 
 
 def _header(name: str, value: str) -> str:
@@ -517,10 +529,11 @@ _HISTORY = frozenset({"messages", "contents", "input", "system", "instructions",
 
 def request(value: Any, source: str, counts: Counts | None = None) -> Any:
     """A request's JSON without credentials; `source` is its text, already masked."""
+    raw = source.encode("utf-8", "surrogatepass")
     try:
-        if _ESCAPES.search(source.encode("utf-8", "surrogatepass")):
+        if _ESCAPES.search(raw):
             value = texts(value, counts)
-        if isinstance(value, dict) and _request_names().search(source.encode("utf-8", "surrogatepass")):
+        if isinstance(value, dict) and _request_names().search(raw):
             return {name: inner if name in _HISTORY else values({name: inner}, counts)[name]
                     for name, inner in value.items()}
     except RecursionError:
