@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import secrets
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from ipaddress import ip_address
 
 import click
 
 from inspector.commands import common
+from inspector.config import bounds
 
 PORT = 8717
 SESSIONS = 8
@@ -25,16 +26,17 @@ SESSIONS = 8
               help="0 takes a free one.")
 @click.option("--host", default="127.0.0.1", metavar="ADDRESS", show_default=True, help="Where to listen.")
 @click.option("--expose", is_flag=True, help="Allow a --host that other machines reach: unencrypted.")
+@click.option("--allow-tools", is_flag=True, help="Let a tab import and run Python tools (MODULE:ATTR).")
 @click.option("--sessions", type=click.IntRange(1, 100), default=SESSIONS, metavar="N", show_default=True,
               help="Tabs at a time; each is a process.")
 def serve(
     paths: Sequence[str], api: str | None, profile: str | None, policy: str | None, plain: bool, port: int, host: str,
-    expose: bool, sessions: int,
+    expose: bool, allow_tools: bool, sessions: int,
 ) -> None:
     """Serves the app to a browser on this machine; prints the address to open.
 
-    Whoever has the address can use the app as you can: open files, read what is in them. It holds a new token at every
-    start. Ctrl-C ends it.
+    Whoever has the address can use the app as you can. With paths given it opens those, their folders and our data
+    folder; without any, whatever you can read. It holds a new token at every start. Ctrl-C ends it.
     """
     local = _local(host)
     if not local and not expose:
@@ -50,6 +52,7 @@ def serve(
     _serve(
         located, _options(api, profile, policy, plain), title=_title(paths), port=port,
         host="127.0.0.1" if host == "localhost" else host, local=local, sessions=sessions,
+        environment={bounds.VARIABLE: bounds.variable(located, allow_tools, os.environ)},
     )
     sys.exit(code)
 
@@ -71,7 +74,8 @@ def _checked(paths: Sequence[str], api: str | None, profile: str | None, policy:
 
 
 def _serve(
-    paths: Sequence[str], options: Sequence[str], *, title: str, port: int, host: str, local: bool, sessions: int
+    paths: Sequence[str], options: Sequence[str], *, title: str, port: int, host: str, local: bool, sessions: int,
+    environment: Mapping[str, str],
 ) -> None:
     import asyncio
 
@@ -92,7 +96,8 @@ def _serve(
         common.say([line.removeprefix("inspector: ")])
 
     async def serving() -> None:
-        server = AppServer(command(options, paths), entrance, title=title, most=sessions, tell=tell)
+        server = AppServer(command(options, paths), entrance, title=title, most=sessions, tell=tell,
+                           environment=environment)
         await run(server, host, port, ready)
 
     asyncio.run(serving())

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from inspector.config import bounds
 from loop_core.errors import CallerError
 from loop_core.values import Message, Request, Role, TextPart
 from loop_core.wire import wire
@@ -53,6 +54,7 @@ def json_file(path: str, option: str) -> Any:
         CallerError: it cannot be read, or is no JSON.
     """
     try:
+        bounds.check(path)
         return json.loads(Path(path).read_text("utf-8"))
     except OSError as why:
         raise CallerError(f"{option} {path}: {why.strerror or why}") from None

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from inspector.config import bounds
 from inspector.live.opening import json_file
 from loop_core.errors import CallerError
 from loop_core.tools import Run
@@ -65,6 +66,7 @@ def _declared(given: str, item: Any) -> tuple[Tool, Run | None]:
 
 
 def _callables(given: str, module: str, name: str) -> Made:
+    bounds.check_tools(given)
     sys.path.insert(0, "")  # as `python -m` finds modules beside the work at hand
     try:
         found = importlib.import_module(module)

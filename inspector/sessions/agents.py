@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping
 from heapq import nlargest
 from typing import NamedTuple
 
+from inspector.config.bounds import bounds
+
 NEWEST = 24
 """Of more transcripts the older ones are not listed."""
 LOOKED_AT = 20_000
@@ -46,7 +48,8 @@ class Transcript(NamedTuple):
 
 def transcripts(environment: Mapping[str, str], most: int = NEWEST) -> list[Transcript]:
     """The newest transcripts of all agents; `environment` says where home is."""
-    return nlargest(most, _all(environment))
+    within = bounds(environment)
+    return nlargest(most, (each for each in _all(environment) if within.holds(each.path)))
 
 
 def _all(environment: Mapping[str, str]) -> Iterator[Transcript]:

@@ -11,6 +11,7 @@ import stat
 from collections.abc import Iterator, Sequence
 from glob import escape, glob
 
+from inspector.config import bounds
 from inspector.pause import without_collector
 from inspector.sessions.build import Refused, build
 from inspector.sessions.importers import BESIDE, HEAD, choose
@@ -77,10 +78,12 @@ def _inherit(exchanges: list[Exchange], conversations: Sequence[Conversation]) -
 
 
 def _open(path: str, options: Options, stdin: bytes | None) -> Iterator[tuple[Input, list[Exchange]]]:
-    if path != STDIN and os.path.isdir(path):
-        yield from _folder(path, options)
-        return
     try:
+        if path != STDIN:
+            bounds.check(path)
+        if path != STDIN and os.path.isdir(path):
+            yield from _folder(path, options)
+            return
         data = (stdin or b"") if path == STDIN else _bytes(path)
     except OSError as why:
         yield _failed(path, f"cannot be read: {why.strerror or why}"), []
@@ -96,6 +99,7 @@ def _open(path: str, options: Options, stdin: bytes | None) -> Iterator[tuple[In
 
 
 def _bytes(path: str) -> bytes:
+    bounds.check(path)
     with open(path, "rb") as file:
         return file.read()
 
@@ -114,6 +118,7 @@ def _folder(path: str, options: Options) -> Iterator[tuple[Input, list[Exchange]
             if not stat.S_ISREG(os.stat(name).st_mode):
                 skipped.append(Skipped(number, f"{name}: no regular file"))
                 continue
+            bounds.check(name)
             with open(name, "rb") as file:
                 head = file.read(HEAD)
                 importer = choose(_plain(head), name) if head else None
@@ -147,7 +152,9 @@ def _files(path: str, skipped: list[Skipped]) -> Iterator[str]:
         skipped.append(Skipped(len(skipped), f"{why.filename}: cannot be read: {why.strerror}"))
 
     for folder, folders, files in os.walk(path, onerror=failed):
-        folders[:] = sorted(name for name in folders if name not in _PASSED)
+        within = bounds.bounds(os.environ)
+        folders[:] = sorted(name for name in folders
+                            if name not in _PASSED and within.holds(os.path.join(folder, name)))
         for name in sorted(files):
             yield os.path.join(folder, name)
 

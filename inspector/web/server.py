@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import signal
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from urllib.parse import quote
 
@@ -37,9 +37,10 @@ Tell = Callable[[str], None]
 class AppServer:
     """Serves one command to whoever the entrance lets in."""
 
-    def __init__(self, argv: Sequence[str], entrance: Entrance, *, title: str, most: int, tell: Tell) -> None:
+    def __init__(self, argv: Sequence[str], entrance: Entrance, *, title: str, most: int, tell: Tell,
+                 environment: Mapping[str, str] | None = None) -> None:
         self._argv, self._entrance, self._title, self._most = argv, entrance, title, most
-        self._tell = tell
+        self._tell, self._environment = tell, environment or {}
         self.cookie = "loop-inspector"
         """Its name. Browsers keep one jar for all ports of a host, so that it holds the port where one is known."""
         self._places = asyncio.Semaphore(most)
@@ -128,7 +129,8 @@ class AppServer:
         return socket
 
     async def _session(self, socket: web.WebSocketResponse, request: web.Request) -> None:
-        tab = Tab(self._argv, request.match_info["scheme"], write_bytes=socket.send_bytes, write_str=socket.send_str)
+        tab = Tab(self._argv, request.match_info["scheme"], write_bytes=socket.send_bytes, write_str=socket.send_str,
+                  environment=self._environment)
         try:
             await tab.start(_cells(request, "width", 80), _cells(request, "height", 24))
         except OSError as why:

@@ -68,13 +68,13 @@ class Tab(AppService):
 
     def __init__(
         self, argv: Sequence[str], scheme: str, *, write_bytes: Callable[[bytes], Awaitable[None]],
-        write_str: Callable[[str], Awaitable[None]],
+        write_str: Callable[[str], Awaitable[None]], environment: Mapping[str, str] | None = None,
     ) -> None:
         self.files = Files()
         self.over = asyncio.Event()
         super().__init__(shlex.join(argv), write_bytes=write_bytes, write_str=write_str, close=self._leaves,
                          download_manager=self.files)
-        self._argv, self._scheme = list(argv), scheme
+        self._argv, self._scheme, self._environment = list(argv), scheme, environment or {}
         self._size = (0, 0)
         self._words = b""
         self._hearing: asyncio.Task[None] | None = None
@@ -93,7 +93,7 @@ class Tab(AppService):
             environment.pop(name, None)
         return environment | {
             "TEXTUAL_DRIVER": "inspector.web.driver:TabDriver", "TERM": "xterm-256color", "COLORTERM": "truecolor",
-            "COLORFGBG": SCHEMES[self._scheme],
+            "COLORFGBG": SCHEMES[self._scheme], **self._environment,
         }
 
     async def _open_app_process(self, width: int = 80, height: int = 24) -> Process:

@@ -13,6 +13,7 @@ from web_scenes import SAMPLE, Program, gone, program, words
 
 from inspector import cli
 from inspector.commands import serve
+from inspector.config import bounds
 
 LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are looked up as Linux lists them")
 
@@ -78,6 +79,20 @@ def test_a_port_in_use_and_an_address_that_is_none_are_one_line(
         assert said("--port", str(port)) == f"inspector: port {port} is in use; --port 0 takes a free one\n"
     elsewhere = said("--host", "203.0.113.77", "--expose", "--port", "0")
     assert re.fullmatch(r"inspector: cannot listen on 203\.0\.113\.77, port 0: .+\n", elsewhere)
+
+
+@pytest.mark.parametrize("arguments", [[SAMPLE], [SAMPLE, "--allow-tools"], [], ["--allow-tools"]])
+def test_a_tab_is_told_what_it_may_open(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    given: dict[str, dict[str, str]] = {}
+    monkeypatch.setattr(sys, "argv", ["inspector", "serve", *arguments])
+    monkeypatch.setattr(serve, "_serve", lambda *_, **named: given.update(named))
+    with pytest.raises(SystemExit):
+        cli.run()
+    told = bounds.bounds(given["environment"])
+    assert told.tools is ("--allow-tools" in arguments)
+    assert told.anything is (SAMPLE not in arguments)
+    assert told.holds(SAMPLE)
+    assert told.holds("/etc/passwd") is told.anything
 
 
 # -- with the app -----------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from textual.reactive import reactive
 from textual.screen import Screen
 from textual.worker import get_current_worker
 
+from inspector.config.bounds import bounds
 from inspector.report.lines.spans import Role
 from inspector.sessions.samples import samples, short
 from inspector.tui.found import HEADING, judged, rows
@@ -29,10 +30,13 @@ def choices() -> list[Choice]:
     own = rows(os.environ)
     found = [Choice(HEADING), *own, Choice("")] if own else []
     found.append(Choice("Sample sessions"))
+    within = bounds(os.environ)
     for each in samples():
+        if not within.holds(str(each.path)):
+            continue
         about = each.about
         found.append(Choice(each.title, short(each.path), about.story, about.provenance, about.end_state))
-    remembered = recent()
+    remembered = [path for path in recent() if within.holds(path)]
     if remembered:
         found += [Choice(""), Choice("Recent files")]
         found += [Choice(os.path.basename(path), path, remembered=True) for path in remembered]
