@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from zlib import crc32
 
 from inspector import leaving
 from inspector.export import FORMS, Chosen
@@ -32,8 +33,26 @@ def chosen(view: View, form: str, turn: int | None = None, response: int | None 
 
 def name_of(view: View) -> str:
     """What the files of a session are called: after the file that it was read from."""
-    stem = Path(view.inputs[0].path).name.split(".")[0] if len(view.inputs) == 1 else "sessions"
-    return re.sub(r"[^\w-]+", "-", stem).strip("-") or "session"
+    return stem_of(view.inputs[0].path) if len(view.inputs) == 1 else "sessions"
+
+
+OWN = "session.jsonl"
+"""What stands behind the first dot of session files, and is left out of the names of exports."""
+
+
+def stem_of(path: str) -> str:
+    """The name of a file without dots; no two that differ behind the first one have the same."""
+    head, _, rest = Path(path).name.partition(".")
+    stem = _word(head) or "session"
+    if rest in ("", OWN):
+        return stem
+    if re.fullmatch(r"\w+(?:\.\w+)*", rest):  # then no other one has these hyphens
+        return f"{stem}-{rest.replace('.', '-')}"
+    return f"{stem}-{_word(rest)}-{crc32(rest.encode('utf-8', 'surrogateescape')):08x}"
+
+
+def _word(text: str) -> str:
+    return re.sub(r"[^\w-]+", "-", text).strip("-")
 
 
 def encoded(content: str) -> bytes:

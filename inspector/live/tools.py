@@ -32,7 +32,7 @@ def tools_of(given: str) -> Made:
         return _callables(given, module, name)
     value = json_file(given, "--tools")
     items = value.get("tools") if isinstance(value, Mapping) else value
-    if not isinstance(items, list) or not items:
+    if not isinstance(items, list):
         raise CallerError(f"--tools {given}: expected a JSON list of tools")
     found = [_declared(given, item) for item in _flat(items)]
     return tuple(tool for tool, _ in found), {tool.name: run for tool, run in found if run is not None}

@@ -10,13 +10,15 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from inspector import cli
 from inspector.case import open_case
 from inspector.export import FORMS, Chosen, Form
 from inspector.export.bug import reread, shrink, symptom
 from inspector.export.markdown import escaped, fenced
-from inspector.export.write import chosen, write
+from inspector.export.write import chosen, stem_of, write
 from inspector.replay import replay
 from inspector.report.answers import answer_at
 from inspector.report.document import document
@@ -265,6 +267,27 @@ def test_a_symptom_without_findings_is_the_verdict():
     assert shows(reread([found.responses[0].exchange], found.replay.settings))
 
 
+@pytest.mark.parametrize(("path", "name"), [
+    ("there/run.session.jsonl", "run"),
+    ("run.har", "run-har"),
+    ("run.har.gz", "run-har-gz"),
+    ("claude-4.5.har", "claude-4-5-har"),
+    ("my run.json", "my-run-json"),
+    (".har", "session-har"),
+    ("-", "session"),
+])
+def test_files_are_named_after_their_source(path, name):
+    assert stem_of(path) == name
+
+
+@given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="/\0"), min_size=1, max_size=8), unique=True,
+                min_size=2, max_size=6))
+def test_sources_that_differ_only_behind_the_first_dot_have_names_of_their_own(rests):
+    names = [stem_of(f"run.{rest}") for rest in rests]
+    assert len(set(names)) == len(names)
+    assert all("." not in name for name in names)
+
+
 def test_the_command_line(tmp_path, capsys):
     path = tmp_path / "my session.har.jsonl"
     path.write_bytes(lines(*ran_cut_call()))
@@ -276,8 +299,8 @@ def test_the_command_line(tmp_path, capsys):
 
     code, out = run("--to", "html", "--out", str(tmp_path / "new"))
     assert code == 0
-    assert out.strip() == str(tmp_path / "new" / "my-session.html")
-    assert (tmp_path / "new" / "my-session.html").read_text("utf-8").startswith("<!doctype html>")
+    assert out.strip() == str(tmp_path / "new" / "my-session-har-jsonl.html")
+    assert (tmp_path / "new" / "my-session-har-jsonl.html").read_text("utf-8").startswith("<!doctype html>")
     with pytest.raises(CallerError, match="is there already"):
         run("--to", "html", "--out", str(tmp_path / "new"))
     assert run("--to", "html", "--out", str(tmp_path / "new"), "--force")[0] == 0

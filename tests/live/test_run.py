@@ -21,6 +21,9 @@ from inspector.live.keys import key_for
 from inspector.live.recorder import Recorder
 from inspector.live.run import Ran as Ran_
 from inspector.live.run import run_live
+from inspector.live.tools import tools_of
+from inspector.provider import shipped
+from inspector.provider.document import tools_of as tools_printed
 from inspector.replay import replay
 from inspector.report.facts import view
 from inspector.sessions import open_paths
@@ -268,6 +271,28 @@ def test_declarations_of_a_file_answer_with_their_result(ran: Ran, fake: Fake, t
     assert [message["content"] for message in fake.got[1].json["messages"][2:]] == [
         '{"sky": "blue"}', "Not run: there is no tool 'time'"]
     assert "result" not in json.dumps(fake.got[0].json["tools"])
+
+
+def test_what_the_scripted_provider_prints_are_tools(tmp_path: Path) -> None:
+    for story in shipped().values():
+        path = tmp_path / "tools.json"
+        path.write_text(json.dumps(tools_printed(story)))
+        declared, runs = tools_of(str(path))
+        assert [(tool.name, tool.description, tool.schema) for tool in declared] == [
+            (each.tool.name, each.tool.description, each.tool.schema) for each in story.tools]
+        assert [runs[each.tool.name]({}) for each in story.tools] == [each.result for each in story.tools]
+
+
+def test_no_tools_at_all_are_a_list_of_none(ran: Ran, fake: Fake, tmp_path: Path) -> None:
+    (tmp_path / "t.json").write_text("[]")  # as `provider --tools text` prints it
+    fake.answers = [streams("openai_chat", answer("openai_chat", "Hi.", Stop.END_TURN))]
+    done = ran(*chat(fake, tmp_path / "s.jsonl", "--prompt", "x", "--tools", str(tmp_path / "t.json")))
+    assert done.returncode == 0, done.stderr
+    assert "tools" not in fake.got[0].json
+    (tmp_path / "t.json").write_text('"none"')
+    refused = ran(*chat(fake, tmp_path / "t.jsonl", "--prompt", "x", "--tools", str(tmp_path / "t.json")))
+    assert refused.returncode == 2
+    assert "expected a JSON list of tools" in refused.stderr
 
 
 def test_a_schema_is_reduced_only_when_asked(ran: Ran, fake: Fake, tmp_path: Path) -> None:
