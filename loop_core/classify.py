@@ -362,7 +362,7 @@ def remarks(response: ChatResponse, stop: StopReason) -> list[Finding]:
         if left is not None and usage.reasoning_tokens * 2 >= usage.output_tokens:
             found.append(Finding("usage.reasoning", Severity.WARNING,
                                  f"thinking took {usage.reasoning_tokens:,} of {usage.output_tokens:,} output tokens; "
-                                 f"{left:,} were left for the answer and its calls"))
+                                 f"the answer and its calls took {left:,}"))
     return found
 
 

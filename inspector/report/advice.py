@@ -98,10 +98,11 @@ SLACK, SHARE = 16, 10
 
 
 def _visible_tokens(look: Look) -> tuple[int, int] | None:
-    """Output tokens and the cap, where the two can be compared: providers count reasoning in blocks, or apart."""
+    """Output tokens and the cap, where the two can be compared: providers count reasoning in blocks, or apart,
+    and the tokens of several choices together."""
     response, request = look.exchange.response, look.exchange.request
     usage, cap = response.usage, request.max_tokens if request is not None else None
-    if usage is None or not usage.output_tokens or cap is None or reasons(look):
+    if usage is None or not usage.output_tokens or cap is None or reasons(look) or response.other_choices:
         return None
     return usage.output_tokens, cap
 
@@ -143,6 +144,26 @@ def _word(stop: Stop) -> Callable[[Look], bool]:
     return lambda look: look.word is stop
 
 
+_full, _malformed, _broke, _blocked = (_word(stop) for stop in (
+    Stop.CONTEXT_WINDOW_EXCEEDED, Stop.MALFORMED_TOOL_CALL, Stop.INTERRUPTED, Stop.SAFETY_BLOCKED))
+UNDECLARED = "undeclared tool"
+"""What a call to a tool that no request declared is called in the tables of stop words."""
+
+
+def refused(look: Look) -> bool:
+    """Whether the model itself declined, in words of its own under a clean stop word: no filter took anything away."""
+    stop = look.judged.stop
+    own = stop.detail == "refusal" and stop.raw != "refusal"  # that word is what Anthropic's filter says
+    return _blocked(look) and own and look.exchange.response.error is None
+
+
+def nothing_read(look: Look) -> bool:
+    """Whether the deciding response has bytes, and in them nothing that its format knows."""
+    response = look.exchange.response
+    known = response.parts or response.raw_stop_reason or response.error or response.usage or response.id
+    return bool(response.size) and not known
+
+
 def _said(text: str) -> Callable[[Look], str]:
     return lambda look: text
 
@@ -163,11 +184,20 @@ SITUATIONS: tuple[Situation, ...] = (
     Situation("cut", lambda look: look.cut, _said(f"raise {INITIAL}"), (INITIAL,)),
     Situation("contradiction", lambda look: look.cut_call is not None and look.cut_call.rule == "gate.contradiction",
               _said("ask for the call again, and report both texts to the server")),
+    Situation("request too long", lambda look: _full(look) and look.exchange.response.error is not None,
+              _said("shorten what is sent: it does not fit in the context")),
     Situation("context full", _word(Stop.CONTEXT_WINDOW_EXCEEDED),
               _said("shorten the history; another continuation cannot succeed")),
+    Situation("undeclared tool", lambda look: _malformed(look) and look.judged.stop.detail == UNDECLARED,
+              _said("declare the tool that the model wants to call, or let no prompt speak of it")),
     Situation("malformed call", _word(Stop.MALFORMED_TOOL_CALL),
               _said("ask for the call again, with a simpler schema")),
+    Situation("nothing read", lambda look: _broke(look) and nothing_read(look),
+              _said("send it again, and look at the body: nothing of an answer was read in it")),
+    Situation("no reason given", lambda look: _broke(look) and bool(look.exchange.response.raw_stop_reason),
+              _said("look at the count of tokens: nothing says whether a budget cut it")),
     Situation("interrupted", _word(Stop.INTERRUPTED), _said("send it again; this was no budget cut")),
+    Situation("refused", refused, _said("change the prompt; a continuation will not help")),
     Situation("blocked", _word(Stop.SAFETY_BLOCKED),
               _said("change the prompt or the filter; a continuation will not help")),
     Situation("unknown word", _word(Stop.UNKNOWN), _said("name the server with --profile, or report the word")),
@@ -240,6 +270,8 @@ FAILURES: tuple[Failure, ...] = (
         r"\bterminated\b|econnreset|epipe|connection (was )?(reset|closed|lost|aborted|error)|socket hang up"
         r"|time[ds]?[ -]?out\b|network error|fetch failed|premature close|incomplete chunked read|broken pipe")),
     Failure("passing", "try again later", retryable=True),
+    Failure("no such model", "check the name of the model", words=_words(
+        r"\bmodel_not_found\b|\bmodel\b.{0,80}\b(does not exist|not found)\b")),
     Failure("not there", "check the name of the model and the address", frozenset({404})),
 )
 """Kinds of errors that say what to do, most telling first."""

@@ -26,8 +26,10 @@ FACTS: Mapping[str, tuple[str, ...]] = {
     "judge.usage_at_cap": ("usage.output_tokens",),
     IMPOSSIBLE: ("usage.output_tokens",),
     "judge.context_full": ("native.truncated", "usage.input_tokens"),
+    "usage.reasoning": ("usage.reasoning_tokens",),
+    "openai_chat.usage_contradiction": ("usage.reasoning_tokens",),
 }
-"""Rule of the judge -> the facts that it goes by, as provenance names them."""
+"""Rule -> the facts that it goes by, as provenance names them."""
 
 
 def readings(exchange: Exchange) -> Provenance | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from inspector.report.advice import all_reasoning, limit_said, sent_on
+from inspector.report.advice import all_reasoning, limit_said, nothing_read, sent_on
 from inspector.report.findings import CUT_WORDS
 from inspector.report.look import Look
 from inspector.sessions.transcripts import provenance
@@ -27,6 +27,9 @@ def budget(look: Look) -> str:
     cap = exchange.request.max_tokens if exchange.request else None
     raw = exchange.response.raw_stop_reason
     word = provenance.in_words(exchange.response.stop_reason) if raw is None else f'"{raw}"'
+    if used is not None and cap is not None and exchange.response.other_choices:
+        choices = exchange.response.other_choices + 1
+        return f"{word}, {used:,} tokens in {choices} choices of at most {cap:,} each{_reasoning(look)}"
     if used is not None and cap is not None:
         return f"{word}, {used:,} of {cap:,} tokens{_reasoning(look)}"
     if used is not None:
@@ -107,7 +110,8 @@ def held_call(look: Look) -> str:
     batch = look.answers[position].verdicts
     place = next((place for place, each in enumerate(batch, 1) if each.call is verdict.call), None)
     which = f" (call {place} of {len(batch)})" if place is not None and len(batch) > 1 else ""
-    return f"its call {verdict.call.name or 'without a name'}{which} is held: {verdict.why}"
+    whose = "its call" if position == look.worst else f"of response {position + 1} of the turn the call"
+    return f"{whose} {verdict.call.name or 'without a name'}{which} is held: {verdict.why}"
 
 
 def limit_reached(look: Look) -> str:
@@ -138,8 +142,11 @@ def seam(look: Look) -> str:
     return f"nothing shows that segment {doubt.index + 1} goes on from the text before it: {doubt.why}"
 
 
-def broke(response: ChatResponse) -> str:
+def broke(look: Look) -> str:
     """How an answer broke off: in the middle of a stream or body, or with a word that gives no reason."""
+    response = look.exchange.response
+    if nothing_read(look):
+        return f"sent nothing that {response.api} knows"
     if response.raw_stop_reason:
         return f'says "{response.raw_stop_reason}" and no reason for it'
     return "ended without a stop reason" if response.streaming else "sent a body that is not whole"
@@ -148,7 +155,9 @@ def broke(response: ChatResponse) -> str:
 def wordless(look: Look) -> str:
     """What was sent whole without any stop reason."""
     what = "a stream with its end mark" if look.exchange.response.streaming else "a whole body"
-    return f"sent {what} and no stop reason in it ({look.exchange.response.size:,} bytes)"
+    response = look.exchange.response
+    nothing = "neither an answer nor a" if nothing_read(look) else "no"
+    return f"sent {what} and {nothing} stop reason in it ({response.size:,} bytes)"
 
 
 def held_beside(look: Look) -> str:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from inspector.case import REFUSED
 from inspector.replay import Replay, TurnRun
 from inspector.report import sentences as say
-from inspector.report.advice import Advice, Situation, about_error, guessed, situation, tested
+from inspector.report.advice import Advice, Situation, about_error, guessed, nothing_read, refused, situation, tested
 from inspector.report.findings import CUT_WORDS, RAN_CUT, Noted, recording_cut
 from inspector.report.look import Look, asked_live, look_at
 from inspector.report.trial import tried
@@ -81,6 +81,14 @@ GOING_ON = ("retry_limit", "budget_exhausted")
 """Terminal reasons by which a cut answer is left as it is, though it could go on."""
 
 
+RESUMED = {
+    "poll": "ask for the response by its id until it is done",
+    "server": "ask for the response by its id until it is done",
+    "token": "send the request again with the token of the response",
+}
+"""How a paused response goes on -> what to send; any other goes back as it is."""
+
+
 def _only_looks_finished(ending: Ending, word: str, glyph: str, plain: str, advice: str) -> Row:
     return Row(word, glyph, plain, Severity.ERROR,
                lambda look: look.ending is ending and not look.repaired,
@@ -128,14 +136,16 @@ ROWS: tuple[Row, ...] = (
         say.cut, situation, lambda look: look.word is Stop.MAX_TOKENS),
     Row("CONTEXT FULL", "▤", "=", Severity.ERROR,
         lambda look: look.word is Stop.CONTEXT_WINDOW_EXCEEDED,
-        say.ended, situation),
+        lambda look: say.ended(look) if look.exchange.response.error is None
+        else f"{say.who(look)} refused the request: {say.failure(look)}",
+        situation),
     Row("NO ANSWER", "╳", "!", Severity.ERROR,
         lambda look: look.word is Stop.INTERRUPTED and not look.repaired and _unanswered(look.exchange.response),
         lambda look: f"{say.who(look)} was asked, and nobody answered{say.unreached(look.exchange.response)}",
         lambda look: "look at the address, the network and the server; no answer was begun"),
     Row("INTERRUPTED", "╳", "!", Severity.ERROR,
         lambda look: look.word is Stop.INTERRUPTED and not look.repaired,
-        lambda look: f"{say.who(look)} {say.broke(look.exchange.response)} ({look.exchange.response.size:,} bytes)",
+        lambda look: f"{say.who(look)} {say.broke(look)} ({look.exchange.response.size:,} bytes)",
         situation),
     Row("ERROR", "╳", "!", Severity.ERROR,
         lambda look: look.word is Stop.ERROR,
@@ -143,7 +153,8 @@ ROWS: tuple[Row, ...] = (
         about_error),
     Row("BLOCKED", "⊘", "0", Severity.WARNING,
         lambda look: look.word is Stop.SAFETY_BLOCKED,
-        lambda look: f"{say.who(look)} filtered the answer ({say.detail(look)}){say.explained(look)}",
+        lambda look: f"{say.who(look)} {'declined to answer' if refused(look) else 'filtered the answer'} "
+        f"({say.detail(look)}){say.explained(look)}",
         situation),
     Row("RECORDING CUT", "∅", "-", Severity.WARNING,
         lambda look: recording_cut(look.judged.stop) or _cut_behind(look),
@@ -160,7 +171,8 @@ ROWS: tuple[Row, ...] = (
         lambda look: look.word is Stop.UNKNOWN and look.judged.stop.detail == NO_WORD,
         lambda look: f"{say.who(look)} {say.wordless(look)}; nothing says that the answer is whole"
         f"{say.held_beside(look)}",
-        lambda look: "look at the answer before it is used; nothing may run a call of it"),
+        lambda look: "look at the body: it holds nothing of an answer in this format" if nothing_read(look) else
+        "look at the answer before it is used; nothing may run a call of it"),
     Row("UNKNOWN REASON", "?", "?", Severity.WARNING,
         lambda look: look.word is Stop.UNKNOWN and look.exchange.recorded,
         say.ended, situation),
@@ -171,7 +183,7 @@ ROWS: tuple[Row, ...] = (
     Row("PAUSED", "‖", "|", Severity.WARNING,
         lambda look: look.last_word is Stop.PAUSED,
         lambda look: f"{say.who(look)} paused and waits to be resumed ({say.detail(look)})",
-        lambda look: "send the response back as it is"),
+        lambda look: RESUMED.get(look.answers[-1].judged.stop.detail or "", "send the response back as it is")),
     Row("CANCELLED", "╳", "!", Severity.WARNING,
         lambda look: look.word is Stop.CANCELLED or look.ended.terminal == "cancelled" or look.stopped,
         lambda look: f"{say.who(look)} was cancelled" if look.word is Stop.CANCELLED else

@@ -414,12 +414,12 @@ def test_an_unknown_word_is_a_finding_that_quotes_it() -> None:
 
 
 def test_a_budget_that_thinking_ate_is_a_finding() -> None:
-    """Seed 001: of 100 tokens 55 were left for the call."""
+    """Seed 001: thinking and the call share 100 tokens. Nothing is said of the cap, below which a server may stop."""
     cut = replace(reply(Stop.MAX_TOKENS, call(CUT, closed=False)), usage=Usage(10, 100, 60))
     found = effective(cut)
     assert finding(found, "usage.reasoning") is Severity.WARNING
     assert "60 of 100" in found.findings[0].message
-    assert "40 were left" in found.findings[0].message
+    assert found.findings[0].message.endswith("the answer and its calls took 40")
     assert not effective(replace(cut, usage=Usage(10, 100, 40))).findings
     assert not effective(replace(reply(Stop.END_TURN, "x"), usage=Usage(10, 50, 40))).findings
 

@@ -311,6 +311,8 @@ def test_a_stream_that_broke_and_a_call_sent_twice_are_no_matter_of_a_budget() -
         (529, {"type": "overloaded_error", "message": "Overloaded"}, "try again later"),
         (429, {"type": "rate_limit_error", "message": "slow down"}, "try again later"),
         (404, {"type": "x", "message": "model: nothing"}, "check the name of the model and the address"),
+        (400, {"type": "x", "code": "model_not_found", "message": "no"}, "check the name of the model"),
+        (400, {"type": "x", "message": "The requested model 'm-9' does not exist."}, "check the name of the model"),
         (400, {"type": "x", "message": "temperature is out of range"}, "change the request"),
     ],
 )

@@ -303,3 +303,16 @@ def test_an_impossible_count_of_tokens_is_a_finding_with_its_bytes():
     assert "the text has 5 bytes" in noted.finding.message
     assert not [noted for noted in shown(asked([user("hi")], chat("Hello", tokens=9))).findings
                 if noted.finding.rule == "usage.impossible"]
+
+
+@pytest.mark.parametrize(("reasoning", "stop", "rule"), [
+    (20, "length", "usage.reasoning"),
+    (21, "stop", "openai_chat.usage_contradiction"),
+])
+def test_a_finding_about_reasoning_tokens_has_the_bytes_of_their_count(reasoning, stop, rule):
+    body = chat(None if stop == "length" else "Done.", stop, usage={
+        "prompt_tokens": 9, "completion_tokens": 20, "completion_tokens_details": {"reasoning_tokens": reasoning}})
+    view_ = shown(asked(ASKS, json.dumps(body)))
+    (found,) = [each for each in document(view_)["findings"] if each["rule"] == rule]
+    at, raw = found["at"], view_.responses[0].exchange.body
+    assert raw[at["start"] : at["end"]] == str(reasoning).encode()

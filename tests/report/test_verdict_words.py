@@ -5,11 +5,33 @@ from __future__ import annotations
 import pytest
 
 from tests.report.test_verdict import alone, ask_gemini, contents, verdict
-from tests.scenes import ASKS, MESSAGES, chat, exchange, message, shown
+from tests.scenes import (
+    ASKS,
+    CHAT,
+    MESSAGES,
+    RESPONSES,
+    TOOLS,
+    WHOLE,
+    asked,
+    assistant,
+    call,
+    chat,
+    exchange,
+    message,
+    result,
+    shown,
+)
 
 
 def refusal(**details):
     return {**message([], "refusal", 3), "stop_details": {"type": "refusal", **details}}
+
+
+def with_refusal(text):
+    """A body of chat completions whose model declined in words of its own."""
+    said = chat(None)
+    said["choices"][0]["message"]["refusal"] = text
+    return said
 
 
 def test_a_refusal_is_told_with_its_category_and_its_explanation():
@@ -65,3 +87,86 @@ def test_a_failure_that_only_a_stop_word_tells_names_the_word_and_its_meaning():
     word, _, sentence, _ = alone(chat("la la la", "repetition_truncation"))
     assert word == "ERROR"
     assert sentence.endswith('failed: "repetition_truncation", degenerate, the output repeats itself')
+
+
+@pytest.mark.parametrize(("body", "url"), [
+    (with_refusal("I cannot help with that."), CHAT),
+    ({"id": "resp_1", "object": "response", "status": "completed", "model": "m", "error": None, "output": [
+        {"id": "msg_1", "type": "message", "role": "assistant", "status": "completed",
+         "content": [{"type": "refusal", "refusal": "I cannot help with that."}]}]}, RESPONSES),
+])
+def test_a_model_that_declines_is_not_called_a_filter(body, url):
+    word, _, sentence, advice = alone(body, url=url)
+    assert word == "BLOCKED"
+    assert "declined to answer" in sentence
+    assert sentence.endswith(": I cannot help with that.")
+    assert advice == "change the prompt; a continuation will not help"
+
+
+def test_a_request_that_is_too_long_is_told_with_the_words_of_the_server():
+    said = "prompt is too long: 3333404 tokens > 200000 maximum"
+    body = {"type": "error", "error": {"type": "invalid_request_error", "message": said}}
+    word, _, sentence, advice = alone(body, url=MESSAGES, status=400)
+    assert word == "CONTEXT FULL"
+    assert sentence.endswith(f"refused the request: HTTP 400, {said}")
+    assert advice == "shorten what is sent: it does not fit in the context"
+
+
+def test_a_call_of_a_tool_that_nobody_declared_is_no_matter_of_its_schema():
+    word, _, _, advice = verdict(ask_gemini(contents(reason="UNEXPECTED_TOOL_CALL")))
+    assert (word, advice) == ("MALFORMED CALL",
+                              "declare the tool that the model wants to call, or let no prompt speak of it")
+
+
+def test_a_response_in_the_background_is_asked_for_by_its_id():
+    body = {"id": "resp_1", "object": "response", "status": "queued", "background": True, "model": "m", "output": [],
+            "error": None, "incomplete_details": None}
+    word, _, _, advice = verdict(exchange({"model": "m", "input": "hi", "background": True}, body, url=RESPONSES))
+    assert (word, advice) == ("PAUSED", "ask for the response by its id until it is done")
+
+
+def test_gemini_goes_on_with_the_token_of_the_response():
+    word, _, _, advice = verdict(ask_gemini(contents({"text": "One"}, reason="CONTINUATION")))
+    assert (word, advice) == ("PAUSED", "send the request again with the token of the response")
+
+
+def test_an_incomplete_answer_without_a_reason_may_have_been_cut_by_a_budget():
+    body = {"id": "resp_1", "object": "response", "status": "incomplete", "model": "m", "error": None, "output": [
+        {"id": "msg_1", "type": "message", "role": "assistant", "status": "incomplete",
+         "content": [{"type": "output_text", "text": "One"}]}]}
+    word, _, _, advice = alone(body, url=RESPONSES)
+    assert (word, advice) == ("INTERRUPTED", "look at the count of tokens: nothing says whether a budget cut it")
+
+
+def test_the_tokens_of_several_choices_are_not_held_against_the_cap_of_one():
+    cut = {"message": {"role": "assistant", "content": "One"}, "finish_reason": "length"}
+    body = {"id": "x", "object": "chat.completion", "model": "m", "choices": [{"index": 0, **cut}, {"index": 1, **cut}],
+            "usage": {"prompt_tokens": 9, "completion_tokens": 80, "total_tokens": 89}}
+    word, _, sentence, advice = verdict(exchange({"messages": ASKS, "n": 2, "max_tokens": 40}, body))
+    assert word == "TRUNCATED"
+    assert sentence == 'openai_chat ended with "length", 80 tokens in 2 choices of at most 40 each'
+    assert advice.startswith("raise max_tokens")
+
+
+def test_a_body_that_holds_no_answer_at_all_is_not_told_as_one():
+    word, _, sentence, advice = alone({"contentType": "application/json", "method": "POST"})
+    assert word == "NO STOP REASON"
+    assert "a whole body and neither an answer nor a stop reason in it" in sentence
+    assert advice == "look at the body: it holds nothing of an answer in this format"
+
+
+def test_a_body_of_another_format_under_the_path_of_ollama_is_told_as_such():
+    body = chat("Hi.")
+    del body["usage"], body["id"]
+    word, _, sentence, advice = verdict(exchange({"messages": ASKS}, body, url="http://localhost:11434/api/chat"))
+    assert word == "INTERRUPTED"
+    assert "sent nothing that ollama_chat knows" in sentence
+    assert advice == "send it again, and look at the body: nothing of an answer was read in it"
+
+
+def test_a_call_of_an_earlier_answer_is_not_laid_to_the_last_one():
+    first, last = chat(None, None, call(WHOLE)), chat("It is written.", None)
+    history = [*ASKS, assistant(None, call(WHOLE)), result()]
+    word, _, sentence, _ = verdict(asked(ASKS, first, tools=TOOLS), asked(history, last, tools=TOOLS))
+    assert word == "NO STOP REASON"
+    assert "; of response 1 of the turn the call write_file is held" in sentence

@@ -455,7 +455,10 @@ QUIRKS: list[tuple[str, list[Any], list[tuple[str | None, str, str | None]], set
     ("the deprecated function_call",
      [chunk({"function_call": {"name": "f", "arguments": ""}}), chunk({"function_call": {"arguments": '{"a"'}}),
       chunk({"function_call": {"arguments": ":1}"}})],
-     [(None, "f", A)], {"id_missing"}),
+     [(None, "f", A)], set()),  # this format has no ids
+    ("the deprecated function_call beside a call without an id",
+     [chunk({"function_call": {"name": "f", "arguments": A}}), calls(start("g", ident=None, arguments=B))],
+     [(None, "f", A), (None, "g", B)], {"id_missing"}),
     ("the finish reason in the chunk of the last piece (vllm-ascend)",
      [calls(start("f", ident="x")), chunk({"tool_calls": [more_of(A)]}, "tool_calls")],
      [("x", "f", A)], set()),
@@ -678,6 +681,26 @@ def test_more_thinking_than_tokens_is_a_contradiction() -> None:
     response = read(whole({"content": "Hi"}, usage=counts))
     assert response.usage == Usage(5, 7, 69)
     assert rules(response) == {"usage_contradiction"}
+    (found,) = response.findings
+    assert "69 reasoning tokens" in found.message
+    assert "7 output tokens" in found.message
+
+
+@pytest.mark.parametrize("field", [
+    {"provider_metadata": {"gateway": {"routing": {"resolvedProvider": "anthropic"}}}},  # Vercel's gateway
+    {"padding": "abcde"},  # GitHub Copilot
+    {"channel": "analysis"},  # Groq
+])
+def test_fields_beside_the_answer_are_no_finding(field: Any) -> None:
+    assert rules(read(whole({"content": "Hi", **field}))) == set()
+    assert rules(read(sse(chunk({"content": "Hi", **field}), chunk({}, "stop")))) == set()
+
+
+def test_a_call_without_an_id_has_its_place() -> None:
+    body = whole({"tool_calls": [{"type": "function", "function": {"name": "f", "arguments": A}, "index": 0}]})
+    (found,) = read(body).findings
+    assert found.at is not None
+    assert b'"name": "f"' in body[found.at.start:found.at.end]
 
 
 @pytest.mark.parametrize("events", [

@@ -82,13 +82,16 @@ def remarks(
         yield (f"{API}.after_stop", "text or a piece of a call came after the finish reason", None, Severity.WARNING)
     calls = [part for part in parts if type(part) is ToolCall]
     ids = [call.id for call in calls if call.id is not None]
-    if len(ids) < len(calls):
-        yield f"{API}.id_missing", "a tool call has no id", None, Severity.INFO
+    if len(calls) - len(ids) > sum(choice.deprecated_call for choice in read):  # those have no id by their format
+        at = next((call.at for call in calls if call.id is None), None)
+        yield f"{API}.id_missing", "a tool call has no id", at, Severity.INFO
     if len(set(ids)) < len(ids):
         yield f"{API}.id_repeated", "several tool calls have the same id", None, Severity.WARNING
-    if usage and (usage.reasoning_tokens or 0) > (usage.output_tokens if usage.output_tokens is not None else 1 << 62):
-        yield (f"{API}.usage_contradiction", "more reasoning tokens are reported than tokens in all", None,
-               Severity.WARNING)
+    thought, spent = (usage.reasoning_tokens or 0, usage.output_tokens) if usage else (0, None)
+    if spent is not None and thought > spent:
+        yield (f"{API}.usage_contradiction",
+               f"{thought:,} reasoning tokens are reported, and only {spent:,} output tokens, which should hold them",
+               None, Severity.WARNING)
 
 
 def _tighter(stop: StopReason, word: Stop, detail: str | None, rule: str, at: At | None, note: str) -> StopReason:

@@ -42,8 +42,8 @@ class Block:
 class Choice:
     """What one choice has said so far."""
 
-    __slots__ = ("_length", "blocks", "calls", "earlier", "filtered", "filtered_at", "index", "note", "opaque", "raw",
-                 "raw_at", "reasoning", "refusal", "refusal_at", "text", "whole", "words")
+    __slots__ = ("_length", "blocks", "calls", "deprecated_call", "earlier", "filtered", "filtered_at", "index", "note",
+                 "opaque", "raw", "raw_at", "reasoning", "refusal", "refusal_at", "text", "whole", "words")
 
     def __init__(self, index: Any, note: Note) -> None:
         self.index = index
@@ -63,6 +63,8 @@ class Choice:
         self.refusal_at: At | None = None
         self.whole = False
         """Its message came in one piece, in a stream as well."""
+        self.deprecated_call = False
+        """It holds a `function_call`."""
         self.note = note
         self._length = 0
 
@@ -207,6 +209,7 @@ class Choice:
             if whole:
                 self.note(f"{API}.phantom_call", "an empty function_call was sent and left out", place(*path))
             return
+        self.deprecated_call = True
         put = self.calls.add if whole else self.calls.take
         put({"index": "function_call", "function": value}, place(*path), lambda _, key: verbatim(*path, key))
 

@@ -69,7 +69,7 @@ MESSAGE_BLOCKS: tuple[str, ...] = ("annotations", "audio", "images", "executed_t
 
 BESIDE: frozenset[str] = frozenset({
     "role", "name", "id", "index", "model", "created", "object", "logprobs", "token_ids", "provider_specific_fields",
-    "extra_content", "prefix", "partial", "metadata",
+    "extra_content", "prefix", "partial", "metadata", "provider_metadata", "padding", "channel",
 })
 """Fields of a message that are no part of what it says; any other that is not read may be the answer."""
 
