@@ -148,6 +148,7 @@ ENGINE: tuple[Table, ...] = (
 REPORT: tuple[Table, ...] = (
     Table("inspector.report.places", "FACTS", "tests/report/test_document.py"),
     Table("inspector.report.verdict", "ROWS", "tests/report/test_verdict.py"),
+    Table("inspector.report.verdict", "RESUMED", "tests/report/test_verdict_words.py"),
     Table("inspector.report.advice", "COUNTS", "tests/report/test_advice.py"),
     Table("inspector.report.advice", "SITUATIONS", "tests/report/test_advice.py"),
     Table("inspector.report.advice", "RAISED", "tests/report/test_advice.py"),

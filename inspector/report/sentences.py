@@ -146,7 +146,7 @@ def broke(look: Look) -> str:
     """How an answer broke off: in the middle of a stream or body, or with a word that gives no reason."""
     response = look.exchange.response
     if nothing_read(look):
-        return f"sent nothing that {response.api} knows"
+        return f"sent nothing that is an answer of {response.api}"
     if response.raw_stop_reason:
         return f'says "{response.raw_stop_reason}" and no reason for it'
     return "ended without a stop reason" if response.streaming else "sent a body that is not whole"

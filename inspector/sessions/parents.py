@@ -88,8 +88,18 @@ def _tokens(parts: Iterable[object]) -> set[str]:
     for part in parts:
         if type(part) is ToolCall or type(part) is ReasoningPart:
             data = part.data if type(part) is ReasoningPart else None
-            found.update(token for token in (part.signature, part.item_id, data) if token)
+            found.update(_mark(token) for token in (part.signature, part.item_id, data) if token)
     return found
+
+
+_URL_SAFE = str.maketrans("-_", "+/")
+_MARK = 48
+"""Characters of a signature that tell it from all others; a recorder may have left out the rest."""
+
+
+def _mark(token: str) -> str:
+    """The beginning of a token in the common alphabet of base64: Google's client sends the other one back."""
+    return token[:_MARK].translate(_URL_SAFE)
 
 
 def seen(index: int, exchange: Exchange, history: History, when: float) -> Seen:
@@ -212,10 +222,16 @@ class Index:
             return found, "the history repeats its request and its answer"
         calls, text = item.calls, item.text
         found = [one for one in answers.get(self.tree.said_loosely(text, calls), ()) if _same_ids(one.calls, calls)]
+        why = "the history repeats its request and its calls"
+        if len(found) > 1 and calls:  # a client that shortened the text may have kept the ids
+            said = self.tree.said_loosely("", calls)
+            named = [one for one in answers.get(self._named_key(calls), ())
+                     if all(call.id for call in calls) and self.tree.said_loosely("", one.calls) == said]
+            if named:
+                return named, why
         if found:
             return found, "the history repeats its request and its answer, but for the ids of calls"
         if calls:
-            why = "the history repeats its request and its calls"
             tell = _telling(tuple(call.id for call in calls))
             found = [one for one in answers.get(self._named_key(calls), ()) if tell or one.cut]
             if found:

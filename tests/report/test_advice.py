@@ -26,10 +26,12 @@ from loop_core.trace import Fidelity
 from loop_core.values import Severity
 from tests.scenes import (
     ASKS,
+    CHAT,
     CUT,
     HINT,
     MESSAGES,
     PARTS,
+    RESPONSES,
     SEND_AGAIN,
     TOOLS,
     WHOLE,
@@ -288,6 +290,26 @@ def test_reasoning_that_ate_the_budget_is_said() -> None:
 def test_other_ends_are_no_matter_of_a_budget(stop, said) -> None:
     found = shown(asked(ASKS, message([{"type": "text", "text": "The"}], stop), url=MESSAGES, max_tokens=4000))
     assert advised(found).text == said
+
+
+@pytest.mark.parametrize(("body", "url", "status", "said"), [
+    ({"type": "error", "error": {
+        "type": "invalid_request_error", "message": "prompt is too long: 9 tokens > 8 maximum"}}, MESSAGES,
+     400, "shorten what is sent: it does not fit in the context"),
+    (chat(None, "function_call_filter: UNEXPECTED_TOOL_CALL"), CHAT, 200,
+     "declare the tool that the model wants to call, or let no prompt speak of it"),
+    ({"message": {"content": "Hi"}, "model": "m", "choices": []}, "http://localhost:11434/api/chat", 200,
+     "send it again; this was no budget cut"),
+    ({"object": "chat.completion", "choices": []}, "http://localhost:11434/api/chat", 200,
+     "send it again, and look at the body: nothing of an answer was read in it"),
+    ({"id": "resp_1", "object": "response", "status": "incomplete", "model": "m", "output": [], "error": None},
+     RESPONSES, 200, "look at the count of tokens: nothing says whether a budget cut it"),
+    ({"id": "x", "object": "chat.completion", "model": "m", "choices": [
+        {"index": 0, "message": {"role": "assistant", "content": None, "refusal": "No."}, "finish_reason": "stop"}]},
+     CHAT, 200, "change the prompt; a continuation will not help"),
+], ids=["too long", "undeclared", "broken", "other format", "no reason", "refused"])
+def test_what_only_the_bytes_tell_apart_has_an_advice_of_its_own(body, url, status, said) -> None:
+    assert advised(shown(asked(ASKS, body, url=url, status=status))).text == said
 
 
 def test_a_stream_that_broke_and_a_call_sent_twice_are_no_matter_of_a_budget() -> None:

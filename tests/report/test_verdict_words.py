@@ -118,9 +118,12 @@ def test_a_call_of_a_tool_that_nobody_declared_is_no_matter_of_its_schema():
                               "declare the tool that the model wants to call, or let no prompt speak of it")
 
 
-def test_a_response_in_the_background_is_asked_for_by_its_id():
-    body = {"id": "resp_1", "object": "response", "status": "queued", "background": True, "model": "m", "output": [],
-            "error": None, "incomplete_details": None}
+@pytest.mark.parametrize("how", [
+    {"status": "queued", "incomplete_details": None},
+    {"status": "incomplete", "incomplete_details": {"reason": "steered"}},  # the server makes the successor itself
+])
+def test_a_response_in_the_background_is_asked_for_by_its_id(how):
+    body = {"id": "resp_1", "object": "response", "background": True, "model": "m", "output": [], "error": None, **how}
     word, _, _, advice = verdict(exchange({"model": "m", "input": "hi", "background": True}, body, url=RESPONSES))
     assert (word, advice) == ("PAUSED", "ask for the response by its id until it is done")
 
@@ -144,7 +147,7 @@ def test_the_tokens_of_several_choices_are_not_held_against_the_cap_of_one():
             "usage": {"prompt_tokens": 9, "completion_tokens": 80, "total_tokens": 89}}
     word, _, sentence, advice = verdict(exchange({"messages": ASKS, "n": 2, "max_tokens": 40}, body))
     assert word == "TRUNCATED"
-    assert sentence == 'openai_chat ended with "length", 80 tokens in 2 choices of at most 40 each'
+    assert sentence.endswith(' ended with "length", 80 tokens in 2 choices of at most 40 each')
     assert advice.startswith("raise max_tokens")
 
 
@@ -160,7 +163,7 @@ def test_a_body_of_another_format_under_the_path_of_ollama_is_told_as_such():
     del body["usage"], body["id"]
     word, _, sentence, advice = verdict(exchange({"messages": ASKS}, body, url="http://localhost:11434/api/chat"))
     assert word == "INTERRUPTED"
-    assert "sent nothing that ollama_chat knows" in sentence
+    assert "sent nothing that is an answer of ollama_chat" in sentence
     assert advice == "send it again, and look at the body: nothing of an answer was read in it"
 
 

@@ -513,7 +513,28 @@ def test_times_tell_parents_apart(opened):
     assert shape(loaded)[0] == [("pick a number", [(0, "request", 1)]), ("why?", [(1, "request", 1)])]
 
 
-def test_a_signature_tells_parents_apart(opened):
+def test_the_ids_of_calls_tell_parents_apart_where_the_client_shortened_the_text(opened):
+    asked = [user("add 2 and 3")]
+    own = call("add", key="functions.add:0")
+    loaded = opened(
+        har(
+            entry(asked, chat_body("I add them.", "tool_calls", own)),
+            entry(asked, chat_body(None, "tool_calls", call("add", key="call_a"))),
+            entry(asked, chat_body(None, "tool_calls", call("add", key="call_b"))),
+            entry([*asked, assistant(" ", own), result("5", "functions.add:0")], chat_body("It is 5.")),
+        )
+    )
+    found = link(loaded, 3)
+    assert found.ambiguous == ()
+    assert loaded.exchanges[found.parent].entry == 0
+
+
+@pytest.mark.parametrize(("sent", "back"), [
+    ("c2lnMg==", "c2lnMg=="),
+    ("CiQB/+8" * 12, "CiQB_-8" * 12),  # another alphabet of base64
+    ("CiQB/+8" * 12, "CiQB_-8" * 8 + "\u2026"),  # a recorder left out the end
+])
+def test_a_signature_tells_parents_apart(opened, sent, back):
     asked = [{"role": "user", "parts": [{"text": "look"}]}]
 
     def called(signature):
@@ -529,12 +550,12 @@ def test_a_signature_tells_parents_apart(opened):
     loaded = opened(
         har(
             entry(None, answer(called("c2lnMQ==")), url=GEMINI, request={"contents": asked}),
-            entry(None, answer(called("c2lnMg==")), url=GEMINI, request={"contents": asked}),
+            entry(None, answer(called(sent)), url=GEMINI, request={"contents": asked}),
             entry(
                 None,
                 answer({"role": "model", "parts": [{"text": "ok"}]}),
                 url=GEMINI,
-                request={"contents": [*asked, called("c2lnMg=="), results]},
+                request={"contents": [*asked, called(back), results]},
             ),
         )
     )
