@@ -110,8 +110,9 @@ def held_call(look: Look) -> str:
     batch = look.answers[position].verdicts
     place = next((place for place, each in enumerate(batch, 1) if each.call is verdict.call), None)
     which = f" (call {place} of {len(batch)})" if place is not None and len(batch) > 1 else ""
-    whose = "its call" if position == look.worst else f"of response {position + 1} of the turn the call"
-    return f"{whose} {verdict.call.name or 'without a name'}{which} is held: {verdict.why}"
+    name = f"{verdict.call.name or 'without a name'}{which}"
+    whose = f"its call {name}" if position == look.worst else f"the call {name} of an earlier answer"
+    return f"{whose} is held: {verdict.why}"
 
 
 def limit_reached(look: Look) -> str:

@@ -172,4 +172,4 @@ def test_a_call_of_an_earlier_answer_is_not_laid_to_the_last_one():
     history = [*ASKS, assistant(None, call(WHOLE)), result()]
     word, _, sentence, _ = verdict(asked(ASKS, first, tools=TOOLS), asked(history, last, tools=TOOLS))
     assert word == "NO STOP REASON"
-    assert "; of response 1 of the turn the call write_file is held" in sentence
+    assert "; the call write_file of an earlier answer is held" in sentence
