@@ -81,7 +81,7 @@ async def test_what_it_costs_stands_before_it_leaves(made: Made, fake: Fake, siz
         assert isinstance(pilot.app.screen, AskLive)
         shown = page(pilot.app)
         for said in ("Ask turn 1 live again, from step 1 on", f"{fake.url}/v1/chat/completions", "model m · generic",
-                     "no key: LOOP_INSPECTOR_API_KEY is not set", "159 tokens out and about", "in 5 requests",
+                     "no key: LOOP_INSPECTOR_API_KEY is not set", "240 tokens out and about", "in 6 requests",
                      "nothing is sent yet", "y asks the provider now"):
             assert said in shown, said
         assert fake.got == []

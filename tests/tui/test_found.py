@@ -45,10 +45,10 @@ async def test_the_newest_is_first_and_each_row_gets_its_verdict() -> None:
         assert [choice.path for choice in listed.choices if choice.path][:3] == [new, other, old]
         assert listed.chosen.path == new
         shown = page(app)
-        assert shown.index("Transcripts of your agents") < shown.index("CALL HELD") < shown.index("Sample sessions")
-        assert shown.index("CALL HELD") < shown.index("TRUNCATED") < shown.index("COMPLETE")
+        assert shown.index("Transcripts of your agents") < shown.index("CALL REJECTED") < shown.index("Sample sessions")
+        assert shown.index("CALL REJECTED") < shown.index("TRUNCATED") < shown.index("COMPLETE")
         assert "story          write the plan" in shown
-        assert "anthropic_messages cut Write before its arguments" in shown
+        assert "anthropic_messages ended with no stop reason recorded" in shown
 
 
 async def test_a_row_is_there_before_its_file_was_read_and_opens_by_enter() -> None:

@@ -188,19 +188,19 @@ async def test_taking_the_advice_makes_the_run_that_was_tried(app_on: AppOn, siz
         advice = session(pilot).run.view.turns[0].verdict.advice
         assert advice is not None
         assert advice.set is not None
-        assert "a advice" in page(pilot.app)
-        await pilot.press("a")
+        assert "F advice" in page(pilot.app)
+        await pilot.press("F")
         turn = session(pilot).run.view.turns[0]
         assert (turn.terminal, turn.verdict.word) == ("completed", "CUT, COMPLETED")
         assert session(pilot).runs.command().endswith(
             " ".join(f"--set {name}={value}" for name, value in advice.set.items()))
-        await pilot.press("a")
+        await pilot.press("F")
         assert "turn 1: nothing to change" in page(pilot.app)
 
 
 async def test_an_advice_that_nothing_tried_is_said_and_runs_nothing(app_on: AppOn) -> None:
     async with app_on(continued()[:-1]).run_test(size=(160, 45)) as pilot:
-        await pilot.press("a")
+        await pilot.press("F")
         assert len(session(pilot).runs.every) == 1
         shown = page(pilot.app)
         assert "turn 1, not tried: raise" in shown

@@ -24,8 +24,8 @@ class Running(Again):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("e", "limits", "limits", id="limits",
                 tooltip="Edit limits, policy, profile, seam rule or method and run again"),
-        Binding("a", "advice", "advice", id="advice",
-                tooltip="Take the advice of this turn, else the one above: run with the settings that were tried"),
+        Binding("F", "advice", "advice", id="advice",
+                tooltip="Follow the advice of this turn, else the one above: run with the settings that were tried"),
         Binding("E", "limits_from_here", "From here", show=False, id="limits.here",
                 tooltip="The same from this step on: what came before stays"),
         Binding("o", "run(1)", "runs", tooltip="The next run: the original and its branches", id="run.next"),
