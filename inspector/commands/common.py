@@ -56,9 +56,20 @@ def paths(required: bool) -> Callable[[Command], Command]:
     return click.argument("paths", nargs=-1, required=required, metavar="PATH…" if required else "[PATH…]")
 
 
+def _bounded(context: click.Context, _option: click.Parameter, most: int | None) -> None:
+    """Sets how much is read for as long as the command runs."""
+    from inspector.sessions import intake
+
+    if most is not None:
+        context.call_on_close(lambda: intake.bound(intake.MOST))
+        intake.bound(most)
+
+
 def reading(command: Command) -> Command:
-    """How what is named is read: `--api`, `--profile`."""
+    """How what is named is read: `--api`, `--profile`, `--max-bytes`."""
     for option in (
+        click.option("--max-bytes", type=click.IntRange(1), metavar="N", expose_value=False, callback=_bounded,
+                     help="Read inputs of up to N bytes, and unpack as many; 268435456 without it."),
         click.option("--profile", metavar="NAME", help="Who speaks, if the host does not tell (vllm, openrouter…).",
                      shell_complete=names(_profiles)),
         click.option("--api", metavar="ID", help="The wire format, if the content does not tell.",
@@ -87,7 +98,9 @@ def configured(policy: str | None) -> tuple[Config, Settings]:
 
 def stdin_of(paths: Sequence[str]) -> bytes | None:
     """What stands on standard input, where `-` is among the paths."""
-    return sys.stdin.buffer.read() if "-" in paths else None
+    from inspector.sessions import intake
+
+    return intake.standard_input() if "-" in paths else None
 
 
 def open_view(

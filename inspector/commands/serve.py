@@ -110,7 +110,10 @@ REACH = {
 
 
 def _options(api: str | None, profile: str | None, policy: str | None, plain: bool) -> list[str]:
-    given = (("--api", api), ("--profile", profile), ("--policy", policy))
+    from inspector.sessions.intake import MOST, most
+
+    limit = None if most() == MOST else str(most())
+    given = (("--api", api), ("--profile", profile), ("--policy", policy), ("--max-bytes", limit))
     return [word for name, value in given if value is not None for word in (name, value)] + ["--ascii"] * plain
 
 

@@ -89,7 +89,8 @@ def read(path: Path) -> Story:
         CallerError: it cannot be read, or is none; file, line and place are named.
     """
     try:
-        data = path.read_bytes()
+        with path.open("rb") as file:
+            data = file.read(MOST_BYTES + 1)
     except OSError as why:
         raise CallerError(f"{path}: cannot be read: {why.strerror or why}") from None
     if len(data) > MOST_BYTES:

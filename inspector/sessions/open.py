@@ -13,6 +13,7 @@ from glob import escape, glob
 
 from inspector.config import bounds
 from inspector.pause import without_collector
+from inspector.sessions import intake
 from inspector.sessions.build import Refused, build
 from inspector.sessions.importers import BESIDE, HEAD, choose
 from inspector.sessions.joined import across
@@ -44,7 +45,7 @@ def open_paths(
         wire(api)
     if profile is not None:
         named(profile)
-    options = Options(api, profile)
+    options = Options(api, profile, intake.Room())
     inputs: list[Input] = []
     exchanges: list[Exchange] = []
     groups: dict[str, list[int]] = {}
@@ -84,24 +85,26 @@ def _open(path: str, options: Options, stdin: bytes | None) -> Iterator[tuple[In
         if path != STDIN and os.path.isdir(path):
             yield from _folder(path, options)
             return
-        data = (stdin or b"") if path == STDIN else _bytes(path)
-    except OSError as why:
-        yield _failed(path, f"cannot be read: {why.strerror or why}"), []
+        data = (stdin or b"") if path == STDIN else intake.file_bytes(path)
+    except (OSError, intake.BoundError) as why:
+        yield _failed(path, _unread(why)), []
+        return
+    if len(data) > intake.most():
+        yield _failed(path, intake.too_large()), []
         return
     source, found = _read(path, data, options)
     yield source, found
     pattern = BESIDE.get(source.format)
     for name in sorted(glob(os.path.join(escape(os.path.splitext(path)[0]), pattern))) if pattern else ():
         try:
-            yield _read(name, _bytes(name), options)
-        except OSError as why:
-            yield _failed(name, f"cannot be read: {why.strerror or why}"), []
+            bounds.check(name)
+            yield _read(name, intake.file_bytes(name), options)
+        except (OSError, intake.BoundError) as why:
+            yield _failed(name, _unread(why)), []
 
 
-def _bytes(path: str) -> bytes:
-    bounds.check(path)
-    with open(path, "rb") as file:
-        return file.read()
+def _unread(why: Exception) -> str:
+    return f"cannot be read: {why.strerror or why}" if isinstance(why, OSError) else str(why)
 
 
 def _failed(path: str, why: str, format_name: str = "unknown", skipped: tuple[Skipped, ...] = ()) -> Input:
@@ -121,10 +124,10 @@ def _folder(path: str, options: Options) -> Iterator[tuple[Input, list[Exchange]
             bounds.check(name)
             with open(name, "rb") as file:
                 head = file.read(HEAD)
-                importer = choose(_plain(head), name) if head else None
-                data = head + file.read() if importer is not None else b""
-        except OSError as why:
-            skipped.append(Skipped(number, f"{name}: cannot be read: {why.strerror or why}"))
+            importer = choose(_plain(head), name) if head else None
+            data = intake.file_bytes(name, head) if importer is not None else b""
+        except (OSError, intake.BoundError) as why:
+            skipped.append(Skipped(number, f"{name}: {_unread(why)}"))
             continue
         if importer is None:
             skipped.append(Skipped(number, f"{name}: no session"))
@@ -173,9 +176,9 @@ def _plain(head: bytes) -> bytes:
 def _read(path: str, data: bytes, options: Options) -> tuple[Input, list[Exchange]]:
     if not data.strip():
         return _failed(path, f"empty: {_EXPECTED}"), []
-    plain = unpack(data) if data[:2] == b"\x1f\x8b" else data
+    plain = unpack(data, room=options.room) if data[:2] == b"\x1f\x8b" else data
     if isinstance(plain, str):
-        return _failed(path, f"a gzip file that is damaged or too large: {_EXPECTED}"), []
+        return _failed(path, f"a gzip file that is damaged or too large ({plain}): {_EXPECTED}"), []
     head = plain[:HEAD]
     importer = choose(head, path)
     if importer is None:

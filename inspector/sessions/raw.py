@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
+from inspector.sessions.intake import Room
 from inspector.sessions.values import About, Act, Chunk, Exchange, Place, Skipped, ToolAnswer
 from loop_core.frozen import field, record
 from loop_core.values import TransportEnd
@@ -30,6 +31,8 @@ class Options(NamedTuple):
 
     api: str | None = None
     profile: str | None = None
+    room: Room | None = None
+    """What may still be unpacked; None: as much as the bound allows for one body."""
 
 
 @record(eq=False, repr=False)

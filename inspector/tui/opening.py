@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from inspector.replay import replay
 from inspector.report.facts import View, view
 from inspector.report.lines.outline import Outline
 from inspector.sessions import open_paths
+from inspector.sessions.intake import standard_input
 from inspector.settings import Settings
 from inspector.whatif.branch import Branch
 from loop_core.frozen import field, frozen
@@ -75,7 +75,7 @@ def load(paths: Sequence[str], reading: Reading) -> Opened:
     Raises:
         LoopError: an API, profile, policy or limit that does not exist.
     """
-    stdin = sys.stdin.buffer.read() if STDIN in paths else None
+    stdin = standard_input() if STDIN in paths else None
     loaded = open_paths(list(paths), api=reading.api, profile=reading.profile, stdin=stdin)
     return opened(open_case(loaded), paths, reading.settings)
 

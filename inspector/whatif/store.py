@@ -8,8 +8,10 @@ writes. A line that was cut stays where it is, is told, and is not read. A file 
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import stat
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -103,6 +105,8 @@ def session_hash(loaded: Loaded, stdin: bytes | None = None) -> str:
     for given in loaded.inputs:
         if given.format == "folder" or (given.error and not given.responses):
             continue
+        if given.path != "-" and not stat.S_ISREG(os.stat(given.path).st_mode):
+            raise OSError(errno.ESPIPE, "what came through it is gone", given.path)
         data = stdin or b"" if given.path == "-" else Path(given.path).read_bytes()
         whole.update(sha256(data).digest())
     return whole.hexdigest()

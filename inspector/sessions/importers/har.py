@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from inspector.sessions import lenient, redact
+from inspector.sessions.intake import Room
 from inspector.sessions.raw import (
     ODD,
     Headers,
@@ -53,14 +54,14 @@ class HARImporter:
         """All entries, in the file's order."""
         reading = Reading()
         entries, rest = _entries(data, reading)
-        clean = not redact.suspicious(data)
+        clean, room = not redact.suspicious(data), options.room
         for number, entry in enumerate(entries):
             try:
-                _take(reading, number, _raw(number, entry, clean), entry)
+                _take(reading, number, _raw(number, entry, clean, room), entry)
             except ODD as why:
                 reading.skipped.append(Skipped(number, f"an entry that {unusable(why)}"))
         if rest is not None:
-            _take_cut(reading, len(entries), rest)
+            _take_cut(reading, len(entries), rest, room)
             cut_behind(reading.raws)
         return reading
 
@@ -98,7 +99,7 @@ def _entries(data: bytes, reading: Reading) -> tuple[list[Any], str | None]:
     return entries, None
 
 
-def _take_cut(reading: Reading, number: int, rest: str) -> None:
+def _take_cut(reading: Reading, number: int, rest: str, room: Room | None) -> None:
     """What was written of the entry that a cut file ends in: its request, and the beginning of its answer."""
     try:
         entry = lenient.begun(rest)
@@ -107,7 +108,7 @@ def _take_cut(reading: Reading, number: int, rest: str) -> None:
     request = entry.get("request") if isinstance(entry, dict) else None
     if not isinstance(request, dict) or not ("response" in entry or "postData" in request):
         return  # its URL may be cut
-    raw = _raw(number, {"response": {}, **entry}, clean=False)
+    raw = _raw(number, {"response": {}, **entry}, clean=False, room=room)
     if isinstance(raw, str):
         return
     if "_webSocketMessages" not in entry:
@@ -125,7 +126,7 @@ def _whole(text: str | None) -> bool:
     return True
 
 
-def _raw(number: int, entry: Any, clean: bool) -> Raw | str:
+def _raw(number: int, entry: Any, clean: bool, room: Room | None) -> Raw | str:
     """An entry, or why it is none."""
     try:
         request, response = entry["request"], entry["response"]
@@ -153,12 +154,14 @@ def _raw(number: int, entry: Any, clean: bool) -> Raw | str:
         if moved and raw.status in REDIRECTS and not _header(headers, "location"):
             headers.append(("location", moved))
         failure = _text(response.get("_error")) or _text(entry.get("_error"))
-        return _with_body(raw, content, response.get("bodySize"), failure)
+        return _with_body(raw, content, response.get("bodySize"), failure, room)
     except (AttributeError, KeyError, TypeError):
         return "no HAR entry: expected an object with request.url and response"
 
 
-def _with_body(raw: Raw, content: Mapping[str, Any], bytes_received: Any, failure: str | None) -> Raw | str:
+def _with_body(
+    raw: Raw, content: Mapping[str, Any], bytes_received: Any, failure: str | None, room: Room | None
+) -> Raw | str:
     text = content.get("text")
     if not isinstance(text, str) or not text:
         # An error's status says enough; a length of 0 says that there was nothing to record.
@@ -171,7 +174,7 @@ def _with_body(raw: Raw, content: Mapping[str, Any], bytes_received: Any, failur
             raw.body = binascii.a2b_base64(text)
         except (binascii.Error, ValueError):
             return "its body is no valid base64"
-        unpacked = unpack(raw.body, _header(raw.headers, "content-encoding"))
+        unpacked = unpack(raw.body, _header(raw.headers, "content-encoding"), room)
         if isinstance(unpacked, str):
             return unpacked
         raw.body = unpacked

@@ -235,7 +235,7 @@ def _response(raw: Raw, value: Any, piece: str, path: Path, options: Options, re
     packed = isinstance(value, dict) and "base64_string" in value
     value, path = cassette(value, path)
     if isinstance(value, str):
-        return _string_body(raw, value, packed)
+        return _string_body(raw, value, options if packed else None)
     if isinstance(value, list):
         return _list_body(raw, value, piece, path, options, reading)
     if not isinstance(value, dict):
@@ -254,15 +254,15 @@ def _batch_line(value: Any, path: Path) -> tuple[Any, Path]:
     return value, path
 
 
-def _string_body(raw: Raw, value: str, packed: bool) -> Raw | str:
+def _string_body(raw: Raw, value: str, packed: Options | None) -> Raw | str:
     if not value:
         raw.recorded = says_enough(raw.status)
         return raw
-    if not packed:
+    if packed is None:
         raw.body = value.encode("utf-8", "replace")
         return raw
     try:
-        unpacked = unpack(binascii.a2b_base64(value))
+        unpacked = unpack(binascii.a2b_base64(value), room=packed.room)
     except (binascii.Error, ValueError):
         return "its body is no valid base64"
     if isinstance(unpacked, str):
@@ -273,7 +273,7 @@ def _string_body(raw: Raw, value: str, packed: bool) -> Raw | str:
 
 def _list_body(raw: Raw, value: list[Any], piece: str, path: Path, options: Options, reading: Reading) -> Raw | str:
     if all(isinstance(item, str) for item in value):
-        return _string_body(raw, "".join(value), packed=False)
+        return _string_body(raw, "".join(value), None)
     span = char_span(piece, *path)
     text = piece[span[0] : span[1]] if span else json.dumps(value)
     api = (

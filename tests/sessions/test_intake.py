@@ -1,0 +1,213 @@
+"""How much is read: inputs up to the bound, compressed bodies together up to it, FIFOs with a writer, devices never."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import io
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+import zlib
+from pathlib import Path
+
+import click
+import pytest
+from session_scenes import CHAT, chat_body
+
+from inspector import cli
+from inspector.commands import common
+from inspector.sessions import intake, open_paths
+from inspector.sessions.unpack import unpack
+from inspector.whatif.store import open_store
+from loop_core.errors import CallerError
+
+HEADER = '{"loop_inspector_session": 1}\n'
+
+
+@pytest.fixture(autouse=True)
+def _as_it_was():
+    yield
+    intake.bound(intake.MOST)
+
+
+def entry(body: bytes) -> dict:
+    text = base64.b64encode(body).decode()
+    return {"request": {"method": "POST", "url": CHAT},
+            "response": {"status": 200, "content": {"encoding": "base64", "text": text}}}
+
+
+def har(*bodies: bytes) -> bytes:
+    return json.dumps({"log": {"entries": [entry(body) for body in bodies]}}).encode()
+
+
+def padded(size: int) -> bytes:
+    """A completion of that many bytes, packed."""
+    return gzip.compress(chat_body("Hi").encode().ljust(size), mtime=0)
+
+
+def error(path: str) -> str:
+    (given,) = open_paths([path]).inputs
+    return given.error or ""
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, zlib.compress])
+def test_compressed_bodies_are_bounded_together_and_the_rest_is_named(pack):
+    intake.bound(100_000)
+    bodies = [pack(chat_body("Hi").encode().ljust(40_000)) for _ in range(4)]
+    entries = [entry(body) for body in bodies]
+    for each in entries:
+        each["response"]["headers"] = [{"name": "content-encoding", "value": "deflate"}]
+    loaded = open_paths(["-"], stdin=json.dumps({"log": {"entries": entries}}).encode())
+    assert [each.entry for each in loaded.exchanges] == [0, 1]  # 2 of 40,000 fit
+    assert [each.entry for each in loaded.inputs[0].skipped] == [2, 3]
+    assert all("more than 100,000 bytes of all bodies together" in each.why for each in loaded.inputs[0].skipped)
+
+
+def test_pairs_and_files_share_what_is_unpacked(tmp_path: Path):
+    intake.bound(100_000)
+    packed = {"base64_string": base64.b64encode(padded(60_000)).decode()}
+    pair = {"request": {"url": CHAT, "body": {"messages": []}}, "response": {"status": 200, "body": packed}}
+    first, second = tmp_path / "a.jsonl", tmp_path / "b.har.gz"
+    first.write_text(json.dumps(pair) + "\n")
+    second.write_bytes(gzip.compress(har(chat_body("Hi").encode()).ljust(60_000)))
+    given = open_paths([str(first), str(second)]).inputs
+    assert (given[0].responses, given[0].error) == (1, None)
+    assert "more than 100,000 bytes of all bodies together" in (given[1].error or "")
+    assert open_paths([str(second)]).inputs[0].responses == 1  # alone it fits
+
+
+def test_a_body_is_unpacked_in_pieces_and_thrown_away_where_it_is_too_large():
+    intake.bound(3 * intake.PIECE)
+    bomb = gzip.compress(bytes(50 * intake.PIECE), mtime=0)
+    assert len(bomb) < intake.PIECE // 8
+    room = intake.Room()
+    assert "far too large" in unpack(bomb, room=room)
+    assert room.left < 0  # it was ended by the first piece that had no room
+    assert unpack(gzip.compress(b"x" * 3 * intake.PIECE)) == b"x" * 3 * intake.PIECE
+    assert "far too large" in unpack(gzip.compress(b"x" * (3 * intake.PIECE + 1)))
+
+
+def test_a_cut_body_is_unpacked_as_far_as_it_goes_and_a_damaged_one_is_said_to_be():
+    noise = os.urandom(300_000)
+    packed = gzip.compress(noise)
+    assert noise.startswith(unpack(packed[:200_000]))
+    assert len(unpack(packed[:200_000])) > 100_000
+    assert unpack(packed[:10]) == "its body is compressed and damaged"
+    assert unpack(packed[:1000] + b"\xff" * 500 + packed[1500:]) == "its body is compressed and damaged"
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_files_folders_and_standard_input_are_read_up_to_the_bound(more, tmp_path: Path, monkeypatch):
+    text = har(chat_body("Hi").encode())
+    path = tmp_path / "a.har"
+    path.write_bytes(text)
+    intake.bound(len(text) - more)
+    told = "" if not more else "--max-bytes N reads more"
+    assert told in error(str(path))
+    assert bool(error(str(path))) == bool(more)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
+    stdin = intake.standard_input()
+    assert told in (open_paths(["-"], stdin=stdin).inputs[0].error or "")
+    (tmp_path / "b.json").write_text(chat_body("Hi"))
+    inputs = open_paths([str(tmp_path)]).inputs
+    assert [given.format for given in inputs] == ["folder", *["har"] * (not more), "body"]
+    assert [told in each.why for each in inputs[0].skipped] == [True] * more
+
+
+def test_an_endless_standard_input_ends_at_the_bound(monkeypatch):
+    class Endless(io.RawIOBase):
+        given = 0
+
+        def readable(self):
+            return True
+
+        def readinto(self, into):
+            into[:] = bytes(len(into))
+            Endless.given += len(into)
+            return len(into)
+
+    intake.bound(5 * intake.PIECE)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(Endless())))
+    stdin = intake.standard_input()
+    assert len(stdin) == 5 * intake.PIECE + 1
+    assert Endless.given < 8 * intake.PIECE
+    assert "--max-bytes" in (open_paths(["-"], stdin=stdin).inputs[0].error or "")
+
+
+def test_a_device_and_a_socket_are_refused_by_name(tmp_path: Path):
+    assert error("/dev/zero") == "/dev/zero: a device: expected a regular file, a FIFO or `-`"
+    with socket.socket(socket.AF_UNIX) as one:
+        one.bind(str(tmp_path / "s"))
+        assert error(str(tmp_path / "s")).endswith("a socket: expected a regular file, a FIFO or `-`")
+
+
+def fifo(tmp_path: Path) -> str:
+    os.mkfifo(tmp_path / "f")
+    return str(tmp_path / "f")
+
+
+def test_a_fifo_is_read_to_its_end(tmp_path: Path):
+    path, text = fifo(tmp_path), har(chat_body("Hi " * 50_000).encode())  # more than a pipe holds
+    writer = threading.Thread(target=Path(path).write_bytes, args=(text,))
+    writer.start()
+    loaded = open_paths([path])
+    writer.join()
+    assert [each.response.text for each in loaded.exchanges] == ["Hi " * 50_000]
+    with pytest.raises(CallerError, match="cannot be read again"):
+        open_store(loaded, {"LOOP_INSPECTOR_DATA": str(tmp_path)})
+
+
+def test_a_writer_that_has_written_nothing_yet_is_waited_for(tmp_path: Path, monkeypatch):
+    monkeypatch.setattr(intake, "WAIT", 0.0)
+    path = fifo(tmp_path)
+    number = os.open(path, os.O_RDWR)
+
+    def write() -> None:
+        os.write(number, har(chat_body("Hi").encode()))
+        os.close(number)
+
+    later = threading.Timer(0.3, write)
+    later.start()
+    loaded = open_paths([path])
+    later.join()
+    assert [each.response.text for each in loaded.exchanges] == ["Hi"]
+
+
+def test_a_fifo_that_nobody_writes_to_is_an_error_and_hides_no_other(tmp_path: Path, monkeypatch):
+    monkeypatch.setattr(intake, "WAIT", 0.05)
+    other = tmp_path / "a.json"
+    other.write_text(chat_body("Hi"))
+    given = open_paths([fifo(tmp_path), str(other)]).inputs
+    assert "a FIFO that nobody writes to" in (given[0].error or "")
+    assert given[1].responses == 1
+
+
+def test_an_endless_fifo_ends_at_the_bound(tmp_path: Path):
+    intake.bound(3 * intake.PIECE)
+    path = fifo(tmp_path)
+    with subprocess.Popen(["sh", "-c", f"yes > {path}"], stderr=subprocess.DEVNULL) as writer:
+        told = error(path)
+        writer.wait()
+    assert "more than 3,145,728 bytes" in told
+
+
+def test_the_option_holds_for_its_command_alone(tmp_path: Path, capsys):
+    path = tmp_path / "a.har"
+    path.write_bytes(har(chat_body("Hi").encode()))
+    with pytest.raises(SystemExit) as end:
+        cli.main(["explain", str(path), "--max-bytes", "100"])
+    assert end.value.code == common.UNREADABLE
+    assert "more than 100 bytes" in capsys.readouterr().err
+    assert intake.most() == intake.MOST
+
+
+def test_every_command_that_reads_has_the_option():
+    commands = {name: cli.main.get_command(click.Context(cli.main), name) for name in cli.COMMANDS}
+    reads = {name for name, command in commands.items() if {"paths", "api"} <= {each.name for each in command.params}}
+    assert {"view", "serve", "explain", "replay", "policies", "tune", "branches", "export"} <= reads
+    for name in reads:
+        assert any("--max-bytes" in each.opts for each in commands[name].params), name
