@@ -57,7 +57,8 @@ def turn_ended(answer: Answer, caps: Caps) -> Shown | None:
     row = next((row for row in answer.after if row.mark == "ended"), None)
     if row is None or answer.calls or not answer.parts:
         return None
-    return Shown(Stop.END_TURN, f"line {row.line}: the agent recorded the end of its turn ({row.text})")
+    return Shown(Stop.END_TURN, f"line {row.line}: the agent recorded the end of its turn ({row.text})",
+                 At(Part.REQUEST, None, None, f"line {row.line}"))
 
 
 def call_cut(answer: Answer, caps: Caps) -> Shown | None:
@@ -75,7 +76,8 @@ def tokens_at_cap(answer: Answer, caps: Caps) -> Shown | None:
     if used is None or used not in caps | defaults:
         return None
     source = "that this file states" if used in caps else "by default"
-    return Shown(Stop.MAX_TOKENS, f"its {used:,} output tokens are exactly a cap {source}")
+    return Shown(Stop.MAX_TOKENS, f"its {used:,} output tokens are exactly a cap {source}",
+                 At(Part.BODY, None, None, "/message/usage/output_tokens"))
 
 
 def resumed(answer: Answer, caps: Caps) -> Shown | None:
