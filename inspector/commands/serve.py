@@ -7,11 +7,15 @@ import secrets
 import sys
 from collections.abc import Mapping, Sequence
 from ipaddress import ip_address
+from typing import TYPE_CHECKING
 
 import click
 
 from inspector.commands import common
 from inspector.config import bounds
+
+if TYPE_CHECKING:
+    from inspector.web.certificate import Certificate
 
 PORT = 8717
 SESSIONS = 8
@@ -25,13 +29,15 @@ SESSIONS = 8
 @click.option("--port", type=click.IntRange(0, 65535), default=PORT, metavar="N", show_default=True,
               help="0 takes a free one.")
 @click.option("--host", default="127.0.0.1", metavar="ADDRESS", show_default=True, help="Where to listen.")
-@click.option("--expose", is_flag=True, help="Allow a --host that other machines reach: unencrypted.")
+@click.option("--expose", is_flag=True, help="Allow a --host that other machines reach.")
+@click.option("--cert", metavar="FILE", help="A certificate chain (PEM): the address is one of https.")
+@click.option("--key", "key", metavar="FILE", help="Its private key, where --cert does not hold it.")
 @click.option("--allow-tools", is_flag=True, help="Let a tab import and run Python tools (MODULE:ATTR).")
 @click.option("--sessions", type=click.IntRange(1, 100), default=SESSIONS, metavar="N", show_default=True,
               help="Tabs at a time; each is a process.")
 def serve(
     paths: Sequence[str], api: str | None, profile: str | None, policy: str | None, plain: bool, port: int, host: str,
-    expose: bool, allow_tools: bool, sessions: int,
+    expose: bool, cert: str | None, key: str | None, allow_tools: bool, sessions: int,
 ) -> None:
     """Serves the app to a browser on this machine; prints the address to open.
 
@@ -40,9 +46,16 @@ def serve(
     """
     local = _local(host)
     if not local and not expose:
-        raise click.UsageError(f"--host {host}: other machines could reach it; --expose allows that, unencrypted")
+        raise click.UsageError(f"--host {host}: other machines could reach it; --expose allows that")
     if os.name != "posix":
         raise click.UsageError("processes are ended as POSIX systems do it; expected Linux, macOS or another of them")
+    if key is not None and cert is None:
+        raise click.UsageError("--key belongs to a certificate: expected --cert")
+    certificate = None
+    if cert is not None:
+        from inspector.web.certificate import load
+
+        certificate = load(cert, key)
     if "-" in paths:
         raise click.UsageError("standard input cannot be given to every tab; name a file")
     located = common.located_all(paths)
@@ -53,6 +66,7 @@ def serve(
         located, _options(api, profile, policy, plain), title=_title(paths), port=port,
         host="127.0.0.1" if host == "localhost" else host, local=local, sessions=sessions,
         environment={bounds.VARIABLE: bounds.variable(located, allow_tools, os.environ)},
+        certificate=certificate,
     )
     sys.exit(code)
 
@@ -75,7 +89,7 @@ def _checked(paths: Sequence[str], api: str | None, profile: str | None, policy:
 
 def _serve(
     paths: Sequence[str], options: Sequence[str], *, title: str, port: int, host: str, local: bool, sessions: int,
-    environment: Mapping[str, str],
+    environment: Mapping[str, str], certificate: Certificate | None,
 ) -> None:
     import asyncio
 
@@ -84,13 +98,16 @@ def _serve(
     from inspector.web.tab import command
 
     token = secrets.token_urlsafe(32)
-    entrance = Entrance(token, cookie=secrets.token_urlsafe(32), exposed=not local, name="" if _address(host) else host)
+    entrance = Entrance(token, cookie=secrets.token_urlsafe(32), exposed=not local, name="" if _address(host) else host,
+                        encrypted=certificate is not None)
 
     def ready(bound: int) -> None:
         # The address stands alone on standard output, for programs.
-        common.write_address(f"http://{_shown(host)}:{bound}/?token={token}")
+        common.write_address(f"http{'s' if certificate is not None else ''}://{_shown(host)}:{bound}/?token={token}")
         sys.stdout.flush()
         common.say([f"serving {title} until Ctrl-C; {REACH[local]}"])
+        if not local and certificate is None:
+            click.secho(f"inspector: {NOT_ENCRYPTED}", fg="red", bold=True, err=True)
 
     def tell(line: str) -> None:
         common.say([line.removeprefix("inspector: ")])
@@ -98,15 +115,17 @@ def _serve(
     async def serving() -> None:
         server = AppServer(command(options, paths), entrance, title=title, most=sessions, tell=tell,
                            environment=environment)
-        await run(server, host, port, ready)
+        await run(server, host, port, ready, certificate)
 
     asyncio.run(serving())
 
 
 REACH = {
     True: "only this machine can reach it, and only with that address",
-    False: "OTHER MACHINES CAN REACH IT: whoever sees the address or the traffic can read your files through it",
+    False: "OTHER MACHINES CAN REACH IT: whoever sees the address can read your files through it",
 }
+NOT_ENCRYPTED = ("NO CERTIFICATE: whoever is on the way reads the address, its token and all that is shown; "
+                 "--cert and --key give it one")
 
 
 def _options(api: str | None, profile: str | None, policy: str | None, plain: bool) -> list[str]:

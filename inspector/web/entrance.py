@@ -50,6 +50,8 @@ class Entrance:
     """Whether it listens beyond this machine: an address is then as good a Host as a loopback one."""
     name: str = ""
     """The name that it listens on, if it is none of this machine's loopback names."""
+    encrypted: bool = False
+    """Whether it has a certificate: its page is then one of https."""
 
     def knows(self, host: str) -> bool:
         """Whether a Host is ours. An address cannot be rebound, a name can; the port is the browser's to know, since
@@ -87,7 +89,7 @@ def _one_known_host(entrance: Entrance, asked: Asked) -> bool:
 def _own_origin(entrance: Entrance, asked: Asked) -> bool:
     if asked.origin is None:
         return not asked.websocket
-    return asked.origin.lower() == f"http://{asked.hosts[0]}".lower()
+    return asked.origin.lower() == f"http{'s' if entrance.encrypted else ''}://{asked.hosts[0]}".lower()
 
 
 def _own_site(entrance: Entrance, asked: Asked) -> bool:

@@ -9,14 +9,18 @@ from __future__ import annotations
 import asyncio
 import errno
 import signal
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Any
 from urllib.parse import quote
 
 from aiohttp import WSCloseCode, WSMsgType, web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from inspector.web import frames, front
+from inspector.web.certificate import Certificate
 from inspector.web.entrance import Asked, Entrance
+from inspector.web.sparing import Sparing, logger
 from inspector.web.tab import GRACE, SCHEMES, Tab
 from loop_core.errors import CallerError
 
@@ -27,6 +31,8 @@ PATIENCE = 3.0
 STALLED = 20.0
 """Seconds after which a process that takes no input is given up."""
 PING = 15.0
+HEADERS = 10.0
+"""Seconds within which the head of a request has to be there."""
 NO_CURSOR = b"\x1b[?25l"
 """There is none before the app has drawn itself either."""
 
@@ -41,6 +47,8 @@ class AppServer:
                  environment: Mapping[str, str] | None = None) -> None:
         self._argv, self._entrance, self._title, self._most = argv, entrance, title, most
         self._tell, self._environment = tell, environment or {}
+        self.trouble = Sparing(tell, malformed=HttpProcessingError)
+        """Tells of requests that are none, and of connections that there is no room for."""
         self.cookie = "loop-inspector"
         """Its name. Browsers keep one jar for all ports of a host, so that it holds the port where one is known."""
         self._places = asyncio.Semaphore(most)
@@ -85,7 +93,8 @@ class AppServer:
         else:
             response = web.Response(status=303, headers={"Location": "/"})
         if asked.token is not None:
-            response.set_cookie(self.cookie, self._entrance.cookie, httponly=True, samesite="Strict", path="/")
+            response.set_cookie(self.cookie, self._entrance.cookie, httponly=True, samesite="Strict", path="/",
+                                secure=self._entrance.encrypted)
         return response
 
     # -- the page ------------------------------------------------------------------------------------------------
@@ -245,7 +254,9 @@ def _cells(request: web.Request, name: str, otherwise: int) -> int:
 # -- running it ------------------------------------------------------------------------------------------------------
 
 
-async def run(server: AppServer, host: str, port: int, ready: Callable[[int], None]) -> None:
+async def run(
+    server: AppServer, host: str, port: int, ready: Callable[[int], None], certificate: Certificate | None = None
+) -> None:
     """Listens until it is told to end (SIGINT, SIGTERM, SIGHUP); `ready` is given the port.
 
     Raises:
@@ -255,21 +266,46 @@ async def run(server: AppServer, host: str, port: int, ready: Callable[[int], No
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, ending.set)
-    runner = web.AppRunner(server.application(), access_log=None, handle_signals=False, shutdown_timeout=GRACE)
-    await runner.setup()
-    try:
-        await _listening(runner, host, port)
-        bound = runner.addresses[0][1]
+    async with listening(server, host, port, certificate) as bound:
         server.cookie = f"loop-inspector-{bound}"
         ready(bound)
         await ending.wait()
+
+
+@asynccontextmanager
+async def listening(
+    server: AppServer, host: str, port: int, certificate: Certificate | None = None, patience: float = HEADERS
+) -> AsyncIterator[int]:
+    """Answers requests within the block, which is given the port.
+
+    aiohttp closes a connection that has brought no whole head of a request this long after it was made, or after the
+    last answer on it.
+
+    Raises:
+        CallerError: the address cannot be listened on.
+    """
+    loop = asyncio.get_running_loop()
+    before = loop.get_exception_handler()
+    loop.set_exception_handler(server.trouble.loop_raised)
+    runner = web.AppRunner(server.application(), access_log=None, handle_signals=False, shutdown_timeout=GRACE,
+                           keepalive_timeout=patience, logger=logger(server.trouble))
+    await runner.setup()
+    waits = {} if certificate is None else {"ssl": certificate, "ssl_handshake_timeout": patience}
+    try:
+        listener = await _listener(runner, host, port, waits)
+        try:
+            yield listener.sockets[0].getsockname()[1]
+        finally:
+            listener.close()
     finally:
         await runner.cleanup()
+        loop.set_exception_handler(before)
 
 
-async def _listening(runner: web.AppRunner, host: str, port: int) -> None:
+async def _listener(runner: web.AppRunner, host: str, port: int, waits: Mapping[str, Any]) -> asyncio.Server:
+    assert runner.server is not None  # noqa: S101  (it was set up)
     try:
-        await web.TCPSite(runner, host, port).start()
+        return await asyncio.get_running_loop().create_server(runner.server, host, port, **waits)
     except OSError as why:
         if why.errno == errno.EADDRINUSE:
             raise CallerError(f"port {port} is in use; --port 0 takes a free one") from None

@@ -43,7 +43,7 @@ def test_bad_paths_are_told_before_anything_listens(
 
 @pytest.mark.parametrize(("arguments", "says"), [
     (["-"], "standard input cannot be given to every tab; name a file"),
-    (["--host", "0.0.0.0"], "--host 0.0.0.0: other machines could reach it; --expose allows that, unencrypted"),
+    (["--host", "0.0.0.0"], "--host 0.0.0.0: other machines could reach it; --expose allows that"),
     (["--host", "box.lan"], "other machines could reach it"), (["--host", "::"], "other machines could reach it"),
     (["--host", "192.168.1.7"], "other machines could reach it"), (["--sessions", "0"], "--sessions"),
     (["--port", "65536"], "--port"), (["--policy", "nobody"], "nobody"),

@@ -80,7 +80,7 @@
 
   window.addEventListener("load", async (event) => {
     const light = matchMedia("(prefers-color-scheme: light)").matches;
-    byId("terminal").dataset.sessionWebsocketUrl = `ws://${location.host}/ws/${light ? "light" : "dark"}`;
+    byId("terminal").dataset.sessionWebsocketUrl = `${location.protocol.replace("http", "ws")}//${location.host}/ws/${light ? "light" : "dark"}`;
     byId("again").addEventListener("click", () => location.reload());
     await Promise.allSettled(FACES.map((face) => document.fonts.load(face)));  // a cell is as wide as its font
     start.call(window, event);

@@ -1,0 +1,235 @@
+"""Clients that mean no good, or no HTTP: the server goes on answering, and says so in single lines, sparingly."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import inspect
+import re
+import resource
+import shutil
+import socket
+import ssl
+import subprocess
+import sys
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+import pytest
+from aiohttp import ClientSession, CookieJar
+from aiohttp.http_exceptions import BadHttpMessage, HttpProcessingError
+from web_scenes import ECHO, SAMPLE, TOKEN, Program, program, told
+
+from inspector.commands import serve
+from inspector.web import server
+from inspector.web.certificate import load
+from inspector.web.entrance import Entrance
+from inspector.web.sparing import Sparing
+
+LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits of another process are set as on Linux")
+
+
+def made(said: list[str], encrypted: bool = False) -> server.AppServer:
+    entrance = Entrance(TOKEN, "the-cookie", encrypted=encrypted)
+    return server.AppServer([sys.executable, "-c", ECHO], entrance, title="x", most=2, tell=said.append)
+
+
+async def answers(origin: str, token: str = TOKEN, **more: object) -> int:
+    async with ClientSession(cookie_jar=CookieJar(unsafe=True)) as session, \
+            session.get(f"{origin}/?token={token}", **more) as page:
+        return page.status
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET / HT", b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n"])
+async def test_a_head_that_does_not_come_in_time_ends_the_connection(sent: bytes) -> None:
+    said: list[str] = []
+    async with server.listening(made(said), "127.0.0.1", 0, patience=0.3) as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(sent)
+        assert await asyncio.wait_for(reader.read(), 30) == b""
+        writer.close()
+        assert await answers(f"http://127.0.0.1:{port}") == 200
+    assert said == []
+
+
+async def test_a_head_that_drips_ends_the_connection_too() -> None:
+    async with server.listening(made([]), "127.0.0.1", 0, patience=0.3) as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+
+        async def drip() -> None:
+            writer.write(b"GET / HTTP/1.1\r\n")
+            while not writer.is_closing():
+                writer.write(b"X-A: b\r\n")
+                await asyncio.sleep(0.02)
+
+        dripping = asyncio.create_task(drip())
+        with suppress(ConnectionError):  # what was still sent met nobody
+            assert await asyncio.wait_for(reader.read(), 30) == b""
+        dripping.cancel()
+        writer.close()
+        with suppress(ConnectionError):
+            await writer.wait_closed()
+
+
+def test_a_head_has_ten_seconds() -> None:
+    assert inspect.signature(server.listening).parameters["patience"].default == 10
+
+
+async def test_what_is_no_request_is_one_line_and_the_next_ones_are_counted() -> None:
+    said: list[str] = []
+    at = made(said)
+    now = [0.0]
+    at.trouble = Sparing(said.append, lambda: now[0], HttpProcessingError)
+
+    async def malformed() -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n")
+        assert re.match(rb"HTTP/1.[01] 400 ", await asyncio.wait_for(reader.read(), 30))
+        writer.close()
+
+    async with server.listening(at, "127.0.0.1", 0) as port:
+        for _ in range(4):
+            await malformed()
+        assert len(said) == 1
+        assert said[0].startswith("a malformed request was refused: ")
+        now[0] = 60
+        await malformed()
+    assert len(said) == 2
+    assert said[1].endswith("(3 more since the last line)")
+
+
+def test_each_kind_of_trouble_is_told_once_a_minute() -> None:
+    said: list[str] = []
+    now = [100.0]
+    tell = Sparing(said.append, lambda: now[0], BadHttpMessage)
+    for _ in range(128):
+        tell.loop_raised(None, {"message": "socket.accept() out of system resource",
+                                "exception": OSError(errno.EMFILE, "Too many open files")})
+    tell.of(BadHttpMessage("x"))
+    tell.of(ValueError("one\nof two lines" + "x" * 500))
+    assert len(said) == 3
+    assert said[0].startswith("no room for a further connection or file: Too many open files")
+    assert all("\n" not in line and len(line) <= 200 for line in said)
+    now[0] = 159.9
+    tell.of(OSError(errno.ENFILE, "Too many"))
+    assert len(said) == 3
+    now[0] = 160
+    tell.of(OSError(errno.ENFILE, "Too many"))
+    assert said[3].endswith("(128 more since the last line)")
+
+
+# -- the program ------------------------------------------------------------------------------------------------------
+
+
+def connected(served: Program, count: int, stack: ExitStack) -> None:
+    port = int(served.origin.rpartition(":")[2])
+    for _ in range(count):
+        each = stack.enter_context(socket.create_connection(("127.0.0.1", port), 30))
+        each.sendall(b"GET / HTTP/1.1\r\n")
+
+
+async def answered(served: Program) -> int:
+    return await answers(served.origin, served.url.rpartition("=")[2])
+
+
+async def test_500_half_open_sockets_leave_it_answering() -> None:
+    with program(SAMPLE) as served:
+        with ExitStack() as stack:
+            connected(served, 500, stack)
+            assert await answered(served) == 200
+        assert await answered(served) == 200
+        served.process.terminate()
+        code, said = served.ended()
+    assert (code, said.count("\n")) == (0, 1)
+
+
+@LINUX
+async def test_without_descriptors_it_waits_and_then_answers() -> None:
+    with program(SAMPLE) as served:
+        resource.prlimit(served.process.pid, resource.RLIMIT_NOFILE, (48, 48))
+        assert served.process.stderr is not None
+        begun = await asyncio.to_thread(served.process.stderr.readline)
+        assert "serving" in begun
+        with ExitStack() as stack:
+            connected(served, 100, stack)
+            line = await asyncio.wait_for(asyncio.to_thread(served.process.stderr.readline), 30)
+            assert line.startswith("inspector: no room for a further connection or file: Too many open files")
+        assert await asyncio.wait_for(answered(served), 30) == 200
+        served.process.terminate()
+        code, said = served.ended()
+    assert (code, said) == (0, "")
+
+
+async def test_rubbish_is_one_line_of_the_program() -> None:
+    with program(SAMPLE) as served:
+        for _ in range(3):
+            reader, writer = await asyncio.open_connection("127.0.0.1", int(served.origin.rpartition(":")[2]))
+            writer.write(b"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n")
+            await asyncio.wait_for(reader.read(), 30)
+            writer.close()
+        served.process.terminate()
+        _, said = served.ended()
+    assert [line.partition(":")[0] for line in said.splitlines()] == ["inspector", "inspector"]
+    assert "malformed request" in said.splitlines()[1]
+
+
+# -- certificates -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> tuple[Path, Path]:
+    if shutil.which("openssl") is None:
+        pytest.skip("no openssl that could make a certificate")
+    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+                    "-keyout", key, "-out", cert, "-days", "2", "-subj", "/CN=x", "-addext",
+                    "subjectAltName=IP:127.0.0.1"], check=True, capture_output=True)
+    return cert, key
+
+
+async def test_with_a_certificate_all_of_it_is_encrypted(certificate: tuple[Path, Path]) -> None:
+    cert, key = certificate
+    context = load(str(cert), str(key))
+    trusts = ssl.create_default_context(cafile=str(cert))
+    async with server.listening(made([], encrypted=True), "127.0.0.1", 0, context, patience=0.5) as port:
+        origin = f"https://127.0.0.1:{port}"
+        async with ClientSession(cookie_jar=CookieJar(unsafe=True)) as session:
+            async with session.get(f"{origin}/?token={TOKEN}", ssl=trusts, allow_redirects=False) as answer:
+                assert "Secure" in answer.headers["Set-Cookie"]
+            async with session.ws_connect(f"{origin}/ws/dark", ssl=trusts, origin=origin) as tab:
+                assert (await told(tab))["argv"] == []
+            with pytest.raises(Exception, match="403"):
+                await session.ws_connect(f"{origin}/ws/dark", ssl=trusts, origin=origin.replace("https", "http"))
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)  # a handshake that never begins
+        assert await asyncio.wait_for(reader.read(), 30) == b""
+        writer.close()
+
+
+def test_a_certificate_that_is_none_is_told(tmp_path: Path, certificate: tuple[Path, Path]) -> None:
+    from loop_core.errors import CallerError
+
+    cert, _ = certificate
+    (tmp_path / "x.pem").write_text("x")
+    for given, why in ((tmp_path / "x.pem", "no certificate"), (cert, "no certificate"), (tmp_path / "no", "No such")):
+        with pytest.raises(CallerError, match=why):
+            load(str(given), None)
+
+
+@pytest.mark.parametrize("encrypted", [True, False])
+def test_without_a_certificate_that_is_said_in_red(
+    encrypted: bool, certificate: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines: list[tuple[str, str | None]] = []
+
+    async def run(at: object, host: str, port: int, ready: object, context: object) -> None:
+        assert callable(ready)
+        ready(1)
+
+    monkeypatch.setattr(server, "run", run)
+    monkeypatch.setattr(serve.click, "secho", lambda text, fg=None, **_: lines.append((text, fg)))
+    context = load(*map(str, certificate)) if encrypted else None
+    serve._serve([], [], title="x", port=0, host="0.0.0.0", local=False, sessions=1, environment={},
+                 certificate=context)
+    assert capsys.readouterr().out.startswith("https://" if encrypted else "http://")
+    assert [colour for _, colour in lines] == ([] if encrypted else ["red"])
+    assert encrypted or "NO CERTIFICATE" in lines[0][0]
