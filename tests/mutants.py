@@ -164,6 +164,12 @@ REPORT: tuple[Table, ...] = (
     Table("inspector.sessions.transcripts.lost", "LOST", "tests/sessions/test_stopped.py"),
     Table("inspector.sessions.transcripts.pi_rows", "STOPS", "tests/sessions/test_pi.py"),
     Table("inspector.sessions.importers.pi", "APIS", "tests/sessions/test_pi.py"),
+    *(Table("inspector.sessions.credentials", name, "tests/sessions/test_redact.py") for name in (
+        "NAMES", "PASSWORDS", "VARIABLES", "NO_VARIABLES")),
+    Table("inspector.sessions.redact", "_CONTEXTS", "tests/sessions/test_redact.py"),
+    Table("inspector.sessions.redact", "_OWN_SHAPES", "tests/sessions/test_redact.py"),
+    Table("inspector.report.findings", "OF_HELD_CALLS", "tests/report/test_findings.py"),
+    Table("inspector.commands.about", "SCHEMAS", "tests/test_cli.py"),
     Table("inspector.report.findings", "CUT_WORDS", "tests/report/test_findings.py"),
     # Its rows are asked for by name in every test; none is a copy of it.
     Table("inspector.dialects.scenarios", "SCENARIOS", "tests/dialects/test_expected.py", names=("no copy",)),

@@ -1,11 +1,8 @@
-"""The credentials that are known by their looks: a table of forms, and the names whose values are credentials. Data
-only.
+"""The credentials that are known by their looks: a table of forms, and names whose values are credentials. Data only.
 
 A form is written as a template: literal characters, and in braces an alphabet with how many of it. `{a20}` are 20
-letters or
-digits, `{a20+}` 20 or more, `{a20-40}` from 20 to 40. The pattern that finds a form and the examples that tests plant
-are
-both made from its template, so that neither can differ from the other.
+letters or digits, `{a20+}` 20 or more, `{a20-40}` from 20 to 40. The pattern that finds a form and the examples that
+tests plant are both made from its template, so that neither can differ from the other.
 """
 
 from __future__ import annotations
@@ -185,8 +182,7 @@ FORMS: tuple[Form, ...] = (
 """First match wins. Forms that need more than a template (private keys, Basic, Bearer, addresses) are in `redact`."""
 
 NAMES: tuple[str, ...] = (
-    "api_key", "api_token", "api_secret", "app_key", "app_secret", "apikey", "access_key", "access_token",
-    "account_key",
+    "api_key", "api_token", "api_secret", "app_key", "app_secret", "access_key", "access_token", "account_key",
     "auth_key", "auth_token", "authentication_token", "authorization", "authorization_token", "bearer_token",
     "client_secret", "client_key_data", "connection_string", "consumer_secret", "cookie", "credentials_json",
     "deploy_key", "encryption_key", "hmac_key", "hmac_secret", "id_token", "jwt_secret", "license_key", "master_key",
@@ -198,10 +194,8 @@ NAMES: tuple[str, ...] = (
 """Names of headers, JSON members, arguments and variables whose value is a credential, where it looks random.
 
 Words are joined by `_`, `-`, nothing or a capital letter: `api_key` is also `api-key`, `apiKey` and `APIKEY`. A name
-may have
-words before it (`OPENAI_API_KEY`). Not `token`, `token_type`, `credentialType`, `prompt_cache_key`, `key`: they name
-other
-things.
+may have words before it (`OPENAI_API_KEY`). Not `token`, `token_type`, `credentialType`, `prompt_cache_key`, `key`:
+they name other things.
 """
 
 PASSWORDS: tuple[str, ...] = ("password", "passwd", "passphrase", "pwd", "pgpassword", "mysql_pwd", "userpassword")

@@ -137,6 +137,38 @@ def test_the_table_is_large_and_names_its_sources():
     assert all(form.source and form.kind for form in credentials.FORMS)
 
 
+@pytest.mark.parametrize("name", [
+    "apiKey", "apikey", "api_key", "api-key", "APIKEY", "apiToken", "apiSecret", "appKey", "appSecret",
+    "accessKey", "accessToken", "accountKey", "authKey", "authToken", "authenticationToken", "authorization",
+    "authorizationToken", "bearerToken", "clientSecret", "clientKeyData", "connectionString", "consumerSecret",
+    "credentialsJson", "deployKey", "encryptionKey", "hmacKey", "hmacSecret", "idToken", "jwtSecret",
+    "licenseKey", "masterKey", "oauthToken", "personalAccessToken", "privateKey", "privateToken",
+    "proxyAuthorization", "refreshToken", "secret", "secretAccessKey", "secretKey", "secretToken",
+    "securityToken", "sessionToken", "sharedAccessKey", "sharedSecret", "signingKey", "signingSecret", "sshKey",
+    "storageKey", "subscriptionKey", "webhookSecret", "xApiKey", "xAuthToken", "password", "passwd",
+    "passphrase", "pwd", "pgpassword", "mysqlPwd", "userPassword",
+])
+def test_the_name_of_a_member_says_that_its_value_is_a_credential(name):
+    given = f'{{"{name}": "q1w2e3r4t5y6u7"}}'
+    masked = redact.body(given.encode()).decode()
+    assert "q1w2e3r4t5y6u7" not in masked
+    assert len(masked) == len(given)
+
+
+@pytest.mark.parametrize("name", ["SLACK_TOKEN", "DEPLOY_OPS_KEY", "SIGNED_SECRET"])
+def test_the_name_of_a_variable_says_so(name):
+    assert "q1w2e3r4t5y6u7" not in redact.body(f"{name}=q1w2e3r4t5y6u7".encode()).decode()
+
+
+@pytest.mark.parametrize("name", [
+    "MY_CACHE_KEY", "MY_PRIMARY_KEY", "A_FOREIGN_KEY", "THE_SORT_KEY", "A_PARTITION_KEY", "MY_PUBLIC_KEY",
+    "A_NEXT_TOKEN", "A_PAGE_TOKEN",
+])
+def test_variables_that_hold_no_credential_stay(name):
+    given = f"{name}=q1w2e3r4t5y6u7".encode()
+    assert redact.body(given) == given
+
+
 @pytest.mark.parametrize(("given", "hidden"), [
     ("Bearer abc123def456ghi789jkl", "abc123def456ghi789jkl"),
     ("authorization: bearer abc123def456ghi789", "abc123def456ghi789"),

@@ -231,7 +231,7 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_live_run_is_handed_on(ran: Ran, fake: Fake, tmp_path: Path, installed: None) -> None:
     fake.answers = [streams("openai_chat", answer("openai_chat", f"One {KEY}, ", Stop.MAX_TOKENS)),
-                    streams("openai_chat", answer("openai_chat", "two.", Stop.END_TURN))]
+                    streams("openai_chat", answer("openai_chat", f"One {KEY}, two.", Stop.END_TURN))]
     done = ran(*chat(fake, tmp_path / "s.jsonl", "--prompt", "a word of mine", "--otel", "--key-env", "MINE"),
                environment={"MINE": KEY, "OTEL_SERVICE_NAME": "my-agent"})
     assert (done.returncode, done.stderr) == (0, "")
