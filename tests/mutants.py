@@ -179,6 +179,7 @@ REPORT: tuple[Table, ...] = (
     Table("inspector.provider.faults", "FAULTS", "tests/provider/test_expected.py"),
     Table("inspector.provider.frames", "_HOLDERS", "tests/provider/test_expected.py"),
     Table("inspector.provider.frames", "_INDEXES", "tests/provider/test_expected.py"),
+    Table("inspector.provider.frames", "_TOLD", "tests/provider/test_expected.py"),
     Table("inspector.provider.frames", "STREAMS", "tests/provider/test_expected.py"),
     Table("inspector.dialects.peers", "ANSWERS", "tests/dialects/test_expected.py"),
     Table("inspector.dialects.peers", "MEANS", "tests/dialects/test_expected.py"),

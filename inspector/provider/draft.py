@@ -24,7 +24,7 @@ class Sending:
     slow: float = 0.0
     """Seconds before every frame."""
     stall: tuple[int, float] | None = None
-    """Before this frame, so many seconds of silence."""
+    """Before this frame, so many seconds of silence, and then the connection is closed."""
     reset: int | None = None
     """The connection is reset inside this frame."""
     drop: int | None = None

@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Any
 
 from inspector.dialects import quirks
+from inspector.dialects.budget import CHARACTERS
 from inspector.dialects.quirks import rewritten
 from inspector.dialects.scenarios import Moment
 from inspector.dialects.spelling import FORMATS, Spelling
@@ -18,7 +19,8 @@ from inspector.provider import frames
 from inspector.provider.draft import Draft, Refusal
 from inspector.provider.story import Kind
 from loop_core.frozen import field, frozen, replace
-from loop_core.values import TextPart, ToolCall
+from loop_core.values import OpaquePart, ReasoningPart, TextPart, ToolCall
+from loop_core.wire.jsontext import compact
 from loop_core.wire.servers import CHAT, CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES
 
 
@@ -130,6 +132,46 @@ def _refuse(draft: Draft, given: Any) -> Draft:
     return replace(draft, parts=(TextPart(text),), prefix="")
 
 
+def _empty(draft: Draft, given: Any) -> Draft:
+    return replace(draft, parts=(), prefix="")
+
+
+def _reasoning_only(draft: Draft, given: Any) -> Draft:
+    thought = draft.answer.reasoning or draft.answer.text
+    return replace(draft, parts=(ReasoningPart(thought),) if thought else (), prefix="")
+
+
+def _leaked(draft: Draft, given: Any) -> Draft:
+    said = "".join(part.text for part in draft.parts if type(part) is TextPart)
+    said += "".join(_marked(part) for part in draft.parts if type(part) is ToolCall)
+    rest = tuple(part for part in draft.parts if type(part) not in (TextPart, ToolCall))
+    return replace(draft, parts=(*rest, TextPart(said)))
+
+
+def _marked(call: ToolCall) -> str:
+    """A call as a model writes it whose server does not read its calls."""
+    return f'\n<tool_call>\n{{"name": "{call.name}", "arguments": {call.arguments or "{}"}}}\n</tool_call>'
+
+
+def _no_call(draft: Draft, given: Any) -> Draft:
+    parts = tuple(part for part in draft.parts if type(part) is not ToolCall)
+    return replace(draft, parts=parts, event=Moment.CALLED, at=None)
+
+
+def _fallback(draft: Draft, given: Any) -> Draft:
+    """The first half of the text is of the model that was asked, the rest is of another one."""
+    at = next((at for at, part in enumerate(draft.parts) if type(part) is TextPart), None)
+    if at is None:
+        return draft
+    text = "".join(part.text for part in draft.parts[at : at + 1] if type(part) is TextPart)
+    half = len(text) // (2 * CHARACTERS) * CHARACTERS  # whole tokens, so that both halves cost what the text does
+    seam = OpaquePart("fallback", compact({
+        "type": "fallback", "from": {"model": draft.dialect.model},
+        "to": {"model": given if isinstance(given, str) else "claude-haiku-4-5"}, "trigger": {"type": "refusal"}}))
+    return replace(draft, parts=(
+        *draft.parts[:at], TextPart(text[:half]), seam, TextPart(text[half:]), *draft.parts[at + 1 :]))
+
+
 # -- words about the end ---------------------------------------------------------------------------------------------
 
 
@@ -155,6 +197,11 @@ def _wrong(draft: Draft, given: Any) -> Draft:
 def _unknown(draft: Draft, given: Any) -> Draft:
     word = given if isinstance(given, str) else "ran_dry"
     return _spelled(draft, raw=f"incomplete:{word}" if draft.api == RESPONSES else word, native={})
+
+
+def _commentary(draft: Draft, given: Any) -> Draft:
+    native = draft.spelling.native if draft.spelling is not None else {}
+    return _spelled(draft, native={**native, "phase": "commentary"})
 
 
 # -- frames ----------------------------------------------------------------------------------------------------------
@@ -255,6 +302,19 @@ FAULTS: Mapping[str, Fault] = {row.name: row for row in (
     Fault("refused_repair", _A, Takes.WORD, "a repair brings a text in place of the call", _refuse, base="call",
           cap=26, when=Kind.REPAIR, ends="repair_failed",
           ends_in={GEMINI: "completed", OLLAMA: "completed"}),
+    Fault("empty", _A, Takes.TRUE, "the answer holds nothing, and ends as if it were whole", _empty),
+    Fault("reasoning_only", _A, Takes.TRUE, "the answer is all reasoning, and ends as if it were whole",
+          _reasoning_only),
+    Fault("leaked_call", _A, Takes.TRUE, "calls come as markup in the text, and the answer ends as if it made none",
+          _leaked, base="call", ends="no_answer"),
+    Fault("no_call", _A, Takes.TRUE, "the stop reason is that of calls, and none is sent", _no_call, base="call",
+          ends="no_answer",
+          without=dict.fromkeys((RESPONSES, GEMINI, OLLAMA), "it has no word of its own for calls")),
+    Fault("fallback", _A, Takes.WORD, "another model goes on in the middle of the text", _fallback,
+          without=dict.fromkeys((CHAT, RESPONSES, GEMINI, CONVERSE, OLLAMA), "it has no block that tells of it")),
+    Fault("commentary", _W, Takes.TRUE, "every message is commentary, which announces what does not come", _commentary,
+          ends="no_answer",
+          without=dict.fromkeys((CHAT, MESSAGES, GEMINI, CONVERSE, OLLAMA), "its messages have no phase")),
     Fault("empty_choices", _W, Takes.TRUE, "the last chunk has usage and no choices, and no reason was sent",
           _empty_choices, cap=24,
           without={**dict.fromkeys((RESPONSES, MESSAGES, GEMINI, CONVERSE, OLLAMA), "it has no choices"),
@@ -281,7 +341,8 @@ FAULTS: Mapping[str, Fault] = {row.name: row for row in (
     Fault("fresh_ids", _F, Takes.TRUE, "every piece of a call has an id of its own", _as_quirk(quirks.fresh_ids),
           base="call", without=_CHAT_PIECES),
     Fault("slow", _S, Takes.SECONDS, "every frame comes after so many seconds", _sent("slow"), 0.001),
-    Fault("stalled", _S, Takes.STALL, "the server falls silent before a frame", _stalled,
+    Fault("stalled", _S, Takes.STALL, "the server falls silent before a frame, and closes the connection",
+          _stalled,
           {"frame": 2, "seconds": 30}, ends="interrupted"),
     Fault("reset", _S, Takes.FRAME, "the connection is reset inside a frame", _sent("reset"), 3, ends="interrupted"),
     Fault("dropped", _S, Takes.FRAME, "the connection is closed before a frame", _sent("drop"), 3,

@@ -19,7 +19,7 @@ from loop_core.arguments import parse
 from loop_core.errors import CallerError
 from loop_core.frozen import frozen, replace
 from loop_core.history import asked_anchor, asks_again, asks_on, nudges
-from loop_core.values import Message, Request, Role, ToolCall
+from loop_core.values import Message, Request, Role, TextPart, ToolCall
 from loop_core.wire.body import forced
 
 SURE = 24
@@ -96,11 +96,17 @@ def _after(story: Story, place: Place, message: Message) -> Place:
         return _heard(answer, place, message)
     if message.results and place.called and not missing(answer, place.called):
         place = Place(place.answer + 1)
-    ours = asks_on(message) or asks_again(message) or nudges(message)
+    ours = _ours(message)
     if ours or (message.text.strip() and message.role is not Role.TOOL and (place.segments or place.called)):
         over = place.said >= len(answer.text) and not missing(answer, place.called)
         return Place(place.answer + 1) if over and not ours else replace(place, asks=place.asks + 1)
     return place
+
+
+def _ours(message: Message) -> bool:
+    """Whether a message of ours asks for more; where roles alternate it is the last text of the user's own message."""
+    last = replace(message, parts=tuple([part for part in message.parts if type(part) is TextPart][-1:]))
+    return any(asks_on(each) or asks_again(each) or nudges(each) for each in (message, last))
 
 
 def _heard(answer: Answer, place: Place, message: Message) -> Place:

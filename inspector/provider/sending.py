@@ -45,6 +45,8 @@ async def _misbehaving(http: web.Request, response: web.StreamResponse, reply: R
     for number, frame in enumerate(reply.frames):
         if how.stall is not None and number == min(how.stall[0], last):
             await asyncio.sleep(how.stall[1] * pace)
+            await _broken(http, hard=False)
+            return True
         if how.slow:
             await asyncio.sleep(how.slow * pace)
         if how.drop == number:

@@ -18,6 +18,7 @@ from loop_core.wire.servers import CHAT, CONVERSE, GEMINI, MESSAGES, OLLAMA, RES
 from tests.provider.provider_scenes import BASES, PAGE, TEXT, TOOLS, WRITE
 
 Check = Callable[[Reply, ChatResponse], bool]
+WRITTEN_AS = BASES["call"][0].calls[0].arguments
 
 
 def asked(api: str, stream: bool, cap: int | None, kind: Kind, base: str) -> Request:
@@ -72,6 +73,19 @@ ROWS: list[tuple[str, Any, dict[str, Any], Check]] = [
     ("restarted", True, {"kind": Kind.CONTINUATION}, stops(Stop.END_TURN, TEXT)),
     ("repeated", 7, {"kind": Kind.CONTINUATION}, stops(Stop.END_TURN, TEXT[73:])),
     ("refused_repair", "No.", {"base": "call", "kind": Kind.REPAIR}, stops(Stop.END_TURN, "No.")),
+    ("empty", True, {}, lambda made, came: came.parts == () and came.raw_stop_reason == "stop"),
+    ("empty", True, {"api": MESSAGES, "stream": False}, shape(b'"content":[]', b'"end_turn"')),
+    ("reasoning_only", True, {"api": GEMINI}, lambda made, came: (came.text, came.reasoning_content) == (None, TEXT)),
+    ("leaked_call", True, {"base": "call"}, lambda made, came: calls()(made, came) and (came.text or "").endswith(
+        f'"arguments": {WRITTEN_AS}}}\n</tool_call>')),
+    ("no_call", True, {"base": "call"},
+     lambda made, came: calls()(made, came) and came.raw_stop_reason == "tool_calls"),
+    ("no_call", True, {"api": CONVERSE, "base": "call", "stream": False}, shape(b'"tool_use"', absent=b"toolUse")),
+    ("fallback", "claude-x", {"api": MESSAGES}, lambda made, came: came.text == TEXT and any(
+        finding.message.startswith("m gave way to claude-x") for finding in came.findings)),
+    ("commentary", True, {"api": RESPONSES}, shape(b'"phase":"commentary"')),
+    ("commentary", True, {"api": RESPONSES, "stream": False},
+     lambda made, came: came.native.get("phase") == "commentary" and came.text == TEXT),
     ("no_reason", True, {}, stops(Stop.INTERRUPTED)),
     ("empty_choices", True, {}, lambda made, came: came.raw_stop_reason is None and came.usage is not None),
     ("done_without_reason", True, {}, lambda made, came: came.raw_stop_reason is None and came.saw_done),

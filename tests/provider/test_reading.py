@@ -94,7 +94,7 @@ def test_what_is_no_scenario_is_refused(data: bytes, said: str) -> None:
 def test_a_file_that_is_not_there_and_a_name_that_nobody_has(tmp_path: Path) -> None:
     with pytest.raises(CallerError, match=r"none\.yaml: cannot be read: No such file"):
         read(tmp_path / "none.yaml")
-    with pytest.raises(CallerError, match="no scenario is called 'nobody'; expected a file, or one of call, cut-call"):
+    with pytest.raises(CallerError, match="no scenario is called 'nobody'; expected a file, or one of call, comm"):
         story_of(["nobody"])
     with pytest.raises(CallerError, match="two scenarios are called text"):
         story_of(["text", "text"])

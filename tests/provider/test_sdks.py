@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
-from inspector.provider import Provider, Story, serving, shipped
+from inspector.provider import Answer, Provider, Story, serving, shipped
 from inspector.provider.faults import FAULTS
 from loop_core.wire.servers import CHAT, CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES
 from tests.provider.sdks import SDKS, Question, Saw, close_all
 
 STORIES = shipped()
-RAISES = {"reset", "error-after-200"}
+RAISES = {"reset", "error-after-200", "stalled"}
 """Scenarios in which an SDK raises instead of answering."""
 WORDS = {  # an end, calls, a cut
     CHAT: ("stop", "tool_calls", "length"),
@@ -32,6 +32,14 @@ OTHER_WORDS = {
                  CONVERSE: "guardrail_intervened"},
     "paused": {MESSAGES: "pause_turn", RESPONSES: "in_progress"},
 }
+SENT: dict[str, Callable[[Answer], Answer]] = {
+    "empty": lambda whole: Answer(),
+    "reasoning-only": lambda whole: Answer(whole.reasoning),
+    "leaked-call": lambda whole: Answer(text=whole.text + (
+        '\n<tool_call>\n{"name": "page_team", "arguments": {"team": "platform"}}\n</tool_call>')),
+    "no-call": lambda whole: Answer(text=whole.text),
+}
+"""What is sent of an answer that only looks finished."""
 ENDED_AT = {"filtered": 8, "paused": 16}
 """Tokens after which something else than the budget ends the answer."""
 
@@ -79,7 +87,7 @@ def test_an_sdk_sees_the_scenario(name: str, api: str, stream: bool, provider: P
 
 def check(story: Story, api: str, stream: bool, cap: int, saw: Saw) -> None:
     """What was seen of the first answer, under the token rule: four characters are one."""
-    answer = story.answers[0]
+    answer = SENT.get(story.name, lambda whole: whole)(story.answers[0])
     limit = min([cap, *(fault.value for fault in story.faults if fault.name == "cut" and fault.segment in (None, 0))])
     room = ENDED_AT.get(story.name, limit)
     thought = min(room, math.ceil(len(answer.reasoning) / 4))
@@ -99,10 +107,11 @@ def check(story: Story, api: str, stream: bool, cap: int, saw: Saw) -> None:
         assert saw.tokens == (None if api == RESPONSES and stream else spent)
     else:
         lies = story.name == "lying-router"
-        word = WORDS[api][2 if cut and not lies else 1 if calls else 0]
+        word = WORDS[api][2 if cut and not lies else 1 if calls or story.name == "no-call" else 0]
         assert saw.reason == OTHER_WORDS.get(story.name, {}).get(api, word)
         being_made = story.name == "paused" and api == RESPONSES  # usage is null until the response is there
-        assert saw.tokens == (None if being_made and not stream else spent)
+        uncounted = (being_made and not stream) or (api == OLLAMA and not spent)
+        assert saw.tokens == (None if uncounted else spent)
     assert saw.model in (story.name, None)
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import urllib.error
 import urllib.request
+from http.client import HTTPException
 from pathlib import Path
 
 import pytest
 
 from inspector.case import open_case
 from inspector.live.run import run_live
-from inspector.provider import app, serving
+from inspector.provider import Answer, Placed, Story, app, serving
 from inspector.provider.bases import PATHS
 from inspector.provider.fixture import Scripted
 from inspector.provider.fixture import scripted_provider as scripted_provider
@@ -132,9 +133,18 @@ def test_a_refusal_is_counted_for_each_request_and_begins_anew() -> None:
 
 
 def test_waits_are_multiplied_by_the_pace() -> None:
-    """A minute of silence, and nobody waits."""
-    with serving("stalled", pace=0) as provider:
+    """A minute before every frame, and nobody waits."""
+    slow = Story("slow", "every frame waits", (Answer(text="Hello."),), faults=(Placed("slow", 60.0),))
+    with serving(slow, pace=0) as provider:
         assert b"[DONE]" in got(f"{provider.url}/v1/chat/completions", chat(stream=True))[2]
+
+
+def test_what_falls_silent_never_goes_on() -> None:
+    """However patient a client is: the connection is closed when the silence is over."""
+    with serving("stalled", pace=0) as provider:
+        for stream in (True, False):
+            with pytest.raises(HTTPException):
+                got(f"{provider.url}/v1/chat/completions", chat(stream=stream))
 
 
 def test_it_listens_on_this_machine_alone_and_says_when_a_port_is_taken() -> None:

@@ -168,6 +168,7 @@ def _items(response: ChatResponse, status: str | None, stream: bool) -> list[tup
             word = "incomplete" if last and (status == "incomplete" or marked) else "completed"
             holder, text = ("refusal", part) if isinstance(part, str) else ("text", part.text)  # type: ignore[union-attr]
             message = {"id": f"msg_{index}", "type": "message", "status": word, "role": "assistant",
+                       **({"phase": response.native["phase"]} if "phase" in response.native else {}),
                        "content": [_content(holder, str(text))]}
             items.append((part, message, done))
     return items
