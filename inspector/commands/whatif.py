@@ -83,6 +83,10 @@ def replay(
         told = len(store.notices)
         keep(store, node)
         common.say(store.notices[told:])
+        if node.parent is None:
+            common.say(["--save: nothing was kept: this run is the original"])
+        if node.parent is None or store.lost:
+            code = code or common.UNREADABLE
     made = tree.beside(node, other)
     if as_json:
         common.write_json(comparison.values(made))
@@ -152,22 +156,25 @@ def policies(
 @click.option("--show", type=click.Choice(["outcome", "spend", "segments"]), default="outcome",
               help="What the heat map shows.")
 @click.option("--csv", "csv_path", metavar="FILE", help="Also writes each turn in each cell as CSV; - for CSV alone.")
+@click.option("--force", is_flag=True, help="Write over a CSV file that is there.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document (loop-inspector/tune/1).")
 @click.option("--jobs", type=click.IntRange(1, 64), metavar="N", help="Processes; without it, one for each processor.")
 @click.option("--ascii", "plain", is_flag=True, help="Draw with ASCII characters only.")
 def tune(paths: Sequence[str], api: str | None, profile: str | None, policy: str | None, specs: Sequence[str],
-         assignments: Sequence[str], simulate: bool | None, show: str, csv_path: str | None, as_json: bool,
+         assignments: Sequence[str], simulate: bool | None, show: str, csv_path: str | None, force: bool, as_json: bool,
          jobs: int | None, plain: bool) -> None:
     """Runs every turn under a grid of limits: the smallest budget that completes each, and the knee for all."""
     from inspector.settings import parse_assignments, settings_of
     from inspector.tune.asked import Asked
     from inspector.tune.axes import parse_axes
     from inspector.tune.progress import bar, interruptible
-    from inspector.tune.report import as_csv, document, save, text
+    from inspector.tune.report import as_csv, check, document, save, text
     from inspector.tune.run import tune as run_grid
 
     if csv_path == "-" and as_json:
         raise click.UsageError("--csv - and --json both write to standard output; name a file for one")
+    if csv_path is not None and csv_path != "-":
+        check(csv_path, common.located_all(paths), force)
     config, base = common.configured(policy)
     axes, fixed = parse_axes(specs), parse_assignments(assignments)
     twice = next((axis.name for axis in axes if axis.name in fixed), None)
@@ -179,7 +186,7 @@ def tune(paths: Sequence[str], api: str | None, profile: str | None, policy: str
     with interruptible() as cancelled, bar(sys.stderr) as progress:
         tuned = run_grid(case, Asked(axes, simulate).grid(case, base), jobs, progress, cancelled)
     if csv_path is not None and csv_path != "-":
-        save(csv_path, as_csv(tuned), paths)
+        save(csv_path, as_csv(tuned))
     if as_json:
         common.write_json(document(tuned))
     else:

@@ -8,6 +8,7 @@ from pathlib import Path
 from zlib import crc32
 
 from inspector import leaving
+from inspector.config.files import replace_all
 from inspector.export import FORMS, Chosen
 from inspector.report.facts import View
 from loop_core.errors import CallerError
@@ -64,7 +65,7 @@ def write(files: Mapping[str, str], folder: str, force: bool = False) -> list[st
     """Writes the files; the paths that were written.
 
     Raises:
-        CallerError: one is there already, or the folder cannot be written; nothing was written over.
+        CallerError: one is there already, or the folder cannot be written; what was there is whole.
     """
     paths = {Path(folder) / name: content for name, content in files.items()}
     there = [path for path in paths if path.exists()]
@@ -72,8 +73,7 @@ def write(files: Mapping[str, str], folder: str, force: bool = False) -> list[st
         raise CallerError(f"{there[0]}: is there already; --force writes over it")
     try:
         Path(folder).mkdir(parents=True, exist_ok=True)
-        for path, content in paths.items():
-            path.write_bytes(encoded(content))
+        replace_all({path: encoded(content) for path, content in paths.items()})
     except OSError as why:
         raise CallerError(f"{folder}: cannot be written: {why.strerror or why}") from None
     return [str(path) for path in paths]

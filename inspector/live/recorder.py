@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from inspector.config.files import new_folder
 from inspector.sessions.native import AGAIN, SessionWriter
 from inspector.settings import REPLAYED, Settings
 from loop_core.errors import CallerError
@@ -34,7 +35,7 @@ class Recorder(Observer):
         try:
             if os.path.exists(path) and os.path.getsize(path):
                 raise CallerError(f"--record {path}: the file is there already; a recording begins a new one")
-            Path(path).parent.mkdir(parents=True, exist_ok=True)
+            new_folder(Path(path).parent)
             self._writer = SessionWriter(path, producer="loop-inspector", **about)
         except OSError as why:
             raise CallerError(f"--record {path}: {why.strerror or why}") from None

@@ -12,8 +12,10 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from json.encoder import encode_basestring as spelled
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from inspector.config.files import private_file, replace_all
 from inspector.sessions import lenient, redact
 from inspector.sessions.raw import Raw, Reading, UnreadableError, cut_behind
 from inspector.sessions.values import About, Act, Chunk, Place, ToolAnswer
@@ -23,7 +25,6 @@ from loop_core.values import ToolResultPart, TransportEnd
 from loop_core.wire import FORMATS
 
 if TYPE_CHECKING:
-    from pathlib import Path
     from types import TracebackType
 
     from pydantic import BaseModel
@@ -62,6 +63,7 @@ class SessionWriter:
 
     def __init__(self, path: str | Path, **about: str) -> None:
         """Opens the file, and begins it with a header (`title`, `story`, …) where it is new."""
+        private_file(path)
         self._file: BinaryIO = open(path, "ab")  # noqa: SIM115  # held open until close
         if self._file.tell() == 0:
             self.append({MARK: VERSION, **about})
@@ -106,8 +108,7 @@ class SessionWriter:
 
 def write_session(path: str | Path, records: Iterable[BaseModel | Mapping[str, Any]], **about: str) -> None:
     """Writes a whole session; a header goes before the records unless the first of them is one."""
-    with open(path, "wb") as file:
-        file.write(session_bytes(records, **about))
+    replace_all({Path(path): session_bytes(records, **about)})
 
 
 def session_bytes(records: Iterable[BaseModel | Mapping[str, Any]], **about: str) -> bytes:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from inspector.case import Case, open_case
+from inspector.config.files import FILE, private_folder, replace_all
 from inspector.pause import without_collector
 from inspector.replay import replay
 from inspector.report.facts import View, view
@@ -116,13 +117,21 @@ def remember(paths: Sequence[str]) -> None:
     new = [os.path.abspath(path) for path in paths if path != STDIN]
     if not new:
         return
-    kept = [path for path in recent() if path not in new]
+    from inspector.whatif.lock import locked
+
     try:
         target = state_file()
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(json.dumps([*new, *kept][:RECENT]), encoding="utf-8")
+        private_folder(target.parent)
+        with open(target.parent / "lock", "ab", opener=_private) as file, locked(file.fileno()):
+            kept = [path for path in recent() if path not in new]
+            replace_all({target: json.dumps([*new, *kept][:RECENT]).encode()}, FILE)
+            target.chmod(FILE)  # an older version left it open to others
     except OSError:
         return
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, FILE)
 
 
 def last_theme() -> str | None:
@@ -137,7 +146,7 @@ def keep_theme(name: str) -> None:
     """Remembers a theme that was chosen, if it can be written."""
     try:
         target = state_file().parent / "theme"
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(name, encoding="utf-8")
+        private_folder(target.parent)
+        replace_all({target: name.encode()}, FILE)
     except OSError:
         return

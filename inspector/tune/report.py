@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from inspector.config.files import replace_all
 from inspector.report.inert import one_line
 from inspector.report.lines.glyphs import ascii_line, ascii_text
 from inspector.report.lines.spans import plain, wrapped
@@ -69,17 +71,32 @@ def as_csv(tuned: Tuned) -> str:
     return out.getvalue()
 
 
-def save(path: str, told: str, paths: Sequence[str]) -> None:
-    """Writes a file, but never over one of the sessions that were read.
+def check(path: str, paths: Sequence[str], force: bool) -> None:
+    """Says so before anything is run where a file may not be written.
 
     Raises:
-        CallerError: it is one of them, or cannot be written.
+        CallerError: it is there already and `force` is not given, or it is one of the sessions that are read.
     """
     target = Path(path)
     try:
-        if any(target.exists() and given != "-" and target.samefile(given) for given in paths):
+        if not target.is_file():
+            return
+        if any(given != "-" and os.path.exists(given) and target.samefile(given) for given in paths):
             raise CallerError(f"--csv {one_line(path)}: that is a session that was read; it stays as it is")
-        target.write_text(told, encoding="utf-8")
+    except OSError as why:
+        raise CallerError(f"--csv {one_line(path)}: cannot be written: {why.strerror}") from why
+    if not force:
+        raise CallerError(f"--csv {one_line(path)}: is there already; --force writes over it")
+
+
+def save(path: str, told: str) -> None:
+    """Writes a file; what was there is whole where that fails.
+
+    Raises:
+        CallerError: it cannot be written.
+    """
+    try:
+        replace_all({Path(path): told.encode("utf-8", "backslashreplace")})
     except OSError as why:
         raise CallerError(f"--csv {one_line(path)}: cannot be written: {why.strerror}") from why
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from inspector import leaving
+from inspector.config.files import FILE, private_folder
 from inspector.config.places import data_folder
 from inspector.sessions.values import Loaded
 from inspector.whatif.lock import locked
@@ -125,6 +126,8 @@ class Store:
         self.kept = Kept()
         self.notices: list[str] = []
         """What could not be read or written, a line each, each once."""
+        self.lost: list[Act] = []
+        """What could not be written: it holds as long as the program runs."""
         self._read = 0
         self._lines = 0
         self._header = False
@@ -182,10 +185,12 @@ class Store:
     def _add(self, act: Act) -> None:
         line = _line(act)
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            private_folder(self.path.parent)
             number = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
             try:
                 with locked(number):
+                    if os.fstat(number).st_mode & 0o077:
+                        os.chmod(self.path, FILE)  # an older version left it open to others
                     if os.fstat(number).st_size < self._read:  # it was taken away; this begins a new one
                         self._read, self._lines, self._header = 0, 0, False
                     self._take(_from(number, self._read))
@@ -194,6 +199,7 @@ class Store:
                 os.close(number)
         except OSError as why:
             self._tell(f"{self.path.parent}: cannot be written, so nothing is kept: {why.strerror or why}")
+            self.lost.append(act)
             _fold(self.kept, act)
 
     def _write(self, number: int, line: bytes) -> None:
