@@ -209,7 +209,7 @@ class Usage:
 
     @property
     def visible_tokens(self) -> int | None:
-        """Output that was not reasoning: what was left for the answer and its calls (seed 001).
+        """Output that was not reasoning: what the answer and its calls took (seed 001).
 
         None where the counts are absent, or contradict each other (more reasoning than output, seen in recordings).
         """

@@ -679,10 +679,10 @@ def test_how_long_a_server_asks_to_wait(headers: list[tuple[str, str]], seconds:
 
 
 def test_usage_at_the_cap_is_judged_live_as_in_a_recording(fake: Fake, turned: Turned) -> None:
-    pieces = answer("openai_chat", "One", Stop.END_TURN, usage=Usage(5, 100))
+    pieces = answer("openai_chat", "One,", Stop.END_TURN, usage=Usage(5, 100))
     stamped = [piece.replace(b'"object"', b'"timings":{},"object"') for piece in pieces]
     fake.answers = [streams("openai_chat", stamped), streams("openai_chat", answer("openai_chat", "!", Stop.END_TURN))]
     turn, told = turned("openai_chat", fake)
     assert told.of("ended")[0].speaker.profile.name == "llama_cpp"
     assert told.of("ended")[0].judged.stop.normalized is Stop.MAX_TOKENS
-    assert turn.merged().text == "One!"
+    assert turn.merged().text == "One,!"

@@ -163,7 +163,7 @@ def _counts(usage: Usage, cap: int | None) -> list[str]:
     found.append(f"output {number(usage.output_tokens)}{limit}")
     if usage.reasoning_tokens is not None:
         found.append(f"thinking {usage.reasoning_tokens:,}")
-        found.append(f"left for the answer {number(usage.visible_tokens)}")
+        found.append(f"the answer {number(usage.visible_tokens)}")
     if usage.cached_tokens is not None:
         found.append(f"cached {usage.cached_tokens:,}")
     return found
