@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 PORT = 8717
 SESSIONS = 8
+IDLE, HOURS = 60, 24
 
 
 @click.command(context_settings=common.CONTEXT)
@@ -33,11 +35,16 @@ SESSIONS = 8
 @click.option("--cert", metavar="FILE", help="A certificate chain (PEM): the address is one of https.")
 @click.option("--key", "key", metavar="FILE", help="Its private key, where --cert does not hold it.")
 @click.option("--allow-tools", is_flag=True, help="Let a tab import and run Python tools (MODULE:ATTR).")
+@click.option("--idle", type=click.FloatRange(0, 10_000), default=IDLE, metavar="MINUTES", show_default=True,
+              help="How long a tab lives without a browser; it is shown again where it was.")
+@click.option("--token-hours", "hours", type=click.FloatRange(0, 10_000, min_open=True), default=HOURS, metavar="N",
+              show_default=True, help="When the address expires; SIGUSR1 prints one with a new token.")
 @click.option("--sessions", type=click.IntRange(1, 100), default=SESSIONS, metavar="N", show_default=True,
               help="Tabs at a time; each is a process.")
 def serve(
     paths: Sequence[str], api: str | None, profile: str | None, policy: str | None, plain: bool, port: int, host: str,
-    expose: bool, cert: str | None, key: str | None, allow_tools: bool, sessions: int,
+    expose: bool, cert: str | None, key: str | None, allow_tools: bool, idle: float, hours: float,
+    sessions: int,
 ) -> None:
     """Serves the app to a browser on this machine; prints the address to open.
 
@@ -66,7 +73,7 @@ def serve(
         located, _options(api, profile, policy, plain), title=_title(paths), port=port,
         host="127.0.0.1" if host == "localhost" else host, local=local, sessions=sessions,
         environment={bounds.VARIABLE: bounds.variable(located, allow_tools, os.environ)},
-        certificate=certificate,
+        certificate=certificate, idle=idle * 60, seconds=hours * 3600,
     )
     sys.exit(code)
 
@@ -89,7 +96,7 @@ def _checked(paths: Sequence[str], api: str | None, profile: str | None, policy:
 
 def _serve(
     paths: Sequence[str], options: Sequence[str], *, title: str, port: int, host: str, local: bool, sessions: int,
-    environment: Mapping[str, str], certificate: Certificate | None,
+    environment: Mapping[str, str], certificate: Certificate | None, idle: float, seconds: float,
 ) -> None:
     import asyncio
 
@@ -97,14 +104,20 @@ def _serve(
     from inspector.web.server import AppServer, run
     from inspector.web.tab import command
 
-    token = secrets.token_urlsafe(32)
-    entrance = Entrance(token, cookie=secrets.token_urlsafe(32), exposed=not local, name="" if _address(host) else host,
-                        encrypted=certificate is not None)
+    def entrance() -> Entrance:
+        return Entrance(secrets.token_urlsafe(32), cookie=secrets.token_urlsafe(32), exposed=not local,
+                        name="" if _address(host) else host, encrypted=certificate is not None,
+                        until=time.monotonic() + seconds)
 
-    def ready(bound: int) -> None:
-        # The address stands alone on standard output, for programs.
+    first = entrance()
+
+    def address(bound: int, token: str) -> None:
+        # It stands alone on standard output, for programs.
         common.write_address(f"http{'s' if certificate is not None else ''}://{_shown(host)}:{bound}/?token={token}")
         sys.stdout.flush()
+
+    def ready(bound: int) -> None:
+        address(bound, first.token)
         common.say([f"serving {title} until Ctrl-C; {REACH[local]}"])
         if not local and certificate is None:
             click.secho(f"inspector: {NOT_ENCRYPTED}", fg="red", bold=True, err=True)
@@ -113,9 +126,16 @@ def _serve(
         common.say([line.removeprefix("inspector: ")])
 
     async def serving() -> None:
-        server = AppServer(command(options, paths), entrance, title=title, most=sessions, tell=tell,
-                           environment=environment)
-        await run(server, host, port, ready, certificate)
+        server = AppServer(command(options, paths), first, title=title, most=sessions, tell=tell,
+                           environment=environment, idle=idle)
+
+        def renewed(bound: int) -> None:
+            now = entrance()
+            server.renew(now)
+            address(bound, now.token)
+            common.say(["a new token; the old one and its cookie hold no more"])
+
+        await run(server, host, port, ready, certificate, renewed)
 
     asyncio.run(serving())
 

@@ -10,6 +10,7 @@ import hmac
 import re
 from collections.abc import Callable
 from ipaddress import ip_address
+from math import inf
 from typing import NamedTuple
 
 from loop_core.frozen import frozen
@@ -38,6 +39,8 @@ class Asked:
     cookie: str | None = None
     token: str | None = None
     websocket: bool = False
+    now: float = 0.0
+    """When it came, in seconds of the clock that `Entrance.until` goes by."""
 
 
 @frozen(repr=False)
@@ -52,6 +55,8 @@ class Entrance:
     """The name that it listens on, if it is none of this machine's loopback names."""
     encrypted: bool = False
     """Whether it has a certificate: its page is then one of https."""
+    until: float = inf
+    """When token and cookie expire."""
 
     def knows(self, host: str) -> bool:
         """Whether a Host is ours. An address cannot be rebound, a name can; the port is the browser's to know, since
@@ -104,12 +109,17 @@ def _has_key(entrance: Entrance, asked: Asked) -> bool:
     return entrance.brings_token(asked) or _same(asked.cookie, entrance.cookie)
 
 
+def _in_time(entrance: Entrance, asked: Asked) -> bool:
+    return asked.now < entrance.until
+
+
 RULES: tuple[tuple[Callable[[Entrance, Asked], bool], Refusal], ...] = (
     (_one_known_host, Refusal(421, "this server does not answer to that name; use the address that it printed")),
     (_own_origin, Refusal(403, "only the page of this server may ask that")),
     (_own_site, Refusal(403, "another site led here; open the address that the server printed")),
     (_token_is_right, Refusal(403, "the token is wrong; open the address that the server printed last")),
     (_has_key, Refusal(403, "the token is missing; open the address that the server printed")),
+    (_in_time, Refusal(403, "the token has expired; SIGUSR1 makes the server print an address with a new one")),
 )
 """What must hold, in order, and what is said where it does not."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import signal
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any
@@ -44,9 +45,15 @@ class AppServer:
     """Serves one command to whoever the entrance lets in."""
 
     def __init__(self, argv: Sequence[str], entrance: Entrance, *, title: str, most: int, tell: Tell,
-                 environment: Mapping[str, str] | None = None) -> None:
+                 environment: Mapping[str, str] | None = None, idle: float = 0.0,
+                 clock: Callable[[], float] = time.monotonic) -> None:
+        """`idle` is how many seconds a tab lives without a browser."""
         self._argv, self._entrance, self._title, self._most = argv, entrance, title, most
         self._tell, self._environment = tell, environment or {}
+        self._idle, self._clock = idle, clock
+        self._was_left = asyncio.Event()
+        self._left: dict[Tab, asyncio.TimerHandle] = {}
+        """The tabs that no browser shows, the last one left at the end, and what ends them."""
         self.trouble = Sparing(tell, malformed=HttpProcessingError)
         """Tells of requests that are none, and of connections that there is no room for."""
         self.cookie = "loop-inspector"
@@ -77,7 +84,7 @@ class AppServer:
             hosts=tuple(request.headers.getall("Host", ())), origin=request.headers.get("Origin"),
             site=request.headers.get("Sec-Fetch-Site"), cookie=request.cookies.get(self.cookie),
             token=request.query.get("token") if request.path == "/" else None,
-            websocket=request.path.startswith("/ws/"),
+            websocket=request.path.startswith("/ws/"), now=self._clock(),
         )
         refusal = self._entrance.refusal(asked)
         if refusal is not None:
@@ -118,26 +125,49 @@ class AppServer:
 
     # -- a tab ---------------------------------------------------------------------------------------------------
 
+    def renew(self, entrance: Entrance) -> None:
+        """Lets in by another token and cookie; tabs stay."""
+        self._entrance = entrance
+
     async def _socket(self, request: web.Request) -> web.WebSocketResponse:
         socket = web.WebSocketResponse(heartbeat=PING, max_msg_size=MOST_BYTES, compress=False, timeout=GRACE)
         await socket.prepare(request)
         with suppress(ConnectionError):
             await socket.send_bytes(NO_CURSOR)
         try:
-            await asyncio.wait_for(self._places.acquire(), PATIENCE)
+            async with asyncio.timeout(PATIENCE):
+                again = not await self._room()
         except TimeoutError:
             why = f"no place is free for a further tab (--sessions {self._most}): close one, then start again"
             self._tell(why)
             await _dismiss(request, socket, why, WSCloseCode.TRY_AGAIN_LATER)
             return socket
-        try:
-            if not self._closing:
-                await self._session(socket, request)
-        finally:
+        if again:
+            await self._session_again(socket, request)
+        elif self._closing or not await self._session(socket, request):
             self._places.release()
         return socket
 
-    async def _session(self, socket: web.WebSocketResponse, request: web.Request) -> None:
+    async def _room(self) -> bool:
+        """Waits for a place, which is taken then, or for a tab that no browser shows; whether it is a place."""
+        while not self._left:
+            place, other = asyncio.ensure_future(self._places.acquire()), asyncio.ensure_future(self._was_left.wait())
+            try:
+                await asyncio.wait({place, other}, return_when=asyncio.FIRST_COMPLETED)
+            except asyncio.CancelledError:
+                if place.done():
+                    self._places.release()
+                raise
+            finally:
+                other.cancel()
+                taken = place.done() or not place.cancel()
+            if taken:
+                return True
+            self._was_left.clear()
+        return False
+
+    async def _session(self, socket: web.WebSocketResponse, request: web.Request) -> bool:
+        """Whether a process was started, whose end leaves its place."""
         tab = Tab(self._argv, request.match_info["scheme"], write_bytes=socket.send_bytes, write_str=socket.send_str,
                   environment=self._environment)
         try:
@@ -146,26 +176,60 @@ class AppServer:
             told = f"no process could be started: {why.strerror or why}"
             self._tell(told)
             await _dismiss(request, socket, told, WSCloseCode.INTERNAL_ERROR)
-            return
-        leaving = self.tabs[tab] = asyncio.create_task(self._see_out(tab, request, socket))
+            return False
+        self.tabs[tab] = asyncio.create_task(self._see_out(tab))
         if self._closing:
             tab.over.set()
-        try:
-            await _listen(request, socket, tab)
-        finally:
-            tab.over.set()
-            await asyncio.shield(leaving)
+        await self._shown(tab, socket, request)
+        return True
 
-    async def _see_out(self, tab: Tab, request: web.Request, socket: web.WebSocketResponse) -> None:
-        """Waits until the process or the socket ends, and ends the other."""
+    async def _session_again(self, socket: web.WebSocketResponse, request: web.Request) -> None:
+        """Shows the tab that was left last where it was."""
+        tab, ending = self._left.popitem()
+        ending.cancel()
+        with suppress(ConnectionError):
+            await tab.seen_again(socket.send_bytes, socket.send_str, _cells(request, "width", 80),
+                                 _cells(request, "height", 24))
+        await self._shown(tab, socket, request)
+
+    async def _shown(self, tab: Tab, socket: web.WebSocketResponse, request: web.Request) -> None:
+        """Until the process ends, which ends the socket, or the browser goes, which leaves the process a while."""
+        closing = asyncio.create_task(self._ends_socket(tab, request, socket))
+        gone = False
+        try:
+            gone = await _listen(request, socket, tab)
+        finally:
+            if gone and self._idle and not tab.over.is_set() and not self._closing:
+                closing.cancel()
+                with suppress(TimeoutError, ConnectionError):
+                    async with asyncio.timeout(STALLED):
+                        await tab.left()
+                self._left[tab] = asyncio.get_running_loop().call_later(self._idle, tab.over.set)
+                self._was_left.set()
+            else:
+                tab.over.set()
+                await asyncio.shield(closing)
+
+    async def _ends_socket(self, tab: Tab, request: web.Request, socket: web.WebSocketResponse) -> None:
         await tab.over.wait()
+        leaving = self.tabs.get(tab)
+        if leaving is not None:
+            await asyncio.shield(leaving)
+        await _dismiss(request, socket, tab.said, WSCloseCode.OK)
+
+    async def _see_out(self, tab: Tab) -> None:
+        """Waits until the process is to end, and sees that it does."""
+        await tab.over.wait()
+        ending = self._left.pop(tab, None)
+        if ending is not None:
+            ending.cancel()
         try:
             await tab.stop()
         finally:
             del self.tabs[tab]
+            self._places.release()
         for line in tab.said.splitlines():
             self._tell(line)
-        await _dismiss(request, socket, tab.said, WSCloseCode.OK)
 
     async def _close(self, app: web.Application) -> None:
         """Ends every process: their sockets end with them."""
@@ -199,8 +263,8 @@ async def _handed_over(request: web.Request, tab: Tab, key: str, name: str) -> w
     return response
 
 
-async def _listen(request: web.Request, socket: web.WebSocketResponse, tab: Tab) -> None:
-    """Hands on what the tab says, until one of the two ends."""
+async def _listen(request: web.Request, socket: web.WebSocketResponse, tab: Tab) -> bool:
+    """Hands on what the page says, until one of the two ends; whether it was the page, in order."""
     async for message in socket:
         try:
             if message.type is not WSMsgType.TEXT:
@@ -208,12 +272,13 @@ async def _listen(request: web.Request, socket: web.WebSocketResponse, tab: Tab)
             frame = frames.said(message.data)
         except frames.FrameError as why:
             await _dismiss(request, socket, str(why), WSCloseCode.POLICY_VIOLATION)
-            return
+            return False
         try:
             async with asyncio.timeout(STALLED):
                 await _act(frame, socket, tab)
         except (TimeoutError, ConnectionError):
-            return
+            return False
+    return socket.close_code not in (WSCloseCode.MESSAGE_TOO_BIG, WSCloseCode.PROTOCOL_ERROR)
 
 
 async def _act(frame: frames.Frame, socket: web.WebSocketResponse, tab: Tab) -> None:
@@ -255,9 +320,10 @@ def _cells(request: web.Request, name: str, otherwise: int) -> int:
 
 
 async def run(
-    server: AppServer, host: str, port: int, ready: Callable[[int], None], certificate: Certificate | None = None
+    server: AppServer, host: str, port: int, ready: Callable[[int], None], certificate: Certificate | None = None,
+    renewed: Callable[[int], None] | None = None,
 ) -> None:
-    """Listens until it is told to end (SIGINT, SIGTERM, SIGHUP); `ready` is given the port.
+    """Listens until it is told to end (SIGINT, SIGTERM, SIGHUP); `ready` is given the port, `renewed` at SIGUSR1.
 
     Raises:
         CallerError: the address cannot be listened on.
@@ -269,6 +335,8 @@ async def run(
     async with listening(server, host, port, certificate) as bound:
         server.cookie = f"loop-inspector-{bound}"
         ready(bound)
+        if renewed is not None:
+            loop.add_signal_handler(signal.SIGUSR1, lambda: renewed(bound))
         await ending.wait()
 
 

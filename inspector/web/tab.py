@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import shlex
 import signal
 import sys
@@ -34,6 +35,12 @@ SCHEMES: Mapping[str, str] = {"dark": "15;0", "light": "0;15"}
 def command(options: Sequence[str], paths: Sequence[str]) -> list[str]:
     """What a tab runs: the app on these paths, in this interpreter."""
     return [sys.executable, "-P", "-c", _START, os.pathsep.join(sys.path), "view", *options, "--", *paths]
+
+
+WriteBytes = Callable[[bytes], Awaitable[None]]
+WriteText = Callable[[str], Awaitable[None]]
+_MODE = re.compile(rb"\x1b\[\?((?!2026)\d+)[hl]|\x1b\]11;[^\x1b]*\x1b\\")
+"""What sets a terminal up: a mode, but for that of one frame, and the colour around the cells."""
 
 
 class Files(DownloadManager):
@@ -72,7 +79,9 @@ class Tab(AppService):
     ) -> None:
         self.files = Files()
         self.over = asyncio.Event()
-        super().__init__(shlex.join(argv), write_bytes=write_bytes, write_str=write_str, close=self._leaves,
+        self._modes: dict[bytes, bytes] = {}
+        self._takes: tuple[WriteBytes, WriteText] | None = (write_bytes, write_str)
+        super().__init__(shlex.join(argv), write_bytes=self._shows, write_str=self._says, close=self._leaves,
                          download_manager=self.files)
         self._argv, self._scheme, self._environment = list(argv), scheme, environment or {}
         self._size = (0, 0)
@@ -86,6 +95,40 @@ class Tab(AppService):
 
     async def _leaves(self) -> None:
         self.over.set()
+
+    async def _shows(self, data: bytes) -> None:
+        for found in _MODE.finditer(data):
+            self._modes[found[1] or b"]11"] = found[0]
+        if self._takes is not None:
+            await self._hand_on(self._takes, self._takes[0](data))
+
+    async def _says(self, text: str) -> None:
+        if self._takes is not None:
+            await self._hand_on(self._takes, self._takes[1](text))
+
+    async def _hand_on(self, takes: tuple[WriteBytes, WriteText], writing: Awaitable[None]) -> None:
+        """Writes to the browser; one that has gone is no end of the process, which `over` alone tells."""
+        try:
+            await writing
+        except (ConnectionError, asyncio.CancelledError):
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            if self._takes is takes:
+                self._takes = None
+
+    async def left(self) -> None:
+        """No browser looks any more: what it draws goes nowhere."""
+        self._takes = None
+        await self.blur()
+
+    async def seen_again(self, write_bytes: WriteBytes, write_str: WriteText, width: int, height: int) -> None:
+        """Another page shows it from here on: the terminal of it is set up as the first was, and all is drawn again."""
+        self._takes = (write_bytes, write_str)
+        await write_bytes(b"".join(self._modes.values()))
+        await self.set_terminal_size(width, max(1, height - 1) if height > 1 else 2)  # only another size draws it all
+        await self.set_terminal_size(width, height)
+        await self.focus()
 
     def _build_environment(self, width: int = 80, height: int = 24) -> dict[str, str]:
         environment = super()._build_environment(width, height)

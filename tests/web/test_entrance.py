@@ -76,6 +76,7 @@ def test_every_rule_is_needed_and_tells_what_to_do() -> None:
     broken = {
         0: replace(PAGE, hosts=("evil.example",)), 1: replace(PAGE, origin="http://evil.example"),
         2: replace(PAGE, site="cross-site"), 3: replace(PAGE, token="x"), 4: replace(PAGE, cookie=None),
+        5: replace(PAGE, now=DOOR.until),
     }
     assert len(broken) == len(RULES)
     for at, asked in broken.items():

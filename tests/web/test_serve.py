@@ -133,6 +133,27 @@ async def test_the_app_is_drawn_hears_keys_and_ends_with_its_session() -> None:
     assert said.startswith("inspector: serving 01-cut-call-and-long-answer.session.jsonl")
 
 
+async def test_the_next_browser_sees_the_tab_where_it_was_and_a_signal_renews_the_token() -> None:
+    with program(SAMPLE) as served:
+        async with ClientSession(cookie_jar=CookieJar(unsafe=True)) as session:
+            socket = await tab(session, served)
+            await shows(socket, "CUT CALL RUN")
+            await socket.send_json(["stdin", " "])
+            await shows(socket, "step 2/28")
+            await socket.close()
+        served.process.send_signal(signal.SIGUSR1)
+        assert served.process.stdout is not None
+        new = (await asyncio.to_thread(served.process.stdout.readline)).strip()
+        assert new.partition("=")[0] == served.url.partition("=")[0]
+        async with ClientSession(cookie_jar=CookieJar(unsafe=True)) as session:
+            async with session.get(served.url) as refused:
+                assert refused.status == 403
+            socket = await tab(session, Program(served.process, new))
+            seen = await shows(socket, "step 2/28")
+            assert "CUT CALL RUN" in seen or "CUT CALL RUN" in await shows(socket, "CUT CALL RUN")
+            await socket.close()
+
+
 @LINUX
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
 async def test_every_process_ends_when_the_server_does(number: signal.Signals) -> None:

@@ -221,7 +221,7 @@ def test_without_a_certificate_that_is_said_in_red(
 ) -> None:
     lines: list[tuple[str, str | None]] = []
 
-    async def run(at: object, host: str, port: int, ready: object, context: object) -> None:
+    async def run(at: object, host: str, port: int, ready: object, context: object, renewed: object) -> None:
         assert callable(ready)
         ready(1)
 
@@ -229,7 +229,7 @@ def test_without_a_certificate_that_is_said_in_red(
     monkeypatch.setattr(serve.click, "secho", lambda text, fg=None, **_: lines.append((text, fg)))
     context = load(*map(str, certificate)) if encrypted else None
     serve._serve([], [], title="x", port=0, host="0.0.0.0", local=False, sessions=1, environment={},
-                 certificate=context)
+                 certificate=context, idle=0, seconds=1)
     assert capsys.readouterr().out.startswith("https://" if encrypted else "http://")
     assert [colour for _, colour in lines] == ([] if encrypted else ["red"])
     assert encrypted or "NO CERTIFICATE" in lines[0][0]

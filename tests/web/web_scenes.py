@@ -7,9 +7,11 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -98,10 +100,14 @@ class Served:
 
 
 @asynccontextmanager
-async def serving(program: str, *arguments: str, most: int = 4) -> AsyncIterator[Served]:
+async def serving(
+    program: str, *arguments: str, most: int = 4, idle: float = 0.0, clock: Callable[[], float] = time.monotonic,
+    until: float = inf,
+) -> AsyncIterator[Served]:
     said: list[str] = []
     argv = [sys.executable, "-c", program, *arguments]
-    server = AppServer(argv, Entrance(TOKEN, COOKIE), title="<a> & b", most=most, tell=said.append)
+    server = AppServer(argv, Entrance(TOKEN, COOKIE, until=until), title="<a> & b", most=most, tell=said.append,
+                       idle=idle, clock=clock)
     async with TestServer(server.application()) as at, ClientSession(cookie_jar=CookieJar(unsafe=True)) as session:
         yield Served(server, at, session, said)
 

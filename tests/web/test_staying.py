@@ -1,0 +1,137 @@
+"""Tabs without a browser stay a while, are shown again where they were, and end; tokens expire and are renewed."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from aiohttp import ClientSession, CookieJar
+from web_scenes import COOKIE, ECHO, QUITS, TOKEN, Served, alive, empty, gone, serving, told, words
+
+from inspector.web import server
+from inspector.web.entrance import Entrance
+
+LONG = 10_000.0
+"""Seconds; no test waits for them."""
+
+
+async def left(at: Served, count: int = 1) -> None:
+    """Waits until the server has seen that so many browsers have gone."""
+    async with asyncio.timeout(30):
+        while len(at.server._left) < count:
+            await asyncio.sleep(0.01)
+
+
+async def test_a_tab_is_shown_again_where_it_was_by_the_next_browser() -> None:
+    async with serving(ECHO, idle=LONG) as at:
+        async with at.tab() as socket:
+            pid = (await told(socket))["pid"]
+        await left(at)
+        async with at.tab("/ws/dark?width=90&height=20") as again:
+            seen = [(await told(again))["data"]]
+            while seen[-1] != '{"type": "focus"}':
+                seen.append((await told(again))["data"])
+            # Drawn anew in full: a size that it has not, the size of the new page, and the keyboard.
+            assert seen[-3:] == ['{"type": "resize", "width": 90, "height": 19}',
+                                 '{"type": "resize", "width": 90, "height": 20}', '{"type": "focus"}']
+            await again.send_json(["stdin", "x"])
+            assert (await told(again))["data"] == "x"
+        assert alive(pid)
+        assert len(at.server.tabs) == 1
+    assert await gone(pid)
+
+
+async def test_what_sets_a_terminal_up_is_said_to_the_next_one() -> None:
+    modes = ECHO.replace("for kind, data in packets():", """send(b"D", b"\\x1b[?1049h\\x1b[?2026h text \\x1b[?1003h")
+send(b"D", b"\\x1b[?1049l\\x1b]11;#101010\\x1b\\\\")
+for kind, data in packets():""")
+    async with serving(modes, idle=LONG) as at:
+        async with at.tab() as socket:
+            await told(socket)
+            await socket.send_json(["stdin", "x"])
+            while (await told(socket))["kind"] != "D":
+                pass
+        await left(at)
+        async with at.tab() as again:
+            seen = b""
+            while b"1003" not in seen:
+                seen = await again.receive_bytes(timeout=30)
+            assert seen == b"\x1b[?1049l\x1b[?1003h\x1b]11;#101010\x1b\\"
+
+
+async def test_a_tab_without_a_browser_ends_after_its_time() -> None:
+    async with serving(ECHO, idle=0.05, most=1) as at:
+        async with at.tab() as socket:
+            pid = (await told(socket))["pid"]
+        assert await gone(pid)
+        await empty(at)
+        async with at.tab() as other:  # its place is free again
+            assert (await told(other))["pid"] != pid
+
+
+async def test_one_that_is_shown_again_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with serving(ECHO, idle=LONG) as at:
+        async with at.tab() as socket:
+            await told(socket)
+        await left(at)
+        (ending,) = at.server._left.values()
+        async with at.tab() as again:
+            await told(again)
+            assert ending.cancelled()
+            assert at.server._left == {}
+
+
+async def test_a_tab_that_is_left_takes_no_place_from_the_next_browser(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "PATIENCE", 30)
+    async with serving(ECHO, idle=LONG, most=1) as at:
+        first = await at.tab()
+        pid = (await told(first))["pid"]
+        waiting = await at.tab()  # as a page that is loaded again
+        await first.close()
+        while (await told(waiting)).get("data") != '{"type": "focus"}':
+            pass
+        assert list(at.server.tabs) != []
+        assert alive(pid)
+        await waiting.close()
+
+
+async def test_one_that_ends_by_itself_or_misbehaves_does_not_stay() -> None:
+    async with serving(QUITS, idle=LONG) as at:
+        async with at.tab() as socket:
+            await words(socket)
+        await empty(at)
+    async with serving(ECHO, idle=LONG) as at:
+        async with at.tab() as socket:
+            pid = (await told(socket))["pid"]
+            await socket.send_str("no frame")
+            await words(socket)
+        assert await gone(pid)
+        await empty(at)
+
+
+async def test_a_token_and_its_cookie_expire_and_are_renewed() -> None:
+    now = [0.0]
+    async with serving(ECHO, idle=LONG, clock=lambda: now[0], until=24 * 3600) as at:
+        async def status(path: str, cookie: str | None = COOKIE) -> tuple[int, str]:
+            given = None if cookie is None else f"{at.server.cookie}={cookie}"
+            async with ClientSession(cookie_jar=CookieJar(unsafe=True)) as fresh, \
+                    fresh.get(at.url(path), headers=at.headers(Cookie=given), allow_redirects=False) as answer:
+                return answer.status, await answer.text()
+
+        async with at.tab() as socket:
+            pid = (await told(socket))["pid"]
+        await left(at)
+        now[0] = 24 * 3600 - 1
+        assert (await status("/"))[0] == 200
+        assert (await status(f"/?token={TOKEN}", None))[0] == 303
+        now[0] = 24 * 3600
+        for path, cookie in (("/", COOKIE), (f"/?token={TOKEN}", None), ("/static/page.js", COOKIE)):
+            code, said = await status(path, cookie)
+            assert code == 403
+            assert "has expired" in said
+        at.server.renew(Entrance("token-2", "cookie-2", until=48 * 3600))
+        assert (await status(f"/?token={TOKEN}", None))[0] == 403
+        assert (await status("/"))[0] == 403
+        assert (await status("/?token=token-2", None))[0] == 303
+        assert (await status("/", "cookie-2"))[0] == 200
+        assert alive(pid)  # what was open stays, for whoever has the new address
