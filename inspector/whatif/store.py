@@ -128,6 +128,8 @@ class Store:
         """What could not be read or written, a line each, each once."""
         self.lost: list[Act] = []
         """What could not be written: it holds as long as the program runs."""
+        self.failure = ""
+        """Why, the last time."""
         self._read = 0
         self._lines = 0
         self._header = False
@@ -198,7 +200,8 @@ class Store:
             finally:
                 os.close(number)
         except OSError as why:
-            self._tell(f"{self.path.parent}: cannot be written, so nothing is kept: {why.strerror or why}")
+            self.failure = f"{self.path.parent}: cannot be written, so nothing is kept: {why.strerror or why}"
+            self._tell(self.failure)
             self.lost.append(act)
             _fold(self.kept, act)
 

@@ -1,6 +1,7 @@
 """Filter, breakpoints, marks and notes in the app: each key does what its binding says."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -193,3 +194,37 @@ def test_a_held_key_runs_faster_but_never_far(steps: int, most: int, monkeypatch
     now[0] += 0.2
     assert screen._moved(1) == 1
     assert screen._moved(-1) == -1
+
+
+async def test_a_mark_and_a_note_that_cannot_be_kept_say_so_and_are_shown_so(
+    app_on: AppOn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("LOOP_INSPECTOR_DATA", str(tmp_path / "file"))
+    async with app_on().run_test(size=THREE) as pilot:
+        await pilot.pause(0.3)
+        await pilot.press("m")
+        assert "not kept: " in page(pilot.app)
+        assert "cannot be written" in page(pilot.app)
+        (marked,) = [line for line in listed(pilot) if "◆" in line]
+        assert "not kept" in marked
+        await pilot.press("space", "semicolon", "x", "enter")
+        assert "not kept: " in page(pilot.app)
+        assert sum("not kept" in line for line in listed(pilot)) == 2
+
+
+async def test_a_mark_that_is_kept_later_is_shown_as_kept(
+    app_on: AppOn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = tmp_path / "file"
+    data.touch()
+    monkeypatch.setenv("LOOP_INSPECTOR_DATA", str(data))
+    async with app_on().run_test(size=THREE) as pilot:
+        await pilot.pause(0.3)
+        await pilot.press("m")
+        assert any("not kept" in line for line in listed(pilot))
+        data.unlink()
+        await pilot.press("m")
+        await pilot.press("m")
+        assert not any("not kept" in line for line in listed(pilot))
+        assert any("◆" in line for line in listed(pilot))

@@ -37,6 +37,8 @@ class Remarks:
 
     marks: frozenset[int] = frozenset()
     notes: Mapping[int, str] = field(default_factory=dict)
+    lost: frozenset[int] = frozenset()
+    """Steps whose mark or note is not kept: it holds as long as the program runs."""
 
 
 NO_REMARKS = Remarks()
@@ -70,10 +72,11 @@ def step_line(view: View, index: int, here: int, remarks: Remarks = NO_REMARKS) 
     glyph, tone = glyph_of(step)
     name = f"{step.state.value:<{STATE_COLUMNS}}"
     words = Role.STRONG if index == here else Role.AHEAD if index > here else Role.PLAIN
+    lost = (Span("not kept  ", Role.WARN),) if index in remarks.lost else ()
     noted = (said(f"{glyphs.NOTE} {remarks.notes[index]}  ", Role.KEY),) if index in remarks.notes else ()
     return (
         Span(f" {gutter}", role), Span(glyphs.MARKED, Role.MARK) if index in remarks.marks else Span(" ", Role.DIM),
-        Span(f"{index + 1:>{digits}} ", Role.DIM), Span(f"{glyph} ", tone), Span(f"{name} ", words), *noted,
+        Span(f"{index + 1:>{digits}} ", Role.DIM), Span(f"{glyph} ", tone), Span(f"{name} ", words), *lost, *noted,
         *_refused(view, index, step), *detail(step),
     )
 

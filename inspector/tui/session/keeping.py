@@ -15,6 +15,8 @@ from inspector.tui.session.stops import Breakpoint
 from loop_core.errors import LoopError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from inspector.whatif.store import Kept, Store
     from inspector.whatif.tree import Tree
 
@@ -22,10 +24,15 @@ if TYPE_CHECKING:
 class Keeping(Base):
     """What the data folder holds of this session. Viewing alone writes nothing."""
 
+    unkeepable = ""
+    """Why nothing can be kept of it; empty where something can, or that is not known yet."""
+
     def restore(self) -> None:
         """Reads what was kept, behind the first frame; a session from standard input has no name to be kept under."""
         if self.opened.paths and STDIN not in self.opened.paths:
             self._read_kept()
+        else:
+            self.unkeepable = "a session that is no file has no name to be kept under"
 
     @work(thread=True, exclusive=True, group="kept")
     def _read_kept(self) -> None:
@@ -36,6 +43,7 @@ class Keeping(Base):
             store = open_store(self.opened.case.loaded, os.environ)
             tree, notices = restored(self.opened.original.view, store)
         except LoopError as why:
+            self.unkeepable = str(why)
             self.app.call_from_thread(self._tell, f"nothing is kept of this session: {why}")
             return
         self.app.call_from_thread(self._take, store, tree, notices)
@@ -57,29 +65,33 @@ class Keeping(Base):
         for key, each in found.items():
             mine = self.of_run.get(key, NO_REMARKS)
             self.of_run[key] = Remarks(each.marks | mine.marks, {**each.notes, **mine.notes})
+        for act in store.lost:  # what was done meanwhile and cannot be kept
+            if isinstance(act.get("step"), int):
+                mine = self.of_run.get(act["run"], NO_REMARKS)
+                self.of_run[act["run"]] = replace(mine, lost=mine.lost | {act["step"] - 1})
         self.remarks = self.of_run.get(self.runs.node.key, NO_REMARKS)
-        if notices:
-            self.note = notices[0]
+        if store.lost or notices:
+            self.note = store.failure or notices[0]
         elif told and not self.note:
             self.note = f"kept from before: {', '.join(told)}" + (" · R shows the runs" if branches else "")
 
     # -- what the other parts call --------------------------------------------------------------------------------
 
-    def keep_mark(self, step: int, on: bool) -> None:
-        """A mark was set or taken away."""
+    def keep_mark(self, step: int, on: bool) -> str:
+        """A mark was set or taken away; why that is not kept, empty where it is."""
         self.remarks = replace(self.remarks, marks=self.remarks.marks ^ {step})
         run = self._remarked()
-        self.runs.keep(lambda store: store.mark(run, step, on))
+        return self._keep_on(step, lambda store: store.mark(run, step, on))
 
-    def keep_note(self, step: int, text: str) -> None:
-        """A note was written; an empty one takes it away."""
+    def keep_note(self, step: int, text: str) -> str:
+        """A note was written, an empty one takes it away; why that is not kept, empty where it is."""
         notes = {at: said for at, said in self.remarks.notes.items() if at != step}
         self.remarks = replace(self.remarks, notes={**notes, step: text} if text else notes)
         run = self._remarked()
-        self.runs.keep(lambda store: store.note(run, step, text))
+        return self._keep_on(step, lambda store: store.note(run, step, text))
 
-    def keep_breakpoints(self, chosen: tuple[Breakpoint, ...]) -> None:
-        """The breakpoints are these now."""
+    def keep_breakpoints(self, chosen: tuple[Breakpoint, ...]) -> str:
+        """The breakpoints are these now; why that is not kept, empty where it is."""
         before, self.breakpoints = {each.text: each for each in self.breakpoints}, chosen
         now = {each.text: each for each in chosen}
         changed = [(text, now[text].enabled if text in now else None) for text in {**before, **now}
@@ -89,8 +101,26 @@ class Keeping(Base):
             for text, on in changed:
                 store.breakpoint(text, on)
 
-        if changed:
-            self.runs.keep(keep)
+        return self._keep(keep) if changed else ""
+
+    def _keep_on(self, step: int, act: Callable[[Store], None]) -> str:
+        """Keeps what was put on a step; the step says so where that fails."""
+        why = self._keep(act)
+        lost = self.remarks.lost | {step} if why else self.remarks.lost - {step}
+        if lost != self.remarks.lost:
+            self.remarks = replace(self.remarks, lost=lost)
+            self._remarked()
+        return why
+
+    def _keep(self, act: Callable[[Store], None]) -> str:
+        store = self.runs.store
+        before = 0 if store is None else len(store.lost)
+        try:
+            self.runs.keep(act)
+        except LoopError as why:
+            return f"not kept: {why}"
+        told = self.unkeepable if store is None else store.failure if len(store.lost) > before else ""
+        return f"not kept: {told}" if told else ""
 
     def _remarked(self) -> str:
         key = self.runs.node.key

@@ -87,17 +87,18 @@ class Remarking(Keeping):
     def _breakpoints_chosen(self, chosen: Sequence[Breakpoint] | None) -> None:
         if chosen is None:
             return
-        self.keep_breakpoints(tuple(chosen))
+        lost = self.keep_breakpoints(tuple(chosen))
         enabled = sum(each.enabled for each in chosen)
-        self.note = f"{len(chosen)} breakpoints, {enabled} on · c runs to the next" if chosen else "no breakpoints"
+        told = f"{len(chosen)} breakpoints, {enabled} on · c runs to the next" if chosen else "no breakpoints"
+        self.note = lost or told
 
     # -- marks and notes -----------------------------------------------------------------------------------------
 
     def action_mark(self) -> None:
         """Marks the step, or takes the mark away."""
         on = self.step not in self.remarks.marks
-        self.keep_mark(self.step, on)
-        self.note = f"step {self.step + 1} " + ("marked · ' goes to the next" if on else "is no longer marked")
+        lost = self.keep_mark(self.step, on)
+        self.note = lost or f"step {self.step + 1} " + ("marked · ' goes to the next" if on else "is no longer marked")
 
     def action_to_mark(self, by: int) -> None:
         """Goes to another marked step."""
@@ -116,5 +117,5 @@ class Remarking(Keeping):
     def _noted(self, typed: str | None) -> None:
         if typed is None:
             return
-        self.keep_note(self.step, typed.strip())
-        self.note = f"step {self.step + 1}: {'noted' if typed.strip() else 'no note'}"
+        lost = self.keep_note(self.step, typed.strip())
+        self.note = lost or f"step {self.step + 1}: {'noted' if typed.strip() else 'no note'}"
