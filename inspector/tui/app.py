@@ -20,6 +20,7 @@ from inspector.sessions.sizes import heavy
 from inspector.tui.messages import ActionWanted, PathWanted, SessionWanted
 from inspector.tui.opening import Opened, Reading, keep_theme, last_theme, load, opened, remember
 from inspector.tui.paint import Paint
+from inspector.tui.place import Where
 from inspector.tui.session.screen import SessionScreen
 from inspector.tui.themes import DARK, LIGHT, THEMES, own_colours
 from inspector.tui.typed import TypedAhead
@@ -77,7 +78,7 @@ class LoopInspector(TypedAhead):
     def __init__(
         self, paths: Sequence[str] = (), *, case: Case | None = None, opened_already: Opened | None = None,
         reading: Reading | None = None, plain: bool = False, theme: str | None = None,
-        keys: Mapping[str, str] | None = None, live: Start | None = None,
+        keys: Mapping[str, str] | None = None, live: Start | None = None, begins: Where | None = None,
     ) -> None:
         super().__init__()
         self.reading = reading or Reading()
@@ -87,7 +88,7 @@ class LoopInspector(TypedAhead):
         self.opened_paths: tuple[str, ...] = ()
         """What the command line opened: put among the recent files once it is seen."""
         self._paths = tuple(paths)
-        self._live = live
+        self._live, self._begins = live, begins
         self._plain = plain
         self._start = opened_already or (opened(case, paths, self.reading.settings) if case is not None else None)
         if plain:
@@ -215,7 +216,13 @@ class LoopInspector(TypedAhead):
 
     def _session(self, read: Opened) -> SessionScreen:
         self.errors = read.errors
-        return SessionScreen(read)
+        begins, self._begins = self._begins, None
+        return SessionScreen(read, begins)
+
+    @property
+    def where(self) -> Where | None:
+        """The session that is open, and the place in it; None where none is."""
+        return next((screen.where for screen in reversed(self.screen_stack) if isinstance(screen, SessionScreen)), None)
 
     def _tell(self, text: str) -> None:
         if hasattr(self.screen, "note"):

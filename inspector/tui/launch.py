@@ -12,6 +12,7 @@ from inspector.sessions.sizes import heavy
 from inspector.settings import Settings
 from inspector.tui.app import READ, UNREADABLE, LoopInspector
 from inspector.tui.opening import STDIN, Opened, Reading, load
+from inspector.tui.place import remembered
 
 
 def run(
@@ -42,6 +43,8 @@ def _run(
         check(keys)
     if not _shows_screens():
         return _plainly(paths, reading)
+    begins = remembered(os.environ)
+    paths = paths if begins is None else list(begins.paths)
     start: Opened | None = None
     if paths and (STDIN in paths or not heavy(paths)):
         start = load(paths, reading)
@@ -49,7 +52,8 @@ def _run(
             return _complain(start.errors or ("no LLM traffic was found",))
         if STDIN in paths and not _keyboard():
             return _complain(("standard input was read to its end and there is no terminal to take keys from",))
-    app = LoopInspector(paths, opened_already=start, reading=reading, plain=plain, theme=theme, keys=keys)
+    app = LoopInspector(paths, opened_already=start, reading=reading, plain=plain, theme=theme, keys=keys,
+                        begins=begins)
     app.opened_paths = tuple(paths) if start is not None else ()
     code = app.run()
     return _complain(app.errors) or code or app.return_code or READ

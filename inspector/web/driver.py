@@ -58,6 +58,14 @@ class TabDriver(WebDriver):
         super().stop_application_mode()
         self._painting.set()
 
+    def on_meta(self, packet_type: str, payload: dict[str, object]) -> None:
+        """Where nobody looks any more, the server is told which place was looked at."""
+        if packet_type == "blur":
+            found = getattr(self._app, "where", None)
+            if found is not None:
+                self.write_meta({"type": "place", "place": found.as_json()})
+        super().on_meta(packet_type, payload)
+
     def run_input_thread(self) -> None:
         """Where input ends, the server is gone, and so is the app."""
         self._painting.wait()

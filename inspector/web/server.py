@@ -10,6 +10,7 @@ import asyncio
 import errno
 import signal
 import time
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any
@@ -27,6 +28,8 @@ from loop_core.errors import CallerError
 
 MOST_BYTES = 4 << 20
 """Of one frame from a tab; what is pasted comes as one."""
+PLACE = "LOOP_INSPECTOR_PLACE"
+"""What tells a new process the place to begin at (`inspector.tui.place`)."""
 PATIENCE = 3.0
 """Seconds that a tab waits for a place: a page that is loaded again leaves its old one only now."""
 STALLED = 20.0
@@ -51,6 +54,8 @@ class AppServer:
         self._argv, self._entrance, self._title, self._most = argv, entrance, title, most
         self._tell, self._environment = tell, environment or {}
         self._idle, self._clock = idle, clock
+        self._places_left: deque[str] = deque(maxlen=most)
+        """Where the tabs were that ended for want of a browser."""
         self._was_left = asyncio.Event()
         self._left: dict[Tab, asyncio.TimerHandle] = {}
         """The tabs that no browser shows, the last one left at the end, and what ends them."""
@@ -169,7 +174,7 @@ class AppServer:
     async def _session(self, socket: web.WebSocketResponse, request: web.Request) -> bool:
         """Whether a process was started, whose end leaves its place."""
         tab = Tab(self._argv, request.match_info["scheme"], write_bytes=socket.send_bytes, write_str=socket.send_str,
-                  environment=self._environment)
+                  environment={**self._environment, **({PLACE: self._places_left.pop()} if self._places_left else {})})
         try:
             await tab.start(_cells(request, "width", 80), _cells(request, "height", 24))
         except OSError as why:
@@ -204,11 +209,17 @@ class AppServer:
                 with suppress(TimeoutError, ConnectionError):
                     async with asyncio.timeout(STALLED):
                         await tab.left()
-                self._left[tab] = asyncio.get_running_loop().call_later(self._idle, tab.over.set)
+                self._left[tab] = asyncio.get_running_loop().call_later(self._idle, self._ends_idle, tab)
                 self._was_left.set()
             else:
                 tab.over.set()
                 await asyncio.shield(closing)
+
+    def _ends_idle(self, tab: Tab) -> None:
+        """Ends a tab that nobody came back to; the next one begins at its place."""
+        if tab.place:
+            self._places_left.append(tab.place)
+        tab.over.set()
 
     async def _ends_socket(self, tab: Tab, request: web.Request, socket: web.WebSocketResponse) -> None:
         await tab.over.wait()

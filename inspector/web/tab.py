@@ -7,6 +7,7 @@ which is not whole never looks so.
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 import shlex
@@ -79,6 +80,8 @@ class Tab(AppService):
     ) -> None:
         self.files = Files()
         self.over = asyncio.Event()
+        self.place = ""
+        """Where its user was when the keyboard left it last, as JSON; empty where it did not say."""
         self._modes: dict[bytes, bytes] = {}
         self._takes: tuple[WriteBytes, WriteText] | None = (write_bytes, write_str)
         super().__init__(shlex.join(argv), write_bytes=self._shows, write_str=self._says, close=self._leaves,
@@ -92,6 +95,14 @@ class Tab(AppService):
     def said(self) -> str:
         """The last that it said on standard error."""
         return self._words.decode("utf-8", "replace").strip()
+
+    async def on_meta(self, data: bytes) -> None:
+        """Takes the place; all else is textual-serve's."""
+        said = json.loads(data)
+        if said.get("type") == "place":
+            self.place = json.dumps(said.get("place"))[:MOST_SAID]
+        else:
+            await super().on_meta(data)
 
     async def _leaves(self) -> None:
         self.over.set()

@@ -155,6 +155,23 @@ async def test_the_next_browser_sees_the_tab_where_it_was_and_a_signal_renews_th
 
 
 @LINUX
+async def test_a_tab_that_ended_for_want_of_a_browser_is_opened_again_where_it_was() -> None:
+    with program(SAMPLE, "--idle", "0.002") as served:
+        async with ClientSession(cookie_jar=CookieJar(unsafe=True)) as session:
+            socket = await tab(session, served)
+            await shows(socket, "CUT CALL RUN")
+            await socket.send_json(["stdin", " "])
+            await shows(socket, "step 2/28")
+            (pid,) = served.tabs()
+            await socket.close()
+            assert await gone(pid)
+            again = await tab(session, served)
+            await shows(again, "step 2/28")
+            assert pid not in served.tabs()
+            await again.close()
+
+
+@LINUX
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
 async def test_every_process_ends_when_the_server_does(number: signal.Signals) -> None:
     """Asked to end, and killed: the app of a tab sees that nobody writes to it any more."""

@@ -13,6 +13,7 @@ from textual.containers import Container, Horizontal
 
 from inspector.tui.messages import RowOpened, StepMoved, StepWanted, TabWanted
 from inspector.tui.opening import Opened
+from inspector.tui.place import Where
 from inspector.tui.session.commanding import Commanding
 from inspector.tui.session.comparing import Comparing
 from inspector.tui.session.exporting import Exporting
@@ -22,6 +23,7 @@ from inspector.tui.session.stepping import Stepping
 from inspector.tui.session.tracing import Tracing
 from inspector.tui.session.tuning import Tuning
 from inspector.tui.session.viewing import Viewing
+from inspector.tui.sheets import TABS
 from inspector.tui.widgets.keybar import KeyBar
 from inspector.tui.widgets.machine import MachinePanel
 from inspector.tui.widgets.spent import SpentPanel
@@ -39,8 +41,9 @@ class SessionScreen(Exporting, Viewing, Tracing, Comparing, Tuning, Commanding, 
 
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (NARROW, "-medium"), (WIDE, "-wide"), (ROOMY, "-roomy")]  # noqa: RUF012
 
-    def __init__(self, opened: Opened) -> None:
+    def __init__(self, opened: Opened, begins: Where | None = None) -> None:
         super().__init__(opened)
+        self._begins = begins
         # The class that the breakpoints will give anyway; with it from the start, styles are worked out once.
         columns = get_terminal_size().columns
         self.add_class([name for least, name in self.HORIZONTAL_BREAKPOINTS if least <= columns][-1])
@@ -70,10 +73,19 @@ class SessionScreen(Exporting, Viewing, Tracing, Comparing, Tuning, Commanding, 
         return verdict
 
     def on_mount(self) -> None:
-        """Opens on the first step, the list in hand where it is seen."""
+        """Opens on the first step, the list in hand where it is seen; or at the place that was left."""
         self._show()
+        if self._begins is not None:
+            self._go(self._begins.step, "")
+            if self._begins.tab in {tab.name for tab in TABS}:
+                self.action_tab(self._begins.tab)
         self._fit(self.app.size.width)
         self.call_after_refresh(self.restore)
+
+    @property
+    def where(self) -> Where:
+        """The place that is looked at."""
+        return Where(self.opened.paths, self.step, self.tab)
 
     def on_resize(self) -> None:
         """One pane or several."""

@@ -1,0 +1,42 @@
+"""The place that a new process begins at: what is a place, and what is none."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from inspector.tui.place import VARIABLE, Where, remembered, where
+from inspector.web import server
+
+
+def test_a_place_is_read_as_it_was_said() -> None:
+    found = Where(("a.har", "b.har"), 7, "wire")
+    assert where(json.loads(json.dumps(found.as_json()))) == found
+
+
+@pytest.mark.parametrize("value", [
+    None, 1, "x", [], {}, {"paths": [], "step": 0, "tab": ""}, {"paths": "a", "step": 0, "tab": ""},
+    {"paths": [1], "step": 0, "tab": ""}, {"paths": ["a"], "step": -1, "tab": ""},
+    {"paths": ["a"], "step": True, "tab": ""}, {"paths": ["a"], "step": "1", "tab": ""},
+    {"paths": ["a"], "step": 0, "tab": None},
+])
+def test_what_is_no_place_is_none(value: Any) -> None:
+    assert where(value) is None
+    assert remembered({VARIABLE: json.dumps(value)}) is None
+
+
+def test_only_what_is_still_there_is_opened_again(tmp_path: Path) -> None:
+    path = tmp_path / "a.har"
+    given = {VARIABLE: json.dumps(Where((str(path),), 2, "wire").as_json())}
+    assert remembered(given) is None
+    path.write_text("")
+    assert remembered(given) == Where((str(path),), 2, "wire")
+    assert remembered({}) is None
+    assert remembered({VARIABLE: "{"}) is None
+
+
+def test_the_server_and_the_app_mean_the_same_variable() -> None:
+    assert server.PLACE == VARIABLE
