@@ -68,6 +68,7 @@ def test_the_scope_is_a_word() -> None:
     ("max_resumes", "-1"),
     ("max_identical_calls", "0"),
     ("max_thinking_only", "-1"),
+    ("max_empty_retries", "-1"),
     ("min_progress_chars", "-1"),
     ("max_tool_result_chars", "99"),
     ("context_guard_chars", "99"),
@@ -85,6 +86,7 @@ def test_what_is_no_limit_is_refused_by_name(name: str, given: Any) -> None:
 ABC = alphabet()
 TEXT, EMPTY, CALL, PAUSED, END = ABC["text"], ABC["empty"], ABC["call"], ABC["paused"], ABC["end"]
 LONGER = answer(Stop.MAX_TOKENS, "and a second one ", tokens=10)
+NOTHING = answer(Stop.END_TURN)
 CUT_CALL = answer(Stop.MAX_TOKENS, call(CUT, closed=False))
 
 
@@ -112,6 +114,7 @@ STOPS: list[tuple[str, dict[str, Any], list[Event], list[Event], str]] = [
      "no_progress"),
     ("repairs", {"continuation_tool_repair_attempts": 2}, [CUT_CALL, CUT_CALL, CALL, END],
      [CUT_CALL, CUT_CALL, CUT_CALL, CALL, END], "repair_failed"),
+    ("empty", {"max_empty_retries": 1}, [NOTHING, END], [NOTHING, NOTHING, END], "no_answer"),
     ("tool steps", {"max_tool_steps": 2}, [*calls(2), END], [*calls(3), END], "step_limit"),
     ("identical", {"max_identical_calls": 2}, [*same(2), *calls(1), *same(2), END], [*same(3), END], "no_progress"),
     ("resumes", {"max_resumes": 2}, [PAUSED, PAUSED, END], [PAUSED, PAUSED, PAUSED, END], "no_progress"),
@@ -223,3 +226,15 @@ def test_a_request_that_its_format_would_refuse_is_not_sent() -> None:
     assert (stopped.terminal, stopped.spent.requests) == ("budget_exhausted", 1)
     thinking = replace(REQUEST, extra={"thinking": {"type": "enabled", "budget_tokens": 15}})
     assert last(drive(script, bound, request=thinking)).terminal == "budget_exhausted"
+
+
+@pytest.mark.parametrize("spends", [
+    [answer(Stop.MAX_TOKENS, call(CUT, closed=False), tokens=100), CALL, END],
+    [answer(Stop.MAX_TOKENS, "one ", tokens=60), answer(Stop.END_TURN, tokens=40), END],
+    [answer(Stop.MAX_TOKENS, "one ", tokens=60), answer(Stop.TOOL_CALL, call(), tokens=40), END],
+    [answer(Stop.MAX_TOKENS, "one ", tokens=60), answer(Stop.PAUSED, "two ", tokens=40), END],
+], ids=["repair", "an empty answer", "tools", "pause"])
+def test_where_nothing_is_left_no_other_request_follows(spends: list[Event]) -> None:
+    stopped = last(drive(spends, Limits(continuation_max_total_completion_tokens=100)))
+    assert (stopped.terminal, stopped.spent.continuation_tokens) == ("budget_exhausted", 100)
+    assert last(drive(spends, Limits(continuation_max_total_completion_tokens=101))).terminal == "completed"
