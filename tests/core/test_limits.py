@@ -235,6 +235,7 @@ def test_a_request_that_its_format_would_refuse_is_not_sent() -> None:
     [answer(Stop.MAX_TOKENS, "one ", tokens=60), answer(Stop.PAUSED, "two ", tokens=40), END],
 ], ids=["repair", "an empty answer", "tools", "pause"])
 def test_where_nothing_is_left_no_other_request_follows(spends: list[Event]) -> None:
-    stopped = last(drive(spends, Limits(continuation_max_total_completion_tokens=100)))
-    assert (stopped.terminal, stopped.spent.continuation_tokens) == ("budget_exhausted", 100)
+    stopped = drive(spends, Limits(continuation_max_total_completion_tokens=100))
+    assert (last(stopped).terminal, last(stopped).spent.continuation_tokens) == ("budget_exhausted", 100)
+    assert len(sends(stopped)) == spends.index(CALL if CALL in spends else END), "what spends it is the last"
     assert last(drive(spends, Limits(continuation_max_total_completion_tokens=101))).terminal == "completed"

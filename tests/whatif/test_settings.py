@@ -8,19 +8,27 @@ from inspector.settings import CHOICES, Settings, command, name_of, settings_of
 from inspector.whatif.branch import branch
 from loop_core.errors import CallerError
 from loop_core.seam import Decision, Method, SeamRule
-from tests.scenes import PARTS, continued, shown
+from tests.scenes import PARTS, asked, chat, continued, shown, user
 
 
 @pytest.mark.parametrize("name", [name for name, choice in CHOICES.items() if choice.words])
 def test_every_word_is_read_and_written_back(name):
     for word in CHOICES[name].words:
         made = settings_of({name: word}, Settings())
-        assert getattr(made, name) == word
+        assert CHOICES[name].written(getattr(made, name)) == word
         assert f"--set {name}={word}" in command(["x.har"], made)
         assert name_of(Settings(), made) == f"{name}={word}"
         assert settings_of({name: "default"}, made) == Settings()
     with pytest.raises(CallerError, match=f"{name}: 'sideways' is not one of"):
         settings_of({name: "sideways"}, Settings())
+
+
+def test_silence_that_was_asked_for_is_a_good_end():
+    empty = asked([user("answer nothing")], chat(""))
+    assert shown(empty).worst.verdict.word == "EMPTY ANSWER"
+    silent = shown(empty, settings=settings_of({"allow_silence": "yes"}, Settings())).worst
+    assert (silent.verdict.word, silent.terminal) == ("COMPLETE", "completed")
+    assert shown(empty, settings=settings_of({"allow_silence": "no"}, Settings())).worst.verdict.word == "EMPTY ANSWER"
 
 
 def test_a_policy_is_a_setting_like_another():
