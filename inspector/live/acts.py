@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from inspector.live.headless import Start
 from inspector.live.recorder import Recorder
+from inspector.sessions.native import BY_US
 from loop_core.exchange import Observer
 from loop_core.frozen import replace
 from loop_core.gate import Verdict
@@ -33,7 +34,7 @@ class Acts:
         if self.recorder is None:
             title = f"{self._start.request.model}, live"
             self.told = self.recorder = Recorder(
-                self._start.path, title=title, provenance="recorded live by loop-inspector, by hand")
+                self._start.path, title=title, provenance=f"recorded {BY_US}, by hand")
             self.recorder.settings(self._settings)
 
     def limits(self, limits: Limits, names: Sequence[str]) -> None:

@@ -27,6 +27,7 @@ from inspector.recorded import LIVE
 from inspector.replay import Replay, rules_for, terms_for
 from inspector.rerun import heard as case_from
 from inspector.sessions import redact
+from inspector.sessions.native import BY_US
 from inspector.sessions.values import Exchange
 from inspector.settings import Settings, live_limits, name_of
 from loop_core.errors import CallerError, DecodeError, LoopError
@@ -173,7 +174,7 @@ class Listening(Recorder):
 
     def __init__(self, path: Path, wanted: Wanted) -> None:
         super().__init__(path, title=f"{wanted.target.model or wanted.target.host}, asked live again",
-                         provenance="asked live by loop-inspector, from a step of a recording")
+                         provenance=f"asked {BY_US}, from a step of a recording")
         self.answers: list[Answer] = []
         self.again: set[int] = set()
         self.results: tuple[ToolResultPart, ...] | None = None

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from inspector.config.files import new_folder
-from inspector.sessions.native import AGAIN, SessionWriter
+from inspector.sessions.native import AGAIN, PRODUCER, SessionWriter
 from inspector.settings import REPLAYED, Settings
 from loop_core.errors import CallerError
 from loop_core.exchange import Ask, Heard, Observer
@@ -36,7 +36,7 @@ class Recorder(Observer):
             if os.path.exists(path) and os.path.getsize(path):
                 raise CallerError(f"--record {path}: the file is there already; a recording begins a new one")
             new_folder(Path(path).parent)
-            self._writer = SessionWriter(path, producer="loop-inspector", **about)
+            self._writer = SessionWriter(path, producer=PRODUCER, **about)
         except OSError as why:
             raise CallerError(f"--record {path}: {why.strerror or why}") from None
 

@@ -13,6 +13,7 @@ from inspector.live.recorder import Recorder
 from inspector.live.told import replay_of
 from inspector.replay import Replay
 from inspector.sessions import redact
+from inspector.sessions.native import BY_US
 from inspector.settings import Settings
 from loop_core.address import Server, speaker
 from loop_core.errors import CallerError
@@ -60,7 +61,7 @@ class _Observer(Kept, Recorder):
     """Both."""
 
     def __init__(self, path: str, title: str) -> None:
-        Recorder.__init__(self, path, title=title, provenance="recorded live by loop-inspector")
+        Recorder.__init__(self, path, title=title, provenance=f"recorded {BY_US}")
         Kept.__init__(self)
 
 

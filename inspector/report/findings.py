@@ -23,7 +23,18 @@ from loop_core.frozen import frozen
 from loop_core.gate import Admission, Verdict
 from loop_core.tokens import HIDDEN, impossible, most_tokens
 from loop_core.turn import State
-from loop_core.values import At, Finding, Part, Request, Role, Severity, Stop, StopReason, ToolResultPart
+from loop_core.values import (
+    At,
+    Finding,
+    Part,
+    Request,
+    Role,
+    Severity,
+    Stop,
+    StopReason,
+    ToolResultPart,
+    TransportEnd,
+)
 from loop_core.wire.base import RECORDING_CUT
 
 RAN_CUT = "agent.ran_held_call"
@@ -114,7 +125,8 @@ def _of_response(case: Case, link: Link, turn: str, unknown: set[tuple[str, str,
         others = ", ".join(str(index) for index in link.ambiguous)
         message = f"its parent is ambiguous (responses {others}), so it opens a turn of its own"
         yield Noted(Finding("thread.ambiguous", Severity.INFO, message, At(Part.REQUEST)), link.index, turn)
-    if recording_cut(judged.stop):
+    failed = exchange.response.error is not None and exchange.response.transport_end is TransportEnd.CUT
+    if recording_cut(judged.stop) or failed:
         size = exchange.response.size
         message = f"the recording is cut here, after {size:,} bytes of the answer; nothing shows that the server failed"
         at = At(Part.BODY, size, size)

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 VERSION = 1
 MARK = "loop_inspector_session"
+PRODUCER = "loop-inspector"
+BY_US = f"live by {PRODUCER}"
+"""What the provenance of a recording of ours says: without the record of its end it was stopped, as by a full disk."""
 NOT_RECORDED = "not_recorded"
 """The word of an `end` record where the response body was not recorded."""
 
@@ -178,6 +181,8 @@ class _Reader:
         self.given_up: set[int | None] = set()
         """The exchanges that an operator gave up: their answers were not cut by the recording."""
         self.cut = False
+        self.live = header.get("producer") == PRODUCER and BY_US in self.about.get("provenance", "")
+        """Whether it is a recording of a live run of ours, whose last record says how the turn ended."""
 
     def read(self, lines: list[bytes]) -> Reading:
         last = max((n for n, line in enumerate(lines) if line.strip()), default=0)
@@ -187,7 +192,7 @@ class _Reader:
         self.given_up = {act.entry for act in self.reading.acts if act.kind == "cancel" and not act.value}
         for key, raw in self.raws.items():
             self._finish(key, raw)
-        if self.cut:
+        if self.cut or (self.live and "end_state" not in self.about):
             cut_behind(self.reading.raws)
         if self.unknown:
             kinds = ", ".join(f"{kind} ({count})" for kind, count in sorted(self.unknown.items()))

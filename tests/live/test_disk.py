@@ -86,6 +86,14 @@ def opened_again(path: Path) -> View:
     return view(replay(open_case(open_paths([str(path)]))))
 
 
+def shows_the_cut(seen: View) -> bool:
+    """Whether it is told that the recording is cut in the last answer, or what came behind it is unknown."""
+    last, notices = seen.responses[-1].exchange, " ".join(seen.inputs[0].notices)
+    whole = last.response.saw_stop_reason and "the recording stopped while it ran" in notices
+    rules = {noted.finding.rule for noted in seen.findings if noted.response == len(seen.responses) - 1}
+    return "session.recording_cut" in rules or last.cut_after or whole
+
+
 def test_a_disk_that_is_full_at_any_write(fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole, disk = run_on(fake, tmp_path / "whole.jsonl", monkeypatch, 10_000)
     assert (whole.terminal, whole.failure) == ("completed", None)
@@ -110,6 +118,10 @@ def test_a_disk_that_is_full_at_any_write(fake: Fake, tmp_path: Path, monkeypatc
         assert lines == takes, "every record that was flushed is there, and nothing after it"
         again = opened_again(path)
         assert [given.error for given in again.inputs] == [None], takes
+        if again.responses:
+            assert shows_the_cut(again), takes
+            path.write_bytes(kept[: kept.rfind(b"\n") + 1])  # a disk that took nothing of the last record
+            assert shows_the_cut(opened_again(path)), takes
         for facts, heard in zip(again.responses, ran.replay.case.loaded.exchanges, strict=False):
             assert heard.body.startswith(facts.exchange.body), takes
 
