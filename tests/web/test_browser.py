@@ -157,11 +157,31 @@ def test_another_page_gets_nothing(context: Any) -> None:
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are looked up as Linux lists them")
+def test_a_page_that_is_loaded_again_shows_its_tab_where_it_was(context: Any) -> None:
+    """Also at the cap, and in a page that was opened later."""
+    with program(SAMPLE, "--sessions", "1") as served:
+        first = chromium.Watched(context)
+        first.page.goto(served.url)
+        first.shows("CUT CALL RUN")
+        (pid,) = served.tabs()
+        first.page.keyboard.press("Space")
+        first.shows("step 2/28")
+        first.page.reload()
+        first.shows("step 2/28")
+        first.page.close()
+        second = chromium.Watched(context)
+        second.page.goto(f"{served.origin}/")
+        second.shows("step 2/28")
+        second.page.keyboard.press("Space")
+        second.shows("step 3/28")
+        assert served.tabs() == [pid]
+
+
 def test_tabs_come_and_go_with_their_processes(context: Any) -> None:
     def count(served: Program, number: int) -> None:
         wait(first.page, lambda: len(served.tabs()) == number)
 
-    with program("--sessions", "2") as served:
+    with program("--sessions", "2", "--idle", "0") as served:
         first, second = chromium.Watched(context), chromium.Watched(context)
         first.page.goto(served.url)
         first.shows("Sample sessions")

@@ -233,3 +233,13 @@ def test_without_a_certificate_that_is_said_in_red(
     assert capsys.readouterr().out.startswith("https://" if encrypted else "http://")
     assert [colour for _, colour in lines] == ([] if encrypted else ["red"])
     assert encrypted or "NO CERTIFICATE" in lines[0][0]
+
+
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM])
+def test_whatever_leaves_no_room_is_told_as_that(number: int) -> None:
+    said: list[str] = []
+    tell = Sparing(said.append, lambda: 0.0)
+    tell.of(OSError(number, "full"))
+    tell.of(OSError(errno.EIO, "broken"))
+    assert said == ["no room for a further connection or file: full; it goes on when one ends",
+                    "a request could not be answered: OSError: [Errno 5] broken"]
