@@ -87,3 +87,11 @@ def test_every_rule_is_needed_and_tells_what_to_do() -> None:
 def test_neither_secret_is_shown() -> None:
     assert "token-of" not in repr(DOOR)
     assert "value-of" not in repr(DOOR)
+
+
+@pytest.mark.parametrize("asked", [PAGE, SOCKET, FIRST])
+def test_token_and_cookie_hold_until_they_expire(asked: Asked) -> None:
+    door = replace(DOOR, until=100.0)
+    assert door.refusal(replace(asked, now=99.9)) is None
+    for now in (100.0, 100.1, 1e9):
+        assert status(door.refusal(replace(asked, now=now))) == 403
