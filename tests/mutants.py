@@ -164,6 +164,8 @@ REPORT: tuple[Table, ...] = (
     Table("inspector.sessions.transcripts.lost", "LOST", "tests/sessions/test_stopped.py"),
     Table("inspector.sessions.transcripts.pi_rows", "STOPS", "tests/sessions/test_pi.py"),
     Table("inspector.sessions.importers.pi", "APIS", "tests/sessions/test_pi.py"),
+    Table("inspector.sessions.importers.pi", "FIELDS", "tests/sessions/test_odd_members.py"),
+    Table("inspector.sessions.importers.claude_code", "FIELDS", "tests/sessions/test_odd_members.py"),
     *(Table("inspector.sessions.credentials", name, "tests/sessions/test_redact.py") for name in (
         "NAMES", "PASSWORDS", "VARIABLES", "NO_VARIABLES")),
     Table("inspector.sessions.redact", "_CONTEXTS", "tests/sessions/test_redact.py"),

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from inspector.asked import Start, cap_of, start_of
 from inspector.case import Heard
+from inspector.config.files import private_folder
 from inspector.live.cost import Cost, cost_of, estimate, left_of
 from inspector.live.grafting import grafted
 from inspector.live.recorder import Recorder
@@ -173,6 +174,8 @@ class Listening(Recorder):
     """Records a live run, and keeps what it hears."""
 
     def __init__(self, path: Path, wanted: Wanted) -> None:
+        with suppress(OSError):  # it is told where the file cannot be begun
+            private_folder(path.parent)
         super().__init__(path, title=f"{wanted.target.model or wanted.target.host}, asked live again",
                          provenance=f"asked {BY_US}, from a step of a recording")
         self.answers: list[Answer] = []

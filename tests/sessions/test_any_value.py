@@ -14,7 +14,7 @@ from inspector.sessions.importers import pairs as pair_file
 from inspector.sessions.importers.transcripts import PiImporter
 from inspector.sessions.transcripts import pi_rows
 from tests import fuzz
-from tests.shapes import CLAUDE, EVERY, GONE, PI, SHAPES, Shape, places, put
+from tests.shapes import EVERY, GONE, PI, SHAPES, Shape, places, put
 
 TYPES = (None, True, -1, "\ud800", [], {}, GONE)
 """One of each type of JSON, and the place left empty; `tests/fuzz.py` has the ends of each type as well."""
@@ -50,32 +50,6 @@ def test_odd_values_are_tuned_and_exported_in_every_form(shape: Shape, tmp_path:
             fuzz.leave(*fuzz.read(str(path)))
         except Exception as why:
             raise AssertionError(f"{odd!r} at {at}") from why
-
-
-@pytest.mark.parametrize(("rows", "odd", "told"), [
-    (CLAUDE, ("agentId", []), "agentId is a list, and text was expected"),
-    (CLAUDE, ("uuid", {}), "uuid is an object, and text was expected"),
-    (CLAUDE, ("isSidechain", "no"), "isSidechain is text, and true or false was expected"),
-    (PI, ("parentId", 1), "parentId is a number, and text was expected"),
-    (PI, ("message", []), "message is a list, and an object was expected"),
-])
-def test_a_member_of_an_odd_kind_is_told_with_file_and_line(rows, odd, told, tmp_path: Path):
-    path = tmp_path / "rows.jsonl"
-    path.write_bytes(Shape("", "", [rows[0], {**rows[1], odd[0]: odd[1]}, *rows[2:]], rows=True).written())
-    (given,) = open_paths([str(path)]).inputs
-    assert f"{path}: line 2: {told}; it was passed over" in given.notices
-    assert given.responses > 0
-
-
-def test_a_hook_of_an_odd_kind_is_told_and_the_rest_is_read(tmp_path: Path):
-    rows = [dict(row) for row in CLAUDE]
-    at = next(number for number, row in enumerate(rows) if row["type"] == "progress")
-    rows[at]["data"] = {"hookEvent": {}}
-    path = tmp_path / "rows.jsonl"
-    path.write_bytes(Shape("", "", rows, rows=True).written())
-    (given,) = open_paths([str(path)]).inputs
-    told = f"{path}: line {at + 1}: data.hookEvent is an object, and text was expected; it was passed over"
-    assert told in given.notices
 
 
 class SurpriseError(TypeError):

@@ -1,0 +1,51 @@
+"""A member of a transcript's row whose value is of no type that it can have is told with file and line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from inspector.sessions import open_paths
+from tests.shapes import CLAUDE, PI, Shape
+
+
+@pytest.mark.parametrize(("rows", "odd", "told"), [
+    (CLAUDE, ("agentId", []), "agentId is a list, and text was expected"),
+    (CLAUDE, ("uuid", {}), "uuid is an object, and text was expected"),
+    (CLAUDE, ("isSidechain", "no"), "isSidechain is text, and true or false was expected"),
+    (PI, ("parentId", 1), "parentId is a number, and text was expected"),
+    (PI, ("message", []), "message is a list, and an object was expected"),
+])
+def test_a_member_of_an_odd_kind_is_told_with_file_and_line(rows, odd, told, tmp_path: Path):
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(Shape("", "", [rows[0], {**rows[1], odd[0]: odd[1]}, *rows[2:]], rows=True).written())
+    (given,) = open_paths([str(path)]).inputs
+    assert f"{path}: line 2: {told}; it was passed over" in given.notices
+    assert given.responses > 0
+
+
+@pytest.mark.parametrize(("rows", "key", "name", "member", "kind"), [
+    (CLAUDE, "u2", "message", "stop_reason", "a list"),
+    (CLAUDE, "u5", "data", "hookName", "a list"),
+    (CLAUDE, "u6", "attachment", "hookName", "a list"),
+    (PI, "e2", "message", "usage", "a list"),
+])
+def test_a_member_of_a_member_is_told_too(rows, key, name, member, kind, tmp_path: Path):
+    number = next(at for at, row in enumerate(rows) if key in (row.get("uuid"), row.get("id")))
+    odd = {**rows[number], name: {**rows[number][name], member: []}}
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(Shape("", "", [*rows[:number], odd, *rows[number + 1 :]], rows=True).written())
+    told = f"{path}: line {number + 1}: {name}.{member} is {kind}, and "
+    assert any(notice.startswith(told) for notice in open_paths([str(path)]).inputs[0].notices)
+
+
+def test_a_hook_of_an_odd_kind_is_told_and_the_rest_is_read(tmp_path: Path):
+    rows = [dict(row) for row in CLAUDE]
+    at = next(number for number, row in enumerate(rows) if row["type"] == "progress")
+    rows[at]["data"] = {"hookEvent": {}}
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(Shape("", "", rows, rows=True).written())
+    (given,) = open_paths([str(path)]).inputs
+    told = f"{path}: line {at + 1}: data.hookEvent is an object, and text was expected; it was passed over"
+    assert told in given.notices
