@@ -520,7 +520,7 @@ def test_branches_of_a_newer_program_are_refused_and_left_alone(inspector, long,
 def test_what_cannot_be_kept_is_one_note(inspector, long, tmp_path, monkeypatch):
     (tmp_path / "data").write_text("no folder")
     said = inspector("replay", long, "--set", "continuation_max_attempts=5", "--save")
-    assert said.code == 0
+    assert said.code == 2
     assert said.out.startswith("attempts=5: ")
     assert said.err.count("\n") == 1
     assert "cannot be" in said.err
