@@ -170,7 +170,6 @@ REPORT: tuple[Table, ...] = (
         "NAMES", "PASSWORDS", "VARIABLES", "NO_VARIABLES")),
     Table("inspector.sessions.redact", "_CONTEXTS", "tests/sessions/test_redact.py"),
     Table("inspector.sessions.redact", "_OWN_SHAPES", "tests/sessions/test_redact.py"),
-    Table("inspector.report.findings", "OF_HELD_CALLS", "tests/report/test_findings.py"),
     Table("inspector.commands.about", "SCHEMAS", "tests/test_cli.py"),
     Table("inspector.report.findings", "CUT_WORDS", "tests/report/test_findings.py"),
     # Its rows are asked for by name in every test; none is a copy of it.

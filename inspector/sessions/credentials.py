@@ -201,7 +201,7 @@ they name other things.
 PASSWORDS: tuple[str, ...] = ("password", "passwd", "passphrase", "pwd", "pgpassword", "mysql_pwd", "userpassword")
 """Names whose value is a credential however short it is."""
 
-VARIABLES: tuple[str, ...] = ("token", "key", "secret")
+VARIABLES: tuple[str, ...] = ("token", "key")
 """Last words of an environment variable in capitals (`SLACK_TOKEN=…`) whose value is a credential, where it looks
 random."""
 

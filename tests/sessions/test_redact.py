@@ -192,6 +192,11 @@ def test_variables_that_hold_no_credential_stay(name):
     ('{"name":"x-api-key","value":"1234567890abcdef"}', "1234567890abcdef"),
     ("SLACK_TOKEN=q1w2e3r4t5y6", "q1w2e3r4t5y6"),
     ("Cookie: sid=abc123def456ghi; theme=dark", "abc123def456ghi"),
+    ("Cookie: theme=dark; sid=abc123def456ghi", "abc123def456ghi"),
+    ("password = 'hunter2, or (so)'", "hunter2, or (so)"),
+    ("-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,0A1B\n\nMIIEowIBAAKCAQEA\n"
+     "-----END RSA PRIVATE KEY-----", "MIIEowIBAAKCAQEA"),
+    ("use sk-Ab1Cd2Ef3Gh4Ij5Kl6Mn7Op8Qr9St0 now", "Ab1Cd2Ef3Gh4Ij5Kl6Mn7Op8Qr9St0"),
     ('{"k": "sk\\u002dproj-Ab1Cd2Ef3Gh4Ij5Kl6Mn7Op8"}', "Ab1Cd2Ef3Gh4Ij5Kl6Mn7Op8"),
     ('{"k": "Basic bWU6Pz8\\/cHc="}', "cHc="),
 ])
@@ -260,13 +265,14 @@ def test_names_in_a_requests_own_json_but_never_in_its_messages():
         "tools": [{"type": "mcp", "authorization": "abc", "headers": {"X-Api-Key": "abc", "accept": "x"}}],
         "mcp_servers": [{"url": "u", "authorization_token": "abc"}],
         "max_tokens": 5,
-        "metadata": {"token_count": "7"},
+        "metadata": {"token_count": "7", "cookie": "abc", "set_cookie": "abc"},
         "messages": [{"role": "user", "content": "x", "api_key": "kept"}],
     }
     clean = redact.request(request, json.dumps(request))
     assert clean["tools"][0]["authorization"] == clean["mcp_servers"][0]["authorization_token"] == redact.REDACTED
     assert clean["tools"][0]["headers"] == {"X-Api-Key": redact.REDACTED, "accept": "x"}
-    assert (clean["max_tokens"], clean["metadata"]) == (5, {"token_count": "7"})
+    assert clean["max_tokens"] == 5
+    assert clean["metadata"] == {"token_count": "7", "cookie": redact.REDACTED, "set_cookie": redact.REDACTED}
     assert clean["messages"] == request["messages"]
 
 
