@@ -142,10 +142,10 @@ def test_where_it_goes_and_for_how_much_is_said_first(ran: Ran, fake: Fake, tmp_
     assert lines[0] == f"asks the provider: turn 1 from step 1 on is sent to {fake.url}/v1/chat/completions"
     assert lines[1] == "as: openai_chat, model m, profile generic; settings: unchanged"
     assert lines[2] == "no key: LOOP_INSPECTOR_API_KEY is not set"
-    # Four times 20 tokens bound the continuations, and the last may go beyond: 79 + 40 (one retry with twice the cap);
-    # then a repair of 40.
-    assert lines[3].startswith("greatest possible cost: 159 tokens out and about ")
-    assert "in 5 requests" in lines[3]
+    # Four times 20 tokens bound the answer and its three continuations, whatever their caps: 80. A repair and one more
+    # request after an empty answer have twice the cap of a retry that has twice the cap: 80 each, which the bound allows.
+    assert lines[3].startswith("greatest possible cost: 240 tokens out and about ")
+    assert "in 6 requests" in lines[3]
     assert lines[-1] == ("inspector: nothing was sent: standard input is no terminal, and --yes does not say that it "
                          "may be")
     assert not (tmp_path / "data" / "live").exists()
