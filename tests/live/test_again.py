@@ -143,7 +143,7 @@ def test_where_it_goes_and_for_how_much_is_said_first(ran: Ran, fake: Fake, tmp_
     assert lines[1] == "as: openai_chat, model m, profile generic; settings: unchanged"
     assert lines[2] == "no key: LOOP_INSPECTOR_API_KEY is not set"
     # Four times 20 tokens bound the answer and its three continuations, whatever their caps: 80. A repair and one more
-    # request after an empty answer have twice the cap of a retry that has twice the cap: 80 each, which the bound allows.
+    # request after an empty answer: 80 each, which is twice the cap of a retry of twice the cap, as the bound allows.
     assert lines[3].startswith("greatest possible cost: 240 tokens out and about ")
     assert "in 6 requests" in lines[3]
     assert lines[-1] == ("inspector: nothing was sent: standard input is no terminal, and --yes does not say that it "
