@@ -473,11 +473,11 @@ async def test_x_writes_csv_or_json_into_a_folder_and_never_over_a_file(app_on: 
             await typed(pilot, str(folder))
             assert "written" in page(pilot.app)
         assert sorted(each.name for each in folder.iterdir()) == [
-            "story-tune-2.csv", "story-tune.csv", "story-tune.json"]
-        rows = list(csv.DictReader((folder / "story-tune.csv").read_text().splitlines()))
+            "story-har-tune-2.csv", "story-har-tune.csv", "story-har-tune.json"]
+        rows = list(csv.DictReader((folder / "story-har-tune.csv").read_text().splitlines()))
         assert [(row[ATTEMPTS], row["turn"], row["output_tokens"]) for row in rows] == [
             ("1", "1", "128"), ("1", "2", "64"), ("5", "1", "340"), ("5", "2", "64")]
-        told = json.loads((folder / "story-tune.json").read_text())
+        told = json.loads((folder / "story-har-tune.json").read_text())
         assert told["schema"] == "loop-inspector/tune/2"
         await pilot.press("x", "escape")
         await pilot.press("x", "enter", "escape")
