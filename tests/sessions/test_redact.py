@@ -265,14 +265,14 @@ def test_names_in_a_requests_own_json_but_never_in_its_messages():
         "tools": [{"type": "mcp", "authorization": "abc", "headers": {"X-Api-Key": "abc", "accept": "x"}}],
         "mcp_servers": [{"url": "u", "authorization_token": "abc"}],
         "max_tokens": 5,
-        "metadata": {"token_count": "7", "cookie": "abc", "set_cookie": "abc"},
+        "metadata": {"token_count": "7", "cookie": "abc", "setCookie": "abc"},
         "messages": [{"role": "user", "content": "x", "api_key": "kept"}],
     }
     clean = redact.request(request, json.dumps(request))
     assert clean["tools"][0]["authorization"] == clean["mcp_servers"][0]["authorization_token"] == redact.REDACTED
     assert clean["tools"][0]["headers"] == {"X-Api-Key": redact.REDACTED, "accept": "x"}
     assert clean["max_tokens"] == 5
-    assert clean["metadata"] == {"token_count": "7", "cookie": redact.REDACTED, "set_cookie": redact.REDACTED}
+    assert clean["metadata"] == {"token_count": "7", "cookie": redact.REDACTED, "setCookie": redact.REDACTED}
     assert clean["messages"] == request["messages"]
 
 
