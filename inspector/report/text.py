@@ -114,6 +114,9 @@ def _turn(
     live = view.steps[turn.run.first].fidelity is Fidelity.LIVE
     for index in indices:
         yield from _response(view.responses[index], findings.get(index, []), live)
+    for index in indices:
+        for where, words in view.responses[index].handovers:
+            yield f"  seam inside response {index} at character {where}: fallback, {one_line(words)}"
     for seam in turn.merged.seams:
         left_out = [text for text in (seam.cut, *(text for _, text in seam.gone)) if text]
         cut = f", left out {' and '.join(repr(one_line(text, 60)) for text in left_out)}" if left_out else ""

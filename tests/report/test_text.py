@@ -7,6 +7,9 @@ import json
 import pytest
 
 from inspector.report.document import document
+from inspector.report.lines.merged import merged
+from inspector.report.lines.outline import Outline
+from inspector.report.lines.spans import text_of
 from inspector.report.text import place, text
 from loop_core.values import At, Part
 from tests.report.test_inert import HOSTILE, dangerous
@@ -235,3 +238,22 @@ def test_a_well_known_key_is_masked_wherever_it_stands(secret):
     assert secret not in text(found)
     assert secret not in json.dumps(document(found))
     assert all(secret.encode() not in facts.exchange.body for facts in found.responses)
+
+
+def test_a_model_that_gave_way_to_another_is_a_seam_in_the_report_and_in_the_merged_text() -> None:
+    content = [
+        {"type": "text", "text": "The first half, "},
+        {"type": "fallback", "from": {"model": "model-a"}, "to": {"model": "model-b"}, "trigger": {"type": "refusal"}},
+        {"type": "text", "text": "and the second."},
+    ]
+    body = {"type": "message", "role": "assistant", "model": "model-b", "content": content, "stop_reason": "end_turn",
+            "usage": {"input_tokens": 3, "output_tokens": 8}}
+    asks = {"model": "model-a", "max_tokens": 99, "messages": [user("x")]}
+    seen = shown(exchange(asks, body, url=MESSAGES))
+    told = "seam inside response 0 at character 16: fallback, model-a gave way to model-b (refusal)"
+    assert told in text(seen)
+    sheet = merged(seen, Outline(seen).blocks[0], len(seen.steps) - 1)
+    rows = [text_of(sheet.line(index)) for index in range(len(sheet))]
+    at = next(number for number, row in enumerate(rows) if "fallback: model-a gave way to model-b" in row)
+    assert "The first half," in rows[at - 1]
+    assert "and the second." in rows[at + 1]

@@ -157,7 +157,7 @@ def segment_lines(text: Text, place: int, facts: ResponseFacts) -> Iterator[tupl
     yield heading(text.segments, place, facts), False
     kept = stands(text.segments, whole, place)
     if kept:
-        lines = paragraphs(kept.rstrip("\n") if apart(whole, place) else kept)
+        lines = _with_handovers(kept.rstrip("\n") if apart(whole, place) else kept, segment, facts.handovers)
     elif segment.text:
         said_it = f"nothing of its {len(segment.text):,} characters stands: another segment stands for it"
         lines = [(Span(said_it, Role.WARN),)]
@@ -166,6 +166,17 @@ def segment_lines(text: Text, place: int, facts: ResponseFacts) -> Iterator[tupl
     yield from ((line, False) for line in lines)
     yield from ((line, True) for each in own if each.tail for line in change_lines(each, text.in_force))
     yield from ((line, False) for line in _calls(facts.verdicts))
+
+
+def _with_handovers(kept: str, segment: Segment, seams: Sequence[tuple[int, str]]) -> list[Line]:
+    """The text of a segment, with a seam where another model went on with it."""
+    lines: list[Line] = []
+    done, cut = 0, len(segment.text) - len(kept)
+    for place, words in seams:
+        at = min(max(place - cut, 0), len(kept))
+        lines += [*(paragraphs(kept[done:at]) if at > done else []), (said(f"══ fallback: {words} ══", Role.SEAM),)]
+        done = at
+    return [*lines, *(paragraphs(kept[done:]) if done < len(kept) or not lines else [])]
 
 
 def heading(segments: Sequence[Segment], place: int, facts: ResponseFacts) -> Line:

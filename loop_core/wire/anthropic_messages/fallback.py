@@ -59,6 +59,19 @@ def remarks(parts: Sequence[ResponsePart], iterations: Any, places: Sequence[At]
         yield "fallback_call", f"the call {call.name} is of a model that gave way, and is left out", call.at or end
 
 
+def handovers(parts: Sequence[ResponsePart]) -> list[tuple[int, str]]:
+    """The seams inside one answer: the character of its text at which another model goes on, and who gave way to whom."""
+    found: list[tuple[int, str]] = []
+    said = 0
+    for part in parts:
+        if type(part) is TextPart:
+            said += len(part.text)
+        elif _is_seam(part):
+            block = _value(part)
+            found.append((said, f"{_model(block, 'from')} gave way to {_model(block, 'to')}{_trigger(block)}"))
+    return found
+
+
 def _is_seam(part: ResponsePart) -> bool:
     return type(part) is OpaquePart and part.type == BLOCK
 
