@@ -60,7 +60,7 @@ def remarks(parts: Sequence[ResponsePart], iterations: Any, places: Sequence[At]
 
 
 def handovers(parts: Sequence[ResponsePart]) -> list[tuple[int, str]]:
-    """The seams inside one answer: the character of its text at which another model goes on, and who gave way to whom."""
+    """The seams inside one answer: the character at which another model goes on, and who gave way to whom."""
     found: list[tuple[int, str]] = []
     said = 0
     for part in parts:
