@@ -144,7 +144,7 @@ ZEROCLAW_MERGED = Policy(
     methods=(Method.HINT,),
     system_hint=False,
     seam=SeamRule.OVERLAP,
-    lacks=frozenset({"tokens", "thinking", "progress", "room"}),
+    lacks=frozenset({"tokens", "thinking", "progress"}),
     silent_endings=(),
     settles=False,
 )

@@ -12,6 +12,7 @@ from core_scenes import CUT, GOOD, REQUEST, answer, call, dispatched, drive, las
 from loop_core.errors import CallerError
 from loop_core.limits import Limits
 from loop_core.loop import Plan, run
+from loop_core.machine import begin
 from loop_core.moves import concluded
 from loop_core.policy import STRICT, Policy
 from loop_core.presets import BOTNEXUS, PI_PRESENCE, POLICIES, ZEROCLAW_MERGED, ZEROCLAW_RFI, ZOO_AFTER, named
@@ -349,3 +350,12 @@ def test_what_is_not_cut_ends_alike_under_every_policy(name: str) -> None:
             assert last(ours).merged().text == last(theirs).merged().text
             assert [[v.call for v in e.batch] for e in dispatched(ours)] == [
                 [v.call for v in e.batch] for e in dispatched(theirs)]
+
+
+@pytest.mark.parametrize("name", ["zeroclaw-rfi", "zoo-before", "zoo-after", "pi-presence", "botnexus"])
+def test_no_seed_lets_the_bound_on_tokens_lower_the_cap_of_a_request(name: str) -> None:
+    """Seed 000 looks at what was spent before a continuation, the others at nothing: the first cap stays."""
+    limits = Limits(continuation_max_total_completion_tokens=40)
+    _, (sent,) = begin("t", REQUEST, limits, named(name))
+    _, (strict,) = begin("t", REQUEST, limits, STRICT)
+    assert (sent.max_tokens, strict.max_tokens) == (100, 40)

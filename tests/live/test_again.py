@@ -404,7 +404,7 @@ def test_a_live_run_goes_on_from_a_live_run(fake: Fake, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("place", "shown"), [
     (Place.REQUEST, "tool_result"), (Place.CONTINUATION, "continuation"), (Place.REPAIR, "repair"),
-    (Place.RESUME, "resume"),
+    (Place.RESUME, "resume"), (Place.NUDGE, "nudge"),
 ])
 def test_what_a_request_was_sent_for_is_its_place_in_the_turn(place: Place, shown: str, tmp_path: Path) -> None:
     parent = read(cut_twice("http://127.0.0.1:9", tmp_path / "s.har"))

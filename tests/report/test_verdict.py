@@ -574,3 +574,27 @@ def test_calls_whose_results_the_recording_cuts_off_are_not_a_finished_turn():
 def test_a_finished_answer_in_front_of_a_cut_is_finished():
     whole = lines(asked(ASKS, chat("done")), asked([*ASKS, assistant("done"), user("more")], chat("more")))
     assert verdict_of_bytes(whole[: whole.index(b"\n") + 10])[0] == "COMPLETE"
+
+
+@pytest.mark.parametrize(("message", "reason", "word"), [
+    ({"content": "", "role": "assistant"}, "stop", "EMPTY ANSWER"),
+    ({"content": "", "reasoning_content": "Let me think.", "role": "assistant"}, "stop", "REASONING ONLY"),
+    ({"content": '<tool_call>{"name": "write_file", "arguments": {"path": "a"}}</tool_call>', "role": "assistant"},
+     "stop", "CALL LEAKED"),
+    ({"content": "I will write it.", "role": "assistant"}, "tool_calls", "NO CALL"),
+    ({"content": "It is written.", "role": "assistant"}, None, "NO STOP REASON"),
+])
+def test_an_answer_that_only_looks_finished_has_its_own_word(message, reason, word):
+    body = {"id": "c", "object": "chat.completion", "model": "m-1",
+            "choices": [{"index": 0, "message": message, "finish_reason": reason}]}
+    found = alone(body, tools=TOOLS)
+    assert found[0] == word
+    assert found[1] is not Severity.INFO
+
+
+def test_a_commentary_alone_has_its_own_word():
+    said = {"type": "message", "id": "m", "role": "assistant", "status": "completed", "phase": "commentary",
+            "content": [{"type": "output_text", "text": "I will look.", "annotations": []}]}
+    body = {"id": "r", "object": "response", "status": "completed", "model": "m-1", "output": [said]}
+    asks = {"model": "m-1", "input": "x"}
+    assert verdict(exchange(asks, body, url=RESPONSES))[0] == "COMMENTARY ONLY"
