@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from urllib.parse import unquote
 
+from inspector.sessions.redact import VARIABLE
 from loop_core.errors import CallerError
 from loop_core.mask import SHORTEST
 
@@ -63,13 +64,12 @@ def wanted(address: str) -> tuple[str, ...]:
     return (ANY, *VARIABLES.get(address, ()))
 
 
-_NAMED = re.compile(r"(?:^|_)(?:(?:API)?KEY(?:_ID)?|TOKEN(?:_[A-Z]+)?|SECRET|PASSWORD|PASSWD)$", re.IGNORECASE)
 _IN_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/?#@:]*:([^\s/?#@]+)@", re.IGNORECASE)
 
 
 def secrets_of(environment: Mapping[str, str]) -> tuple[str, ...]:
     """The values that look like keys by their variables' names, and the passwords of addresses (proxies, databases)."""
-    named = [value.strip() for name, value in environment.items() if _NAMED.search(name)]
+    named = [value.strip() for name, value in environment.items() if VARIABLE.search(name)]
     passwords = [form for value in environment.values() for word in _IN_ADDRESS.findall(value)
                  for form in (word, unquote(word))]
     return tuple(dict.fromkeys([*(value for value in named if _secret(value)), *filter(_secret, passwords)]))

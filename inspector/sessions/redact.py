@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import re2
 
 from inspector.sessions.credentials import ALPHABETS, FORMS, NAMES, NO_VARIABLES, PASSWORDS, VARIABLES
+from loop_core.mask import SHORTEST
 
 REDACTED = "REDACTED"
 """The mask of a whole value whose name stands beside it and says what it was: a header, a parameter, a JSON member."""
@@ -29,9 +30,6 @@ SHORT = b"[masked]"
 
 Counts = MutableMapping[str, int]
 """What was masked, by the names of the forms."""
-
-SHORTEST = 8
-"""A variable of this machine with a shorter value is a word that may stand anywhere."""
 
 
 class Span(NamedTuple):
@@ -331,14 +329,15 @@ def _own(data: bytes) -> bool:
     return pattern is not None and pattern.search(data) is not None
 
 
-_NAMED = re.compile(r"(?:^|_)(?:(?:API)?KEY(?:_ID)?|TOKEN(?:_[A-Z]+)?|SECRET|PASSWORD|PASSWD)$", re.IGNORECASE)
+VARIABLE = re.compile(r"(?:^|_)(?:(?:API)?KEY(?:_ID)?|TOKEN(?:_[A-Z]+)?|SECRET|PASSWORD|PASSWD)$", re.IGNORECASE)
+"""The name of an environment variable whose value is a credential."""
 
 
 @cache
 def _environment() -> tuple[str, ...]:
     """The values of this machine's own credential variables."""
     return tuple(sorted({value for name, value in os.environ.items()
-                         if len(value) >= SHORTEST and _NAMED.search(name) and not value.isdigit()}, key=len,
+                         if len(value) >= SHORTEST and VARIABLE.search(name) and not value.isdigit()}, key=len,
                          reverse=True))
 
 
