@@ -119,18 +119,7 @@ def spoken_by(exchange: Exchange, profile: str) -> Exchange:
         return exchange
     response = exchange.response
     if exchange.recorded and exchange.recorder is None and chosen.profile.words != exchange.profile.words:
-        response = decode(
-            exchange.api,
-            exchange.body,
-            http_status=response.http_status,
-            headers=exchange.headers,
-            n=request.n if request else 1,
-            background=request.background if request else False,
-            words=chosen.profile.words,
-            end=response.transport_end,
-        )
-        told = tuple(found for found in exchange.response.findings if found.rule.startswith("transport."))
-        response = replace(response, findings=(*response.findings, *told))
+        response = joined.decoded_again(exchange, exchange.body, chosen.profile)
     return replace(exchange, profile=chosen.profile, profile_evidence=chosen.evidence, response=response)
 
 

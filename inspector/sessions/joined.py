@@ -17,6 +17,7 @@ from loop_core.frozen import replace
 from loop_core.values import ChatResponse
 from loop_core.wire import decode, wire
 from loop_core.wire.eventstream import resealed
+from loop_core.wire.profile import Profile
 from loop_core.wire.provenance import provenance
 
 EDGE = 400
@@ -155,16 +156,26 @@ def again(exchange: Exchange, body: bytes) -> Exchange:
     if body == exchange.body or exchange.recorder is not None:
         return exchange
     body = resealed(body, exchange.body)
+    return replace(exchange, body=body, response=decoded_again(exchange, body, exchange.profile))
+
+
+def decoded_again(exchange: Exchange, body: bytes, profile: Profile) -> ChatResponse:
+    """What another body of an exchange, or the same one by another profile's words, is decoded to."""
+    request, before = exchange.request, exchange.response
     response = decode(
-        exchange.api, body, http_status=exchange.response.http_status, headers=exchange.headers,
-        n=exchange.request.n if exchange.request else 1,
-        background=exchange.request.background if exchange.request else False,
-        words=exchange.profile.words, end=exchange.response.transport_end)
-    # What the recorder told of the connection is in no byte of the body.
-    told = [found for found in exchange.response.findings if found.rule.startswith("transport.")]
-    told = [each for each in told if each not in response.findings]
-    response = replace(response, findings=(*response.findings, *told))
-    return replace(exchange, body=body, response=response)
+        exchange.api,
+        body,
+        http_status=before.http_status,
+        headers=exchange.headers,
+        n=request.n if request else 1,
+        background=request.background if request else False,
+        words=profile.words,
+        end=before.transport_end,
+    )
+    # What the recorder says of the connection is in no byte of the body.
+    told = [found for found in before.findings if found.rule.startswith("transport.")]
+    lost = [found for found in told if found not in response.findings]
+    return replace(response, findings=(*response.findings, *lost))
 
 
 def _raw(said: str) -> bytes:
