@@ -49,7 +49,7 @@ def hidden(body: bytes, api: str, response: ChatResponse, counts: redact.Counts 
     for pieces in pieces_of(body, api, response).values():
         for span in redact.spans(b"".join([piece.plain for piece in pieces])):
             found += placed(pieces, span)
-            _count(counts, span.name)
+            redact.count(counts, span.name)
     return redact.masked(body, sorted(found))
 
 
@@ -114,7 +114,7 @@ def _mend(made: list[Exchange], before: int, after: int, counts: redact.Counts |
     for start, end, name in redact.spans(tail + head):
         if not start < len(tail) < end:
             continue
-        _count(counts, name)
+        redact.count(counts, name)
         halves = (tail[start:], head[: end - len(tail)])
         made[before] = _without(made[before], redact.Span(len(first) - len(halves[0]), len(first), name))
         made[after] = _without(made[after], redact.Span(0, len(halves[1]), name))
@@ -180,8 +180,3 @@ def decoded_again(exchange: Exchange, body: bytes, profile: Profile) -> ChatResp
 
 def _raw(said: str) -> bytes:
     return said.encode("utf-8", "surrogatepass")
-
-
-def _count(counts: redact.Counts | None, name: str) -> None:
-    if counts is not None:
-        counts[name] = counts.get(name, 0) + 1

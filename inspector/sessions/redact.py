@@ -360,6 +360,12 @@ def mask(size: int, name: str) -> bytes:
     return mark + b"*" * (size - len(mark))
 
 
+def count(counts: Counts | None, name: str) -> None:
+    """Counts one mask, where anybody counts."""
+    if counts is not None:
+        counts[name] = counts.get(name, 0) + 1
+
+
 def masked(data: bytes, found: Sequence[Span], counts: Counts | None = None) -> bytes:
     """The same bytes, as many, with masks at the spans."""
     pieces: list[bytes] = []
@@ -367,8 +373,7 @@ def masked(data: bytes, found: Sequence[Span], counts: Counts | None = None) -> 
     for start, end, name in found:
         pieces += (data[done:start], mask(end - start, name))
         done = end
-        if counts is not None:
-            counts[name] = counts.get(name, 0) + 1
+        count(counts, name)
     return b"".join([*pieces, data[done:]]) if pieces else data
 
 
@@ -495,8 +500,7 @@ def _named_mask(name: str, value: str, counts: Counts | None) -> str:
     """The mask of a whole value: how long a header or a member was is not told."""
     if value == REDACTED:
         return value
-    if counts is not None:
-        counts[name.lower()] = counts.get(name.lower(), 0) + 1
+    count(counts, name.lower())
     return REDACTED
 
 
