@@ -6,6 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+settings.load_profile("ci")
+"""The same examples in every run, and no deadlines. `pytest --hypothesis-profile=default` looks for new ones."""
 
 
 def pytest_configure() -> None:
