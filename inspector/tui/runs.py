@@ -29,6 +29,8 @@ class Runs:
         self.every: list[Run] = [opened.original]
         self.index = 0
         self.store: Store | None = None
+        self.unkeepable = ""
+        """Why nothing can be kept of the session; empty where something can, or that is not known yet."""
         self._waiting: list[Callable[[Store], None]] = []
 
     @property
@@ -100,25 +102,38 @@ class Runs:
         key = key_of(node.key, settings, since)
         self.keep(lambda store: store.forget(key))
 
-    def remove(self, index: int) -> int:
-        """Takes a branch out with those made from it; how many runs are gone. The original stays."""
+    def remove(self, index: int) -> tuple[int, str]:
+        """Takes a branch out with those made from it: how many runs are gone, and why that is not kept, empty where it
+        is. The original stays.
+        """
         here = self.node
         node = self.tree.every[index]
-        gone = self.tree.remove(node)
+        gone, why = self.tree.remove(node), ""
         if gone:
             self.every = [run for run in self.every if all(run.view is not each.view for each in gone)]
             self.index = self.tree.every.index(here) if here in self.tree.every else 0
-            self.keep(lambda store: store.forget(node.key))
-        return len(gone)
+            why = self.keep(lambda store: store.forget(node.key))
+        return len(gone), why
 
     # -- keeping -------------------------------------------------------------------------------------------------
 
-    def keep(self, act: Callable[[Store], None]) -> None:
-        """Keeps what was done: now, or once the store is open."""
-        if self.store is not None:
-            act(self.store)
-        else:
+    def keep(self, act: Callable[[Store], None]) -> str:
+        """Keeps what was done: now, or once the store is open; why that fails, empty where it does not."""
+        if self.store is None:
             self._waiting.append(act)
+            return self.unkeepable
+        before = len(self.store.lost)
+        try:
+            act(self.store)
+        except CallerError as why:
+            return str(why)
+        return self.store.failure if len(self.store.lost) > before else ""
+
+    def why_unkept(self, node: Node) -> str:
+        """Why a branch is not kept; empty where it is, or will be once the store is open."""
+        if node.parent is None:
+            return ""
+        return self.unkeepable if self.store is None else self.store.unkept.get(node.key, "")
 
     def opened(self, store: Store, tree: Tree) -> None:
         """The store is open, and this is the tree that was kept in it; runs that were made meanwhile join it."""
@@ -133,7 +148,7 @@ class Runs:
         self.index = next((at for at, each in enumerate(tree.every) if each.key == here.key), 0)
         waiting, self._waiting = self._waiting, []
         for act in waiting:
-            act(store)
+            self.keep(act)
 
     def _seen(self) -> None:
         """A run with its outline for every node."""

@@ -59,7 +59,7 @@ def remembered(original: View, name: str | None, folder: Path) -> list[str]:
 
 def keep(store: Store, node: Node) -> None:
     """Keeps a branch, and those that it was made from."""
-    if node.parent is None or node.key in store.kept.branches:
+    if node.parent is None or (node.key in store.kept.branches and node.key not in store.unkept):
         return
     keep(store, node.parent)
     replay = node.view.replay

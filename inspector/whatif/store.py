@@ -130,6 +130,8 @@ class Store:
         """What could not be written: it holds as long as the program runs."""
         self.failure = ""
         """Why, the last time."""
+        self.unkept: dict[str, str] = {}
+        """The keys of branches that could not be written, and why; they are tried again with what is made from them."""
         self._read = 0
         self._lines = 0
         self._header = False
@@ -200,10 +202,20 @@ class Store:
             finally:
                 os.close(number)
         except OSError as why:
-            self.failure = f"{self.path.parent}: cannot be written, so nothing is kept: {why.strerror or why}"
+            self._lose(act, f"{self.path.parent}: cannot be written, so nothing is kept: {why.strerror or why}")
             self._tell(self.failure)
-            self.lost.append(act)
-            _fold(self.kept, act)
+        except NewerError as why:
+            self._lose(act, str(why))
+            raise
+        else:
+            self.unkept.pop(str(act.get("key")), None)
+
+    def _lose(self, act: Act, why: str) -> None:
+        self.failure = why
+        self.lost.append(act)
+        _fold(self.kept, act)
+        if act["act"] == "branch":
+            self.unkept[act["key"]] = why
 
     def _write(self, number: int, line: bytes) -> None:
         """One write, so that what is there of a line is there whole or at the end of the file."""

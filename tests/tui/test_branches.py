@@ -1,6 +1,7 @@
 """What-ifs in the app: the form and its preview, from a step on, the tree, two side by side, and what is kept."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -202,3 +203,76 @@ async def test_a_file_of_a_newer_version_is_left_alone_and_told(app_on: AppOn, t
         assert session(pilot).breakpoints == ()
     assert kept.read_text() == newer
     assert Breakpoint("held").enabled
+
+
+def rows_of_runs(pilot: Pilot[Any]) -> list[str]:
+    """The rows of the open tree of runs, as text."""
+    nodes = pilot.app.screen.query_one(Nodes)
+    return ["".join(span.text for span in nodes.row(index)) for index in range(nodes.count)]
+
+
+async def test_a_branch_that_cannot_be_kept_says_so_and_is_shown_so_until_it_can(
+    app_on: AppOn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = tmp_path / "file"
+    data.touch()
+    monkeypatch.setenv("LOOP_INSPECTOR_DATA", str(data))
+    path = continued()
+    async with app_on(path).run_test(size=THREE) as pilot:
+        await settled(pilot)
+        await pilot.press("e", "5", "enter")
+        assert "not kept: " in page(pilot.app)
+        assert "cannot be written" in page(pilot.app)
+        await pilot.press("R")
+        assert [("not kept" in row) for row in rows_of_runs(pilot)] == [False, True]
+        await pilot.press("escape")
+        data.unlink()
+        await pilot.press("E", "7", "enter")  # a branch of the branch: both are written now
+        assert "not kept" not in page(pilot.app)
+        await pilot.press("R")
+        assert [("not kept" in row) for row in rows_of_runs(pilot)] == [False, False, False]
+    async with app_on(path).run_test(size=THREE) as pilot:
+        await settled(pilot)
+        assert len(session(pilot).runs.every) == 3
+
+
+async def test_a_branch_that_was_made_before_the_store_was_open_says_that_it_is_not_kept(
+    app_on: AppOn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = tmp_path / "file"
+    data.touch()
+    monkeypatch.setenv("LOOP_INSPECTOR_DATA", str(data))
+    monkeypatch.setattr(SessionScreen, "restore", lambda self: None)
+    async with app_on(continued()).run_test(size=THREE) as pilot:
+        await pilot.press("e", "5", "enter")
+        assert "not kept" not in page(pilot.app)
+        session(pilot)._read_kept()
+        await settled(pilot)
+        assert "cannot be written" in page(pilot.app)
+        await pilot.press("R")
+        assert [("not kept" in row) for row in rows_of_runs(pilot)] == [False, True]
+
+
+async def test_a_branch_that_is_taken_away_and_would_come_back_says_so(
+    app_on: AppOn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = tmp_path / "data"
+    monkeypatch.setenv("LOOP_INSPECTOR_DATA", str(data))
+    async with app_on(continued()).run_test(size=THREE) as pilot:
+        await settled(pilot)
+        await pilot.press("e", "5", "enter")
+        data.rename(tmp_path / "elsewhere")
+        data.touch()
+        await pilot.press("R", "x")
+        assert "not kept: " in page(pilot.app)
+        assert len(session_of(pilot).runs.every) == 1
+
+
+async def test_a_branch_of_a_session_from_standard_input_says_that_it_is_not_kept(app_on: AppOn) -> None:
+    app = app_on(continued())
+    assert app._start is not None
+    app._start = replace(app._start, paths=("-",))
+    async with app.run_test(size=THREE) as pilot:
+        await settled(pilot)
+        await pilot.press("e", "5", "enter")
+        assert "not kept: a session that is no file" in page(pilot.app)

@@ -227,6 +227,28 @@ def test_a_folder_that_cannot_be_written_is_one_note_and_no_failure(tmp_path):
     assert "nothing is kept" in notice
 
 
+def test_a_branch_that_could_not_be_written_is_known_as_such_until_it_is(tmp_path):
+    (tmp_path / "file").write_text("no folder")
+    store = Store(tmp_path / "file" / "sessions" / "abc.jsonl")
+    store.branch("k1", "original", {"set": {}}, 0)
+    store.mark("k1", 1)
+    assert list(store.unkept) == ["k1"]
+    assert "cannot be written" in store.unkept["k1"]
+    (tmp_path / "file").unlink()
+    store.branch("k1", "original", {"set": {}}, 0)
+    assert store.unkept == {}
+    assert list(Store(store.path).kept.branches) == ["k1"]
+
+
+def test_a_branch_that_a_newer_program_keeps_out_is_known_as_such(path):
+    store = filled(path)
+    with path.open("ab") as file:
+        file.write(json.dumps({MARK: 2}).encode() + b"\n")
+    with pytest.raises(NewerError):
+        store.branch("k9", "original", {"set": {}}, 0)
+    assert "of a newer program" in store.unkept["k9"]
+
+
 @pytest.mark.skipif(os.geteuid() == 0 if hasattr(os, "geteuid") else True, reason="root may write anywhere")
 def test_a_folder_without_permission_is_the_same(tmp_path):
     tmp_path.chmod(0o500)

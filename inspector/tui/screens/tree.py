@@ -41,11 +41,12 @@ class Nodes(RowList):
         return len(self.laid)
 
     def row(self, index: int) -> Line:
-        """A run: how the turn ends that it changes."""
+        """A run: whether it is kept, and how the turn ends that it changes."""
         node, follows = self.laid[index]
         asked = turn_of(node.branch) if node.branch is not None else None
         mark, *rest = run_line(node.name, node.view, asked, node.branch, node is self.runs.node)
-        return (mark, Span(drawn(follows), Role.RULE), *rest)
+        lost = (Span("not kept  ", Role.WARN),) if self.runs.why_unkept(node) else ()
+        return (mark, Span(drawn(follows), Role.RULE), *lost, *rest)
 
 
 class RunTree(ModalScreen[tuple[str, int] | None]):
@@ -103,8 +104,8 @@ class RunTree(ModalScreen[tuple[str, int] | None]):
 
     def action_remove(self) -> None:
         """Takes it away."""
-        gone = self._list.runs.remove(self._chosen())
-        said = f"{gone} taken away" if gone else "the original stays"
+        gone, why = self._list.runs.remove(self._chosen())
+        said = f"not kept: {why}" if why else f"{gone} taken away" if gone else "the original stays"
         self.query(Note).last().line = (Span(said, Role.WARN),)
         self._list.lay()
         self._list.cursor = min(self._list.cursor, self._list.count - 1)

@@ -63,6 +63,11 @@ class Base(Panes):
         """The run that is shown."""
         return self.runs.current
 
+    def lost_or(self, told: str) -> str:
+        """That the run that is looked at is not kept, and why; else what there is to say of it."""
+        why = self.runs.why_unkept(self.runs.node)
+        return f"not kept: {why}" if why else told
+
     def _mark_tab(self) -> None:
         self.open_tab = "steps" if self.narrow and self.listing else self.tab
         self.set_class(self.narrow and self.listing, "-listing")

@@ -50,7 +50,7 @@ class Comparing(Running):
         self._go(lines.step_at(made, place), "")
         cell, turn = made.rows[place[0]][place[1]], place[0] + 1
         parts = "nothing differs from strict" if cell.step is None else "here it parts from strict"
-        self.note = f"run {self.run.name}: turn {turn}: {cell.decision.word} · {parts}"
+        self.note = self.lost_or(f"run {self.run.name}: turn {turn}: {cell.decision.word} · {parts}")
 
     def action_providers(self) -> None:
         """One intended answer as every provider tells of it."""

@@ -24,15 +24,12 @@ if TYPE_CHECKING:
 class Keeping(Base):
     """What the data folder holds of this session. Viewing alone writes nothing."""
 
-    unkeepable = ""
-    """Why nothing can be kept of it; empty where something can, or that is not known yet."""
-
     def restore(self) -> None:
         """Reads what was kept, behind the first frame; a session from standard input has no name to be kept under."""
         if self.opened.paths and STDIN not in self.opened.paths:
             self._read_kept()
         else:
-            self.unkeepable = "a session that is no file has no name to be kept under"
+            self.runs.unkeepable = "a session that is no file has no name to be kept under"
 
     @work(thread=True, exclusive=True, group="kept")
     def _read_kept(self) -> None:
@@ -43,7 +40,7 @@ class Keeping(Base):
             store = open_store(self.opened.case.loaded, os.environ)
             tree, notices = restored(self.opened.original.view, store)
         except LoopError as why:
-            self.unkeepable = str(why)
+            self.runs.unkeepable = str(why)
             self.app.call_from_thread(self._tell, f"nothing is kept of this session: {why}")
             return
         self.app.call_from_thread(self._take, store, tree, notices)
@@ -113,14 +110,8 @@ class Keeping(Base):
         return why
 
     def _keep(self, act: Callable[[Store], None]) -> str:
-        store = self.runs.store
-        before = 0 if store is None else len(store.lost)
-        try:
-            self.runs.keep(act)
-        except LoopError as why:
-            return f"not kept: {why}"
-        told = self.unkeepable if store is None else store.failure if len(store.lost) > before else ""
-        return f"not kept: {told}" if told else ""
+        why = self.runs.keep(act)
+        return f"not kept: {why}" if why else ""
 
     def _remarked(self) -> str:
         key = self.runs.node.key

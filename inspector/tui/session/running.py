@@ -104,11 +104,11 @@ class Running(Again):
         made = self.run.branch
         turn = whatif.turn_of(made) if made is not None else None
         if turn is None:
-            self.note = f"run {self.run.name}: nothing differs"
+            self.note = self.lost_or(f"run {self.run.name}: nothing differs")
             return
         self.step = turn.run.decided
         number, end = self.run.view.number(turn), whatif.ending(turn)
-        self.note = f"run {self.run.name}: turn {number} ends in {end} · o goes between runs"
+        self.note = self.lost_or(f"run {self.run.name}: turn {number} ends in {end} · o goes between runs")
 
     def action_copy_command(self) -> None:
         """Copies the command line of this run."""

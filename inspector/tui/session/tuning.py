@@ -52,8 +52,8 @@ class Tuning(Running):
         self.against = "run"
         self._switch(index, "diff" if made is not None else None)
         if made is None or made.difference is None:
-            self.note = "nothing differs · u goes back to the grid"
+            self.note = self.lost_or("nothing differs · u goes back to the grid")
             return
         self._go(made.difference, "")
         turn = self.run.view.turn_of(self.step)
-        self.note = f"turn {self.run.view.number(turn)} parts here · u goes back to the grid"
+        self.note = self.lost_or(f"turn {self.run.view.number(turn)} parts here · u goes back to the grid")
