@@ -63,6 +63,8 @@ FRAME = 16
 
 HIDDEN = 1 << 18
 """Tokens that an answer may have without any text of them: twice the largest output cap of any model (128,000)."""
+UNTOLD = 1 << 15
+"""The same where the answer tells of none: some servers neither send thinking nor count it apart."""
 
 
 @frozen
@@ -98,14 +100,30 @@ class Measured:
 
 def most_tokens(response: ChatResponse) -> int:
     """The most output tokens that a response can be: one for each byte of its text, and hidden thinking."""
-    return HIDDEN + sum(len(text_of(part).encode("utf-8", "replace")) for part in response.parts)
+    return (HIDDEN if _hides(response) else UNTOLD) + text_bytes(response)
+
+
+def text_bytes(response: ChatResponse) -> int:
+    """The bytes of the text that tokens are cut from."""
+    return sum(len(text_of(part).encode("utf-8", "replace")) for part in response.parts)
+
+
+def _hides(response: ChatResponse) -> bool:
+    """Whether an answer tells of tokens without a text, or was cut, so that thinking may have taken all of them."""
+    usage, stop = response.usage, response.stop_reason.normalized
+    return stop not in _WHOLE or bool(response.other_choices or (usage is not None and usage.reasoning_tokens)) or any(
+        not isinstance(part, TextPart) and not (isinstance(part, ToolCall) and part.kind is not CallKind.SERVER)
+        for part in response.parts)
+
+
+_WHOLE = (Stop.END_TURN, Stop.TOOL_CALL)
 
 
 def impossible(response: ChatResponse) -> int | None:
     """The output tokens that a provider claims and that cannot be; None where its count can be."""
     claimed = response.usage.output_tokens if response.usage is not None else None
-    if claimed is None or 0 <= claimed <= HIDDEN or HIDDEN < claimed <= most_tokens(response):
-        return None
+    if claimed is None or 0 <= claimed <= UNTOLD or UNTOLD < claimed <= most_tokens(response):
+        return None  # the first bound spares the bytes of the text, nearly always
     return claimed
 
 
@@ -139,7 +157,7 @@ def measure(
     """
     usage = response.usage if impossible(response) is None else None
     total = usage.output_tokens if usage is not None and usage.output_tokens is not None else total
-    if total is not None and (total < 0 or (total > HIDDEN and total > most_tokens(response))):
+    if total is not None and (total < 0 or (total > UNTOLD and total > most_tokens(response))):
         total = None  # a cap that no answer could have used
     thought = usage.reasoning_tokens if usage is not None and usage.visible_tokens is not None else None
     spoken = total - (thought or 0) if total is not None else None
@@ -148,7 +166,7 @@ def measure(
     calls = sum(kind == "call" for kind, _ in texts)
     ends, basis, note = _spoken(texts, said, chunks, split, spoken, calls)
     own = [i for i, (kind, _) in enumerate(texts) if kind in said]
-    cut = response.stop_reason.normalized not in (Stop.END_TURN, Stop.TOOL_CALL)
+    cut = response.stop_reason.normalized not in _WHOLE
     laid = _laid([Cut(texts[i][1], ends[i], texts[i][0] == "call") for i in own], basis, spoken, cut,
                  blind=any(not kind for kind, _ in texts))
     for i, given in zip(own, laid.ends, strict=True):

@@ -21,7 +21,7 @@ from loop_core.arguments import Shape, parse
 from loop_core.classify import Judged, is_phantom
 from loop_core.frozen import frozen
 from loop_core.gate import Admission, Verdict
-from loop_core.tokens import HIDDEN, impossible, most_tokens
+from loop_core.tokens import impossible, text_bytes
 from loop_core.turn import State
 from loop_core.values import (
     At,
@@ -114,10 +114,10 @@ def _of_response(case: Case, link: Link, turn: str, unknown: set[tuple[str, str,
         yield Noted(places.finding(exchange, finding), link.index, turn)
     claimed = impossible(exchange.response)
     if claimed is not None:
-        size = most_tokens(exchange.response) - HIDDEN
+        size = text_bytes(exchange.response)
         message = (
-            f"usage claims {claimed:,} output tokens: the text has {size:,} bytes, and no model hides so many; no "
-            "simulation goes by the claim"
+            f"usage claims {claimed:,} output tokens: the text has {size:,} bytes, and nothing tells of so many that "
+            "were not sent; no simulation goes by the claim"
         )
         told = Finding(places.IMPOSSIBLE, Severity.WARNING, message)
         yield Noted(places.finding(exchange, told), link.index, turn)

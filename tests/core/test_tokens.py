@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from core_scenes import call, reply
 
 from loop_core.frozen import replace
-from loop_core.tokens import HIDDEN, Basis, Measured, agrees, impossible, measure, under_cap
-from loop_core.values import ReasoningPart, Stop, Usage
+from loop_core.tokens import HIDDEN, UNTOLD, Basis, Measured, agrees, impossible, measure, under_cap
+from loop_core.values import CallKind, ChatResponse, OpaquePart, ReasoningPart, Stop, ToolCall, Usage
 from loop_core.wire.base import Pieces
 
 
@@ -154,6 +156,25 @@ def test_a_count_beyond_the_text_and_all_hidden_thinking_is_not_gone_by(claimed:
     assert (impossible(response) is None) == (claimed <= HIDDEN + 9)
     told = measure(replace(response, usage=Usage(1, claimed + 1)))
     assert (told.basis, told.tokens) == (Basis.ESTIMATE, 2)  # 8 characters, 4 a token
+
+
+@pytest.mark.parametrize("hint", [
+    lambda made: replace(made, stop_reason=reply(Stop.MAX_TOKENS).stop_reason),
+    lambda made: replace(made, usage=replace(made.usage, reasoning_tokens=1)),
+    lambda made: replace(made, other_choices=1),
+    lambda made: replace(made, parts=(*made.parts, ReasoningPart(""))),
+    lambda made: replace(made, parts=(*made.parts, OpaquePart("thing", "{}"))),
+    lambda made: replace(made, parts=(*made.parts, ToolCall("c1", "web_search", "{}", kind=CallKind.SERVER))),
+])
+def test_a_whole_answer_that_hides_nothing_has_no_more_tokens_than_a_little_stripped_thinking(
+    hint: Callable[[ChatResponse], ChatResponse],
+) -> None:
+    made = reply(Stop.END_TURN, "The lämp", tokens=UNTOLD + 9)
+    assert impossible(made) is None
+    more = replace(made, usage=Usage(1, UNTOLD + 10))
+    assert impossible(more) == UNTOLD + 10
+    assert impossible(hint(more)) is None  # what tells of hidden tokens lets it claim as many as any model thinks
+    assert impossible(hint(replace(made, usage=Usage(1, HIDDEN + 12)))) == HIDDEN + 12
 
 
 def test_a_cap_that_no_answer_could_have_used_stands_for_no_tokens() -> None:
