@@ -14,7 +14,7 @@ from loop_core.errors import CallerError
 from loop_core.frozen import field, frozen, replace
 from loop_core.limits import CONTINUATION_LIMITS, Limits
 from loop_core.policy import STRICT, Policy
-from loop_core.presets import named
+from loop_core.presets import preset
 from loop_core.seam import Method, SeamRule
 from loop_core.wire.profiles import PROFILES
 
@@ -130,7 +130,7 @@ def live_limits(settings: Settings, limits: Limits | None = None) -> Limits:
 
 CHOICES: Mapping[str, Choice] = {
     INITIAL: Choice(_cap),
-    "policy": Choice(named, lambda policy: policy.name),
+    "policy": Choice(preset, lambda policy: policy.name),
     "seam": Choice(lambda text: _one_of("seam", SEAMS, text), lambda rule: rule.value, tuple(SEAMS)),
     "method": Choice(lambda text: _one_of("method", METHODS, text), lambda method: method.value, tuple(METHODS)),
     "profile": Choice(lambda text: _one_of("profile", SPEAKERS, text), str, tuple(SPEAKERS)),

@@ -29,7 +29,7 @@ from loop_core.values import (
     ToolResultPart,
     TransportEnd,
 )
-from loop_core.wire import decode, decoder, wire
+from loop_core.wire import decode_response, decoder, wire
 from loop_core.wire.profiles import Chosen, choose, native_reading
 
 MOST_BYTES = 256 * 1024 * 1024
@@ -257,7 +257,7 @@ class Hearing:
             if chosen.profile.words == self._speaker.profile.words:
                 response: ChatResponse = self._decoder.close(end)
                 return response
-            return decode(self._server.api, body, http_status=self._status, headers=self._headers, n=asked.n,
+            return decode_response(self._server.api, body, http_status=self._status, headers=self._headers, n=asked.n,
                           background=asked.background, words=chosen.profile.words, end=end)
         except DecodeError as why:
             error = ProviderError(f"no {self._server.api} response: {why.message}", UNREADABLE)

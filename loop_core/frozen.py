@@ -75,9 +75,10 @@ def _slotted(kind: type[Any], shared: Mapping[str, Any]) -> type[Any]:
         _compile(made, names, defaults, draft="__setattr__" in shared)
         return kind(*given, **named)
 
+    fields = _Fields(names, defaults)
     own |= {
-        "__slots__": names, "__match_args__": names, "__new__": first, "__dataclass_fields__": _Fields(names, defaults),
-        "_compared": attrgetter("__class__", *names),
+        "__slots__": names, "__match_args__": names, "__new__": first, "__dataclass_fields__": fields,
+        "__signature__": _Signature(fields), "_compared": attrgetter("__class__", *names),
     }
     made = type(kind.__name__, kind.__bases__, {**shared, **own})
     return made
@@ -122,12 +123,16 @@ class _Fields:
         self._names, self._defaults = names, defaults
 
     def __get__(self, value: Any, kind: type[Any]) -> Any:
+        fields = vars(self.standard(kind))["__dataclass_fields__"]
+        kind.__dataclass_fields__ = fields
+        return fields
+
+    def standard(self, kind: type[Any]) -> type[Any]:
+        """The same class as `dataclasses` makes it."""
         import dataclasses
 
         made = [(name, kind.__annotations__[name], self._field(name)) for name in self._names]
-        fields = vars(dataclasses.make_dataclass(kind.__name__, made))["__dataclass_fields__"]
-        kind.__dataclass_fields__ = fields
-        return fields
+        return dataclasses.make_dataclass(kind.__name__, made)
 
     def _field(self, name: str) -> Any:
         import dataclasses
@@ -136,6 +141,18 @@ class _Fields:
         if isinstance(default, _Made):
             return dataclasses.field(default_factory=default.make)
         return dataclasses.field(default=default)
+
+
+class _Signature:
+    """What `help` and `inspect.signature` ask a class for: its fields, before its constructor was compiled too."""
+
+    def __init__(self, fields: _Fields) -> None:
+        self._fields = fields
+
+    def __get__(self, value: Any, kind: type[Any]) -> Any:
+        import inspect
+
+        return inspect.signature(self._fields.standard(kind))
 
 
 def _eq(value: Any, other: Any) -> Any:

@@ -310,7 +310,7 @@ POLICIES: Mapping[str, Policy] = MappingProxyType({
 """Every preset, by name: ours first, then in the order of the seeds."""
 
 
-def named(name: str) -> Policy:
+def preset(name: str) -> Policy:
     """The preset with this name.
 
     Raises:

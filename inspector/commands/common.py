@@ -90,10 +90,10 @@ def configured(policy: str | None) -> tuple[Config, Settings]:
     """The configuration, and the settings that a replay starts from: the flag goes over the configuration."""
     from inspector import config
     from loop_core.frozen import replace
-    from loop_core.presets import named
+    from loop_core.presets import preset
 
     found = config.load()
-    return found, found.settings if policy is None else replace(found.settings, policy=named(policy))
+    return found, found.settings if policy is None else replace(found.settings, policy=preset(policy))
 
 
 def stdin_of(paths: Sequence[str]) -> bytes | None:

@@ -127,12 +127,12 @@ def policies(
     from inspector.settings import parse_assignments, settings_of
     from inspector.whatif import policies_report
     from inspector.whatif.policies import matrix
-    from loop_core.presets import named
+    from loop_core.presets import preset
 
     base = common.configured(None)[1]
     settings = settings_of(parse_assignments(assignments), replace(base, simulate=simulate or base.simulate))
     _no_live(settings)
-    chosen = [named(name) for name in names]
+    chosen = [preset(name) for name in names]
     loaded, case = common.read_case(paths, api, profile)
     made = matrix(case, settings, chosen)
     if as_json:

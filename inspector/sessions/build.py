@@ -24,7 +24,7 @@ from loop_core.values import (
     StopReason,
     TransportEnd,
 )
-from loop_core.wire import decode, wire
+from loop_core.wire import decode_response, wire
 from loop_core.wire.base import RECORDING_CUT
 from loop_core.wire.eventstream import resealed
 from loop_core.wire.profiles import Chosen, choose, named
@@ -57,7 +57,7 @@ def build(raw: Raw, path: str, options: Options, counts: redact.Counts | None = 
         response = _not_recorded(raw, api, headers, request)
     else:
         try:
-            response = decode(
+            response = decode_response(
                 api,
                 body,
                 http_status=raw.status,

@@ -15,7 +15,7 @@ from inspector.sessions.values import Exchange, TurnRecord
 from loop_core.errors import DecodeError
 from loop_core.frozen import replace
 from loop_core.values import ChatResponse
-from loop_core.wire import decode, wire
+from loop_core.wire import decode_response, wire
 from loop_core.wire.eventstream import resealed
 from loop_core.wire.profile import Profile
 from loop_core.wire.provenance import provenance
@@ -162,7 +162,7 @@ def again(exchange: Exchange, body: bytes) -> Exchange:
 def decoded_again(exchange: Exchange, body: bytes, profile: Profile) -> ChatResponse:
     """What another body of an exchange, or the same one by another profile's words, is decoded to."""
     request, before = exchange.request, exchange.response
-    response = decode(
+    response = decode_response(
         exchange.api,
         body,
         http_status=before.http_status,

@@ -12,7 +12,9 @@ from functools import cache
 from importlib import import_module
 from typing import Any, Protocol, cast
 
-from loop_core.errors import CallerError
+from loop_core.errors import CallerError, DecodeError, EncodeError
+from loop_core.fastjson import from_json
+from loop_core.frozen import replace
 from loop_core.values import ChatResponse, Request, Tool, TransportEnd
 from loop_core.wire.base import Decoder, Mapped, Pieces, See
 from loop_core.wire.reads import Row
@@ -103,7 +105,7 @@ def decoder(
     return wire(api).Decoder(http_status=http_status, headers=headers, n=n, background=background, words=words)
 
 
-def decode(
+def decode_response(
     api: str,
     chunks: Iterable[bytes] | bytes,
     *,
@@ -124,6 +126,59 @@ def decode(
     for data in (chunks,) if isinstance(chunks, bytes) else chunks:
         reading.feed(data)
     return reading.close(end)
+
+
+decode = decode_response
+"""The old name of `decode_response`, for one release."""
+
+
+def encode_response(api: str, response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> Iterator[bytes]:
+    """The bytes that a provider of this format would send: one piece, or with `stream` one for each event, with
+    `chunk` characters of text in each. The response may have been read in another format.
+
+    Raises:
+        CallerError: there is no such API.
+        EncodeError: the response holds what the format cannot carry; `what` names it.
+    """
+    return wire(api).encode(response, stream=stream, chunk=chunk)
+
+
+def decode_request(api: str, body: Mapping[str, Any] | bytes, *, url: str = "") -> Request:
+    """What the body of a request asks for; `body` is JSON, parsed or as bytes. Some formats say the model in the URL.
+
+    Raises:
+        CallerError: there is no such API.
+        DecodeError: the bytes are no JSON object.
+    """
+    value = _object(api, body) if isinstance(body, bytes) else body
+    return wire(api).read_request(value, url)
+
+
+def _object(api: str, body: bytes) -> Mapping[str, Any]:
+    try:
+        value = from_json(body.removeprefix(b"\xef\xbb\xbf"))
+    except ValueError as why:
+        raise DecodeError(f"the body is no JSON ({str(why)[:120]})", api=api, expected="a JSON object") from None
+    if not isinstance(value, dict):
+        raise DecodeError("the body is no JSON object", api=api, expected="`{`")
+    return value
+
+
+def encode_request(api: str, request: Request) -> dict[str, Any]:
+    """The body that a provider of this format expects. A request of another format is carried over, unless it holds
+    fields that only its own provider knows (`Request.extra`, `Tool.declared`).
+
+    Raises:
+        CallerError: there is no such API.
+        EncodeError: the format cannot carry the request; `what` names it.
+    """
+    form = wire(api)
+    if request.api != api:
+        own = "extra" if request.extra else "tool.declared" if any(tool.declared for tool in request.tools) else ""
+        if own:
+            raise EncodeError(f"the request holds fields of {request.api} as they were sent", api=api, what=own)
+        request = replace(request, api=api)
+    return form.encode_request(request)
 
 
 def following(api: str, headers: Sequence[tuple[str, str]] = ()) -> tuple[Decoder, Pieces]:

@@ -15,7 +15,7 @@ from loop_core.loop import Plan, run
 from loop_core.machine import begin
 from loop_core.moves import concluded
 from loop_core.policy import STRICT, Policy
-from loop_core.presets import BOTNEXUS, PI_PRESENCE, POLICIES, ZEROCLAW_MERGED, ZEROCLAW_RFI, ZOO_AFTER, named
+from loop_core.presets import BOTNEXUS, PI_PRESENCE, POLICIES, ZEROCLAW_MERGED, ZEROCLAW_RFI, ZOO_AFTER, preset
 from loop_core.seam import Method
 from loop_core.sources import Scripted
 from loop_core.tools import Toolbox
@@ -58,7 +58,7 @@ LEADS: dict[str, Leads] = {
 @pytest.mark.parametrize("name", LEADS)
 def test_where_each_word_leads(name: str, stop: Stop) -> None:
     for parts, expected in zip((("text",), ("text", CUT_CALL), ("text", WHOLE_CALL)), LEADS[name][stop], strict=True):
-        assert path(drive([answer(stop, *parts, raw=None)], policy=named(name)))[2] is expected, parts
+        assert path(drive([answer(stop, *parts, raw=None)], policy=preset(name)))[2] is expected, parts
 
 
 # -- native words ----------------------------------------------------------------------------------------------------
@@ -112,7 +112,7 @@ NATIVE = {"zeroclaw-rfi": SEED_000, "zeroclaw-merged": AS_MERGED, "pi-presence":
 def test_native_words_are_read_as_the_document_reads_them(name: str, api: str, raw: str, taken_for: Stop) -> None:
     """Whatever our own table made of the word: another one is given here."""
     mapped = Stop.END_TURN if taken_for in (Stop.UNKNOWN, Stop.ERROR) else Stop.UNKNOWN
-    turn = last(drive([said(api, raw, mapped)], policy=named(name)))
+    turn = last(drive([said(api, raw, mapped)], policy=preset(name)))
     assert turn.evaluated is not None
     assert turn.evaluated.word is taken_for
 
@@ -123,10 +123,10 @@ def test_an_enum_sent_as_its_number_is_no_unknown_word() -> None:
 
 def test_an_error_stays_an_error_for_a_table_of_stop_words() -> None:
     for name in ("zeroclaw-rfi", "zeroclaw-merged", "pi-presence"):
-        turn = last(drive([said("anthropic_messages", "overloaded_error", Stop.ERROR)], policy=named(name)))
+        turn = last(drive([said("anthropic_messages", "overloaded_error", Stop.ERROR)], policy=preset(name)))
         assert (turn.terminal, turn.outcome) == ("error", AP)
         broken = reply(Stop.ERROR, "text", raw="length", error=ProviderError("overloaded"))
-        assert last(drive([responded(broken)], policy=named(name))).terminal == "error"
+        assert last(drive([responded(broken)], policy=preset(name))).terminal == "error"
 
 
 @pytest.mark.parametrize(("stop", "taken_for"), [
@@ -162,7 +162,7 @@ def test_presence_itself_knows_no_word_but_error_and_abort(policy: Policy, stop:
 @pytest.mark.parametrize("name", sorted(POLICIES))
 def test_a_whole_call_runs_under_every_policy_where_the_format_has_no_word_for_calls(name: str, api: str) -> None:
     raw = {"gemini_generate": "STOP", "openai_responses": "completed", "ollama_chat": "stop"}[api]
-    assert dispatched(drive([said(api, raw, Stop.END_TURN, WHOLE_CALL)], policy=named(name)))
+    assert dispatched(drive([said(api, raw, Stop.END_TURN, WHOLE_CALL)], policy=preset(name)))
 
 
 @pytest.mark.parametrize(("name", "whole", "cut"), [
@@ -174,7 +174,7 @@ def test_what_runs_under_stop_in_a_chat(name: str, whole: bool, cut: bool) -> No
     for made, runs in ((WHOLE_CALL, whole), (CUT_CALL, cut)):
         for provider in ("", "mimo", "openai"):
             answered = [said("openai_chat", "stop", Stop.END_TURN, made)]
-            assert bool(dispatched(drive(answered, policy=named(name), provider=provider))) == runs
+            assert bool(dispatched(drive(answered, policy=preset(name), provider=provider))) == runs
 
 
 def test_botnexus_promotes_any_call_of_a_responses_stream() -> None:
@@ -196,7 +196,7 @@ def test_botnexus_promotes_a_missing_reason_but_on_openais_own_host() -> None:
 
 def ran(name: str, *parts: Any, stop: Stop = Stop.TOOL_CALL) -> list[str | None]:
     """The arguments of the calls that the loop would run in its first batch; what is released is another matter."""
-    effects = dispatched(drive([answer(stop, *parts)], policy=named(name)))
+    effects = dispatched(drive([answer(stop, *parts)], policy=preset(name)))
     return [verdict.call.arguments for verdict in effects[0].batch] if effects else []
 
 
@@ -204,7 +204,7 @@ def test_zoo_ends_with_an_invalid_call_where_no_argument_can_be_read() -> None:
     """Seed 001, problem: `missing nativeArgs`."""
     for name in ("zoo-before", "zoo-after"):
         for nothing in ("", None, "{", '{"pa'):
-            turn = last(drive([answer(Stop.TOOL_CALL, call(nothing))], policy=named(name)))
+            turn = last(drive([answer(Stop.TOOL_CALL, call(nothing))], policy=preset(name)))
             assert (turn.outcome, turn.terminal) == (A, "stuck"), nothing
         assert ran(name, call(CUT)) == [CUT]
 
@@ -246,7 +246,7 @@ def test_no_held_call_runs_under_any_policy_with_our_tools() -> None:
             run_tools = staticmethod(box.run)
 
         source = Live([answer(Stop.MAX_TOKENS, call(CUT, closed=False)), answer(Stop.END_TURN, "done")])
-        trace = run("t", REQUEST, source, Plan(policy=named(name)))
+        trace = run("t", REQUEST, source, Plan(policy=preset(name)))
         assert dispatched(trace)
         assert called == []
         assert last(trace).history[-1].results[0].text.startswith("Not run")
@@ -317,7 +317,7 @@ def test_the_limits_that_a_system_lacks_do_not_stop_it() -> None:
 
 def test_systems_without_continuation_take_cut_text_for_an_answer() -> None:
     for name in ("zoo-before", "zoo-after", "pi-presence", "botnexus"):
-        turn = last(drive([answer(Stop.MAX_TOKENS, "text", tokens=100)], policy=named(name)))
+        turn = last(drive([answer(Stop.MAX_TOKENS, "text", tokens=100)], policy=preset(name)))
         assert (turn.terminal, turn.notice) == ("completed", None)
 
 
@@ -325,10 +325,10 @@ def test_systems_without_continuation_take_cut_text_for_an_answer() -> None:
 
 
 def test_presets_are_found_by_name() -> None:
-    assert named("strict") is STRICT
-    assert named("zoo-after") is ZOO_AFTER
+    assert preset("strict") is STRICT
+    assert preset("zoo-after") is ZOO_AFTER
     with pytest.raises(CallerError, match=r"strict, zeroclaw-rfi, .*, botnexus"):
-        named("lax")
+        preset("lax")
     assert set(LEADS) | {"strict"} == set(POLICIES)
     assert all(policy.cites and policy.title for policy in POLICIES.values())
 
@@ -345,7 +345,7 @@ def test_what_is_not_cut_ends_alike_under_every_policy(name: str) -> None:
     for first in UNTRUNCATED:
         for second in UNTRUNCATED:
             script = [first, second, answer(Stop.END_TURN, "end")]
-            ours, theirs = drive(script), drive(script, policy=named(name))
+            ours, theirs = drive(script), drive(script, policy=preset(name))
             assert path(ours) == path(theirs)
             assert last(ours).merged().text == last(theirs).merged().text
             assert [[v.call for v in e.batch] for e in dispatched(ours)] == [
@@ -356,6 +356,6 @@ def test_what_is_not_cut_ends_alike_under_every_policy(name: str) -> None:
 def test_no_seed_lets_the_bound_on_tokens_lower_the_cap_of_a_request(name: str) -> None:
     """Seed 000 looks at what was spent before a continuation, the others at nothing: the first cap stays."""
     limits = Limits(continuation_max_total_completion_tokens=40)
-    _, (sent,) = begin("t", REQUEST, limits, named(name))
+    _, (sent,) = begin("t", REQUEST, limits, preset(name))
     _, (strict,) = begin("t", REQUEST, limits, STRICT)
     assert (sent.max_tokens, strict.max_tokens) == (100, 40)

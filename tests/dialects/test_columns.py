@@ -16,7 +16,7 @@ from inspector.dialects.run import Row, Told, rows
 from inspector.dialects.scenarios import SCENARIOS
 from inspector.report.lines.spans import text_of, width_of
 from inspector.settings import Settings
-from loop_core.presets import named
+from loop_core.presets import preset
 
 CALL_CUT = Asked()
 FOLDED = {name: columns.shown(entries(rows(each))) for name, each in SCENARIOS.items()}
@@ -102,7 +102,7 @@ def test_a_budget_changes_by_ones_while_it_is_small() -> None:
 
 @pytest.mark.parametrize("asked", [
     CALL_CUT, CALL_CUT.turned(1), CALL_CUT.turned(-1), CALL_CUT.stepped(-1), Asked(each=True, budget=7),
-    Asked(settings=Settings(policy=named("pi-presence"))),
+    Asked(settings=Settings(policy=preset("pi-presence"))),
 ])
 def test_the_command_line_asks_the_same(asked: Asked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from inspector.dialects.document import text

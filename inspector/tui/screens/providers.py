@@ -238,10 +238,10 @@ class ProvidersScreen(Tabled):
                    names.index(current) if current in names else 0), self._policy_chosen)
 
     def _policy_chosen(self, name: str | None) -> None:
-        from loop_core.presets import named
+        from loop_core.presets import preset
 
         if name is not None:
-            self._ask(replace(self.asked, settings=replace(self.asked.settings, policy=named(name))))
+            self._ask(replace(self.asked, settings=replace(self.asked.settings, policy=preset(name))))
 
     def action_each(self) -> None:
         """Unfolds or folds."""

@@ -1,0 +1,112 @@
+"""One response, read: why it really stopped, what may run of it, and the bytes behind both. Pure.
+
+`read` joins what stands apart below it: the wire format's decoder, the server's profile, the judge and the gate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from loop_core.classify import Judged, judge
+from loop_core.frozen import frozen
+from loop_core.gate import Verdict, admit_all
+from loop_core.turn import Responded
+from loop_core.values import ChatResponse, Evidence, Finding, Request, Stop, TransportEnd, Usage
+from loop_core.wire import decode_request, decode_response
+from loop_core.wire.profiles import choose, named, native_reading
+
+
+@frozen(eq=False)
+class Reading:
+    """One response as `read` makes it. Go by `stop_reason`, and run no call whose verdict is not `ready`."""
+
+    response: ChatResponse
+    """What was decoded; its own `stop_reason` is the mapped one and says no more than the wire format's table."""
+    judged: Judged
+    """The mapped and the effective reason, with all corrections."""
+    calls: tuple[Verdict, ...] = ()
+    """Every call that the caller would have to run, in order, each with the gate's verdict: `ready` (then `arguments`
+    holds the parsed object), `held` or `rejected`, and `why`."""
+
+    @property
+    def stop_reason(self) -> Stop:
+        """The effective reason: `max_tokens` for a call that was cut, whatever word the provider sent."""
+        return self.judged.stop.normalized
+
+    @property
+    def mapped(self) -> Stop:
+        """What the provider's word means by itself, before anything else in the response was looked at."""
+        return self.judged.mapped.normalized
+
+    @property
+    def raw(self) -> str | None:
+        """The provider's word, verbatim; None where it sent none."""
+        return self.judged.mapped.raw
+
+    @property
+    def evidence(self) -> tuple[Evidence, ...]:
+        """The rules that led to `stop_reason`, in order, each with the bytes that it read."""
+        return self.judged.stop.evidence
+
+    @property
+    def text(self) -> str:
+        """The visible text; empty where there is none."""
+        return self.response.text or ""
+
+    @property
+    def usage(self) -> Usage | None:
+        """Token counts as the provider reported them; None where it reported none."""
+        return self.response.usage
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What is worth telling: quirks of the bytes, and words that do not agree with them."""
+        return (*self.response.findings, *self.judged.findings)
+
+    @property
+    def event(self) -> Responded:
+        """The response as an event for `step`, for a loop or a source of the caller's own."""
+        return Responded(self.response, self.judged, live=True)
+
+
+def read(
+    api: str,
+    chunks: Iterable[bytes] | bytes,
+    *,
+    request: Request | Mapping[str, Any] | None = None,
+    http_status: int | None = None,
+    headers: Sequence[tuple[str, str]] = (),
+    url: str = "",
+    profile: str | None = None,
+    end: TransportEnd = TransportEnd.EOF,
+) -> Reading:
+    """Reads one response: why it stopped, and what may run of it.
+
+    Args:
+        api: the wire format: openai_chat, openai_responses, anthropic_messages, gemini_generate, bedrock_converse or
+            ollama_chat.
+        chunks: the body, whole or cut anywhere: JSON, or a stream of any framing that the format has.
+        request: what was asked, as a `Request` or as the JSON of its body. With it the output cap and the tools'
+            schemas are known; without it a call is checked for completeness only.
+        http_status: the status; an error status makes the reason `error`.
+        headers: those of the response.
+        url: where the request went; it tells which server answered.
+        profile: the name of the server's profile, where it is known better than it can be told.
+        end: how the connection ended.
+
+    Raises:
+        CallerError: there is no such API or profile.
+        DecodeError: the bytes are no body of this format at all; a body that was cut is read as far as it goes.
+    """
+    body = chunks if isinstance(chunks, bytes) else b"".join(chunks)
+    asked = decode_request(api, request, url=url) if isinstance(request, Mapping) else request
+    model = asked.model if asked is not None else None
+    chosen = choose(api, url, headers, body, model) if profile is None else named(profile, api, model)
+    response = decode_response(
+        api, body, http_status=http_status, headers=headers, n=asked.n if asked is not None else 1,
+        background=asked.background if asked is not None else False, words=chosen.profile.words, end=end,
+    )
+    judged = judge(response, asked, chosen.profile, native_reading(response, chosen.profile))
+    calls = admit_all(response.tool_calls, judged, asked.tools if asked is not None else ())
+    return Reading(response, judged, calls)

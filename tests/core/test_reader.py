@@ -1,0 +1,176 @@
+"""`read`: one call says why a response really stopped and what may run of it, however its bytes were cut."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import loop_core
+from loop_core.classify import judge
+from loop_core.errors import CallerError, DecodeError, EncodeError
+from loop_core.gate import Admission, admit_all
+from loop_core.values import (
+    ArgsForm,
+    ChatResponse,
+    Message,
+    Request,
+    Role,
+    Stop,
+    StopReason,
+    TextPart,
+    Tool,
+    ToolCall,
+    TransportEnd,
+    Usage,
+)
+from loop_core.wire import FORMATS
+from loop_core.wire.servers import GENERIC
+
+CALLED = {
+    "openai_chat": "tool_calls", "openai_responses": "completed", "anthropic_messages": "tool_use",
+    "gemini_generate": "STOP", "bedrock_converse": "tool_use", "ollama_chat": "stop",
+}
+"""Format -> its word over an answer with calls, as its documentation has it."""
+WEATHER = Tool("weather", {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]})
+OBJECTS = ("anthropic_messages", "gemini_generate", "bedrock_converse", "ollama_chat")
+
+
+def asked(api: str) -> Request:
+    return Request(api, (Message(Role.USER, (TextPart("the weather?"),)),), "m", (WEATHER,), max_tokens=64, stream=True)
+
+
+def body(api: str, text: str = "Let me look.") -> bytes:
+    form = ArgsForm.OBJECT if api in OBJECTS else ArgsForm.STRING
+    call = ToolCall("c1", "weather", '{"city": "Oslo"}', True, form=form)
+    word = StopReason(Stop.TOOL_CALL, CALLED[api])
+    response = ChatResponse(api, (TextPart(text), call), word, Usage(9, 12))
+    return b"".join(loop_core.encode_response(api, response, stream=True))
+
+
+def chat(finish: str, arguments: str, **more: object) -> bytes:
+    call = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": arguments}}
+    message = {"role": "assistant", "content": None, "tool_calls": [call]}
+    choice = {"index": 0, "message": message, "finish_reason": finish, **more}
+    return json.dumps({"id": "r", "object": "chat.completion", "model": "m", "choices": [choice]}).encode()
+
+
+def test_a_call_that_is_cut_under_tool_calls_reads_as_a_cut() -> None:
+    data = chat("tool_calls", '{"city": "Os')
+    reading = loop_core.read("openai_chat", data)
+    assert loop_core.decode_response("openai_chat", data).stop_reason.normalized == "tool_call", "the word by itself"
+    assert (reading.stop_reason, reading.mapped, reading.raw) == ("max_tokens", "tool_call", "tool_calls")
+    assert [(v.call.name, v.admission) for v in reading.calls] == [("weather", Admission.HELD)]
+    assert reading.calls[0].arguments is None
+    assert any(seen.rule == "judge.cut_arguments" for seen in reading.evidence)
+
+
+def test_a_router_s_word_is_read_beside_its_own() -> None:
+    """OpenRouter passes on what the provider behind it said; its own word is another."""
+    data = chat("tool_calls", '{"city": "Oslo"}', native_finish_reason="max_tokens")
+    reading = loop_core.read("openai_chat", data, url="https://openrouter.ai/api/v1/chat/completions")
+    assert (reading.stop_reason, reading.mapped) == ("max_tokens", "tool_call")
+    assert reading.calls[0].admission is Admission.HELD
+    assert loop_core.read("openai_chat", data, profile="openrouter").stop_reason == "max_tokens"
+
+
+def test_what_was_asked_decides_what_may_run() -> None:
+    data = chat("tool_calls", '{"city": 7}')
+    assert loop_core.read("openai_chat", data).calls[0].admission is Admission.READY, "no schema is known"
+    ours = loop_core.read("openai_chat", data, request=asked("openai_chat"))
+    assert ours.calls[0].admission is Admission.REJECTED
+    recorded = loop_core.encode_request("openai_chat", asked("openai_chat"))
+    assert loop_core.read("openai_chat", data, request=recorded).calls == ours.calls
+    assert loop_core.read("openai_chat", chat("tool_calls", '{"city": "Oslo"}'), request=recorded).calls[0].arguments \
+        == {"city": "Oslo"}
+
+
+def test_what_stands_beside_the_reason() -> None:
+    reading = loop_core.read("anthropic_messages", body("anthropic_messages", "Let me look."))
+    assert reading.text == "Let me look."
+    assert reading.usage is not None
+    assert (reading.usage.input_tokens, reading.usage.output_tokens) == (9, 12)
+    assert reading.response.streaming
+    assert reading.findings == (*reading.response.findings, *reading.judged.findings)
+    assert loop_core.read("openai_chat", b'{"choices": []}').text == ""
+
+
+def test_an_error_status_and_a_broken_connection_are_reasons() -> None:
+    refused = loop_core.read("openai_chat", b'{"error": {"message": "slow down"}}', http_status=429)
+    assert refused.stop_reason == "error"
+    half = body("openai_chat")
+    broken = loop_core.read("openai_chat", half[: len(half) // 3], end=TransportEnd.RESET)
+    assert broken.stop_reason == "interrupted"
+    assert broken.response.transport_end is TransportEnd.RESET
+
+
+def test_what_cannot_be_read_is_refused_by_name() -> None:
+    with pytest.raises(CallerError, match="unknown API 'chat'"):
+        loop_core.read("chat", b"{}")
+    with pytest.raises(CallerError, match="unknown profile 'nobody'"):
+        loop_core.read("openai_chat", b"{}", profile="nobody")
+    with pytest.raises(DecodeError, match="begins with neither JSON nor an event stream"):
+        loop_core.read("openai_chat", b"<html>")
+
+
+@pytest.mark.parametrize("api", FORMATS)
+@given(st.data())
+def test_any_cut_and_any_pieces_read_as_decoding_judging_and_the_gate_do(api: str, data: st.DataObject) -> None:
+    whole = body(api)
+    sent = whole[: data.draw(st.integers(1, len(whole)))]
+    places = sorted(data.draw(st.sets(st.integers(0, len(sent)), max_size=6)) | {0, len(sent)})
+    pieces = [sent[start:end] for start, end in pairwise(places)]
+    request = asked(api)
+    try:
+        response = loop_core.decode_response(api, sent)
+    except DecodeError as why:
+        with pytest.raises(DecodeError, match=str(why.message)[:20]):
+            loop_core.read(api, pieces, request=request, profile="generic")
+        return
+    reading = loop_core.read(api, pieces, request=request, profile="generic")
+    judged = judge(response, request, GENERIC)
+    assert reading.stop_reason is judged.stop.normalized
+    assert (reading.mapped, reading.raw) == (response.stop_reason.normalized, response.stop_reason.raw)
+    assert reading.evidence == judged.stop.evidence
+    assert reading.calls == admit_all(response.tool_calls, judged, request.tools)
+    assert reading.text == (response.text or "")
+    if len(sent) < len(whole) // 2:
+        assert all(verdict.admission is not Admission.READY for verdict in reading.calls)
+
+
+# -- the four functions below it -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("api", FORMATS)
+def test_a_request_comes_back_from_its_body_in_every_format(api: str) -> None:
+    request = asked(api)
+    written = loop_core.encode_request(api, request)
+    url = f"https://h/v1{loop_core.wire.wire(api).path(request)}"
+    for given_ in (written, json.dumps(written).encode(), b"\xef\xbb\xbf" + json.dumps(written).encode()):
+        read_ = loop_core.decode_request(api, given_, url=url)
+        assert (read_.messages, read_.max_tokens, [tool.name for tool in read_.tools]) \
+            == (request.messages, 64, ["weather"])
+        assert loop_core.encode_request(api, read_) == written
+
+
+def test_a_request_goes_over_into_another_format_unless_fields_of_its_own_would_be_lost() -> None:
+    request = asked("openai_chat")
+    assert loop_core.encode_request("anthropic_messages", request) \
+        == loop_core.encode_request("anthropic_messages", asked("anthropic_messages"))
+    own = loop_core.decode_request("openai_chat", {"model": "m", "messages": [], "seed": 7})
+    with pytest.raises(EncodeError, match="fields of openai_chat") as refused:
+        loop_core.encode_request("anthropic_messages", own)
+    assert refused.value.what == "extra"
+    declared = loop_core.decode_request("openai_chat", loop_core.encode_request("openai_chat", request))
+    with pytest.raises(EncodeError) as refused:
+        loop_core.encode_request("ollama_chat", declared)
+    assert refused.value.what == "tool.declared"
+
+
+@pytest.mark.parametrize("data", [b"[]", b"7", b"{", b"", b"\xff"])
+def test_a_request_that_is_no_json_object_is_refused(data: bytes) -> None:
+    with pytest.raises(DecodeError, match="openai_chat: byte 0: the body is no JSON"):
+        loop_core.decode_request("openai_chat", data)

@@ -1,0 +1,174 @@
+"""The engine as a library: its names, used as somebody who embeds it uses them."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import pkgutil
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import loop_core
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDERS_TO_COME = {"values", "errors", "wire", "judge", "turn", "client"}
+BODY = b'{"choices": [{"index": 0, "message": {"role": "assistant", "content": "hi"}, "finish_reason": "stop"}]}'
+
+
+def request() -> loop_core.Request:
+    return loop_core.decode_request("openai_chat", {"model": "m", "messages": [{"role": "user", "content": "hello"}]})
+
+
+def response() -> loop_core.ChatResponse:
+    return loop_core.decode_response("openai_chat", BODY)
+
+
+def begun() -> tuple[Any, Any]:
+    return loop_core.begin("t1", request())
+
+
+class Source:
+    """Answers every request with the same body."""
+
+    def respond(self, send: loop_core.Send, turn: Any) -> Any:
+        return loop_core.read("openai_chat", BODY, request=turn.request).event
+
+    def run_tools(self, effect: loop_core.RunTools, turn: Any) -> Any:
+        return loop_core.Toolbox().run(effect, turn)
+
+    def follow_up(self, turn: Any) -> tuple[loop_core.Message, ...]:
+        return ()
+
+
+def finished() -> loop_core.Trace:
+    return loop_core.run("t1", request(), Source())
+
+
+def refused() -> str:
+    try:
+        loop_core.Limits(continuation_max_attempts=-1)
+    except loop_core.LoopError as why:
+        return str(why)
+    return ""
+
+
+async def afinished() -> loop_core.Trace:
+    class AsyncSource:
+        async def respond(self, send: loop_core.Send, turn: Any) -> Any:
+            return Source().respond(send, turn)
+
+        async def run_tools(self, effect: loop_core.RunTools, turn: Any) -> Any:
+            raise AssertionError("nothing was called")
+
+        async def follow_up(self, turn: Any) -> tuple[loop_core.Message, ...]:
+            return ()
+
+    return await loop_core.arun("t1", request(), AsyncSource())
+
+
+def awaited(make: Callable[[], Any]) -> Any:
+    """What a coroutine returns that waits for nothing."""
+    try:
+        make().send(None)
+    except StopIteration as end:
+        return end.value
+    raise AssertionError("it waits")
+
+
+USES: Mapping[str, Callable[[], object]] = {
+    "ChatResponse": lambda: loop_core.ChatResponse("openai_chat").text is None,
+    "Limits": lambda: loop_core.Limits(max_tool_steps=3).max_tool_steps == 3,
+    "LoopError": lambda: "continuation_max_attempts" in refused(),
+    "Message": lambda: loop_core.Message("user").text == "",
+    "Plan": lambda: loop_core.Plan(policy=loop_core.preset("strict")).policy.name == "strict",
+    "Policy": lambda: isinstance(loop_core.preset("zoo-after"), loop_core.Policy),
+    "Reading": lambda: isinstance(loop_core.read("openai_chat", BODY), loop_core.Reading),
+    "Request": lambda: loop_core.Request("openai_chat", model="m").model == "m",
+    "RunTools": lambda: loop_core.RunTools(()).batch == (),
+    "Send": lambda: isinstance(begun()[1][0], loop_core.Send),
+    "Server": lambda: loop_core.Server("openai_chat", "http://127.0.0.1:1").api == "openai_chat",
+    "Stop": lambda: loop_core.Stop.MAX_TOKENS == "max_tokens",
+    "ToolError": lambda: issubclass(loop_core.ToolError, loop_core.LoopError),
+    "Toolbox": lambda: loop_core.Toolbox({}).tools == {},
+    "Trace": lambda: isinstance(finished(), loop_core.Trace),
+    "Verdict": lambda: inspect.isclass(loop_core.Verdict),
+    "arun": lambda: awaited(afinished).steps[-1].turn.terminal == "completed",
+    "begin": lambda: begun()[0].state == "Request",
+    "decode": lambda: loop_core.decode("openai_chat", BODY).text == "hi",
+    "decode_request": lambda: request().model == "m",
+    "decode_response": lambda: response().text == "hi",
+    "decoder": lambda: loop_core.decoder("openai_chat").close().text is None,
+    "encode_request": lambda: loop_core.encode_request("openai_chat", request())["model"] == "m",
+    "encode_response": lambda: b"".join(loop_core.encode_response("openai_chat", response())).startswith(b"{"),
+    "preset": lambda: loop_core.preset("strict").name == "strict",
+    "read": lambda: loop_core.read("openai_chat", BODY).stop_reason == "end_turn",
+    "run": lambda: finished().steps[-1].turn.terminal == "completed",
+    "step": lambda: loop_core.step(begun()[0], Source().respond(begun()[1][0], begun()[0]))[0].state == "EvaluateStop",
+}
+"""Public name -> a use of it that is true where it works."""
+
+
+@pytest.fixture(scope="module")
+def _every_submodule() -> None:
+    for module in pkgutil.walk_packages(loop_core.__path__, "loop_core."):
+        importlib.import_module(module.name)
+
+
+@pytest.mark.usefixtures("_every_submodule")
+@pytest.mark.parametrize("name", loop_core.__all__)
+def test_every_name_works_and_works_again(name: str) -> None:
+    first = getattr(loop_core, name)
+    assert USES[name]()
+    assert not isinstance(first, ModuleType)
+    assert getattr(loop_core, name) is first
+    assert USES[name]()
+
+
+def test_the_names_are_those_that_are_used_here() -> None:
+    assert list(USES) == sorted(loop_core.__all__)
+    assert len(loop_core.__all__) <= 40
+
+
+def test_no_name_is_that_of_a_module() -> None:
+    modules = {module.name for module in pkgutil.iter_modules(loop_core.__path__)}
+    assert modules & set(loop_core.__all__) == set()
+    assert set(loop_core.__all__) & FOLDERS_TO_COME == set()
+
+
+@pytest.mark.parametrize("name", loop_core.__all__)
+def test_every_name_is_documented_and_has_a_signature(name: str) -> None:
+    value = getattr(loop_core, name)
+    assert inspect.getdoc(value)
+    if name not in ("Stop", "LoopError", "ToolError"):
+        parameters = inspect.signature(value).parameters
+        assert {"given", "args", "kwargs"} & set(parameters) == set(), "the real one"
+
+
+def test_the_names_are_listed_before_they_are_used() -> None:
+    code = """if True:
+        import loop_core, sys
+        assert set(loop_core.__all__) <= set(dir(loop_core))
+        assert "loop_core.values" not in sys.modules, "listing the names imports nothing"
+    """
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
+
+
+def test_type_checkers_read_the_same_names_as_are_imported() -> None:
+    tree = ast.parse((ROOT / "loop_core" / "__init__.py").read_text("utf-8"))
+    (checked,) = [node for node in tree.body if isinstance(node, ast.If)]
+    told = {alias.name: (node.module or "").removeprefix("loop_core.")
+            for node in checked.body if isinstance(node, ast.ImportFrom) for alias in node.names}
+    assert told == loop_core._HOMES
+    assert sorted(told) == sorted(loop_core.__all__)
+
+
+def test_a_name_that_is_not_there_is_refused_as_python_does() -> None:
+    with pytest.raises(AttributeError, match="module 'loop_core' has no attribute 'decod'"):
+        loop_core.decod  # noqa: B018
