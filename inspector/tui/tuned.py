@@ -138,7 +138,7 @@ class Table:
             return (Span("NOT RUN", Role.WARN),)
         if found.cell is None:
             return (Span("DOES NOT COMPLETE", Role.WARN), Span(f"  {why_not(self.tuned, found.end)}"))
-        budget, end = (None, found.end) if found.edge is None else (found.edge.budget, found.edge.end)
+        budget, end = None if found.edge is None else found.edge.budget, found.at_edge
         return (Span("COMPLETES", Role.OK), Span("  from "), Span(named(self.tuned, found.cell, budget), Role.STRONG),
                 Span(f" on, for {output(end.spent)}  "), Span(end.fidelity, Role.DIM))
 
@@ -192,8 +192,16 @@ class Table:
 
     def named_best(self) -> str:
         """What the cell at the cursor is the best of."""
-        what = "the smallest budget" if self.best()[:1] == [self.cell] else "the knee"
-        return f"{what}: {named(self.tuned, self.cell)}"
+        if self.best()[:1] != [self.cell]:
+            return f"the knee: {named(self.tuned, self.cell)}"
+        return f"the smallest budget: {named(self.tuned, self.cell, self._budget())}"
+
+    def _budget(self) -> int | None:
+        """The smallest max_tokens of what is looked at, between the values of the grid too."""
+        if self.turn is None:
+            return self.result.bend.budget if self.result is not None and self.result.bend is not None else None
+        found = self._told(self.turn)[0]
+        return found.edge.budget if found is not None and found.edge is not None else None
 
     # -- what is taken away ------------------------------------------------------------------------------------------
 

@@ -9,19 +9,19 @@ from inspector.report.lines.spans import Line, Role, Span, field, joined, more, 
 from inspector.report.lines.spent import output
 from inspector.settings import INITIAL
 from inspector.tune.axes import SHORT
-from inspector.tune.edge import Edge
+from inspector.tune.edge import Edge, cost
 from inspector.tune.grid import End, TurnGrid
 from inspector.tune.heat import SIMULATED, WIDTH, heat, key, word
 from inspector.tune.run import Tuned
-from inspector.tune.smallest import Knee, Point, Smallest, knee, smallest, why_not
+from inspector.tune.smallest import Knee, Smallest, smallest, why_not
 from loop_core.trace import Fidelity
 
 
 def sheet(
-    tuned: Tuned, show: str = "outcome", turn: int | None = None, width: int = WIDTH, here: int | None = None
+    tuned: Tuned, bend: Knee | None, show: str = "outcome", turn: int | None = None, width: int = WIDTH,
+    here: int | None = None,
 ) -> list[Line]:
     """The whole sheet; of one turn where it is named. The map keeps to `width`, other lines are to be wrapped."""
-    bend = knee(tuned)
     lines: list[Line] = [headline(tuned, bend), (), *about(tuned), ()]
     if not tuned.turns:
         return lines
@@ -51,13 +51,7 @@ def headline(tuned: Tuned, bend: Knee | None) -> Line:
         return (Span("NO CELL", Role.WARN), Span(f"  none of {tuned.grid.size:,} {what}"))
     role = Role.OK if bend.enough.completed == every else Role.WARN
     return (Span(f"{bend.enough.completed} OF {every} COMPLETE", role), Span("  at most, from "),
-            Span(named(tuned, bend.enough.cell, budget_of(tuned, bend)), Role.STRONG), Span(" on"))
-
-
-def budget_of(tuned: Tuned, bend: Knee) -> int | None:
-    """The smallest max_tokens of the cell that is enough, where that is known between the values of the grid."""
-    found = smallest(tuned, 0) if len(tuned.turns) == 1 else None
-    return found.edge.budget if found is not None and found.edge and found.cell == bend.enough.cell else None
+            Span(named(tuned, bend.enough.cell, bend.budget), Role.STRONG), Span(" on"))
 
 
 def named(tuned: Tuned, cell: int, budget: int | None = None) -> str:
@@ -134,9 +128,9 @@ def smallest_lines(tuned: Tuned, found: Smallest) -> Iterator[Line]:
         yield field(name, Span(f"{glyph} ", role), Span(why_not(tuned, found.end), role), who)
         yield more(Span("in the largest cell: ", Role.DIM), *spent_line(found.end))
         return
-    budget, end = (None, found.end) if found.edge is None else (found.edge.budget, found.edge.end)
+    budget = None if found.edge is None else found.edge.budget
     yield field(name, Span(f"{glyph} ", role), Span(named(tuned, found.cell, budget), Role.STRONG), who)
-    yield more(*spent_line(end))
+    yield more(*spent_line(found.at_edge))
     if len(tuned.grid.axes) > 1:
         told = zip(tuned.grid.axes, found.by_axis, strict=True)
         least = ", ".join(f"{axis.short} {axis.said(value)}" for axis, value in told)
@@ -148,9 +142,15 @@ def smallest_lines(tuned: Tuned, found: Smallest) -> Iterator[Line]:
         yield more(Span("grain: ", Role.DIM), *grain(found.edge))
 
 
-def grain(found: Edge) -> Line:
-    """How the smallest max_tokens is known, and what one token less does."""
-    below = "" if found.below is None else f"; with {found.budget - 1:,} it {_does(found.below)}"
+def grain(found: Edge, named: bool = False) -> Line:
+    """How the smallest max_tokens is known, and what one token less does: to the first turn that it hurts, `named`
+    where there are others."""
+    below = ""
+    for place in found.worse[:1]:
+        who = f"turn {found.turns[place] + 1}" if named else "it"
+        rest = len(found.worse) - 1
+        others = f", and {many(rest, 'further turn')} {'does' if rest == 1 else 'do'} worse" if rest else ""
+        below = f"; with {found.budget - 1:,} {who} {_does(found.below[place])}{others}"
     return (Span(f"max_tokens {found.budget:,} {found.grain}"), Span(below, Role.DIM))
 
 
@@ -170,17 +170,21 @@ def spent_line(end: End) -> Line:
 
 
 def _knee(tuned: Tuned, bend: Knee) -> Iterator[Line]:
-    yield field("enough", *_point(tuned, bend.enough))
+    completed, edge = bend.enough.completed, bend.edge
+    tokens = bend.enough.tokens if edge is None else cost(edge.ends)[0]
+    yield field("enough", *_point(tuned, bend.enough.cell, completed, tokens, bend.budget))
     yield more(Span("no cell of the grid completes more", Role.DIM))
+    if edge is not None:
+        yield more(Span("grain: ", Role.DIM), *grain(edge, len(edge.turns) > 1))
     if bend.knee != bend.enough:
-        yield field("knee", *_point(tuned, bend.knee))
-        rest, cost = bend.enough.completed - bend.knee.completed, bend.enough.tokens - bend.knee.tokens
-        yield more(Span(f"{many(rest, 'further turn')} for {cost:,} output tokens more", Role.DIM))
+        yield field("knee", *_point(tuned, bend.knee.cell, bend.knee.completed, bend.knee.tokens))
+        rest, more_tokens = completed - bend.knee.completed, tokens - bend.knee.tokens
+        yield more(Span(f"{many(rest, 'further turn')} for {more_tokens:,} output tokens more", Role.DIM))
 
 
-def _point(tuned: Tuned, point: Point) -> Line:
-    return (Span(named(tuned, point.cell), Role.STRONG), Span("  "), *joined([
-        (Span(f"{point.completed:,} of {tuned.every:,} complete"),), (Span(many(point.tokens, "output token")),)]))
+def _point(tuned: Tuned, cell: int, completed: int, tokens: int, budget: int | None = None) -> Line:
+    return (Span(named(tuned, cell, budget), Role.STRONG), Span("  "), *joined([
+        (Span(f"{completed:,} of {tuned.every:,} complete"),), (Span(many(tokens, "output token")),)]))
 
 
 def many(count: int, noun: str) -> str:

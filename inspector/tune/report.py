@@ -14,9 +14,10 @@ from inspector.report.inert import one_line
 from inspector.report.lines.glyphs import ascii_line, ascii_text
 from inspector.report.lines.spans import plain, wrapped
 from inspector.settings import INITIAL, command, settings_of
+from inspector.tune.edge import Edge, cost
 from inspector.tune.grid import End
 from inspector.tune.heat import WIDTH
-from inspector.tune.lines import budget_of, sheet
+from inspector.tune.lines import sheet
 from inspector.tune.run import Tuned
 from inspector.tune.smallest import Point, knee, smallest, why_not
 from loop_core.errors import CallerError
@@ -26,14 +27,13 @@ SCHEMA = "loop-inspector/tune/2"
 
 def text(tuned: Tuned, show: str = "outcome", ascii_only: bool = False, paths: Sequence[str] = ()) -> str:
     """The sheet as linear text in 80 columns; at its end the command that runs the best cell, to be copied whole."""
-    lines = [ascii_line(line) if ascii_only else line for line in sheet(tuned, show)]
-    told = plain([row for line in lines for row in wrapped(line, WIDTH)]) + "\n"
     bend = knee(tuned)
+    lines = [ascii_line(line) if ascii_only else line for line in sheet(tuned, bend, show)]
+    told = plain([row for line in lines for row in wrapped(line, WIDTH)]) + "\n"
     if bend is None or not paths:
         return told
-    budget = budget_of(tuned, bend)
     best = tuned.grid.settings(bend.enough.cell)
-    run = one_line(command(paths, best if budget is None else settings_of({INITIAL: str(budget)}, best)))
+    run = one_line(command(paths, best if bend.budget is None else settings_of({INITIAL: str(bend.budget)}, best)))
     if tuned.grid.base.simulate and not run.endswith("--simulate"):
         run += " --simulate"  # another max_tokens says as much; whoever reads the line shall see it
     return f"{told}\n{ascii_text(run) if ascii_only else run}\n"
@@ -44,14 +44,16 @@ def text(tuned: Tuned, show: str = "outcome", ascii_only: bool = False, paths: S
 _SPENT = ("requests", "output_tokens", "tokens_assumed", "uncounted", "output_chars", "continuations",
           "continuation_tokens", "continuation_chars", "repairs", "tool_steps", "resumes")
 COLUMNS = ("turn", "turn_id", "path", "final_state", "terminal_reason", "limit", "segments", *_SPENT, "fidelity",
-           "smallest_max_tokens", "grain")
+           "smallest_max_tokens", "grain", "enough_max_tokens", "enough_grain")
 
 
 def as_csv(tuned: Tuned) -> str:
     """One row for each turn in each cell that was run, the values of the axes first; an empty value is `none`.
 
-    In the row of the cell that completes a turn for the least stands, too, its smallest max_tokens between the values.
+    In the row of the cell that completes a turn for the least stands, too, its smallest max_tokens between the values;
+    in those of the cell that is enough for all turns, the smallest that is.
     """
+    bend = knee(tuned)
     edges = {(found.cell, number): found.edge for number in range(len(tuned.turns))
              if (found := smallest(tuned, number)) is not None and found.edge is not None}
     out = io.StringIO()
@@ -63,11 +65,13 @@ def as_csv(tuned: Tuned) -> str:
             end = turn.end(cell)
             if end is not None:
                 edge = edges.get((cell, number - 1))
+                enough = bend.edge if bend is not None and bend.enough.cell == cell else None
                 rows.writerow((
                     *("" if value is None else value for value in values), number, _text(turn.id), _text(turn.path),
                     end.state.value, end.terminal, end.limit, end.segments,
                     *(getattr(end.spent, name) for name in _SPENT), end.fidelity,
-                    *(("", "") if edge is None else (edge.budget, edge.grain))))
+                    *(("", "") if edge is None else (edge.budget, edge.grain)),
+                    *(("", "") if enough is None else (enough.budget, enough.grain))))
     return out.getvalue()
 
 
@@ -121,7 +125,7 @@ def document(tuned: Tuned) -> dict[str, Any]:
         "axes": [{"name": axis.name, "values": list(axis.values)} for axis in tuned.grid.axes],
         "cells": [_cell(tuned, cell) for cell in range(tuned.grid.size)],
         "turns": [_turn(tuned, number) for number in range(len(tuned.turns))],
-        "enough": None if bend is None else _point(bend.enough),
+        "enough": None if bend is None else {**_point(bend.enough), "edge": bend.edge and _edge(bend.edge)},
         "knee": None if bend is None else _point(bend.knee),
     }
 
@@ -150,7 +154,7 @@ def _turn(tuned: Tuned, number: int) -> dict[str, Any]:
             "by_axis": dict(zip(tuned.grid.names, found.by_axis, strict=True)),
             "limits": found.limits,
             "grain": None if found.edge is None else found.edge.grain,
-            "below": None if found.edge is None or found.edge.below is None else _end(found.edge.below),
+            "below": _end(found.edge.below[0]) if found.edge is not None and found.edge.below else None,
         },
         "why_not": why_not(tuned, found.end) if found is not None and found.cell is None else None,
     }
@@ -165,6 +169,22 @@ def _end(end: End) -> dict[str, Any]:
         **{name: getattr(end.spent, name) for name in _SPENT},
         "fidelity": end.fidelity,
     }
+
+
+def _edge(found: Edge) -> dict[str, Any]:
+    """The smallest max_tokens for all turns; `worse` are those, counted from one, that one token less would hurt."""
+    return {
+        INITIAL: found.budget,
+        "grain": found.grain,
+        **_sums(found.ends),
+        "below": {**_sums(found.below), "worse": [found.turns[place] + 1 for place in found.worse]}
+        if found.below else None,
+    }
+
+
+def _sums(ends: Sequence[End]) -> dict[str, int]:
+    tokens, requests = cost(ends)
+    return {"completed": sum(end.completed for end in ends), "output_tokens": tokens, "requests": requests}
 
 
 def _point(point: Point) -> dict[str, int]:

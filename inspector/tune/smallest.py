@@ -8,22 +8,24 @@ order. So among cells that do the same the strictest limits are named.
   the smallest value of each limit with which the turn goes the same way as in that cell, and the smallest max_tokens
   with which it costs no more (`edge`), with the grain at which that is known.
 - **Enough**, for all turns: of the cells that complete as many turns as any does, the one that spends least. A larger
-  budget completes nothing more.
+  budget completes nothing more. Beside it the smallest max_tokens, between the values of the grid too, with which each
+  of those turns still completes and all of them cost no more together (`edge`), with the grain at which that is known.
 - **Knee**: the cells that no other beats (more turns for no more tokens, or as many for fewer) form a curve from the
   cheapest to *enough*. With both measures scaled to that stretch, the knee is the cell that stands highest above the
   straight line between its ends; the cheaper of two as high. The turns beyond it cost more apiece than the average.
-  Where no cell stands above that line there is no such point, and *enough* is named.
+  Where no cell stands above that line there is no such point, and *enough* is named; so where *enough* costs no more
+  once its max_tokens is the smallest.
 
 Where a grid was cancelled, only cells that were run in as many turns as any are compared.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from inspector.settings import INITIAL
 from inspector.tune.axes import SHORT, Value, size_of
-from inspector.tune.edge import Edge, edge, rank
+from inspector.tune.edge import Edge, as_good, cost, edge, rank
 from inspector.tune.grid import UNDONE, End, TurnGrid
 from inspector.tune.run import Tuned
 from loop_core.frozen import frozen
@@ -46,9 +48,14 @@ class Smallest:
     """The smallest max_tokens between the values of the grid, where that is an axis."""
 
     @property
+    def at_edge(self) -> End:
+        """How it ends with the smallest max_tokens; where that is no axis, how it ends in the cell."""
+        return self.end if self.edge is None else self.edge.ends[0]
+
+    @property
     def limits(self) -> dict[str, int]:
         """The smallest value of each limit, to the unit."""
-        end = self.edge.end if self.edge is not None else self.end
+        end = self.at_edge
         budget = {} if self.edge is None else {INITIAL: self.edge.budget}
         return {**budget, **{name: least for name, least in end.needs if name in SHORT}}
 
@@ -70,23 +77,25 @@ def smallest(tuned: Tuned, turn: int) -> Smallest | None:
     cheapest = {code for code, spent in ranks.items() if spent == least}
     cell = next(cell for cell, code in enumerate(seen.codes) if code in cheapest)
     end = seen.ends[seen.codes[cell]]
-    return Smallest(turn, cell, end, _by_axis(tuned, seen, frozenset(ranks)), _edge(tuned, turn, cell, end))
+    return Smallest(turn, cell, end, _by_axis(tuned, seen, frozenset(ranks)), _edge(tuned, [turn], cell))
 
 
-def _edge(tuned: Tuned, turn: int, cell: int, end: End) -> Edge | None:
-    """The smallest max_tokens of a turn, between that of its best cell and the next smaller one of the grid."""
-    grid, seen = tuned.grid, tuned.turns[turn]
+def _edge(tuned: Tuned, turns: Sequence[int], cell: int) -> Edge | None:
+    """The smallest max_tokens of turns, between that of their best cell and the next smaller one of the grid."""
+    grid, seen = tuned.grid, [tuned.turns[turn] for turn in turns]
     if tuned.case is None or INITIAL not in grid.names:
         return None
     place, values = grid.names.index(INITIAL), grid.values(cell)
+    ends = [end for turn in seen if (end := turn.end(cell)) is not None]
     worse = 0
     for value in grid.axes[place].values:
         if value is None or value >= size_of(values[place]):
             break
-        other = seen.end(grid.cell((*values[:place], value, *values[place + 1 :])))
-        if other is not None and (not other.completed or rank(other) > rank(end)):
+        other = grid.cell((*values[:place], value, *values[place + 1 :]))
+        made = [end for turn in seen if (end := turn.end(other)) is not None]
+        if len(made) == len(ends) == len(turns) and not as_good(made, ends):
             worse = value
-    return edge(tuned.case, turn, grid, values, worse, end)
+    return edge(tuned.case, turns, grid, values, worse, ends) if len(ends) == len(turns) else None
 
 
 def _last(seen: TurnGrid) -> End:
@@ -134,6 +143,13 @@ class Knee:
     curve: tuple[Point, ...]
     enough: Point
     knee: Point
+    edge: Edge | None = None
+    """The smallest max_tokens that is enough, of the turns that were run in that cell, where max_tokens is an axis."""
+
+    @property
+    def budget(self) -> int | None:
+        """The smallest max_tokens that is enough; None where that is no axis."""
+        return None if self.edge is None else self.edge.budget
 
 
 def knee(tuned: Tuned) -> Knee | None:
@@ -142,7 +158,11 @@ def knee(tuned: Tuned) -> Knee | None:
     curve = tuple(_unbeaten(tuned, cells))
     if not curve or curve[-1].completed == 0:
         return None
-    return Knee(curve, curve[-1], _bend(curve))
+    enough = curve[-1]
+    turns = [number for number, turn in enumerate(tuned.turns) if turn.end(enough.cell) is not None]
+    found, bend = _edge(tuned, turns, enough.cell), _bend(curve)
+    beaten = found is not None and cost(found.ends)[0] <= bend.tokens
+    return Knee(curve, enough, enough if beaten else bend, found)
 
 
 def _unbeaten(tuned: Tuned, cells: Iterable[int]) -> Iterable[Point]:

@@ -216,6 +216,16 @@ async def test_b_goes_to_the_smallest_budget(app_on: AppOn) -> None:
 # -- opening a cell --------------------------------------------------------------------------------------------------
 
 
+async def test_what_is_enough_for_all_turns_is_told_to_the_token(app_on: AppOn) -> None:
+    """Turn 1 holds 5 times 64 tokens and 20: without a continuation it takes 340 at once; turn 2 never completes."""
+    async with app_on().run_test(size=WIDE) as pilot:
+        await opened(pilot, "attempts=0 max_tokens=64,1000")
+        assert "1 OF 2 COMPLETE  at most, from attempts=0, max_tokens=340 on" in page(pilot.app)
+        assert "with 339 turn 1" in " ".join(page(pilot.app).split())
+        await pilot.press("g", "b")
+        assert "the smallest budget: attempts=0, max_tokens=340" in page(pilot.app)
+
+
 async def test_enter_opens_the_cell_as_a_run_where_it_first_differs_and_u_comes_back(app_on: AppOn) -> None:
     async with app_on().run_test(size=SMALL) as pilot:
         screen = await opened(pilot, "attempts=1,5")

@@ -179,7 +179,7 @@ def test_json_is_read_back_with_every_cell():
     assert turn["smallest"]["limits"]["continuation_max_attempts"] == 5
     assert told["turns"][1]["smallest"] is None
     assert "recording ends first" in told["turns"][1]["why_not"]
-    assert told["enough"] == {"cell": 1, "completed": 1, "output_tokens": 280}
+    assert told["enough"] == {"cell": 1, "completed": 1, "output_tokens": 280, "edge": None}
 
 
 HOSTILE = "=cmd|' /C calc'!A0\x1b[2J\u202e\n\"x\",y"
