@@ -6,15 +6,15 @@ A declaration may hold a `result`: what every call of it is answered with. Calla
 from __future__ import annotations
 
 import importlib
-import inspect
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from inspector.config import bounds
 from inspector.live.opening import json_file
 from loop_core.errors import CallerError
+from loop_core.functions import declared
 from loop_core.tools import Run
 from loop_core.values import Tool
 
@@ -84,27 +84,12 @@ def _callables(given: str, module: str, name: str) -> Made:
         named = {_name(item): item for item in value}
     if not named or not all(callable(item) for item in named.values()):
         raise CallerError(f"--tools {given}: expected a callable, a list of them, or names and callables")
-    tools = tuple(Tool(key, _schema(given, item), inspect.getdoc(item) or "") for key, item in named.items())
-    return tools, {key: _run(item) for key, item in named.items()}
+    try:
+        made = {key: declared(item, key) for key, item in named.items()}
+    except CallerError as why:
+        raise CallerError(f"--tools {given}: {why}") from None
+    return tuple(tool for tool, _ in made.values()), {key: run for key, (_, run) in made.items()}
 
 
 def _name(value: Any) -> str:
     return str(getattr(value, "__name__", "tool"))
-
-
-def _schema(given: str, function: Callable[..., Any]) -> dict[str, Any]:
-    from pydantic import TypeAdapter
-    from pydantic.errors import PydanticUserError
-
-    try:
-        adapter: TypeAdapter[Any] = TypeAdapter(function)  # type: ignore[arg-type]  # a function is a type to pydantic
-        schema = adapter.json_schema()
-    except (PydanticUserError, TypeError, NameError) as why:
-        raise CallerError(f"--tools {given}: {_name(function)}: {str(why).splitlines()[0]}") from None
-    if schema.get("type") != "object":
-        raise CallerError(f"--tools {given}: {_name(function)}: its parameters have to be named")
-    return schema
-
-
-def _run(function: Callable[..., Any]) -> Run:
-    return lambda arguments: function(**arguments)

@@ -1,0 +1,110 @@
+"""Plain functions as tools: what the model is told of them, and what they are called with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+from functools import partial
+from typing import Any, Literal
+
+import pytest
+
+from loop_core.errors import CallerError
+from loop_core.functions import declare
+from loop_core.gate import Admission, Verdict
+from loop_core.tools import Toolbox, ToolError
+from loop_core.values import ToolCall
+
+
+@dataclass
+class Place:
+    city: str
+    country: str = "NO"
+
+
+def weather(place: Place, day: date, unit: Literal["C", "F"] = "C", *, hours: list[int] | None = None) -> object:
+    """The weather at a place.
+
+    Forecasts reach ten days.
+    """
+    return {"city": place.city, "country": place.country, "year": day.year, "unit": unit, "hours": hours}
+
+
+def answered(arguments: dict[str, Any]) -> tuple[str, bool]:
+    """What the model reads of a call that the gate released."""
+    _, runs = declare([weather])
+    call = ToolCall("c1", "weather", "{}", True)
+    part = Toolbox(runs).one(Verdict(call, Admission.READY, "gate.ready", "", arguments))
+    return part.text, part.is_error
+
+
+def test_the_declaration_is_the_signature_and_the_docstring() -> None:
+    (tool,), runs = declare([weather])
+    assert list(runs) == [tool.name] == ["weather"]
+    assert tool.description == "The weather at a place.\n\nForecasts reach ten days."
+    assert tool.schema is not None
+    assert tool.schema["type"] == "object"
+    assert sorted(tool.schema["required"]) == ["day", "place"]
+    assert sorted(tool.schema["properties"]) == ["day", "hours", "place", "unit"]
+    assert tool.schema["properties"]["day"]["format"] == "date"
+    assert tool.schema["properties"]["unit"]["enum"] == ["C", "F"]
+
+
+def test_the_function_gets_what_its_annotations_say() -> None:
+    text, failed = answered({"place": {"city": "Oslo"}, "day": "2026-11-22", "hours": [6, 12]})
+    assert not failed
+    assert text == '{"city": "Oslo", "country": "NO", "year": 2026, "unit": "C", "hours": [6, 12]}'
+
+
+def test_the_model_is_told_which_argument_is_no_such_value() -> None:
+    text, failed = answered({"place": {"city": "Oslo"}, "day": "soon"})
+    assert failed
+    assert text.startswith("Failed: day: ")
+    assert "\n" not in text
+    assert "http" not in text
+
+
+def test_what_a_function_raises_is_its_own() -> None:
+    def ask_somebody() -> str:
+        raise ToolError("nobody is here")
+
+    def divide(by: int) -> float:
+        return 1 / by
+
+    _, runs = declare([ask_somebody, divide])
+    box = Toolbox(runs)
+    for name, arguments, said in (("ask_somebody", {}, "Failed: nobody is here"),
+                                  ("divide", {"by": 0}, "Failed: ZeroDivisionError: division by zero")):
+        verdict = Verdict(ToolCall("c", name, "{}", True), Admission.READY, "gate.ready", "", arguments)
+        assert box.one(verdict).text == said
+
+
+async def later() -> None:
+    """Not yet."""
+
+
+def positional(place: str, /) -> str:
+    return place
+
+
+def untyped(place: Nowhere) -> str:  # type: ignore[name-defined]  # noqa: F821
+    return ""
+
+
+@pytest.mark.parametrize(("function", "why"), [
+    (lambda: "", "a tool is a function with a name of letters, digits, - and _"),
+    (partial(weather, unit="F"), "a tool is a function with a name of letters, digits, - and _"),
+    (7, "7: a tool is a function"),
+    (later, "later: a tool is a plain function, and this is a coroutine function"),
+    (positional, "positional: its parameters have to be named"),
+    (untyped, "untyped: "),
+])
+def test_what_cannot_be_a_tool_is_refused_by_name(function: Any, why: str) -> None:
+    with pytest.raises(CallerError, match=why) as refused:
+        declare([function])
+    assert "\n" not in str(refused.value)
+
+
+def test_two_tools_of_one_name_are_refused() -> None:
+    with pytest.raises(CallerError, match="weather: two tools have this name"):
+        declare([weather, weather])
