@@ -11,7 +11,7 @@ from inspector.dialects.spelling import Carried, Spelling
 from inspector.dialects.table import Dialect
 from loop_core.arguments import lenient
 from loop_core.frozen import frozen, replace
-from loop_core.values import ChatResponse, ResponsePart, Stop, StopReason, TextPart, ToolCall, Usage
+from loop_core.values import ChatResponse, ReasoningPart, ResponsePart, Stop, StopReason, TextPart, ToolCall, Usage
 from loop_core.wire import wire
 from loop_core.wire.jsontext import compact
 from loop_core.wire.profiles import PROFILES, resolved
@@ -106,14 +106,18 @@ def _usage(dialect: Dialect, spelling: Spelling, played: Played, manner: Manner)
     size = resolved(PROFILES[dialect.profile], dialect.model).context_size
     if played.moment is Moment.FULL and size is not None:
         asked = size - came.tokens
+    if dialect.api == RESPONSES:  # its usage always counts thinking and the cache apart
+        return Usage(asked, came.tokens, came.thinking, 0)
     return Usage(asked, came.tokens, came.thinking or None)
 
 
 def _parts(dialect: Dialect, spelling: Spelling, played: Played, manner: Manner) -> Iterator[ResponsePart]:
     calls = sum(isinstance(part, ToolCall) for part in played.parts)
     number = 0
-    for part in played.parts:
+    for place, part in enumerate(played.parts):
         if not isinstance(part, ToolCall):
+            if dialect.api == RESPONSES and isinstance(part, ReasoningPart):
+                part = replace(part, item_id=f"rs_{manner.call}{place}")  # what it is given back by
             yield part
             continue
         number += 1

@@ -208,7 +208,7 @@ class Mark:
     @property
     def token(self) -> str:
         """The mark as an opaque token."""
-        return base64.urlsafe_b64encode(self.text.encode()).decode().rstrip("=")
+        return base64.urlsafe_b64encode(self.text.encode()).decode()
 
 
 _MARK = re.compile(r"([A-Za-z][A-Za-z0-9-]{0,63})((?:\.\d{1,9}){6})(?:\.|$)")

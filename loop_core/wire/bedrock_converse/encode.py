@@ -28,6 +28,8 @@ from loop_core.wire.jsontext import compact
 
 Event = tuple[str, str]
 """`:event-type` and the JSON of one frame."""
+METRICS = '"metrics":{"latencyMs":0}'
+"""A member that every answer has; nothing here has a clock."""
 
 
 @record
@@ -102,7 +104,7 @@ def _whole(response: ChatResponse, blocks: list[_Block]) -> str:
     members = [f'"output":{{"message":{{"content":[{content}],"role":"assistant"}}}}']
     if raw is not None:
         members.append(f'"stopReason":{compact(raw)}')
-    members += _tail(response) + _fields(response)
+    members += _tail(response) + _fields(response) + [METRICS]
     return "{" + ",".join(members) + "}"
 
 
@@ -167,7 +169,7 @@ def _events(response: ChatResponse, blocks: list[_Block], chunk: int) -> Iterato
         yield "messageStop", "{" + ",".join(members) + "}"
     tail = _tail(response)
     if tail:
-        yield "metadata", "{" + ",".join([*tail, '"metrics":{"latencyMs":0}']) + "}"
+        yield "metadata", "{" + ",".join([*tail, METRICS]) + "}"
 
 
 def _streamed(block: _Block, chunk: int) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:

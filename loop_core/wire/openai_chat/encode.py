@@ -248,7 +248,9 @@ def _stream(response: ChatResponse, chunk: int) -> Iterator[bytes]:
     if last:
         yield _event({**head, "choices": [], **last})
     if error is not None:
-        yield _event({**head, **error} if response.id or response.model else error)
+        begun = bool(response.parts or raw is not None or response.refusal or last)
+        # An error stands alone; where no chunk has told of the response before, it does.
+        yield _event({**head, **error} if not begun and (response.id or response.model) else error)
     if response.saw_done or (raw and error is None):
         yield b"data: [DONE]\n\n"
 

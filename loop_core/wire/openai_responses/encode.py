@@ -75,7 +75,7 @@ class _Stream:
             kind = named.get(str(status), "response.incomplete")
             yield self.event(kind, response=_response(response, status, [whole for _, whole, _ in items]))
         elif response.error is not None:
-            yield self.event("error", error=_error(response.error))
+            yield self.event("error", **_alone(response.error))
 
     def event(self, kind: str, **fields: Any) -> bytes:
         """One event; JSON that holds line ends takes several `data:` lines."""
@@ -103,10 +103,11 @@ class _Stream:
                 yield self.event(f"response.{opened}.added", **at, part=_content(holder, ""))
             else:
                 at = place
+            said: dict[str, Any] = {"logprobs": []} if holder == "text" else {}  # a message's events demand them
             for piece in pieces(text, self.chunk):
-                yield self.event(f"response.{kind}.delta", **at, delta=piece)
+                yield self.event(f"response.{kind}.delta", **at, delta=piece, **said)
             if done:
-                yield self.event(f"response.{kind}.done", **at, **{key: text})
+                yield self.event(f"response.{kind}.done", **at, **{key: text}, **said)
                 if holder:
                     yield self.event(f"response.{closed}.done", **at, part=_content(holder, text))
         if done:
@@ -254,16 +255,22 @@ def _error(error: ProviderError, native: Mapping[str, str] | None = None) -> dic
     return value
 
 
+def _alone(error: ProviderError) -> dict[str, Any]:
+    """The fields of an `error` event: flat, as they are documented; a type has no place there, and an `error` has."""
+    value = _error(error)
+    return value if error.type is None else {"error": value}
+
+
 def _usage(usage: Usage) -> dict[str, Any]:
     value: dict[str, Any] = {}
-    for key, count, inner, part in (
-        ("input_tokens", usage.input_tokens, "cached_tokens", usage.cached_tokens),
-        ("output_tokens", usage.output_tokens, "reasoning_tokens", usage.reasoning_tokens),
-    ):
-        if count is not None:
-            value[key] = count
-        if part is not None:
-            value[f"{key}_details"] = {inner: part}
+    if usage.input_tokens is not None:
+        value["input_tokens"] = usage.input_tokens
+    if usage.cached_tokens is not None:  # what was written to the cache stands beside it, and we know of nothing
+        value["input_tokens_details"] = {"cached_tokens": usage.cached_tokens, "cache_write_tokens": 0}
+    if usage.output_tokens is not None:
+        value["output_tokens"] = usage.output_tokens
+    if usage.reasoning_tokens is not None:
+        value["output_tokens_details"] = {"reasoning_tokens": usage.reasoning_tokens}
     if usage.input_tokens is not None and usage.output_tokens is not None:
         value["total_tokens"] = usage.input_tokens + usage.output_tokens
     return value
