@@ -22,8 +22,8 @@ from inspector.provider.asked import (
     shown_headers,
     shown_path,
 )
-from inspector.provider.place import Place, locate, read_mark
-from inspector.provider.reply import Reply, answered, asked_tokens, refusal
+from inspector.provider.place import locate, read_mark
+from inspector.provider.reply import Reply, answered, asked_tokens, fetched, refusal
 from inspector.provider.sending import send
 from inspector.provider.story import Story
 from loop_core.errors import CallerError
@@ -137,16 +137,14 @@ class _Served:
         return await send(http, reply, self.pace)
 
     async def poll(self, http: web.Request) -> web.StreamResponse:
-        """A response that was made in the background, whole."""
+        """A response that was made before, in the background or not: the same one, whole."""
         found = POLLED.search(http.path)
         mark = read_mark(found["id"]) if found else None
         story = next((story for story in self.stories if mark is not None and story.name == mark.story), None)
         if mark is None or story is None or mark.place.answer >= len(story.answers):
             return await send(http, refusal(RESPONSES, 404, f"nothing is served under {shown_path(http.raw_path)}"))
-        at = Place(mark.place.answer, mark.start)
+        reply = fetched(story, mark, http.path.rpartition("/resp_")[2], self.profile)
         request = Request(RESPONSES, model=story.name, max_tokens=mark.cap or None)
-        ident = http.path.rpartition("/resp_")[2]
-        reply = answered(replace(story, faults=()), request, at, False, self.profile, ident)
         self._note(http, RESPONSES, None, request, story.name, reply)
         return await send(http, reply, self.pace)
 

@@ -198,12 +198,19 @@ class Mark:
     """The cap that it was made under; 0 for none."""
     calls: int = 0
     """How many of the answer's calls it held whole."""
+    prompt: int = 0
+    """Tokens of the request, so that a response that is fetched counts what it counted when it was made."""
+
+    @property
+    def where(self) -> str:
+        """All but the tokens of the request: what follows from it is the same for any words of a history."""
+        at = self.place
+        return f"{self.story}.{at.answer}.{at.said}.{at.segments}.{self.start}.{self.cap}.{self.calls}"
 
     @property
     def text(self) -> str:
         """The mark as a part of an id."""
-        at = self.place
-        return f"{self.story}.{at.answer}.{at.said}.{at.segments}.{self.start}.{self.cap}.{self.calls}"
+        return f"{self.where}.{self.prompt}"
 
     @property
     def token(self) -> str:
@@ -211,7 +218,7 @@ class Mark:
         return base64.urlsafe_b64encode(self.text.encode()).decode()
 
 
-_MARK = re.compile(r"([A-Za-z][A-Za-z0-9-]{0,63})((?:\.\d{1,9}){6})(?:\.|$)")
+_MARK = re.compile(r"([A-Za-z][A-Za-z0-9-]{0,63})((?:\.\d{1,9}){7})(?:\.|$)")
 
 
 def read_mark(ident: str) -> Mark | None:
@@ -224,5 +231,5 @@ def read_mark(ident: str) -> Mark | None:
             return None
     if found is None:
         return None
-    answer, said, segments, start, cap, calls = (int(number) for number in found[2].split(".")[1:])
-    return Mark(found[1], Place(answer, said, segments), start, cap, calls)
+    answer, said, segments, start, cap, calls, prompt = (int(number) for number in found[2].split(".")[1:])
+    return Mark(found[1], Place(answer, said, segments), start, cap, calls, prompt)

@@ -16,8 +16,8 @@ from inspector.dialects.table import DIALECTS, Dialect, chosen
 from inspector.dialects.writing import Manner, written
 from inspector.provider import frames
 from inspector.provider.draft import Draft, Sending
-from inspector.provider.faults import FAULTS, Layer
-from inspector.provider.place import Mark, Place, locate, missing
+from inspector.provider.faults import FAULTS, Fault, Layer
+from inspector.provider.place import Mark, Place, locate, missing, read_mark
 from inspector.provider.story import Answer, Kind, Placed, Story
 from loop_core.errors import CallerError, EncodeError
 from loop_core.frozen import frozen, replace
@@ -67,6 +67,21 @@ def reply(story: Story, request: Request, stream: bool, profile: str | None = No
     """
     place = locate(story, request)
     return answered(story, request, place, stream, profile)
+
+
+def fetched(story: Story, mark: Mark, ident: str, profile: str | None = None) -> Reply:
+    """The response that has this id already, as it is when it is there: what befell the sending of it is over."""
+    number = max(0, mark.place.segments - 1)
+    at = Place(mark.place.answer, mark.start, number, kind=Kind.CONTINUATION if number else Kind.FIRST)
+    lasting = tuple(fault for fault in story.faults if _lasts(FAULTS[fault.name]))
+    request = Request(RESPONSES, model=story.name, max_tokens=mark.cap or None)
+    return answered(replace(story, faults=lasting), request, at, False, profile, ident)
+
+
+def _lasts(fault: Fault) -> bool:
+    """Whether what a fault did to an answer is still seen when the answer is fetched."""
+    said = fault.layer in (Layer.ANSWER, Layer.WORDS) and not fault.refused(RESPONSES, False)
+    return said and fault.name not in ("paused", "error_frame")  # the one is over, of the other there is no whole body
 
 
 def answered(
@@ -201,11 +216,13 @@ def _played(draft: Draft, story: Story, request: Request, number: int) -> Draft:
     over = played
     if draft.api == RESPONSES and draft.event is Moment.PAUSED:
         over = play(replace(meant, event=None, at=None), draft.cap or UNLIMITED, draft.dialect.free_thinking)
-    mark = _mark(story, draft, over, number)
-    chance = crc32(f"{story.seed}{mark.text.removeprefix(story.name)}".encode())
+    made = read_mark(draft.ident) if draft.ident else None
+    prompt = asked_tokens(request) if made is None else made.prompt
+    mark = replace(_mark(story, draft, over, number), prompt=prompt)
+    chance = crc32(f"{story.seed}{mark.where.removeprefix(story.name)}".encode())
     manner = Manner(
         chunk=SMALLEST + chance % SIZES, id=draft.ident or f"{mark.text}.{chance:08x}", call=f"{chance:08x}",
-        prompt=asked_tokens(request), token=mark.token,
+        prompt=prompt, token=mark.token,
     )
     return replace(draft, played=played, spelling=draft.dialect.spelling(played.moment), manner=manner)
 

@@ -144,16 +144,16 @@ def test_what_is_none_of_the_text_is_none(text: str) -> None:
     assert reached("one, two, three", 4, text) is None
 
 
-@pytest.mark.parametrize("mark", [Mark("count", Place()), Mark("cut-call", Place(2, 117, 3), 40, 64, 2)])
+@pytest.mark.parametrize("mark", [Mark("count", Place()), Mark("cut-call", Place(2, 117, 3), 40, 64, 2, 31)])
 def test_a_place_is_kept_in_an_id_and_in_a_token(mark: Mark) -> None:
     for spelled in (f"resp_{mark.text}.5f3c9a1b", f"chatcmpl-{mark.text}.5f3c9a1b", mark.token):
         found = read_mark(spelled)
         assert found is not None, spelled
         assert found.place == mark.place
-        assert (found.start, found.cap, found.calls) == (mark.start, mark.cap, mark.calls)
+        assert (found.start, found.cap, found.calls, found.prompt) == (mark.start, mark.cap, mark.calls, mark.prompt)
 
 
-@pytest.mark.parametrize("ident", ["", "resp_68af", "chatcmpl-123", "a.1.2.3", "Zm9v", "é", "a.1.2.3.4.5.6x"])
+@pytest.mark.parametrize("ident", ["", "resp_68af", "chatcmpl-123", "a.1.2.3", "Zm9v", "é", "a.1.2.3.4.5.6.7x"])
 def test_ids_of_others_hold_no_place(ident: str) -> None:
     assert read_mark(ident) is None
 

@@ -14,7 +14,7 @@ import pytest
 from inspector.provider import Answer, Provider, Story, serving, shipped
 from inspector.provider.faults import FAULTS
 from loop_core.wire.servers import CHAT, CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES
-from tests.provider.sdks import SDKS, Question, Saw, close_all
+from tests.provider.sdks import SDKS, Question, Saw, client_of, close_all
 
 STORIES = shipped()
 RAISES = {"reset", "error-after-200", "stalled"}
@@ -128,3 +128,38 @@ def seen_calls(api: str, stream: bool, whole: str, calls: list[tuple[str, str]],
     else:
         assert [(name, json.loads(given)) for name, given in saw.calls] == [
             (name, json.loads(given)) for name, given in calls]
+
+
+# -- a response that is fetched --------------------------------------------------------------------------------------
+
+FETCHED = {"text": 1, "call": 1, "cut-call": 2, "cut-twice": 3, "thinking": 2, "filtered": 1, "empty": 2,
+           "commentary": 1, "reasoning-only": 2}
+"""Scenarios, and how many responses for their first answer are asked for."""
+
+
+@pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
+@pytest.mark.parametrize("name", FETCHED)
+def test_a_response_is_fetched_under_its_id_as_it_was_made(name: str, stream: bool, provider: Provider) -> None:
+    """Its parts have the same ids too, also where it goes on with the one before it."""
+    responses = client_of(CHAT, provider.url).responses
+    before: dict[str, str] = {}
+    for number in range(FETCHED[name]):
+        words = "Please go on from where you stopped." if number else STORIES[name].prompt
+        made = responses.create(model=name, input=words, max_output_tokens=25, stream=stream, **before)
+        if stream:
+            *_, last = made
+            made = last.response
+        assert provider.seen[-1].segment == number
+        assert responses.retrieve(made.id).to_dict() == responses.retrieve(made.id).to_dict() == made.to_dict()
+        before = {"previous_response_id": made.id}
+
+
+def test_a_response_that_is_being_made_keeps_its_id(provider: Provider) -> None:
+    story = STORIES["paused"]
+    responses = client_of(CHAT, provider.url).responses
+    made = responses.create(model="paused", input=story.prompt, background=True)
+    assert (made.status, made.background, made.usage) == ("in_progress", True, None)
+    done = responses.retrieve(made.id)
+    assert (done.id, done.status, done.output_text) == (made.id, "completed", story.answers[0].text)
+    assert done.to_dict() == responses.retrieve(made.id).to_dict()
+    assert [item.id for item in made.output] == [item.id for item in done.output]
