@@ -73,6 +73,8 @@ _OWN_SHAPES: tuple[tuple[str, str], ...] = (
     ("private key", r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:[A-Za-z0-9+/=\s:,.-]|\\[nr])*?"
                     r"-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----"),
     ("private key", r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:[A-Za-z0-9+/=\s]|\\[nr])*"),
+    ("private key", r"---- BEGIN SSH2 (?:ENCRYPTED )?PRIVATE KEY ----(?:[A-Za-z0-9+/=\s:\",.-]|\\[nr])*"),
+    ("private key", r"Private-Lines: [0-9]{1,3}(?:\\r)?(?:\\n|\s)(?:[A-Za-z0-9+/=\s]|\\[nr])*"),
     ("API key", r"sk-[A-Za-z0-9_-]*[A-Za-z0-9]{20}[A-Za-z0-9_-]*"),
 )
 """Name -> pattern of forms that need more than a template."""
@@ -91,9 +93,18 @@ _CONTEXTS: tuple[tuple[str, str], ...] = (
     ("password", rf"(?i){_BEFORE}({_PREFIX}(?:{_names(PASSWORDS)})){_JOINT}(){_LOOSE}"),
     ("named", rf"(?i){_BEFORE}({_PREFIX}(?:{_names(NAMES)})){_BETWEEN}(?:(?:bearer|basic|token|apikey)\s)?{_LOOSE}"),
     ("variable", rf"{_BEFORE}([A-Z][A-Z0-9_]*_(?:{'|'.join(VARIABLES).upper()})){_BETWEEN}{_LOOSE}"),
+    ("element", rf"(?i)<(?:[A-Za-z0-9_-]+:)?({_PREFIX}(?:{_names((*PASSWORDS, *NAMES))}))>()([^<>\r\n]+)<"),
+    ("flag", rf"(?i)--({_PREFIX}(?:{_names((*PASSWORDS, *NAMES))}|pass|token|key)){_QUOTE}(?:=|,\s{{0,4}}|\s{{1,4}})"
+             rf"({_QUOTE}){_LOOSE}"),
+    ("login", rf"(?i)(?:curl\s(?:[^\r\n]*?\s)?(?:-u|--user|--proxy-user)[ =]?{_QUOTE}[^\s:\"'\\]{{1,64}}:"
+              rf"|sshpass\s+-p\s?|mysql\w*\s(?:[^\r\n]*?\s)?-p|redis-cli\s(?:[^\r\n]*?\s)?-a\s"
+              rf"|login\s+[^\s\"'\\]{{1,64}}\s+password\s+)()({_QUOTE}){_LOOSE}"),
+    ("sql", r"(?i)(identified\s+(?:with\s+\w+\s+)?by|password)\s+(\\*')([^'\\\r\n]+)"),
+    ("login in base64", rf"(?i){_BEFORE}(auth){_BETWEEN}([A-Za-z0-9+/]{{8,}}={{0,2}})"),
+    ("signature", r"(?i)[, ](signature)()=([A-Za-z0-9+/%]{32,}={0,2})"),
     ("bearer", r"()(?i)(?:bearer)()[ ]{1,4}([A-Za-z0-9._~+/=-]{16,})"),
     ("basic", r"()(?i)(?:basic)()[ ]{1,4}([A-Za-z0-9+/]{8,}={0,2})"),
-    ("address", r"()[A-Za-z][A-Za-z0-9+.-]*://[^\s/?#@:\"'\\<>]*():([^\s/?#@\"'\\<>]+)@"),
+    ("address", r"[A-Za-z][A-Za-z0-9+.-]*://([^\s/?#@:\"'\\<>]*)():([^\s/?#@\"'\\<>]+)@"),
     ("user", r"()[A-Za-z][A-Za-z0-9+.-]*://()([^\s/?#@:\"'\\<>]{12,})@"),
     ("parameter", r"(?i)[?&;]([\w.-]*(?:key|token|secret|sig|signature|password|passwd|pwd|auth|code|credential|jwt))"
                   r"()=([^&\s\"'\\#<>;]+)"),
@@ -199,6 +210,16 @@ def _parameter_value(name: str, value: str) -> bool:
     return _SIGNATURES.fullmatch(name) is not None or name.lower() in PASSWORDS or random_looking(value)
 
 
+_OF_FLAGS = frozenset({"flag", "option", "argument", "parameter", "file", "stdin", "prompt", "with", "in", "of", "as"})
+"""What follows the name of a flag in prose."""
+_PASSWORD = re.compile(rf"(?:{_names((*PASSWORDS, 'pass'))})$", re.IGNORECASE)
+
+
+def _under(name: str, value: str, quoted: bool, after: int) -> bool:
+    """Whether a value is a credential by the name that stands before it."""
+    return _is_password(value, quoted, after) if _PASSWORD.search(name) else random_looking(value)
+
+
 _Test = Callable[[str, str, str, int], bool]
 _TESTS: Mapping[str, tuple[str, _Test]] = {
     "cookie": ("", lambda name, quote, value, after: any(random_looking(v.partition("=")[2].strip() or v.strip())
@@ -206,6 +227,13 @@ _TESTS: Mapping[str, tuple[str, _Test]] = {
     "password": ("password", lambda name, quote, value, after: _is_password(value, bool(quote.strip("\\")), after)),
     "named": ("", lambda name, quote, value, after: random_looking(value)),
     "variable": ("", lambda name, quote, value, after: not name.endswith(NO_VARIABLES) and random_looking(value)),
+    "element": ("", lambda name, quote, value, after: _under(name, value, True, after)),
+    "flag": ("", lambda name, quote, value, after: value[0] != "-" and value.lower() not in _OF_FLAGS
+                                                   and _under(name, value, bool(quote.strip("\\")), after)),
+    "login": ("password", lambda name, quote, value, after: _is_password(value, True, after)),
+    "sql": ("password", lambda name, quote, value, after: _is_password(value, True, after)),
+    "login in base64": ("basic credentials", lambda name, quote, value, after: _credentials(value)),
+    "signature": ("signature", lambda name, quote, value, after: random_looking(value)),
     "bearer": ("bearer token", lambda name, quote, value, after: _bearer(value)),
     "basic": ("basic credentials", lambda name, quote, value, after: _credentials(value)),
     "address": ("password", lambda name, quote, value, after: not value.startswith((REDACTED, "$", "{", "%", "*"))),
@@ -225,10 +253,12 @@ def _either() -> Any:
     options.max_mem = 64 << 20
     options.never_capture = True
     begun = "|".join(_hint(form.template) for form in FORMS if _PIECE.match(form.template) is None)
-    forms = "|".join([f"{_BEFORE}(?:{begun})", *_INNER_HINTS, "PRIVATE KEY", "sk-[A-Za-z0-9_-]{20}"])
-    names = _names((*NAMES, *PASSWORDS, "cookie"))
+    forms = "|".join([f"{_BEFORE}(?:{begun})", *_INNER_HINTS, "PRIVATE KEY", "Private-Lines", "sk-[A-Za-z0-9_-]{20}"])
+    names = _names((*NAMES, *PASSWORDS, "cookie", "auth"))
     contexts = (
-        rf"(?i)(?:{names}){_QUOTE}\s{{0,8}}[:=,]", rf"_(?:{'|'.join(VARIABLES).upper()}){_QUOTE}\s{{0,8}}[:=,]",
+        rf"(?i)(?:{names})(?:{_QUOTE}\s{{0,8}}[:=,]|>)", rf"(?i)--[A-Za-z0-9._-]*(?:{names}|token|key){_QUOTE}[\s,=]",
+        r"(?i)curl\s|sshpass\s|mysql|redis-cli\s|\spassword\s|identified\s",
+        rf"_(?:{'|'.join(VARIABLES).upper()}){_QUOTE}\s{{0,8}}[:=,]",
         r"(?i)bearer [ ]{0,3}[A-Za-z0-9._~+/=-]{16}", r"(?i)basic [ ]{0,3}[A-Za-z0-9+/]{8}", r"://[^\s/?#@\"'\\<>]+@",
         r"(?i)(?:key|token|secret|sig|signature|password|passwd|pwd|auth|code|credential|jwt)=",
     )
@@ -236,7 +266,8 @@ def _either() -> Any:
 
 
 _INNER_HINTS = (r"[0-9a-f]{24}\.[A-Za-z0-9]{16}", r"8Q~[A-Za-z0-9_~.-]{20}", r"\.atlasv1\.[A-Za-z0-9_-]{20}",
-                r":AA[A-Za-z0-9_-]{20}", r"[0-9a-f]{24}-us[0-9]")
+                r":AA[A-Za-z0-9_-]{20}", r"[0-9a-f]{24}-us[0-9]", r":[0-9a-f]{32}", r"[0-9a-f]{24}-[0-9a-f]{8}-",
+                "JQQJ9", "AZDO[A-Za-z0-9]{4}", "FFFFNRAL", "_mmk", r"\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27}")
 """What stands inside the forms that no literal begins."""
 
 
@@ -305,6 +336,8 @@ def _of_contexts(data: bytes) -> Iterator[Span]:
         stripped = value.rstrip(".,:;!?")
         end -= len(value.encode()) - len(stripped.encode())
         after = data[end] if end < len(data) else 32
+        if said == "password" and random_looking(name):
+            yield Span(match.start(last - 2), match.end(last - 2), "user")  # of an address: it may be a key
         if stripped and test(name, quote, stripped, after):
             yield Span(start, end, said or name.lower())
             at = end

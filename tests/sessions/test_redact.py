@@ -97,7 +97,7 @@ def example(template, rng):
     """A credential of a form, drawn by its template with the least repetitions, or some more where more may come."""
     letters = {"a": ALNUM, "b": ALNUM + "_-", "B": ALNUM + "+/", "c": ALNUM + "_~.-", "d": string.digits,
                "h": "0123456789abcdef", "H": "0123456789ABCDEF", "l": string.ascii_lowercase + string.digits,
-               "U": string.ascii_uppercase + string.digits}
+               "m": "MNO", "p": ALNUM + "%/+=_-", "U": string.ascii_uppercase + string.digits}
 
     def drawn(piece):
         least = int(piece[2])
@@ -147,6 +147,11 @@ def test_the_table_is_large_and_names_its_sources():
     "securityToken", "sessionToken", "sharedAccessKey", "sharedSecret", "signingKey", "signingSecret", "sshKey",
     "storageKey", "subscriptionKey", "webhookSecret", "xApiKey", "xAuthToken", "password", "passwd",
     "passphrase", "pwd", "pgpassword", "mysqlPwd", "userPassword",
+    "adminToken", "apiAuthToken", "appToken", "authSecret", "botToken", "cookieSecret", "csrfToken", "deployToken",
+    "digitaloceanToken", "discordToken", "dockerToken", "ghToken", "githubToken", "gitlabToken", "hfToken",
+    "identityToken", "jwtToken", "linodeToken", "loginToken", "notionToken", "npmToken", "pass", "pypiToken",
+    "registrationToken", "sasToken", "secretKeyBase", "serverKey", "serviceToken", "sessionKey", "sessionSecret",
+    "slackToken", "telegramToken", "tokenSecret", "userToken", "vaultToken", "verificationToken", "xsrfToken",
 ])
 def test_the_name_of_a_member_says_that_its_value_is_a_credential(name):
     given = f'{{"{name}": "q1w2e3r4t5y6u7"}}'
@@ -155,7 +160,12 @@ def test_the_name_of_a_member_says_that_its_value_is_a_credential(name):
     assert len(masked) == len(given)
 
 
-@pytest.mark.parametrize("name", ["SLACK_TOKEN", "DEPLOY_OPS_KEY", "SIGNED_SECRET"])
+@pytest.mark.parametrize("name", ["dbPass", "mysqlPass", "rootPass", "smtpPass", "userPass", "adminPass"])
+def test_the_name_of_a_short_password_says_so(name):
+    assert "q1w2" not in redact.body(f'{{"{name}": "q1w2"}}'.encode()).decode()
+
+
+@pytest.mark.parametrize("name", ["OPS_TOKEN", "DEPLOY_OPS_KEY", "SIGNED_SECRET", "MY_PAT"])
 def test_the_name_of_a_variable_says_so(name):
     assert "q1w2e3r4t5y6u7" not in redact.body(f"{name}=q1w2e3r4t5y6u7".encode()).decode()
 
@@ -197,6 +207,28 @@ def test_variables_that_hold_no_credential_stay(name):
     ("-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,0A1B\n\nMIIEowIBAAKCAQEA\n"
      "-----END RSA PRIVATE KEY-----", "MIIEowIBAAKCAQEA"),
     ("use sk-Ab1Cd2Ef3Gh4Ij5Kl6Mn7Op8Qr9St0 now", "Ab1Cd2Ef3Gh4Ij5Kl6Mn7Op8Qr9St0"),
+    ("---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----\nComment: \"mine\"\nP2/56wAAAgIAAAAm\n---- END", "P2/56wAAAgIAAAAm"),
+    ("PuTTY-User-Key-File-3: ssh-rsa\nPrivate-Lines: 2\nAAABAQCmXh\nZ3q8bTkP\nPrivate-MAC: 0a", "AAABAQCmXh\nZ3q8bTkP"),
+    ("<password>hunter2</password>", "hunter2"),
+    ("<db:password>hunter2</db:password>", "hunter2"),
+    ("<apiKey>a1b2c3d4e5f6</apiKey>", "a1b2c3d4e5f6"),
+    ("tool --password hunter2 --quiet", "hunter2"),
+    ("tool --db-pass=hunter2", "hunter2"),
+    ('["tool", "--password", "hunter2"]', "hunter2"),
+    ("tool --api-key a1b2c3d4e5f6 x", "a1b2c3d4e5f6"),
+    ("tool --token 'a1b2c3d4e5f6'", "a1b2c3d4e5f6"),
+    ("curl -u me:hunter2 https://h/", "hunter2"),
+    ("curl -s --user 'me:hunter2' https://h/", "hunter2"),
+    ("sshpass -p hunter2 ssh me@h", "hunter2"),
+    ("mysql -u root -phunter2 db", "hunter2"),
+    ("redis-cli -h h -a hunter2 ping", "hunter2"),
+    ("machine h login me password hunter2", "hunter2"),
+    ("CREATE USER me IDENTIFIED BY 'hunter2'", "hunter2"),
+    ("ALTER ROLE me WITH PASSWORD 'hunter2'", "hunter2"),
+    ('{"auths": {"h": {"auth": "bWU6aHVudGVyMg=="}}}', "bWU6aHVudGVyMg"),
+    ("//h/:_auth=bWU6aHVudGVyMg==", "bWU6aHVudGVyMg"),
+    (f"Credential=me/20260101/s3, SignedHeaders=host, Signature={'0a1b2c3d' * 8}", "0a1b2c3d" * 8),
+    ("https://a1b2c3d4e5f6g7:hunter2@h/1", "a1b2c3d4e5f6g7"),
     ('{"k": "sk\\u002dproj-Ab1Cd2Ef3Gh4Ij5Kl6Mn7Op8"}', "Ab1Cd2Ef3Gh4Ij5Kl6Mn7Op8"),
     ('{"k": "Basic bWU6Pz8\\/cHc="}', "cHc="),
 ])
@@ -247,6 +279,13 @@ def test_the_values_of_this_machines_own_credentials(monkeypatch):
         "client = Client(api_key=settings.openai_api_key, password=password)",
         'password: str = Field(description="The password")',
         '{"password": {"type": "string"}}',
+        "the --password flag, the --token option and --key in the docs",
+        "a password > 8, <password></password>, <label>Password</label>",
+        "curl -u $USER:$PASS https://h/ and mysql -u root -p db",
+        'the word password "is" quoted, and so is \'password\'',
+        '{"auth": "required", "next_token": "a1b2c3d4e5f6"}',
+        "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855@123e4567-e89b-12d3-a456-426614174000",
+        "OpenTelemetryInstrumentation.Tracer.abc Mixtral-8x7B-Instruct-v0.1",
         "d41d8cd98f00b204e9800998ecf8427e",
         "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
         "123e4567-e89b-12d3-a456-426614174000",
