@@ -32,7 +32,7 @@ class Heard:
     """Unique; the recording is called by it."""
     exchanges: tuple[Exchange, ...]
     places: tuple[tuple[Place, int], ...]
-    """Of each exchange: why it was sent, and the how-manieth of its place."""
+    """Of each exchange: why it was sent, and its number among the requests of that place."""
     results: tuple[ToolResultPart, ...] | None = None
     """What tools answered after the last exchange, where no further request carried it."""
     silent: frozenset[int] = frozenset()

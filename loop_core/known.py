@@ -21,7 +21,7 @@ from loop_core.turn import Place, Responded
 from loop_core.values import CallKind, ChatResponse, ReasoningPart, ResponsePart, Stop, TextPart, ToolCall
 
 Answer = tuple[Place, int, Responded]
-"""A recorded answer: where it was given, the how-manieth there, and what it was."""
+"""A recorded answer: where it was given, its number among the answers given there, and what it was."""
 
 CONTINUING = frozenset({Place.CONTINUATION, Place.REPAIR})
 ENDED = frozenset({Stop.END_TURN, Stop.TOOL_CALL})

@@ -131,7 +131,7 @@ def begun(turn_id: str, request: Request, plan: Plan) -> Step:
 
 
 def name_of(turn_id: str, follow: int) -> str:
-    """The id of a turn that follows the first, the how-manieth."""
+    """The id of a turn that follows the first, made from its number."""
     return f"{turn_id}+{follow}" if follow else turn_id
 
 

@@ -72,7 +72,9 @@ class RequestRecord(Payload):
     place: str | None = Field(
         None, description="Why this program sent it: request, continuation, repair or resume; absent where another did."
     )
-    ordinal: int | None = Field(None, description="The how-manieth of its place in the turn.")
+    ordinal: int | None = Field(
+        None, description="Its number among the requests of that place in the turn, from 1; 0 for the first request."
+    )
     retries: str | None = Field(None, description="The request that this one repeats, since it got no answer.")
     at: str | None = Field(None, description="When it was sent (ISO 8601).")
 

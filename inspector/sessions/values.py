@@ -150,7 +150,7 @@ class Link:
     """Of the exchange in `Loaded.exchanges`."""
     place: Place
     ordinal: int
-    """The how-manieth of its place in the turn, from 1."""
+    """Its number among the links of that place in the turn, from 1."""
     why: str
     ambiguous: tuple[int, ...] = ()
     """Exchanges that could each be its parent; it then opens a turn of its own, and nothing was guessed."""
