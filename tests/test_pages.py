@@ -1,0 +1,82 @@
+"""The handwritten pages: what they name exists, and the glossary is short, ordered and in use."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
+GLOSSARY = DOCS / "glossary.md"
+NAMING = [GLOSSARY, *(DOCS / name for name in ())]
+"""Pages whose names of modules and files must exist."""
+MOST = 25
+TERM = re.compile(r"^- \*\*(.+?)\*\*: (.+?)(?=\n- |\n\n|\Z)", re.DOTALL | re.MULTILINE)
+
+
+@cache
+def terms() -> list[tuple[str, str]]:
+    return [(term, " ".join(text.split())) for term, text in TERM.findall(GLOSSARY.read_text("utf-8"))]
+
+
+@cache
+def elsewhere() -> str:
+    """The other documents and the code, as one text."""
+    pages = [ROOT / "README.md", *(path for path in sorted(DOCS.glob("*.md")) if path != GLOSSARY)]
+    sources = [path for package in ("loop_core", "inspector") for path in sorted((ROOT / package).rglob("*.py"))]
+    return "\n".join(path.read_text("utf-8") for path in (*pages, *sources)).lower()
+
+
+def test_the_glossary_is_short_ordered_and_says_everything_once() -> None:
+    words = [term for term, _ in terms()]
+    assert 0 < len(words) <= MOST
+    assert words == sorted(set(words))
+    assert GLOSSARY.read_text("utf-8").count("**") == 2 * len(words), "a bold word that is no entry"
+
+
+@pytest.mark.parametrize(("term", "text"), terms(), ids=[term for term, _ in terms()])
+def test_a_term_has_two_sentences_at_most_and_is_in_use(term: str, text: str) -> None:
+    sentences = re.split(r"(?<=[.)])\s+(?=[A-Z`])", text)
+    assert len(sentences) <= 2
+    assert text.endswith(".")
+    assert re.search(rf"\b{re.escape(term)}\b", elsewhere()), "no document and no code uses it"
+
+
+def test_the_readme_links_the_glossary() -> None:
+    assert "(docs/glossary.md)" in (ROOT / "README.md").read_text("utf-8")
+
+
+# -- names -----------------------------------------------------------------------------------------------------------
+
+
+def exists(dotted: str) -> bool:
+    """Whether this is a module, or an attribute below one."""
+    parts = dotted.split(".")
+    for length in range(len(parts), 0, -1):
+        try:
+            value: object = importlib.import_module(".".join(parts[:length]))
+        except ModuleNotFoundError:
+            continue
+        for name in parts[length:]:
+            if not hasattr(value, name):
+                return False
+            value = getattr(value, name)
+        return True
+    return False
+
+
+@pytest.mark.parametrize("page", NAMING, ids=lambda page: page.name)
+def test_every_module_and_name_of_ours_exists(page: Path) -> None:
+    named = re.findall(r"`((?:loop_core|inspector)(?:\.\w+)+)`", page.read_text("utf-8"))
+    assert named
+    assert [dotted for dotted in named if not exists(dotted)] == []
+
+
+@pytest.mark.parametrize("page", NAMING, ids=lambda page: page.name)
+def test_every_file_that_is_named_exists(page: Path) -> None:
+    named = re.findall(r"`((?:loop_core|inspector|tests|docs|sample_sessions)/[\w./*-]*)`", page.read_text("utf-8"))
+    assert [name for name in named if not list(ROOT.glob(name.rstrip("/")))] == []
