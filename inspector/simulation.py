@@ -34,7 +34,9 @@ def simulated(
 
     return Simulated(
         recorded, of, lambda response, request: judge(response, request, profile),
-        tuple(_cap(exchanges[index]) for index in indices), budget_changed, profile.words, profile.reasoning_under_cap,
+        tuple(_cap(exchanges[index]) for index in indices), budget_changed,
+        profile.words, profile.at_cap.get(recorded.answers[0][2].response.api),
+        profile.reasoning_under_cap,
     )
 
 

@@ -18,7 +18,7 @@ from functools import cache
 from loop_core.classify import Judged
 from loop_core.errors import EncodeError
 from loop_core.frozen import field, frozen, replace
-from loop_core.known import Known, Taken, merged, opening, take
+from loop_core.known import Known, Taken, is_cut, merged, opening, take
 from loop_core.seam import Method, Segment
 from loop_core.sources import Recorded
 from loop_core.tokens import Measured, impossible, under_cap
@@ -64,6 +64,8 @@ class Simulated:
     """Whether the initial max_tokens is another than the recorded one; else recorded answers stand as they are."""
     words: Mapping[str, Mapped] | None = None
     """The stop words of the profile."""
+    word_at_cap: str | None = None
+    """The end-of-turn word that the server is known to say over an answer that the cap cut."""
     thinking_counts: bool = True
     """Whether thinking counts under the cap."""
     _known: dict[int, Known] = field(default_factory=dict)
@@ -124,7 +126,9 @@ class Simulated:
 
     def _of(self, first: int) -> Known:
         if first not in self._known:
-            self._known[first] = merged(self.recorded.answers, first, self.measure)
+            known = merged(self.recorded.answers, first, self.measure)
+            last = first + len(known.after) - 1
+            self._known[first] = replace(known, whole=known.whole and not self._surely_cut(last))
         return self._known[first]
 
     def _stands(self, position: int, cap: int | None) -> bool:
@@ -134,7 +138,7 @@ class Simulated:
         answer = self.recorded.answers[position][2]
         believed = answer.response.usage if impossible(answer.response) is None else None
         used = under_cap(believed, self.thinking_counts)
-        if answer.judged.stop.normalized is Stop.MAX_TOKENS or answer.judged.cap_reached:
+        if is_cut(answer) or self._surely_cut(position):
             return cap is not None and cap == (self.caps[position] or used)
         if cap is None or not answer.response.parts:
             return True
@@ -167,10 +171,11 @@ class Simulated:
         if made is None:
             return NotRecorded()
         body, lost = made
-        recut = Recut(known.basis.value, known.note, send.max_tokens, taken.tokens, body, lost, taken.apart)
+        recut = Recut(known.basis.value, known.note, send.max_tokens, taken.tokens, body, lost, taken.apart,
+                      not taken.ended)
         response = decode(known.last.api, body, http_status=known.last.http_status, words=self.words)
         stop = response.stop_reason
-        seen = Evidence(RULE, None, _note(recut, known))
+        seen = Evidence(RULE, None, _note(recut, known, stop.raw if stop.normalized is Stop.END_TURN else None))
         response = replace(response, stop_reason=replace(stop, evidence=(*stop.evidence, seen)))
         judged = self.read(response, replace(turn.request, max_tokens=send.max_tokens))
         if send.method is Method.PREFILL:
@@ -200,14 +205,33 @@ class Simulated:
         return None
 
     def _cut(self, api: str) -> StopReason:
-        """How a budget cut is told: as this recording has it, also by no word at all; else by the format's first."""
-        for _, _, answer in self.recorded.answers:
+        """How a budget cut is told: as this recording has it, also by no word at all, or by one that says that the
+        answer is finished; as the server is known to tell it; else by the format's first word."""
+        own = [place for place, answer in enumerate(self.recorded.answers) if answer[2].response.api == api]
+        for place in own:
+            answer = self.recorded.answers[place][2]
             stop = answer.response.stop_reason
             if stop.normalized is Stop.MAX_TOKENS and stop.raw and stop.detail is None:
                 return StopReason(Stop.MAX_TOKENS, stop.raw)
             if answer.judged.cap_reached and not stop.raw:
                 return StopReason(Stop.INTERRUPTED)
-        return StopReason(Stop.MAX_TOKENS, cut_word(api))
+        lies = (self.recorded.answers[place][2].response.stop_reason.raw for place in own if self._ends_at_cap(place))
+        word = next(lies, self.word_at_cap)
+        return StopReason(Stop.MAX_TOKENS, cut_word(api)) if word is None else StopReason(Stop.END_TURN, word)
+
+    def _ends_at_cap(self, position: int) -> bool:
+        """Whether a recorded answer took exactly the tokens of its cap and ends with an end-of-turn word."""
+        response = self.recorded.answers[position][2].response
+        if response.stop_reason.normalized is not Stop.END_TURN or not response.stop_reason.raw:
+            return False
+        believed = None if response.other_choices or impossible(response) is not None else response.usage
+        used = under_cap(believed, self.thinking_counts)
+        return used is not None and used == self.caps[position]
+
+    def _surely_cut(self, position: int) -> bool:
+        """Whether it is known of the server that an answer which ends so was cut."""
+        word = self.recorded.answers[position][2].response.stop_reason.raw
+        return self.word_at_cap is not None and word == self.word_at_cap and self._ends_at_cap(position)
 
 
 @cache
@@ -299,7 +323,8 @@ def _usage(known: Known, taken: Taken, first: ChatResponse | None) -> Usage | No
     return Usage(asked, taken.tokens, taken.thinking if counted.reasoning_tokens is not None else None)
 
 
-def _note(recut: Recut, known: Known) -> str:
+def _note(recut: Recut, known: Known, word: str | None) -> str:
     lost = f"; {recut.lost} could not be carried" if recut.lost else ""
     apart = f"; ESTIMATED, {recut.between}" if recut.apart is not None else ""
+    apart += f"; cut by the budget, over which this server says {word!r}" if recut.cut and word else ""
     return f"{recut.tokens:,} of {known.tokens:,} known tokens, boundaries by {recut.basis} ({recut.note}){lost}{apart}"

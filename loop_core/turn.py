@@ -149,6 +149,8 @@ class Recut:
     """What the wire format could not carry and was left out; empty where it carried all."""
     apart: tuple[int, int] | None = None
     """ESTIMATED: the least and the most characters that the budget may leave of it; None where the cut is exact."""
+    cut: bool = False
+    """Whether the budget cut it, whatever word it ends with."""
 
     @property
     def between(self) -> str:
@@ -179,6 +181,12 @@ class Responded:
     """Set where nobody was ever asked: the session holds an answer that was made from a table."""
     mark: str = MARKS[0]
     """The name of the tags around those words."""
+
+    @property
+    def cut_unseen(self) -> bool:
+        """Whether a simulated budget cut it and nothing in it shows that: its server calls cut answers finished."""
+        cut = self.recut is not None and self.recut.cut
+        return cut and self.judged.stop.normalized is not Stop.MAX_TOKENS and not self.judged.cap_reached
 
 
 @frozen

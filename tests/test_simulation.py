@@ -21,6 +21,12 @@ from inspector.sessions import open_paths
 from inspector.settings import Settings
 from inspector.simulation import tokens_of
 from inspector.tokenizers import splitter
+from inspector.tune.axes import parse_axes
+from inspector.tune.grid import Grid
+from inspector.tune.report import document as document_of
+from inspector.tune.report import text as text_of_grid
+from inspector.tune.run import tune
+from inspector.tune.smallest import knee, smallest
 from inspector.whatif import comparison
 from inspector.whatif.branch import branch
 from loop_core.gate import Admission
@@ -249,3 +255,58 @@ def test_a_tokenizer_cuts_what_chunks_do_not():
     body["model"] = "gpt-4o"
     told = tokens_of(case_of(asked(ASKS, body, max_tokens=50)).loaded.exchanges[0])
     assert (told.basis, [list(each.ends) for each in told.stretches]) == (Basis.TOKENIZER, [[5, 11]])
+
+
+# -- a server that calls a cut answer finished -----------------------------------------------------------------------
+
+
+def llama_responses(count, tokens, cap):
+    """A streamed Responses answer of llama.cpp: `count` words, one a chunk; its `timings` give the server away."""
+    words = [f"word{number} " for number in range(count)]
+    text = "".join(words)
+    item = {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed",
+            "content": [{"type": "output_text", "annotations": [], "logprobs": [], "text": text}]}
+    events = [
+        {"type": "response.created", "response": {"id": "r", "object": "response", "status": "in_progress"}},
+        {"type": "response.output_item.added", "output_index": 0, "item": {**item, "content": []}},
+        *({"type": "response.output_text.delta", "item_id": "msg_1", "delta": word} for word in words),
+        {"type": "response.output_item.done", "output_index": 0, "item": item},
+        {"type": "response.completed", "timings": {"predicted_n": tokens}, "response": {
+            "id": "r", "object": "response", "status": "completed", "model": "m", "output": [item],
+            "usage": {"input_tokens": 9, "output_tokens": tokens, "total_tokens": 9 + tokens}}}]
+    body = "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events)
+    return {"request": {"method": "POST", "url": "http://127.0.0.1:8080/v1/responses", "headers": {}, "body": {
+                "input": [{"role": "user", "content": "go"}], "max_output_tokens": cap, "stream": True}},
+            "response": {"status": 200, "headers": {"server": "llama.cpp"}, "body": body}}
+
+
+def test_what_is_known_of_a_server_goes_before_the_formats_word():
+    """12 words and the end mark under a cap of 100: nothing in the recording shows what this server says at a cap."""
+    case = case_of(llama_responses(12, 13, 100))
+    played = replay(case, Settings(AMPLE, max_tokens=5, simulate=True))
+    first = answers(played)[0]
+    assert (first.response.text, first.response.stop_reason.raw) == ("".join(WORDS[:5]), "completed")
+    assert first.cut_unseen
+    assert [step.event for step in played.trace.steps if isinstance(step.event, Responded)] == [first]
+
+
+def test_an_answer_that_the_server_is_known_to_have_cut_has_no_known_rest():
+    """12 of 12 tokens under `completed`, from a server that says so over a cut: what follows was never recorded."""
+    case = case_of(llama_responses(12, 12, 12))
+    assert replay(case, Settings(AMPLE, max_tokens=12, simulate=True)).trace.left is None
+    raised = replay(case, Settings(AMPLE, max_tokens=40, simulate=True)).trace.steps[-1].turn
+    assert raised.state.value == "Unrecorded"
+
+
+def test_no_budget_that_cuts_an_answer_is_enough_whatever_the_server_says():
+    case = case_of(llama_responses(12, 13, 100))
+    tuned = tune(case, Grid(parse_axes(["attempts=0", "max_tokens=2,5,64"]), Settings(simulate=True)))
+    assert [tuned.turns[0].end(cell).completed for cell in range(3)] == [False, False, True]
+    assert smallest(tuned, 0).edge.budget == 13
+    assert document_of(tuned)["turns"][0]["ends"][0]["cut_unseen"] is True
+    few = tune(case, Grid(parse_axes(["attempts=0", "max_tokens=2,5"]), Settings(simulate=True)))
+    assert knee(few) is None
+    told = text_of_grid(few)
+    assert "cut unseen" in told
+    assert "the grid's largest max_tokens cuts it, and the server calls the cut answer finished" in " ".join(
+        told.split())

@@ -20,6 +20,7 @@ from inspector.settings import INITIAL, settings_of
 from loop_core.errors import LoopError
 from loop_core.known import ENDED
 from loop_core.trace import Fidelity
+from loop_core.turn import Responded
 
 Good = Callable[[Look], bool]
 """Whether a turn is shown as finished without a doubt."""
@@ -90,6 +91,8 @@ class Trial:
             made = rerun(alone, settings_of(settings, alone.settings), alone.since)
         except LoopError:
             return None, Basis.ESTIMATED
+        if any(type(step.event) is Responded and step.event.cut_unseen for step in made.trace.steps):
+            return None, Basis.ESTIMATED  # it ends well only in the words of a server that calls cut answers finished
         turn = made.turns[0]
         simulated = made.trace.steps[turn.decided].fidelity is Fidelity.SIMULATED
         return look_at(made, turn, self._noted), Basis.SIMULATED if simulated else Basis.RECORDED

@@ -31,7 +31,7 @@ def cell_lines(tuned: Tuned, cell: int, most: int | None = None) -> Iterator[Lin
     told = [(number, turn.end(cell)) for number, turn in enumerate(tuned.turns, 1) if not completes(turn)]
     ends = [(number, end) for number, end in told if end is not None]
     for number, end in ends[:most]:
-        glyph, role = STATE[end.state]
+        glyph, role = STATE[end.looks]
         yield field(f"turn {number}", Span(f"{glyph} {word(end)}  ", role), *spent_line(end))
     yield from counted(steady, len(told) - len(ends), len(ends) - len(ends[:most]))
 
@@ -58,9 +58,11 @@ def _one(tuned: Tuned, cell: int, turn: int) -> Iterator[Line]:
     if end is None:
         yield field("ends in", Span("not run", Role.WARN))
         return
-    glyph, role = STATE[end.state]
+    glyph, role = STATE[end.looks]
     yield field("ends in", Span(f"{glyph} {end.state.value}", role),
                 *((Span(f"  {end.terminal}"),) if end.terminal else ()))
+    if end.cut_unseen:
+        yield more(Span("the budget cut an answer over which this server says that it is finished", Role.WARN))
     if end.limit:
         yield more(Span(f"stopped by {SHORT.get(end.limit, end.limit)}", Role.WARN))
     yield from _spent(end)

@@ -26,14 +26,14 @@ WORDS: Mapping[str, str] = {
     "max_thinking_only": "thinking", "min_progress_chars": "progress", "max_tool_steps": "rounds",
     "max_identical_calls": "identical", "max_resumes": "resumes",
     "completed": "done", "unrecorded": "unrecorded", "retry_limit": "no method", "interrupted": "cut off",
-    "safety_blocked": "filtered", "context_window_exceeded": "context",
+    "cut_unseen": "cut unseen", "safety_blocked": "filtered", "context_window_exceeded": "context",
 }
 """The limit that stopped a turn, or else its terminal reason -> one word."""
 
 
 def word(end: End) -> str:
     """How a turn ends, in a word: the limit that stopped it, or why it ended."""
-    told = end.limit or end.terminal
+    told = end.limit or ("cut_unseen" if end.cut_unseen else end.terminal)
     return WORDS.get(told, told)
 
 
@@ -97,7 +97,7 @@ def _one(tuned: Tuned, show: str, turn: int) -> list[Span]:
     by_code = {UNDONE: Span("", Role.AHEAD)}
     for code, end in enumerate(seen.ends):
         if show == "outcome":
-            glyph, role = STATE[end.state]
+            glyph, role = STATE[end.looks]
             mark = Span(f"{glyph} {word(end)}", role)
         else:
             mark = _shaded(SHOWS[show].single(end), most)

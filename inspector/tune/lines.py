@@ -122,7 +122,7 @@ def counted(steady: int, undone: int, left: int = 0) -> Iterator[Line]:
 def smallest_lines(tuned: Tuned, found: Smallest) -> Iterator[Line]:
     """The smallest budget of one turn, or why there is none."""
     name = f"turn {found.turn + 1}"
-    glyph, role = STATE[found.end.state]
+    glyph, role = STATE[found.end.looks]
     who = said(f"  ({tuned.turns[found.turn].id})", Role.DIM, 24)
     if found.cell is None:
         yield field(name, Span(f"{glyph} ", role), Span(why_not(tuned, found.end), role), who)

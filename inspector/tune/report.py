@@ -165,6 +165,7 @@ def _end(end: End) -> dict[str, Any]:
         "final_state": end.state.value,
         "terminal_reason": end.terminal,
         "limit": end.limit or None,
+        "cut_unseen": end.cut_unseen,
         "segments": end.segments,
         **{name: getattr(end.spent, name) for name in _SPENT},
         "fidelity": end.fidelity,

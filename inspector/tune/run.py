@@ -213,9 +213,10 @@ _spent = attrgetter(*(field.name for field in fields(Spent)))
 
 
 def _plain(end: End) -> tuple[Any, ...]:
-    return (end.state.value, end.terminal, end.limit, end.segments, _spent(end.spent), end.fidelity, end.needs)
+    return (end.state.value, end.terminal, end.limit, end.segments, _spent(end.spent), end.fidelity, end.needs,
+            end.cut_unseen)
 
 
 def _end(told: Sequence[Any]) -> End:
-    state, terminal, limit, segments, spent, fidelity, needs = told
-    return End(State(state), terminal, limit, segments, Spent(*spent), fidelity, needs)
+    state, terminal, limit, segments, spent, fidelity, needs, unseen = told
+    return End(State(state), terminal, limit, segments, Spent(*spent), fidelity, needs, unseen)

@@ -124,6 +124,8 @@ def why_not(tuned: Tuned, end: End) -> str:
         return f"the grid's largest {end.limit} is not enough"
     if end.limit:
         return f"{end.limit} stops it, which this grid does not vary"
+    if end.cut_unseen:
+        return "the grid's largest max_tokens cuts it, and the server calls the cut answer finished"
     return f"it ends in {end.state.value} ({end.terminal}), whatever the budget"
 
 

@@ -17,13 +17,13 @@ from typing import NamedTuple
 from inspector.tune.axes import TOKENS
 from inspector.tune.grid import End
 from loop_core.frozen import frozen, replace
+from loop_core.known import is_cut
 from loop_core.limits import GUARDS, Spent, least_cap, tripped
 from loop_core.machine import TRANSITIONS
 from loop_core.moves import GUARDED
 from loop_core.policy import Signal
 from loop_core.trace import Step
 from loop_core.turn import Responded, State, Turn
-from loop_core.values import Stop
 
 LEAST: Mapping[str, Callable[[Spent], int]] = {
     "attempts": lambda spent: spent.attempts + 1,
@@ -85,9 +85,9 @@ def stem(steps: Sequence[Step], simulated: bool = False) -> Stem:
     if simulated or _largest(answers) is None:  # and an answer that tells no tokens is charged with its cap
         needs = tuple(each for each in needs if each[0] != TOKENS)
     state, fidelity = turn.outcome or turn.state, steps[-1].fidelity.value
-    end = End(state, turn.terminal or "", limit, segments(turn), turn.spent, fidelity, needs)
-    uncut = all(look.place == "tools" for look in looks) and not any(
-        answer.judged.stop.normalized is Stop.MAX_TOKENS or answer.judged.cap_reached for answer in answers)
+    unseen = any(answer.cut_unseen for answer in answers)
+    end = End(state, turn.terminal or "", limit, segments(turn), turn.spent, fidelity, needs, unseen)
+    uncut = not unseen and all(look.place == "tools" for look in looks) and not any(map(is_cut, answers))
     return Stem(looks, end, last, _largest(answers), uncut, lacks)
 
 

@@ -77,6 +77,8 @@ class Profile:
     native_fields: tuple[str, ...] = ("native_finish_reason",)
     """Fields that carry the word of the provider behind a router, or of the engine; they may only tighten, so that the
     one that routers share is read whoever answers."""
+    at_cap: Mapping[str, str] = field(default_factory=dict)
+    """Format -> the end-of-turn word that it says over an answer that the output cap cut."""
     truncated_flag: str | None = None
     """A field that says that the context was full, not the budget."""
     context_size: int | None = None

@@ -271,6 +271,7 @@ SERVERS: tuple[Profile, ...] = (
         },
         reasoning_under_cap=True, cap_source="n_predict counts every token that is generated",
         prefill=Prefill.PLAIN, native_fields=("native_finish_reason", "stop_type"), truncated_flag="truncated",
+        at_cap={RESPONSES: "completed"},
         lies=("length also means that the context was full, an indentation or a time limit (llama.cpp PR#28711)",
               "the Responses endpoint says completed over a cut at max_output_tokens (seen with SmolLM2, two builds)",
               "a whole answer repeats the prefill, a stream does or does not by its build (seen with SmolLM2)"),

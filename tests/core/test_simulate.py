@@ -10,6 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from simulate_scenes import AMPLE, TOKEN, WHOLE_CALLS, WORDS, answers, call, play, said, simulated, tokens
 
+from loop_core.classify import judge
 from loop_core.gate import Admission
 from loop_core.limits import Limits
 from loop_core.loop import Plan, run
@@ -18,7 +19,7 @@ from loop_core.seam import Method
 from loop_core.simulate import RULE, cut_word
 from loop_core.trace import Fidelity, Trace
 from loop_core.turn import Place, RunTools, State
-from loop_core.values import ReasoningPart, Stop, TextPart, Usage
+from loop_core.values import ReasoningPart, Request, Stop, TextPart, Usage
 from loop_core.wire import FORMATS, decode
 from loop_core.wire.essence import essence
 
@@ -112,6 +113,48 @@ def test_what_follows_a_cut_is_not_known(api: str) -> None:
     assert ended(play(known, 3, 10)).merged().text == TEXT[:54]  # the seventh answer would have 2 known tokens of 3
     assert ended(play(known, 5, 10)).merged().text == TEXT[:60]
     assert ended(play(known, 10, 10)).merged().text == TEXT[:60]
+
+
+# -- servers that call a cut answer finished -------------------------------------------------------------------------
+
+
+@each_format
+def test_a_cut_is_told_with_the_end_word_that_the_recording_says_at_its_cap(api: str) -> None:
+    """Recorded: as many tokens as the cap, under the word for an end of turn."""
+    known = [(Place.REQUEST, *said(api, Stop.END_TURN, TextPart(TEXT), count=tokens(TEXT)))]
+    first = answers(play(known, 4, tokens(TEXT)))[0]
+    assert first.response.stop_reason.raw == WORDS[api][0]
+    assert first.response.text == TEXT[: 4 * TOKEN]
+    assert first.recut is not None
+    assert first.recut.cut
+    assert f"over which this server says {WORDS[api][0]!r}" in first.response.stop_reason.evidence[-1].note
+
+
+@each_format
+def test_such_an_answer_is_judged_as_a_recorded_one_would_be(api: str) -> None:
+    """One sign of a cut, the usage at the cap, asks for nothing more; a text that stops at a comma is the second."""
+    text = "one and two, three or four and so on."
+    known = [(Place.REQUEST, *said(api, Stop.END_TURN, TextPart(text), count=tokens(text)))]
+    for budget in range(1, tokens(text)):
+        made = answers(play(known, budget, tokens(text)))
+        first = made[0]
+        again = judge(first.response, Request(api, max_tokens=budget))
+        assert again.stop.normalized == first.judged.stop.normalized
+        assert first.cut_unseen is (again.stop.normalized is Stop.END_TURN)
+        assert (len(made) == 1) is first.cut_unseen
+    comma = next(budget for budget in range(1, tokens(text)) if text[: budget * TOKEN].endswith("two,"))
+    assert not answers(play(known, comma, tokens(text)))[0].cut_unseen
+
+
+@each_format
+def test_without_that_evidence_a_cut_has_the_words_of_the_format(api: str) -> None:
+    below = [(Place.REQUEST, *said(api, Stop.END_TURN, TextPart(TEXT), count=tokens(TEXT)))]
+    first = answers(play(below, 4, tokens(TEXT) + 1))[0]
+    assert first.response.stop_reason.raw == WORDS[api][1]
+    assert not first.cut_unseen
+    honest = [(Place.REQUEST, *said(api, Stop.MAX_TOKENS, TextPart(TEXT[:30]), count=tokens(TEXT[:30]))),
+              (Place.CONTINUATION, *said(api, Stop.END_TURN, TextPart(TEXT[30:60]), count=tokens(TEXT[30:60])))]
+    assert answers(play(honest, 4, 10))[0].response.stop_reason.raw == WORDS[api][1], "another answer says it openly"
 
 
 def test_other_limits_alone_leave_the_recording_as_it_is() -> None:

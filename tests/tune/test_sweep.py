@@ -21,6 +21,7 @@ from inspector.tune.stem import LEAST
 from loop_core.history import hint
 from loop_core.limits import GUARDS, RANGES, Limits, Spent
 from loop_core.presets import POLICIES
+from loop_core.turn import Responded
 from tests.scenes import (
     ASKS,
     CUT,
@@ -53,8 +54,10 @@ def brute(case: Case, settings: Settings) -> list[End]:
     for turn in made.turns:
         step = made.trace.steps[turn.decided]
         count = sum(len(answer) for answer in step.turn.answers)
+        unseen = any(isinstance(own.event, Responded) and own.event.cut_unseen
+                     for own in made.trace.steps[turn.first : turn.decided + 1])
         ends.append(End(step.turn.outcome or step.turn.state, step.turn.terminal or "", "", count, step.turn.spent,
-                        step.fidelity.value))
+                        step.fidelity.value, cut_unseen=unseen))
     return ends
 
 

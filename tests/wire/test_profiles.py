@@ -394,6 +394,7 @@ def test_fields_that_say_more_about_the_end() -> None:
     llama = named("llama_cpp").profile
     assert llama.native_fields == ("native_finish_reason", "stop_type")
     assert llama.truncated_flag == "truncated"
+    assert llama.at_cap == {RESPONSES: "completed"}
     assert named("vllm").profile.truncated_flag is None
 
 
