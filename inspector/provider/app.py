@@ -18,6 +18,7 @@ from inspector.provider.asked import (
     api_of,
     as_array,
     chosen,
+    in_thread,
     read_body,
     shown_headers,
     shown_path,
@@ -119,7 +120,7 @@ class _Served:
         sent = await http.read()
         try:
             body = read_body(sent)
-            request = wire(api).read_request(body, path)
+            request = in_thread(wire(api).read_request(body, path), body)
             found = chosen(self.stories, request)
             story = found.name
             if request.n != 1:

@@ -11,10 +11,10 @@ from inspector.provider.place import Place, read_mark
 from inspector.provider.story import Kind, Story
 from loop_core.errors import CallerError
 from loop_core.fastjson import from_json
-from loop_core.frozen import frozen
+from loop_core.frozen import frozen, replace
 from loop_core.values import Request
 from loop_core.wire import FORMATS, wire
-from loop_core.wire.servers import GEMINI
+from loop_core.wire.servers import GEMINI, MESSAGES
 
 POLLED = re.compile(r"/responses/(?P<id>resp_[^/?#]+)$")
 """Where a response that is made in the background is fetched."""
@@ -79,6 +79,17 @@ def read_body(body: bytes) -> Mapping[str, Any]:
     if not isinstance(value, dict):
         raise CallerError("the body of the request is no JSON object")
     return value
+
+
+def in_thread(request: Request, body: Mapping[str, Any]) -> Request:
+    """The request, with the answer that it goes on from where that is the server's to know: Anthropic's threads.
+
+    Its SDK's runner of tools begins one by itself (anthropic 2.12.0 types/beta/beta_thread_continue_params.py).
+    """
+    thread = body.get("thread") if request.api == MESSAGES else None
+    if not isinstance(thread, Mapping) or thread.get("type") != "continue":
+        return request
+    return replace(request, previous_id=str(thread.get("previous_message_id")))
 
 
 def as_array(api: str, path: str, request: Request) -> bool:

@@ -65,7 +65,9 @@ def locate(story: Story, request: Request) -> Place:
     if messages and asks_again(messages[-1]):  # what came with the results of calls that were not run
         messages = tuple(message for message in messages if not message.results or message is messages[-1])
         place = replace(place, called=())  # and all of them are asked for, those that came whole too
-    for message in messages:
+    for before, message in zip((None, *messages), messages, strict=False):
+        if before is not None and message.role is not Role.ASSISTANT and _silent(story, place, before):
+            place = replace(place, segments=place.segments + 1)
         place = _after(story, place, message)
     if place.answer >= len(story.answers):
         count = f"{len(story.answers)} answer{'s' * (len(story.answers) > 1)}"
@@ -101,6 +103,15 @@ def _after(story: Story, place: Place, message: Message) -> Place:
         over = place.said >= len(answer.text) and not missing(answer, place.called)
         return Place(place.answer + 1) if over and not ours else replace(place, asks=place.asks + 1)
     return place
+
+
+def _silent(story: Story, place: Place, message: Message) -> bool:
+    """Whether an answer that a history has was empty, or nothing but reasoning, which some clients keep as text."""
+    if message.role is not Role.ASSISTANT or message.tool_calls or place.answer >= len(story.answers):
+        return False
+    reasoning = story.answers[place.answer].reasoning
+    return not message.text.strip() or (len(reasoning) >= SURE and reasoning in message.text
+                                        and _heard(story.answers[place.answer], place, message) == place)
 
 
 def _ours(message: Message) -> bool:

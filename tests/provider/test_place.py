@@ -14,7 +14,7 @@ from loop_core.errors import CallerError
 from loop_core.frozen import replace
 from loop_core.gate import Admission, Verdict
 from loop_core.history import hint, repair
-from loop_core.values import Message, Request, Role, TextPart, ToolCall, ToolResultPart
+from loop_core.values import Message, ReasoningPart, Request, Role, TextPart, ToolCall, ToolResultPart
 from loop_core.wire import FORMATS, decode
 
 TEXT = "One, two, three, four. One, two, three, four, five, and then the same once more: six, seven, eight, nine, ten."
@@ -55,6 +55,10 @@ HELD = Verdict(CALL, Admission.HELD, "gate.reason", "cut")
     ((user("Go."), said(TEXT[:50]), hint(TEXT[10:50]), said(TEXT[10:70]), hint()), 0, 70, Kind.CONTINUATION),
     ((user("Go."), said(TEXT), hint()), 0, len(TEXT), Kind.CONTINUATION),
     ((user("Go."), said(TEXT), user("And now?")), 1, 0, Kind.FIRST),
+    ((user("Go."), said(""), user("Well?")), 0, 0, Kind.CONTINUATION),
+    ((user("Go."), said(" \n"), Message(Role.SYSTEM, (TextPart("Return text."),))), 0, 0, Kind.CONTINUATION),
+    ((user("Go."), Message(Role.ASSISTANT, (ReasoningPart("Hm."),)), user("Well?")), 0, 0, Kind.CONTINUATION),
+    ((user("Go."), said(""), said("Four!")), 0, 0, Kind.FIRST),
     ((*BEGIN, said("I count.", CALL), result()), 2, 0, Kind.FIRST),
     ((*BEGIN, said("", CALL), result()), 2, 0, Kind.FIRST),
     ((*BEGIN, said("I count."), repair([HELD])), 1, 8, Kind.REPAIR),
@@ -170,6 +174,16 @@ def test_previous_responses_lead_from_answer_to_answer() -> None:
         texts.append((came.place.answer, response.text, len(response.tool_calls)))
         ident, new = response.id, result() if response.tool_calls else user("More.")
     assert texts == [(0, TEXT[:80], 0), (0, TEXT[80:], 0), (1, "I count.", 1), (2, "Counted.", 0)]
+
+
+@pytest.mark.parametrize("kept", ["<think>\n{}\n</think>", "{}"])
+def test_reasoning_that_a_client_keeps_as_text_is_an_empty_answer(kept: str) -> None:
+    thought = "They want a number, and none is there; so nothing is said."
+    story = Story("mute", "x", (Answer(thought, "Seven."),), faults=(Placed("reasoning_only", segment=0),))
+    again = asked(user("Go."), said(kept.format(thought)), user("Well?"))
+    first, then = (decode("openai_chat", b"".join(reply(story, request, False).frames))
+                   for request in (asked(user("Go.")), again))
+    assert (first.text or "", then.text) == ("", "Seven.")
 
 
 @pytest.mark.parametrize("api", FORMATS)

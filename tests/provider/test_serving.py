@@ -124,6 +124,22 @@ def test_a_response_that_is_paused_is_fetched_whole() -> None:
     assert then["output"][0]["content"][0]["text"] == provider.stories[0].answers[0].text
 
 
+def test_a_thread_goes_on_from_the_answer_that_it_names() -> None:
+    """As Anthropic's runner of tools asks: what was said before does not come again, nor do the tools."""
+    asked = {"model": "m", "max_tokens": 99, "messages": [{"role": "user", "content": "Who?"}]}
+    with serving("call") as provider:
+        url = f"{provider.url}/v1/messages"
+        first = json.loads(got(url, {**asked, "thread": {"type": "create"}})[2])
+        ident = next(block["id"] for block in first["content"] if block["type"] == "tool_use")
+        results = [{"role": "user", "content": [{"type": "tool_result", "tool_use_id": ident, "content": "Ada"}]}]
+        thread = {"type": "continue", "previous_message_id": first["id"]}
+        then = json.loads(got(url, {**asked, "messages": results, "thread": thread})[2])
+        other = got(url, {**asked, "thread": {"type": "continue", "previous_message_id": "msg_1"}})
+        answers = provider.stories[0].answers
+    assert [block.get("text") for block in then["content"]] == [answers[1].text]
+    assert other[0] == 400
+
+
 def test_a_refusal_is_counted_for_each_request_and_begins_anew() -> None:
     with serving("rate-limited") as provider:
         url = f"{provider.url}/v1/chat/completions"
