@@ -16,7 +16,8 @@ from pathlib import Path
 DOCS = Path(__file__).resolve().parent
 sys.path[:0] = [str(DOCS.parent), str(DOCS)]  # the engine of this checkout, and the modules beside this file
 
-import parts  # noqa: E402 - found by the line above
+import client_parts  # noqa: E402 - found by the line above
+import parts  # noqa: E402 - likewise
 import policies  # noqa: E402
 import provider_parts  # noqa: E402 - likewise
 import scripted_parts  # noqa: E402 - likewise
@@ -54,6 +55,9 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "scripted-scenarios": scripted_parts.scripted_scenarios,
     "faults": scripted_parts.faults,
     "clients": scripted_parts.clients,
+    "reported": client_parts.reported,
+    "report-versions": client_parts.report_versions,
+    "reports": client_parts.reports,
 }
 
 _PART = re.compile(r"(<!-- generated: (?P<name>[\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
