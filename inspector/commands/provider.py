@@ -17,12 +17,13 @@ from inspector.commands import common
 @click.option("--profile", metavar="NAME", help="Speak as this server does (vllm, openrouter, anthropic+open…).")
 @click.option("--pace", type=click.FloatRange(0, 1000), default=1.0, show_default=True,
               help="Multiplies every wait; 0 waits for nothing.")
+@click.option("--cors", metavar="ORIGIN", help="Lets the pages of this origin (https://app.example) read the answers.")
 @click.option("--list", "names", is_flag=True, help="Lists the scenarios that come with the program, and the faults.")
 @click.option("--schema", is_flag=True, help="Prints the JSON schema of scenario files.")
 @click.option("--tools", metavar="SCENARIO", help="Prints the tools of a scenario for `inspector run --tools FILE`.")
 def provider(
-    scenarios: Sequence[str], listen: str, profile: str | None, pace: float, names: bool, schema: bool,
-    tools: str | None,
+    scenarios: Sequence[str], listen: str, profile: str | None, pace: float, cors: str | None, names: bool,
+    schema: bool, tools: str | None,
 ) -> None:
     """Plays scenarios to any client, in all six wire formats, with the faults that real servers have.
 
@@ -45,9 +46,10 @@ def provider(
         common.write_json(tools_of(reading.story_of([tools])[0]))
         return
     from inspector.dialects.table import chosen
-    from inspector.provider.listening import address, serve
+    from inspector.provider.listening import address, origin, serve
 
     address(listen)
+    allowed = origin(cors) if cors is not None else None
     if profile is not None:
         chosen((profile,))
-    serve(reading.story_of(scenarios), listen, profile, pace, click.echo)
+    serve(reading.story_of(scenarios), listen, profile, pace, click.echo, cors=allowed)

@@ -6,12 +6,12 @@ It remembers only how often it has refused a request; whatever else it has to kn
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, MutableSequence, Sequence
+from collections.abc import Callable, Mapping, MutableSequence, Sequence
 from typing import Any
 
 from aiohttp import web
 
-from inspector.provider import frames
+from inspector.provider import frames, lists, wishes
 from inspector.provider.asked import (
     POLLED,
     Seen,
@@ -23,6 +23,11 @@ from inspector.provider.asked import (
     shown_headers,
     shown_path,
 )
+from inspector.provider.checks import check, names_model
+from inspector.provider.errors import RequestError
+from inspector.provider.idents import identified
+from inspector.provider.lists import Count, counted, counting
+from inspector.provider.paths import DOUBLED, format_of
 from inspector.provider.place import locate, read_mark
 from inspector.provider.reply import Reply, answered, asked_tokens, fetched, refusal
 from inspector.provider.sending import send
@@ -31,7 +36,8 @@ from loop_core.errors import CallerError
 from loop_core.frozen import replace
 from loop_core.values import Request
 from loop_core.wire import wire
-from loop_core.wire.servers import CHAT, RESPONSES
+from loop_core.wire.jsontext import compact
+from loop_core.wire.servers import OLLAMA, RESPONSES
 
 MOST_BYTES = 64 * 1024 * 1024
 """Of a request."""
@@ -39,8 +45,6 @@ KEPT = 64
 """Replies that are kept as they were encoded."""
 WAITING = 1024
 """Refused requests whose repetition is waited for."""
-OLD, MADE = 1_700_000_000, "2023-11-14T22:13:20Z"
-"""When every model was made: a constant, since nothing here has a clock."""
 
 
 def application(
@@ -50,10 +54,12 @@ def application(
     pace: float = 1.0,
     seen: MutableSequence[Seen] | None = None,
     told: Callable[[Seen], None] | None = None,
+    cors: str | None = None,
 ) -> web.Application:
     """An application that serves these scenarios.
 
-    `seen` takes every request in order, and `told` is called with it. Waits are multiplied by `pace`.
+    `seen` takes every request in order, and `told` is called with it. Waits are multiplied by `pace`. Pages of the
+    origin `cors` may read the answers; without one no page may.
     """
     served = _Served(tuple(stories), profile, pace, seen, told)
     app = web.Application(client_max_size=MOST_BYTES)
@@ -61,9 +67,36 @@ def application(
     app.router.add_get("/{version:v1|v1beta}/models", served.models)
     app.router.add_get("/{version:v1|v1beta}/models/{name}", served.model)
     app.router.add_get("/api/tags", served.tags)
+    app.router.add_get("/api/version", served.version)
+    app.router.add_post("/api/show", served.show)
+    app.router.add_options("/{path:.*}", served.options)
     app.router.add_get("/{path:.*}", served.poll)
     app.router.add_post("/{path:.*}", served.answer)
+    app.router.add_route("*", "/{path:.*}", served.nothing)
+    if cors is not None:
+        app.on_response_prepare.append(_allowing(cors))
     return app
+
+
+def _allowing(origin: str) -> Callable[[web.Request, web.StreamResponse], Any]:
+    """Lets the pages of one origin read what is answered."""
+
+    async def allow(http: web.Request, response: web.StreamResponse) -> None:
+        response.headers["vary"] = "Origin"
+        if http.headers.get("origin") != origin:
+            return
+        response.headers["access-control-allow-origin"] = origin
+        response.headers["access-control-expose-headers"] = "*"
+        if http.method == "OPTIONS":
+            response.headers["access-control-allow-methods"] = METHODS
+            wanted = http.headers.get("access-control-request-headers")
+            if wanted is not None:
+                response.headers["access-control-allow-headers"] = wanted
+
+    return allow
+
+
+METHODS = "GET, POST, OPTIONS"
 
 
 class _Served:
@@ -74,6 +107,7 @@ class _Served:
         told: Callable[[Seen], None] | None,
     ) -> None:
         self.stories, self.profile, self.pace = stories, profile, pace
+        self._seeds = [story.seed for story in stories]
         self._seen, self._told = seen, told
         self._kept: OrderedDict[Any, Reply] = OrderedDict()
         self._refused: OrderedDict[Any, int] = OrderedDict()
@@ -87,74 +121,119 @@ class _Served:
 
     async def tags(self, http: web.Request) -> web.StreamResponse:
         """The scenarios as Ollama's models."""
-        names = [story.name for story in self.stories]
-        return web.json_response({"models": [
-            {"name": name, "model": name, "modified_at": MADE, "size": 0, "digest": "", "details": {}} for name in names
-        ]})
+        return web.json_response(lists.tags(self.stories))
+
+    async def version(self, http: web.Request) -> web.StreamResponse:
+        """The version of Ollama's server."""
+        return web.json_response({"version": lists.OLLAMA_VERSION})
+
+    async def show(self, http: web.Request) -> web.StreamResponse:
+        """One scenario as Ollama's model."""
+        try:
+            body = read_body(await http.read())
+            name = body.get("model") or body.get("name")
+            if not isinstance(name, str):
+                raise RequestError("model: expected string, and it is missing")
+            story = chosen(self.stories, Request(OLLAMA, model=name))
+        except CallerError as why:
+            return await self._send(http, OLLAMA, _error(OLLAMA, why))
+        return web.json_response(lists.shown(story))
 
     async def models(self, http: web.Request) -> web.StreamResponse:
-        """The scenarios as models, in one document that OpenAI's, Anthropic's and Google's clients read."""
-        rows = [_model(story) for story in self.stories]
-        return web.json_response({
-            "object": "list", "data": rows, "models": rows, "has_more": False, "first_id": rows[0]["id"],
-            "last_id": rows[-1]["id"],
-        })
+        """The scenarios as models."""
+        return await self._document(http, format_of(http.raw_path, http.headers), lists.models(self.stories))
 
     async def model(self, http: web.Request) -> web.StreamResponse:
         """One scenario as a model."""
-        name = http.match_info["name"]
+        name, api = http.match_info["name"], format_of(http.raw_path, http.headers)
         story = next((story for story in self.stories if story.name == name), None)
         if story is None:
-            return await send(http, refusal(CHAT, 404, f"no scenario is called {name!r}"))
-        return web.json_response(_model(story))
+            return await self._send(http, api, _error(api, _no_model(name)))
+        return await self._document(http, api, lists.model(story))
+
+    async def options(self, http: web.Request) -> web.StreamResponse:
+        """What may be asked; whether a page may is in the headers of `--cors`."""
+        return web.Response(status=204, headers={"allow": METHODS})
+
+    async def nothing(self, http: web.Request) -> web.StreamResponse:
+        """What is served nowhere, whatever the method."""
+        path, api = http.raw_path, format_of(http.raw_path, http.headers)
+        shown, doubled = shown_path(path), DOUBLED.search(path)
+        why = f"nothing is served under {shown}"
+        if doubled:
+            why += f": /{doubled[1]} stands twice, so the base URL has one too many"
+        elif http.method not in ("GET", "POST"):
+            why += f" for {http.method}"
+        return await self._send(http, api, refusal(api, 404, why))
 
     # -- answers -----------------------------------------------------------------------------------------------------
 
     async def answer(self, http: web.Request) -> web.StreamResponse:
         """The answer to one request of any format."""
         path = http.raw_path
+        row = None if DOUBLED.search(path) else counted(path)
+        if row is not None:
+            return await self._counted(http, row)
         api = api_of(path)
-        if api is None or POLLED.search(path):
-            return await send(http, refusal(CHAT, 404, f"nothing is served under {shown_path(path)}"))
+        if api is None or POLLED.search(path) or DOUBLED.search(path):
+            return await self.nothing(http)
         request, story, body = Request(api), "", None
         sent = await http.read()
         try:
             body = read_body(sent)
+            check(api, body, given=names_model(path))
             request = in_thread(wire(api).read_request(body, path), body)
             found = chosen(self.stories, request)
             story = found.name
-            if request.n != 1:
-                raise CallerError("one answer is given, and several are asked for")
-            if request.max_tokens is not None and request.max_tokens < 1:
-                raise CallerError(f"the output limit is {request.max_tokens}: expected 1 or more")
             reply = self._reply(found, request, as_array(api, path, request))
         except CallerError as why:
-            reply = replace(refusal(api, 404 if not story and body is not None else 400, str(why)))
+            reply = _error(api, why)
             self._note(http, api, body, request, story, reply, str(why))
-            return await send(http, reply)
+            return await self._send(http, api, reply, sent)
         if reply.refusal is not None and self._refuses((path, sent), reply.refusals):
             reply = replace(reply.refusal, place=reply.place, segment=reply.segment, faults=reply.faults)
         self._note(http, api, body, request, story, reply)
-        return await send(http, reply, self.pace)
+        return await self._send(http, api, reply, sent)
+
+    async def _counted(self, http: web.Request, row: Count) -> web.StreamResponse:
+        sent = await http.read()
+        try:
+            request = counting(row, read_body(sent), http.raw_path)
+            if request.model is not None:
+                chosen(self.stories, request)
+        except CallerError as why:
+            return await self._send(http, row.api, _error(row.api, why), sent)
+        return await self._document(http, row.api, row.tell(asked_tokens(request)), sent)
 
     async def poll(self, http: web.Request) -> web.StreamResponse:
         """A response that was made before, in the background or not: the same one, whole."""
-        found = POLLED.search(http.path)
+        found = None if DOUBLED.search(http.raw_path) else POLLED.search(http.path)
         mark = read_mark(found["id"]) if found else None
         story = next((story for story in self.stories if mark is not None and story.name == mark.story), None)
         if mark is None or story is None or mark.place.answer >= len(story.answers):
-            return await send(http, refusal(RESPONSES, 404, f"nothing is served under {shown_path(http.raw_path)}"))
+            return await self.nothing(http)
         reply = fetched(story, mark, http.path.rpartition("/resp_")[2], self.profile)
         request = Request(RESPONSES, model=story.name, max_tokens=mark.cap or None)
         self._note(http, RESPONSES, None, request, story.name, reply)
-        return await send(http, reply, self.pace)
+        return await self._send(http, RESPONSES, reply)
+
+    async def _document(
+        self, http: web.Request, api: str, value: Mapping[str, Any], sent: bytes = b""
+    ) -> web.StreamResponse:
+        made = Reply(200, {"content-type": frames.JSON}, (compact(value).encode(),))
+        return await self._send(http, api, made, sent)
+
+    async def _send(self, http: web.Request, api: str, reply: Reply, sent: bytes = b"") -> web.StreamResponse:
+        named = identified(api, reply, *self._seeds, http.method, shown_path(http.raw_path), sent)
+        return await send(http, named, self.pace)
 
     def _reply(self, story: Story, request: Request, array: bool) -> Reply:
         """The reply to a request; one that was made before is not encoded again."""
         place = locate(story, request)
+        wishes.match(request, story.answers[place.answer].text, story.name)
         # Whatever a reply depends on besides the place is in here.
         key = (story.name, request.api, request.stream, array, request.model, request.max_tokens, request.tool_choice,
-               place, asked_tokens(request))
+               place, asked_tokens(request), wishes.stops(request))
         if key in self._kept:
             self._kept.move_to_end(key)
             return self._kept[key]
@@ -190,11 +269,11 @@ class _Served:
             self._told(seen)
 
 
-def _model(story: Story) -> dict[str, Any]:
-    name = story.name
-    return {
-        "id": name, "object": "model", "created": OLD, "owned_by": "loop-inspector",
-        "type": "model", "display_name": story.story, "created_at": MADE,
-        "name": f"models/{name}", "displayName": name, "description": story.story,
-        "supportedGenerationMethods": ["generateContent"],
-    }
+def _error(api: str, why: CallerError) -> Reply:
+    """The refusal that an error is."""
+    said = why if isinstance(why, RequestError) else RequestError(str(why))
+    return refusal(api, said.status, str(said), code=said.code, param=said.param)
+
+
+def _no_model(name: str) -> RequestError:
+    return RequestError(f"no scenario is called {name[:80]!r}", 404, code="model_not_found")

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from inspector.dialects.scenarios import Moment
+from inspector.provider.errors import RequestError
 from inspector.provider.place import Place, read_mark
 from inspector.provider.story import Kind, Story
 from loop_core.errors import CallerError
@@ -14,7 +15,7 @@ from loop_core.fastjson import from_json
 from loop_core.frozen import frozen, replace
 from loop_core.values import Request
 from loop_core.wire import FORMATS, wire
-from loop_core.wire.servers import GEMINI, MESSAGES
+from loop_core.wire.servers import GEMINI, MESSAGES, RESPONSES
 
 POLLED = re.compile(r"/responses/(?P<id>resp_[^/?#]+)$")
 """Where a response that is made in the background is fetched."""
@@ -101,7 +102,7 @@ def chosen(stories: Sequence[Story], request: Request) -> Story:
     """The scenario that a request means: the only one, or the one that its model is named after.
 
     Raises:
-        CallerError: several are served, and the model names none of them.
+        RequestError: several are served, and the model names none of them.
     """
     if len(stories) == 1:
         return stories[0]
@@ -109,8 +110,9 @@ def chosen(stories: Sequence[Story], request: Request) -> Story:
     names = (request.model or "", mark.story if mark is not None else "")
     found = next((story for story in stories if story.name in names), None)
     if found is None:
-        raise CallerError(f"no scenario is called {names[0][:80]!r}; the model is expected to be one of "
-                          f"{', '.join(story.name for story in stories)}")
+        raise RequestError(f"no scenario is called {names[0][:80]!r}; the model is expected to be one of "
+                           f"{', '.join(story.name for story in stories)}", 404, code="model_not_found",
+                           param="model" if request.api == RESPONSES else None)
     return found
 
 

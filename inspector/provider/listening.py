@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import ipaddress
+import re
 import shlex
 import signal
 from collections.abc import Callable, Sequence
@@ -45,14 +46,30 @@ def address(listen: str) -> tuple[str, int]:
     return host, int(port)
 
 
-def serve(stories: Sequence[Story], listen: str, profile: str | None, pace: float, say: Say) -> None:
+_ORIGIN = re.compile(r"https?://[a-z0-9.-]+(:[0-9]{1,5})?|https?://\[[0-9a-f:]+\](:[0-9]{1,5})?", re.IGNORECASE)
+
+
+def origin(cors: str) -> str:
+    """The origin of `--cors`, as browsers spell it.
+
+    Raises:
+        CallerError: it is none; all of them at once are none either.
+    """
+    if not _ORIGIN.fullmatch(cors):
+        raise CallerError(f"--cors {cors}: expected one origin without a path, such as https://app.example:3000")
+    return cors.lower()
+
+
+def serve(
+    stories: Sequence[Story], listen: str, profile: str | None, pace: float, say: Say, *, cors: str | None = None
+) -> None:
     """Serves until an interrupt or a termination.
 
     Raises:
         CallerError: the address cannot be listened on.
     """
     host, port = address(listen)
-    app = application(stories, profile=profile, pace=pace, told=lambda seen: say(told(seen)))
+    app = application(stories, profile=profile, pace=pace, told=lambda seen: say(told(seen)), cors=cors)
     asyncio.run(_serve(app, host, port, lambda url: say(greeting(url, stories, profile))))
 
 

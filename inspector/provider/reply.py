@@ -16,24 +16,22 @@ from inspector.dialects.table import DIALECTS, Dialect, chosen
 from inspector.dialects.writing import Manner, written
 from inspector.provider import frames
 from inspector.provider.draft import Draft, Sending
+from inspector.provider.errors import error_body, kind_of_error
 from inspector.provider.faults import FAULTS, Fault, Layer
 from inspector.provider.place import Mark, Place, locate, missing, read_mark
 from inspector.provider.story import Answer, Kind, Placed, Story
+from inspector.provider.times import timed
+from inspector.provider.wishes import STOPPED, stopped, stops
 from loop_core.errors import CallerError, EncodeError
 from loop_core.frozen import frozen, replace
 from loop_core.values import (
-    ChatResponse,
-    ProviderError,
     Request,
     ResponsePart,
-    Stop,
-    StopReason,
     TextPart,
     ToolCall,
 )
-from loop_core.wire import wire
 from loop_core.wire.body import forced
-from loop_core.wire.servers import CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES
+from loop_core.wire.servers import CONVERSE, MESSAGES, RESPONSES
 
 UNLIMITED = 1_000_000_000
 SMALLEST, SIZES = 4, 21
@@ -105,6 +103,7 @@ def answered(
     draft = _played(draft, story, request, number)
     draft = _changed(draft, faults, Layer.WORDS)
     draft = _written(draft)
+    draft = replace(draft, frames=timed(draft.api, draft.streams, draft.frames) if draft.status < 400 else draft.frames)
     for layer in (Layer.FRAMES, Layer.SENDING):
         draft = _changed(draft, faults, layer)
     return _reply(draft, number, faults)
@@ -209,8 +208,9 @@ def _changed(draft: Draft, faults: tuple[Placed, ...], layer: Layer) -> Draft:
 
 
 def _played(draft: Draft, story: Story, request: Request, number: int) -> Draft:
-    parts = _prefixed(draft)
-    meant = Scenario(story.name, story.story, parts, UNLIMITED, draft.event, draft.at)
+    parts, string = stopped(_prefixed(draft), stops(request))
+    event = None if string is not None and draft.at is None else draft.event  # what comes at the end never comes
+    meant = Scenario(story.name, story.story, parts, UNLIMITED, event, draft.at)
     played = play(meant, draft.cap or UNLIMITED, draft.dialect.free_thinking)
     # A response that is made in the background has one id, while it is being made and when it is there.
     over = played
@@ -224,7 +224,11 @@ def _played(draft: Draft, story: Story, request: Request, number: int) -> Draft:
         chunk=SMALLEST + chance % SIZES, id=draft.ident or f"{mark.text}.{chance:08x}", call=f"{chance:08x}",
         prompt=prompt, token=mark.token,
     )
-    return replace(draft, played=played, spelling=draft.dialect.spelling(played.moment), manner=manner)
+    spelling = draft.dialect.spelling(played.moment)
+    if string is not None and played.moment is Moment.ENDED and spelling is not None and draft.api in STOPPED:
+        native = {"stop_sequence": string} if draft.api == MESSAGES else {}
+        spelling = replace(spelling, raw=STOPPED[draft.api], native=native)
+    return replace(draft, played=played, spelling=spelling, manner=manner)
 
 
 def _mark(story: Story, draft: Draft, played: Played, number: int) -> Mark:
@@ -277,36 +281,14 @@ def _reply(draft: Draft, number: int, faults: tuple[Placed, ...]) -> Reply:
 
 # -- errors ----------------------------------------------------------------------------------------------------------
 
-ERRORS: Mapping[int, Mapping[str, str]] = {
-    400: {MESSAGES: "invalid_request_error", GEMINI: "INVALID_ARGUMENT", CONVERSE: "ValidationException"},
-    404: {MESSAGES: "not_found_error", GEMINI: "NOT_FOUND", CONVERSE: "ResourceNotFoundException"},
-    429: {MESSAGES: "rate_limit_error", GEMINI: "RESOURCE_EXHAUSTED", CONVERSE: "ThrottlingException"},
-    500: {MESSAGES: "api_error", GEMINI: "INTERNAL", CONVERSE: "InternalServerException"},
-    503: {MESSAGES: "api_error", GEMINI: "UNAVAILABLE", CONVERSE: "ServiceUnavailableException"},
-    529: {MESSAGES: "overloaded_error", GEMINI: "UNAVAILABLE", CONVERSE: "ServiceUnavailableException"},
-}
-"""HTTP status -> the error's type in formats that have one; elsewhere it is `OPENAI`'s, or there is none."""
-OPENAI: Mapping[int, str] = {
-    400: "invalid_request_error", 404: "not_found_error", 429: "rate_limit_error", 500: "server_error",
-    503: "server_error", 529: "server_error",
-}
-
-
-def error_body(api: str, status: int, message: str) -> bytes:
-    """An error as this format's server tells of it."""
-    kind = None if api == OLLAMA else ERRORS[status].get(api, OPENAI[status])
-    code = f"{status}" if api == GEMINI else None
-    retryable = status in (429, 500, 503, 529)
-    error = ProviderError(message, kind, code, retryable)
-    word = StopReason(Stop.ERROR, None)
-    return b"".join(wire(api).encode(ChatResponse(api, stop_reason=word, http_status=status, error=error)))
-
-
-def refusal(api: str, status: int, message: str, retry_after: float | None = None) -> Reply:
+def refusal(
+    api: str, status: int, message: str, retry_after: float | None = None, *, code: str | None = None,
+    param: str | None = None,
+) -> Reply:
     """An HTTP error in place of an answer."""
     headers = {"content-type": frames.JSON}
     if retry_after is not None:
         headers["retry-after"] = f"{retry_after:g}"
     if api == CONVERSE:
-        headers["x-amzn-errortype"] = ERRORS[status][CONVERSE]
-    return Reply(status, headers, (error_body(api, status, message),))
+        headers["x-amzn-errortype"] = kind_of_error(api, status)
+    return Reply(status, headers, (error_body(api, status, message, code, param),))

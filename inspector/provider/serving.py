@@ -39,18 +39,19 @@ class Provider:
 
 @contextmanager
 def serving(
-    *scenarios: Given, profile: str | None = None, pace: float = 1.0, port: int = 0
+    *scenarios: Given, profile: str | None = None, pace: float = 1.0, port: int = 0, cors: str | None = None
 ) -> Iterator[Provider]:
     """A provider on this machine alone that plays these scenarios (all that are shipped, where none is given).
 
     It ends with the block. Several are told apart by the `model` that a request names. Waits are multiplied by `pace`.
+    Pages of the origin `cors` may read the answers.
 
     Raises:
         LoopError: a scenario or the profile cannot be used, or the port is taken.
     """
     stories = story_of(scenarios)
     seen: list[Seen] = []
-    app = application(stories, profile=profile, pace=pace, seen=seen)
+    app = application(stories, profile=profile, pace=pace, seen=seen, cors=cors)
     loop = asyncio.new_event_loop()
     started: list[int | OSError] = []
     ready = threading.Event()

@@ -11,6 +11,7 @@ import signal
 import socket
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -155,3 +156,13 @@ def test_a_pace_that_is_no_number_is_refused() -> None:
     done = CliRunner().invoke(main, ["provider", "--pace", "nan"])
     assert done.exit_code == 2
     assert "expected a number from 0 to 1000" in done.output
+
+
+def test_one_origin_is_named_on_the_command_line() -> None:
+    with command("text", "--cors", "https://app.example") as (_, url, _):
+        asked = urllib.request.Request(f"{url}/v1/models", headers={"Origin": "https://app.example"})
+        with urllib.request.urlopen(asked, timeout=20) as answer:
+            assert answer.headers["access-control-allow-origin"] == "https://app.example"
+    done = CliRunner().invoke(main, ["provider", "--cors", "*"])
+    assert isinstance(done.exception, CallerError)
+    assert "expected one origin without a path" in str(done.exception)

@@ -8,8 +8,9 @@ import pytest
 
 from inspector.dialects import DIALECTS
 from inspector.dialects.scenarios import Moment
+from inspector.provider.errors import KINDS, error_body
 from inspector.provider.faults import FAULTS
-from inspector.provider.reply import ERRORS, error_body, reply, speaks
+from inspector.provider.reply import reply, speaks
 from inspector.provider.story import Placed, Story
 from loop_core.arguments import parse
 from loop_core.classify import judge
@@ -113,7 +114,7 @@ def test_the_scenarios_profile_is_taken_and_the_command_lines_goes_before_it() -
 
 
 @pytest.mark.parametrize("api", FORMATS)
-@pytest.mark.parametrize("status", ERRORS)
+@pytest.mark.parametrize("status", KINDS)
 def test_an_error_is_told_in_every_format(api: str, status: int) -> None:
     response = decode(api, error_body(api, status, "Not today."), http_status=status)
     assert response.stop_reason.normalized is Stop.ERROR

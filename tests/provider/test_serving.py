@@ -88,7 +88,8 @@ def test_with_one_scenario_any_model_will_do() -> None:
 @pytest.mark.parametrize(("path", "body", "status", "said"), [
     ("/v1/chat/completions", b"{", 400, b"the body of the request is no JSON"),
     ("/v1/chat/completions", b"[]", 400, b"the body of the request is no JSON object"),
-    ("/v1/chat/completions", {"n": 2}, 400, b"one answer is given, and several are asked for"),
+    ("/v1/chat/completions", {"model": "m", "messages": [{"role": "user", "content": "x"}], "n": 2}, 400,
+     b"one answer is given, and several are asked for"),
     ("/v1/embeddings", {}, 404, b"nothing is served under /v1/embeddings"),
     ("/v1/responses/resp_1", None, 404, b"nothing is served under /v1/responses/resp_1"),
     ("/v1/messages", b"\xff", 400, b"no JSON"),
@@ -203,7 +204,7 @@ def test_an_output_limit_below_one_is_refused(cap: int) -> None:
     with serving("text") as provider:
         status, _, said = got(f"{provider.url}/v1/messages", {
             "model": "text", "max_tokens": cap, "messages": [{"role": "user", "content": "hi"}]})
-    assert (status, f"the output limit is {cap}: expected 1 or more".encode() in said) == (400, True)
+    assert (status, f"max_tokens: expected 1 or more, and it is {cap}".encode() in said) == (400, True)
 
 
 def test_a_response_that_is_fetched_is_the_one_that_was_given() -> None:

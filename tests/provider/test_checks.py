@@ -1,0 +1,192 @@
+"""Requests are checked as the real servers check them: what each refuses, in its own words, and what it takes."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from inspector.provider.checks import check, names_model
+from inspector.provider.errors import RequestError, error_body
+from inspector.provider.reply import reply
+from inspector.provider.story import Answer, Story
+from inspector.provider.wishes import match
+from loop_core.history import hint
+from loop_core.values import Message, Request, Role, TextPart, Tool, ToolCall, ToolResultPart
+from loop_core.wire import FORMATS, decode, wire
+from loop_core.wire.servers import CHAT, CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES
+from tests.provider.refusals import BODIES, DROP, HI, PATHS, REFUSALS, TOOL, Refusal, body_of, call, result, without
+
+ROWS = [(api, row) for api, rows in REFUSALS.items() for row in rows]
+KINDS = {MESSAGES: "invalid_request_error", GEMINI: "INVALID_ARGUMENT", CONVERSE: "ValidationException"}
+
+
+def looked_at(api: str, body: dict[str, Any], text: str = "Plain words.") -> None:
+    """What the provider does before it answers."""
+    check(api, body)
+    match(wire(api).read_request(body, PATHS[api]), text, "text")
+
+
+@pytest.mark.parametrize(("api", "row"), ROWS, ids=[f"{api}-{row.place}-{n}" for n, (api, row) in enumerate(ROWS)])
+def test_a_request_is_refused_as_the_server_refuses_it(api: str, row: Refusal) -> None:
+    with pytest.raises(RequestError) as raised:
+        looked_at(api, body_of(api, row))
+    why = raised.value
+    assert why.status == 400
+    told = json.loads(error_body(api, why.status, str(why), why.code, why.param))
+    if api in (CHAT, RESPONSES):
+        error = told["error"]
+        assert (error["type"], error["param"], error["code"]) == (
+            "invalid_request_error", row.place or None, row.code)
+        return
+    message = told["error"] if api == OLLAMA else told.get("error", told)["message"]
+    assert message.startswith(row.place)
+    words = {MESSAGES: lambda: told["error"]["type"], GEMINI: lambda: told["error"]["status"],
+             CONVERSE: lambda: told["__type"], OLLAMA: lambda: None}
+    assert words[api]() == KINDS.get(api)
+    if api == GEMINI and row.place.endswith(": "):
+        (violation,) = told["error"]["details"][0]["fieldViolations"]
+        assert violation["field"] == row.place.removesuffix(": ")
+
+
+@pytest.mark.parametrize("api", FORMATS)
+def test_every_format_has_its_rows(api: str) -> None:
+    assert len(REFUSALS[api]) >= 8
+    looked_at(api, BODIES[api])
+
+
+@pytest.mark.parametrize(("api", "more"), [
+    (CHAT, {"n": 1, "logprobs": False, "stop": None, "response_format": {"type": "text"}, "top_k": 5}),
+    (CHAT, {"messages": [HI, call(), result(), HI], "tools": [TOOL], "tool_choice": "required"}),
+    (CHAT, {"messages": [HI, {"role": "assistant", "content": "Half of"}], "tools": [TOOL],
+            "tool_choice": {"type": "function", "function": {"name": "f"}}}),
+    (CHAT, {"stream": True, "stream_options": {"include_usage": True}}),
+    (RESPONSES, {"input": DROP, "previous_response_id": "resp_1"}),
+    (RESPONSES, {"input": [{"type": "function_call_output", "call_id": "c1", "output": "x"}],
+                 "previous_response_id": "resp_1"}),
+    (RESPONSES, {"input": [{"type": "item_reference", "id": "fc_1"},
+                           {"type": "function_call_output", "call_id": "c1", "output": "x"}]}),
+    (RESPONSES, {"tools": [{"type": "web_search"}], "include": ["reasoning.encrypted_content"], "top_logprobs": 0}),
+    (MESSAGES, {"messages": [HI, {"role": "assistant", "content": [{"type": "tool_use", "id": "t1", "name": "f",
+                                                                    "input": {}}]},
+                             {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1"}]},
+                             {"role": "user", "content": "And now?"}]}),
+    (MESSAGES, {"thread": {"type": "continue", "previous_message_id": "msg_1"}, "tool_choice": {"type": "any"},
+                "messages": [{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1"}]}]}),
+    (MESSAGES, {"messages": [HI, HI, {"role": "system", "content": "Be brief."}], "tools": [{"type": "bash_20250124",
+                                                                                             "name": "bash"}]}),
+    (GEMINI, {"generation_config": {"max_output_tokens": 5, "candidate_count": 1}, "system_instruction": {
+        "parts": {"text": "Be brief."}}}),
+    (GEMINI, {"contents": [{"parts": [{"text": "Hi."}]}]}),
+    (OLLAMA, {"messages": [{"role": "narrator", "content": "x"}, {"role": "tool", "content": "x"}], "unknown": 1,
+              "options": {"num_predict": -1, "mystery": True}, "keep_alive": "5m", "think": "high", "format": ""}),
+    (OLLAMA, {"messages": DROP}),
+])
+def test_what_the_server_takes_is_taken(api: str, more: dict[str, Any]) -> None:
+    looked_at(api, without({**BODIES[api], **more}))
+
+
+@pytest.mark.parametrize("path", ["/openai/deployments/gpt/chat/completions?api-version=1", "/v1/agents/completions"])
+def test_a_path_that_names_the_model_spares_it(path: str) -> None:
+    check(CHAT, {"messages": [HI]}, given=names_model(path))
+    assert names_model("/v1/chat/completions") == frozenset()
+
+
+# -- the place of our own loop's requests ----------------------------------------------------------------------------
+
+CALL = ToolCall("c1", "count", '{"to": 10}')
+STORY = Story("count", "x", (
+    Answer(text="One, two, three, four."), Answer("", "I count.", (CALL,)), Answer(text="Ten.")))
+USER = Message(Role.USER, (TextPart("Go."),))
+
+
+@pytest.mark.parametrize("api", FORMATS)
+@pytest.mark.parametrize("history", [
+    (USER, Message(Role.ASSISTANT, (TextPart("One, two,"),))),
+    (USER, Message(Role.ASSISTANT, (TextPart("One, two,"),)), hint()),
+    (USER, Message(Role.ASSISTANT, (TextPart("I count."), CALL)), Message(Role.TOOL, (
+        ToolResultPart("c1", "count", "done"),)), USER),
+])
+def test_what_our_own_loop_sends_is_accepted(api: str, history: tuple[Message, ...]) -> None:
+    tools = (Tool("count", {"type": "object"}),)
+    for choice in (None, "tool:count") if api != OLLAMA else (None,):
+        asked = Request(api, history, "m", tools, choice, max_tokens=20)
+        looked_at(api, dict(wire(api).encode_request(asked)))
+
+
+# -- strings that end an answer --------------------------------------------------------------------------------------
+
+ENDING: dict[str, dict[str, Any]] = {
+    CHAT: {"stop": "three"},
+    MESSAGES: {"stop_sequences": ["nine", "three"]},
+    GEMINI: {"generationConfig": {"stopSequences": ["three"]}},
+    CONVERSE: {"inferenceConfig": {"stopSequences": ["three"]}},
+    OLLAMA: {"options": {"stop": ["three"]}},
+}
+WORDS = {CHAT: "stop", MESSAGES: "stop_sequence", GEMINI: "STOP", CONVERSE: "stop_sequence", OLLAMA: "stop"}
+
+
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize("api", ENDING)
+def test_a_stop_string_ends_the_answer_before_it(api: str, stream: bool) -> None:
+    body = {**BODIES[api], **ENDING[api]}
+    check(api, body)
+    asked = wire(api).read_request(body, PATHS[api])
+    came = reply(STORY, asked, stream)
+    raw = b"".join(came.frames)
+    answer = decode(api, raw)
+    assert answer.text == "One, two, "
+    assert answer.stop_reason.raw == WORDS[api]
+    assert answer.usage is not None
+    assert answer.usage.output_tokens == 3  # ten characters
+    if api == MESSAGES:
+        assert b'"stop_sequence":"three"' in raw
+    longer = {**BODIES[api], **json.loads(json.dumps(ENDING[api]).replace("three", "five"))}
+    whole = decode(api, b"".join(reply(STORY, wire(api).read_request(longer, PATHS[api]), stream).frames))
+    assert whole.text == STORY.answers[0].text
+    assert whole.stop_reason.raw != "stop_sequence"
+
+
+@pytest.mark.parametrize("api", [api for api in FORMATS if api != RESPONSES])
+def test_the_budget_ends_an_answer_before_a_later_stop_string(api: str) -> None:
+    asked = wire(api).read_request({**BODIES[api], **ENDING[api]}, PATHS[api])
+    asked = Request(api, asked.messages, "m", max_tokens=1, extra=asked.extra)
+    answer = decode(api, b"".join(reply(STORY, asked, False).frames))
+    assert answer.text == "One,"
+    assert answer.stop_reason.raw != WORDS[api]
+
+
+# -- JSON of a shape -------------------------------------------------------------------------------------------------
+
+TEAM = {"type": "object", "properties": {"team": {"type": "string"}}, "required": ["team"]}
+SHAPED: dict[str, dict[str, Any]] = {
+    CHAT: {"response_format": {"type": "json_schema", "json_schema": {"name": "s", "schema": TEAM}}},
+    RESPONSES: {"text": {"format": {"type": "json_schema", "name": "s", "schema": TEAM}}},
+    MESSAGES: {"output_config": {"format": {"type": "json_schema", "schema": TEAM}}},
+    GEMINI: {"generationConfig": {"responseMimeType": "application/json", "responseJsonSchema": TEAM}},
+    CONVERSE: {"outputConfig": {"textFormat": {"type": "json_schema", "structure": {"jsonSchema": {
+        "schema": json.dumps(TEAM)}}}}},
+    OLLAMA: {"format": TEAM},
+}
+
+
+@pytest.mark.parametrize("api", FORMATS)
+def test_a_text_that_is_the_json_that_is_asked_for_is_sent(api: str) -> None:
+    body = {**BODIES[api], **SHAPED[api]}
+    looked_at(api, body, '{"team": "platform"}')
+    looked_at(api, body, "")  # an answer of calls alone
+    for text, why in (('{"crew": 1}', "that the schema does not permit"), ('{"team": "plat', "no JSON")):
+        with pytest.raises(RequestError, match=why):
+            looked_at(api, body, text)
+
+
+def test_json_of_any_shape() -> None:
+    asked = {CHAT: {"response_format": {"type": "json_object"}, "messages": [{"role": "user", "content": "json"}]},
+             RESPONSES: {"text": {"format": {"type": "json_object"}}},
+             GEMINI: {"generationConfig": {"responseMimeType": "application/json"}}, OLLAMA: {"format": "json"}}
+    for api, more in asked.items():
+        looked_at(api, {**BODIES[api], **more}, "{}")
+    openapi = {"responseMimeType": "application/json", "responseSchema": {"type": "OBJECT", "required": ["team"]}}
+    with pytest.raises(RequestError, match="does not permit"):
+        looked_at(GEMINI, {**BODIES[GEMINI], "generationConfig": openapi}, "{}")

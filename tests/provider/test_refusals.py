@@ -1,0 +1,161 @@
+"""Every refusal over the wire, through the official SDK of its format: what the SDK raises, and its fields."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import pytest
+
+from inspector.provider import Provider, serving
+from loop_core.wire import FORMATS
+from loop_core.wire.servers import CHAT, CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES
+from tests.provider.refusals import BODIES, HI, PATHS, REFUSALS, body_of
+from tests.provider.sdks import client_of, close_all
+
+
+class Raised(NamedTuple):
+    """What an SDK says of an error."""
+
+    name: str
+    status: int
+    kind: str | None
+    place: str
+    """The param of OpenAI's formats, else the message."""
+    code: str | None = None
+    request: str | None = None
+    """The id of the request."""
+
+
+def _openai(path: str) -> Callable[[str, Any], Raised]:
+    def ask(url: str, body: Any) -> Raised:
+        openai = pytest.importorskip("openai")
+        with pytest.raises(openai.APIStatusError) as raised:
+            client_of(CHAT, url).post(path, body=body, cast_to=object)
+        why = raised.value
+        return Raised(type(why).__name__, why.status_code, why.type, why.param or "", why.code, why.request_id)
+
+    return ask
+
+
+def _anthropic(url: str, body: Any) -> Raised:
+    anthropic = pytest.importorskip("anthropic")
+    with pytest.raises(anthropic.APIStatusError) as raised:
+        client_of(MESSAGES, url).post("/v1/messages", body=body, cast_to=object)
+    why = raised.value
+    assert why.body["request_id"] == why.request_id
+    error = why.body["error"]
+    return Raised(type(why).__name__, why.status_code, error["type"], error["message"], None, why.request_id)
+
+
+def _genai(url: str, body: Any) -> Raised:
+    errors = pytest.importorskip("google.genai.errors")
+    with pytest.raises(errors.APIError) as raised:
+        # This client sends no empty object; a member that is null is one that is missing.
+        client_of(GEMINI, url)._api_client.request("post", "models/text:generateContent", body or {"contents": None})
+    why = raised.value
+    return Raised(type(why).__name__, why.code, why.status, why.message)
+
+
+def _boto3(url: str, body: Any) -> Raised:
+    """The body is put in place of what the client wrote, since the client checks it too."""
+    exceptions = pytest.importorskip("botocore.exceptions")
+    client = client_of(CONVERSE, url)
+    put = _putting(json.dumps(body).encode())
+    client.meta.events.register("before-call.bedrock-runtime.Converse", put)
+    try:
+        with pytest.raises(exceptions.ClientError) as raised:
+            client.converse(modelId="text", messages=[{"role": "user", "content": [{"text": "Hi."}]}])
+    finally:
+        client.meta.events.unregister("before-call.bedrock-runtime.Converse", put)
+    told = raised.value.response
+    return Raised(type(raised.value).__name__, told["ResponseMetadata"]["HTTPStatusCode"], told["Error"]["Code"],
+                  told["Error"]["Message"], None, told["ResponseMetadata"]["RequestId"])
+
+
+def _putting(data: bytes) -> Callable[..., None]:
+    def put(params: dict[str, Any], **_: Any) -> None:
+        params["body"] = data
+
+    return put
+
+
+def _ollama(url: str, body: Any) -> Raised:
+    ollama = pytest.importorskip("ollama")
+    with pytest.raises(ollama.ResponseError) as raised:
+        client_of(OLLAMA, url)._request_raw("POST", "/api/chat", json=body)
+    return Raised(type(raised.value).__name__, raised.value.status_code, None, raised.value.error)
+
+
+ASKS: Mapping[str, Callable[[str, Any], Raised]] = {
+    CHAT: _openai("/chat/completions"), RESPONSES: _openai("/responses"), MESSAGES: _anthropic, GEMINI: _genai,
+    CONVERSE: _boto3, OLLAMA: _ollama,
+}
+NAMES = {
+    CHAT: ("BadRequestError", "invalid_request_error"), RESPONSES: ("BadRequestError", "invalid_request_error"),
+    MESSAGES: ("BadRequestError", "invalid_request_error"), GEMINI: ("ClientError", "INVALID_ARGUMENT"),
+    CONVERSE: ("ValidationException", "ValidationException"), OLLAMA: ("ResponseError", None),
+}
+"""Format -> the SDK's exception, and the type of the error in it."""
+IDENTIFIED = (CHAT, RESPONSES, MESSAGES, CONVERSE)
+
+
+@pytest.fixture(scope="module")
+def provider() -> Iterator[Provider]:
+    with serving("text", pace=0) as running:
+        yield running
+        close_all()
+
+
+@pytest.mark.parametrize("api", FORMATS)
+def test_an_sdk_raises_its_own_error_with_the_fields_of_the_server(api: str, provider: Provider) -> None:
+    ids = set()
+    for row in REFUSALS[api]:
+        raised = ASKS[api](provider.url, body_of(api, row))
+        assert (raised.name, raised.status, raised.kind) == (NAMES[api][0], 400, NAMES[api][1]), row
+        if api in (CHAT, RESPONSES):
+            assert (raised.place, raised.code) == (row.place, row.code)
+        else:
+            assert raised.place.startswith(row.place)
+        ids.add(raised.request)
+    assert len(ids) == (len(REFUSALS[api]) if api in IDENTIFIED else 1), "an id for each request"
+
+
+def test_every_refusal_is_kept_for_the_test_that_asked(provider: Provider) -> None:
+    seen = len(provider.seen)
+    pytest.importorskip("openai")
+    _openai("/chat/completions")(provider.url, {**BODIES[CHAT], "n": 3})
+    (kept,) = provider.seen[seen:]
+    assert (kept.status, kept.api, kept.body["n"]) == (400, CHAT, 3)
+    assert kept.error.startswith("'n': ")
+
+
+def test_an_sdk_counts_tokens(provider: Provider) -> None:
+    """Six characters are two tokens."""
+    text = "Hello."
+    anthropic = client_of(MESSAGES, provider.url)
+    assert anthropic.messages.count_tokens(model="text", messages=[{"role": "user", "content": text}]).input_tokens == 2
+    assert client_of(GEMINI, provider.url).models.count_tokens(model="text", contents=text).total_tokens == 2
+    assert client_of(CHAT, provider.url).responses.input_tokens.count(model="text", input=text).input_tokens == 2
+    converse = {"converse": {"messages": [{"role": "user", "content": [{"text": text}]}]}}
+    assert client_of(CONVERSE, provider.url).count_tokens(modelId="text", input=converse)["inputTokens"] == 2
+
+
+def test_ollamas_client_reads_its_lists(provider: Provider) -> None:
+    client = client_of(OLLAMA, provider.url)
+    (listed,) = client.list().models
+    assert (listed.model, listed.details.format) == ("text", "gguf")
+    assert listed.modified_at.year == 2023
+    shown = client.show("text")
+    assert shown.capabilities == ["completion"]
+    assert shown.modelinfo["general.architecture"] == "scripted"
+
+
+def test_an_sdk_sees_the_id_of_its_request(provider: Provider) -> None:
+    whole = client_of(CHAT, provider.url).chat.completions.create(model="text", messages=[HI])
+    assert whole._request_id.startswith("req_")
+    assert whole.created == 1_700_000_000
+    said = client_of(MESSAGES, provider.url).messages.create(model="text", max_tokens=20, messages=[HI])
+    assert said._request_id.startswith("req_01")
+    assert set(PATHS) == set(FORMATS)
