@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from loop_core.address import Server
+    from loop_core.conversation import Answer, aask, ask, astream, stream
     from loop_core.errors import LoopError
     from loop_core.gate import Verdict
     from loop_core.limits import Limits
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Server": "address",
+    "Answer": "conversation", "aask": "conversation", "ask": "conversation", "astream": "conversation",
+    "stream": "conversation",
     "LoopError": "errors",
     "Verdict": "gate",
     "Limits": "limits",
@@ -56,9 +59,10 @@ _HOMES = {
 """Public name -> the module that holds it; the same as the imports above, which type checkers read."""
 
 __all__ = [
-    "ChatResponse", "Limits", "LoopError", "Message", "Plan", "Policy", "Reading", "Request", "RunTools", "Send",
-    "Server", "Stop", "ToolError", "Toolbox", "Trace", "Verdict", "arun", "begin", "decode", "decode_request",
-    "decode_response", "decoder", "encode_request", "encode_response", "preset", "read", "run", "step",
+    "Answer", "ChatResponse", "Limits", "LoopError", "Message", "Plan", "Policy", "Reading", "Request", "RunTools",
+    "Send", "Server", "Stop", "ToolError", "Toolbox", "Trace", "Verdict", "aask", "arun", "ask", "astream", "begin",
+    "decode", "decode_request", "decode_response", "decoder", "encode_request", "encode_response", "preset", "read",
+    "run", "step", "stream",
 ]
 
 

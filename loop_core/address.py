@@ -90,6 +90,8 @@ class Server:
     """Further words that no tool may show: other keys of the environment that it runs in."""
     insecure_http: tuple[str, ...] = ()
     """Hosts, by name or address without a port, that credentials may be sent to over plain http."""
+    model: str | None = None
+    """The model that `ask` asks for; a `Request` names its own."""
 
     def __post_init__(self) -> None:
         if self.api not in HOMES:

@@ -121,6 +121,48 @@ class Observer:
         """
 
 
+class Observers(Observer):
+    """Tells several observers."""
+
+    def __init__(self, observers: Sequence[Observer]) -> None:
+        self._each = tuple(observers)
+
+    def asked(self, ask: Ask) -> None:
+        """A request is about to leave."""
+        for each in self._each:
+            each.asked(ask)
+
+    def begun(self, number: int, status: int, headers: Sequence[tuple[str, str]]) -> None:
+        """The head of its answer is there."""
+        for each in self._each:
+            each.begun(number, status, headers)
+
+    def came(self, number: int, data: bytes, ms: float) -> None:
+        """A piece of the body is there."""
+        for each in self._each:
+            each.came(number, data, ms)
+
+    def ended(self, heard: Heard) -> None:
+        """The answer is over, or was given up."""
+        for each in self._each:
+            each.ended(heard)
+
+    def waits(self, number: int, seconds: float) -> None:
+        """The same request is sent again after this time."""
+        for each in self._each:
+            each.waits(number, seconds)
+
+    def ran(self, number: int, results: Sequence[ToolResultPart]) -> None:
+        """The calls of this answer were run."""
+        for each in self._each:
+            each.ran(number, results)
+
+    def interrupted(self, number: int, *, answered: bool) -> None:
+        """The keyboard interrupted the run."""
+        for each in self._each:
+            each.interrupted(number, answered=answered)
+
+
 def known(server: Server, request: Request) -> tuple[Ability, str]:
     """What a server allows for the model of a request, as far as continuing goes, and who it is."""
     profile = speaker(server, request.model).profile

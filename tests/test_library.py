@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import asyncio
 import importlib
 import inspect
 import pkgutil
@@ -16,6 +17,8 @@ from typing import Any
 import pytest
 
 import loop_core
+from loop_core.retries import Retries
+from loop_core.transport import Line
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS_TO_COME = {"values", "errors", "wire", "judge", "turn", "client"}
@@ -82,7 +85,17 @@ def awaited(make: Callable[[], Any]) -> Any:
     raise AssertionError("it waits")
 
 
+AT_ONCE: dict[str, Any] = {"line": Line(retries=Retries(most=0))}
+NOBODY = loop_core.Server("openai_chat", "http://127.0.0.1:9", model="m")
+"""Port 9 of this machine, where nothing listens."""
+
+
+async def apieces() -> list[str]:
+    return [piece async for piece in loop_core.astream(NOBODY, "hello", **AT_ONCE)]
+
+
 USES: Mapping[str, Callable[[], object]] = {
+    "Answer": lambda: isinstance(loop_core.ask(NOBODY, "hello", **AT_ONCE), loop_core.Answer),
     "ChatResponse": lambda: loop_core.ChatResponse("openai_chat").text is None,
     "Limits": lambda: loop_core.Limits(max_tool_steps=3).max_tool_steps == 3,
     "LoopError": lambda: "continuation_max_attempts" in refused(),
@@ -99,7 +112,10 @@ USES: Mapping[str, Callable[[], object]] = {
     "Toolbox": lambda: loop_core.Toolbox({}).tools == {},
     "Trace": lambda: isinstance(finished(), loop_core.Trace),
     "Verdict": lambda: inspect.isclass(loop_core.Verdict),
+    "aask": lambda: asyncio.run(loop_core.aask(NOBODY, "hello", **AT_ONCE)).text == "",
     "arun": lambda: awaited(afinished).steps[-1].turn.terminal == "completed",
+    "ask": lambda: loop_core.ask(NOBODY, "hello", **AT_ONCE).terminal != "completed",
+    "astream": lambda: asyncio.run(apieces()) == [],
     "begin": lambda: begun()[0].state == "Request",
     "decode": lambda: loop_core.decode("openai_chat", BODY).text == "hi",
     "decode_request": lambda: request().model == "m",
@@ -111,6 +127,7 @@ USES: Mapping[str, Callable[[], object]] = {
     "read": lambda: loop_core.read("openai_chat", BODY).stop_reason == "end_turn",
     "run": lambda: finished().steps[-1].turn.terminal == "completed",
     "step": lambda: loop_core.step(begun()[0], Source().respond(begun()[1][0], begun()[0]))[0].state == "EvaluateStop",
+    "stream": lambda: list(loop_core.stream(NOBODY, "hello", **AT_ONCE)) == [],
 }
 """Public name -> a use of it that is true where it works."""
 

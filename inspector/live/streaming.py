@@ -8,7 +8,7 @@ from __future__ import annotations
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Mapping
 
-from inspector.live.flow import Flow, Joining
+from inspector.live.flow import Flow
 from inspector.live.growing import Growing
 from inspector.live.telling import head_of, under_way
 from inspector.report.facts import View
@@ -19,6 +19,7 @@ from inspector.report.lines.seams import seam_lines
 from inspector.report.lines.spans import EMPTY, Line, Role, Span, joined, said
 from inspector.sessions import redact
 from loop_core.seam import Joined, Seam, Segment, join
+from loop_core.streaming import Joining
 from loop_core.turn import Send
 
 

@@ -1,0 +1,432 @@
+"""A turn in one statement: `ask` a server, and go on with the answer.
+
+Drives `run` over `Live`; what a turn is and what a server allows stand below. httpx is imported when
+something is asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from loop_core.address import Server, refuse_plain
+from loop_core.errors import CallerError
+from loop_core.exchange import Observer, Observers
+from loop_core.frozen import frozen, replace
+from loop_core.functions import Function, declare
+from loop_core.gate import Verdict
+from loop_core.limits import Limits
+from loop_core.loop import Plan, arun, asteps, following, run
+from loop_core.policy import STRICT, Policy
+from loop_core.presets import preset
+from loop_core.seam import Method
+from loop_core.streaming import Shown
+from loop_core.tools import Toolbox
+from loop_core.trace import Step, Trace
+from loop_core.turn import Event, Finish, Responded, RunTools, Send, Turn
+from loop_core.values import Message, Request, Role, TextPart, Tool, Usage
+from loop_core.wire import decode_request
+
+if TYPE_CHECKING:
+    from loop_core.transport import AsyncLive, Line
+
+Prompt = str | Request | Sequence[Message | Mapping[str, Any]]
+"""What is asked: a text of the user, a history (messages, or chat messages as JSON: `role` and `content`), or a whole
+request with whatever else its API takes."""
+
+
+def ask(
+    server: Server,
+    prompt: Prompt,
+    *,
+    tools: Sequence[Function] = (),
+    limits: Limits | None = None,
+    policy: Policy | str = STRICT,
+    max_tokens: int | None = None,
+    line: Line | None = None,
+    observer: Observer | None = None,
+) -> Answer:
+    """Asks a server and runs the turn to its end: tools, continuations of a cut answer, repair of a cut call, retries.
+
+    Args:
+        server: whom to ask, with the key and the model. What it allows is known from its address.
+        prompt: a text, a list of messages, or a whole `Request`.
+        tools: plain functions; what the model is told of them is their signature and their docstring. Only calls that
+            came whole, under a reason that authorises them and with arguments that fit, are run, in their order.
+        limits: what the turn may use; None: the defaults of `Limits`.
+        policy: how the loop decides, a `Policy` or the name of a preset.
+        max_tokens: the output cap of each request; None: the server's own.
+        line: timeouts, retries and the proxy (`loop_core.transport.Line`).
+        observer: is told of everything that is sent and heard.
+
+    Returns:
+        The answer, however it ended: `terminal` says how. A server that refuses or is not there is an end too.
+
+    Raises:
+        LoopError: the prompt, the policy or a tool cannot be used, the request cannot be sent in this format, or a key
+            would leave as plain text. Nothing was sent then.
+    """
+    chat = _Chat.of(server, tools, limits, policy, max_tokens, line, observer)
+    return chat.ask(1, chat.opening(prompt))
+
+
+async def aask(
+    server: Server,
+    prompt: Prompt,
+    *,
+    tools: Sequence[Function] = (),
+    limits: Limits | None = None,
+    policy: Policy | str = STRICT,
+    max_tokens: int | None = None,
+    line: Line | None = None,
+    observer: Observer | None = None,
+) -> Answer:
+    """`ask` on an event loop. Tools run in a thread; a task that is cancelled ends its turn."""
+    chat = _Chat.of(server, tools, limits, policy, max_tokens, line, observer)
+    return await chat.aask(1, chat.opening(prompt))
+
+
+def stream(
+    server: Server,
+    prompt: Prompt,
+    *,
+    tools: Sequence[Function] = (),
+    limits: Limits | None = None,
+    policy: Policy | str = STRICT,
+    max_tokens: int | None = None,
+    line: Line | None = None,
+    observer: Observer | None = None,
+) -> Stream:
+    """`ask`, whose text is read while it comes: `for piece in stream(…)`; see `Stream`. Tools run in a thread."""
+    return Stream(astream(server, prompt, tools=tools, limits=limits, policy=policy, max_tokens=max_tokens, line=line,
+                          observer=observer))
+
+
+def astream(
+    server: Server,
+    prompt: Prompt,
+    *,
+    tools: Sequence[Function] = (),
+    limits: Limits | None = None,
+    policy: Policy | str = STRICT,
+    max_tokens: int | None = None,
+    line: Line | None = None,
+    observer: Observer | None = None,
+) -> AsyncStream:
+    """`stream` on an event loop: `async for piece in astream(…)`."""
+    chat = _Chat.of(server, tools, limits, policy, max_tokens, line, observer)
+    return AsyncStream(chat, 1, chat.opening(prompt))
+
+
+class Answer:
+    """A turn that is over, and the conversation that it may go on with."""
+
+    __slots__ = ("_chat", "_number", "trace")
+
+    def __init__(self, trace: Trace, chat: _Chat, number: int) -> None:
+        self.trace = trace
+        """Every step of the turn, with what was asked, heard, decided and run."""
+        self._chat, self._number = chat, number
+
+    def __repr__(self) -> str:
+        return f"<Answer {self.terminal}: {len(self.text):,} characters, {len(self.calls)} calls>"
+
+    @property
+    def turn(self) -> Turn:
+        """The turn at its end: state, what was spent, history, seams."""
+        return self.trace.steps[-1].turn
+
+    @property
+    def text(self) -> str:
+        """The text of the last answer, its continuations joined; empty where there is none, or where the model asked by
+        a word that nothing be shown (`silent`)."""
+        return "" if self.silent is not None else self.turn.merged().text
+
+    @property
+    def silent(self) -> str | None:
+        """The word by which the model asked that nothing be shown; None where it did not."""
+        ends = (effect for effect in self.trace.steps[-1].effects if isinstance(effect, Finish))
+        return next((end.silent for end in ends), None)
+
+    @property
+    def terminal(self) -> str:
+        """How the turn ended: `completed`, or why it could not be: `retry_limit`, `budget_exhausted`, `repair_failed`,
+        `safety_blocked`, `interrupted`, `error`, …"""
+        return self.turn.terminal or ""
+
+    @property
+    def notice(self) -> str | None:
+        """What the user should be told of the end, in a sentence; None where all is well. No text of the model."""
+        return self.turn.notice
+
+    @property
+    def usage(self) -> Usage | None:
+        """The token counts of all responses together; None where none of them reported any."""
+        counted = [event.response.usage for _, event in self._heard() if event.response.usage is not None]
+        if not counted:
+            return None
+        return Usage(*(_sum([getattr(usage, name) for usage in counted]) for name in Usage.__match_args__))
+
+    @property
+    def calls(self) -> tuple[Verdict, ...]:
+        """Every tool call of the turn, in order, each with what the gate said of it: only `ready` ones were run."""
+        return tuple(verdict for step, _ in self._heard() if step.turn.evaluated for verdict in
+                     step.turn.evaluated.verdicts)
+
+    def _heard(self) -> list[tuple[Step, Responded]]:
+        """The responses; of one that was fetched again while it was made, the last."""
+        found: list[tuple[Step, Responded]] = []
+        for step in self.trace.steps:
+            if isinstance(step.event, Responded):
+                if found and step.turn.sent is not None and step.turn.sent.method is Method.POLL:
+                    found.pop()
+                found.append((step, step.event))
+        return found
+
+    def ask(self, prompt: str | Sequence[Message | Mapping[str, Any]]) -> Answer:
+        """The next turn of the conversation, asked of the same server in the same way.
+
+        Raises:
+            LoopError: as `ask`.
+        """
+        return self._chat.ask(self._number + 1, self._next(prompt))
+
+    async def aask(self, prompt: str | Sequence[Message | Mapping[str, Any]]) -> Answer:
+        """The same on an event loop."""
+        return await self._chat.aask(self._number + 1, self._next(prompt))
+
+    def stream(self, prompt: str | Sequence[Message | Mapping[str, Any]]) -> Stream:
+        """The same, whose text is read while it comes."""
+        return Stream(self.astream(prompt))
+
+    def astream(self, prompt: str | Sequence[Message | Mapping[str, Any]]) -> AsyncStream:
+        """The same on an event loop."""
+        return AsyncStream(self._chat, self._number + 1, self._next(prompt))
+
+    def _next(self, prompt: str | Sequence[Message | Mapping[str, Any]]) -> Request:
+        return following(self.turn.request, self.turn, _messages(prompt))
+
+
+class AsyncStream:
+    """The text of a turn, piece by piece, as far as it may be shown; `answer` once it is over. It is read once.
+
+    What was given is not taken back: a continuation's text comes when it is decided how it goes on. The pieces together
+    end with `answer.text`; before it may stand what the model said before it ran tools, and, after a blank line, a text
+    that the model itself replaced. To stop reading ends the turn: use it as a context, or `aclose` it.
+    """
+
+    def __init__(self, chat: _Chat, number: int, request: Request) -> None:
+        self._chat, self._number = chat, number
+        self._answer: Answer | None = None
+        self._pieces = self._run(request)
+
+    @property
+    def answer(self) -> Answer:
+        """The whole answer.
+
+        Raises:
+            CallerError: it has not come to its end.
+        """
+        if self._answer is None:
+            raise CallerError("the stream has not been read to its end")
+        return self._answer
+
+    def __aiter__(self) -> AsyncIterator[str]:
+        return self._pieces
+
+    async def __aenter__(self) -> AsyncStream:
+        return self
+
+    async def __aexit__(self, *why: object) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Ends the turn, where it is not over."""
+        await self._pieces.aclose()
+
+    async def _run(self, request: Request) -> AsyncGenerator[str, None]:
+        chat, came = self._chat, asyncio.Queue[str | None]()
+        shown = Shown(chat.server.api, chat.server.secrets, chat.plan.policy, came.put_nowait)
+        steps: list[Step] = []
+
+        async def drive() -> None:
+            try:
+                async with chat.alive(shown) as live:
+                    async for step in asteps(f"t{self._number}", request, _Showing(live, shown), chat.plan):
+                        steps.append(step)
+                self._answer = Answer(Trace(tuple(steps)), chat, self._number)
+                shown.finish(self._answer.turn, self._answer.silent)
+            finally:
+                came.put_nowait(None)
+
+        task = asyncio.ensure_future(drive())
+        try:
+            while (piece := await came.get()) is not None:
+                yield piece
+            await task
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+
+class Stream:
+    """`AsyncStream` for a program without an event loop. The turn goes on while it is read, and waits between."""
+
+    def __init__(self, pieces: AsyncStream) -> None:
+        self._async = pieces
+        self._pieces = self._run()
+
+    @property
+    def answer(self) -> Answer:
+        """The whole answer.
+
+        Raises:
+            CallerError: it has not come to its end.
+        """
+        return self._async.answer
+
+    def __iter__(self) -> Iterator[str]:
+        return self._pieces
+
+    def __enter__(self) -> Stream:
+        return self
+
+    def __exit__(self, *why: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the turn, where it is not over."""
+        self._pieces.close()
+
+    def _run(self) -> Generator[str, None, None]:
+        if _inside_a_loop():
+            raise CallerError("an event loop is running here, which a stream would stop: expected astream")
+        with asyncio.Runner() as runner:
+            try:
+                while (piece := runner.run(self._next())) is not None:
+                    yield piece
+            finally:
+                runner.run(self._async.aclose())
+
+    async def _next(self) -> str | None:
+        return await anext(aiter(self._async), None)
+
+
+@frozen(eq=False, repr=False)
+class _Chat:
+    """Whom a conversation asks, and how."""
+
+    server: Server
+    tools: tuple[Tool, ...]
+    toolbox: Toolbox
+    plan: Plan
+    max_tokens: int | None
+    line: Line | None
+    observer: Observer | None
+
+    @staticmethod
+    def of(
+        server: Server, tools: Sequence[Function], limits: Limits | None, policy: Policy | str, max_tokens: int | None,
+        line: Line | None, observer: Observer | None,
+    ) -> _Chat:
+        """What was given, checked.
+
+        Raises:
+            CallerError: something cannot be used.
+        """
+        refuse_plain(server)
+        chosen = preset(policy) if isinstance(policy, str) else policy
+        declared, runs = declare(tools)
+        return _Chat(server, declared, Toolbox(runs), Plan(limits or Limits(), chosen), max_tokens, line, observer)
+
+    def opening(self, prompt: Prompt) -> Request:
+        """The first request.
+
+        Raises:
+            CallerError: it is none, or one of another API.
+        """
+        given = prompt if isinstance(prompt, Request) else Request(self.server.api, _messages(prompt), stream=True)
+        if given.api != self.server.api:
+            raise CallerError(f"a request of {given.api} was given for a server of {self.server.api}")
+        return replace(
+            given, model=given.model or self.server.model, tools=(*given.tools, *self.tools),
+            max_tokens=given.max_tokens if self.max_tokens is None else self.max_tokens,
+        )
+
+    def ask(self, number: int, request: Request) -> Answer:
+        """Runs one turn."""
+        from loop_core.transport import Live
+
+        with Live(self.server, self.observer, self.toolbox, self.line) as source:
+            return Answer(run(f"t{number}", request, source, self.plan), self, number)
+
+    async def aask(self, number: int, request: Request) -> Answer:
+        """The same on an event loop."""
+        async with self.alive() as source:
+            return Answer(await arun(f"t{number}", request, source, self.plan), self, number)
+
+    def alive(self, *observers: Observer) -> AsyncLive:
+        """A source on an event loop; these are told of it too."""
+        from loop_core.transport import AsyncLive
+
+        told = [each for each in (self.observer, *observers) if each is not None]
+        return AsyncLive(self.server, Observers(told) if told else None, self.toolbox, self.line)
+
+
+@frozen(eq=False, repr=False)
+class _Showing:
+    """A source that tells `shown` of every request before it leaves."""
+
+    live: AsyncLive
+    shown: Shown
+
+    async def respond(self, send: Send, turn: Turn) -> Event:
+        self.shown.begin(turn, send)
+        return await self.live.respond(send, turn)
+
+    async def run_tools(self, effect: RunTools, turn: Turn) -> Event:
+        return await self.live.run_tools(effect, turn)
+
+    async def follow_up(self, turn: Turn) -> tuple[Message, ...]:
+        return await self.live.follow_up(turn)
+
+    def knows(self, request: Request) -> Any:
+        return self.live.knows(request)
+
+
+def _inside_a_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+_ROLES = frozenset({"system", "developer", "user", "assistant", "tool"})
+
+
+def _messages(prompt: str | Sequence[Message | Mapping[str, Any]]) -> tuple[Message, ...]:
+    """What is asked, as messages.
+
+    Raises:
+        CallerError: it is empty, or one of them is no message.
+    """
+    given = [Message(Role.USER, (TextPart(prompt),))] if isinstance(prompt, str) else list(prompt)
+    found = tuple(each if isinstance(each, Message) else _message(each) for each in given)
+    if not found or not all(message.parts for message in found) or prompt == "":
+        raise CallerError("there is nothing to ask: expected a text, or messages that have content")
+    return found
+
+
+def _message(given: Any) -> Message:
+    if not isinstance(given, Mapping) or given.get("role") not in _ROLES:
+        raise CallerError(f"no message: expected a mapping whose role is one of {', '.join(sorted(_ROLES))}")
+    (message,) = decode_request("openai_chat", {"messages": [given]}).messages
+    return message
+
+
+def _sum(counts: Sequence[int | None]) -> int | None:
+    known = [count for count in counts if count is not None]
+    return sum(known) if known else None
+

@@ -1,0 +1,151 @@
+"""The text of an answer while it comes: what of it can no longer change, and so may be shown. Pure.
+
+A continuation may turn out to repeat, to replace or to be thrown away, so its text waits until its seam is decided; and
+an answer may turn out to be a word that asks for nothing to be shown.
+"""
+
+from __future__ import annotations
+
+from codecs import getincrementaldecoder
+from collections.abc import Callable, Sequence
+
+from loop_core.errors import DecodeError
+from loop_core.exchange import Observer
+from loop_core.frozen import replace
+from loop_core.mask import Mask
+from loop_core.openings import LOOKED_AT
+from loop_core.policy import Policy
+from loop_core.seam import APART, Joined, SeamRule, Segment, join
+from loop_core.turn import Send, Turn
+from loop_core.wire import following
+
+
+class MaskedText:
+    """Pieces of output, joined; what may begin a secret is kept back until it is known."""
+
+    def __init__(self, secrets: Sequence[str]) -> None:
+        self._mask = Mask(secrets)
+        self._decode = getincrementaldecoder("utf-8")("replace").decode
+        self._text, self._taken = "", 0
+
+    def of(self, pieces: Sequence[object]) -> str:
+        """The whole of it; what is no text where text should be is left out."""
+        if self._taken < len(pieces):
+            fresh = "".join([piece for piece in pieces[self._taken :] if isinstance(piece, str)])
+            self._taken = len(pieces)
+            self._text += self._decode(self._mask.feed(fresh.encode("utf-8", "surrogatepass")))
+        return self._text
+
+
+class Joining:
+    """The seam before a segment that is still coming, as the machine will make it; decided once it cannot change."""
+
+    def __init__(self, before: Sequence[Segment], coming: Segment, rule: SeamRule) -> None:
+        self._before, self._coming, self._rule = tuple(before), coming, rule
+        self._length = max(len(join(self._before, rule).text), sum(len(each.text) for each in self._before))
+        self._enough = 2 * (self._length + len(coming.anchor) + len(coming.stripped)) + LOOKED_AT
+        self._settled: Joined | None = None
+        self._size = 0
+
+    def at(self, text: str) -> tuple[Joined, str]:
+        """The answer with this much of the segment: its seams, and what the segment adds to the text before it."""
+        if self._settled is None:
+            joined = join((*self._before, replace(self._coming, text=text)), self._rule)
+            if len(text) > self._enough and not self._wrapped(joined):
+                self._settled, self._size = joined, len(text)  # no rule looks further than the text before it
+            else:
+                return joined, _added(joined, self._before)
+        else:
+            joined = Joined(self._settled.text + text[self._size :], self._settled.seams)
+        return joined, _added(joined, self._before)
+
+    def decided(self, text: str) -> str | None:
+        """The answer with this much of the segment, as it will begin; None while that can still change."""
+        if self._before and len(text) <= self._enough:
+            return None
+        joined, _ = self.at(text)
+        return joined.text if not self._before or self._settled is not None else None
+
+    def _wrapped(self, joined: Joined) -> bool:
+        """Whether more than the bare words was quoted: what closes it may come at the segment's very end."""
+        anchor = self._coming.anchor
+        return bool(anchor and joined.seams) and joined.seams[-1].cut != anchor
+
+
+def _added(joined: Joined, before: Sequence[Segment]) -> str:
+    return joined.text[joined.seams[-1].at :] if before and joined.seams else joined.text
+
+
+class Shown(Observer):
+    """Gives the text of a turn to `show`, piece by piece, and takes nothing back: what was given always ends with the
+    text of the answer. Where a continuation replaced what was given, a blank line stands before the text that stands;
+    also between the answers of a turn that ran tools.
+    """
+
+    def __init__(self, api: str, secrets: Sequence[str], policy: Policy, show: Callable[[str], None]) -> None:
+        self._api, self._secrets, self._policy, self._show = api, secrets, policy, show
+        self._joining = Joining((), Segment(""), policy.seam)
+        self._answers = 1
+        self._given = ""
+        """What was given of the answer at hand."""
+        self._more = False
+        """Something was given before it."""
+        self._decoder, self._found = following(api)
+        self._text = MaskedText(secrets)
+        self._broken = False
+
+    def begin(self, turn: Turn, send: Send) -> None:
+        """This request leaves next."""
+        if len(turn.answers) != self._answers:
+            self._settle(turn.merged(-2).text)
+            self._more = self._more or bool(self._given)
+            self._answers, self._given = len(turn.answers), ""
+        elif turn.answers[-1] and not (so_far := turn.merged()).doubts:
+            self._grow(so_far.text)
+        coming = Segment("", send.method, send.anchor, send.stripped, turn.ability.echoes, mark=send.mark)
+        self._joining = Joining(turn.answers[-1], coming, self._policy.seam)
+
+    def begun(self, number: int, status: int, headers: Sequence[tuple[str, str]]) -> None:
+        """The head of an answer is there; a request that was sent again is answered from the beginning."""
+        self._decoder, self._found = following(self._api, headers)
+        self._text, self._broken = MaskedText(self._secrets), False
+
+    def came(self, number: int, data: bytes, ms: float) -> None:
+        """A piece of the body is there."""
+        if self._broken:
+            return
+        try:
+            self._decoder.feed(data)
+        except DecodeError:
+            self._broken = True  # the judge says so when the answer is over
+            return
+        text = self._joining.decided(self._text.of(self._found.text))
+        if text is not None:
+            self._grow(text)
+
+    def finish(self, turn: Turn, silent: str | None) -> None:
+        """The turn is over; `silent` is the word by which nothing was to be shown."""
+        if silent is None:
+            self._settle(turn.merged().text)
+
+    def _grow(self, text: str) -> None:
+        """The answer will begin with this text."""
+        if not text.startswith(self._given):
+            return  # settled when the answer is over
+        said = text.strip()
+        if not self._given and (not said or any(word.startswith(said) for word in self._policy.silent_endings)):
+            return  # a retry would begin so once more; a silent word asks that nothing be shown
+        self._give(text[len(self._given) :])
+        self._given = text
+
+    def _settle(self, text: str) -> None:
+        """This is the answer."""
+        if text.startswith(self._given):
+            self._give(text[len(self._given) :])
+        elif not self._given.endswith(text):
+            self._show(APART + text)
+        self._given = text or self._given
+
+    def _give(self, text: str) -> None:
+        if text:
+            self._show(APART + text if self._more and not self._given else text)
