@@ -157,7 +157,7 @@ def policies(
               help="What the heat map shows.")
 @click.option("--csv", "csv_path", metavar="FILE", help="Also writes each turn in each cell as CSV; - for CSV alone.")
 @click.option("--force", is_flag=True, help="Write over a CSV file that is there.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON document (loop-inspector/tune/1).")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document (loop-inspector/tune/2).")
 @click.option("--jobs", type=click.IntRange(1, 64), metavar="N", help="Processes; without it, one for each processor.")
 @click.option("--ascii", "plain", is_flag=True, help="Draw with ASCII characters only.")
 def tune(paths: Sequence[str], api: str | None, profile: str | None, policy: str | None, specs: Sequence[str],
