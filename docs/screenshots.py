@@ -1,4 +1,4 @@
-"""Takes the README's pictures; needs Chromium (`chromium` on the path) and Fira Code.
+"""Takes the pictures of docs/screens.md and the README; needs Chromium (`chromium` on the path) and Fira Code.
 
     python docs/screenshots.py            all of them
     python docs/screenshots.py browser    only those whose name is given
