@@ -59,7 +59,9 @@ def locate(story: Story, request: Request) -> Place:
     if kept is None and request.previous_id:
         raise CallerError(f"no answer of this server is called {request.previous_id[:80]!r}")
     if kept is not None and kept.place.answer < len(story.answers):
-        place = replace(kept.place, called=tuple(range(kept.calls)))
+        answer = story.answers[kept.place.answer]
+        said, calls = min(kept.place.said, len(answer.text)), min(kept.calls, len(answer.calls))
+        place = replace(kept.place, said=said, called=tuple(range(calls)))  # an id is anybody's to write
         if request.api == "gemini_generate":  # the history comes again, and the token says where it stands
             messages = ()
     if messages and asks_again(messages[-1]):  # what came with the results of calls that were not run

@@ -70,7 +70,8 @@ def reply(story: Story, request: Request, stream: bool, profile: str | None = No
 def fetched(story: Story, mark: Mark, ident: str, profile: str | None = None) -> Reply:
     """The response that has this id already, as it is when it is there: what befell the sending of it is over."""
     number = max(0, mark.place.segments - 1)
-    at = Place(mark.place.answer, mark.start, number, kind=Kind.CONTINUATION if number else Kind.FIRST)
+    start = min(mark.start, len(story.answers[mark.place.answer].text))  # an id is anybody's to write
+    at = Place(mark.place.answer, start, number, kind=Kind.CONTINUATION if number else Kind.FIRST)
     lasting = tuple(fault for fault in story.faults if _lasts(FAULTS[fault.name]))
     request = Request(RESPONSES, model=story.name, max_tokens=mark.cap or None)
     return answered(replace(story, faults=lasting), request, at, False, profile, ident)

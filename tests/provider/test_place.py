@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inspector.provider.place import Mark, Place, locate, reached, read_mark
-from inspector.provider.reply import answered, reply
+from inspector.provider.reply import answered, fetched, reply
 from inspector.provider.story import Answer, Kind, Placed, Story
 from loop_core.arguments import parse
 from loop_core.errors import CallerError
@@ -160,6 +160,16 @@ def test_a_place_is_kept_in_an_id_and_in_a_token(mark: Mark) -> None:
 @pytest.mark.parametrize("ident", ["", "resp_68af", "chatcmpl-123", "a.1.2.3", "Zm9v", "é", "a.1.2.3.4.5.6.7x"])
 def test_ids_of_others_hold_no_place(ident: str) -> None:
     assert read_mark(ident) is None
+
+
+def test_an_id_that_somebody_wrote_leads_nowhere_beyond_the_answer() -> None:
+    """Of what is looked through for a place there is no more than the answer has."""
+    mark = Mark("count", Place(1, 999_999_999, 1), 999_999_999, 1, 999_999_999)
+    place = locate(STORY, asked(user("On."), previous_id=f"resp_{mark.text}.0"))
+    assert (place.answer, place.said) == (2, 0), "all of the answer was said and called"
+    unasked = locate(STORY, Request("gemini_generate", (user("On."),), "m", previous_id=mark.token))
+    assert (unasked.answer, unasked.said, unasked.called) == (1, len("I count."), (0,))
+    assert fetched(STORY, mark, "x").place.said == len("I count.")
 
 
 def test_previous_responses_lead_from_answer_to_answer() -> None:
