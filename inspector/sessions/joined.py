@@ -6,6 +6,7 @@ view nor a session that is exported and read again can put them together.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -96,36 +97,41 @@ def across(
     next.
 
     A piece of such a credential is also masked in the requests, which repeat the answer so far. `counts` learns what
-    was
-    masked, by the file that the exchange came from.
+    was masked, by the file that the exchange came from.
     """
-    made = list(exchanges)
+    made, said = list(exchanges), dict[str, str]()
     for turn in turns:
         for before, after in pairwise([link.index for link in turn.links]):
-            _mend(made, before, after, counts.get(made[before].path))
-    return made
+            said |= _mend(made, before, after, counts.get(made[before].path))
+    if not said:
+        return made
+    pieces = re.compile("|".join(re.escape(piece) for piece in sorted(said, key=len, reverse=True)))
+    return [_unsaid(exchange, pieces, said) for exchange in made]
 
 
-def _mend(made: list[Exchange], before: int, after: int, counts: redact.Counts | None) -> None:
+def _mend(made: list[Exchange], before: int, after: int, counts: redact.Counts | None) -> dict[str, str]:
+    """Masks what lies across one seam; the pieces, and what stands in their place."""
+    said: dict[str, str] = {}
     first, second = _raw(made[before].response.text or ""), _raw(made[after].response.text or "")
     if not first or not second:
-        return
+        return said
     tail, head = first[-EDGE:], second[:EDGE]
     for start, end, name in redact.spans(tail + head):
-        if not start < len(tail) < end:
-            continue
+        if end <= len(tail):
+            continue  # it stands in the first answer alone, and was looked for there
         redact.count(counts, name)
-        halves = (tail[start:], head[: end - len(tail)])
-        made[before] = _without(made[before], redact.Span(len(first) - len(halves[0]), len(first), name))
-        made[after] = _without(made[after], redact.Span(0, len(halves[1]), name))
+        # Where the seam lies between a name and its value, all of the credential is in the second answer.
+        since, until = max(start - len(tail), 0), end - len(tail)
+        halves = (tail[start:], head[since:until])
+        if halves[0]:
+            made[before] = _without(made[before], redact.Span(len(first) - len(halves[0]), len(first), name))
+        made[after] = _without(made[after], redact.Span(since, until, name))
         # The requests repeat the answer so far: they get the very masks that stand in it, or no turn could be followed.
         shown = (_raw(made[before].response.text or "")[len(first) - len(halves[0]) :],
-                 _raw(made[after].response.text or "")[: len(halves[1])])
-        for half, hidden_half in zip(halves, shown, strict=True):
-            if len(half) >= HALF:
-                for index, exchange in enumerate(made):
-                    made[index] = _unsaid(exchange, half.decode("utf-8", "replace"), hidden_half.decode("utf-8",
-                    "replace"))
+                 _raw(made[after].response.text or "")[since:until])
+        said |= {half.decode("utf-8", "replace"): mask.decode("utf-8", "replace")
+                 for half, mask in zip(halves, shown, strict=True) if len(half) >= HALF}
+    return said
 
 
 def _without(exchange: Exchange, span: redact.Span) -> Exchange:
@@ -134,15 +140,15 @@ def _without(exchange: Exchange, span: redact.Span) -> Exchange:
     return again(exchange, redact.masked(exchange.body, sorted(placed(pieces, span))))
 
 
-def _unsaid(exchange: Exchange, half: str, shown: str) -> Exchange:
-    """The exchange with a piece of a credential masked in its request."""
+def _unsaid(exchange: Exchange, pieces: re.Pattern[str], shown: Mapping[str, str]) -> Exchange:
+    """The exchange with the pieces of credentials masked in its request."""
 
     def clean(value: Any) -> Any:
         if isinstance(value, dict):
             return {name: clean(inner) for name, inner in value.items()}
         if isinstance(value, list):
             return [clean(inner) for inner in value]
-        return value.replace(half, shown) if isinstance(value, str) else value
+        return pieces.sub(lambda found: shown[found[0]], value) if isinstance(value, str) else value
 
     said = clean(exchange.request_json)
     if said == exchange.request_json:

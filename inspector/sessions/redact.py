@@ -185,7 +185,8 @@ def _is_password(value: str, quoted: bool, after: int) -> bool:
     if quoted:
         return True
     # Unquoted, it may be code: a call, an attribute, an argument that is passed on.
-    return not (_IDENTIFIER.fullmatch(value) or chr(after) in "([" or (value.isidentifier() and chr(after) in ",)"))
+    named = value.isidentifier() and not any(char.isdigit() for char in value)
+    return not (_IDENTIFIER.fullmatch(value) or chr(after) in "([" or (named and chr(after) in ",)"))
 
 
 def _credentials(value: str) -> bool:

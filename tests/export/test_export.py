@@ -138,6 +138,17 @@ def test_a_key_split_over_deltas_is_masked_in_documents():
             assert second not in content
 
 
+def test_a_password_whose_name_stands_before_a_seam_is_masked_behind_it():
+    first, second = "log in with DB_PASSWORD=", "hunter2hunter2 and go on"
+    found = shown(asked(ASKS, chat(first, "length")), asked([
+        *ASKS, {"role": "assistant", "content": first}], chat(second)))
+    assert "hunter2" not in found.turns[0].merged.text
+    assert found.turns[0].merged.text.endswith(" and go on")
+    for name in ("html", "md", "text", "json", "session", "bug"):
+        for content in chosen(found, name).values():
+            assert "hunter2" not in content
+
+
 def test_a_key_split_over_the_events_of_a_stream_is_masked_where_its_pieces_stand(tmp_path):
     pieces = [KEY[at : at + 7] for at in range(0, len(KEY), 7)]
     events = [{"choices": [{"index": 0, "delta": {"content": piece}}]} for piece in ("it is ", *pieces, " so")]

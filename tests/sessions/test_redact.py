@@ -195,6 +195,7 @@ def test_variables_that_hold_no_credential_stay(name):
     ('{\\"password\\": \\"hunter2, or (so)\\"}', "hunter2, or (so)"),
     ("password=hunter2", "hunter2"),
     ("DB_PASSWORD: letmein", "letmein"),
+    ("got (password=hunter2) from it", "hunter2"),
     ('{"client_secret": "Zm9vYmFyMTIz"}', "Zm9vYmFyMTIz"),
     ("apiKey: 'a1b2c3d4e5f6'", "a1b2c3d4e5f6"),
     ("MY_API_KEY=1234567890abcdef", "1234567890abcdef"),
