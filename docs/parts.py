@@ -97,11 +97,11 @@ def _mapped(rows: Mapping[str, Mapped]) -> str:
 
 def formats() -> str:
     """The stop-reason table of every wire format, and the words that carry one of another format behind a colon."""
-    return "\n\n".join(f"### {api}\n\n{_mapped(wire(api).STOP_REASONS)}{_foreign(api)}" for api in FORMATS)
+    return "\n\n".join(f"### {api}\n\n{_mapped(wire(api).stop_reasons)}{_foreign(api)}" for api in FORMATS)
 
 
 def _foreign(api: str) -> str:
-    rows = wire(api).Decoder.foreign_reasons
+    rows = wire(api).decoder.foreign_reasons
     if not rows:
         return ""
     told = table(("before a colon", "what follows is read as", "and is at least", "source"), (

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from inspector.provider.bases import pointing
 from inspector.provider.faults import FAULTS, Fault
 from inspector.provider.reading import shipped
+from loop_core.wire import FORMATS, wire
 
 
 def scripted_scenarios() -> str:
@@ -24,7 +25,8 @@ def faults() -> str:
 
 
 def _row(fault: Fault) -> str:
-    ends = f"`{fault.ends}`{_besides(fault.ends_in)}"
+    ends_in = {**_of(fault, "ends"), **({"whole": fault.ends_whole} if fault.ends_whole else {})}
+    ends = f"`{fault.ends}`{_besides(ends_in)}"
     return f"| `{fault.name}` | {fault.takes} | {fault.does} | {ends} | {_without(fault)} |"
 
 
@@ -41,8 +43,15 @@ def _besides(ends: Mapping[str, str]) -> str:
     return "".join(f"; `{end}` in {', '.join(where)}" for end, where in by_end.items())
 
 
+def _of(fault: Fault, table: str) -> dict[str, str]:
+    """What the formats say of a fault: format, or format and mode -> what is said."""
+    modes = {fault.name: "", f"{fault.name} stream": " stream", f"{fault.name} whole": " whole"}
+    return {f"{api}{modes[key]}": said for api in FORMATS
+            for key, said in getattr(wire(api).serving, table).items() if key in modes}
+
+
 def _without(fault: Fault) -> str:
     by_reason: dict[str, list[str]] = {}
-    for where, why in fault.without.items():
+    for where, why in {**_of(fault, "cannot"), **fault.without}.items():
         by_reason.setdefault(why, []).append(where)
     return "; ".join(f"{why} ({', '.join(where)})" for why, where in by_reason.items())

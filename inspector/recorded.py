@@ -13,6 +13,7 @@ from loop_core.seam import Method
 from loop_core.sources import Recorded
 from loop_core.turn import NotRecorded, Place, Responded
 from loop_core.values import Role, ToolResultPart
+from loop_core.wire import wire
 
 PLACES: Mapping[Recorded_Place, Place] = {
     Recorded_Place.CONTINUATION: Place.CONTINUATION,
@@ -137,7 +138,7 @@ def asked_by(case: Case, link: Link) -> tuple[Method, str]:
         return Method.REPAIR, ""
     exchange = case.loaded.exchanges[link.index]
     if link.place is Recorded_Place.RESUME:
-        fetched = exchange.request_json is None and exchange.api == "openai_responses"
+        fetched = exchange.request_json is None and wire(exchange.api).polls
         return Method.POLL if fetched else Method.ECHO, ""
     messages = exchange.request.messages if exchange.request else ()
     if messages and asked_anchor(messages[-1]):

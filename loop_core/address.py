@@ -7,7 +7,7 @@ from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from ipaddress import ip_address
-from typing import NamedTuple, Protocol
+from typing import Protocol
 from urllib.parse import unquote, unquote_plus, urlsplit
 
 from loop_core.errors import CallerError
@@ -19,31 +19,6 @@ from loop_core.wire.profiles import Chosen, choose, named
 HIDDEN = "REDACTED"
 Headers = tuple[tuple[str, str], ...]
 
-
-class Home(NamedTuple):
-    """Where a format is served by its own provider."""
-
-    base: str
-    version: str
-    """Goes between base and path, unless `versioned` finds that the base's own path stands for it."""
-    versioned: re.Pattern[str]
-    key: str
-    """The header that carries the key; `authorization` carries it as a bearer token."""
-    headers: tuple[tuple[str, str], ...] = ()
-
-
-_ANY_PATH, _VERSION = re.compile(r"^/."), re.compile(r"/v\d\w*(?:/|$)")
-HOMES: Mapping[str, Home] = {
-    "openai_chat": Home("https://api.openai.com", "/v1", _ANY_PATH, "authorization"),
-    "openai_responses": Home("https://api.openai.com", "/v1", _ANY_PATH, "authorization"),
-    "anthropic_messages": Home("https://api.anthropic.com", "/v1", _VERSION, "x-api-key",
-                               (("anthropic-version", "2023-06-01"),)),
-    "gemini_generate": Home("https://generativelanguage.googleapis.com", "/v1beta", _VERSION, "x-goog-api-key"),
-    "bedrock_converse": Home("https://bedrock-runtime.us-east-1.amazonaws.com", "", _ANY_PATH, "authorization"),
-    "ollama_chat": Home("http://127.0.0.1:11434", "/api", re.compile(r"/api$"), "authorization"),
-}
-"""Format -> its home. The bases are spelled as the official SDKs take them: OpenAI's with its version, Anthropic's and
-Google's without."""
 
 KEY_HEADERS: Mapping[str, str] = {"azure_openai": "api-key", "azure_foundry": "api-key", "vertex": "authorization"}
 """Profile -> another header for the key than the format's."""
@@ -94,9 +69,7 @@ class Server:
     """The model that `ask` asks for; a `Request` names its own."""
 
     def __post_init__(self) -> None:
-        if self.api not in HOMES:
-            raise CallerError(f"unknown API {self.api!r}; expected one of {', '.join(HOMES)}")
-        if not _reachable(self.base or HOMES[self.api].base):
+        if not _reachable(self.base or wire(self.api).home.base):
             raise CallerError("--base-url: expected http://HOST… or https://HOST…, with a port from 1 to 65535 if any")
         if not (self.key.isascii() and self.key.isprintable()):
             raise CallerError("the key holds characters that no header can carry")
@@ -147,7 +120,7 @@ def refuse_plain(server: Server) -> None:
     Raises:
         CallerError: it is one.
     """
-    base = server.base or HOMES[server.api].base
+    base = server.base or wire(server.api).home.base
     host = (urlsplit(base).hostname or "").lower()
     allowed = {name.strip().strip("[]").lower() for name in server.insecure_http}
     if unencrypted(base) and host not in allowed and _proves(server):
@@ -165,7 +138,7 @@ def _proves(server: Server) -> bool:
 
 def url_of(server: Server, path: str) -> str:
     """The whole URL as it is sent, what is secret in it included."""
-    home = HOMES[server.api]
+    home = wire(server.api).home
     parts = urlsplit(server.base or home.base)
     base = parts.path.rstrip("/")
     version = "" if home.versioned.search(base) else home.version
@@ -184,13 +157,11 @@ def shown(url: str) -> str:
 
 def headers_of(server: Server, profile: str, stream: bool) -> tuple[tuple[str, str], ...]:
     """The headers as they are sent, but for the key."""
-    accept = "application/json"
-    if stream:
-        accept = "application/vnd.amazon.eventstream" if server.api == "bedrock_converse" else "text/event-stream"
-        accept = "application/x-ndjson" if server.api == "ollama_chat" else accept
+    form = wire(server.api)
+    accept = form.stream_type if stream else "application/json"
     given = {name.lower() for name, _ in server.headers}
     own = (("content-type", "application/json"), ("accept", accept), ("accept-encoding", "identity"),
-           ("user-agent", "loop-inspector"), *HOMES[server.api].headers)
+           ("user-agent", "loop-inspector"), *form.home.headers)
     return (*((name, value) for name, value in own if name not in given), *server.headers)
 
 
@@ -198,7 +169,7 @@ def key_header(server: Server, profile: str) -> tuple[tuple[str, str], ...]:
     """The header that carries the key; none where there is no key, or where requests are signed."""
     if not server.key or server.sign is not None:
         return ()
-    name = KEY_HEADERS.get(profile, HOMES[server.api].key)
+    name = KEY_HEADERS.get(profile, wire(server.api).home.key)
     return ((name, f"Bearer {server.key}" if name == "authorization" else server.key),)
 
 
@@ -217,7 +188,7 @@ def speaker(server: Server, model: str | None) -> Chosen:
     """
     if server.profile is not None:
         return named(server.profile, server.api, model)
-    base = server.base or HOMES[server.api].base
+    base = server.base or wire(server.api).home.base
     chosen = choose(server.api, url_of(server, wire(server.api).path(Request(server.api, model=model))), model=model)
     under = PREFILLS_UNDER.get(chosen.profile.name)
     if under is not None and not urlsplit(base).path.rstrip("/").endswith(under):

@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from loop_core.fastjson import from_json
+from loop_core.formats import entry
 from loop_core.frozen import frozen
 from loop_core.markup import Leak, leaked
 from loop_core.values import (
@@ -208,8 +209,6 @@ STOP_FIELDS: tuple[tuple[str, ...], ...] = (
     ("inferenceConfig", "stopSequences"), ("config", "stopSequences"), ("config", "stop_sequences"),
 )
 """Where the formats take stop strings."""
-TELLS = frozenset({"anthropic_messages", "bedrock_converse"})
-"""Formats whose words say whether a stop string was hit."""
 HITS = ("stop_reason", "matched_stop")
 """Fields in which servers of chat completions name the string that was hit (vLLM, SGLang); a token's number is none."""
 
@@ -239,6 +238,6 @@ def stopped_by_string(response: ChatResponse) -> bool:
 
 def string_untold(response: ChatResponse, request: Request | None) -> bool:
     """Whether the request set stop strings and nothing in the answer can say whether one was hit."""
-    if response.api in TELLS or not stop_strings(request):
+    if entry(response.api).tells_strings or not stop_strings(request):
         return False
     return not any((response.native.get(name) or "").lstrip("-").isdigit() for name in HITS)

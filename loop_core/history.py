@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from loop_core import batch, prompts
 from loop_core.classify import is_phantom
+from loop_core.formats import entry
 from loop_core.frozen import frozen, replace
 from loop_core.gate import NAMELESS, REMEDY, Admission, Verdict
 from loop_core.prompts import AGAIN, EMPTY, HINT_POINTS, MARKS, asks
@@ -29,9 +30,6 @@ from loop_core.values import (
     ToolResultPart,
 )
 
-LATE_SYSTEM = frozenset({"openai_chat", "openai_responses", "ollama_chat"})
-"""Formats whose history takes a system message at its end, whatever the model."""
-
 
 @frozen
 class Ability:
@@ -47,7 +45,7 @@ class Ability:
 
 def ability_in(api: str) -> Ability:
     """What any server of a format allows, where nothing is known of the one that is asked."""
-    return Ability(system_hint=api in LATE_SYSTEM)
+    return Ability(system_hint=entry(api).late_system)
 
 
 def assistant(

@@ -11,6 +11,7 @@ from collections.abc import Callable, Container, Mapping
 from typing import Any, NamedTuple
 
 from loop_core.errors import CallerError
+from loop_core.formats import entry
 from loop_core.frozen import frozen, replace
 from loop_core.values import Request, ToolResultPart
 
@@ -160,16 +161,12 @@ class Guard(NamedTuple):
     source: str
 
 
-LEAST_CAPS: Mapping[str, int] = {"openai_responses": 16}
-"""Wire format -> the least output cap that it takes, where that is not 1."""
-
-
 def least_cap(request: Request) -> int:
     """The least output cap with which a request can be sent: the format's own, and more than its thinking takes.
 
     A request that asks for less is sent as it was asked for.
     """
-    least = LEAST_CAPS.get(request.api, 1)
+    least = entry(request.api).least_cap
     thinking = request.extra.get("thinking") if request.extra else None
     budget = thinking.get("budget_tokens") if isinstance(thinking, Mapping) else None
     least = max(least, budget + 1) if isinstance(budget, int) else least

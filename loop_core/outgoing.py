@@ -11,20 +11,13 @@ from dataclasses import replace
 from typing import Any
 
 from loop_core.errors import CallerError
-from loop_core.history import LATE_SYSTEM, Ability, result, tool_message
+from loop_core.formats import entry
+from loop_core.history import Ability, result, tool_message
 from loop_core.seam import Method
 from loop_core.turn import Place, Send, Turn
 from loop_core.values import Message, Request, Role
 from loop_core.wire import wire
 from loop_core.wire.profile import Prefill, Profile
-
-CONTINUES: Mapping[str, frozenset[Prefill]] = {
-    "openai_chat": frozenset(Prefill) - {Prefill.NONE},
-    "anthropic_messages": frozenset({Prefill.PLAIN}),
-    "bedrock_converse": frozenset({Prefill.PLAIN}),
-}
-"""Format -> the ways of continuing a last assistant message that can be asked for in it. The others begin an answer
-anew (continuation notes, part B)."""
 
 MARKS: Mapping[Prefill, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
     Prefill.PREFIX: ({"prefix": True}, {}),
@@ -36,8 +29,8 @@ MARKS: Mapping[Prefill, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
 
 def ability(profile: Profile, api: str) -> Ability:
     """What a server allows in a format, as far as continuing goes; `profile` is resolved for the model."""
-    continues = profile.prefill in CONTINUES.get(api, ())
-    return Ability(prefill=continues, echoes=profile.echoes, system_hint=api in LATE_SYSTEM)
+    form = wire(api)
+    return Ability(profile.prefill in form.prefills, profile.echoes, entry(api).late_system)
 
 
 ON_TOP: frozenset[Method] = frozenset({Method.HINT, Method.ANCHOR, Method.AGAIN, Method.REPAIR})
@@ -46,10 +39,7 @@ ON_TOP: frozenset[Method] = frozenset({Method.HINT, Method.ANCHOR, Method.AGAIN,
 
 def chained(request: Request) -> bool:
     """Whether the server keeps the history of these requests, so that each goes on from the response before it."""
-    if request.api != "openai_responses":
-        return False
-    stored = request.extra.get("store") is True
-    return stored or request.background or request.previous_id is not None or _conversation(request)
+    return wire(request.api).chained(request)
 
 
 def _conversation(request: Request) -> bool:
@@ -129,8 +119,9 @@ def body_of(request: Request, profile: Profile, method: Method = Method.FIRST) -
     Raises:
         EncodeError: the format cannot carry the request.
     """
-    body = wire(request.api).encode_request(request)
-    if request.api == "openai_chat":
+    form = wire(request.api)
+    body = form.encode_request(request)
+    if form.body_marks:
         if profile.cap_field is not None and "max_tokens" in body:
             body = {profile.cap_field if name == "max_tokens" else name: value for name, value in body.items()}
         if request.stream and profile.stream_usage:

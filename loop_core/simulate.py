@@ -237,7 +237,7 @@ class Simulated:
 @cache
 def cut_word(api: str) -> str:
     """The format's own word for a budget cut."""
-    return next(word for word, row in wire(api).STOP_REASONS.items() if row.stop is Stop.MAX_TOKENS)
+    return next(word for word, row in wire(api).stop_reasons.items() if row.stop is Stop.MAX_TOKENS)
 
 
 # -- what was asked --------------------------------------------------------------------------------------------------

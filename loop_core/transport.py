@@ -18,7 +18,6 @@ from urllib.parse import urlsplit
 import httpx
 
 from loop_core.address import (
-    HOMES,
     SECRET_NAME,
     Server,
     key_header,
@@ -109,7 +108,7 @@ def _certificates() -> Any:
 
 
 def _base(server: Server) -> str:
-    return server.base or HOMES[server.api].base
+    return server.base or wire(server.api).home.base
 
 
 def _without_credentials(client: _Client) -> _Client:

@@ -10,10 +10,11 @@ from typing import Any
 import click
 
 from inspector.commands import common
+from loop_core.formats import FORMATS
 
 
 @click.command(name="run", context_settings=common.CONTEXT)
-@click.option("--api", metavar="ID", required=True, help="The wire format: openai_chat, anthropic_messages…")
+@click.option("--api", metavar="ID", required=True, help=f"The wire format: {next(iter(FORMATS))}…")
 @click.option("--model", metavar="M", required=True, help="The model, by the server's name for it.")
 @click.option("--base-url", "base", metavar="URL", default="", help="Another server than the provider's own.")
 @click.option("--profile", metavar="NAME", help="Who speaks, if the address does not tell (vllm, llama_cpp…).")

@@ -14,7 +14,6 @@ from inspector.case import Case, open_case
 from inspector.dialects import asking
 from inspector.dialects.peers import Peer, peers
 from inspector.dialects.scenarios import COMPLETE, Played, Scenario, play
-from inspector.dialects.spelling import Spelling
 from inspector.dialects.table import DIALECTS, Dialect
 from inspector.dialects.writing import streamed, written
 from inspector.replay import Replay, replay
@@ -30,15 +29,14 @@ from loop_core.frozen import frozen
 from loop_core.gate import Admission, Verdict
 from loop_core.turn import RunTools, State
 from loop_core.values import CallKind, ReasoningPart, ResponsePart, TextPart, ToolCall
-from loop_core.wire.servers import CONVERSE, MESSAGES, RESPONSES
+from loop_core.wire import wire
+from loop_core.wire.serving import Calls, Spelling
 
 if TYPE_CHECKING:
     from inspector.report.facts import View
 
 MS = 40.0
 """Milliseconds between two pieces of a stream."""
-TYPES = {"bedrock_converse": "application/vnd.amazon.eventstream", "ollama_chat": "application/x-ndjson"}
-"""Content types of streams that are no server-sent events."""
 
 
 class CallState(StrEnum):
@@ -160,7 +158,7 @@ def _told(dialect: Dialect, played: Played, settings: Settings) -> Told:
 def raw(dialect: Dialect, spelling: Spelling, played: Played, sent: Sequence[bytes]) -> Raw:
     """The exchange as an importer would give it."""
     stream = streamed(dialect, spelling)
-    kind = TYPES.get(dialect.api, "text/event-stream") if stream else "application/json"
+    kind = wire(dialect.api).stream_type if stream else "application/json"
     chunks: list[Chunk] = []
     for number, piece in enumerate(sent, 1):
         chunks.append(Chunk((chunks[-1].end if chunks else 0) + len(piece), MS * number))
@@ -239,9 +237,10 @@ def call_state(played: Played, exchange: Exchange) -> CallState:
 
 
 def _prefix(call: ToolCall, api: str) -> CallState:
-    if api == RESPONSES and call.status != "completed":
+    calls = wire(api).serving.calls
+    if calls is Calls.ITEMS and call.status != "completed":
         return CallState.ITEM
-    if api in (MESSAGES, CONVERSE):
+    if calls is Calls.BLOCKS:
         return CallState.PARTIAL if call.closed else CallState.OPEN
     return CallState.PREFIX
 

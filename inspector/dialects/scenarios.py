@@ -7,41 +7,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from enum import StrEnum
 
 from inspector.dialects.budget import Cut, cut
 from loop_core.errors import CallerError
 from loop_core.frozen import frozen
 from loop_core.values import ReasoningPart, ResponsePart, TextPart, Tool, ToolCall
-
-
-class Moment(StrEnum):
-    """How an answer ended, as it truly was."""
-
-    ENDED = "ended"
-    """All of it came, and it asks for nothing."""
-    CALLED = "called"
-    """All of it came, with its calls."""
-    CUT = "cut"
-    """The budget was spent in text or thinking, before any call."""
-    CUT_CALL = "cut_call"
-    """The budget was spent inside the first call."""
-    CUT_BATCH = "cut_batch"
-    """The budget was spent inside a later call; those before it are complete."""
-    CUT_AFTER = "cut_after"
-    """The budget was spent outside of any call, after complete ones."""
-    FULL = "full"
-    """The context is full."""
-    FILTERED = "filtered"
-    PAUSED = "paused"
-    """The provider stopped on its own account and can go on."""
-    MALFORMED = "malformed"
-    """The model wrote a call that is no call."""
-    FAILED = "failed"
-    """The server failed after it had begun to answer."""
-    BROKEN = "broken"
-    """The connection was lost before the end."""
-
+from loop_core.wire.serving import Moment
 
 CUTS = frozenset({Moment.CUT, Moment.CUT_CALL, Moment.CUT_BATCH, Moment.CUT_AFTER})
 """The budget ended it."""

@@ -6,16 +6,16 @@ even our judge takes a cut answer for a finished one, and why nothing in the byt
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from inspector.dialects import quirks
 from inspector.dialects.quirks import Quirk
-from inspector.dialects.scenarios import Moment
-from inspector.dialects.spelling import CARRIED, Carried, Says, Spelling, fails, say, spelling, spent
 from loop_core.errors import CallerError
 from loop_core.frozen import field, frozen
 from loop_core.values import ProviderError
-from loop_core.wire.servers import CHAT, CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES
+from loop_core.wire import FORMATS, wire
+from loop_core.wire.servers import CHAT, GEMINI, MESSAGES, OLLAMA, RESPONSES
+from loop_core.wire.serving import Carried, Moment, Says, Spelling, fails, say, spent
 
 ENDED, CALLED, CUT, CUT_CALL = Moment.ENDED, Moment.CALLED, Moment.CUT, Moment.CUT_CALL
 CUT_BATCH, CUT_AFTER, FULL, FILTERED = Moment.CUT_BATCH, Moment.CUT_AFTER, Moment.FULL, Moment.FILTERED
@@ -64,19 +64,29 @@ class Dialect:
         if moment is Moment.MALFORMED:
             return Carried.PREFIX
         own = self.carried if moment is not Moment.BROKEN or self.carried is Carried.DROPPED else None
-        return own or CARRIED[self.api]
+        return own or wire(self.api).serving.carried
 
     def spelling(self, moment: Moment) -> Spelling | None:
-        """What it says at this moment; None where it has no way to say it."""
-        return spelling(self.says, self.api, moment, self.stream)
+        """What it says at this moment; None where it has no way to say it.
+
+        How a stream breaks off or fails says nothing of a whole body, which then does not come at all. A batch is cut
+        as its first call is.
+        """
+        names = (moment, Moment.CUT_CALL) if moment is Moment.CUT_BATCH else (moment,)
+        given = next((name for name in names if name in self.says), None)
+        if given is not None:
+            return self.says[given]
+        if not self.stream and moment in (Moment.FAILED, Moment.BROKEN):
+            return None
+        usual = wire(self.api).serving.says
+        return next((usual[name] for name in names if name in usual), None)
 
 
 _AT_CAP = "only the token count equals the cap, and a text that does not visibly stop in the middle may be whole"
 _CALLS_AT_CAP = ("only the token count equals the cap, and whether thinking counts under it is not known here; what "
                  "came of the calls is complete")
-DIALECTS: tuple[Dialect, ...] = (
+OTHERS: tuple[Dialect, ...] = (
     # -- Chat Completions ----------------------------------------------------------------------------------------
-    Dialect(CHAT, "openai", model="gpt-4o-mini", source="openai 3.54.0 types/chat/chat_completion.py"),
     Dialect(CHAT, "openai", "named", "says stop over complete calls where tool_choice names the function",
             "vLLM PR#25054", {CALLED: say("stop")}, model="gpt-4o-mini",
             asks={"tool_choice": {"type": "function", "function": {"name": "write_file"}}}),
@@ -158,7 +168,6 @@ DIALECTS: tuple[Dialect, ...] = (
     Dialect(CHAT, "tgi", title="tool_calls is an object, the id is empty", source="TGI #2794",
             quirks=(quirks.one_object,)),
     # -- Responses -----------------------------------------------------------------------------------------------
-    Dialect(RESPONSES, "openai", model="gpt-5-mini", source="openai 3.54.0 types/responses/response.py"),
     Dialect(RESPONSES, "llama_cpp", title="says completed over a cut at max_output_tokens",
             source="seen with SmolLM2, two builds", says=spent("completed"), blind={CUT: _AT_CAP}),
     Dialect(RESPONSES, "generic", "completed", "says completed for every cut", "omlx PR#2817",
@@ -167,33 +176,33 @@ DIALECTS: tuple[Dialect, ...] = (
     Dialect(RESPONSES, "generic", "bare", "says incomplete, and not why", "hermes-agent #91770",
             {**spent("incomplete", full="incomplete"), FILTERED: say("incomplete")}),
     # -- Messages ------------------------------------------------------------------------------------------------
-    Dialect(MESSAGES, "anthropic", model="claude-sonnet-4-5", source="anthropic 2.12.0 types/stop_reason.py"),
     Dialect(MESSAGES, "anthropic", "open", "never ends the block of a cut call", "zeroclaw cfee31c613",
             carried=Carried.OPEN, model="claude-sonnet-4-5"),
-    Dialect(MESSAGES, "anthropic", "whole", "a cut call in a whole body is an object of what was complete",
-            "cynative PR#283", carried=Carried.MEMBERS, stream=False, model="claude-sonnet-4-5",
-            says={MALFORMED: None}),
     # -- Gemini --------------------------------------------------------------------------------------------------
-    Dialect(GEMINI, "gemini", title="a cut call is not sent", model="gemini-2.5-flash",
-            source="wire notes"),
     Dialect(GEMINI, "gemini", "malformed", "a cut call becomes MALFORMED_FUNCTION_CALL, and is not sent", "wire notes",
             {CUT_CALL: say("MALFORMED_FUNCTION_CALL")}, model="gemini-2.5-flash"),
     Dialect(GEMINI, "vertex", title="streams arguments value by value; the last one of a cut call stays open",
             source="google-genai 3.4.0 types.py:2065 willContinue", quirks=(quirks.partial_values,),
             model="gemini-2.5-flash",
             asks={"toolConfig": {"functionCallingConfig": {"streamFunctionCallArguments": True}}}),
-    # -- Converse ------------------------------------------------------------------------------------------------
-    Dialect(CONVERSE, "bedrock", title="the block of a cut call may never end", source="goose#11838",
-            model="anthropic.claude-sonnet-4-5"),
-    Dialect(CONVERSE, "bedrock", "whole", "a cut call in a whole body is an object of what was complete",
-            "botocore 1.44.5 service-2.json: input is a document", carried=Carried.MEMBERS, stream=False,
-            says={MALFORMED: None}, model="anthropic.claude-sonnet-4-5"),
     # -- Ollama --------------------------------------------------------------------------------------------------
-    Dialect(OLLAMA, "ollama", title="a cut call vanishes; length for num_predict and num_ctx alike",
-            source="ollama llm/server.go DoneReason; TradingAgents#168", model="qwen3:8b"),
     Dialect(OLLAMA, "ollama", "markup", "the markup of a cut call stays in the text", "wire notes",
             carried=Carried.MARKUP, model="qwen3:8b"),
 )
+"""The servers that say something otherwise than the format's own, and other habits of it."""
+
+
+def _rows(api: str) -> Iterator[Dialect]:
+    """The format's own server as the format tells of it, the others, and what its whole bodies do to a cut call."""
+    own = wire(api).serving.own
+    yield Dialect(api, own.profile, title=own.title, source=own.source, model=own.model)
+    yield from (row for row in OTHERS if row.api == api)
+    if own.whole:
+        yield Dialect(api, own.profile, "whole", "a cut call in a whole body is an object of what was complete",
+                      own.whole, {MALFORMED: None}, Carried.MEMBERS, stream=False, model=own.model)
+
+
+DIALECTS: tuple[Dialect, ...] = tuple(row for api in FORMATS for row in _rows(api))
 """Every row; the first of a format is its own server."""
 
 

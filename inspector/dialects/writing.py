@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from inspector.dialects.quirks import PIECE, rewritten
-from inspector.dialects.scenarios import Moment, Played
-from inspector.dialects.spelling import Carried, Spelling
+from inspector.dialects.scenarios import Played
 from inspector.dialects.table import Dialect
 from loop_core.arguments import lenient
 from loop_core.frozen import frozen, replace
@@ -15,13 +14,8 @@ from loop_core.values import ChatResponse, ReasoningPart, ResponsePart, Stop, St
 from loop_core.wire import wire
 from loop_core.wire.jsontext import compact
 from loop_core.wire.profiles import PROFILES, resolved
-from loop_core.wire.servers import CHAT, CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES
+from loop_core.wire.serving import Calls, Carried, Moment, Spelling
 
-_BLOCKS = (MESSAGES, CONVERSE)
-"""Formats in which a call is a block, and a whole body closes the last one by its reason alone."""
-_IDS = {CHAT: "call_{}", RESPONSES: "call_{}", MESSAGES: "toolu_{}", CONVERSE: "tooluse_{}"}
-"""Formats that give calls an id."""
-_NAMES = {CHAT: "chatcmpl-{}", RESPONSES: "resp_{}", MESSAGES: "msg_{}", GEMINI: "{}"}
 PROMPT_TOKENS = 60
 """What the request costs, the tools included."""
 
@@ -65,23 +59,22 @@ def written(dialect: Dialect, spelling: Spelling, played: Played, manner: Manner
 def told(dialect: Dialect, spelling: Spelling, played: Played, manner: Manner = PLAIN) -> ChatResponse:
     """The answer as this server has it, before it is written."""
     failed = spelling.status >= 400
+    says = wire(dialect.api).serving
     parts = () if failed else tuple(_parts(dialect, spelling, played, manner))
-    if dialect.api == OLLAMA and not streamed(dialect, spelling):
-        parts = tuple(sorted(parts, key=lambda part: type(part) is ToolCall))  # one message holds its calls last
-    ids = _NAMES.get(dialect.api)
+    if says.calls_last and not streamed(dialect, spelling):
+        parts = tuple(sorted(parts, key=lambda part: type(part) is ToolCall))
     return ChatResponse(
         dialect.api,
         parts,
         StopReason(_word(dialect, spelling), spelling.raw),
         _usage(dialect, spelling, played, manner) if manner.counts and not failed else None,
-        id=ids.format(manner.id) if ids and not failed else None,
-        model=None if failed or dialect.api == CONVERSE else dialect.model,
+        id=says.answer_id.format(manner.id) if says.answer_id and not failed else None,
+        model=None if failed or not says.names_model else dialect.model,
         http_status=spelling.status,
         error=spelling.error,
         native=spelling.native,
         continuation_token=spelling.token and (manner.token or spelling.token),
-        # Ollama says done, and no word why, where its runner was lost.
-        saw_done=manner.done or (dialect.api == OLLAMA and played.moment is Moment.BROKEN),
+        saw_done=manner.done or (says.ends_without and played.moment is Moment.BROKEN),
     )
 
 
@@ -90,7 +83,7 @@ def _word(dialect: Dialect, spelling: Spelling) -> Stop:
     raw = spelling.raw
     if spelling.whole:
         return Stop.PAUSED
-    rows = {**wire(dialect.api).STOP_REASONS, **PROFILES[dialect.profile].words}
+    rows = {**wire(dialect.api).stop_reasons, **PROFILES[dialect.profile].words}
     row = rows.get(raw or "") or rows.get((raw or "").casefold())
     return row.stop if row is not None else Stop.INTERRUPTED if raw is None else Stop.UNKNOWN
 
@@ -101,12 +94,12 @@ def _usage(dialect: Dialect, spelling: Spelling, played: Played, manner: Manner)
     if spelling.whole:
         return None  # usage is null until a response of the background is there (openai types/responses/response.py)
     if played.moment is Moment.BROKEN or spelling.error is not None:
-        return Usage(manner.prompt, 1) if dialect.api == MESSAGES else None
+        return Usage(manner.prompt, 1) if wire(dialect.api).serving.counts_early else None
     asked = manner.prompt
     size = resolved(PROFILES[dialect.profile], dialect.model).context_size
     if played.moment is Moment.FULL and size is not None:
         asked = size - came.tokens
-    if dialect.api == RESPONSES:  # its usage always counts thinking and the cache apart
+    if wire(dialect.api).serving.counts_all:
         return Usage(asked, came.tokens, came.thinking, 0)
     return Usage(asked, came.tokens, came.thinking or None)
 
@@ -116,8 +109,9 @@ def _parts(dialect: Dialect, spelling: Spelling, played: Played, manner: Manner)
     number = 0
     for place, part in enumerate(played.parts):
         if not isinstance(part, ToolCall):
-            if dialect.api == RESPONSES and isinstance(part, ReasoningPart):
-                part = replace(part, item_id=f"rs_{manner.call}{place}")  # what it is given back by
+            thought = wire(dialect.api).serving.thought_id
+            if thought and isinstance(part, ReasoningPart):
+                part = replace(part, item_id=thought.format(f"{manner.call}{place}"))  # what it is given back by
             yield part
             continue
         number += 1
@@ -163,14 +157,14 @@ def _complete_members(text: str) -> dict[str, object]:
 
 def _identified(dialect: Dialect, spelling: Spelling, played: Played, call: ToolCall, at: Standing) -> ToolCall:
     """The call with its id, its status, and whether the server says that it is closed."""
-    ids = _IDS.get(dialect.api)
-    call = replace(call, id=ids.format(at.number) if ids else None)
-    if dialect.api == RESPONSES:
+    says = wire(dialect.api).serving
+    call = replace(call, id=says.call_id.format(at.number) if says.call_id else None)
+    if says.calls is Calls.ITEMS:
         status = "completed"
         if at.unsound and spelling.raw != "completed":
             status = "in_progress" if spelling.raw is None else "incomplete"
         return replace(call, closed=status == "completed", status=status, item_id=f"fc_{at.number}")
-    if dialect.api not in _BLOCKS:
+    if says.calls is not Calls.BLOCKS:
         return replace(call, closed=spelling.raw is not None)
     if streamed(dialect, spelling):
         return replace(call, closed=not (at.unsound and dialect.carries(played.moment) is Carried.OPEN))

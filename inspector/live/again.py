@@ -42,7 +42,7 @@ from loop_core.tools import Toolbox
 from loop_core.trace import Step, advance
 from loop_core.turn import Cancel, Event, NotRecorded, Send, Tick
 from loop_core.values import ToolResultPart, TransportEnd
-from loop_core.wire import deltas
+from loop_core.wire import deltas, wire
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -153,7 +153,7 @@ def _counted(parent: Replay, start: Start, target: Target, model: str | None, ba
     usage = parent.case.loaded.exchanges[start.opening.index].response.usage
     if usage is None or usage.input_tokens is None:
         return None
-    beside = target.server.api in ("anthropic_messages", "bedrock_converse")
+    beside = wire(target.server.api).cached_apart
     return usage.input_tokens + ((usage.cached_tokens or 0) if beside else 0)
 
 

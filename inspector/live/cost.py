@@ -69,7 +69,7 @@ def left_of(turn: Turn, pending: bool, answered: bool) -> Left:
     limits, spent, policy = turn.limits, turn.spent, turn.policy
     cap = turn.sent.max_tokens if turn.sent is not None else turn.request.max_tokens
     budget = turn.token_cap
-    pauses = any(row.stop is Stop.PAUSED for row in wire(turn.request.api).STOP_REASONS.values())
+    pauses = any(row.stop is Stop.PAUSED for row in wire(turn.request.api).stop_reasons.values())
     steps = None if "tool_steps" in policy.lacks else max(0, limits.max_tool_steps - spent.tool_steps)
     return Left(
         pending, cap, _attempts(limits, spent, policy, turn),

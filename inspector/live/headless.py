@@ -22,6 +22,7 @@ from loop_core.errors import CallerError
 from loop_core.outgoing import reduced
 from loop_core.tools import Toolbox
 from loop_core.values import Request
+from loop_core.wire import wire
 
 if TYPE_CHECKING:
     from inspector.live.aws import AwsSigner
@@ -105,9 +106,10 @@ def server_of(
 ) -> Server:
     """Whom to ask, and with which key or signature."""
     region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
-    at_home = api == "bedrock_converse" and not base
+    form = wire(api)
+    at_home = bool(form.region) and not base
     if at_home and region:
-        base = f"https://bedrock-runtime.{region}.amazonaws.com"
+        base = form.home.base.replace(form.region, region)
     server = Server(api, base, profile=profile, hidden=secrets_of(os.environ), insecure_http=tuple(insecure_http))
     owner = speaker(replace(server, profile=None), model)
     by_address = bool(owner.evidence) and owner.evidence[0].rule in ("profile.host", "profile.url")
@@ -120,7 +122,7 @@ def server_of(
     if at_home and not region:
         if not signer.region:
             raise CallerError("no AWS region: set AWS_REGION, or name the host with --base-url")
-        server = replace(server, base=f"https://bedrock-runtime.{signer.region}.amazonaws.com")
+        server = replace(server, base=form.home.base.replace(form.region, signer.region))
     return replace(server, sign=signer)
 
 

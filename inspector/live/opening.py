@@ -13,9 +13,6 @@ from loop_core.errors import CallerError
 from loop_core.values import Message, Request, Role, TextPart
 from loop_core.wire import wire
 
-HOLDERS: Mapping[str, str] = {"openai_responses": "input", "gemini_generate": "contents"}
-"""Format -> the field that holds the history; `messages` in the others."""
-
 
 def request_of(api: str, model: str, prompt: str | None, messages: Any | None, stream: bool) -> Request:
     """The first request of a turn; `messages` is the JSON of a file.
@@ -28,7 +25,7 @@ def request_of(api: str, model: str, prompt: str | None, messages: Any | None, s
     elif isinstance(messages, Mapping):
         read = wire(api).read_request(messages)
         if not any(message.parts for message in read.messages):
-            raise CallerError(f"--messages: no request body of {api}: expected one with {HOLDERS.get(api, 'messages')}")
+            raise CallerError(f"--messages: no request body of {api}: expected one with {wire(api).history}")
     else:
         read = _history(api, messages)
     return replace(read, model=model, stream=stream)
@@ -38,7 +35,7 @@ def _history(api: str, messages: Any) -> Request:
     """A list of messages, in the API's own form or as chat messages."""
     if not isinstance(messages, list) or not messages:
         raise CallerError("--messages: expected a JSON list of messages, or a request body")
-    own = wire(api).read_request({HOLDERS.get(api, "messages"): messages})
+    own = wire(api).read_request({wire(api).history: messages})
     if own.messages and all(message.parts for message in own.messages):
         return own
     chat = wire("openai_chat").read_request({"messages": messages})

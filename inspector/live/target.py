@@ -13,10 +13,10 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 from inspector.live.keys import ANY, secrets_of, variable_for, wanted
 from inspector.sessions.redact import REDACTED
 from inspector.sessions.values import Exchange
-from loop_core.address import HOMES, Server, refuse_plain, shown, speaker, unencrypted, url_of
+from loop_core.address import Server, refuse_plain, shown, speaker, unencrypted, url_of
 from loop_core.errors import CallerError
 from loop_core.values import Request
-from loop_core.wire import wire
+from loop_core.wire import FORMATS, wire
 from loop_core.wire.profile import Profile
 
 KEPT_HEADERS = frozenset({"anthropic-version", "anthropic-beta", "openai-beta"})
@@ -60,7 +60,7 @@ def why_not(exchange: Exchange) -> str | None:
     """Why a request cannot be sent again; None where it can."""
     if exchange.recorder is not None:
         return f"this is a transcript of {exchange.recorder}: it does not hold the request that the provider got"
-    if exchange.api not in HOMES:
+    if exchange.api not in FORMATS:
         return f"{exchange.api} is not one of the formats that requests can be sent in"
     if exchange.request is None or not isinstance(exchange.request_json, Mapping):
         return "its request was not recorded"
@@ -128,7 +128,7 @@ def base_of(url: str, api: str, request: Request) -> str:
     query = "&".join(pair for pair in parts.query.split("&")
                      if pair and REDACTED not in pair and pair not in own_query.split("&"))
     host = parts.netloc.rpartition("@")[2]
-    version = HOMES[api].version
+    version = wire(api).home.version
     wanted_url = urlunsplit((parts.scheme, host, path + own, "", ""))
     for base in (path, path.removesuffix(version) if version else path):
         found = urlunsplit((parts.scheme, host, base, query, ""))

@@ -13,12 +13,12 @@ from aiohttp import web
 
 from inspector.provider import frames, lists, wishes
 from inspector.provider.asked import (
-    POLLED,
     Seen,
     api_of,
     as_array,
     chosen,
     in_thread,
+    polled,
     read_body,
     shown_headers,
     shown_path,
@@ -35,10 +35,12 @@ from inspector.provider.story import Story
 from loop_core.errors import CallerError
 from loop_core.frozen import replace
 from loop_core.values import Request
-from loop_core.wire import wire
+from loop_core.wire import FORMATS, wire
 from loop_core.wire.jsontext import compact
-from loop_core.wire.servers import OLLAMA, RESPONSES
+from loop_core.wire.servers import OLLAMA
 
+ANY = next(iter(FORMATS))
+"""The format of a path of which nothing is known."""
 MOST_BYTES = 64 * 1024 * 1024
 """Of a request."""
 KEPT = 64
@@ -175,7 +177,7 @@ class _Served:
         if row is not None:
             return await self._counted(http, row)
         api = api_of(path)
-        if api is None or POLLED.search(path) or DOUBLED.search(path):
+        if api is None or polled(path) is not None or DOUBLED.search(path):
             return await self.nothing(http)
         request, story, body = Request(api), "", None
         sent = await http.read()
@@ -207,15 +209,15 @@ class _Served:
 
     async def poll(self, http: web.Request) -> web.StreamResponse:
         """A response that was made before, in the background or not: the same one, whole."""
-        found = None if DOUBLED.search(http.raw_path) else POLLED.search(http.path)
-        mark = read_mark(found["id"]) if found else None
+        api, ident = polled(http.path) or (ANY, "")
+        mark = None if DOUBLED.search(http.raw_path) else read_mark(ident)
         story = next((story for story in self.stories if mark is not None and story.name == mark.story), None)
         if mark is None or story is None or mark.place.answer >= len(story.answers):
             return await self.nothing(http)
-        reply = fetched(story, mark, http.path.rpartition("/resp_")[2], self.profile)
-        request = Request(RESPONSES, model=story.name, max_tokens=mark.cap or None)
-        self._note(http, RESPONSES, None, request, story.name, reply)
-        return await self._send(http, RESPONSES, reply)
+        ident = ident.removeprefix(wire(api).serving.answer_id.partition("{")[0])
+        reply = fetched(api, story, mark, ident, self.profile)
+        self._note(http, api, None, Request(api, model=story.name, max_tokens=mark.cap or None), story.name, reply)
+        return await self._send(http, api, reply)
 
     async def _document(
         self, http: web.Request, api: str, value: Mapping[str, Any], sent: bytes = b""

@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from inspector.dialects.scenarios import Moment
 from inspector.provider.errors import RequestError
 from inspector.provider.place import Place, read_mark
 from inspector.provider.story import Kind, Story
@@ -15,10 +14,9 @@ from loop_core.fastjson import from_json
 from loop_core.frozen import frozen, replace
 from loop_core.values import Request
 from loop_core.wire import FORMATS, wire
-from loop_core.wire.servers import GEMINI, MESSAGES, RESPONSES
+from loop_core.wire.servers import MESSAGES, RESPONSES
+from loop_core.wire.serving import Moment
 
-POLLED = re.compile(r"/responses/(?P<id>resp_[^/?#]+)$")
-"""Where a response that is made in the background is fetched."""
 SECRET = re.compile(r"auth|key|token|secret|cookie|credential|signature", re.IGNORECASE)
 """Names of headers and of query values that are not kept."""
 
@@ -62,8 +60,17 @@ class Seen:
 def api_of(path: str) -> str | None:
     """The format that is served under this path; None where none is."""
     for api in FORMATS:
-        if any(pattern.search(path) for pattern in wire(api).PATHS):
+        if any(pattern.search(path) for pattern in wire(api).paths):
             return api
+    return None
+
+
+def polled(path: str) -> tuple[str, str] | None:
+    """The format and the id of a response that is fetched under this path; None where none is."""
+    for api in FORMATS:
+        found = re.search(form.poll, path) if (form := wire(api).serving).poll else None
+        if found:
+            return api, found["id"]
     return None
 
 
@@ -94,8 +101,9 @@ def in_thread(request: Request, body: Mapping[str, Any]) -> Request:
 
 
 def as_array(api: str, path: str, request: Request) -> bool:
-    """Whether a stream is asked for as the elements of one JSON array (Gemini without `alt=sse`)."""
-    return api == GEMINI and request.stream and "alt=sse" not in path.partition("?")[2]
+    """Whether a stream is asked for as the elements of one JSON array."""
+    mark = wire(api).serving.array_unless
+    return bool(mark) and request.stream and mark not in path.partition("?")[2]
 
 
 def chosen(stories: Sequence[Story], request: Request) -> Story:

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from inspector.dialects.scenarios import Moment, Played
-from inspector.dialects.spelling import Spelling
+from inspector.dialects.scenarios import Played
 from inspector.dialects.table import Dialect
 from inspector.dialects.writing import Manner
 from inspector.provider.place import Place
 from inspector.provider.story import Answer
 from loop_core.frozen import field, frozen
 from loop_core.values import ResponsePart
+from loop_core.wire.serving import Moment, Spelling
 
 
 @frozen

@@ -13,15 +13,14 @@ from typing import Any
 from inspector.dialects import quirks
 from inspector.dialects.budget import CHARACTERS
 from inspector.dialects.quirks import rewritten
-from inspector.dialects.scenarios import Moment
-from inspector.dialects.spelling import FORMATS, Spelling
 from inspector.provider import frames
 from inspector.provider.draft import Draft, Refusal
 from inspector.provider.story import Kind
 from loop_core.frozen import field, frozen, replace
 from loop_core.values import OpaquePart, ReasoningPart, TextPart, ToolCall
+from loop_core.wire import wire
 from loop_core.wire.jsontext import compact
-from loop_core.wire.servers import CHAT, CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES
+from loop_core.wire.serving import Moment, Spelling
 
 
 class Layer(StrEnum):
@@ -73,23 +72,22 @@ class Fault:
     """The request at which it is shown."""
     ends: str = "completed"
     """The end state that our own loop reaches."""
-    ends_in: Mapping[str, str] = field(default_factory=dict)
-    """The same where a format (`API`, `API stream`, `API whole`) makes another of it."""
+    ends_whole: str = ""
+    """The same of a whole body, where it is another."""
     without: Mapping[str, str] = field(default_factory=dict)
-    """Where it has no meaning (`API`, `stream`, `whole`, or both) -> why; it is refused there."""
+    """Where it has no meaning in any format (`stream` or `whole`) -> why; a format says what it cannot."""
 
     def refused(self, api: str, stream: bool) -> str:
         """Why it has no meaning there; empty where it has."""
-        return self.without.get(api) or _either(self.without, api, stream) or ""
+        mode = "stream" if stream else "whole"
+        own = wire(api).serving.cannot
+        return own.get(self.name) or own.get(f"{self.name} {mode}") or self.without.get(mode) or ""
 
     def end(self, api: str, stream: bool) -> str:
         """The end state that is expected there."""
-        return _either(self.ends_in, api, stream) or self.ends_in.get(api) or self.ends
-
-
-def _either(table: Mapping[str, str], api: str, stream: bool) -> str | None:
-    mode = "stream" if stream else "whole"
-    return table.get(f"{api} {mode}") or table.get(mode)
+        own = wire(api).serving.ends
+        usual = self.ends if stream else self.ends_whole or self.ends
+        return own.get(f"{self.name} {'stream' if stream else 'whole'}") or own.get(self.name) or usual
 
 
 # -- the answer ------------------------------------------------------------------------------------------------------
@@ -190,13 +188,13 @@ def _done(draft: Draft, given: Any) -> Draft:
 
 def _wrong(draft: Draft, given: Any) -> Draft:
     called = any(type(part) is ToolCall for part in draft.parts)
-    usual = FORMATS[draft.api][Moment.CALLED if called else Moment.ENDED]
+    usual = wire(draft.api).serving.says[Moment.CALLED if called else Moment.ENDED]
     return _spelled(draft, raw=given if isinstance(given, str) else usual.raw, native={}, carried=None)
 
 
 def _unknown(draft: Draft, given: Any) -> Draft:
     word = given if isinstance(given, str) else "ran_dry"
-    return _spelled(draft, raw=f"incomplete:{word}" if draft.api == RESPONSES else word, native={})
+    return _spelled(draft, raw=wire(draft.api).serving.unknown.format(word), native={})
 
 
 def _commentary(draft: Draft, given: Any) -> Draft:
@@ -229,7 +227,7 @@ def _empty_deltas(draft: Draft, given: Any) -> Draft:
 def _indexes(change: Callable[[dict[str, Any], str], None]) -> Change:
     def each(draft: Draft, given: Any) -> Draft:
         def rewrite(name: str | None, value: dict[str, Any]) -> bool:
-            found = frames.indexed(draft.api, name, value)
+            found = wire(draft.api).serving.indexes(value)
             for holder, key in found:
                 change(holder, key)
             return bool(found)
@@ -271,28 +269,21 @@ def _refused(draft: Draft, given: Any) -> Draft:
     return replace(draft, refusal=Refusal(given["status"], given["times"], given["retry_after"]))
 
 
-_NO_INDEX = {GEMINI: "parts and calls have no index", OLLAMA: "calls have no index", "whole": "a list needs no index"}
-_CHAT_PIECES = dict.fromkeys((RESPONSES, MESSAGES, CONVERSE), "the later pieces of a call carry no id") | {
-    GEMINI: "a call comes whole", OLLAMA: "a call comes whole", "whole": "a call comes whole"}
+_NO_INDEX = {"whole": "a list needs no index"}
+_PIECES = {"whole": "a call comes whole"}
 _ONE_FRAME = {"whole": "a whole body is one frame"}
 _A, _W, _F, _S = Layer.ANSWER, Layer.WORDS, Layer.FRAMES, Layer.SENDING
 
 FAULTS: Mapping[str, Fault] = {row.name: row for row in (
     Fault("cut", _A, Takes.TOKENS, "the answer ends after so many tokens, as if the budget were spent", _cut, 12),
     Fault("context_full", _A, Takes.TOKENS, "the context is full after so many tokens", _happens(Moment.FULL), 12,
-          ends="context_window_exceeded",
-          ends_in=dict.fromkeys((CHAT, RESPONSES, OLLAMA), "completed"),
-          without={GEMINI: "it has no word for a full context"}),
+          ends="context_window_exceeded"),
     Fault("filtered", _A, Takes.TOKENS, "a filter or a refusal ends the answer", _happens(Moment.FILTERED), 12,
-          ends="safety_blocked", without={OLLAMA: "it has no word for a filter"}),
-    Fault("paused", _A, Takes.TOKENS, "the provider pauses and can go on", _happens(Moment.PAUSED), 12,
-          without={CHAT: "it has no word for a pause", CONVERSE: "it has no word for a pause",
-                   OLLAMA: "it has no word for a pause", f"{RESPONSES} stream": "only a whole response waits"}),
+          ends="safety_blocked"),
+    Fault("paused", _A, Takes.TOKENS, "the provider pauses and can go on", _happens(Moment.PAUSED), 12),
     Fault("error_frame", _A, Takes.TOKENS, "an error comes under HTTP 200, after so many tokens",
           _happens(Moment.FAILED), 12, ends="error"),
-    Fault("malformed_call", _A, Takes.TRUE, "the model writes a call that is no JSON", _malformed, base="call",
-          without={OLLAMA: "a call that is no JSON is not sent",
-                   f"{MESSAGES} whole": "arguments are an object", f"{CONVERSE} whole": "arguments are an object"}),
+    Fault("malformed_call", _A, Takes.TRUE, "the model writes a call that is no JSON", _malformed, base="call"),
     Fault("restarted", _A, Takes.TRUE, "a continuation begins the answer anew", _restart, cap=24,
           when=Kind.CONTINUATION, ends="no_progress"),
     Fault("repeated", _A, Takes.CHARACTERS, "a continuation repeats so many characters first", _repeat, 60, cap=36,
@@ -300,36 +291,29 @@ FAULTS: Mapping[str, Fault] = {row.name: row for row in (
     Fault("echoed", _A, Takes.TRUE, "the prefill is repeated before the answer goes on", _echo, cap=40,
           when=Kind.CONTINUATION),
     Fault("refused_repair", _A, Takes.WORD, "a repair brings a text in place of the call", _refuse, base="call",
-          cap=26, when=Kind.REPAIR, ends="repair_failed",
-          ends_in={GEMINI: "completed", OLLAMA: "completed"}),
+          cap=26, when=Kind.REPAIR, ends="repair_failed"),
     Fault("empty", _A, Takes.TRUE, "the answer holds nothing, and ends as if it were whole", _empty),
     Fault("reasoning_only", _A, Takes.TRUE, "the answer is all reasoning, and ends as if it were whole",
           _reasoning_only),
     Fault("leaked_call", _A, Takes.TRUE, "calls come as markup in the text, and the answer ends as if it made none",
           _leaked, base="call", ends="no_answer"),
     Fault("no_call", _A, Takes.TRUE, "the stop reason is that of calls, and none is sent", _no_call, base="call",
-          ends="no_answer",
-          without=dict.fromkeys((RESPONSES, GEMINI, OLLAMA), "it has no word of its own for calls")),
-    Fault("fallback", _A, Takes.WORD, "another model goes on in the middle of the text", _fallback,
-          without=dict.fromkeys((CHAT, RESPONSES, GEMINI, CONVERSE, OLLAMA), "it has no block that tells of it")),
+          ends="no_answer"),
+    Fault("fallback", _A, Takes.WORD, "another model goes on in the middle of the text", _fallback),
     Fault("commentary", _W, Takes.TRUE, "every message is commentary, which announces what does not come", _commentary,
-          ends="no_answer",
-          without=dict.fromkeys((CHAT, MESSAGES, GEMINI, CONVERSE, OLLAMA), "its messages have no phase")),
+          ends="no_answer"),
     Fault("empty_choices", _W, Takes.TRUE, "the last chunk has usage and no choices, and no reason was sent",
           _empty_choices, cap=24,
-          without={**dict.fromkeys((RESPONSES, MESSAGES, GEMINI, CONVERSE, OLLAMA), "it has no choices"),
-                   "whole": "a whole body has its choice"}),
+          without={"whole": "a whole body has its choice"}),
     Fault("done_without_reason", _W, Takes.TRUE, "the end is marked, and neither a stop reason nor usage was sent",
-          _done, ends="error",
-          without={**dict.fromkeys((RESPONSES, MESSAGES, GEMINI, CONVERSE), "the end has no mark of its own"),
-                   f"{CHAT} whole": "a whole body has no mark"}),
+          _done, ends="error"),
     Fault("wrong_reason", _W, Takes.WORD, "another stop reason: that of calls where there are any, else of an end",
           _wrong, base="call", cap=26),
     Fault("unknown_reason", _W, Takes.WORD, "a stop reason that nobody knows", _unknown, ends="error"),
     Fault("no_reason", _F, Takes.TRUE, "no stop reason is sent, and all else is, usage and the mark of the end too",
-          _no_reason, ends="error", ends_in=dict.fromkeys((f"{RESPONSES} stream", f"{GEMINI} stream"), "interrupted")),
+          _no_reason, ends="error"),
     Fault("malformed_frame", _F, Takes.FRAME, "a frame is not to be read", _malformed_frame, 2,
-          ends_in={CONVERSE: "interrupted", "whole": "interrupted"}),
+          ends_whole="interrupted"),
     Fault("empty_deltas", _F, Takes.TRUE, "deltas without text stand around every other", _empty_deltas,
           without=_ONE_FRAME),
     Fault("no_index", _F, Takes.TRUE, "nothing says by an index to which part or call it belongs", _indexes(_gone),
@@ -337,9 +321,9 @@ FAULTS: Mapping[str, Fault] = {row.name: row for row in (
     Fault("one_index", _F, Takes.TRUE, "every part or call has the index 0", _indexes(_zero), base="calls",
           without=_NO_INDEX),
     Fault("wandering_index", _F, Takes.TRUE, "the pieces of a call after the first have another index and no id",
-          _as_quirk(quirks.wandering_index), base="call", without=_CHAT_PIECES),
+          _as_quirk(quirks.wandering_index), base="call", without=_PIECES),
     Fault("fresh_ids", _F, Takes.TRUE, "every piece of a call has an id of its own", _as_quirk(quirks.fresh_ids),
-          base="call", without=_CHAT_PIECES),
+          base="call", without=_PIECES),
     Fault("slow", _S, Takes.SECONDS, "every frame comes after so many seconds", _sent("slow"), 0.001),
     Fault("stalled", _S, Takes.STALL, "the server falls silent before a frame, and closes the connection",
           _stalled,

@@ -236,7 +236,7 @@ _MARK = re.compile(r"([A-Za-z][A-Za-z0-9-]{0,63})((?:\.\d{1,9}){7})(?:\.|$)")
 
 def read_mark(ident: str) -> Mark | None:
     """The mark that an id or a token of ours holds; None where it holds none."""
-    found = _MARK.search(ident.removeprefix("resp_"))
+    found = _MARK.search(ident)
     if found is None:
         try:
             found = _MARK.fullmatch(base64.urlsafe_b64decode(ident + "=" * (-len(ident) % 4)).decode("ascii"))

@@ -11,7 +11,7 @@ from zlib import crc32
 
 from inspector.dialects import quirks
 from inspector.dialects.budget import CHARACTERS, cost, tokens
-from inspector.dialects.scenarios import Moment, Played, Scenario, play
+from inspector.dialects.scenarios import Played, Scenario, play
 from inspector.dialects.table import DIALECTS, Dialect, chosen
 from inspector.dialects.writing import Manner, written
 from inspector.provider import frames
@@ -30,8 +30,10 @@ from loop_core.values import (
     TextPart,
     ToolCall,
 )
+from loop_core.wire import wire
 from loop_core.wire.body import forced
-from loop_core.wire.servers import CONVERSE, MESSAGES, RESPONSES
+from loop_core.wire.servers import MESSAGES
+from loop_core.wire.serving import Moment
 
 UNLIMITED = 1_000_000_000
 SMALLEST, SIZES = 4, 21
@@ -67,19 +69,19 @@ def reply(story: Story, request: Request, stream: bool, profile: str | None = No
     return answered(story, request, place, stream, profile)
 
 
-def fetched(story: Story, mark: Mark, ident: str, profile: str | None = None) -> Reply:
+def fetched(api: str, story: Story, mark: Mark, ident: str, profile: str | None = None) -> Reply:
     """The response that has this id already, as it is when it is there: what befell the sending of it is over."""
     number = max(0, mark.place.segments - 1)
     start = min(mark.start, len(story.answers[mark.place.answer].text))  # an id is anybody's to write
     at = Place(mark.place.answer, start, number, kind=Kind.CONTINUATION if number else Kind.FIRST)
-    lasting = tuple(fault for fault in story.faults if _lasts(FAULTS[fault.name]))
-    request = Request(RESPONSES, model=story.name, max_tokens=mark.cap or None)
+    lasting = tuple(fault for fault in story.faults if _lasts(FAULTS[fault.name], api))
+    request = Request(api, model=story.name, max_tokens=mark.cap or None)
     return answered(replace(story, faults=lasting), request, at, False, profile, ident)
 
 
-def _lasts(fault: Fault) -> bool:
+def _lasts(fault: Fault, api: str) -> bool:
     """Whether what a fault did to an answer is still seen when the answer is fetched."""
-    said = fault.layer in (Layer.ANSWER, Layer.WORDS) and not fault.refused(RESPONSES, False)
+    said = fault.layer in (Layer.ANSWER, Layer.WORDS) and not fault.refused(api, False)
     return said and fault.name not in ("paused", "error_frame")  # the one is over, of the other there is no whole body
 
 
@@ -156,7 +158,7 @@ def speaks(api: str, stream: bool, name: str | None = None) -> Dialect:
     """
     rows = [row for row in (chosen((name,)) if name else ()) if row.api == api]
     rows = rows or [row for row in DIALECTS if row.api == api][:1]
-    if not stream and api in (MESSAGES, CONVERSE):  # a whole body cannot hold a cut string
+    if not stream and wire(api).serving.own.whole:  # a whole body cannot hold a cut string
         rows = [row for row in DIALECTS if row.api == api and not row.stream]
     found = next((row for row in rows if row.stream is stream), rows[0])
     unfit = quirks.WHOLE_ONLY if stream else quirks.STREAM_ONLY
@@ -215,7 +217,8 @@ def _played(draft: Draft, story: Story, request: Request, number: int) -> Draft:
     played = play(meant, draft.cap or UNLIMITED, draft.dialect.free_thinking)
     # A response that is made in the background has one id, while it is being made and when it is there.
     over = played
-    if draft.api == RESPONSES and draft.event is Moment.PAUSED:
+    paused = draft.dialect.spelling(Moment.PAUSED)
+    if draft.event is Moment.PAUSED and paused is not None and paused.whole:
         over = play(replace(meant, event=None, at=None), draft.cap or UNLIMITED, draft.dialect.free_thinking)
     made = read_mark(draft.ident) if draft.ident else None
     prompt = asked_tokens(request) if made is None else made.prompt
@@ -290,6 +293,7 @@ def refusal(
     headers = {"content-type": frames.JSON}
     if retry_after is not None:
         headers["retry-after"] = f"{retry_after:g}"
-    if api == CONVERSE:
-        headers["x-amzn-errortype"] = kind_of_error(api, status)
+    named = wire(api).serving.error_header
+    if named:
+        headers[named] = kind_of_error(api, status)
     return Reply(status, headers, (error_body(api, status, message, code, param),))

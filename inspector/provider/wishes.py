@@ -121,7 +121,8 @@ def match(request: Request, text: str, name: str) -> None:
     Raises:
         RequestError: it is not, or the schema is none.
     """
-    shape = SHAPES[request.api](request.extra)
+    look = SHAPES.get(request.api)
+    shape = look(request.extra) if look is not None else None
     if shape is None:
         return
     schema = shape.schema

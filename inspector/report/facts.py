@@ -24,7 +24,8 @@ from loop_core.gate import Verdict
 from loop_core.seam import Joined
 from loop_core.trace import Fidelity, Step
 from loop_core.turn import Recut, State, Turn
-from loop_core.values import Evidence, OpaquePart
+from loop_core.values import Evidence
+from loop_core.wire import wire
 
 
 @frozen(eq=False, repr=False)
@@ -58,12 +59,7 @@ class ResponseFacts:
     @property
     def handovers(self) -> Sequence[tuple[int, str]]:
         """Where in its text another model went on with the answer, and who gave way to whom."""
-        parts = self.exchange.response.parts
-        if not any(type(part) is OpaquePart and part.type == "fallback" for part in parts):
-            return ()
-        from loop_core.wire.anthropic_messages.fallback import handovers  # a format is loaded where it was spoken
-
-        return handovers(parts)
+        return wire(self.exchange.api).handovers(self.exchange.response.parts)
 
     @property
     def made(self) -> bool:

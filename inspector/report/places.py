@@ -15,6 +15,7 @@ from inspector.sessions.values import Exchange
 from loop_core.errors import DecodeError
 from loop_core.frozen import replace
 from loop_core.values import At, Evidence, Finding, Part, Quote
+from loop_core.wire import wire
 from loop_core.wire.provenance import Provenance, provenance
 
 NATIVE = "native.*"
@@ -27,9 +28,8 @@ FACTS: Mapping[str, tuple[str, ...]] = {
     IMPOSSIBLE: ("usage.output_tokens",),
     "judge.context_full": ("native.truncated", "usage.input_tokens"),
     "usage.reasoning": ("usage.reasoning_tokens",),
-    "openai_chat.usage_contradiction": ("usage.reasoning_tokens",),
 }
-"""Rule -> the facts that it goes by, as provenance names them."""
+"""Rule of our own -> the facts that it goes by, as provenance names them; a format says so of its decoder's rules."""
 
 
 def readings(exchange: Exchange) -> Provenance | None:
@@ -63,7 +63,7 @@ def finding(exchange: Exchange, found: Finding) -> Finding:
 def _place(exchange: Exchange, rule: str, quote: Quote | None) -> At | None:
     if quote is not None:
         return _quoted(exchange, quote)
-    facts = FACTS.get(rule, ())
+    facts = FACTS.get(rule) or wire(exchange.api).rules.get(rule, ())
     if NATIVE in facts and exchange.recorded and exchange.recorder is None:
         return _word(exchange)
     read = _readings(exchange) if facts else None

@@ -7,16 +7,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
 from inspector.sessions import redact
+from loop_core.formats import FORMATS
 
 Headers = list[tuple[str, str]]
-Api = Literal[
-    "openai_chat", "openai_responses", "anthropic_messages", "gemini_generate", "bedrock_converse", "ollama_chat"
-]
+
+
+if TYPE_CHECKING:
+    Api = str
+else:
+    Api = Literal[tuple(FORMATS)]
 
 
 class Record(BaseModel):

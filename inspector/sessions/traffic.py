@@ -1,7 +1,7 @@
 """Which API an exchange speaks: by its URL path, then by its content.
 
 Owns the table of LLM traffic that is not read (so that it is named, not dropped in silence). Knows no file format and
-no field of any wire format: it asks `PATHS` and `recognises` of the formats themselves.
+no field of any wire format: it asks the formats themselves.
 """
 
 from __future__ import annotations
@@ -16,17 +16,6 @@ from loop_core.fastjson import from_json
 from loop_core.wire import FORMATS, wire
 from loop_core.wire.sse import SSE
 from loop_core.wire.text_sequence import SEPARATOR, TextSequence
-
-_HINTS: tuple[tuple[str, str], ...] = (
-    ("/chat/completions", "openai_chat"),
-    ("/responses", "openai_responses"),
-    ("/messages", "anthropic_messages"),
-    ("GenerateContent", "gemini_generate"),
-    (":generateContent", "gemini_generate"),
-    ("/converse", "bedrock_converse"),
-    ("/api/chat", "ollama_chat"),
-)
-"""Which format to ask first, so that reading one file does not import six; `PATHS` decides."""
 
 
 class Unread(NamedTuple):
@@ -65,20 +54,7 @@ UNREAD: tuple[Unread, ...] = (
 )
 """First match wins, and only where no format's `PATHS` knows the path."""
 
-_CONTENT_MARKS = (
-    b'"choices"',
-    b'"candidates"',
-    b'"stop_reason"',
-    b'"stopReason"',
-    b'"done"',
-    b'"output"',
-    b'"response.',
-    b'"content_block',
-    b'"message_start"',
-    b'"promptFeedback"',
-    b'"usageMetadata"',
-    b'"response":',
-)
+_CONTENT_MARKS = tuple(mark for row in FORMATS.values() for mark in row.marks)
 _FRAMES_ASKED = 24
 
 
@@ -86,9 +62,10 @@ _FRAMES_ASKED = 24
 def by_path(url: str) -> str | None:
     """The API that is served under this URL's path; None where no format knows it."""
     path = path_of(url)
-    hinted = [api for mark, api in _HINTS if mark in path]
+    # Asked first are the formats whose hints are there, so that reading one file does not import all of them.
+    hinted = [api for api, row in FORMATS.items() if any(hint in path for hint in row.hints)]
     for api in (*hinted, *(api for api in FORMATS if api not in hinted)):
-        if any(pattern.search(path) for pattern in wire(api).PATHS):
+        if any(pattern.search(path) for pattern in wire(api).paths):
             return api
     return None
 
@@ -123,7 +100,9 @@ def host_of(url: str) -> str:
 def by_content(body: bytes) -> str | None:
     """The API whose response these bytes are, whole or cut; None where no format recognises them."""
     if is_event_stream(body):
-        return None if b"\x0b:event-type\x07\x00\x05chunk" in body[:4096] else "bedrock_converse"
+        if b"\x0b:event-type\x07\x00\x05chunk" in body[:4096]:
+            return None  # a chunk wraps the event of another format: InvokeModel
+        return next((api for api, row in FORMATS.items() if b":event-type" in row.marks), None)
     if not any(mark in body for mark in _CONTENT_MARKS):
         return None
     for value, event in samples(body):

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
+from loop_core.wire import FORMATS, wire
+
 OPERATION = "gen_ai.operation.name"
 PROVIDER = "gen_ai.provider.name"
 REQUEST_MODEL = "gen_ai.request.model"
@@ -75,17 +77,12 @@ PROVIDERS: Mapping[str, str] = {
     "azure_foundry": "azure.ai.inference", "bedrock": "aws.bedrock", "mistral": "mistral_ai", "xai": "x_ai",
 }
 """Profile -> the provider's well-known name; every other profile goes by its own, which some providers have too."""
-BY_FORMAT: Mapping[str, str] = {
-    "openai_chat": "openai", "openai_responses": "openai", "anthropic_messages": "anthropic",
-    "gemini_generate": "gcp.gemini", "bedrock_converse": "aws.bedrock", "ollama_chat": "ollama",
-}
-"""Wire format -> the same where nobody knows who answered: the conventions then go by the API."""
 
 
 def provider(profile: str, api: str) -> str:
     """The provider of an answer, as the conventions name it."""
     if profile.startswith("generic"):
-        return BY_FORMAT.get(api, api)
+        return wire(api).provider if api in FORMATS else api  # nobody knows who answered: the conventions go by the API
     return PROVIDERS.get(profile, profile)
 
 

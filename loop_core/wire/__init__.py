@@ -1,72 +1,30 @@
 """The wire formats: what each provider's bytes mean, and the bytes each would send.
 
-One package a format, one line here. A format gives what `WireFormat` lists, and in its module `reads` what it reads
-where. They are imported when first used, so that reading one format does not pay for six.
+One package a format, and one row of the registry (`loop_core.formats`); the package says everything else in its
+`Format`. It is imported when first used, so that reading one format does not pay for all of them.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 from loop_core.errors import CallerError, DecodeError, EncodeError
 from loop_core.fastjson import from_json
+from loop_core.formats import FORMATS
 from loop_core.frozen import replace
-from loop_core.values import ChatResponse, Request, Tool, TransportEnd
-from loop_core.wire.base import Decoder, Mapped, Pieces, See
-from loop_core.wire.reads import Row
+from loop_core.values import ChatResponse, Request, TransportEnd
+from loop_core.wire.base import Decoder, Mapped, Pieces
+from loop_core.wire.format import Format
 
-FORMATS: Mapping[str, str] = {
-    "openai_chat": "loop_core.wire.openai_chat",
-    "openai_responses": "loop_core.wire.openai_responses",
-    "anthropic_messages": "loop_core.wire.anthropic_messages",
-    "gemini_generate": "loop_core.wire.gemini_generate",
-    "bedrock_converse": "loop_core.wire.bedrock_converse",
-    "ollama_chat": "loop_core.wire.ollama_chat",
-}
-
-
-class WireFormat(Protocol):
-    """What a format's package offers; the conformance suite runs over every entry of `FORMATS`."""
-
-    Decoder: type[Decoder]
-    STOP_REASONS: Mapping[str, Mapped]
-    """Native word -> mapped reason."""
-    LOSES: Mapping[str, str]
-    """What the format cannot carry -> why; `encode` refuses the first kind and `essence` leaves out the second."""
-    PATHS: Sequence[re.Pattern[str]]
-    """URL paths that this format is served under."""
-
-    def deltas(self, pieces: Pieces) -> See:
-        """What keeps the pieces of output that each JSON value of a stream carries."""
-
-    def encode(self, response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> Iterator[bytes]:
-        """The bytes that this provider would send; `chunk` is the text characters in one delta."""
-
-    def read_request(self, body: Mapping[str, Any], url: str = "") -> Request:
-        """What a recorded request body asks for."""
-
-    ASKING_LOSES: Mapping[str, str]
-    """What a request loses when it is encoded -> why."""
-
-    def encode_request(self, request: Request) -> dict[str, Any]:
-        """The body that this provider expects for a request; what it cannot carry is an `EncodeError`."""
-
-    def reduced(self, tool: Tool) -> Tool:
-        """The tool with a schema that this provider takes; what cannot be said is left out, so that it allows more."""
-
-    def path(self, request: Request) -> str:
-        """Where the request goes, below the version of the API."""
-
-    def recognises(self, value: Mapping[str, Any], event: str | None = None) -> bool:
-        """Whether a JSON value (a whole body, or one event of a stream) is of this format."""
+__all__ = ["FORMATS", "decode", "decode_request", "decode_response", "decoder", "deltas", "encode_request",
+           "encode_response", "following", "wire"]
 
 
 @cache
-def wire(api: str) -> WireFormat:
+def wire(api: str) -> Format:
     """The format with this id.
 
     Raises:
@@ -74,18 +32,7 @@ def wire(api: str) -> WireFormat:
     """
     if api not in FORMATS:
         raise CallerError(f"unknown API {api!r}; expected one of {', '.join(FORMATS)}")
-    return cast("WireFormat", import_module(FORMATS[api]))
-
-
-@cache
-def reads_of(api: str) -> tuple[Row, ...]:
-    """Which values of a format's JSON become which facts.
-
-    Raises:
-        CallerError: there is no such format.
-    """
-    wire(api)
-    return cast("tuple[Row, ...]", import_module(f"{FORMATS[api]}.reads").READS)
+    return cast("Format", import_module(FORMATS[api].package).FORMAT)
 
 
 def decoder(
@@ -102,7 +49,7 @@ def decoder(
     Raises:
         CallerError: there is no such API.
     """
-    return wire(api).Decoder(http_status=http_status, headers=headers, n=n, background=background, words=words)
+    return wire(api).decoder(http_status=http_status, headers=headers, n=n, background=background, words=words)
 
 
 def decode_response(
@@ -188,7 +135,7 @@ def following(api: str, headers: Sequence[tuple[str, str]] = ()) -> tuple[Decode
         CallerError: there is no such API.
     """
     form, found = wire(api), Pieces()
-    decoder_ = form.Decoder(headers=headers)
+    decoder_ = form.decoder(headers=headers)
     decoder_.seeing(form.deltas(found))
     return decoder_, found
 
@@ -203,5 +150,5 @@ def deltas(api: str, body: bytes) -> Pieces:
         DecodeError: the bytes are no body of it.
     """
     form, found = wire(api), Pieces()
-    form.Decoder().watch(body, form.deltas(found))
+    form.decoder().watch(body, form.deltas(found))
     return found

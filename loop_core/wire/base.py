@@ -254,7 +254,7 @@ class Decoder:
             return None, rule
         from loop_core.wire import wire
 
-        row = wire(known.api).STOP_REASONS.get(word.strip().upper())
+        row = wire(known.api).stop_reasons.get(word.strip().upper())
         if row is None or row.stop in _LOOSE:
             return known.least, rule
         return row, f"{known.api}.stop_reasons"

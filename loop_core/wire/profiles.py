@@ -258,7 +258,7 @@ def _parsed(text: bytes) -> Any:
 @cache
 def _all_words() -> Mapping[str, Mapped]:
     words: dict[str, Mapped] = {}
-    tables = [wire(api).STOP_REASONS for api in FORMATS]
+    tables = [wire(api).stop_reasons for api in FORMATS]
     for table in (*tables, *(profile.words for profile in SERVERS)):
         for word, row in table.items():
             # The second half of Responses' words (`incomplete:max_output_tokens`) is what routers pass on.

@@ -11,7 +11,7 @@ from loop_core.classify import judge
 from loop_core.errors import CallerError
 from loop_core.history import Ability
 from loop_core.machine import begin, step
-from loop_core.outgoing import CONTINUES, ability, body_of, outgoing, reduced
+from loop_core.outgoing import ability, body_of, outgoing, reduced
 from loop_core.seam import Method
 from loop_core.turn import Place, Responded, RunTools, Send, Tick, ToolsRun, Turn
 from loop_core.values import (
@@ -27,7 +27,7 @@ from loop_core.values import (
     ToolCall,
     ToolResultPart,
 )
-from loop_core.wire import FORMATS
+from loop_core.wire import FORMATS, wire
 from loop_core.wire.profile import Prefill
 from loop_core.wire.profiles import PROFILES, named, resolved
 
@@ -283,7 +283,7 @@ def test_every_way_of_continuing_that_a_profile_knows_fits_its_format(api: str) 
     for profile in PROFILES.values():
         for prefill in Prefill:
             allows = ability(replace(resolved(profile, None), prefill=prefill), api)
-            assert allows.prefill is (prefill is not Prefill.NONE and prefill in CONTINUES.get(api, ()))
+            assert allows.prefill is (prefill is not Prefill.NONE and prefill in wire(api).prefills)
 
 
 def test_schemas_are_reduced_when_asked() -> None:

@@ -11,7 +11,7 @@ from inspector.dialects.document import document, text
 from inspector.dialects.lines import COLUMNS, cells, entries, table
 from inspector.dialects.peers import ANSWERS, MEANS, PEERS
 from inspector.dialects.run import LOST, RUN_HELD, Row, Told, opened, rows
-from inspector.dialects.scenarios import COMPLETE, CUTS, Moment
+from inspector.dialects.scenarios import COMPLETE, CUTS
 from inspector.dialects.sheet import sheet
 from inspector.report.lines.spans import plain, text_of, width_of
 from inspector.settings import Settings
@@ -22,6 +22,7 @@ from loop_core.policy import STRICT
 from loop_core.presets import POLICIES
 from loop_core.values import ToolCall
 from loop_core.wire.profiles import PROFILES, choose
+from loop_core.wire.serving import Moment
 
 each_scenario = pytest.mark.parametrize("scenario", SCENARIOS)
 BUDGETS = (1, 2, 7, 8, 9, 10, 12, 16, 17, 20, 33, 40, 64)

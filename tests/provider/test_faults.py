@@ -14,6 +14,7 @@ from loop_core.arguments import lenient
 from loop_core.presets import POLICIES
 from loop_core.turn import Event, RunTools, ToolsRun, Turn
 from loop_core.values import ToolResultPart
+from loop_core.wire import FORMATS, wire
 from loop_core.wire.servers import CHAT, GEMINI, MESSAGES, OLLAMA
 from tests.provider.provider_scenes import BASES, IMPATIENT, MEANT, QUICK, STORIES, TOOLS, each_way, named, play
 
@@ -94,8 +95,15 @@ def test_every_kind_of_value_has_a_type_and_every_fault_an_example_of_it() -> No
     for name, fault in FAULTS.items():
         assert name == fault.name
         assert fault.does
-        assert set(fault.without) <= {word for api, stream in each_way for word in (
-            api, "stream", "whole", f"{api} {'stream' if stream else 'whole'}")}
+        assert set(fault.without) <= {"stream", "whole"}
+
+
+def test_a_format_speaks_of_faults_that_there_are() -> None:
+    for api in FORMATS:
+        for said in (*wire(api).serving.cannot, *wire(api).serving.ends):
+            name, _, mode = said.partition(" ")
+            assert name in FAULTS, said
+            assert mode in ("", "stream", "whole"), said
 
 
 class Foreign:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from inspector.provider import Answer, Story, shipped
-from inspector.provider.errors import KINDS, error_body
+from inspector.provider.errors import error_body
 from inspector.provider.faults import FAULTS
 from inspector.provider.frames import JSON
 from inspector.provider.place import Place
@@ -99,7 +99,7 @@ def test_every_fault_is_what_the_sdk_declares_unless_it_is_meant_otherwise(api: 
         assert found, f"{story.name} is left out, and is valid"
 
 
-@pytest.mark.parametrize("status", KINDS)
+@pytest.mark.parametrize("status", [400, 404, 429, 500, 503, 529])
 @pytest.mark.parametrize("api", FORMATS)
 def test_every_error_is_what_the_sdk_declares(api: str, status: int) -> None:
     assert refusal_complaints(api, status, error_body(api, status, "Not today.")) == []

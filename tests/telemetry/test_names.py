@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from inspector.telemetry import names
-from loop_core.wire import FORMATS
+from loop_core.wire import FORMATS, wire
 from loop_core.wire.profiles import PROFILES
 
 semconv = pytest.importorskip("opentelemetry.semconv", reason="opentelemetry-semantic-conventions is not installed")
@@ -54,8 +54,7 @@ def test_operations_are_words_of_the_conventions() -> None:
 def test_providers_are_well_known_and_their_profiles_exist() -> None:
     assert set(names.PROVIDERS) <= set(PROFILES)
     assert set(names.PROVIDERS.values()) <= words("GenAiProviderNameValues")
-    assert set(names.BY_FORMAT) == set(FORMATS)
-    assert set(names.BY_FORMAT.values()) - {"ollama"} <= words("GenAiProviderNameValues")
+    assert {wire(api).provider for api in FORMATS} - {"ollama"} <= words("GenAiProviderNameValues")
 
 
 @pytest.mark.parametrize(("profile", "api", "provider"), [

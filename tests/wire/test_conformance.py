@@ -173,18 +173,18 @@ def split(data: bytes, size: int) -> list[bytes]:
 @each_format
 def test_a_format_offers_everything(api: str) -> None:
     offered = wire(api)
-    assert issubclass(offered.Decoder, Decoder)
-    assert offered.Decoder.api == api
-    assert offered.Decoder.stop_reasons is offered.STOP_REASONS
-    assert offered.STOP_REASONS
-    assert offered.PATHS
-    assert all(why and what for what, why in offered.LOSES.items())
+    assert issubclass(offered.decoder, Decoder)
+    assert offered.decoder.api == api
+    assert offered.decoder.stop_reasons is offered.stop_reasons
+    assert offered.stop_reasons
+    assert offered.paths
+    assert all(why and what for what, why in offered.loses.items())
     assert api in STREAMS
 
 
 @each_format
 def test_the_rows_of_a_table_are_whole(api: str) -> None:
-    for word, row in wire(api).STOP_REASONS.items():
+    for word, row in wire(api).stop_reasons.items():
         assert isinstance(row, Mapped)
         assert word
         assert row.source, f"{word} has no source"
@@ -383,7 +383,7 @@ def test_recorded_bodies_that_are_cut_are_never_finished(api: str, recorded: Rec
 def test_what_is_read_is_written_and_read_alike(api: str, stream: bool, chunk: int) -> None:
     response = decode(api, STREAMS[api])
     written = list(wire(api).encode(response, stream=stream, chunk=chunk))
-    assert essence(decode(api, written), wire(api).LOSES) == essence(response, wire(api).LOSES)
+    assert essence(decode(api, written), wire(api).loses) == essence(response, wire(api).loses)
     assert decode(api, written).streaming is stream
     assert len(written) == 1 or stream
 
@@ -396,7 +396,7 @@ def loosely(value: dict[str, Any]) -> dict[str, Any]:
 
 @each_format
 def test_recorded_bodies_are_written_and_read_alike(api: str, recorded: Recorded) -> None:
-    loses = wire(api).LOSES
+    loses = wire(api).loses
     for name, data, options in bodies(api, recorded):
         response = decode(api, data, **options)
         for stream in (response.streaming, not response.streaming):
@@ -418,7 +418,7 @@ def test_recorded_bodies_are_written_and_read_alike(api: str, recorded: Recorded
 def values(api: str, data: bytes, options: dict[str, Any]) -> list[tuple[Any, str | None]]:
     """The JSON values of a body as its format frames it, with their event names."""
     seen: list[tuple[Any, str | None]] = []
-    decoder = wire(api).Decoder(**options)
+    decoder = wire(api).decoder(**options)
     decoder.on_event = lambda event, name, start, end: seen.append((event, name))  # type: ignore[method-assign]
     decoder.on_body = lambda body: seen.append((body, None))  # type: ignore[method-assign]
     decoder.feed(data)
@@ -459,7 +459,7 @@ def test_paths_are_those_of_the_recorded_traffic(api: str, recorded: Recorded) -
         if exchange.reconstructed:
             continue  # the address was made up with the framing
         path = urlsplit(exchange.url).path
-        found = [other for other in FORMATS if any(pattern.search(path) for pattern in wire(other).PATHS)]
+        found = [other for other in FORMATS if any(pattern.search(path) for pattern in wire(other).paths)]
         assert found == [api], (exchange.id, path)
 
 

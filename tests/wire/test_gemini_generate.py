@@ -29,17 +29,10 @@ from loop_core.values import (
     Usage,
 )
 from loop_core.wire.essence import essence
-from loop_core.wire.gemini_generate import (
-    BLOCK_REASONS,
-    LOSES,
-    NUMBERS,
-    PATHS,
-    STOP_REASONS,
-    Decoder,
-    encode,
-    read_request,
-    recognises,
-)
+from loop_core.wire.gemini_generate.decode import Decoder
+from loop_core.wire.gemini_generate.encode import encode
+from loop_core.wire.gemini_generate.request import read_request
+from loop_core.wire.gemini_generate.table import BLOCK_REASONS, LOSES, NUMBERS, PATHS, STOP_REASONS, recognises
 
 HELLO = {"text": "Hello"}
 CALL = {"functionCall": {"name": "f", "args": {"a": 1}}}

@@ -484,7 +484,7 @@ def test_a_native_word_that_no_table_has() -> None:
 def test_every_word_of_every_format_is_read_and_never_more_loosely() -> None:
     loose = {Stop.END_TURN, Stop.TOOL_CALL, Stop.UNKNOWN}
     for api in FORMATS:
-        for word, row in wire(api).STOP_REASONS.items():
+        for word, row in wire(api).stop_reasons.items():
             read = native_word(word.upper())
             assert read is not None
             assert read.stop is row.stop or read.stop not in loose, word

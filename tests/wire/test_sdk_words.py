@@ -49,7 +49,7 @@ def unread(codes: Iterable[str]) -> set[str]:
 
 def test_a_word_that_no_table_has_would_be_found() -> None:
     assert list(literals(typing.Literal["a", "b"] | None)) == ["a", "b"]
-    assert lacks(["stop", "tired"], wire("openai_chat").STOP_REASONS) == {"tired"}
+    assert lacks(["stop", "tired"], wire("openai_chat").stop_reasons) == {"tired"}
     assert unread(["server_error", "bio_policy", "context_length_exceeded", "tired"]) == {"tired"}
 
 
@@ -59,7 +59,7 @@ def test_openai_chat() -> None:
     from openai.types.completion_choice import CompletionChoice
 
     for model in (chat_completion.Choice, chat_completion_chunk.Choice, CompletionChoice):
-        assert not lacks(field(model, "finish_reason"), wire("openai_chat").STOP_REASONS)
+        assert not lacks(field(model, "finish_reason"), wire("openai_chat").stop_reasons)
 
 
 def test_openai_responses() -> None:
@@ -89,7 +89,7 @@ def test_anthropic() -> None:
 
     for words in (StopReason, BetaStopReason):
         assert set(literals(words))
-        assert not lacks(literals(words), wire("anthropic_messages").STOP_REASONS)
+        assert not lacks(literals(words), wire("anthropic_messages").stop_reasons)
     assert set(literals(ErrorType))
     assert not unread(literals(ErrorType))
 
@@ -99,7 +99,7 @@ def test_gemini() -> None:
     finishes, blocks = {word.value for word in types.FinishReason}, {word.value for word in types.BlockedReason}
     assert finishes
     assert blocks
-    assert not lacks(finishes, wire("gemini_generate").STOP_REASONS)
+    assert not lacks(finishes, wire("gemini_generate").stop_reasons)
     assert not lacks(blocks, BLOCK_REASONS)
 
 
@@ -108,7 +108,7 @@ def test_bedrock() -> None:
     model = session.Session().get_service_model("bedrock-runtime")
     words = model.shape_for("StopReason").enum
     assert words
-    assert not lacks(words, wire("bedrock_converse").STOP_REASONS)
+    assert not lacks(words, wire("bedrock_converse").stop_reasons)
     events = model.shape_for("ConverseStreamOutput").members
     errors = {shape.name for name in ("Converse", "ConverseStream")
               for shape in model.operation_model(name).error_shapes}
@@ -121,4 +121,4 @@ def test_ollama() -> None:
     """Its SDK types `done_reason` as any text: where it begins to name words, ours must have them."""
     types = pytest.importorskip("ollama")
     hint = types.ChatResponse.model_fields["done_reason"].annotation
-    assert not lacks(literals(hint), wire("ollama_chat").STOP_REASONS)
+    assert not lacks(literals(hint), wire("ollama_chat").stop_reasons)

@@ -94,7 +94,9 @@ def check(api: str, body: Mapping[str, Any], *, given: frozenset[str] = frozense
     Raises:
         RequestError: the server would refuse it.
     """
-    row = FORMATS[api]
+    row = FORMATS.get(api)
+    if row is None:
+        return
     fields = tuple(field for field in row.fields if field.path not in given)
     found = first(body, fields, row.spellings)
     for path, names in row.known.items():

@@ -203,7 +203,7 @@ def _when(exchange: Exchange, ends: Sequence[int], end: int) -> str:
 
 def framing_of(exchange: Exchange) -> Framing | None:
     """The framing that splits this body; None where it is one JSON value."""
-    decoder = wire_format(exchange.api).Decoder
+    decoder = wire_format(exchange.api).decoder
     head = exchange.body[:256].removeprefix(b"\xef\xbb\xbf").lstrip()
     if head[:1] in (b"{", b"["):
         framing = decoder.object_framing if head[:1] == b"{" else decoder.array_framing

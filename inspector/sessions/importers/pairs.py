@@ -32,7 +32,8 @@ from inspector.sessions.unpack import unpack
 from inspector.sessions.values import Skipped
 from loop_core.fastjson import from_json
 from loop_core.values import TransportEnd
-from loop_core.wire import FORMATS
+from loop_core.wire import FORMATS, wire
+from loop_core.wire.framing import Whole
 from loop_core.wire.jsonslice import char_span
 
 _LAST = ", the last"
@@ -282,11 +283,12 @@ def _list_body(raw: Raw, value: list[Any], piece: str, path: Path, options: Opti
         or (traffic.by_path(raw.url) if raw.url else None)
         or traffic.by_content(text.encode("utf-8", "replace"))
     )
-    if api == "gemini_generate":
+    reader = wire(api).decoder if api is not None else None
+    if reader is not None and reader.array_framing is not Whole:
         raw.body = text.encode("utf-8", "replace")
         return raw
     frames = [item for item, _ in _elements(text, 0)]
-    if api == "ollama_chat":
+    if reader is not None and reader.object_framing is not Whole:  # a line each
         raw.body = "".join(f"{item}\n" for item in map(_one_line, frames)).encode("utf-8", "replace")
     else:
         raw.body = "".join(f"data: {item}\n\n" for item in map(_one_line, frames)).encode("utf-8", "replace")

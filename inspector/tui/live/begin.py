@@ -18,8 +18,8 @@ from inspector.settings import Settings
 from inspector.tui.widgets.cycle import Cycle
 from inspector.tui.widgets.lines import Lines, lines
 from inspector.tui.widgets.note import Note, note
-from loop_core.address import HOMES
 from loop_core.errors import CallerError, LoopError
+from loop_core.formats import FORMATS
 from loop_core.wire.profiles import PROFILES
 
 BY_ADDRESS = "by address"
@@ -60,7 +60,7 @@ class LiveForm(ModalScreen[Start | None]):
     def __init__(self, settings: Settings, typed: Typed | None = None) -> None:
         super().__init__()
         self._settings = settings
-        self._typed_before = typed or Typed(next(iter(HOMES)), "")
+        self._typed_before = typed or Typed(next(iter(FORMATS)), "")
 
     def compose(self) -> ComposeResult:
         """A row for each."""
@@ -69,7 +69,7 @@ class LiveForm(ModalScreen[Start | None]):
             yield note("A live turn: each effect waits for you", Role.TITLE)
             with Horizontal(classes="line"):
                 yield _named("wire format")
-                yield Cycle(tuple(HOMES), before.api, id="api")
+                yield Cycle(tuple(FORMATS), before.api, id="api")
             with Horizontal(classes="line"):
                 yield _named("who speaks")
                 yield Cycle((BY_ADDRESS, *sorted(PROFILES)), before.profile or BY_ADDRESS, id="profile")

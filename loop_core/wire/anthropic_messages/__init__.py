@@ -1,24 +1,35 @@
 """Anthropic Messages: `POST /v1/messages`, also as hosted on Vertex."""
 
+from __future__ import annotations
+
 from loop_core.wire.anthropic_messages.asking import ASKING_LOSES, encode_request, path
 from loop_core.wire.anthropic_messages.decode import Decoder
 from loop_core.wire.anthropic_messages.deltas import deltas
 from loop_core.wire.anthropic_messages.encode import encode
+from loop_core.wire.anthropic_messages.fallback import handovers
 from loop_core.wire.anthropic_messages.request import read_request
-from loop_core.wire.anthropic_messages.table import LOSES, PATHS, STOP_REASONS, recognises
-from loop_core.wire.body import as_is as reduced
+from loop_core.wire.anthropic_messages.table import API, LOSES, PATHS, STOP_REASONS, recognises
+from loop_core.wire.format import VERSION, Format, Home
+from loop_core.wire.profile import Prefill
 
-__all__ = [
-    "ASKING_LOSES",
-    "LOSES",
-    "PATHS",
-    "STOP_REASONS",
-    "Decoder",
-    "deltas",
-    "encode",
-    "encode_request",
-    "path",
-    "read_request",
-    "recognises",
-    "reduced",
-]
+FORMAT = Format(
+    id=API,
+    decoder=Decoder,
+    stop_reasons=STOP_REASONS,
+    paths=PATHS,
+    recognises=recognises,
+    deltas=deltas,
+    read_request=read_request,
+    encode=encode,
+    loses=LOSES,
+    encode_request=encode_request,
+    asking_loses=ASKING_LOSES,
+    path=path,
+    home=Home("https://api.anthropic.com", "/v1", VERSION, "x-api-key", (("anthropic-version", "2023-06-01"),)),
+    provider="anthropic",
+    prefills=frozenset({Prefill.PLAIN}),
+    cached_apart=True,
+    handovers=handovers,
+)
+
+__all__ = ["FORMAT"]

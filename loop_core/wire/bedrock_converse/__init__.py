@@ -1,24 +1,35 @@
 """Bedrock Converse and ConverseStream: `POST /model/{id}/converse` and `/converse-stream`."""
 
+from __future__ import annotations
+
 from loop_core.wire.bedrock_converse.asking import ASKING_LOSES, encode_request, path
 from loop_core.wire.bedrock_converse.decode import Decoder
 from loop_core.wire.bedrock_converse.deltas import deltas
 from loop_core.wire.bedrock_converse.encode import encode
 from loop_core.wire.bedrock_converse.request import read_request
-from loop_core.wire.bedrock_converse.table import LOSES, PATHS, STOP_REASONS, recognises
-from loop_core.wire.body import as_is as reduced
+from loop_core.wire.bedrock_converse.table import API, LOSES, PATHS, STOP_REASONS, recognises
+from loop_core.wire.format import ANY_PATH, Format, Home
+from loop_core.wire.profile import Prefill
 
-__all__ = [
-    "ASKING_LOSES",
-    "LOSES",
-    "PATHS",
-    "STOP_REASONS",
-    "Decoder",
-    "deltas",
-    "encode",
-    "encode_request",
-    "path",
-    "read_request",
-    "recognises",
-    "reduced",
-]
+FORMAT = Format(
+    id=API,
+    decoder=Decoder,
+    stop_reasons=STOP_REASONS,
+    paths=PATHS,
+    recognises=recognises,
+    deltas=deltas,
+    read_request=read_request,
+    encode=encode,
+    loses=LOSES,
+    encode_request=encode_request,
+    asking_loses=ASKING_LOSES,
+    path=path,
+    home=Home("https://bedrock-runtime.us-east-1.amazonaws.com", "", ANY_PATH, "authorization"),
+    provider="aws.bedrock",
+    stream_type="application/vnd.amazon.eventstream",
+    prefills=frozenset({Prefill.PLAIN}),
+    cached_apart=True,
+    region="us-east-1",
+)
+
+__all__ = ["FORMAT"]

@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
+from loop_core.wire.format import VERSION, Format, Home
 from loop_core.wire.gemini_generate.asking import ASKING_LOSES, encode_request, path
 from loop_core.wire.gemini_generate.decode import Decoder
 from loop_core.wire.gemini_generate.deltas import deltas
 from loop_core.wire.gemini_generate.encode import encode
 from loop_core.wire.gemini_generate.request import read_request
-from loop_core.wire.gemini_generate.schemas import problems, reduced
-from loop_core.wire.gemini_generate.table import BLOCK_REASONS, LOSES, NUMBERS, PATHS, STOP_REASONS, recognises
+from loop_core.wire.gemini_generate.schemas import reduced
+from loop_core.wire.gemini_generate.table import API, LOSES, PATHS, STOP_REASONS, recognises
 
-__all__ = [
-    "ASKING_LOSES",
-    "BLOCK_REASONS",
-    "LOSES",
-    "NUMBERS",
-    "PATHS",
-    "STOP_REASONS",
-    "Decoder",
-    "deltas",
-    "encode",
-    "encode_request",
-    "path",
-    "problems",
-    "read_request",
-    "recognises",
-    "reduced",
-]
+FORMAT = Format(
+    id=API,
+    decoder=Decoder,
+    stop_reasons=STOP_REASONS,
+    paths=PATHS,
+    recognises=recognises,
+    deltas=deltas,
+    read_request=read_request,
+    encode=encode,
+    loses=LOSES,
+    encode_request=encode_request,
+    asking_loses=ASKING_LOSES,
+    path=path,
+    home=Home("https://generativelanguage.googleapis.com", "/v1beta", VERSION, "x-goog-api-key"),
+    provider="gcp.gemini",
+    reduced=reduced,
+    history="contents",
+)
+
+__all__ = ["FORMAT"]

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-from loop_core.wire.body import as_is as reduced
+import re
+
+from loop_core.wire.format import Format, Home
 from loop_core.wire.ollama_chat.asking import ASKING_LOSES, encode_request, path
 from loop_core.wire.ollama_chat.decode import Decoder
 from loop_core.wire.ollama_chat.deltas import deltas
 from loop_core.wire.ollama_chat.encode import encode
 from loop_core.wire.ollama_chat.request import read_request
-from loop_core.wire.ollama_chat.table import LOSES, PATHS, STOP_REASONS, recognises
+from loop_core.wire.ollama_chat.table import API, LOSES, PATHS, STOP_REASONS, recognises
 
-__all__ = [
-    "ASKING_LOSES",
-    "LOSES",
-    "PATHS",
-    "STOP_REASONS",
-    "Decoder",
-    "deltas",
-    "encode",
-    "encode_request",
-    "path",
-    "read_request",
-    "recognises",
-    "reduced",
-]
+FORMAT = Format(
+    id=API,
+    decoder=Decoder,
+    stop_reasons=STOP_REASONS,
+    paths=PATHS,
+    recognises=recognises,
+    deltas=deltas,
+    read_request=read_request,
+    encode=encode,
+    loses=LOSES,
+    encode_request=encode_request,
+    asking_loses=ASKING_LOSES,
+    path=path,
+    home=Home("http://127.0.0.1:11434", "/api", re.compile(r"/api$"), "authorization"),
+    provider="ollama",
+    stream_type="application/x-ndjson",
+)
+
+__all__ = ["FORMAT"]

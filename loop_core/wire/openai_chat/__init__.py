@@ -1,24 +1,34 @@
 """OpenAI Chat Completions and the servers that speak it."""
 
-from loop_core.wire.body import as_is as reduced
+from __future__ import annotations
+
+from loop_core.wire.format import ANY_PATH, Format, Home
 from loop_core.wire.openai_chat.asking import ASKING_LOSES, encode_request, path
 from loop_core.wire.openai_chat.decode import Decoder
 from loop_core.wire.openai_chat.deltas import deltas
 from loop_core.wire.openai_chat.encode import encode
 from loop_core.wire.openai_chat.request import read_request
-from loop_core.wire.openai_chat.table import LOSES, PATHS, STOP_REASONS, recognises
+from loop_core.wire.openai_chat.table import API, LOSES, PATHS, STOP_REASONS, recognises
+from loop_core.wire.profile import Prefill
 
-__all__ = [
-    "ASKING_LOSES",
-    "LOSES",
-    "PATHS",
-    "STOP_REASONS",
-    "Decoder",
-    "deltas",
-    "encode",
-    "encode_request",
-    "path",
-    "read_request",
-    "recognises",
-    "reduced",
-]
+FORMAT = Format(
+    id=API,
+    decoder=Decoder,
+    stop_reasons=STOP_REASONS,
+    paths=PATHS,
+    recognises=recognises,
+    deltas=deltas,
+    read_request=read_request,
+    encode=encode,
+    loses=LOSES,
+    encode_request=encode_request,
+    asking_loses=ASKING_LOSES,
+    path=path,
+    home=Home("https://api.openai.com", "/v1", ANY_PATH, "authorization"),
+    provider="openai",
+    prefills=frozenset(Prefill) - {Prefill.NONE},
+    body_marks=True,
+    rules={"openai_chat.usage_contradiction": ("usage.reasoning_tokens",)},
+)
+
+__all__ = ["FORMAT"]

@@ -1,24 +1,33 @@
 """OpenAI Responses, and those who imitate it."""
 
-from loop_core.wire.body import as_is as reduced
+from __future__ import annotations
+
+from loop_core.wire.format import ANY_PATH, Format, Home
 from loop_core.wire.openai_responses.asking import ASKING_LOSES, encode_request, path
 from loop_core.wire.openai_responses.decode import Decoder
 from loop_core.wire.openai_responses.deltas import deltas
 from loop_core.wire.openai_responses.encode import encode
 from loop_core.wire.openai_responses.request import read_request
-from loop_core.wire.openai_responses.table import LOSES, PATHS, STOP_REASONS, recognises
+from loop_core.wire.openai_responses.table import API, LOSES, PATHS, STOP_REASONS, chained, recognises
 
-__all__ = [
-    "ASKING_LOSES",
-    "LOSES",
-    "PATHS",
-    "STOP_REASONS",
-    "Decoder",
-    "deltas",
-    "encode",
-    "encode_request",
-    "path",
-    "read_request",
-    "recognises",
-    "reduced",
-]
+FORMAT = Format(
+    id=API,
+    decoder=Decoder,
+    stop_reasons=STOP_REASONS,
+    paths=PATHS,
+    recognises=recognises,
+    deltas=deltas,
+    read_request=read_request,
+    encode=encode,
+    loses=LOSES,
+    encode_request=encode_request,
+    asking_loses=ASKING_LOSES,
+    path=path,
+    home=Home("https://api.openai.com", "/v1", ANY_PATH, "authorization"),
+    provider="openai",
+    history="input",
+    chained=chained,
+    joints={"reasoning": "\n\n"},
+)
+
+__all__ = ["FORMAT"]

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from loop_core.values import Stop
+from loop_core.values import Request, Stop
 from loop_core.wire.base import Mapped
 
 API = "openai_responses"
@@ -118,6 +118,12 @@ PATHS: tuple[re.Pattern[str], ...] = (
     re.compile(r"/responses/?(?:$|[?#])"),
     re.compile(r"/responses/resp_[^/?#]+(?:/cancel)?/?(?:$|[?#])"),  # a background response that is polled or cancelled
 )
+
+
+def chained(request: Request) -> bool:
+    """Whether the server keeps the history of these requests, so that each goes on from the response before it."""
+    stored = request.extra.get("store") is True or request.extra.get("conversation") is not None
+    return stored or request.background or request.previous_id is not None
 
 
 def runs_itself(item: Mapping[str, Any], answered: frozenset[str]) -> bool:

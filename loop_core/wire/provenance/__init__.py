@@ -16,14 +16,12 @@ from typing import Any, NamedTuple
 
 from loop_core.frozen import frozen
 from loop_core.values import At, CallKind, ChatResponse, Part, ReasoningPart, TextPart, ToolCall
-from loop_core.wire import reads_of
+from loop_core.wire import wire
 from loop_core.wire.jsonslice import byte_span, path_of
 from loop_core.wire.provenance.frames import Frame, frames
 from loop_core.wire.provenance.pieces import Piece, Supply, Wanted
 from loop_core.wire.reads import Found
 
-_JOINTS = {("openai_responses", "reasoning"): "\n\n"}
-"""What a decoder puts between pieces that it joins."""
 _COUNTS = ("input_tokens", "output_tokens", "reasoning_tokens", "cached_tokens")
 
 
@@ -79,7 +77,7 @@ def provenance(api: str, body: bytes, response: ChatResponse | None = None, **op
     if response is not None:
         options.setdefault("http_status", response.http_status)
     read, decoded = frames(api, body, **options)
-    response, rows = response or decoded, reads_of(api)
+    response, rows = response or decoded, wire(api).reads
     values = [(frame, found) for frame in read for found in frame.found(rows)]
     by_fact: dict[str, dict[Read, None]] = defaultdict(dict)
     for reads in (_stop(response, read, values), _single(response, values), _counted(response, values),
@@ -213,11 +211,11 @@ def _calls(response: ChatResponse) -> Iterator[tuple[str, ToolCall]]:
 def _wanted(response: ChatResponse) -> dict[str, list[Wanted]]:
     """What the response says, by kind of fact, in the order of its parts."""
     wanted: dict[str, list[Wanted]] = defaultdict(list)
+    joint = wire(response.api).joints.get("reasoning", "")
     for part in response.parts:
         if type(part) is TextPart and part.text:
             wanted["text"].append(Wanted("text", part.text))
         elif type(part) is ReasoningPart and part.text:
-            joint = _JOINTS.get((response.api, "reasoning"), "")
             wanted["reasoning"].append(Wanted("reasoning", part.text, joint=joint))
     if response.refusal:
         wanted["refusal"].append(Wanted("refusal", response.refusal))

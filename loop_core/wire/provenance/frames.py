@@ -67,7 +67,7 @@ def frames(api: str, body: bytes, **options: Any) -> tuple[list[Frame], ChatResp
         CallerError: there is no such API.
         DecodeError: the bytes are no body of it.
     """
-    recording = type("Recording", (_Recording, wire(api).Decoder), {})(**options)
+    recording = type("Recording", (_Recording, wire(api).decoder), {})(**options)
     recording.feed(body)
     response = recording.close()
     return [

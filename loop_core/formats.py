@@ -1,0 +1,50 @@
+"""The registry of wire formats: one row each.
+
+A row says where the format's package is, and what has to be known of a format without loading it; everything else is
+in the package's `Format` (`loop_core.wire.format`). Data only, so that the machine, which knows no format, may ask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+
+class Entry(NamedTuple):
+    """One row."""
+
+    package: str
+    hints: tuple[str, ...] = ()
+    """What the URL paths hold that it is served under: it is asked first there, and its own `paths` decide."""
+    marks: tuple[bytes, ...] = ()
+    """What its answers hold: where a body has no mark of any format, none is asked whether it is its own."""
+    late_system: bool = False
+    """Its history takes a system message at the end, whatever the model."""
+    least_cap: int = 1
+    """The least output cap that it takes."""
+    tells_strings: bool = False
+    """Its stop words say whether a stop string was hit."""
+
+
+FORMATS: Mapping[str, Entry] = {
+    "openai_chat": Entry("loop_core.wire.openai_chat", ("/chat/completions",), (b'"choices"',), late_system=True),
+    "openai_responses": Entry(
+        "loop_core.wire.openai_responses", ("/responses",), (b'"output"', b'"response.', b'"response":'),
+        late_system=True, least_cap=16),
+    "anthropic_messages": Entry(
+        "loop_core.wire.anthropic_messages", ("/messages",), (b'"stop_reason"', b'"content_block', b'"message_start"'),
+        tells_strings=True),
+    "gemini_generate": Entry(
+        "loop_core.wire.gemini_generate", ("GenerateContent", ":generateContent"),
+        (b'"candidates"', b'"promptFeedback"', b'"usageMetadata"')),
+    "bedrock_converse": Entry(
+        "loop_core.wire.bedrock_converse", ("/converse",), (b'"stopReason"', b":event-type"), tells_strings=True),
+    "ollama_chat": Entry("loop_core.wire.ollama_chat", ("/api/chat",), (b'"done"',), late_system=True),
+}
+NOTHING = Entry("")
+"""What is known of a format that has no row."""
+
+
+def entry(api: str) -> Entry:
+    """The row of a format; of one that is unknown nothing is assumed."""
+    return FORMATS.get(api, NOTHING)

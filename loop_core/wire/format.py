@@ -1,0 +1,139 @@
+"""What a wire format is: the one value that each format's package exports as `FORMAT`.
+
+Knows no format. The registry (`loop_core.formats`) names the packages; whoever needs a fact of a format asks its
+`Format` for it, so that a format is added by a package and a line of the registry.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from loop_core.frozen import field, frozen
+from loop_core.values import ChatResponse, Request, Tool
+from loop_core.wire.base import Decoder, Mapped, Pieces, See
+from loop_core.wire.body import as_is
+from loop_core.wire.profile import Prefill
+
+if TYPE_CHECKING:
+    from loop_core.wire.reads import Row
+    from loop_core.wire.serving import Serving
+
+
+class Home(NamedTuple):
+    """Where a format is served by its own provider."""
+
+    base: str
+    version: str
+    """Goes between base and path, unless `versioned` finds that the base's own path stands for it."""
+    versioned: re.Pattern[str]
+    key: str
+    """The header that carries the key; `authorization` carries it as a bearer token."""
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+ANY_PATH, VERSION = re.compile(r"^/."), re.compile(r"/v\d\w*(?:/|$)")
+"""What the path of a base URL says of the version: any path stands for it, or only one that names a version."""
+
+
+class Encode(Protocol):
+    """Writes a response as the provider would send it."""
+
+    def __call__(self, response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> Iterator[bytes]:
+        """The bytes; `chunk` is the text characters in one delta."""
+
+
+class ReadRequest(Protocol):
+    """Reads the body of a recorded request."""
+
+    def __call__(self, body: Mapping[str, Any], url: str = "") -> Request:
+        """What the body asks for; some formats keep a part of it in the URL."""
+
+
+class Recognise(Protocol):
+    """Tells whether a JSON value is of the format."""
+
+    def __call__(self, value: Mapping[str, Any], event: str | None = None) -> bool:
+        """Whether it is a whole body, or the event of this name of a stream."""
+
+
+def _never(request: Request) -> bool:
+    return False
+
+
+def _nobody(parts: Sequence[Any]) -> Sequence[tuple[int, str]]:
+    return ()
+
+
+@frozen(eq=False, repr=False)
+class Format:
+    """Everything that is particular to one wire format."""
+
+    id: str
+    # -- reading ------------------------------------------------------------------------------------------------
+    decoder: type[Decoder]
+    stop_reasons: Mapping[str, Mapped]
+    """Native word -> mapped reason."""
+    paths: Sequence[re.Pattern[str]]
+    """URL paths that the format is served under."""
+    recognises: Recognise
+    deltas: Callable[[Pieces], See]
+    """What keeps the pieces of output that each JSON value of a stream carries."""
+    read_request: ReadRequest
+    # -- writing ------------------------------------------------------------------------------------------------
+    encode: Encode
+    loses: Mapping[str, str]
+    """What a response cannot carry -> why; `encode` refuses the first kind and `essence` leaves out the second."""
+    encode_request: Callable[[Request], dict[str, Any]]
+    """The body that the provider expects for a request; what it cannot carry is an `EncodeError`."""
+    asking_loses: Mapping[str, str]
+    """What a request loses when it is encoded -> why."""
+    path: Callable[[Request], str]
+    """Where the request goes, below the version of the API."""
+    home: Home
+    provider: str
+    """The provider's well-known name in the conventions of OpenTelemetry, where nobody knows who answered."""
+    reduced: Callable[[Tool], Tool] = as_is
+    """The tool with a schema that the provider takes; what cannot be said is left out, so that it allows more."""
+    history: str = "messages"
+    """The field of a request body that holds the history."""
+    stream_type: str = "text/event-stream"
+    """The content type of a stream."""
+    servers: tuple[str, ...] = ()
+    """Profiles that speak the format beside those whose own row says so."""
+    # -- what a turn may do -------------------------------------------------------------------------------------
+    prefills: frozenset[Prefill] = field(default_factory=frozenset)
+    """The ways of continuing a last assistant message that can be asked for; without any an answer begins anew."""
+    chained: Callable[[Request], bool] = _never
+    """Whether the server keeps the history of these requests, so that each goes on from the response before it."""
+    body_marks: bool = False
+    """Servers spell the cap, the usage of a stream and a prefill each in their own way (`outgoing.body_of`)."""
+    cached_apart: bool = False
+    """Cached tokens are counted beside the input tokens, not among them."""
+    region: str = ""
+    """The region that the provider's host is named after, where it is."""
+    handovers: Callable[[Sequence[Any]], Sequence[tuple[int, str]]] = _nobody
+    """Where in an answer's text another model went on with it, and who gave way to whom."""
+    rules: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Rule of the decoder -> the facts that it goes by, as provenance names them."""
+    joints: Mapping[str, str] = field(default_factory=dict)
+    """Fact -> what the decoder puts between its pieces."""
+
+    @property
+    def polls(self) -> bool:
+        """Whether a response that is still being made can be fetched by its id."""
+        return any(row.detail == "poll" for row in self.stop_reasons.values())
+
+    @property
+    def reads(self) -> tuple[Row, ...]:
+        """Which values of the format's JSON become which facts; loaded when provenance is asked for."""
+        rows: tuple[Row, ...] = import_module(f"loop_core.wire.{self.id}.reads").READS
+        return rows
+
+    @property
+    def serving(self) -> Serving:
+        """How a server of the format is played; loaded when one is."""
+        value: Serving = import_module(f"loop_core.wire.{self.id}.serving").SERVING
+        return value

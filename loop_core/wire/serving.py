@@ -1,0 +1,234 @@
+"""How a server that speaks a format is played: what it says at the end of an answer, and where its frames say it.
+
+Knows no format. A format's package says it in its module `serving`, which is loaded when a dialect is written or the
+scripted provider answers; reading an answer does without.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from loop_core.frozen import field, frozen
+from loop_core.values import ProviderError
+
+Event = dict[str, Any]
+
+
+class Moment(StrEnum):
+    """How an answer ended, as it truly was."""
+
+    ENDED = "ended"
+    """All of it came, and it asks for nothing."""
+    CALLED = "called"
+    """All of it came, with its calls."""
+    CUT = "cut"
+    """The budget was spent in text or thinking, before any call."""
+    CUT_CALL = "cut_call"
+    """The budget was spent inside the first call."""
+    CUT_BATCH = "cut_batch"
+    """The budget was spent inside a later call; those before it are complete."""
+    CUT_AFTER = "cut_after"
+    """The budget was spent outside of any call, after complete ones."""
+    FULL = "full"
+    """The context is full."""
+    FILTERED = "filtered"
+    PAUSED = "paused"
+    """The provider stopped on its own account and can go on."""
+    MALFORMED = "malformed"
+    """The model wrote a call that is no call."""
+    FAILED = "failed"
+    """The server failed after it had begun to answer."""
+    BROKEN = "broken"
+    """The connection was lost before the end."""
+
+
+class Carried(StrEnum):
+    """What a server sends of a call in which the answer ended."""
+
+    PREFIX = "prefix"
+    """Its characters, as far as they came; where calls are blocks or items, the block is ended."""
+    OPEN = "open"
+    """The same, and the end of the block never comes."""
+    DROPPED = "dropped"
+    """Nothing."""
+    EMPTY_OBJECT = "empty_object"
+    """The call with the arguments `{}`."""
+    MEMBERS = "members"
+    """An object of the members that were complete."""
+    MARKUP = "markup"
+    """The model's own text, as text of the answer."""
+    VALUES = "values"
+    """Its values one by one, the last one open (Vertex AI `partialArgs`)."""
+
+
+@frozen
+class Spelling:
+    """What is sent at one moment."""
+
+    raw: str | None
+    """The native stop word; None where none is sent."""
+    native: Mapping[str, str] = field(default_factory=dict)
+    """Other words about the end."""
+    error: ProviderError | None = None
+    status: int = 200
+    carried: Carried | None = None
+    """Where the call is carried otherwise than at the dialect's other moments."""
+    token: str | None = None
+    """A continuation token."""
+    whole: bool = False
+    """Only a whole body says it: the answer is still being made, and is fetched later."""
+
+
+def say(raw: str | None, carried: Carried | None = None, **native: str) -> Spelling:
+    """A stop word, how the call is carried under it, and other words beside it."""
+    return Spelling(raw, native, carried=carried)
+
+
+def fails(raw: str | None, message: str, type_: str | None = None, code: str | None = None,
+          retryable: bool = True) -> Spelling:
+    """An error that comes after the answer was begun."""
+    return Spelling(raw, error=ProviderError(message, type_, code, retryable))
+
+
+def spent(word: str, full: str | None = None) -> dict[Moment, Spelling]:
+    """One word for every budget that was spent, and one for a full context."""
+    says = {moment: say(word) for moment in (Moment.CUT, Moment.CUT_CALL, Moment.CUT_AFTER)}
+    return says if full is None else {**says, Moment.FULL: say(full)}
+
+
+Says = Mapping[Moment, Spelling | None]
+"""What is said at each moment; None where nothing is known of how."""
+
+
+class Calls(StrEnum):
+    """What a call is in the frames of a stream."""
+
+    PIECES = "pieces"
+    """Pieces of a string, or an object; nothing but the end of the answer ends it."""
+    ITEMS = "items"
+    """An item with a status of its own."""
+    BLOCKS = "blocks"
+    """A block that is ended by itself; a whole body closes the last one by the reason alone."""
+
+
+class Own(NamedTuple):
+    """The provider's own server, as a dialect."""
+
+    profile: str
+    model: str
+    source: str
+    title: str = ""
+    whole: str = ""
+    """The source of what a whole body does to a cut call, where its arguments are an object: members are missing."""
+
+
+class Told(NamedTuple):
+    """Where the stop reason stands."""
+
+    holders: Callable[[Event], Sequence[Event]]
+    """The objects that may hold it, in a body or an event."""
+    keys: tuple[str, ...]
+    null: bool = False
+    """Whether it is null where there is none; else it is left out."""
+    events: frozenset[str] = frozenset()
+    """Events that are themselves the reason: without it they do not come."""
+
+
+def itself(value: Event) -> Sequence[Event]:
+    """The value itself holds the reason."""
+    return (value,)
+
+
+class Refused(NamedTuple):
+    """A request that is refused."""
+
+    status: int
+    message: str
+    kind: str
+    """The type, as the format's server names it."""
+    code: str | None = None
+    param: str | None = None
+    """The member that is at fault."""
+
+
+OPENAI_ERRORS: Mapping[int, str] = {
+    400: "invalid_request_error", 404: "invalid_request_error", 429: "rate_limit_error", 500: "server_error",
+    503: "server_error", 529: "server_error",
+}
+"""HTTP status -> the type of an error, as OpenAI names it: also of a model and of a path that are not there."""
+GOOGLE_ERRORS: Mapping[int, str] = {
+    400: "INVALID_ARGUMENT", 404: "NOT_FOUND", 429: "RESOURCE_EXHAUSTED", 500: "INTERNAL", 503: "UNAVAILABLE",
+    529: "UNAVAILABLE",
+}
+"""The same of Google's servers (google.rpc.Code)."""
+
+
+def openai_error(refused: Refused) -> Event:
+    """The body of an error of OpenAI's."""
+    return {"error": {"message": refused.message, "type": refused.kind, "param": refused.param, "code": refused.code}}
+
+
+def google_error(refused: Refused) -> Event:
+    """The body of an error of Google's (google.rpc.Status)."""
+    error: Event = {"code": refused.status, "message": refused.message, "status": refused.kind}
+    if refused.param is not None:
+        violation = {"field": refused.param, "description": refused.message}
+        error["details"] = [{"@type": "type.googleapis.com/google.rpc.BadRequest", "fieldViolations": [violation]}]
+    return {"error": error}
+
+
+@frozen(eq=False, repr=False)
+class Serving:
+    """What only somebody has to know who speaks for a server of the format."""
+
+    own: Own
+    base: str
+    """What follows a server's address in the base URL of the official SDK."""
+    client: str
+    """Python that makes the client; `{base}` is the base URL."""
+    says: Mapping[Moment, Spelling]
+    """The words at each moment; a moment that is not here cannot be told. A batch is cut as its first call is."""
+    text: Callable[[str | None, Event], tuple[Event, str]]
+    """The object that holds the text of a delta, and under which key; it may raise what a lookup raises."""
+    told: Told
+    carried: Carried = Carried.PREFIX
+    """What is sent of a cut call."""
+    calls: Calls = Calls.PIECES
+    answer_id: str = ""
+    """How the id of an answer is spelled; empty where it has none."""
+    call_id: str = ""
+    """The same of a call."""
+    thought_id: str = ""
+    """The same of a thought."""
+    names_model: bool = True
+    """An answer names its model."""
+    calls_last: bool = False
+    """A whole body holds its calls behind its text."""
+    counts_early: bool = False
+    """A stream that fails or is lost has told the tokens of its request."""
+    counts_all: bool = False
+    """Usage always counts thinking and the cache apart, were it none."""
+    ends_without: bool = False
+    """A stream that is lost has an end, and no word why."""
+    indexes: Callable[[Event], Sequence[tuple[Event, str]]] = lambda value: ()
+    """The objects of an event that say by an index to which part they belong, and under which key."""
+    frame_end: bytes = b"\n\n"
+    """What ends a server-sent event."""
+    array_unless: str = ""
+    """A part of the query without which a stream comes as the elements of one array."""
+    unknown: str = "{}"
+    """How a stop word that nobody knows is spelled."""
+    errors: Mapping[int, str] = field(default_factory=lambda: OPENAI_ERRORS)
+    """HTTP status -> the type of an error."""
+    refused: Callable[[Refused], Event] = openai_error
+    """The body of an error."""
+    error_header: str = ""
+    """The header that names the error's type too."""
+    poll: str = ""
+    """A pattern of the path under which a response is fetched that is still being made; `id` is its id."""
+    cannot: Mapping[str, str] = field(default_factory=dict)
+    """Fault (or fault and `stream` or `whole`) that has no meaning -> why."""
+    ends: Mapping[str, str] = field(default_factory=dict)
+    """The same -> the end state that our own loop reaches, where that is not the usual one."""
