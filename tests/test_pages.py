@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 GLOSSARY = DOCS / "glossary.md"
-NAMING = [GLOSSARY, DOCS / "install.md"]
+NAMING = [GLOSSARY, DOCS / "design.md", DOCS / "install.md"]
 """Pages whose names of modules and files must exist."""
 MOST = 25
 TERM = re.compile(r"^- \*\*(.+?)\*\*: (.+?)(?=\n- |\n\n|\Z)", re.DOTALL | re.MULTILINE)
