@@ -224,10 +224,10 @@ def tables() -> Iterator[Table]:
     from loop_core.wire import FORMATS
     from loop_core.wire.servers import SERVERS as PROFILES
 
-    for api, package in FORMATS.items():
-        for module, name in _assigned(package, FORMAT_TABLES):
+    for api, entry in FORMATS.items():
+        for module, name in _assigned(entry.package, FORMAT_TABLES):
             yield Table(module, name, f"tests/wire/test_{api}.py")
-        for module, name in _assigned(package, READS):
+        for module, name in _assigned(entry.package, READS):
             yield Table(module, name, "tests/wire/test_provenance.py")
     yield SERVERS
     for position, profile in enumerate(PROFILES):
