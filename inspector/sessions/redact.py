@@ -28,6 +28,9 @@ REDACTED = "REDACTED"
 SHORT = b"[masked]"
 """The mask in a text where one that says more does not fit."""
 
+NUMBER = "a number as a password"
+"""Nines stand for it, or what holds it were no JSON any more."""
+
 Counts = MutableMapping[str, int]
 """What was masked, by the names of the forms."""
 
@@ -89,17 +92,18 @@ _QUOTED = r"([^\"'\\\r\n]+)"
 _CONTEXTS: tuple[tuple[str, str], ...] = (
     ("cookie", rf"(?i){_BEFORE}((?:set[_-]?)?cookie){_BETWEEN}{_QUOTED}"),
     ("password", rf"(?i){_BEFORE}({_PREFIX}(?:{_names(PASSWORDS)})){_JOINT}(\\*\")([^\"\\\r\n]+)"),
-    ("password", rf"(?i){_BEFORE}({_PREFIX}(?:{_names(PASSWORDS)})){_JOINT}(\\*')([^'\\\r\n]+)"),
+    ("password", rf"(?i){_BEFORE}({_PREFIX}(?:{_names(PASSWORDS)})){_JOINT}(\\*')([^'\"\\\r\n]+)"),
     ("password", rf"(?i){_BEFORE}({_PREFIX}(?:{_names(PASSWORDS)})){_JOINT}(){_LOOSE}"),
     ("named", rf"(?i){_BEFORE}({_PREFIX}(?:{_names(NAMES)})){_BETWEEN}(?:(?:bearer|basic|token|apikey)\s)?{_LOOSE}"),
     ("variable", rf"{_BEFORE}([A-Z][A-Z0-9_]*_(?:{'|'.join(VARIABLES).upper()})){_BETWEEN}{_LOOSE}"),
-    ("element", rf"(?i)<(?:[A-Za-z0-9_-]+:)?({_PREFIX}(?:{_names((*PASSWORDS, *NAMES))}))>()([^<>\r\n]+)<"),
-    ("flag", rf"(?i)--({_PREFIX}(?:{_names((*PASSWORDS, *NAMES))}|pass|token|key)){_QUOTE}(?:=|,\s{{0,4}}|\s{{1,4}})"
-             rf"({_QUOTE}){_LOOSE}"),
+    ("element", rf"(?i)<(?:[A-Za-z0-9_-]+:)?({_PREFIX}(?:{_names((*PASSWORDS, *NAMES))}))>()([^<>\"\r\n]+)<"),
+    ("flag", rf"(?i)--({_PREFIX}(?:{_names((*PASSWORDS, *NAMES))}|pass|token|key))(?:=|\s{{1,4}})({_QUOTE}){_LOOSE}"),
+    ("flag", rf"(?i)--({_PREFIX}(?:{_names((*PASSWORDS, *NAMES))}|pass|token|key))\\*[\"']\s{{0,8}},\s{{0,8}}"
+             rf"(\\*[\"']){_LOOSE}\\*[\"']\s{{0,8}}[,\])]"),
     ("login", rf"(?i)(?:curl\s(?:[^\r\n]*?\s)?(?:-u|--user|--proxy-user)[ =]?{_QUOTE}[^\s:\"'\\]{{1,64}}:"
               rf"|sshpass\s+-p\s?|mysql\w*\s(?:[^\r\n]*?\s)?-p|redis-cli\s(?:[^\r\n]*?\s)?-a\s"
               rf"|login\s+[^\s\"'\\]{{1,64}}\s+password\s+)()({_QUOTE}){_LOOSE}"),
-    ("sql", r"(?i)(identified\s+(?:with\s+\w+\s+)?by|password)\s+(\\*')([^'\\\r\n]+)"),
+    ("sql", r"(?i)(identified\s+(?:with\s+\w+\s+)?by|password)\s+(\\*')([^'\"\\\r\n]+)"),
     ("login in base64", rf"(?i){_BEFORE}(auth){_BETWEEN}([A-Za-z0-9+/]{{8,}}={{0,2}})"),
     ("signature", r"(?i)[, ](signature)()=([A-Za-z0-9+/%]{32,}={0,2})"),
     ("bearer", r"()(?i)(?:bearer)()[ ]{1,4}([A-Za-z0-9._~+/=-]{16,})"),
@@ -179,7 +183,14 @@ def _turns(word: str) -> int:
     return sum(a.isupper() != b.isupper() for a, b in pairwise(word))
 
 
+_STRUCTURE = re.compile(r"\s*[,:\]}](?:[\s,:\[\]{}0-9.eE+-]|true|false|null|\\[nrt])*")
+"""What follows a string of JSON that ends in `password=`: masked, the JSON would be none."""
+_NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+
+
 def _is_password(value: str, quoted: bool, after: int) -> bool:
+    if _STRUCTURE.fullmatch(value) or set(value) == {"9"}:
+        return False
     if value.startswith(("[masked", REDACTED, "$", "%", "<", "{", "**")) or value.lower().strip(".,:;!?*") in _WORDS:
         return False
     if quoted:
@@ -340,7 +351,8 @@ def _of_contexts(data: bytes) -> Iterator[Span]:
         if said == "password" and random_looking(name):
             yield Span(match.start(last - 2), match.end(last - 2), "user")  # of an address: it may be a key
         if stripped and test(name, quote, stripped, after):
-            yield Span(start, end, said or name.lower())
+            bare = not quote and data[match.end(last - 2)] in b"\"\\" and _NUMBER.fullmatch(stripped)
+            yield Span(start, end, NUMBER if bare else said or name.lower())
             at = end
         else:
             # On from behind the name: what follows it may be a credential of another kind.
@@ -388,6 +400,8 @@ def _variables(values: tuple[str, ...]) -> Any | None:
 
 def mask(size: int, name: str) -> bytes:
     """A mask of that many bytes: what was masked where there is room for it, and asterisks."""
+    if name == NUMBER:
+        return b"9" * size
     mark = f"[masked: {name}]".encode("ascii", "replace")
     if len(mark) > size:
         mark = SHORT if len(SHORT) <= size else b""

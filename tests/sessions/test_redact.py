@@ -374,3 +374,36 @@ def test_a_request_that_is_nested_too_deeply_to_be_cleaned_is_left_out(opened):
     source["request"]["postData"]["text"] = deep
     (exchange,) = opened(har(source)).exchanges
     assert exchange.request is None or exchange.request.messages == ()
+
+
+ENDS = ("password=", "password: ", "DB_PASSWORD='", "api_key=", "<password>", "IDENTIFIED BY '", "--password",
+        "Cookie: ", "--password=", '"password": "', "curl -u me:", "sshpass -p", "mysql -u me -p", "https://u:",
+        "auth=", "pass='", "authorization: Bearer ", "login me password ", "?token=", "Signature=")
+"""What a string may end in, as a piece of a stream does, before the credential that is to come."""
+
+
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("separators", [(", ", ": "), (",", ":")])
+def test_json_stays_json_where_a_string_ends_before_its_credential(end, separators):
+    for value in (
+        {"a": end, "b": "it's <b> x@y here", "c": 1}, {"a": [end, None, 5, True, "x' y"]}, [end],
+        {"a": {"d": {"content": end}, "index": 0, "finish": None}}, {"x": [{"text": end}]}, {end: 12345, "k": "v"},
+        {end: True},
+    ):
+        written = json.dumps(value, separators=separators)
+        given = f"data: {written}\n\ndata: {written}\n\n"
+        masked = redact.body(given.encode()).decode()
+        first, second = (json.loads(line.removeprefix("data: ")) for line in masked.split("\n\n")[:2])
+        assert first == second
+        assert type(first) is type(value)
+        assert masked.replace("9" * 5, "12345") == given  # a number under such a name, and nothing else
+
+
+@pytest.mark.parametrize("number", [12345, 0.5, -3, 12345678901234])
+def test_a_number_as_a_password_is_masked_and_stays_a_number(number):
+    given = json.dumps({"password": number, "arguments": json.dumps({"db_password": number})}).encode()
+    masked = redact.body(given)
+    assert len(masked) == len(given)
+    assert str(number).encode() not in masked
+    read = json.loads(masked)
+    assert set(str(read["password"])) == set(str(json.loads(read["arguments"])["db_password"])) == {"9"}
