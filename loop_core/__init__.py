@@ -5,6 +5,8 @@
     trace = run("t1", request, source)                      # a turn over a source of your own
     turn, effects = step(turn, event)                       # one move, for a loop of your own
 
+`docs/embedding.md` shows each of them.
+
 Every name of `__all__` is imported when it is first used. All of them together cost 50 ms of CPU (seen with
 `python -X importtime`), which a program that only reads a response, or shows a command's help, would pay for nothing.
 """
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from loop_core.address import Server
     from loop_core.conversation import Answer, aask, ask, astream, stream
     from loop_core.errors import LoopError
+    from loop_core.exchange import http_request
     from loop_core.gate import Verdict
     from loop_core.limits import Limits
     from loop_core.loop import Plan, arun, run
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
     from loop_core.reader import Reading, read
     from loop_core.tools import Toolbox, ToolError
     from loop_core.trace import Trace
+    from loop_core.transport import AsyncLive, Live
     from loop_core.turn import RunTools, Send
     from loop_core.values import ChatResponse, Message, Request, Stop
     from loop_core.wire import (
@@ -42,6 +46,7 @@ _HOMES = {
     "Answer": "conversation", "aask": "conversation", "ask": "conversation", "astream": "conversation",
     "stream": "conversation",
     "LoopError": "errors",
+    "http_request": "exchange",
     "Verdict": "gate",
     "Limits": "limits",
     "Plan": "loop", "arun": "loop", "run": "loop",
@@ -51,6 +56,7 @@ _HOMES = {
     "Reading": "reader", "read": "reader",
     "ToolError": "tools", "Toolbox": "tools",
     "Trace": "trace",
+    "AsyncLive": "transport", "Live": "transport",
     "RunTools": "turn", "Send": "turn",
     "ChatResponse": "values", "Message": "values", "Request": "values", "Stop": "values",
     "decode": "wire", "decode_request": "wire", "decode_response": "wire", "decoder": "wire",
@@ -59,10 +65,10 @@ _HOMES = {
 """Public name -> the module that holds it; the same as the imports above, which type checkers read."""
 
 __all__ = [
-    "Answer", "ChatResponse", "Limits", "LoopError", "Message", "Plan", "Policy", "Reading", "Request", "RunTools",
-    "Send", "Server", "Stop", "ToolError", "Toolbox", "Trace", "Verdict", "aask", "arun", "ask", "astream", "begin",
-    "decode", "decode_request", "decode_response", "decoder", "encode_request", "encode_response", "preset", "read",
-    "run", "step", "stream",
+    "Answer", "AsyncLive", "ChatResponse", "Limits", "Live", "LoopError", "Message", "Plan", "Policy", "Reading",
+    "Request", "RunTools", "Send", "Server", "Stop", "ToolError", "Toolbox", "Trace", "Verdict", "aask", "arun",
+    "ask", "astream", "begin", "decode", "decode_request", "decode_response", "decoder", "encode_request",
+    "encode_response", "http_request", "preset", "read", "run", "step", "stream",
 ]
 
 

@@ -10,7 +10,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from loop_core.address import Server, headers_of, proof_shown, shown, speaker, url_of
+from loop_core.address import (
+    Server,
+    headers_of,
+    key_header,
+    proof_shown,
+    refuse_plain,
+    shown,
+    speaker,
+    url_of,
+)
 from loop_core.classify import Judged, judge
 from loop_core.errors import CallerError, DecodeError
 from loop_core.history import Ability
@@ -30,6 +39,7 @@ from loop_core.values import (
     TransportEnd,
 )
 from loop_core.wire import decode_response, decoder, wire
+from loop_core.wire.jsontext import dump
 from loop_core.wire.profiles import Chosen, choose, native_reading
 
 MOST_BYTES = 256 * 1024 * 1024
@@ -201,6 +211,47 @@ def ask(server: Server, request: Request, send: Send, number: int) -> Ask:
         None if polled else body_of(request, chosen.profile, send.method),
         None if chosen.profile.name == "generic" else chosen.profile.name,
     )
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class HttpRequest:
+    """One HTTP request as it leaves, its credential included: for what carries it, and for nothing that shows it."""
+
+    method: str
+    url: str
+    headers: tuple[tuple[str, str], ...]
+    content: bytes
+    request: Request
+    """What it asks for; `read` takes it with the answer."""
+
+
+def sealed(server: Server, asked: Ask) -> HttpRequest:
+    """The request with the key or the signature put in, here and here only.
+
+    Raises:
+        LoopError: there is nothing to sign with.
+    """
+    profile = speaker(server, asked.request.model).profile.name
+    path = wire(server.api).path(asked.request)
+    if asked.method == "GET":
+        path = f"{path}/{asked.request.previous_id}"
+    proof = {name for name, _ in proof_shown(server, profile)}
+    headers = [(name, value) for name, value in asked.headers if name not in proof]
+    headers += key_header(server, profile)
+    url, content = url_of(server, path), b"" if asked.body is None else dump(asked.body).encode()
+    if server.sign is not None:
+        headers += server.sign(asked.method, url, tuple(headers), content)
+    return HttpRequest(asked.method, url, tuple(headers), content, asked.request)
+
+
+def http_request(server: Server, turn: Turn, send: Send) -> HttpRequest:
+    """The HTTP request that an effect of a turn asks for, for a transport of the caller's own.
+
+    Raises:
+        LoopError: it cannot be sent in this format, or a key would leave as plain text.
+    """
+    refuse_plain(server)
+    return sealed(server, asks(server, send, turn, 0))
 
 
 class Hearing:

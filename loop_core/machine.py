@@ -37,6 +37,7 @@ from loop_core.turn import (
     Responded,
     Send,
     State,
+    Tick,
     ToolsRun,
     Turn,
 )
@@ -112,7 +113,7 @@ TRANSITIONS: Mapping[tuple[State, Signal], Row] = {
 """State and signal -> where they lead. The three last states (Abort, Complete, Unrecorded) have no rows: they end."""
 
 
-_LIMITS, _ASKED_ONCE = Limits(), Spent(requests=1)
+_LIMITS, _ASKED_ONCE, _TICK = Limits(), Spent(requests=1), Tick()
 
 
 def begin(
@@ -135,8 +136,10 @@ def begin(
     return turn, (send,)
 
 
-def step(turn: Turn, event: Event) -> tuple[Turn, tuple[Effect, ...]]:
-    """Makes one transition.
+def step(turn: Turn, event: Event = _TICK) -> tuple[Turn, tuple[Effect, ...]]:
+    """Makes one transition: the turn after it, and what is to be done next, if anything.
+
+    Without an event the turn goes on by itself, where its last effects asked for nothing.
 
     Raises:
         TransitionError: the event cannot happen in this state.

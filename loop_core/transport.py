@@ -17,18 +17,9 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from loop_core.address import (
-    SECRET_NAME,
-    Server,
-    key_header,
-    loopback,
-    proof_shown,
-    refuse_plain,
-    speaker,
-    url_of,
-)
+from loop_core.address import SECRET_NAME, Server, loopback, refuse_plain
 from loop_core.errors import CallerError, LoopError
-from loop_core.exchange import Ask, Heard, Hearing, Observer, asks, known
+from loop_core.exchange import Ask, Heard, Hearing, Observer, asks, known, sealed
 from loop_core.history import Ability
 from loop_core.mask import Mask, Redact
 from loop_core.retries import Retries
@@ -37,7 +28,6 @@ from loop_core.tools import Runs, Toolbox
 from loop_core.turn import Cancel, Event, NotRecorded, RunTools, Send, ToolsRun, Turn
 from loop_core.values import Message, Request, TransportEnd
 from loop_core.wire import wire
-from loop_core.wire.jsontext import dump
 
 _Client = TypeVar("_Client", httpx.Client, httpx.AsyncClient)
 Spelled = Callable[[Ask], Ask]
@@ -162,21 +152,12 @@ class _Source:
         return Hearing(numbered, self.server, self.observer, self._redact)
 
     def _http(self, asked: Ask) -> dict[str, Any]:
-        """The request for httpx: here, and here only, the key or the signature is put in."""
-        chosen = speaker(self.server, asked.request.model)
-        path = wire(self.server.api).path(asked.request)
-        if asked.method == "GET":
-            path = f"{path}/{asked.request.previous_id}"
-        proof = {name for name, _ in proof_shown(self.server, chosen.profile.name)}
-        headers = [(name, value) for name, value in asked.headers if name not in proof]
-        headers += key_header(self.server, chosen.profile.name)
-        url, body = url_of(self.server, path), b"" if asked.body is None else dump(asked.body).encode()
-        if self.server.sign is not None:
-            headers += self.server.sign(asked.method, url, tuple(headers), body)
+        """The request for httpx, its key or its signature included."""
+        leaves = sealed(self.server, asked)
         # Said of each request too, for a client that was handed in: a redirect would take the key along.
-        return {"method": asked.method, "url": url, "headers": headers, "follow_redirects": False,
+        return {"method": leaves.method, "url": leaves.url, "headers": leaves.headers, "follow_redirects": False,
                 "timeout": self.line.waits,
-                **({} if asked.body is None else {"content": body})}
+                **({} if asked.body is None else {"content": leaves.content})}
 
     def _ran(self, effect: RunTools, turn: Turn, ran: ToolsRun) -> ToolsRun:
         """The results of the whole batch, from which a tool that prints its environment has no key left."""

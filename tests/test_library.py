@@ -90,14 +90,31 @@ NOBODY = loop_core.Server("openai_chat", "http://127.0.0.1:9", model="m")
 """Port 9 of this machine, where nothing listens."""
 
 
+def opened() -> int:
+    with loop_core.Live(NOBODY) as source:
+        return source.sent
+
+
+async def aopened() -> int:
+    async with loop_core.AsyncLive(NOBODY) as source:
+        return source.sent
+
+
+def sent() -> Any:
+    turn, (send,) = begun()
+    return loop_core.http_request(NOBODY, turn, send)
+
+
 async def apieces() -> list[str]:
     return [piece async for piece in loop_core.astream(NOBODY, "hello", **AT_ONCE)]
 
 
 USES: Mapping[str, Callable[[], object]] = {
     "Answer": lambda: isinstance(loop_core.ask(NOBODY, "hello", **AT_ONCE), loop_core.Answer),
+    "AsyncLive": lambda: asyncio.run(aopened()) == 0,
     "ChatResponse": lambda: loop_core.ChatResponse("openai_chat").text is None,
     "Limits": lambda: loop_core.Limits(max_tool_steps=3).max_tool_steps == 3,
+    "Live": lambda: opened() == 0,
     "LoopError": lambda: "continuation_max_attempts" in refused(),
     "Message": lambda: loop_core.Message("user").text == "",
     "Plan": lambda: loop_core.Plan(policy=loop_core.preset("strict")).policy.name == "strict",
@@ -123,6 +140,7 @@ USES: Mapping[str, Callable[[], object]] = {
     "decoder": lambda: loop_core.decoder("openai_chat").close().text is None,
     "encode_request": lambda: loop_core.encode_request("openai_chat", request())["model"] == "m",
     "encode_response": lambda: b"".join(loop_core.encode_response("openai_chat", response())).startswith(b"{"),
+    "http_request": lambda: sent().method == "POST" and sent().url.endswith(":9/v1/chat/completions"),
     "preset": lambda: loop_core.preset("strict").name == "strict",
     "read": lambda: loop_core.read("openai_chat", BODY).stop_reason == "end_turn",
     "run": lambda: finished().steps[-1].turn.terminal == "completed",

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from loop_core.address import Server
-from loop_core.exchange import AT_ONCE, LINE_END, LONGEST_MARK, Hearing, ask
+from loop_core.errors import CallerError
+from loop_core.exchange import AT_ONCE, LINE_END, LONGEST_MARK, Hearing, ask, http_request
 from loop_core.machine import begin
 from loop_core.values import Stop, ToolCall, TransportEnd, Usage
-from loop_core.wire import FORMATS, decode, decoder
+from loop_core.wire import FORMATS, decode, decode_request, decoder
 from tests.live.live_scenes import Told, answer, request
 
 KEY = "sk-test-0123456789abcdef"
@@ -46,6 +47,29 @@ def test_an_answer_in_pieces_is_the_answer(api: str, size: int) -> None:
     assert done.response.text == SAYS_SO
     assert b"".join(told.of("came")) == done.body
     assert [end for end, _ in done.chunks][-1] == len(done.body)
+
+
+KEYS = {"anthropic_messages": ("x-api-key", KEY), "gemini_generate": ("x-goog-api-key", KEY)}
+"""Format -> the header that its provider documents for a key; the others take a bearer token."""
+
+
+@pytest.mark.parametrize("api", FORMATS)
+def test_another_transport_gets_the_request_as_it_has_to_leave(api: str) -> None:
+    server, asked = Server(api, "https://models.example", key=KEY), request(api)
+    turn, (send,) = begin("t", asked)
+    http = http_request(server, turn, send)  # type: ignore[arg-type]
+    assert http.method == "POST"
+    assert http.url.startswith("https://models.example/")
+    assert KEYS.get(api, ("authorization", f"Bearer {KEY}")) in http.headers
+    assert decode_request(api, http.content, url=http.url).messages == http.request.messages == asked.messages
+    assert KEY not in repr(http)
+    assert KEY not in http.url
+
+
+def test_another_transport_gets_no_key_for_plain_http() -> None:
+    turn, (send,) = begin("t", request("openai_chat"))
+    with pytest.raises(CallerError, match="unencrypted"):
+        http_request(Server("openai_chat", "http://models.example", key=KEY), turn, send)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("text", ["Hello.", SAYS_SO])
