@@ -16,6 +16,7 @@ from loop_core.history import hint
 from loop_core.values import Message, Request, Role, TextPart, Tool, ToolCall, ToolResultPart
 from loop_core.wire import FORMATS, decode, wire
 from loop_core.wire.servers import CHAT, CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES
+from tests.provider.cut_forms import CUT_FORMS
 from tests.provider.refusals import BODIES, DROP, HI, PATHS, REFUSALS, TOOL, Refusal, body_of, call, result, without
 
 ROWS = [(api, row) for api, rows in REFUSALS.items() for row in rows]
@@ -113,6 +114,18 @@ def test_what_our_own_loop_sends_is_accepted(api: str, history: tuple[Message, .
     for choice in (None, "tool:count") if api != OLLAMA else (None,):
         asked = Request(api, history, "m", tools, choice, max_tokens=20)
         looked_at(api, dict(wire(api).encode_request(asked)))
+
+
+@pytest.mark.parametrize("api", FORMATS)
+@pytest.mark.parametrize("form", CUT_FORMS)
+def test_what_a_client_keeps_of_a_cut_call_is_accepted(api: str, form: str | None) -> None:
+    """As a text where arguments are one, however little of it is JSON; else as an object, or an empty one."""
+    texts = api in (CHAT, RESPONSES)
+    kept = (form or "") if texts or (form or "").endswith("}") else "{}"
+    said = Message(Role.ASSISTANT, (TextPart("I count."), ToolCall("c1", "count", kept)))
+    history = (USER, said, Message(Role.TOOL, (ToolResultPart("c1", "count", "Error: the arguments were cut."),)))
+    asked = Request(api, history, "m", (Tool("count", {"type": "object"}),), max_tokens=20)
+    looked_at(api, dict(wire(api).encode_request(asked)))
 
 
 # -- strings that end an answer --------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from loop_core.gate import Admission, Verdict
 from loop_core.history import hint, repair
 from loop_core.values import Message, ReasoningPart, Request, Role, TextPart, ToolCall, ToolResultPart
 from loop_core.wire import FORMATS, decode
+from tests.provider.cut_forms import CUT_FORMS
 
 TEXT = "One, two, three, four. One, two, three, four, five, and then the same once more: six, seven, eight, nine, ten."
 CALL = ToolCall("c1", "count", '{"to": 10, "by": 1}')
@@ -70,11 +71,6 @@ HELD = Verdict(CALL, Admission.HELD, "gate.reason", "cut")
 def test_a_history_tells_where_it_stands(messages: tuple[Message, ...], answer: int, at: int, kind: Kind) -> None:
     place = locate(STORY, asked(*messages))
     assert (place.answer, place.said, place.kind) == (answer, at, kind)
-
-
-CUT_FORMS = ('{"to": 10, "by', '{"to": 1', "", None, "{}", '{"to": 10}', '{"to": 10, "by": null}', '{"to": 1, "by": 1}',
-             '{"INVALID_JSON": "{\\"to\\": 10, \\"by"}')
-"""What clients put into their history for a call that was cut: as it came, emptied, shortened, or wrapped."""
 
 
 @pytest.mark.parametrize("form", CUT_FORMS)
