@@ -170,6 +170,7 @@ REPORT: tuple[Table, ...] = (
     Table("inspector.dialects.scenarios", "SCENARIOS", "tests/dialects/test_expected.py", names=("no copy",)),
     Table("inspector.dialects.table", "OTHERS", "tests/dialects/test_expected.py"),
     Table("inspector.provider.faults", "FAULTS", "tests/provider/test_expected.py"),
+    Table("loop_core.wire.serving", "OPENAI_CODES", "tests/provider/test_serving.py"),
     *(Table(f"inspector.provider.checks.{api}", name, "tests/provider/test_checks.py") for name in ("FIELDS", "RULES")
       for api in ("openai_chat", "openai_responses", "anthropic_messages", "gemini_generate", "bedrock_converse",
                   "ollama_chat")),

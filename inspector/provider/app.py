@@ -15,6 +15,7 @@ from inspector.provider import frames, lists, wishes
 from inspector.provider.asked import (
     Seen,
     api_of,
+    arrays,
     as_array,
     chosen,
     in_thread,
@@ -226,6 +227,8 @@ class _Served:
         return await self._send(http, api, made, sent)
 
     async def _send(self, http: web.Request, api: str, reply: Reply, sent: bytes = b"") -> web.StreamResponse:
+        if reply.status >= 400 and arrays(api, http.raw_path):
+            reply = replace(reply, frames=(frames.array_error(b"".join(reply.frames)),))
         named = identified(api, reply, *self._seeds, http.method, shown_path(http.raw_path), sent)
         return await send(http, named, self.pace)
 

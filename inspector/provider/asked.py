@@ -102,8 +102,13 @@ def in_thread(request: Request, body: Mapping[str, Any]) -> Request:
 
 def as_array(api: str, path: str, request: Request) -> bool:
     """Whether a stream is asked for as the elements of one JSON array."""
+    return request.stream and arrays(api, path)
+
+
+def arrays(api: str, path: str) -> bool:
+    """Whether what comes under this path is an array: of the elements of a stream, or of one error."""
     mark = wire(api).serving.array_unless
-    return bool(mark) and request.stream and mark not in path.partition("?")[2]
+    return bool(mark) and mark not in path.partition("?")[2] and wire(api).read_request({}, path).stream
 
 
 def chosen(stories: Sequence[Story], request: Request) -> Story:

@@ -154,10 +154,13 @@ class Refused(NamedTuple):
 
 
 OPENAI_ERRORS: Mapping[int, str] = {
-    400: "invalid_request_error", 404: "invalid_request_error", 429: "rate_limit_error", 500: "server_error",
+    400: "invalid_request_error", 404: "invalid_request_error", 429: "requests", 500: "server_error",
     503: "server_error", 529: "server_error",
 }
-"""HTTP status -> the type of an error, as OpenAI names it: also of a model and of a path that are not there."""
+"""HTTP status -> the type of an error, as OpenAI names it: also of a model and of a path that are not there; 429 names
+what there is too much of."""
+OPENAI_CODES: Mapping[int, str] = {429: "rate_limit_exceeded"}
+"""HTTP status -> the code that goes with every error of it."""
 GOOGLE_ERRORS: Mapping[int, str] = {
     400: "INVALID_ARGUMENT", 404: "NOT_FOUND", 429: "RESOURCE_EXHAUSTED", 500: "INTERNAL", 503: "UNAVAILABLE",
     529: "UNAVAILABLE",
@@ -167,7 +170,8 @@ GOOGLE_ERRORS: Mapping[int, str] = {
 
 def openai_error(refused: Refused) -> Event:
     """The body of an error of OpenAI's."""
-    return {"error": {"message": refused.message, "type": refused.kind, "param": refused.param, "code": refused.code}}
+    code = refused.code or OPENAI_CODES.get(refused.status)
+    return {"error": {"message": refused.message, "type": refused.kind, "param": refused.param, "code": code}}
 
 
 def google_error(refused: Refused) -> Event:

@@ -140,6 +140,21 @@ def test_a_thread_goes_on_from_the_answer_that_it_names() -> None:
     assert other[0] == 400
 
 
+def test_geminis_error_in_place_of_an_array_is_an_array_of_one() -> None:
+    with serving("text") as provider:
+        url = f"{provider.url}/v1beta/models/m:streamGenerateContent"
+        array, events = (json.loads(got(asked, {"contents": []})[2]) for asked in (url, f"{url}?alt=sse"))
+    assert array == [events]
+    assert events["error"]["status"] == "INVALID_ARGUMENT"
+
+
+def test_a_refusal_of_openais_has_its_code() -> None:
+    with serving("rate-limited") as provider:
+        status, _, body = got(f"{provider.url}/v1/chat/completions", chat())
+    error = json.loads(body)["error"]
+    assert (status, error["type"], error["code"], error["param"]) == (429, "requests", "rate_limit_exceeded", None)
+
+
 def test_a_refusal_is_counted_for_each_request_and_begins_anew() -> None:
     with serving("rate-limited") as provider:
         url = f"{provider.url}/v1/chat/completions"
