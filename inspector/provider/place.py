@@ -231,7 +231,7 @@ class Mark:
         return base64.urlsafe_b64encode(self.text.encode()).decode()
 
 
-_MARK = re.compile(r"([A-Za-z][A-Za-z0-9-]{0,63})((?:\.\d{1,9}){7})(?:\.|$)")
+_MARK = re.compile(r"([A-Za-z][A-Za-z0-9-]{0,63})((?:\.\d{1,9}){6,7})(?:\.|$)")
 
 
 def read_mark(ident: str) -> Mark | None:
@@ -244,5 +244,5 @@ def read_mark(ident: str) -> Mark | None:
             return None
     if found is None:
         return None
-    answer, said, segments, start, cap, calls, prompt = (int(number) for number in found[2].split(".")[1:])
-    return Mark(found[1], Place(answer, said, segments), start, cap, calls, prompt)
+    answer, said, segments, *rest = (int(number) for number in found[2].split(".")[1:])
+    return Mark(found[1], Place(answer, said, segments), *rest)  # older ids do not count the request

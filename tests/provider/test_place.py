@@ -151,9 +151,12 @@ def test_a_place_is_kept_in_an_id_and_in_a_token(mark: Mark) -> None:
         assert found is not None, spelled
         assert found.place == mark.place
         assert (found.start, found.cap, found.calls, found.prompt) == (mark.start, mark.cap, mark.calls, mark.prompt)
+    older = read_mark(f"resp_{mark.where}.5f3c9a1b")
+    assert older is not None
+    assert (older.place, older.calls, older.prompt) == (mark.place, mark.calls, 0)
 
 
-@pytest.mark.parametrize("ident", ["", "resp_68af", "chatcmpl-123", "a.1.2.3", "Zm9v", "é", "a.1.2.3.4.5.6.7x"])
+@pytest.mark.parametrize("ident", ["", "resp_68af", "chatcmpl-123", "a.1.2.3", "Zm9v", "é", "a.1.2.3.4.5.6x"])
 def test_ids_of_others_hold_no_place(ident: str) -> None:
     assert read_mark(ident) is None
 
