@@ -205,7 +205,8 @@ def _word_at(stop: StopReason) -> At | None:
 # -- stop strings ----------------------------------------------------------------------------------------------------
 
 STOP_FIELDS: tuple[tuple[str, ...], ...] = (
-    ("stop",), ("stop_sequences",), ("generationConfig", "stopSequences"), ("options", "stop"),
+    ("stop",), ("stop_sequences",), ("generationConfig", "stopSequences"),
+    ("generation_config", "stop_sequences"), ("options", "stop"),
     ("inferenceConfig", "stopSequences"), ("config", "stopSequences"), ("config", "stop_sequences"),
 )
 """Where the formats take stop strings."""

@@ -18,6 +18,8 @@ class Entry(NamedTuple):
     """What the URL paths hold that it is served under: it is asked first there, and its own `paths` decide."""
     marks: tuple[bytes, ...] = ()
     """What its answers hold: where a body has no mark of any format, none is asked whether it is its own."""
+    servers: tuple[str, ...] = ()
+    """Profiles that speak it, beside those whose own rows say so."""
     late_system: bool = False
     """Its history takes a system message at the end, whatever the model."""
     least_cap: int = 1

@@ -62,7 +62,9 @@ def outgoing(turn: Turn, send: Send) -> Request:
         token = turn.evaluated.response.continuation_token if turn.evaluated else None
         if token is None:
             raise CallerError("a continuation token is to be sent, and the last response brought none")
-        changes["previous_id"] = token
+        changes["continuation_token"] = token
+        if turn.evaluated is not None and chained(turn.request) and turn.request.extra.get("store") is not False:
+            changes |= {"previous_id": turn.evaluated.response.id, "messages": _lead(turn)}
     changes.setdefault("messages", (*turn.history, *send.added))
     return replace(turn.request, max_tokens=send.max_tokens, tool_choice=send.tool_choice, **changes)
 
@@ -91,10 +93,14 @@ def _from_last(turn: Turn, send: Send) -> dict[str, Any]:
         if last is None or last.id is None:
             raise CallerError("the history is kept by the server, and the last response has no id to go on from")
         changes["previous_id"] = last.id
-    first = turn.request.messages[:1]
-    lead = first if first and first[0].role is Role.SYSTEM else ()  # instructions are not kept
-    changes["messages"] = (*lead, *(_unrun(turn) if on_top else ()), *_new(turn, send))
+    changes["messages"] = (*_lead(turn), *(_unrun(turn) if on_top else ()), *_new(turn, send))
     return changes
+
+
+def _lead(turn: Turn) -> tuple[Message, ...]:
+    """The instructions, which no server keeps."""
+    first = turn.request.messages[:1]
+    return first if first and first[0].role is Role.SYSTEM else ()
 
 
 def _new(turn: Turn, send: Send) -> tuple[Message, ...]:

@@ -372,6 +372,8 @@ class Request:
     n: int = 1
     previous_id: str | None = None
     """The response that this one continues on the provider's side (Responses `previous_response_id`)."""
+    continuation_token: str | None = None
+    """The token with which a provider goes on with an answer that it paused (Gemini `continuationToken`)."""
     background: bool = False
     extra: Mapping[str, Any] = field(default_factory=dict)
     """What else the body holds (temperature, thinking, response_format…), by the provider's own names, as JSON."""

@@ -178,8 +178,7 @@ REPORT: tuple[Table, ...] = (
     Table("inspector.provider.checks.openai_responses", "KEPT", "tests/provider/test_checks.py"),
     Table("inspector.provider.checks", "CODES", "tests/provider/test_checks.py"),
     Table("inspector.provider.checks", "BOUNDS", "tests/provider/test_checks.py"),
-    *(Table("inspector.provider.wishes", name, "tests/provider/test_checks.py") for name in (
-        "STOPS", "STOPPED", "SHAPES")),
+    Table("inspector.provider.wishes", "SHAPES", "tests/provider/test_checks.py"),
     *(Table("inspector.provider.paths", name, "tests/provider/test_endpoints.py") for name in ("NEAR", "CLIENTS")),
     Table("inspector.provider.lists", "COUNTS", "tests/provider/test_endpoints.py"),
     Table("inspector.provider.idents", "HEADERS", "tests/provider/test_endpoints.py"),

@@ -119,7 +119,8 @@ def chosen(stories: Sequence[Story], request: Request) -> Story:
     """
     if len(stories) == 1:
         return stories[0]
-    mark = read_mark(request.previous_id) if request.previous_id else None
+    named = request.continuation_token or request.previous_id
+    mark = read_mark(named) if named else None
     names = (request.model or "", mark.story if mark is not None else "")
     found = next((story for story in stories if story.name in names), None)
     if found is None:

@@ -55,14 +55,15 @@ def locate(story: Story, request: Request) -> Place:
         CallerError: the story has no further answer.
     """
     place, messages = Place(), request.messages
-    kept = read_mark(request.previous_id) if request.previous_id else None
-    if kept is None and request.previous_id:
-        raise CallerError(f"no answer of this server is called {request.previous_id[:80]!r}")
+    named = request.continuation_token or request.previous_id
+    kept = read_mark(named) if named else None
+    if kept is None and named:
+        raise CallerError(f"no answer of this server is called {named[:80]!r}")
     if kept is not None and kept.place.answer < len(story.answers):
         answer = story.answers[kept.place.answer]
         said, calls = min(kept.place.said, len(answer.text)), min(kept.calls, len(answer.calls))
         place = replace(kept.place, said=said, called=tuple(range(calls)))  # an id is anybody's to write
-        if request.api == "gemini_generate":  # the history comes again, and the token says where it stands
+        if request.continuation_token:  # the history comes again, and the token says where it stands
             messages = ()
     if messages and asks_again(messages[-1]):  # what came with the results of calls that were not run
         messages = tuple(message for message in messages if not message.results or message is messages[-1])

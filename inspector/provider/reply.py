@@ -21,7 +21,7 @@ from inspector.provider.faults import FAULTS, Fault, Layer
 from inspector.provider.place import Mark, Place, locate, missing, read_mark
 from inspector.provider.story import Answer, Kind, Placed, Story
 from inspector.provider.times import timed
-from inspector.provider.wishes import STOPPED, stopped, stops
+from inspector.provider.wishes import stopped, stops
 from loop_core.errors import CallerError, EncodeError
 from loop_core.frozen import frozen, replace
 from loop_core.values import (
@@ -32,7 +32,6 @@ from loop_core.values import (
 )
 from loop_core.wire import wire
 from loop_core.wire.body import forced
-from loop_core.wire.servers import MESSAGES
 from loop_core.wire.serving import Moment
 
 UNLIMITED = 1_000_000_000
@@ -228,10 +227,10 @@ def _played(draft: Draft, story: Story, request: Request, number: int) -> Draft:
         chunk=SMALLEST + chance % SIZES, id=draft.ident or f"{mark.text}.{chance:08x}", call=f"{chance:08x}",
         prompt=prompt, token=mark.token,
     )
-    spelling = draft.dialect.spelling(played.moment)
-    if string is not None and played.moment is Moment.ENDED and spelling is not None and draft.api in STOPPED:
-        native = {"stop_sequence": string} if draft.api == MESSAGES else {}
-        spelling = replace(spelling, raw=STOPPED[draft.api], native=native)
+    spelling, says = draft.dialect.spelling(played.moment), wire(draft.api).serving
+    if string is not None and played.moment is Moment.ENDED and spelling is not None and says.stopped:
+        native = {says.stopped_field: string} if says.stopped_field else {}
+        spelling = replace(spelling, raw=says.stopped, native=native)
     return replace(draft, played=played, spelling=spelling, manner=manner)
 
 

@@ -14,23 +14,14 @@ from inspector.provider.errors import RequestError
 from loop_core.fastjson import from_json
 from loop_core.schema import problems, usable
 from loop_core.values import Request, ResponsePart, TextPart, Tool
+from loop_core.wire import wire
 from loop_core.wire.servers import CHAT, CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES
-
-STOPS: Mapping[str, Sequence[str]] = {
-    CHAT: ("stop",),
-    MESSAGES: ("stop_sequences",),
-    GEMINI: ("generationConfig", "stopSequences"),
-    CONVERSE: ("inferenceConfig", "stopSequences"),
-    OLLAMA: ("options", "stop"),
-}
-"""Format -> where the strings stand that end an answer; Responses has none."""
-STOPPED: Mapping[str, str] = {MESSAGES: "stop_sequence", CONVERSE: "stop_sequence"}
-"""Format -> its word for an answer that such a string ended; elsewhere it is that of any end."""
 
 
 def stops(request: Request) -> tuple[str, ...]:
     """The strings that end the answer."""
-    given = member(request.extra, *STOPS[request.api]) if request.api in STOPS else None
+    at = wire(request.api).serving.stops
+    given = member(request.extra, *at) if at else None
     found = [given] if isinstance(given, str) else given if isinstance(given, list) else []
     return tuple(each for each in found if isinstance(each, str) and each)
 

@@ -293,9 +293,7 @@ def _cap(one: Seen) -> int | None:
 
 
 def _token(exchange: Exchange) -> str | None:
-    body = exchange.request_json
-    token = body.get("continuationToken") if isinstance(body, dict) else None
-    return token if isinstance(token, str) else None
+    return exchange.request.continuation_token if exchange.request is not None else None
 
 
 def _times(group: Sequence[tuple[int, Exchange]]) -> tuple[dict[int, float], bool]:

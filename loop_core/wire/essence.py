@@ -50,7 +50,8 @@ def essence(response: ChatResponse, loses: Collection[str] = ()) -> dict[str, An
 def asked(request: Request, loses: Collection[str] = ()) -> dict[str, Any]:
     """The same for a request. Under `message.grouping` a history is its parts, each with who says it; under
     `text.grouping` texts of one message that follow each other are one."""
-    names = ("api", "model", "tool_choice", "max_tokens", "stream", "n", "previous_id", "background")
+    names = ("api", "model", "tool_choice", "max_tokens", "stream", "n", "previous_id", "continuation_token",
+             "background")
     whole: dict[str, Any] = {name: getattr(request, name) for name in names}
     whole["extra"] = dict(request.extra)
     whole["tools"] = [(tool.name, tool.schema, tool.description, tool.kind, tool.dialect) for tool in request.tools]

@@ -101,8 +101,6 @@ class Format:
     """The field of a request body that holds the history."""
     stream_type: str = "text/event-stream"
     """The content type of a stream."""
-    servers: tuple[str, ...] = ()
-    """Profiles that speak the format beside those whose own row says so."""
     # -- what a turn may do -------------------------------------------------------------------------------------
     prefills: frozenset[Prefill] = field(default_factory=frozenset)
     """The ways of continuing a last assistant message that can be asked for; without any an answer begins anew."""

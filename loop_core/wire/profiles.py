@@ -25,7 +25,15 @@ from loop_core.wire.servers import GENERIC, SERVERS
 __all__ = ["GENERIC", "PROFILES", "Chosen", "Mark", "Prefill", "Profile", "choose", "named", "native_reading",
            "native_word"]
 
-PROFILES: Mapping[str, Profile] = {profile.name: profile for profile in (*SERVERS, GENERIC)}
+
+
+def _speaking(profile: Profile) -> Profile:
+    """The profile with the formats that say of themselves that this server speaks them."""
+    more = tuple(api for api, row in FORMATS.items() if profile.name in row.servers)
+    return replace(profile, apis=(*profile.apis, *more)) if more else profile
+
+
+PROFILES: Mapping[str, Profile] = {profile.name: _speaking(profile) for profile in (*SERVERS, GENERIC)}
 
 _LOOSE = frozenset({Stop.END_TURN, Stop.TOOL_CALL, Stop.UNKNOWN})
 
@@ -166,7 +174,7 @@ def _by_model(api: str, model: str | None) -> Chosen | None:
 
 @cache
 def _speakers(api: str) -> tuple[Profile, ...]:
-    return tuple(profile for profile in SERVERS if api in profile.apis)
+    return tuple(profile for profile in PROFILES.values() if api in profile.apis and profile is not GENERIC)
 
 
 @cache

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from loop_core.formats import FORMATS
 from loop_core.values import Stop
 from loop_core.wire.base import Mapped
 from loop_core.wire.profile import Prefill, Profile, mark
@@ -326,6 +327,6 @@ SERVERS: tuple[Profile, ...] = (
 """In this order; of several rows that fit equally well the first one counts."""
 
 GENERIC = Profile(
-    "generic", (CHAT, RESPONSES, MESSAGES, GEMINI, CONVERSE, OLLAMA), cap_source="an unknown server",
+    "generic", tuple(FORMATS), cap_source="an unknown server",
 )
 """Speaks for every server without a row."""

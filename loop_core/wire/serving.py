@@ -222,6 +222,12 @@ class Serving:
     """What ends a server-sent event."""
     array_unless: str = ""
     """A part of the query without which a stream comes as the elements of one array."""
+    stops: tuple[str, ...] = ()
+    """Where in a request the strings stand that end an answer."""
+    stopped: str = ""
+    """The word for an answer that such a string ended; empty where it is that of any end."""
+    stopped_field: str = ""
+    """The field beside it that repeats the string."""
     unknown: str = "{}"
     """How a stop word that nobody knows is spelled."""
     errors: Mapping[int, str] = field(default_factory=lambda: OPENAI_ERRORS)

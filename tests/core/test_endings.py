@@ -137,6 +137,7 @@ def test_a_refusal_is_visible() -> None:
     {"stop": ["END"]}, {"stop": "END"}, {"stop_sequences": ["END"]}, {"generationConfig": {"stopSequences": ["END"]}},
     {"options": {"stop": ["END"]}}, {"inferenceConfig": {"stopSequences": ["END"]}},
     {"config": {"stopSequences": ["END"]}}, {"config": {"stop_sequences": ["END"]}},
+    {"generation_config": {"stop_sequences": ["END"]}},
 ])
 def test_a_stop_string_that_may_have_been_hit_makes_an_ending_unsure(extra: dict[str, Any]) -> None:
     asked = replace(REQUEST, extra=extra)

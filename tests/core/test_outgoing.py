@@ -122,7 +122,7 @@ def test_a_paused_answer_is_echoed_and_a_token_is_sent_with_the_same_request() -
     turn, effects = answered(started("gemini_generate", Ability()), "So", Stop.PAUSED, detail="token",
                              continuation_token="dG9r")
     request = outgoing(turn, sent(turn, effects))
-    assert (request.messages, request.previous_id) == ((ASK,), "dG9r")
+    assert (request.messages, request.continuation_token) == ((ASK,), "dG9r")
     assert body_of(request, PROFILES["gemini"])["continuationToken"] == "dG9r"
 
 

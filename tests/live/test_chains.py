@@ -111,7 +111,7 @@ def test_without_a_chain_the_whole_history_is_sent(provider: Provider, tmp_path:
 
 @pytest.mark.parametrize("story", [CUT_TEXT, CUT_CALL], ids=lambda story: story.name)
 def test_a_chain_that_is_not_stored_ends_with_a_notice(provider: Provider, story: Story, tmp_path: Path) -> None:
-    began = f"resp_{story.name}.0.0.0.0.0.0"
+    began = f"resp_{story.name}.0.0.0.0.0.0.0"
     done, sent = ran(provider, story, tmp_path / "s.jsonl", previous_id=began, extra={"store": False})
     assert [request.body["previous_response_id"] for request in sent] == [began]
     ended = done.replay.trace.steps[-1].turn

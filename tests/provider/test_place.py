@@ -166,9 +166,9 @@ def test_an_id_that_somebody_wrote_leads_nowhere_beyond_the_answer() -> None:
     mark = Mark("count", Place(1, 999_999_999, 1), 999_999_999, 1, 999_999_999)
     place = locate(STORY, asked(user("On."), previous_id=f"resp_{mark.text}.0"))
     assert (place.answer, place.said) == (2, 0), "all of the answer was said and called"
-    unasked = locate(STORY, Request("gemini_generate", (user("On."),), "m", previous_id=mark.token))
+    unasked = locate(STORY, Request("gemini_generate", (user("On."),), "m", continuation_token=mark.token))
     assert (unasked.answer, unasked.said, unasked.called) == (1, len("I count."), (0,))
-    assert fetched(STORY, mark, "x").place.said == len("I count.")
+    assert fetched("openai_responses", STORY, mark, "x").place.said == len("I count.")
 
 
 def test_previous_responses_lead_from_answer_to_answer() -> None:

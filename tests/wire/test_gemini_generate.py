@@ -931,7 +931,7 @@ def test_read_request() -> None:
         ("u", "json_schema", CallKind.FUNCTION, True), ("googleSearch", "json_schema", CallKind.SERVER, True),
     ]
     assert (request.model, request.stream, request.tool_choice) == ("gemini-2.5-flash", True, "tool:w")
-    assert (request.max_tokens, request.n, request.previous_id) == (500, 2, None)
+    assert (request.max_tokens, request.n, request.continuation_token) == (500, 2, None)
 
 
 @pytest.mark.parametrize(("change", "field", "value"), [
@@ -943,7 +943,7 @@ def test_read_request() -> None:
     ({"generationConfig": None, "generation_config": {"max_output_tokens": 9}}, "max_tokens", 9),
     ({"generationConfig": None, "config": {"max_output_tokens": 8}}, "max_tokens", 8),
     ({"generationConfig": {}}, "max_tokens", None),
-    ({"continuationToken": "dG9r"}, "previous_id", "dG9r"),
+    ({"continuationToken": "dG9r"}, "continuation_token", "dG9r"),
 ])
 def test_read_request_in_other_spellings(change: dict[str, Any], field: str, value: Any) -> None:
     assert getattr(read_request({**REQUEST, **change}, URL), field) == value

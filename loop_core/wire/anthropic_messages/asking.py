@@ -44,6 +44,7 @@ ASKING_LOSES: Mapping[str, str] = {
     "call.signature": "signatures belong to thinking blocks here",
     "result.name": "a result names its call by the id",
     "previous_id": "nothing is kept on the provider's side",
+    "continuation_token": "as previous_id",
     "background": "as previous_id",
 }
 _ROLES: Mapping[Role, str] = {

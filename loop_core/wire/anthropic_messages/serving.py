@@ -73,5 +73,8 @@ SERVING = Serving(
     indexes=_indexes,
     errors=ERRORS,
     refused=_refused,
+    stops=("stop_sequences",),
+    stopped="stop_sequence",
+    stopped_field="stop_sequence",
     cannot=CANNOT,
 )

@@ -75,6 +75,8 @@ SERVING = Serving(
     errors=ERRORS,
     refused=_refused,
     error_header="x-amzn-errortype",
+    stops=("inferenceConfig", "stopSequences"),
+    stopped="stop_sequence",
     cannot=CANNOT,
     ends=ENDS,
 )

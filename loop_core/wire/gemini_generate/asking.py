@@ -48,6 +48,7 @@ ASKING_LOSES: Mapping[str, str] = {
     "call.status": "a functionCall has no status",
     "call.item_id": "a functionCall has one id",
     "result.json": "an image in a result is a part beside it here",
+    "previous_id": "nothing is kept on the provider's side",
     "background": "there are no background responses",
 }
 _ROLES: Mapping[Role, str] = {Role.USER: "user", Role.ASSISTANT: "model", Role.TOOL: "user", Role.SYSTEM: "user"}
@@ -80,7 +81,7 @@ def encode_request(request: Request) -> dict[str, Any]:
     settings = known(maxOutputTokens=request.max_tokens, candidateCount=request.n if request.n != 1 else None)
     if settings:
         body["generationConfig"] = settings
-    body |= known(continuationToken=request.previous_id)
+    body |= known(continuationToken=request.continuation_token)
     return merged(body, request.extra)
 
 

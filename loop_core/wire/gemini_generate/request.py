@@ -64,7 +64,7 @@ def read_request(body: Mapping[str, Any], url: str = "") -> Request:
         max_tokens=_count(get(settings, "maxOutputTokens")),
         stream="streamGenerateContent" in url or "generate_content_stream" in url,
         n=_count(get(settings, "candidateCount")) or 1,
-        previous_id=token if isinstance(token, str) and token else None,
+        continuation_token=token if isinstance(token, str) and token else None,
         extra=rest(body, *_TAKEN),
     )
 

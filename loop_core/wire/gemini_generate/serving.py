@@ -65,6 +65,7 @@ SERVING = Serving(
     array_unless="alt=sse",
     errors=GOOGLE_ERRORS,
     refused=google_error,
+    stops=("generationConfig", "stopSequences"),
     cannot=CANNOT,
     ends=ENDS,
 )

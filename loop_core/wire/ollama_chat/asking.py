@@ -45,6 +45,7 @@ ASKING_LOSES: Mapping[str, str] = {
     "result.is_error": "only the text tells of a failure",
     "result.json": "a result is text here",
     "previous_id": "nothing is kept on the provider's side",
+    "continuation_token": "as previous_id",
     "background": "as previous_id",
 }
 

@@ -63,6 +63,7 @@ SERVING = Serving(
     ends_without=True,
     errors={},
     refused=_refused,
+    stops=("options", "stop"),
     cannot=CANNOT,
     ends=ENDS,
 )

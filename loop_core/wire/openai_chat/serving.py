@@ -46,6 +46,7 @@ SERVING = Serving(
     answer_id="chatcmpl-{}",
     call_id="call_{}",
     indexes=_indexes,
+    stops=("stop",),
     cannot=CANNOT,
     ends=ENDS,
 )

@@ -40,6 +40,7 @@ from loop_core.wire.openai_responses.table import API
 
 CHOICES: Mapping[str, str] = {"auto": "auto", "any": "required", "none": "none"}
 ASKING_LOSES: Mapping[str, str] = {
+    "continuation_token": "an answer is gone on with by its id",
     "message.grouping": "a history is a list of items, whatever message they came in",
     "reasoning.signature": "reasoning is given back by its id and encrypted content",
     "call.signature": "a call is given back by its id",
