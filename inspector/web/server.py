@@ -13,6 +13,7 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from math import inf
 from typing import Any
 from urllib.parse import quote
 
@@ -37,6 +38,8 @@ STALLED = 20.0
 PING = 15.0
 HEADERS = 10.0
 """Seconds within which the head of a request has to be there."""
+EXPIRED = 4001
+"""The close code of a page whose token has expired: `page.js` says so."""
 NO_CURSOR = b"\x1b[?25l"
 """There is none before the app has drawn itself either."""
 
@@ -54,8 +57,8 @@ class AppServer:
         self._argv, self._entrance, self._title, self._most = argv, entrance, title, most
         self._tell, self._environment = tell, environment or {}
         self._idle, self._clock = idle, clock
-        self._places_left: deque[str] = deque(maxlen=most)
-        """Where the tabs were that ended for want of a browser."""
+        self._places_left: deque[tuple[str, str]] = deque(maxlen=most)
+        """The names of the tabs that ended for want of a browser, and where they were."""
         self._was_left = asyncio.Event()
         self._left: dict[Tab, asyncio.TimerHandle] = {}
         """The tabs that no browser shows, the last one left at the end, and what ends them."""
@@ -77,6 +80,7 @@ class AppServer:
             web.get("/", self._page),
             web.get("/static/{name}", self._file),
             web.get(f"/ws/{{scheme:{'|'.join(SCHEMES)}}}", self._socket, allow_head=False),
+            web.get(f"/ws/{{scheme:{'|'.join(SCHEMES)}}}/{{name:[0-9a-f]{{32}}}}", self._socket, allow_head=False),
             web.get("/download/{key}", self._download, allow_head=False),
         ])
         return app
@@ -141,20 +145,34 @@ class AppServer:
             await socket.send_bytes(NO_CURSOR)
         try:
             async with asyncio.timeout(PATIENCE):
-                again = not await self._room()
+                again = await self._room(request.match_info.get("name", ""))
         except TimeoutError:
             why = f"no place is free for a further tab (--sessions {self._most}): close one, then start again"
             self._tell(why)
             await _dismiss(request, socket, why, WSCloseCode.TRY_AGAIN_LATER)
             return socket
-        if again:
-            await self._session_again(socket, request)
+        if again is not None:
+            await self._session_again(again, socket, request)
         elif self._closing or not await self._session(socket, request):
             self._places.release()
         return socket
 
-    async def _room(self) -> bool:
-        """Waits for a place, which is taken then, or for a tab that no browser shows; whether it is a place."""
+    async def _room(self, name: str) -> Tab | None:
+        """The tab that this page has shown before, else the one that was left last; None for a place, taken by this.
+
+        Waits for one of them. A page that is loaded again comes before its old one has gone, so its own tab first.
+        """
+        with suppress(TimeoutError):
+            async with asyncio.timeout(PATIENCE / 2):
+                while self._idle and any(tab.name == name != "" and not tab.over.is_set() for tab in self.tabs):
+                    own = next((tab for tab in self._left if tab.name == name), None)
+                    if own is not None:
+                        return self._taken_back(own)
+                    self._was_left.clear()
+                    await self._was_left.wait()
+        if any(each == name != "" for each, _ in self._places_left) and not self._places.locked():
+            await self._places.acquire()
+            return None  # its own tab has ended: it begins where that was, and not in the tab of another page
         while not self._left:
             place, other = asyncio.ensure_future(self._places.acquire()), asyncio.ensure_future(self._was_left.wait())
             try:
@@ -167,14 +185,20 @@ class AppServer:
                 other.cancel()
                 taken = place.done() or not place.cancel()
             if taken:
-                return True
+                return None
             self._was_left.clear()
-        return False
+        return self._taken_back(next(reversed(self._left)))
+
+    def _taken_back(self, tab: Tab) -> Tab:
+        self._left.pop(tab).cancel()
+        return tab
 
     async def _session(self, socket: web.WebSocketResponse, request: web.Request) -> bool:
         """Whether a process was started, whose end leaves its place."""
+        name = request.match_info.get("name", "")
+        place = self._place_left(name)
         tab = Tab(self._argv, request.match_info["scheme"], write_bytes=socket.send_bytes, write_str=socket.send_str,
-                  environment={**self._environment, **({PLACE: self._places_left.pop()} if self._places_left else {})})
+                  environment={**self._environment, **({PLACE: place} if place else {})}, name=name)
         try:
             await tab.start(_cells(request, "width", 80), _cells(request, "height", 24))
         except OSError as why:
@@ -188,10 +212,17 @@ class AppServer:
         await self._shown(tab, socket, request)
         return True
 
-    async def _session_again(self, socket: web.WebSocketResponse, request: web.Request) -> None:
-        """Shows the tab that was left last where it was."""
-        tab, ending = self._left.popitem()
-        ending.cancel()
+    def _place_left(self, name: str) -> str:
+        """Where the tab of this page was that ended, else the one that ended last; empty where none did."""
+        left = next((each for each in self._places_left if each[0] == name != ""), None)
+        left = left or (self._places_left[-1] if self._places_left else ("", ""))
+        if left in self._places_left:
+            self._places_left.remove(left)
+        return left[1]
+
+    async def _session_again(self, tab: Tab, socket: web.WebSocketResponse, request: web.Request) -> None:
+        """Shows a tab where it was left."""
+        tab.name = request.match_info.get("name", "")
         with suppress(ConnectionError):
             await tab.seen_again(socket.send_bytes, socket.send_str, _cells(request, "width", 80),
                                  _cells(request, "height", 24))
@@ -200,10 +231,12 @@ class AppServer:
     async def _shown(self, tab: Tab, socket: web.WebSocketResponse, request: web.Request) -> None:
         """Until the process ends, which ends the socket, or the browser goes, which leaves the process a while."""
         closing = asyncio.create_task(self._ends_socket(tab, request, socket))
-        gone = False
+        entrance, gone = self._entrance, False
+        expiring = asyncio.create_task(self._expires(entrance, request, socket))
         try:
-            gone = await _listen(request, socket, tab)
+            gone = await _listen(request, socket, tab, lambda: self._clock() < entrance.until)
         finally:
+            expiring.cancel()
             if gone and self._idle and not tab.over.is_set() and not self._closing:
                 closing.cancel()
                 with suppress(TimeoutError, ConnectionError):
@@ -215,10 +248,16 @@ class AppServer:
                 tab.over.set()
                 await asyncio.shield(closing)
 
+    async def _expires(self, entrance: Entrance, request: web.Request, socket: web.WebSocketResponse) -> None:
+        """Ends what a page shows when the token expires that let it in; its tab is left, for a page with a new one."""
+        if entrance.until < inf:
+            await asyncio.sleep(max(0.0, entrance.until - self._clock()))
+            await _expired(request, socket)
+
     def _ends_idle(self, tab: Tab) -> None:
         """Ends a tab that nobody came back to; the next one begins at its place."""
         if tab.place:
-            self._places_left.append(tab.place)
+            self._places_left.append((tab.name, tab.place))
         tab.over.set()
 
     async def _ends_socket(self, tab: Tab, request: web.Request, socket: web.WebSocketResponse) -> None:
@@ -274,9 +313,14 @@ async def _handed_over(request: web.Request, tab: Tab, key: str, name: str) -> w
     return response
 
 
-async def _listen(request: web.Request, socket: web.WebSocketResponse, tab: Tab) -> bool:
+async def _listen(
+    request: web.Request, socket: web.WebSocketResponse, tab: Tab, in_time: Callable[[], bool]
+) -> bool:
     """Hands on what the page says, until one of the two ends; whether it was the page, in order."""
     async for message in socket:
+        if not in_time():
+            await _expired(request, socket)
+            return True
         try:
             if message.type is not WSMsgType.TEXT:
                 raise frames.FrameError("expected text")
@@ -304,7 +348,11 @@ async def _act(frame: frames.Frame, socket: web.WebSocketResponse, tab: Tab) -> 
             await socket.send_json(["pong", text])
 
 
-async def _dismiss(request: web.Request, socket: web.WebSocketResponse, text: str, code: WSCloseCode) -> None:
+async def _expired(request: web.Request, socket: web.WebSocketResponse) -> None:
+    await _dismiss(request, socket, "open the address that the server prints at SIGUSR1", EXPIRED)
+
+
+async def _dismiss(request: web.Request, socket: web.WebSocketResponse, text: str, code: int) -> None:
     """A last word, if there is one, and the close; whoever does not read is cut off."""
     try:
         async with asyncio.timeout(GRACE):

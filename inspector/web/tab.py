@@ -77,9 +77,12 @@ class Tab(AppService):
     def __init__(
         self, argv: Sequence[str], scheme: str, *, write_bytes: Callable[[bytes], Awaitable[None]],
         write_str: Callable[[str], Awaitable[None]], environment: Mapping[str, str] | None = None,
+        name: str = "",
     ) -> None:
         self.files = Files()
         self.over = asyncio.Event()
+        self.name = name
+        """What the page that shows it calls itself, so that it finds it again; empty where it does not."""
         self.place = ""
         """Where its user was when the keyboard left it last, as JSON; empty where it did not say."""
         self._modes: dict[bytes, bytes] = {}

@@ -135,3 +135,85 @@ async def test_a_token_and_its_cookie_expire_and_are_renewed() -> None:
         assert (await status("/?token=token-2", None))[0] == 303
         assert (await status("/", "cookie-2"))[0] == 200
         assert alive(pid)  # what was open stays, for whoever has the new address
+
+
+NAMES = ("0" * 32, "a1" * 16)
+
+
+def named(name: str) -> str:
+    return f"/ws/dark/{name}?width=100&height=30"
+
+
+async def test_each_page_gets_back_the_tab_that_was_its_own() -> None:
+    async with serving(ECHO, idle=LONG) as at:
+        pids, sockets = [], [await at.tab(named(name)) for name in NAMES]
+        for socket in sockets:
+            pids.append((await told(socket))["pid"])
+        for count, socket in enumerate(sockets, 1):
+            await socket.close()
+            await left(at, count)
+        for name, pid in zip(NAMES, pids, strict=True):  # the one that was left first comes first
+            async with at.tab(named(name)) as again:
+                while (await told(again)).get("data") != '{"type": "focus"}':
+                    pass
+                (shown,) = [tab for tab in at.server.tabs if tab not in at.server._left]
+                assert shown._process is not None
+                assert (shown.name, shown._process.pid) == (name, pid)
+            await left(at, 2)
+        assert len(at.server.tabs) == 2
+
+
+async def test_a_page_that_is_loaded_again_waits_for_its_own_tab_where_others_are_free() -> None:
+    async with serving(ECHO, idle=LONG, most=4) as at:
+        first = await at.tab(named(NAMES[0]))
+        pid = (await told(first))["pid"]
+        again = await at.tab(named(NAMES[0]))  # before the server sees that the old page has gone
+        await first.close()
+        while (await told(again)).get("data") != '{"type": "focus"}':
+            pass
+        assert [tab._process.pid for tab in at.server.tabs if tab._process] == [pid]
+        await again.close()
+
+
+async def test_each_page_begins_where_its_own_tab_was_that_ended() -> None:
+    async with serving(ECHO, idle=LONG) as at:
+        sockets = [await at.tab(named(name)) for name in NAMES]
+        for socket in sockets:
+            await told(socket)
+        for tab in at.server.tabs:
+            tab.place = f'"{tab.name}"'
+        for count, socket in enumerate(sockets, 1):
+            await socket.close()
+            await left(at, count)
+        for tab in list(at.server.tabs):
+            at.server._ends_idle(tab)
+        await empty(at)
+        for name in NAMES:
+            async with at.tab(named(name)) as socket:
+                await told(socket)
+                (shown,) = [tab for tab in at.server.tabs if tab.name == name]
+                assert shown._environment[server.PLACE] == f'"{name}"'
+
+
+async def test_a_page_that_is_open_when_its_token_expires_says_so_and_its_tab_waits() -> None:
+    async with serving(ECHO, idle=LONG, clock=lambda: 0.0, until=0.05) as at:
+        async with at.tab() as socket:
+            assert "SIGUSR1" in (await words(socket))[0]
+            assert socket.close_code == server.EXPIRED
+        await left(at)
+
+
+async def test_what_is_typed_after_the_token_has_expired_reaches_no_process() -> None:
+    now = [0.0]
+    async with serving(ECHO, idle=LONG, clock=lambda: now[0], until=LONG) as at:
+        async with at.tab() as socket:
+            pid = (await told(socket))["pid"]
+            now[0] = LONG
+            await socket.send_json(["stdin", "typed too late"])
+            heard = []
+            async for message in socket:
+                heard.append(message.data)
+            assert "typed too late" not in str(heard)
+            assert socket.close_code == server.EXPIRED
+        await left(at)
+        assert alive(pid)

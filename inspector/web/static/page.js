@@ -14,7 +14,17 @@
     closed: ["The server cannot be reached", "It has ended, or it refused this page."],
     opened: ["The session did not start", ""],
     drawn: ["The session has ended", ""],
+    expired: ["The token has expired", ""],
   };
+
+  // A page keeps the name of its tab for when it is loaded again or restored; a copy of the page begins without one.
+  const NAME = "loop-inspector-tab";
+  const random = () => Array.from(crypto.getRandomValues(new Uint8Array(16)), (n) => n.toString(16).padStart(2, "0"));
+  const name = sessionStorage.getItem(NAME) ?? random().join("");
+  const keep = (kept) => kept ? sessionStorage.setItem(NAME, name) : sessionStorage.removeItem(NAME);
+  keep(document.hidden);
+  document.addEventListener("visibilitychange", () => keep(document.hidden));
+  window.addEventListener("pagehide", () => keep(true));
 
   function ended(state) {
     const [word, otherwise] = WORDS[state];
@@ -42,7 +52,7 @@
         const [word, text] = JSON.parse(event.data);
         if (word === "said") heard.push(String(text));
       });
-      this.addEventListener("close", () => ended(state));
+      this.addEventListener("close", (event) => ended(event.code === 4001 ? "expired" : state));
     }
 
     send(data) {  // a key that is pressed before or after the connection is no error
@@ -80,7 +90,7 @@
 
   window.addEventListener("load", async (event) => {
     const light = matchMedia("(prefers-color-scheme: light)").matches;
-    byId("terminal").dataset.sessionWebsocketUrl = `${location.protocol.replace("http", "ws")}//${location.host}/ws/${light ? "light" : "dark"}`;
+    byId("terminal").dataset.sessionWebsocketUrl = `${location.protocol.replace("http", "ws")}//${location.host}/ws/${light ? "light" : "dark"}/${name}`;
     byId("again").addEventListener("click", () => location.reload());
     await Promise.allSettled(FACES.map((face) => document.fonts.load(face)));  // a cell is as wide as its font
     start.call(window, event);
