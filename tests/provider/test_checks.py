@@ -17,7 +17,24 @@ from loop_core.values import Message, Request, Role, TextPart, Tool, ToolCall, T
 from loop_core.wire import FORMATS, decode, wire
 from loop_core.wire.servers import CHAT, CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES
 from tests.provider.cut_forms import CUT_FORMS
-from tests.provider.refusals import BODIES, DROP, HI, PATHS, REFUSALS, TOOL, Refusal, body_of, call, result, without
+from tests.provider.refusals import (
+    ASK,
+    BODIES,
+    DROP,
+    HI,
+    PARTS,
+    PATHS,
+    REFUSALS,
+    TELL,
+    TOOL,
+    Refusal,
+    body_of,
+    call,
+    model,
+    result,
+    user,
+    without,
+)
 
 ROWS = [(api, row) for api, rows in REFUSALS.items() for row in rows]
 KINDS = {MESSAGES: "invalid_request_error", GEMINI: "INVALID_ARGUMENT", CONVERSE: "ValidationException"}
@@ -79,6 +96,9 @@ def test_every_format_has_its_rows(api: str) -> None:
                                                                                              "name": "bash"}]}),
     (GEMINI, {"generation_config": {"max_output_tokens": 5, "candidate_count": 1}, "system_instruction": {
         "parts": {"text": "Be brief."}}}),
+    # Google's own client sends the pieces of a stream as contents of their own.
+    (GEMINI, {"contents": [PARTS, model({"text": "I look"}), model(ASK), model({"text": ""}), user(TELL)]}),
+    (MESSAGES, {"thread": {"type": "continue", "previous_message_id": "msg_1"}, "messages": []}),
     (GEMINI, {"contents": [{"parts": [{"text": "Hi."}]}]}),
     (OLLAMA, {"messages": [{"role": "narrator", "content": "x"}, {"role": "tool", "content": "x"}], "unknown": 1,
               "options": {"num_predict": -1, "mystery": True}, "keep_alive": "5m", "think": "high", "format": ""}),

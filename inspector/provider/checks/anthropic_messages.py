@@ -25,7 +25,7 @@ KNOWN = (
 FIELDS: tuple[Field, ...] = (
     Field("model", "string", required=True),
     Field("max_tokens", "integer", required=True, least=1),
-    Field("messages", "array", required=True, least=1),
+    Field("messages", "array", required=True),
     Field("messages[]", "object"),
     Field("messages[].role", "string", required=True, among=("user", "assistant", "system")),
     Field("messages[].content", "string|array", required=True),
@@ -61,6 +61,12 @@ FIELDS: tuple[Field, ...] = (
     Field("tool_choice.type", "string", required=True, among=("auto", "any", "tool", "none")),
     Field("tool_choice[type=tool].name", "string", required=True),
 )
+
+
+def _some_message(body: Body) -> RequestError | None:
+    if body.get("messages") or inside(body, "thread", "type") == "continue":
+        return None
+    return RequestError("messages: at least one message is expected")
 
 
 def _first_role(body: Body) -> RequestError | None:
@@ -127,6 +133,7 @@ def _blank_stop(body: Body) -> RequestError | None:
 
 
 RULES: tuple[Rule, ...] = (
+    Rule("some_message", _some_message, "API reference; in a thread its client sends none to go on after a pause"),
     Rule("first_role", _first_role, "API reference, Messages: the first message has the role user"),
     Rule("pairs", _pairs, "API docs, tool use: troubleshooting of tool_result blocks"),
     Rule("choice", _choice, "threads of copilot proxies: 400 invalid_request_error, no code"),

@@ -89,22 +89,26 @@ def member(value: Any, *names: str) -> Any:
 
 
 def _pairs(body: Body) -> RequestError | None:
-    """The calls of a model's turn against the answers of all that follows it up to the next one."""
-    called: int | None = None
-    answers, last = 0, 0
-    for number, content in items(body.get("contents")):
-        parts = [part for _, part in items(content.get("parts"))]
-        if content.get("role") == "model":
-            if called and answers != called:
-                return _uneven()
-            called, answers = sum(member(part, "functionCall") is not None for part in parts), 0
+    """The calls of a model's turn against the answers of all that follows it up to the next one.
+
+    Contents of the model in a row are one turn: Google's own client sends the pieces of a stream so.
+    """
+    called = answers = 0
+    before: Any = None
+    for _, content in items(body.get("contents")):
+        role, parts = content.get("role"), [part for _, part in items(content.get("parts"))]
+        if role == "model":
+            if before != "model":
+                if answers != called:
+                    return _uneven()
+                called = answers = 0
+            called += sum(member(part, "functionCall") is not None for part in parts)
         else:
             answers += sum(member(part, "functionResponse") is not None for part in parts)
             if answers and not called:
                 return RequestError("a function response turn must come immediately after a function call turn")
-        last = number
-    ended = body["contents"][last].get("role") == "model" if isinstance(body.get("contents"), list) else True
-    return _uneven() if called and not ended and answers != called else None
+        before = role
+    return _uneven() if before != "model" and answers != called else None
 
 
 def _uneven() -> RequestError:
