@@ -18,7 +18,7 @@ from loop_core.functions import Function, declare
 from loop_core.gate import Verdict
 from loop_core.limits import Limits
 from loop_core.loop import Plan, arun, asteps, following, run
-from loop_core.policy import STRICT, Policy
+from loop_core.policy import Policy
 from loop_core.presets import preset
 from loop_core.seam import Method
 from loop_core.streaming import Shown
@@ -42,7 +42,7 @@ def ask(
     *,
     tools: Sequence[Function] = (),
     limits: Limits | None = None,
-    policy: Policy | str = STRICT,
+    policy: Policy | str = "strict",
     max_tokens: int | None = None,
     line: Line | None = None,
     observer: Observer | None = None,
@@ -77,7 +77,7 @@ async def aask(
     *,
     tools: Sequence[Function] = (),
     limits: Limits | None = None,
-    policy: Policy | str = STRICT,
+    policy: Policy | str = "strict",
     max_tokens: int | None = None,
     line: Line | None = None,
     observer: Observer | None = None,
@@ -93,7 +93,7 @@ def stream(
     *,
     tools: Sequence[Function] = (),
     limits: Limits | None = None,
-    policy: Policy | str = STRICT,
+    policy: Policy | str = "strict",
     max_tokens: int | None = None,
     line: Line | None = None,
     observer: Observer | None = None,
@@ -109,7 +109,7 @@ def astream(
     *,
     tools: Sequence[Function] = (),
     limits: Limits | None = None,
-    policy: Policy | str = STRICT,
+    policy: Policy | str = "strict",
     max_tokens: int | None = None,
     line: Line | None = None,
     observer: Observer | None = None,

@@ -173,6 +173,9 @@ class Policy:
     silent_endings: tuple[str, ...] = ("__SILENT__", "HEARTBEAT_OK")
     """Whole answers that ask for nothing to be shown (seed 002); they end a turn like any other."""
 
+    def __repr__(self) -> str:
+        return f"<Policy {self.name}>"  # it stands in signatures, and all of its tables would be no help there
+
 
 STRICT = Policy(
     "strict",

@@ -7,6 +7,7 @@ import asyncio
 import importlib
 import inspect
 import pkgutil
+import pydoc
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -17,6 +18,7 @@ from typing import Any
 import pytest
 
 import loop_core
+from loop_core.address import Server
 from loop_core.retries import Retries
 from loop_core.transport import Line
 
@@ -86,7 +88,7 @@ def awaited(make: Callable[[], Any]) -> Any:
 
 
 AT_ONCE: dict[str, Any] = {"line": Line(retries=Retries(most=0))}
-NOBODY = loop_core.Server("openai_chat", "http://127.0.0.1:9", model="m")
+NOBODY = Server("openai_chat", "http://127.0.0.1:9", model="m")
 """Port 9 of this machine, where nothing listens."""
 
 
@@ -184,6 +186,14 @@ def test_every_name_is_documented_and_has_a_signature(name: str) -> None:
     if name not in ("Stop", "LoopError", "ToolError"):
         parameters = inspect.signature(value).parameters
         assert {"given", "args", "kwargs"} & set(parameters) == set(), "the real one"
+
+
+def test_help_shows_what_is_given_and_not_what_is_inside() -> None:
+    told = pydoc.render_doc(loop_core, renderer=pydoc.plaintext)
+    assert "ask(server: 'Server', prompt: 'Prompt', *, tools:" in told
+    assert "class Limits" in told
+    assert max(len(line) for line in told.splitlines()) < 1_000
+    assert str(inspect.signature(loop_core.ask)).endswith("-> 'Answer'")
 
 
 def test_the_names_are_listed_before_they_are_used() -> None:

@@ -32,7 +32,9 @@ from loop_core import (
 from loop_core.errors import CallerError, EncodeError
 from loop_core.gate import Admission
 from loop_core.policy import STRICT
+from loop_core.retries import Retries
 from loop_core.streaming import Shown
+from loop_core.transport import Line
 from loop_core.turn import Event, RunTools, Send, Turn
 from loop_core.values import ChatResponse, Role, Stop, StopReason, TextPart, TransportEnd, Usage
 from loop_core.wire import FORMATS
@@ -186,6 +188,19 @@ def test_a_history_and_a_request_may_be_asked(provider: Provider, api: str) -> N
         assert [(message.role, message.text) for message in answer.turn.request.messages] \
             == [(Role.SYSTEM, "Be brief."), (Role.USER, "Hello?")]
         assert (answer.turn.request.model, answer.turn.request.max_tokens) == ("text", 256)
+
+
+@pytest.mark.parametrize(("role", "read_as"), [
+    ("system", Role.SYSTEM), ("developer", Role.SYSTEM), ("user", Role.USER), ("assistant", Role.ASSISTANT),
+    ("tool", Role.TOOL),
+])
+def test_every_role_of_a_chat_may_be_asked(role: str, read_as: Role) -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": "on_call", "arguments": "{}"}}
+    chat: list[dict[str, Any]] = [{"role": role, "content": "Hello?"}]
+    if role == "tool":
+        chat = [{"role": "assistant", "content": None, "tool_calls": [call]}, {**chat[0], "tool_call_id": "c1"}]
+    answer = ask(Server("openai_chat", "http://127.0.0.1:9", model="m"), chat, line=Line(retries=Retries(most=0)))
+    assert answer.turn.request.messages[-1].role is read_as
 
 
 @pytest.mark.parametrize(("prompt", "why"), [
