@@ -211,3 +211,55 @@ def test_tabs_come_and_go_with_their_processes(context: Any) -> None:
         assert served.ended()[0] == 0
         assert not alive(pid)
         first.page.wait_for_selector("#ended:not([hidden])")
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are looked up as Linux lists them")
+def test_two_pages_that_are_loaded_again_in_turn_keep_their_own_tabs(context: Any) -> None:
+    with program(SAMPLE) as served:
+        first, second = chromium.Watched(context), chromium.Watched(context)
+        first.page.goto(served.url)
+        first.shows("CUT CALL RUN")
+        first.page.keyboard.press("Space")
+        first.shows("step 2/28")
+        second.page.goto(f"{served.origin}/")
+        second.shows("CUT CALL RUN")
+        second.page.keyboard.press("End")
+        second.shows("step 28/28")
+        for page in (first.page, second.page):  # both are left, the first before the second
+            page.goto("about:blank")
+        first.page.goto(f"{served.origin}/")
+        first.shows("step 2/28")
+        second.page.goto(f"{served.origin}/")
+        second.shows("step 28/28")
+        assert len(served.tabs()) == 2
+
+
+def test_a_page_that_is_open_when_its_token_expires_says_so(context: Any) -> None:
+    """The server's close is played here, so that no test waits for a token."""
+
+    def expired(socket: Any) -> None:
+        socket.send('["said", "open the address that the server prints"]')
+        socket.close(code=4001)
+
+    with program(SAMPLE) as served:
+        page = context.new_page()
+        page.route_web_socket("**/ws/**", expired)
+        page.goto(served.url)
+        page.wait_for_selector("#ended:not([hidden])", timeout=60_000)
+        assert page.inner_text("#ended-word") == "The token has expired"
+        assert page.inner_text("#ended-said") == "open the address that the server prints"
+
+
+def test_the_app_is_drawn_over_https(browser: Any, certificate: tuple[Path, Path]) -> None:
+    cert, key = certificate
+    with program(SAMPLE, "--host", "0.0.0.0", "--expose", "--cert", str(cert), "--key", str(key)) as served:
+        assert served.url.startswith("https://127.0.0.1:")
+        context = browser.new_context(ignore_https_errors=True)
+        watched = chromium.Watched(context)
+        watched.page.goto(served.url)
+        watched.shows("CUT CALL RUN")
+        watched.page.keyboard.press("Space")
+        watched.shows("step 2/28")
+        assert any(asked.startswith("wss://127.0.0.1:") for asked in watched.asked)
+        assert all(cookie["secure"] for cookie in context.cookies())
+        context.close()

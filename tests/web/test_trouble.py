@@ -7,10 +7,8 @@ import errno
 import inspect
 import re
 import resource
-import shutil
 import socket
 import ssl
-import subprocess
 import sys
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -174,17 +172,6 @@ async def test_rubbish_is_one_line_of_the_program() -> None:
 
 
 # -- certificates -----------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def certificate(tmp_path: Path) -> tuple[Path, Path]:
-    if shutil.which("openssl") is None:
-        pytest.skip("no openssl that could make a certificate")
-    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
-                    "-keyout", key, "-out", cert, "-days", "2", "-subj", "/CN=x", "-addext",
-                    "subjectAltName=IP:127.0.0.1"], check=True, capture_output=True)
-    return cert, key
 
 
 async def test_with_a_certificate_all_of_it_is_encrypted(certificate: tuple[Path, Path]) -> None:
