@@ -71,7 +71,9 @@ def resumed(step: Step, terms: Terms) -> Step:
                    provider=terms.provider, bound_by=terms.bound_by)
     seen = turn.evaluated
     if turn.state is State.EVALUATE_STOP and seen is not None:
-        turn = replace(turn, evaluated=_reread(seen, terms.policy, terms.provider))
+        again = _reread(seen, terms.policy, terms.provider)
+        spent = moves.counted(replace(turn, spent=step.before.spent), again) if step.before is not None else turn.spent
+        turn = replace(turn, evaluated=again, spent=spent)
     elif turn.state is State.EXECUTE_TOOLS or (turn.state is State.RESUME and turn.sent is None):
         turn, effects = moves.entered(turn)
     return replace(step, turn=turn, effects=effects)
@@ -142,7 +144,9 @@ def _policy_decides(step: Step, before: Turn, policy: Policy) -> bool:
         return True
     if type(step.event) is Responded:
         event, seen = step.event, after.evaluated
-        return seen is None or word_of(policy, event.response, event.judged, before.provider) is not seen.word
+        if seen is None or word_of(policy, event.response, event.judged, before.provider) is not seen.word:
+            return True
+        return moves.cuts(seen, policy) is not moves.cuts(seen, old)  # what it counts against
     if before.state is State.EVALUATE_STOP:
         return _read_otherwise(before, after, policy)
     if before.state is State.CONTINUE_PENDING:

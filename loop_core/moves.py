@@ -14,9 +14,9 @@ from loop_core.classify import Ending
 from loop_core.errors import TransitionError
 from loop_core.frozen import changed, replace
 from loop_core.gate import Admission, Verdict, admit_all
-from loop_core.limits import Guard, bounded, tripped
+from loop_core.limits import Guard, Spent, bounded, tripped
 from loop_core.middle import stops_in_the_middle
-from loop_core.policy import Dispatch, Signal, word_of
+from loop_core.policy import Dispatch, Policy, Signal, word_of
 from loop_core.prompts import MARKS, mark_for
 from loop_core.seam import Method, Segment, added, asks_again
 from loop_core.turn import (
@@ -127,7 +127,23 @@ def _received(turn: Turn, event: Responded) -> Change:
     if sent is not None and method is not Method.PREFILL:
         told = (*told, *sent.added)  # what was sent stays sent: the history only grows
     seen = Evaluated(response, judged, verdicts, event.index, word)
-    return {"evaluated": seen, "answers": answers, "history": told}
+    return {"evaluated": seen, "answers": answers, "history": told, "spent": counted(turn, seen)}
+
+
+def counted(turn: Turn, seen: Evaluated) -> Spent:
+    """What a turn has spent once it has taken in this answer."""
+    spent, sent = turn.spent, turn.sent
+    truncated = cuts(seen, turn.policy)
+    tokens, assumed = _tokens(seen, sent, truncated)
+    chars = len(seen.response.text or "")
+    counts: Change = {"output_tokens": spent.output_tokens + (tokens or 0), "output_chars": spent.output_chars + chars}
+    if tokens is None and seen.response.parts:
+        counts["uncounted"] = spent.uncounted + 1
+    if truncated or (sent is not None and sent.place is Place.CONTINUATION):
+        counts["continuation_tokens"] = spent.continuation_tokens + (tokens or 0)
+        counts["tokens_assumed"] = spent.tokens_assumed + assumed
+        counts["continuation_chars"] = spent.continuation_chars + chars
+    return changed(spent, counts)
 
 
 def _spent_on_response(turn: Turn, signal: Signal) -> Change:
@@ -135,14 +151,8 @@ def _spent_on_response(turn: Turn, signal: Signal) -> Change:
     if seen is None:
         return {}
     spent, sent = turn.spent, turn.sent
-    truncated = is_cut(turn)
-    continuing = sent is not None and sent.place is Place.CONTINUATION
-    tokens, assumed = _tokens(turn, truncated)
-    chars = len(seen.response.text or "")
-    counts: Change = {"output_tokens": spent.output_tokens + (tokens or 0), "output_chars": spent.output_chars + chars}
+    counts: Change = {}
     change: Change = {}
-    if tokens is None and seen.response.parts:
-        counts["uncounted"] = spent.uncounted + 1
     if signal in (Signal.CONTINUATION_REFUSED, Signal.REPAIR_REFUSED):
         refused = caps.refusal(turn)
         if signal is Signal.REPAIR_REFUSED:
@@ -151,32 +161,30 @@ def _spent_on_response(turn: Turn, signal: Signal) -> Change:
             counts["attempts"] = spent.attempts - 1  # none was made
         names = turn.refused | ({refused.name} if refused else frozenset())
         return {"refused": names, "spent": changed(spent, counts)}
-    if truncated or continuing:
-        counts["continuation_tokens"] = spent.continuation_tokens + (tokens or 0)
-        counts["tokens_assumed"] = spent.tokens_assumed + assumed
-        counts["continuation_chars"] = spent.continuation_chars + chars
     if signal is Signal.MAX_TOKENS:
+        continuing = sent is not None and sent.place is Place.CONTINUATION
         empty = not seen.response.text
         stalled = continuing and not empty and _added(turn) < turn.limits.min_progress_chars
         stalled = stalled and not misses_anchor(turn)
         counts["thinking_only"] = spent.thinking_only + empty
         counts["stalled"] = spent.stalled + stalled
-    elif turn.limits.attempts_scope == "response" and not truncated and signal is not Signal.ANCHOR_MISSING:
+    elif turn.limits.attempts_scope == "response" and not is_cut(turn) and signal is not Signal.ANCHOR_MISSING:
         counts["attempts"] = 0
     if signal is Signal.TOOL_CALL:
         calls = tuple([(v.call.name, v.call.arguments) for v in seen.verdicts])
         counts["identical"] = spent.identical + 1 if calls == turn.last_calls else 1
         change["last_calls"] = calls
-    change["spent"] = changed(spent, counts)
-    return change
+    return {**change, "spent": changed(spent, counts)} if counts else change
 
 
 def is_cut(turn: Turn) -> bool:
     """Whether the response at hand was cut by a budget, as the policy reads it."""
-    seen = turn.evaluated
-    if seen is None:
-        return False
-    if seen.word is Stop.MAX_TOKENS or not turn.policy.cap_evidence:
+    return turn.evaluated is not None and cuts(turn.evaluated, turn.policy)
+
+
+def cuts(seen: Evaluated, policy: Policy) -> bool:
+    """Whether a budget cut an answer, as a policy reads it."""
+    if seen.word is Stop.MAX_TOKENS or not policy.cap_evidence:
         return seen.word is Stop.MAX_TOKENS
     if seen.word in (Stop.INTERRUPTED, Stop.UNKNOWN) and seen.judged.cap_reached:
         return True
@@ -210,15 +218,15 @@ def _added(turn: Turn) -> int:
     return added(turn.answers[-1], turn.policy.seam)
 
 
-def _tokens(turn: Turn, truncated: bool) -> tuple[int | None, int]:
+def _tokens(seen: Evaluated, sent: Send | None, truncated: bool) -> tuple[int | None, int]:
     """Output tokens of the response, and how many of them are assumed: a cut answer used the cap that was sent.
 
     None where neither tells them.
     """
-    usage = turn.evaluated.response.usage if turn.evaluated else None
+    usage = seen.response.usage
     if usage is not None and usage.output_tokens is not None:
         return usage.output_tokens, 0
-    cap = turn.sent.max_tokens if turn.sent else None
+    cap = sent.max_tokens if sent else None
     return (cap, cap) if truncated and cap is not None else (None, 0)
 
 

@@ -1,0 +1,32 @@
+"""The step that has taken an answer in counts it, in every view."""
+
+from __future__ import annotations
+
+import pytest
+
+from inspector.case import open_case
+from inspector.replay import replay
+from inspector.report.facts import view
+from inspector.report.lines import spent, status
+from inspector.report.lines.outline import Outline
+from inspector.report.lines.spans import text_of
+from inspector.sessions import open_paths
+from inspector.sessions.samples import samples
+from loop_core.turn import Responded
+
+CASES = {sample.path.stem[:2]: sample.path for sample in samples()}
+
+
+@pytest.mark.parametrize(("number", "used"), [("02", (56, 56, 22)), ("05", (60, 48, 7))])
+def test_an_answer_is_counted_where_it_is_taken_in(number, used):
+    """`used` are the output tokens that the bytes of the answers say."""
+    seen = view(replay(open_case(open_paths([str(CASES[number])]))))
+    taken = [at for at, step in enumerate(seen.steps) if isinstance(step.event, Responded)]
+    assert len(taken) == len(used)
+    for count, at in enumerate(taken, 1):
+        expected = sum(used[:count])
+        shown = seen.shown(at)
+        assert shown.turn.spent.output_tokens == expected
+        assert text_of(spent.gauges(shown.turn)[0]).endswith(f" {expected:,} tokens")
+        assert f"out {expected:,}" in text_of(status.status(Outline(seen), at, 200))
+        assert seen.steps[at + 1].turn.spent.output_tokens == expected, "it is counted once"
