@@ -93,7 +93,7 @@ def responses(draw: st.DrawFn, api: str) -> ChatResponse:
     usage = Usage(draw(COUNT), spent + thought, thought, draw(COUNT))
     refusal = draw(st.none() | TEXT) if api in REFUSES and not called and raw in ("stop", "completed") else None
     native = {name: draw(TEXT) for word, name in BESIDE.get(api, ()) if word == raw}
-    return ChatResponse(api, parts, StopReason(wire(api).STOP_REASONS[raw].stop, raw), usage, id="made_1", model="m",
+    return ChatResponse(api, parts, StopReason(wire(api).stop_reasons[raw].stop, raw), usage, id="made_1", model="m",
                         refusal=refusal, native=native)
 
 
