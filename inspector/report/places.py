@@ -11,12 +11,12 @@ import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
+from inspector.sessions.provenance import Provenance, provenance
 from inspector.sessions.values import Exchange
 from loop_core.errors import DecodeError
 from loop_core.frozen import replace
 from loop_core.values import At, Evidence, Finding, Part, Quote
 from loop_core.wire import wire
-from loop_core.wire.provenance import Provenance, provenance
 
 NATIVE = "native.*"
 """The words of a router that its profile names."""

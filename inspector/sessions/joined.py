@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from inspector.sessions import redact
+from inspector.sessions.provenance import provenance
 from inspector.sessions.values import Exchange, TurnRecord
 from loop_core.errors import DecodeError
 from loop_core.frozen import replace
@@ -19,7 +20,6 @@ from loop_core.values import ChatResponse
 from loop_core.wire import decode_response, wire
 from loop_core.wire.eventstream import resealed
 from loop_core.wire.profile import Profile
-from loop_core.wire.provenance import provenance
 
 EDGE = 400
 """Bytes on each side of a seam between two answers in which a credential is looked for."""

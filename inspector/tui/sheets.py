@@ -20,7 +20,7 @@ from loop_core.seam import SeamRule
 
 if TYPE_CHECKING:
     from inspector.report.lines.reads import Picked
-    from loop_core.wire.provenance import Provenance
+    from inspector.sessions.provenance import Provenance
 
 
 class Tab(NamedTuple):

@@ -31,7 +31,7 @@ from inspector.report.lines.slices import Bytes, Slice, Slices
 from inspector.report.lines.spans import EMPTY, Role, Span, text_of
 from inspector.report.places import readings
 from inspector.sessions import open_paths
-from loop_core.wire.provenance import Provenance
+from inspector.sessions.provenance import Provenance
 
 FORMS = ("events", "parsed", "raw", "hex")
 

@@ -10,12 +10,12 @@ from session_scenes import entry, har
 
 from inspector.report.lines.wire import wire as wire_sheet
 from inspector.sessions import open_paths
+from inspector.sessions.provenance import provenance
 from loop_core.errors import EncodeError
 from loop_core.values import ChatResponse as Response
 from loop_core.values import ReasoningPart, Stop, StopReason, TextPart, ToolCall, TransportEnd, Usage
 from loop_core.wire import decode, wire
 from loop_core.wire.essence import essence
-from loop_core.wire.provenance import provenance
 from loop_core.wire.text_sequence import TextSequence, joined
 from tests.report.test_verdict import only
 from tests.scenes import shown

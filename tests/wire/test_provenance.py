@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
+from inspector.sessions.provenance import Provenance, provenance
 from loop_core.errors import LoopError
 from loop_core.values import ChatResponse
 from loop_core.wire import FORMATS, decode, wire
-from loop_core.wire.provenance import Provenance, provenance
 from loop_core.wire.reads import text_of
 
 Recorded = Callable[[str], Sequence[Any]]

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from inspector.report.lines.spans import Line, Role, Span, joined, said
+from inspector.sessions.provenance import Provenance, Read
 from loop_core.values import ChatResponse, ToolCall
-from loop_core.wire.provenance import Provenance, Read
 
 VALUE_SHOWN = 40
 """Characters of a fact's value that are shown."""

@@ -16,7 +16,7 @@ from inspector.tui.sheets import whose
 
 if TYPE_CHECKING:
     from inspector.report.lines.reads import Picked
-    from loop_core.wire.provenance import Provenance
+    from inspector.sessions.provenance import Provenance
 
 TRACING_KEYS: list[BindingType] = [
     Binding(".", "fact(1)", "fact", id="fact.next",

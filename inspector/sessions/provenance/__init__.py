@@ -14,12 +14,12 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from itertools import accumulate
 from typing import Any, NamedTuple
 
+from inspector.sessions.provenance.frames import Frame, frames
+from inspector.sessions.provenance.pieces import Piece, Supply, Wanted
 from loop_core.frozen import frozen
 from loop_core.values import At, CallKind, ChatResponse, Part, ReasoningPart, TextPart, ToolCall
 from loop_core.wire import wire
 from loop_core.wire.jsonslice import byte_span, path_of
-from loop_core.wire.provenance.frames import Frame, frames
-from loop_core.wire.provenance.pieces import Piece, Supply, Wanted
 from loop_core.wire.reads import Found
 
 _COUNTS = ("input_tokens", "output_tokens", "reasoning_tokens", "cached_tokens")
