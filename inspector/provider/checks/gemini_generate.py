@@ -123,8 +123,8 @@ def _choice(body: Body) -> RequestError | None:
     odd = next((name for name in allowed if name not in names), None)
     if odd is None:
         return None
-    return RequestError(f"toolConfig.functionCallingConfig.allowedFunctionNames: no function is declared as "
-                        f"{str(odd)[:80]!r}")
+    at = "toolConfig.functionCallingConfig.allowedFunctionNames"
+    return RequestError(f"{at}: no function is declared as {str(odd)[:80]!r}", param=at)
 
 
 def _schema_alone(body: Body) -> RequestError | None:
