@@ -11,13 +11,13 @@ from inspector.pause import without_collector
 from inspector.sessions.build import spoken_by
 from inspector.sessions.values import Exchange, Input, Loaded
 from inspector.settings import Settings
+from inspector.simulation.tokens import Measured
 from loop_core.classify import Judged, judge
 from loop_core.frozen import field, frozen, replace
 from loop_core.gate import Admission, Verdict, admit_all
 from loop_core.history import Ability
 from loop_core.limits import Limits
 from loop_core.sources import Recorded
-from loop_core.tokens import Measured
 from loop_core.turn import Event, NotRecorded, Place
 from loop_core.values import ChatResponse, Evidence, Request, Stop, StopReason, ToolResultPart
 from loop_core.wire import profiles

@@ -136,7 +136,7 @@ class Recut:
     """How a simulated answer was made: the output that a recording holds, cut again at another budget."""
 
     basis: str
-    """What told where tokens end: `loop_core.tokens.Basis`."""
+    """What told where tokens end, as the simulation that made it has it."""
     note: str
     """The same for people, with the figures."""
     budget: int | None

@@ -19,8 +19,9 @@ from inspector.report.lines.spans import text_of
 from inspector.report.schemas import explain_schema
 from inspector.sessions import open_paths
 from inspector.settings import Settings
-from inspector.simulation import tokens_of
-from inspector.tokenizers import splitter
+from inspector.simulation.exchanges import tokens_of
+from inspector.simulation.tokenizers import splitter
+from inspector.simulation.tokens import Basis
 from inspector.tune.axes import parse_axes
 from inspector.tune.grid import Grid
 from inspector.tune.report import document as document_of
@@ -31,7 +32,6 @@ from inspector.whatif import comparison
 from inspector.whatif.branch import branch
 from loop_core.gate import Admission
 from loop_core.limits import Limits
-from loop_core.tokens import Basis
 from loop_core.trace import Fidelity, key
 from loop_core.turn import Responded
 from tests.scenes import ASKS, PARTS, asked, chat, continued, lines, ran_cut_call, repaired_call, shown

@@ -17,8 +17,8 @@ from inspector.report.look import Look, look_at
 from inspector.rerun import rerun
 from inspector.sessions.values import Place
 from inspector.settings import INITIAL, settings_of
+from inspector.simulation.known import ENDED
 from loop_core.errors import LoopError
-from loop_core.known import ENDED
 from loop_core.trace import Fidelity
 from loop_core.turn import Responded
 

@@ -15,11 +15,11 @@ from collections.abc import Iterable, Sequence
 from inspector.case import Case
 from inspector.sessions.values import Link, Place
 from inspector.settings import INITIAL, Settings, settings_of
+from inspector.simulation.tokens import impossible
 from loop_core.errors import CallerError
 from loop_core.events import remaining
 from loop_core.frozen import frozen
 from loop_core.limits import GUARDS, MOST
-from loop_core.tokens import impossible
 from loop_core.turn import Turn
 from loop_core.values import Request
 

@@ -14,10 +14,10 @@ from bisect import bisect_right
 from collections.abc import Callable, Container, Mapping, Sequence
 from typing import NamedTuple
 
+from inspector.simulation.known import is_cut
 from inspector.tune.axes import TOKENS
 from inspector.tune.grid import End
 from loop_core.frozen import frozen, replace
-from loop_core.known import is_cut
 from loop_core.limits import GUARDS, Spent, least_cap, tripped
 from loop_core.machine import TRANSITIONS
 from loop_core.moves import GUARDED

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from inspector.simulation.simulate import Simulated
+from inspector.simulation.tokens import measure
 from loop_core.classify import judge
 from loop_core.history import Ability
 from loop_core.limits import Limits
 from loop_core.loop import Plan, run
 from loop_core.policy import STRICT, Policy
 from loop_core.seam import Method
-from loop_core.simulate import Simulated
 from loop_core.sources import Recorded
-from loop_core.tokens import measure
 from loop_core.trace import Fidelity, Trace
 from loop_core.turn import Place, Responded
 from loop_core.values import (

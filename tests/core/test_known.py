@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from core_scenes import CUT, GOOD, call, reply, responded
 
-from loop_core.known import Answer, Known, merged, opening, take
+from inspector.simulation.known import Answer, Known, merged, opening, take
+from inspector.simulation.tokens import measure
 from loop_core.seam import Method
-from loop_core.tokens import measure
 from loop_core.turn import Place
 from loop_core.values import ChatResponse, OpaquePart, ReasoningPart, Stop, TextPart
 

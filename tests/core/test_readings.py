@@ -9,8 +9,8 @@ from core_scenes import call, reply
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from loop_core.readings import Mark, Slot, held_back, marks, reach, shares
-from loop_core.tokens import Basis, Measured, measure
+from inspector.simulation.readings import Mark, Slot, held_back, marks, reach, shares
+from inspector.simulation.tokens import Basis, Measured, measure
 from loop_core.values import Stop
 from loop_core.wire.base import Pieces
 

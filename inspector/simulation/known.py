@@ -13,10 +13,10 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 
+from inspector.simulation.readings import Bounds
+from inspector.simulation.tokens import RANK, Basis, Measured, Stretch, text_of
 from loop_core.frozen import frozen, replace
-from loop_core.readings import Bounds
 from loop_core.seam import Method, Segment, join
-from loop_core.tokens import RANK, Basis, Measured, Stretch, text_of
 from loop_core.turn import Place, Responded
 from loop_core.values import CallKind, ChatResponse, ReasoningPart, ResponsePart, Stop, TextPart, ToolCall
 

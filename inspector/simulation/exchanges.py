@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from inspector.sessions.values import Exchange
-from inspector.tokenizers import splitter
+from inspector.simulation.simulate import Simulated
+from inspector.simulation.tokenizers import splitter
+from inspector.simulation.tokens import Measured, measure
 from loop_core.classify import Judged
 from loop_core.errors import DecodeError
-from loop_core.simulate import Simulated
 from loop_core.sources import Recorded
-from loop_core.tokens import Measured, measure
 from loop_core.values import ChatResponse, Request, Stop
 from loop_core.wire import deltas
 from loop_core.wire.base import Pieces

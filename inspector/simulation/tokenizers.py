@@ -12,7 +12,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-from loop_core.tokens import Split
+from inspector.simulation.tokens import Split
 
 FAMILIES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"^(openai/)?(gpt-4o|gpt-4\.|gpt-[5-9]|chatgpt-|o[1-9](-|$)|gpt-oss)"), "o200k_base"),

@@ -15,8 +15,8 @@ from enum import StrEnum
 from itertools import accumulate
 from typing import Protocol
 
+from inspector.simulation.readings import Bounds, Cut, Laid, Mark, by_chunks, by_count, held_back, reach
 from loop_core.frozen import frozen, replace
-from loop_core.readings import Bounds, Cut, Laid, Mark, by_chunks, by_count, held_back, reach
 from loop_core.values import CallKind, ChatResponse, ReasoningPart, ResponsePart, Stop, TextPart, ToolCall, Usage
 
 Split = Callable[[str], Sequence[str]]
