@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from inspector.case import Case, Heard, gate_exchange, judge_exchange
+from inspector.fork import Terms, resumed
 from inspector.recorded import LIVE, source_of
 from inspector.replay import Replay, Rules, TurnRun, terms_for, used
 from inspector.sessions.build import spoken_by
 from inspector.sessions.values import Conversation, Link, Place, TurnRecord
 from inspector.settings import Settings
 from loop_core.errors import CallerError
-from loop_core.fork import Terms, resumed
 from loop_core.frozen import frozen, replace
 from loop_core.loop import Plan, begun, going_on
 from loop_core.policy import Signal

@@ -13,11 +13,11 @@ from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from inspector.case import Case, judge_response, limits_for, spoken
+from inspector.fork import Terms, resumed
 from inspector.pause import without_collector
 from inspector.recorded import LIVE, reach, seen_by_loop, source_of
 from inspector.sessions.values import Link, TurnRecord
 from inspector.settings import Settings, live_limits
-from loop_core.fork import Terms, resumed
 from loop_core.frozen import frozen, replace
 from loop_core.history import Ability
 from loop_core.limits import Limits

@@ -2,7 +2,7 @@
 
 Steps that the settings cannot change are the very same values in both replays: all before the given step, the turns in
 which nothing looks at what was changed, and the beginning of each turn that parts later. What a move looks at is known
-to `loop_core.fork`; where it is not known (another answer, another source of answers), the turn is run again.
+to `inspector.fork`; where it is not known (another answer, another source of answers), the turn is run again.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from inspector.asked import asked_again
 from inspector.case import Case, spoken
+from inspector.fork import parting
 from inspector.pause import without_collector
 from inspector.recorded import seen_by_loop
 from inspector.replay import (
@@ -30,7 +31,6 @@ from inspector.replay import (
 from inspector.sessions.values import Link
 from inspector.settings import Settings
 from loop_core.errors import CallerError
-from loop_core.fork import parting
 from loop_core.frozen import replace
 from loop_core.trace import Step
 from loop_core.turn import NotRecorded, Responded

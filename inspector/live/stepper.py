@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from inspector.case import cancelled as given_up
+from inspector.fork import Terms, parting, resumed
 from loop_core import frozen
 from loop_core.address import Server, speaker
 from loop_core.errors import CallerError, LoopError
 from loop_core.exchange import Ask, Heard, asks, known
-from loop_core.fork import Terms, parting, resumed
 from loop_core.gate import admit_all
 from loop_core.limits import Limits
 from loop_core.loop import Plan, following
