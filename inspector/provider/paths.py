@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from inspector.provider.asked import api_of
-from loop_core.wire.servers import CHAT, CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES
+from loop_core.wire.servers import CHAT, CONVERSE, GEMINI, MESSAGES, OLLAMA
 
 DOUBLED = re.compile(r"^[^?#]*?/(v1(?:beta)?)/(v1(?:beta)?)(?=[/?#]|$)")
 """A version that a client put behind a base URL which ends in one."""
@@ -15,9 +15,8 @@ NEAR: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"/v1beta(?=[/?#]|$)|/models/[^/?#]+:"), GEMINI),
     (re.compile(r"/model/"), CONVERSE),
     (re.compile(r"/messages(?=[/?#]|$)"), MESSAGES),
-    (re.compile(r"/responses(?=[/?#]|$)"), RESPONSES),
 )
-"""What is found in a path -> the format whose error it gets."""
+"""What is found in a path -> the format whose error it gets; those of Responses look like those of Chat Completions."""
 CLIENTS: Mapping[str, str] = {"anthropic-version": MESSAGES, "x-goog-api-key": GEMINI}
 """A header that only one provider's clients send -> its format, for paths that several have."""
 
