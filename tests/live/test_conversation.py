@@ -45,12 +45,14 @@ SCENARIOS = ("text", "cut-twice", "call", "cut-call", "restart", "filtered", "re
 FURTHER = ("stalled",)
 QUIET = {"name": "quiet", "story": "Nothing is to be shown.", "prompt": "Anything new?",
          "answers": [{"text": "HEARTBEAT_OK"}]}
+KEY = "sk-test-0123456789abcdef-0123456789abcdef"
+PARROT = {**QUIET, "name": "parrot", "answers": [{"text": f"You sent me {KEY}, and I tell everybody."}]}
 NEARLY = {**QUIET, "name": "nearly", "answers": [{"text": "HEARTBEAT_OK, and the disk is full."}]}
 
 
 @pytest.fixture(scope="module")
 def provider() -> Iterator[Provider]:
-    with serving(*SCENARIOS, *FURTHER, QUIET, NEARLY) as running:
+    with serving(*SCENARIOS, *FURTHER, QUIET, NEARLY, PARROT) as running:
         yield running
 
 
@@ -255,6 +257,14 @@ def test_a_silent_word_is_not_shown_and_what_begins_like_one_is(provider: Provid
     assert quiet.answer.silent == "HEARTBEAT_OK"
     nearly = stream(at(provider, api, "nearly"), "Anything new?", max_tokens=256)
     assert "".join(nearly) == "HEARTBEAT_OK, and the disk is full." == nearly.answer.text
+
+
+@each_format
+def test_a_key_that_the_server_repeats_in_pieces_is_not_shown(provider: Provider, api: str) -> None:
+    server = Server(api, provider.bases[api], key=KEY, model="parrot")
+    shown = stream(server, "What did I send?", max_tokens=256)
+    text = "".join(shown)
+    assert text == shown.answer.text == f"You sent me {'*' * len(KEY)}, and I tell everybody."
 
 
 def test_a_stream_on_an_event_loop_and_the_next_message(provider: Provider) -> None:
