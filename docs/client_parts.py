@@ -118,6 +118,7 @@ def _observed(row: Row) -> str:
     told += [row["text"], *_calls("ran", row["ran"]), *_calls("gave", row["gave"])]
     told += [f"raises `{_plain(row['error'])}`" if row["error"] != "no end" else "no end"] if row["error"] else []
     told += [f"{row['requests']} requests"] if row["requests"] != 1 else []
+    told += [f"asks for {'whole answers' if row['mode'] == 'stream' else 'a stream'}"] if row["otherwise"] else []
     told += [f"400: {_plain(row['refusal'])}"] if row["refusal"] else []
     return ", ".join(told)
 

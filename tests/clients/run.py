@@ -157,6 +157,7 @@ def play(probe: Probe, provider: Provider, client: tables.Client, api: str, mode
         "ran": [[name, held(given, meant.get(name))] for name, given in came["ran"]],
         "gave": [[name, held(given, meant.get(name))] for name, given in came["gave"]],
         "error": came["error"], "requests": len(seen), "refusal": refusals[-1] if refusals else None,
+        "otherwise": any(each.request.stream is not (mode == "stream") for each in seen if not each.error),
     }
 
 
@@ -244,10 +245,10 @@ def main(arguments: list[str]) -> int:
                 except (subprocess.CalledProcessError, OSError) as why:
                     missing[environment.name] = without_places(getattr(why, "stderr", "") or str(why))
         rows = {keys(row): row for future in playing for row in future.result()}
-    kept = {keys(row): row for row in before.get("cells", ())}
-    merged = {**kept, **rows}
-    ordered = [merged[cell] for cell in tables.cells() if cell in merged]
-    tables.DATA.write_text(written(versions, missing, ordered), "utf-8")
+        kept = {keys(row): row for row in before.get("cells", ())}
+        merged = {**kept, **rows}
+        ordered = [merged[cell] for cell in tables.cells() if cell in merged]
+        tables.DATA.write_text(written(versions, missing, ordered), "utf-8")
     return 0
 
 

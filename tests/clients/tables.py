@@ -65,7 +65,7 @@ ENVIRONMENTS = (
         "langchain==1.4.7", "langchain-openai==1.7.3", "langchain-anthropic==1.7.7", "langchain-google-genai==4.4.2",
         "langchain-aws==1.9.1", "langchain-ollama==1.1.0")),
     Environment("litellm", "with_litellm.py", ("litellm==1.106.2", "boto3==1.44.5", "mcp==2.3.0")),
-    Environment("vercel", "with_vercel.mjs", node=(
+    Environment("vercel", "with_vercel.mjs", node=(  # 6 is the newest that runs on Node 20
         "ai@6.0.326", "zod@4.6.7", "@ai-sdk/openai@3.0.141", "@ai-sdk/anthropic@3.0.139", "@ai-sdk/google@3.0.141",
         "@ai-sdk/amazon-bedrock@4.0.186", "ollama-ai-provider-v2@3.6.0")),
 )

@@ -70,7 +70,8 @@ def test_the_documents_are_fresh(docs: ModuleType, page: str) -> None:
 
 def report(scenario: str, client: str = "openai-agents", **more: Any) -> dict[str, Any]:
     return {"client": client, "format": "openai_chat", "mode": "stream", "scenario": scenario, "reason": None,
-            "text": "whole", "ran": [], "gave": [], "error": None, "requests": 1, "refusal": None, **more}
+            "text": "whole", "ran": [], "gave": [], "error": None, "requests": 1, "refusal": None,
+            "otherwise": False, **more}
 
 
 @pytest.mark.parametrize(("row", "word"), [

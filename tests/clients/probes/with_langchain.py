@@ -33,7 +33,8 @@ def model_of(job: Job) -> Any:
 
         config = {"config": Config(read_timeout=seconds)} if seconds else {}
         return ChatBedrockConverse(model=name, base_url=url, region_name="us-east-1", aws_access_key_id="any",
-                                   aws_secret_access_key="any", max_tokens=cap, provider="anthropic", **config)
+                                   aws_secret_access_key="any", max_tokens=cap, provider="anthropic",
+                                   disable_streaming=False, **config)  # else by the name of the model
     from langchain_ollama import ChatOllama
 
     return ChatOllama(model=name, base_url=url, num_predict=cap, client_kwargs={"timeout": seconds} if seconds else {})

@@ -26,6 +26,9 @@ def settings(job: Job) -> dict[str, Any]:
                 "allowed_openai_params": ["tools"]}  # of a model that it does not know it assumes that there are none
     if api == "gemini_generate":
         return {**asked, "api_key": "any", "api_base": f"{url}/v1beta/models/{job['model']}"}
+    if api == "openai_responses":  # of a model that it does not know it assumes that there is no stream
+        litellm.register_model({job["model"]: {
+            "litellm_provider": "openai", "mode": "responses", "supports_native_streaming": True}})
     return {**asked, "api_key": "any", "api_base": url + ("/v1" if api.startswith("openai") else "")}
 
 

@@ -98,7 +98,9 @@ def _runner(job: Job, report: Report) -> None:
     asked = {"model": job["model"], "messages": [{"role": "user", "content": job["prompt"]}],
              "max_tokens": job["cap"], "tools": tools, "max_iterations": 6}
     for came in _anthropic(job).beta.messages.tool_runner(**asked, stream=job["stream"]):
+        begun = report["text"] if report["reason"] == "pause_turn" else ""  # the next one goes on with it
         _message(came.get_final_message() if job["stream"] else came, report)
+        report["text"] = begun + report["text"]
     report["gave"] = []
 
 
