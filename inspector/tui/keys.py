@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from importlib import import_module
+from pkgutil import walk_packages
 
 from textual.binding import ActiveBinding, Binding
+from textual.dom import DOMNode
 from textual.screen import Screen
 
 from loop_core.errors import CallerError
@@ -75,35 +78,22 @@ def check(keys: Mapping[str, str]) -> None:
 
 
 def every_id() -> Mapping[str, Binding]:
-    """Each binding of the app, its screens and its lists, by its id: what a configuration may remap."""
-    from inspector.tui.app import LoopInspector
-    from inspector.tui.live.begin import LiveForm
-    from inspector.tui.live.body import BodyEditor
-    from inspector.tui.live.budget import BudgetForm
-    from inspector.tui.live.calls import CallsForm, ResultEditor
-    from inspector.tui.live.operating import Operating
-    from inspector.tui.screens.ask import AskLive
-    from inspector.tui.screens.limits import LimitsForm
-    from inspector.tui.screens.picker import PickerScreen
-    from inspector.tui.screens.policies import Cells
-    from inspector.tui.screens.providers import Dialects, ProvidersScreen
-    from inspector.tui.screens.tune import TuneScreen
-    from inspector.tui.session.again import Again
-    from inspector.tui.session.commanding import Commanding
-    from inspector.tui.session.comparing import Comparing
-    from inspector.tui.session.exporting import Exporting
-    from inspector.tui.session.remarking import Remarking
-    from inspector.tui.session.running import Running
-    from inspector.tui.session.stepping import Stepping
-    from inspector.tui.session.tracing import Tracing
-    from inspector.tui.session.tuning import Tuning
-    from inspector.tui.session.viewing import Viewing
-    from inspector.tui.widgets.heatmap import HeatMap
-    from inspector.tui.widgets.rows import RowList
-    from inspector.tui.widgets.text_view import TextView
+    """Each binding of the app, its screens and its widgets, by its id: what a configuration may remap."""
+    return {each.id: each for owner in owners() for each in owner.BINDINGS if isinstance(each, Binding) and each.id}
 
-    owners = (
-        LoopInspector, Stepping, Commanding, Remarking, Running, Tuning, Comparing, Viewing, Tracing, Exporting,
-        RowList, TextView, Operating, LiveForm, BodyEditor, BudgetForm, CallsForm, ResultEditor,
-        PickerScreen, LimitsForm, AskLive, Again, Cells, Dialects, ProvidersScreen, TuneScreen, HeatMap)
-    return {each.id: each for owner in owners for each in owner.BINDINGS if isinstance(each, Binding) and each.id}
+
+def owners() -> list[type[DOMNode]]:
+    """Every class of the app that declares bindings, found in its modules: a new one is registered nowhere."""
+    import inspector.tui
+
+    for module in walk_packages(inspector.tui.__path__, "inspector.tui."):
+        import_module(module.name)
+    ours = (kind for kind in _below(DOMNode) if kind.__module__.startswith("inspector.tui."))
+    found = {kind for kind in ours if "BINDINGS" in vars(kind)}
+    return sorted(found, key=lambda kind: (kind.__module__, kind.__name__))
+
+
+def _below(kind: type[DOMNode]) -> Iterator[type[DOMNode]]:
+    for below in kind.__subclasses__():
+        yield below
+        yield from _below(below)
