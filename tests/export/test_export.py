@@ -63,6 +63,13 @@ def test_every_form_makes_files_of_a_name_of_its_own(ran):
     assert all(form.about for form in FORMS.values())
 
 
+def test_the_help_names_every_form(capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["export", "--help"])
+    told = " ".join(capsys.readouterr().out.split()).replace("- ", "-")  # a line may end at a hyphen
+    assert f"{', '.join([*FORMS][:-1])} or {[*FORMS][-1]}." in told
+
+
 class Reader(HTMLParser):
     """The tags and the text of a page, as a browser reads them."""
 
