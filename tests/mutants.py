@@ -164,8 +164,8 @@ REPORT: tuple[Table, ...] = (
     Table("inspector.sessions.importers.claude_code", "FIELDS", "tests/sessions/test_odd_members.py"),
     *(Table("inspector.sessions.credentials", name, "tests/sessions/test_redact.py") for name in (
         "NAMES", "PASSWORDS", "VARIABLES", "NO_VARIABLES")),
-    Table("inspector.sessions.redact", "_CONTEXTS", "tests/sessions/test_redact.py"),
-    Table("inspector.sessions.redact", "_OWN_SHAPES", "tests/sessions/test_redact.py"),
+    Table("inspector.sessions.detection", "_CONTEXTS", "tests/sessions/test_redact.py"),
+    Table("inspector.sessions.detection", "_OWN_SHAPES", "tests/sessions/test_redact.py"),
     Table("inspector.commands.about", "SCHEMAS", "tests/test_cli.py"),
     Table("inspector.report.findings", "CUT_WORDS", "tests/report/test_findings.py"),
     # Its rows are asked for by name in every test; none is a copy of it.

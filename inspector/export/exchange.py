@@ -13,7 +13,7 @@ from math import inf
 from typing import Any
 
 from inspector.report.facts import ResponseFacts
-from inspector.sessions import redact
+from inspector.sessions import detection, redact
 from inspector.sessions.values import Exchange
 from loop_core.errors import CallerError
 from loop_core.values import TransportEnd
@@ -50,7 +50,7 @@ def curl(facts: ResponseFacts) -> str:
 def _shell(text: str) -> str:
     """A word of the command; a masked credential becomes the variable."""
     clean = "".join(char for char in text if char.isprintable())
-    return f'"${KEY}"'.join(shlex.quote(part) if part else "" for part in clean.split(redact.REDACTED)) or "''"
+    return f'"${KEY}"'.join(shlex.quote(part) if part else "" for part in clean.split(detection.REDACTED)) or "''"
 
 
 def fixture(facts: ResponseFacts) -> str:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from urllib.parse import unquote
 
-from inspector.sessions.redact import VARIABLE
+from inspector.sessions.detection import VARIABLE
 from loop_core.errors import CallerError
 from loop_core.mask import SHORTEST
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from inspector.live.keys import ANY, secrets_of, variable_for, wanted
-from inspector.sessions.redact import REDACTED
+from inspector.sessions.detection import REDACTED
 from inspector.sessions.values import Exchange
 from loop_core.address import Server, refuse_plain, shown, speaker, unencrypted, url_of
 from loop_core.errors import CallerError

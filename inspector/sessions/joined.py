@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from inspector.sessions import redact
+from inspector.sessions import detection, redact
 from inspector.sessions.provenance import provenance
 from inspector.sessions.values import Exchange, TurnRecord
 from loop_core.errors import DecodeError
@@ -44,11 +44,11 @@ def hidden(body: bytes, api: str, response: ChatResponse, counts: redact.Counts 
     it is.
     """
     said = _raw("\n".join(texts(response)))
-    if not said or not redact.spans(said):
+    if not said or not detection.spans(said):
         return body
-    found: list[redact.Span] = []
+    found: list[detection.Span] = []
     for pieces in pieces_of(body, api, response).values():
-        for span in redact.spans(b"".join([piece.plain for piece in pieces])):
+        for span in detection.spans(b"".join([piece.plain for piece in pieces])):
             found += placed(pieces, span)
             redact.count(counts, span.name)
     return redact.masked(body, sorted(found))
@@ -76,18 +76,18 @@ def pieces_of(body: bytes, api: str, response: ChatResponse) -> dict[str, list[P
         first = 0
         for start, end in [(each.start, each.end) for each in read.of(fact)]:
             quoted = body[start : start + 1] == b'"' and end - start >= 2
-            plain, at = redact.unescaped(body[start + quoted : end - quoted])
+            plain, at = detection.unescaped(body[start + quoted : end - quoted])
             made.append(Piece(first, plain, [start + quoted + place for place in at]))
             first += len(plain)
     return found
 
 
-def placed(pieces: Sequence[Piece], span: redact.Span) -> Iterator[redact.Span]:
+def placed(pieces: Sequence[Piece], span: detection.Span) -> Iterator[detection.Span]:
     """Where in the body the pieces of a span are spelled."""
     for piece in pieces:
         start, end = max(span.start - piece.first, 0), min(span.end - piece.first, len(piece.plain))
         if start < end:
-            yield redact.Span(piece.places[start], piece.places[end], span.name)
+            yield detection.Span(piece.places[start], piece.places[end], span.name)
 
 
 def across(
@@ -116,7 +116,7 @@ def _mend(made: list[Exchange], before: int, after: int, counts: redact.Counts |
     if not first or not second:
         return said
     tail, head = first[-EDGE:], second[:EDGE]
-    for start, end, name in redact.spans(tail + head):
+    for start, end, name in detection.spans(tail + head):
         if end <= len(tail):
             continue  # it stands in the first answer alone, and was looked for there
         redact.count(counts, name)
@@ -124,8 +124,8 @@ def _mend(made: list[Exchange], before: int, after: int, counts: redact.Counts |
         since, until = max(start - len(tail), 0), end - len(tail)
         halves = (tail[start:], head[since:until])
         if halves[0]:
-            made[before] = _without(made[before], redact.Span(len(first) - len(halves[0]), len(first), name))
-        made[after] = _without(made[after], redact.Span(since, until, name))
+            made[before] = _without(made[before], detection.Span(len(first) - len(halves[0]), len(first), name))
+        made[after] = _without(made[after], detection.Span(since, until, name))
         # The requests repeat the answer so far: they get the very masks that stand in it, or no turn could be followed.
         shown = (_raw(made[before].response.text or "")[len(first) - len(halves[0]) :],
                  _raw(made[after].response.text or "")[since:until])
@@ -134,7 +134,7 @@ def _mend(made: list[Exchange], before: int, after: int, counts: redact.Counts |
     return said
 
 
-def _without(exchange: Exchange, span: redact.Span) -> Exchange:
+def _without(exchange: Exchange, span: detection.Span) -> Exchange:
     """The exchange with a span of its text masked."""
     pieces = pieces_of(exchange.body, exchange.api, exchange.response).get("text", [])
     return again(exchange, redact.masked(exchange.body, sorted(placed(pieces, span))))

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from inspector.config.files import private_file, replace_all
-from inspector.sessions import lenient, redact
+from inspector.sessions import detection, lenient, redact
 from inspector.sessions.raw import Raw, Reading, UnreadableError, cut_behind
 from inspector.sessions.values import About, Act, Chunk, Place, ToolAnswer
 from loop_core.errors import CallerError
@@ -148,7 +148,7 @@ def read_session(data: bytes) -> Reading:
         raise UnreadableError(f'line 1: no session header: expected {{"{MARK}": {VERSION}}}')
     if version > VERSION:
         raise UnreadableError(f"line 1: session format {version}, of a newer program: expected {VERSION} at most")
-    reading = _Reader(header, redact.suspicious(data)).read(lines)
+    reading = _Reader(header, detection.suspicious(data)).read(lines)
     reading.error = lenient.utf8_error(data[: data.rfind(b"\n") + 1])  # a cut last line may end inside a character
     return reading
 

@@ -7,7 +7,7 @@ from unittest import mock
 from corpus import explain, recordings
 from measure import Line, Report, Skipped, best, milliseconds
 
-from inspector.sessions import joined, redact
+from inspector.sessions import detection, joined, redact
 
 ROUNDS = 3
 MOST = 1.2
@@ -23,9 +23,10 @@ def report() -> Report:
 
     def without() -> object:
         same = mock.patch.multiple(
-            redact, suspicious=lambda data: False, spans=lambda data: [], body=lambda data, counts=None: data,
+            redact, spans=lambda data: [], body=lambda data, counts=None: data,
             text=lambda value, counts=None: value)
-        with same, mock.patch.object(joined, "hidden", lambda body, *rest: body):
+        clean = mock.patch.object(detection, "suspicious", return_value=False)
+        with same, clean, mock.patch.object(joined, "hidden", lambda body, *rest: body):
             return explain(paths)
 
     took = best({"masked": lambda: explain(paths), "open": without}, ROUNDS)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from session_scenes import CHAT, chat_body, entry, har, user
 
-from inspector.sessions import credentials, redact
+from inspector.sessions import credentials, detection, redact
 from inspector.sessions.native import write_session
 
 ALNUM = string.ascii_letters + string.digits
@@ -44,7 +44,7 @@ KEY = "sk-proj-Ab1Cd2Ef3Gh4Ij5Kl6Mn7Op8Qr9St0"
     ],
 )
 def test_headers_that_carry_credentials(name):
-    assert redact.headers([(name, "abc")]) == ((name, redact.REDACTED),)
+    assert redact.headers([(name, "abc")]) == ((name, detection.REDACTED),)
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_every_form_is_masked_wherever_it_stands_and_keeps_its_length(form):
         counts = {}
         redact.body(given, counts)
         assert sum(counts.values()) == 1
-        assert redact.suspicious(given)
+        assert detection.suspicious(given)
         assert redact.body(masked) == masked
 
 
@@ -234,7 +234,7 @@ def test_variables_that_hold_no_credential_stay(name):
     ('{"k": "Basic bWU6Pz8\\/cHc="}', "cHc="),
 ])
 def test_what_stands_before_a_value_can_say_that_it_is_a_credential(given, hidden):
-    assert redact.suspicious(given)
+    assert detection.suspicious(given)
     masked = redact.body(given.encode()).decode()
     assert hidden not in masked
     assert len(masked) == len(given)
@@ -256,11 +256,11 @@ def test_json_stays_json_of_the_same_shape(before, form, after, rng):
 
 def test_the_values_of_this_machines_own_credentials(monkeypatch):
     monkeypatch.setenv("CORP_LLM_KEY", "plain words of a key")
-    redact._environment.cache_clear()
+    detection._environment.cache_clear()
     try:
         assert "plain words of a key" not in redact.text("it is plain words of a key here")
     finally:
-        redact._environment.cache_clear()
+        detection._environment.cache_clear()
 
 
 @pytest.mark.parametrize(
@@ -309,10 +309,10 @@ def test_names_in_a_requests_own_json_but_never_in_its_messages():
         "messages": [{"role": "user", "content": "x", "api_key": "kept"}],
     }
     clean = redact.request(request, json.dumps(request))
-    assert clean["tools"][0]["authorization"] == clean["mcp_servers"][0]["authorization_token"] == redact.REDACTED
-    assert clean["tools"][0]["headers"] == {"X-Api-Key": redact.REDACTED, "accept": "x"}
+    assert clean["tools"][0]["authorization"] == clean["mcp_servers"][0]["authorization_token"] == detection.REDACTED
+    assert clean["tools"][0]["headers"] == {"X-Api-Key": detection.REDACTED, "accept": "x"}
     assert clean["max_tokens"] == 5
-    assert clean["metadata"] == {"token_count": "7", "cookie": redact.REDACTED, "setCookie": redact.REDACTED}
+    assert clean["metadata"] == {"token_count": "7", "cookie": detection.REDACTED, "setCookie": detection.REDACTED}
     assert clean["messages"] == request["messages"]
 
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from inspector.sessions import lenient, redact
+from inspector.sessions import detection, lenient
 from inspector.sessions.intake import Room
 from inspector.sessions.raw import (
     ODD,
@@ -54,7 +54,7 @@ class HARImporter:
         """All entries, in the file's order."""
         reading = Reading()
         entries, rest = _entries(data, reading)
-        clean, room = not redact.suspicious(data), options.room
+        clean, room = not detection.suspicious(data), options.room
         for number, entry in enumerate(entries):
             try:
                 _take(reading, number, _raw(number, entry, clean, room), entry)

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from inspector.sessions import lenient, redact
+from inspector.sessions import detection, lenient, redact
 from inspector.sessions.raw import Reading, unusable
 from loop_core.fastjson import from_json
 from loop_core.wire.jsonslice import byte_span
@@ -41,7 +41,7 @@ class Lines:
     def __init__(self, data: bytes, fields: Fields) -> None:
         self._data = data.removeprefix(b"\xef\xbb\xbf")
         self._fields = fields
-        self._suspicious = redact.suspicious(data)
+        self._suspicious = detection.suspicious(data)
         self._damaged: list[str] = []
         self._odd = 0
         self.passed: Counter[str] = Counter()

@@ -1,0 +1,463 @@
+"""Where credentials stand in a text: the forms, the names before a value, and what looks random enough to be one."""
+
+from __future__ import annotations
+
+import binascii
+import json
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache, lru_cache
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import re2
+
+from inspector.sessions.credentials import ALPHABETS, FORMS, NAMES, NO_VARIABLES, PASSWORDS, VARIABLES
+from loop_core.mask import SHORTEST
+
+REDACTED = "REDACTED"
+"""The mask of a whole value whose name stands beside it and says what it was: a header, a parameter, a JSON member."""
+
+
+SHORT = b"[masked]"
+"""The mask in a text where one that says more does not fit."""
+
+
+NUMBER = "a number as a password"
+"""Nines stand for it, or what holds it were no JSON any more."""
+
+
+class Span(NamedTuple):
+    """A credential: bytes `start` to `end`, and what it is."""
+
+    start: int
+    end: int
+    name: str
+
+
+_PIECE = re.compile(r"\{([A-Za-z])(\d+)(?:(\+)|-(\d+))?\}")
+
+
+_BEFORE = r"(?:^|[^A-Za-z0-9]|\\[bfnrt]|\\u[0-9A-Fa-f]{4})"
+"""What stands before a credential: no letter or digit, but for those of an escape in JSON."""
+
+
+_QUOTE = r"\\*[\"']?"
+
+
+def pattern_of(template: str) -> str:
+    """The regular expression of a form's template."""
+    found, at = [], 0
+    for piece in _PIECE.finditer(template):
+        letters, least, more, most = piece.groups()
+        count = f"{{{least},}}" if more else f"{{{least},{most}}}" if most else f"{{{least}}}"
+        found += [re.escape(template[at : piece.start()]), f"[{ALPHABETS[letters]}]{count}"]
+        at = piece.end()
+    return "".join([*found, re.escape(template[at:])])
+
+
+def _fixed(template: str) -> bool:
+    """Whether the last piece of a template has an exact length: then a longer word is something else."""
+    last = list(_PIECE.finditer(template))[-1]
+    return last.end() == len(template) and last[3] is None
+
+
+def any_of(names: Iterable[str]) -> str:
+    """A pattern for any of these names, their words joined in any way."""
+    return "|".join(name.replace("_", "[_-]?") for name in names)
+
+
+_OWN_SHAPES: tuple[tuple[str, str], ...] = (
+    ("private key", r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:[A-Za-z0-9+/=\s:,.-]|\\[nr])*?"
+                    r"-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----"),
+    ("private key", r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:[A-Za-z0-9+/=\s]|\\[nr])*"),
+    ("private key", r"---- BEGIN SSH2 (?:ENCRYPTED )?PRIVATE KEY ----(?:[A-Za-z0-9+/=\s:\",.-]|\\[nr])*"),
+    ("private key", r"Private-Lines: [0-9]{1,3}(?:\\r)?(?:\\n|\s)(?:[A-Za-z0-9+/=\s]|\\[nr])*"),
+    ("API key", r"sk-[A-Za-z0-9_-]*[A-Za-z0-9]{20}[A-Za-z0-9_-]*"),
+)
+"""Name -> pattern of forms that need more than a template."""
+
+
+_PREFIX = r"(?:[A-Za-z0-9]+[_.-]){0,6}"
+
+
+_JOINT = rf"{_QUOTE}\s{{0,8}}(?:(?::|=>?)\s{{0,8}}|,\s{{0,8}}{_QUOTE}value{_QUOTE}\s{{0,8}}:\s{{0,8}})"
+"""Between a name and its value: `: `, `=`, or a header as a name beside a value."""
+
+
+_BETWEEN = rf"{_JOINT}({_QUOTE})"
+
+
+_LOOSE = r"([^\s\"'\\,;<>(){}\[\]&]+)"
+
+
+_QUOTED = r"([^\"'\\\r\n]+)"
+
+
+_CONTEXTS: tuple[tuple[str, str], ...] = (
+    ("cookie", rf"(?i){_BEFORE}((?:set[_-]?)?cookie){_BETWEEN}{_QUOTED}"),
+    ("password", rf"(?i){_BEFORE}({_PREFIX}(?:{any_of(PASSWORDS)})){_JOINT}(\\*\")([^\"\\\r\n]+)"),
+    ("password", rf"(?i){_BEFORE}({_PREFIX}(?:{any_of(PASSWORDS)})){_JOINT}(\\*')([^'\"\\\r\n]+)"),
+    ("password", rf"(?i){_BEFORE}({_PREFIX}(?:{any_of(PASSWORDS)})){_JOINT}(){_LOOSE}"),
+    ("named", rf"(?i){_BEFORE}({_PREFIX}(?:{any_of(NAMES)})){_BETWEEN}(?:(?:bearer|basic|token|apikey)\s)?{_LOOSE}"),
+    ("variable", rf"{_BEFORE}([A-Z][A-Z0-9_]*_(?:{'|'.join(VARIABLES).upper()})){_BETWEEN}{_LOOSE}"),
+    ("element", rf"(?i)<(?:[A-Za-z0-9_-]+:)?({_PREFIX}(?:{any_of((*PASSWORDS, *NAMES))}))>()([^<>\"\r\n]+)<"),
+    ("flag", rf"(?i)--({_PREFIX}(?:{any_of((*PASSWORDS, *NAMES))}|pass|token|key))(?:=|\s{{1,4}})({_QUOTE}){_LOOSE}"),
+    ("flag", rf"(?i)--({_PREFIX}(?:{any_of((*PASSWORDS, *NAMES))}|pass|token|key))\\*[\"']\s{{0,8}},\s{{0,8}}"
+             rf"(\\*[\"']){_LOOSE}\\*[\"']\s{{0,8}}[,\])]"),
+    ("login", rf"(?i)(?:curl\s(?:[^\r\n]*?\s)?(?:-u|--user|--proxy-user)[ =]?{_QUOTE}[^\s:\"'\\]{{1,64}}:"
+              rf"|sshpass\s+-p\s?|mysql\w*\s(?:[^\r\n]*?\s)?-p|redis-cli\s(?:[^\r\n]*?\s)?-a\s"
+              rf"|login\s+[^\s\"'\\]{{1,64}}\s+password\s+)()({_QUOTE}){_LOOSE}"),
+    ("sql", r"(?i)(identified\s+(?:with\s+\w+\s+)?by|password)\s+(\\*')([^'\"\\\r\n]+)"),
+    ("login in base64", rf"(?i){_BEFORE}(auth){_BETWEEN}([A-Za-z0-9+/]{{8,}}={{0,2}})"),
+    ("signature", r"(?i)[, ](signature)()=([A-Za-z0-9+/%]{32,}={0,2})"),
+    ("bearer", r"()(?i)(?:bearer)()[ ]{1,4}([A-Za-z0-9._~+/=-]{16,})"),
+    ("basic", r"()(?i)(?:basic)()[ ]{1,4}([A-Za-z0-9+/]{8,}={0,2})"),
+    ("address", r"[A-Za-z][A-Za-z0-9+.-]*://([^\s/?#@:\"'\\<>]*)():([^\s/?#@\"'\\<>]+)@"),
+    ("user", r"()[A-Za-z][A-Za-z0-9+.-]*://()([^\s/?#@:\"'\\<>]{12,})@"),
+    ("parameter", r"(?i)[?&;]([\w.-]*(?:key|token|secret|sig|signature|password|passwd|pwd|auth|code|credential|jwt))"
+                  r"()=([^&\s\"'\\#<>;]+)"),
+)
+"""Kind -> name, quote and value of credentials that are known by what stands before them."""
+
+
+@cache
+def _shapes() -> tuple[Any, tuple[tuple[str, bool], ...]]:
+    rows = [(form.name, pattern_of(form.template), _fixed(form.template)) for form in FORMS]
+    rows += [(name, pattern, False) for name, pattern in _OWN_SHAPES]
+    options = re2.Options()
+    options.max_mem = 256 << 20  # else the many counted repetitions fall back to the slow automaton
+    joined = "|".join(f"({pattern})" for _, pattern, _ in rows)
+    return re2.compile(f"{_BEFORE}(?:{joined})".encode(), options), tuple((name, fixed) for name, _, fixed in rows)
+
+
+@cache
+def _context() -> tuple[Any, tuple[str, ...]]:
+    options = re2.Options()
+    options.max_mem = 256 << 20
+    joined = "|".join(f"(?:{pattern})" for _, pattern in _CONTEXTS)
+    return re2.compile(joined.encode(), options), tuple(kind for kind, _ in _CONTEXTS)
+
+
+_WORDS = frozenset({
+    "string", "str", "text", "bytes", "integer", "int", "number", "bool", "boolean", "object", "array", "none",
+    "null", "nil", "true", "false", "undefined", "optional", "required", "any", "password", "passwd", "pwd",
+    "passphrase", "secret", "the", "is", "must", "and", "or", "for", "to", "a", "an", "your", "yes", "no", "not",
+    "value", "type", "field", "input", "hidden", "redacted", "masked", "example", "changeme", "placeholder", "self",
+    "this", "xxx", "xxxx", "xxxxx", "invalid", "wrong", "incorrect", "missing", "empty", "expired", "reset",
+    "protected", "manager", "policy", "hash", "hashed", "authentication",
+})
+"""Values of a password that are no password: types, prose, placeholders."""
+
+
+_IDENTIFIER = re.compile(r"[$@%&*!]?[A-Za-z_][\w]*(?:(?:\.|->|::)[A-Za-z_]\w*)+|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
+
+
+_UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.IGNORECASE)
+
+
+def random_looking(value: str) -> bool:
+    """Whether a value of 12 characters or more was drawn, and not written: letters and digits in turn, in one word."""
+    written = value.startswith(("[masked", REDACTED, "$", "%", "<", "{", "*"))
+    if len(value) < 12 or written or _IDENTIFIER.fullmatch(value):
+        return False
+    if _UUID.fullmatch(value):
+        return True
+    words = re.split(r"[-_.:/@ ]", value)
+    digits, letters = sum(char.isdigit() for char in value), sum(char.isalpha() for char in value)
+    if any(_drawn(word) for word in words):
+        return True
+    if len(value) >= 20 and digits and "." not in value and value[0] != "/" and _turns(value) * 4 >= len(value):
+        return True  # base64 with its slashes
+    mixed = sum(any(c.isdigit() for c in word) and any(c.isalpha() for c in word) for word in words)
+    return len(value) >= 20 and digits >= 3 and letters >= 6 and mixed >= 2 and len(set(value)) >= 12
+
+
+def _drawn(word: str) -> bool:
+    if len(word) < 10 or len(set(word)) < 6:
+        return False
+    digits = sum(char.isdigit() for char in word)
+    if digits == len(word):
+        return False
+    if digits >= 2:
+        return True
+    turns = _turns(word)
+    return turns >= 3 if digits and turns else len(word) >= 12 and turns * 3 >= len(word)
+
+
+def _turns(word: str) -> int:
+    """How often capitals and others follow each other."""
+    return sum(a.isupper() != b.isupper() for a, b in pairwise(word))
+
+
+_STRUCTURE = re.compile(r"\s*[,:\]}](?:[\s,:\[\]{}0-9.eE+-]|true|false|null|\\[nrt])*")
+"""What follows a string of JSON that ends in `password=`: masked, the JSON would be none."""
+
+
+_NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+
+
+def is_password(value: str, quoted: bool, after: int) -> bool:
+    """Whether what stands under the name of a password is one, and not code or structure."""
+    if _STRUCTURE.fullmatch(value) or set(value) == {"9"}:
+        return False
+    if value.startswith(("[masked", REDACTED, "$", "%", "<", "{", "**")) or value.lower().strip(".,:;!?*") in _WORDS:
+        return False
+    if quoted:
+        return True
+    # Unquoted, it may be code: a call, an attribute, an argument that is passed on.
+    named = value.isidentifier() and not any(char.isdigit() for char in value)
+    return not (_IDENTIFIER.fullmatch(value) or chr(after) in "([" or (named and chr(after) in ",)"))
+
+
+def _credentials(value: str) -> bool:
+    """Whether the base64 of a Basic header holds a user and a password."""
+    try:
+        plain = binascii.a2b_base64(value + "=" * (-len(value) % 4), strict_mode=False)
+        return ":" in plain.decode("utf-8")
+    except ValueError:
+        return False
+
+
+def _bearer(value: str) -> bool:
+    return any(char.isdigit() for char in value) and not value.isdigit()
+
+
+_SIGNATURES = re.compile(r"x-(?:amz|goog)-(?:signature|credential|security-token)", re.IGNORECASE)
+
+
+def _parameter_value(name: str, value: str) -> bool:
+    if value.startswith(("[masked", "REDACTED", "$", "%7B", "{", "*")):
+        return False
+    return _SIGNATURES.fullmatch(name) is not None or name.lower() in PASSWORDS or random_looking(value)
+
+
+_OF_FLAGS = frozenset({"flag", "option", "argument", "parameter", "file", "stdin", "prompt", "with", "in", "of", "as"})
+"""What follows the name of a flag in prose."""
+
+
+_PASSWORD = re.compile(rf"(?:{any_of((*PASSWORDS, 'pass'))})$", re.IGNORECASE)
+
+
+def _under(name: str, value: str, quoted: bool, after: int) -> bool:
+    """Whether a value is a credential by the name that stands before it."""
+    return is_password(value, quoted, after) if _PASSWORD.search(name) else random_looking(value)
+
+
+_Test = Callable[[str, str, str, int], bool]
+
+
+_TESTS: Mapping[str, tuple[str, _Test]] = {
+    "cookie": ("", lambda name, quote, value, after: any(random_looking(v.partition("=")[2].strip() or v.strip())
+                                                         for v in value.split(";"))),
+    "password": ("password", lambda name, quote, value, after: is_password(value, bool(quote.strip("\\")), after)),
+    "named": ("", lambda name, quote, value, after: random_looking(value)),
+    "variable": ("", lambda name, quote, value, after: not name.endswith(NO_VARIABLES) and random_looking(value)),
+    "element": ("", lambda name, quote, value, after: _under(name, value, True, after)),
+    "flag": ("", lambda name, quote, value, after: value[0] != "-" and value.lower() not in _OF_FLAGS
+                                                   and _under(name, value, bool(quote.strip("\\")), after)),
+    "login": ("password", lambda name, quote, value, after: is_password(value, True, after)),
+    "sql": ("password", lambda name, quote, value, after: is_password(value, True, after)),
+    "login in base64": ("basic credentials", lambda name, quote, value, after: _credentials(value)),
+    "signature": ("signature", lambda name, quote, value, after: random_looking(value)),
+    "bearer": ("bearer token", lambda name, quote, value, after: _bearer(value)),
+    "basic": ("basic credentials", lambda name, quote, value, after: _credentials(value)),
+    "address": ("password", lambda name, quote, value, after: not value.startswith((REDACTED, "$", "{", "%", "*"))),
+    "user": ("token", lambda name, quote, value, after: random_looking(value)),
+    "parameter": ("", lambda name, quote, value, after: _parameter_value(name, value)),
+}
+"""Kind of `_CONTEXTS` -> what its mask says (empty: the name that stands before it), and whether the value is one."""
+
+
+@cache
+def _either() -> Any:
+    """Hints of both patterns in one search, for the many texts that hold neither: those are then never made."""
+    options = re2.Options()
+    options.max_mem = 64 << 20
+    options.never_capture = True
+    begun = "|".join(_hint(form.template) for form in FORMS if _PIECE.match(form.template) is None)
+    forms = "|".join([f"{_BEFORE}(?:{begun})", *_INNER_HINTS, "PRIVATE KEY", "Private-Lines", "sk-[A-Za-z0-9_-]{20}"])
+    names = any_of((*NAMES, *PASSWORDS, "cookie", "auth"))
+    contexts = (
+        rf"(?i)(?:{names})(?:{_QUOTE}\s{{0,8}}[:=,]|>)", rf"(?i)--[A-Za-z0-9._-]*(?:{names}|token|key){_QUOTE}[\s,=]",
+        r"(?i)curl\s|sshpass\s|mysql|redis-cli\s|\spassword\s|identified\s",
+        rf"_(?:{'|'.join(VARIABLES).upper()}){_QUOTE}\s{{0,8}}[:=,]",
+        r"(?i)bearer [ ]{0,3}[A-Za-z0-9._~+/=-]{16}", r"(?i)basic [ ]{0,3}[A-Za-z0-9+/]{8}", r"://[^\s/?#@\"'\\<>]+@",
+        r"(?i)(?:key|token|secret|sig|signature|password|passwd|pwd|auth|code|credential|jwt)=",
+    )
+    return re2.compile("|".join([forms, *(f"(?:{each})" for each in contexts)]).encode(), options)
+
+
+_INNER_HINTS = (r"[0-9a-f]{24}\.[A-Za-z0-9]{16}", r"8Q~[A-Za-z0-9_~.-]{20}", r"\.atlasv1\.[A-Za-z0-9_-]{20}",
+                r":AA[A-Za-z0-9_-]{20}", r"[0-9a-f]{24}-us[0-9]", r":[0-9a-f]{32}", r"[0-9a-f]{24}-[0-9a-f]{8}-",
+                "JQQJ9", "AZDO[A-Za-z0-9]{4}", "FFFFNRAL", "_mmk", r"\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27}")
+"""What stands inside the forms that no literal begins."""
+
+
+def _hint(template: str) -> str:
+    """The beginning of a form, up to some 12 characters of its alphabets."""
+    found, at, drawn = "", 0, 0
+    for piece in _PIECE.finditer(template):
+        letters, least, more, most = piece.groups()
+        found += f"{re.escape(template[at : piece.start()])}[{ALPHABETS[letters]}]{{{min(int(least), 12)}}}"
+        at, drawn = piece.end(), drawn + int(least)
+        if drawn >= 12 or more or most:
+            break
+    return found
+
+
+def suspicious(data: str | bytes) -> bool:
+    """Whether `body` could find anything here (a search, for a whole file at once)."""
+    raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
+    return _either().search(raw) is not None or ESCAPES.search(raw) is not None or _own(raw)
+
+
+ESCAPES = re.compile(rb"\\/|\\u00[2-7]")
+"""Escapes of plain characters in JSON: a credential that holds one is found in the string that it spells."""
+
+
+def spans(data: bytes) -> list[Span]:
+    """Where credentials stand in a text as UTF-8, in order, none over another."""
+    known = _either().search(data) is not None
+    found = [*(_of_forms(data) if known else ()), *(_of_contexts(data) if known else ()), *_of_this_machine(data)]
+    if len(found) < 2:
+        return found
+    merged: list[Span] = []
+    for span in sorted(found, key=lambda each: (each.start, -each.end)):
+        if merged and span.start < merged[-1].end:
+            last = merged[-1]
+            merged[-1] = Span(last.start, max(last.end, span.end), last.name)
+        else:
+            merged.append(span)
+    return merged
+
+
+_WORD = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
+
+
+def _of_forms(data: bytes) -> Iterator[Span]:
+    pattern, rows = _shapes()
+    at = 0
+    while (match := pattern.search(data, at)) is not None:
+        group = match.lastindex
+        (start, end), (name, fixed) = match.span(group), rows[group - 1]
+        if fixed and end < len(data) and data[end] in _WORD:
+            at = start + 1
+            continue
+        yield Span(start, end, name)
+        at = end
+
+
+def _of_contexts(data: bytes) -> Iterator[Span]:
+    pattern, kinds = _context()
+    at = 0
+    while (match := pattern.search(data, at)) is not None:
+        last = match.lastindex
+        said, test = _TESTS[kinds[(last - 1) // 3]]
+        start, end = match.span(last)
+        name, quote, value = (_text(match.group(last - 2)), _text(match.group(last - 1)), _text(match.group(last)))
+        stripped = value.rstrip(".,:;!?")
+        end -= len(value.encode()) - len(stripped.encode())
+        after = data[end] if end < len(data) else 32
+        if said == "password" and random_looking(name):
+            yield Span(match.start(last - 2), match.end(last - 2), "user")  # of an address: it may be a key
+        if stripped and test(name, quote, stripped, after):
+            bare = not quote and data[match.end(last - 2)] in b"\"\\" and _NUMBER.fullmatch(stripped)
+            yield Span(start, end, NUMBER if bare else said or name.lower())
+            at = end
+        else:
+            # On from behind the name: what follows it may be a credential of another kind.
+            at = max(match.end(last - 2), match.start() + 1) if name else max(start, match.start() + 1)
+
+
+def _text(piece: bytes | None) -> str:
+    return (piece or b"").decode("utf-8", "replace")
+
+
+def _of_this_machine(data: bytes) -> Iterator[Span]:
+    pattern = _variables(_environment())
+    if pattern is not None:
+        yield from (Span(match.start(), match.end(), "a credential of this machine") for match in
+        pattern.finditer(data))
+
+
+def _own(data: bytes) -> bool:
+    pattern = _variables(_environment())
+    return pattern is not None and pattern.search(data) is not None
+
+
+VARIABLE = re.compile(r"(?:^|_)(?:(?:API)?KEY(?:_ID)?|TOKEN(?:_[A-Z]+)?|SECRET|PASSWORD|PASSWD)$", re.IGNORECASE)
+"""The name of an environment variable whose value is a credential."""
+
+
+@cache
+def _environment() -> tuple[str, ...]:
+    """The values of this machine's own credential variables."""
+    return tuple(sorted({value for name, value in os.environ.items()
+                         if len(value) >= SHORTEST and VARIABLE.search(name) and not value.isdigit()}, key=len,
+                         reverse=True))
+
+
+@lru_cache(maxsize=4)
+def _variables(values: tuple[str, ...]) -> Any | None:
+    if not values:
+        return None
+    forms = {form for value in values for form in (value, json.dumps(value)[1:-1], value.replace("/", "\\/"))}
+    return re2.compile("|".join(re2.escape(form) for form in sorted(forms, key=len, reverse=True)).encode())
+
+
+_STRINGS = r"\"(?:[^\"\\]|\\.)*(?:\\/|\\u00[2-7][0-9A-Fa-f])(?:[^\"\\]|\\.)*\""
+"""A JSON string that holds an escape of a plain character. Between strings no backslash stands, so none is missed."""
+
+
+@cache
+def _strings() -> Any:
+    return re2.compile(_STRINGS.encode())
+
+
+_SPELLED = re.compile(r"\\(?:u[0-9A-Fa-f]{4}|.)|[^\\]", re.DOTALL)
+
+
+def escaped(data: bytes) -> list[Span]:
+    """Credentials in JSON strings that spell some of their characters as escapes."""
+    found: list[Span] = []
+    for match in _strings().finditer(data):
+        start, end = match.span()
+        found += spelled(data, start + 1, end - 1)
+    return found
+
+
+def spelled(data: bytes, start: int, end: int) -> list[Span]:
+    """Credentials in the inside of one JSON string, found in what it spells and placed where it is spelled."""
+    try:
+        said = json.loads(b'"' + data[start:end] + b'"', strict=False).encode("utf-8", "surrogatepass")
+    except ValueError:
+        said = None  # no whole string: it is read piece by piece
+    if said is not None and not spans(said):
+        return []  # nearly always: the places of its characters, which cost far more, are not needed
+    plain, places = unescaped(data[start:end])
+    return [Span(start + places[a], start + places[b], name) for a, b, name in spans(plain)]
+
+
+def unescaped(inside: bytes) -> tuple[bytes, list[int]]:
+    """The bytes that the inside of a JSON string spells, and for each, and the end, where its spelling begins."""
+    if b"\\" not in inside:
+        return inside, list(range(len(inside) + 1))
+    out = bytearray()
+    places: list[int] = []
+    text = inside.decode("utf-8", "surrogateescape")
+    at = 0
+    for piece in _SPELLED.finditer(text):
+        written = piece[0]
+        size = len(written.encode("utf-8", "surrogateescape"))
+        try:
+            said = json.loads(f'"{written}"') if written[0] == "\\" else written
+        except ValueError:
+            said = written
+        escape = written[0] == "\\"
+        raw = said.encode("utf-8", "surrogatepass" if escape else "surrogateescape")
+        places += [at] * len(raw) if escape else range(at, at + size)  # all bytes of an escape begin where it begins
+        out += raw
+        at += size
+    return bytes(out), [*places, at]
