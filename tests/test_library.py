@@ -205,6 +205,15 @@ def test_the_names_are_listed_before_they_are_used() -> None:
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
 
 
+def test_who_reads_pays_for_no_connection() -> None:
+    code = f"""if True:
+        import loop_core, sys
+        assert loop_core.read("openai_chat", {BODY!r}).text == "hi"
+        assert not {{"httpx", "asyncio", "socket", "pydantic", "loop_core.machine"}} & set(sys.modules)
+    """
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
+
+
 def test_type_checkers_read_the_same_names_as_are_imported() -> None:
     tree = ast.parse((ROOT / "loop_core" / "__init__.py").read_text("utf-8"))
     (checked,) = [node for node in tree.body if isinstance(node, ast.If)]

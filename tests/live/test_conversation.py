@@ -282,6 +282,14 @@ def test_a_stream_on_an_event_loop_and_the_next_message(provider: Provider) -> N
     asyncio.run(both())
 
 
+def test_an_answer_goes_on_as_a_stream(provider: Provider) -> None:
+    first = ask(at(provider, "openai_chat", "call"), "Who is on call?", tools=[on_call], max_tokens=256)
+    then = first.stream("And tomorrow?")
+    assert "".join(then).endswith(then.answer.text)
+    assert then.answer.turn.id == "t2"
+    assert [message.text for message in then.answer.turn.request.messages][-2:] == [first.text, "And tomorrow?"]
+
+
 def test_to_stop_reading_ends_the_turn(provider: Provider) -> None:
     told = Told()
     server = at(provider, "openai_chat", "stalled")  # it begins an answer and falls silent
