@@ -7,8 +7,8 @@ something is asked.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from loop_core.address import Server, refuse_plain
 from loop_core.errors import CallerError
@@ -18,22 +18,21 @@ from loop_core.functions import Function, declare
 from loop_core.gate import Verdict
 from loop_core.limits import Limits
 from loop_core.loop import Plan, arun, asteps, following, run
+from loop_core.outgoing import Messages, messages_of
 from loop_core.policy import Policy
 from loop_core.presets import preset
 from loop_core.seam import Method
-from loop_core.streaming import Shown
+from loop_core.streaming import Showing, Shown
 from loop_core.tools import Toolbox
 from loop_core.trace import Step, Trace
-from loop_core.turn import Event, Finish, Responded, RunTools, Send, Turn
-from loop_core.values import Message, Request, Role, TextPart, Tool, Usage
-from loop_core.wire import decode_request
+from loop_core.turn import Finish, Responded, Turn
+from loop_core.values import Request, Tool, Usage
 
 if TYPE_CHECKING:
     from loop_core.transport import AsyncLive, Line
 
-Prompt = str | Request | Sequence[Message | Mapping[str, Any]]
-"""What is asked: a text of the user, a history (messages, or chat messages as JSON: `role` and `content`), or a whole
-request with whatever else its API takes."""
+Prompt = str | Request | Messages
+"""What is asked: a text of the user, a history, or a whole request with whatever else its API takes."""
 
 
 def ask(
@@ -184,7 +183,7 @@ class Answer:
                 found.append((step, step.event))
         return found
 
-    def ask(self, prompt: str | Sequence[Message | Mapping[str, Any]]) -> Answer:
+    def ask(self, prompt: str | Messages) -> Answer:
         """The next turn of the conversation, asked of the same server in the same way.
 
         Raises:
@@ -192,20 +191,20 @@ class Answer:
         """
         return self._chat.ask(self._number + 1, self._next(prompt))
 
-    async def aask(self, prompt: str | Sequence[Message | Mapping[str, Any]]) -> Answer:
+    async def aask(self, prompt: str | Messages) -> Answer:
         """The same on an event loop."""
         return await self._chat.aask(self._number + 1, self._next(prompt))
 
-    def stream(self, prompt: str | Sequence[Message | Mapping[str, Any]]) -> Stream:
+    def stream(self, prompt: str | Messages) -> Stream:
         """The same, whose text is read while it comes."""
         return Stream(self.astream(prompt))
 
-    def astream(self, prompt: str | Sequence[Message | Mapping[str, Any]]) -> AsyncStream:
+    def astream(self, prompt: str | Messages) -> AsyncStream:
         """The same on an event loop."""
         return AsyncStream(self._chat, self._number + 1, self._next(prompt))
 
-    def _next(self, prompt: str | Sequence[Message | Mapping[str, Any]]) -> Request:
-        return following(self.turn.request, self.turn, _messages(prompt))
+    def _next(self, prompt: str | Messages) -> Request:
+        return following(self.turn.request, self.turn, messages_of(prompt))
 
 
 class AsyncStream:
@@ -253,7 +252,7 @@ class AsyncStream:
         async def drive() -> None:
             try:
                 async with chat.alive(shown) as live:
-                    async for step in asteps(f"t{self._number}", request, _Showing(live, shown), chat.plan):
+                    async for step in asteps(f"t{self._number}", request, Showing(live, shown), chat.plan):
                         steps.append(step)
                 self._answer = Answer(Trace(tuple(steps)), chat, self._number)
                 shown.finish(self._answer.turn, self._answer.silent)
@@ -346,7 +345,7 @@ class _Chat:
         Raises:
             CallerError: it is none, or one of another API.
         """
-        given = prompt if isinstance(prompt, Request) else Request(self.server.api, _messages(prompt), stream=True)
+        given = prompt if isinstance(prompt, Request) else Request(self.server.api, messages_of(prompt), stream=True)
         if given.api != self.server.api:
             raise CallerError(f"a request of {given.api} was given for a server of {self.server.api}")
         return replace(
@@ -374,56 +373,12 @@ class _Chat:
         return AsyncLive(self.server, Observers(told) if told else None, self.toolbox, self.line)
 
 
-@frozen(eq=False, repr=False)
-class _Showing:
-    """A source that tells `shown` of every request before it leaves."""
-
-    live: AsyncLive
-    shown: Shown
-
-    async def respond(self, send: Send, turn: Turn) -> Event:
-        self.shown.begin(turn, send)
-        return await self.live.respond(send, turn)
-
-    async def run_tools(self, effect: RunTools, turn: Turn) -> Event:
-        return await self.live.run_tools(effect, turn)
-
-    async def follow_up(self, turn: Turn) -> tuple[Message, ...]:
-        return await self.live.follow_up(turn)
-
-    def knows(self, request: Request) -> Any:
-        return self.live.knows(request)
-
-
 def _inside_a_loop() -> bool:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
         return False
     return True
-
-
-_ROLES = frozenset({"system", "developer", "user", "assistant", "tool"})
-
-
-def _messages(prompt: str | Sequence[Message | Mapping[str, Any]]) -> tuple[Message, ...]:
-    """What is asked, as messages.
-
-    Raises:
-        CallerError: it is empty, or one of them is no message.
-    """
-    given = [Message(Role.USER, (TextPart(prompt),))] if isinstance(prompt, str) else list(prompt)
-    found = tuple(each if isinstance(each, Message) else _message(each) for each in given)
-    if not found or not all(message.parts for message in found) or prompt == "":
-        raise CallerError("there is nothing to ask: expected a text, or messages that have content")
-    return found
-
-
-def _message(given: Any) -> Message:
-    if not isinstance(given, Mapping) or given.get("role") not in _ROLES:
-        raise CallerError(f"no message: expected a mapping whose role is one of {', '.join(sorted(_ROLES))}")
-    (message,) = decode_request("openai_chat", {"messages": [given]}).messages
-    return message
 
 
 def _sum(counts: Sequence[int | None]) -> int | None:

@@ -6,7 +6,7 @@ read from its profile: a prefill that it would answer with an error is never ask
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,9 +15,14 @@ from loop_core.formats import entry
 from loop_core.history import Ability, result, tool_message
 from loop_core.seam import Method
 from loop_core.turn import Place, Send, Turn
-from loop_core.values import Message, Request, Role
-from loop_core.wire import wire
+from loop_core.values import Message, Request, Role, TextPart
+from loop_core.wire import decode_request, wire
 from loop_core.wire.profile import Prefill, Profile
+
+Messages = Sequence[Message | Mapping[str, Any]]
+"""A history: messages, or chat messages as JSON, with `role` and `content`."""
+ROLES = frozenset({"system", "developer", "user", "assistant", "tool"})
+"""Who speaks in a chat message."""
 
 MARKS: Mapping[Prefill, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
     Prefill.PREFIX: ({"prefix": True}, {}),
@@ -142,3 +147,23 @@ def body_of(request: Request, profile: Profile, method: Method = Method.FIRST) -
 def reduced(request: Request) -> Request:
     """The request with tools whose schemas the provider takes; they then allow more than the tools do."""
     return replace(request, tools=tuple(wire(request.api).reduced(tool) for tool in request.tools))
+
+
+def messages_of(prompt: str | Messages) -> tuple[Message, ...]:
+    """What is asked, as messages; a text is the user's.
+
+    Raises:
+        CallerError: it is empty, or one of them is no message.
+    """
+    given = [Message(Role.USER, (TextPart(prompt),))] if isinstance(prompt, str) else list(prompt)
+    found = tuple(each if isinstance(each, Message) else _message(each) for each in given)
+    if not found or not all(message.parts for message in found) or prompt == "":
+        raise CallerError("there is nothing to ask: expected a text, or messages that have content")
+    return found
+
+
+def _message(given: Any) -> Message:
+    if not isinstance(given, Mapping) or given.get("role") not in ROLES:
+        raise CallerError(f"no message: expected a mapping whose role is one of {', '.join(sorted(ROLES))}")
+    (message,) = decode_request("openai_chat", {"messages": [given]}).messages
+    return message

@@ -11,12 +11,15 @@ from collections.abc import Callable, Sequence
 
 from loop_core.errors import DecodeError
 from loop_core.exchange import Observer
-from loop_core.frozen import replace
+from loop_core.frozen import frozen, replace
+from loop_core.history import Ability, ability_in
 from loop_core.mask import Mask
 from loop_core.openings import LOOKED_AT
 from loop_core.policy import Policy
 from loop_core.seam import APART, Joined, SeamRule, Segment, join
-from loop_core.turn import Send, Turn
+from loop_core.sources import AsyncSource, Knows
+from loop_core.turn import Event, RunTools, Send, Turn
+from loop_core.values import Message, Request
 from loop_core.wire import following
 
 
@@ -149,3 +152,28 @@ class Shown(Observer):
     def _give(self, text: str) -> None:
         if text:
             self._show(APART + text if self._more and not self._given else text)
+
+
+@frozen(eq=False, repr=False)
+class Showing:
+    """A source that tells `shown` of every request before it leaves."""
+
+    source: AsyncSource
+    shown: Shown
+
+    async def respond(self, send: Send, turn: Turn) -> Event:
+        """The answer of the source."""
+        self.shown.begin(turn, send)
+        return await self.source.respond(send, turn)
+
+    async def run_tools(self, effect: RunTools, turn: Turn) -> Event:
+        """The results of the source."""
+        return await self.source.run_tools(effect, turn)
+
+    async def follow_up(self, turn: Turn) -> tuple[Message, ...]:
+        """What the user said while the turn ran."""
+        return await self.source.follow_up(turn)
+
+    def knows(self, request: Request) -> tuple[Ability, str]:
+        """What the server allows, and who it is, where the source knows."""
+        return self.source.knows(request) if isinstance(self.source, Knows) else (ability_in(request.api), "")

@@ -120,7 +120,7 @@ ENGINE: tuple[Table, ...] = (
     Table("loop_core.address", "PREFILLS_UNDER", "tests/live/test_transport.py"),
     Table("loop_core.transport", "_FAILURES", "tests/live/test_transport.py"),
     Table("loop_core", "_HOMES", "tests/test_library.py"),
-    Table("loop_core.conversation", "_ROLES", "tests/live/test_conversation.py"),
+    Table("loop_core.outgoing", "ROLES", "tests/live/test_conversation.py"),
     Table("loop_core.wire.gemini_generate.schemas", "TAKES", "tests/wire/test_asking.py"),
     Table("loop_core.wire.gemini_generate.asking", "DECLARED_AS", "tests/wire/test_asking.py"),
     *(Table(f"loop_core.wire.{api}.asking", "CHOICES", "tests/wire/test_asking.py") for api in (
