@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 GLOSSARY = DOCS / "glossary.md"
-NAMING = [GLOSSARY, DOCS / "design.md", DOCS / "install.md"]
+NAMING = [GLOSSARY, *(DOCS / f"{name}.md" for name in ("design", "extending", "install"))]
 """Pages whose names of modules and files must exist."""
 MOST = 25
 TERM = re.compile(r"^- \*\*(.+?)\*\*: (.+?)(?=\n- |\n\n|\Z)", re.DOTALL | re.MULTILINE)
@@ -88,3 +88,11 @@ def test_every_module_and_name_of_ours_exists(page: Path) -> None:
 def test_every_file_that_is_named_exists(page: Path) -> None:
     named = re.findall(r"`((?:loop_core|inspector|tests|docs|sample_sessions)/[\w./*-]*)`", page.read_text("utf-8"))
     assert [name for name in named if not list(ROOT.glob(name.rstrip("/")))] == []
+
+
+def test_every_test_that_is_named_exists() -> None:
+    named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", (DOCS / "extending.md").read_text("utf-8"))
+    assert named
+    for path, name in named:
+        source = (ROOT / path).read_text("utf-8")
+        assert re.search(rf"^(?:async )?def {name}\(", source, re.MULTILINE), f"{path}: {name}"
