@@ -25,7 +25,7 @@ def provider(
     scenarios: Sequence[str], listen: str, profile: str | None, pace: float, cors: str | None, names: bool,
     schema: bool, tools: str | None,
 ) -> None:
-    """Plays scenarios to any client, in all six wire formats, with the faults that real servers have.
+    """Plays scenarios to any client, in every wire format, with the faults that real servers have.
 
     A SCENARIO is a name or a YAML file; without one all that come with the program are served, chosen by the model.
     """

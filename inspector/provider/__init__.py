@@ -1,4 +1,4 @@
-"""A scripted provider: scenarios played to any client, in all six wire formats, with the faults that real servers have.
+"""A scripted provider: scenarios played to any client, in every wire format, with the faults that real servers have.
 
     from inspector.provider import serving
 
