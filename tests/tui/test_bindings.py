@@ -22,7 +22,8 @@ def made_of(kind: type[DOMNode]) -> set[type[DOMNode]]:
     return {kind}.union(*(made_of(below) for below in kind.__subclasses__()))
 
 
-WHOLE = sorted(set().union(*map(made_of, OWNERS)), key=lambda kind: kind.__name__)
+OURS = {kind for kind in set().union(*map(made_of, OWNERS)) if kind.__module__.startswith("inspector.tui.")}
+WHOLE = sorted(OURS, key=lambda kind: (kind.__module__, kind.__name__))
 
 
 def bindings(owner: type[DOMNode]) -> list[Binding]:
