@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from loop_core import moves
+from loop_core import costs, moves
 from loop_core.frozen import field, frozen, replace
 from loop_core.history import Ability
 from loop_core.limits import Limits, Spent, token_stop, tripped
@@ -72,7 +72,7 @@ def resumed(step: Step, terms: Terms) -> Step:
     seen = turn.evaluated
     if turn.state is State.EVALUATE_STOP and seen is not None:
         again = _reread(seen, terms.policy, terms.provider)
-        spent = moves.counted(replace(turn, spent=step.before.spent), again) if step.before is not None else turn.spent
+        spent = costs.counted(replace(turn, spent=step.before.spent), again) if step.before is not None else turn.spent
         turn = replace(turn, evaluated=again, spent=spent)
     elif turn.state is State.EXECUTE_TOOLS or (turn.state is State.RESUME and turn.sent is None):
         turn, effects = moves.entered(turn)
@@ -146,7 +146,7 @@ def _policy_decides(step: Step, before: Turn, policy: Policy) -> bool:
         event, seen = step.event, after.evaluated
         if seen is None or word_of(policy, event.response, event.judged, before.provider) is not seen.word:
             return True
-        return moves.cuts(seen, policy) is not moves.cuts(seen, old)  # what it counts against
+        return costs.cuts(seen, policy) is not costs.cuts(seen, old)  # what it counts against
     if before.state is State.EVALUATE_STOP:
         return _read_otherwise(before, after, policy)
     if before.state is State.CONTINUE_PENDING:
@@ -161,7 +161,7 @@ def _read_otherwise(before: Turn, after: Turn, policy: Policy) -> bool:
     now = replace(before, policy=policy, evaluated=_reread(seen, policy, before.provider))
     if now.evaluated is None or now.evaluated.word is not seen.word or read(now) is not after.signal:
         return True
-    if moves.is_cut(now) is not moves.is_cut(before):
+    if costs.is_cut(now) is not costs.is_cut(before):
         return True
     if after.state is State.EXECUTE_TOOLS:
         return old.dispatch is not policy.dispatch

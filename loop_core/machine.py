@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from loop_core import caps, moves
+from loop_core import caps, costs, moves
 from loop_core.errors import TransitionError
 from loop_core.frozen import changed
 from loop_core.history import Ability, ability_in
@@ -148,7 +148,7 @@ def step(turn: Turn, event: Event = _TICK) -> tuple[Turn, tuple[Effect, ...]]:
     row = TRANSITIONS.get((turn.state, signal))
     if row is None:
         raise TransitionError(f"no transition from {turn.state} on {signal}")
-    change = moves.cost(turn, event, signal)
+    change = costs.cost(turn, event, signal)
     change["state"], change["signal"] = row.to, signal
     if row.terminal is not None:
         told = event.why if isinstance(event, NotRecorded) and event.why else moves.notice(turn, signal, row.terminal)
@@ -204,7 +204,7 @@ def read(turn: Turn) -> Signal:
     policy = turn.policy
     if caps.refusal(turn) is not None:
         return Signal.REPAIR_REFUSED if turn.sent and turn.sent.place is Place.REPAIR else Signal.CONTINUATION_REFUSED
-    plain, held, released = policy.signals[Stop.MAX_TOKENS if moves.is_cut(turn) else seen.word]
+    plain, held, released = policy.signals[Stop.MAX_TOKENS if costs.is_cut(turn) else seen.word]
     if not _counted(turn):
         signal = plain
     else:
@@ -214,12 +214,12 @@ def read(turn: Turn) -> Signal:
         signal = ENDING_SIGNALS[ending]
         if signal is Signal.EMPTY and not seen.judged.ending_sure:
             signal = Signal.NO_ANSWER  # it may have been meant so: nothing is asked again
-        elif signal is Signal.EMPTY and moves.nothing_left(turn):
+        elif signal is Signal.EMPTY and costs.nothing_left(turn):
             signal = Signal.END_TURN
     owed = signal in _PEACEFUL or (turn.repairing and signal is Signal.MAX_TOKENS)
     if owed and (turn.repairing or (policy.settles and turn.broken)):
         return Signal.PARTIAL_CALL  # a call that was asked for again has not come
-    if signal is Signal.END_TURN and moves.misses_anchor(turn):
+    if signal is Signal.END_TURN and costs.misses_anchor(turn):
         return Signal.ANCHOR_MISSING
     return signal
 

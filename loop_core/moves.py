@@ -1,40 +1,31 @@
-"""What a move of the machine costs, does and says: `cost`, `entered`, `notice`.
+"""What a move of the machine does and says: `entered`, `notice`. What it costs is in `costs`.
 
 Pure functions from a turn to a turn; which move is made is decided in `machine`, by its table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
 
 from loop_core import batch, caps, history
-from loop_core.arguments import Shape, parse
 from loop_core.classify import Ending
-from loop_core.errors import TransitionError
-from loop_core.frozen import changed, replace
-from loop_core.gate import Admission, Verdict, admit_all
-from loop_core.limits import Guard, Spent, bounded, tripped
-from loop_core.middle import stops_in_the_middle
-from loop_core.policy import Dispatch, Policy, Signal, word_of
+from loop_core.costs import batch_of, is_cut, misses_anchor
+from loop_core.frozen import replace
+from loop_core.gate import Admission, Verdict
+from loop_core.limits import Guard, tripped
+from loop_core.policy import Signal
 from loop_core.prompts import MARKS, mark_for
-from loop_core.seam import Method, Segment, added, asks_again
+from loop_core.seam import Method
 from loop_core.turn import (
     ENDED,
-    Answer,
     Effect,
-    Evaluated,
-    Event,
     Finish,
     Place,
-    Responded,
-    RunTools,
     Send,
     State,
-    ToolsRun,
     Turn,
 )
-from loop_core.values import CallKind, Message, Role, Stop, TextPart, ToolCall
+from loop_core.values import Message, Role, TextPart
 
 _TERMINAL_SIGNALS: Mapping[str, Signal] = {
     "retry_limit": Signal.RETRY_LIMIT,
@@ -87,186 +78,6 @@ def _ability(turn: Turn) -> history.Ability:
     return replace(turn.ability, prefill=False) if "prefill" in turn.refused else turn.ability
 
 
-# -- what events and signals change ----------------------------------------------------------------------------------
-
-Change = dict[str, Any]
-"""Fields of a turn and their new values: a move makes one new turn, not one for each thing that it changes."""
-
-
-def cost(turn: Turn, event: Event, signal: Signal) -> Change:
-    """What this move takes in and spends."""
-    if isinstance(event, Responded):
-        return _received(turn, event)
-    if turn.state is State.EVALUATE_STOP:
-        return _spent_on_response(turn, signal)
-    return _spent_on_tools(turn, event) if isinstance(event, ToolsRun) else {}
-
-
-def _received(turn: Turn, event: Responded) -> Change:
-    """An answer taken in: gated, read as the policy reads it, and added to the segments."""
-    response, judged = event.response, event.judged
-    verdicts = event.verdicts
-    if verdicts is None:
-        verdicts = admit_all(response.tool_calls, judged, turn.request.tools)
-    word = word_of(turn.policy, response, judged, turn.provider)
-    sent = turn.sent
-    method = event.method or (sent.method if sent else Method.FIRST)
-    recorded = event.method is not None
-    asked = None if recorded else sent
-    segment = Segment(
-        response.text or "",
-        method,
-        event.anchor if asked is None else asked.anchor,
-        event.stripped if asked is None else asked.stripped,
-        event.echoes if recorded else turn.ability.echoes,
-        event.index,
-        event.mark if asked is None else asked.mark,
-    )
-    answers = (*turn.answers[:-1], (*turn.answers[-1], segment))
-    told = turn.history
-    if sent is not None and method is not Method.PREFILL:
-        told = (*told, *sent.added)  # what was sent stays sent: the history only grows
-    seen = Evaluated(response, judged, verdicts, event.index, word)
-    return {"evaluated": seen, "answers": answers, "history": told, "spent": counted(turn, seen)}
-
-
-def counted(turn: Turn, seen: Evaluated) -> Spent:
-    """What a turn has spent once it has taken in this answer."""
-    spent, sent = turn.spent, turn.sent
-    truncated = cuts(seen, turn.policy)
-    tokens, assumed = _tokens(seen, sent, truncated)
-    chars = len(seen.response.text or "")
-    counts: Change = {"output_tokens": spent.output_tokens + (tokens or 0), "output_chars": spent.output_chars + chars}
-    if tokens is None and seen.response.parts:
-        counts["uncounted"] = spent.uncounted + 1
-    if truncated or (sent is not None and sent.place is Place.CONTINUATION):
-        counts["continuation_tokens"] = spent.continuation_tokens + (tokens or 0)
-        counts["tokens_assumed"] = spent.tokens_assumed + assumed
-        counts["continuation_chars"] = spent.continuation_chars + chars
-    return changed(spent, counts)
-
-
-def _spent_on_response(turn: Turn, signal: Signal) -> Change:
-    seen = turn.evaluated
-    if seen is None:
-        return {}
-    spent, sent = turn.spent, turn.sent
-    counts: Change = {}
-    change: Change = {}
-    if signal in (Signal.CONTINUATION_REFUSED, Signal.REPAIR_REFUSED):
-        refused = caps.refusal(turn)
-        if signal is Signal.REPAIR_REFUSED:
-            counts["repairs_refused"] = spent.repairs_refused + 1
-        else:
-            counts["attempts"] = spent.attempts - 1  # none was made
-        names = turn.refused | ({refused.name} if refused else frozenset())
-        return {"refused": names, "spent": changed(spent, counts)}
-    if signal is Signal.MAX_TOKENS:
-        continuing = sent is not None and sent.place is Place.CONTINUATION
-        empty = not seen.response.text
-        stalled = continuing and not empty and _added(turn) < turn.limits.min_progress_chars
-        stalled = stalled and not misses_anchor(turn)
-        counts["thinking_only"] = spent.thinking_only + empty
-        counts["stalled"] = spent.stalled + stalled
-    elif turn.limits.attempts_scope == "response" and not is_cut(turn) and signal is not Signal.ANCHOR_MISSING:
-        counts["attempts"] = 0
-    if signal is Signal.TOOL_CALL:
-        calls = tuple([(v.call.name, v.call.arguments) for v in seen.verdicts])
-        counts["identical"] = spent.identical + 1 if calls == turn.last_calls else 1
-        change["last_calls"] = calls
-    return {**change, "spent": changed(spent, counts)} if counts else change
-
-
-def is_cut(turn: Turn) -> bool:
-    """Whether the response at hand was cut by a budget, as the policy reads it."""
-    return turn.evaluated is not None and cuts(turn.evaluated, turn.policy)
-
-
-def cuts(seen: Evaluated, policy: Policy) -> bool:
-    """Whether a budget cut an answer, as a policy reads it."""
-    if seen.word is Stop.MAX_TOKENS or not policy.cap_evidence:
-        return seen.word is Stop.MAX_TOKENS
-    if seen.word in (Stop.INTERRUPTED, Stop.UNKNOWN) and seen.judged.cap_reached:
-        return True
-    return seen.word is Stop.UNKNOWN and any(
-        parse(call.arguments).shape is Shape.CUT for call in seen.response.tool_calls if call.kind is CallKind.FUNCTION)
-
-
-def nothing_left(turn: Turn) -> bool:
-    """Whether an empty response says that the text before it was whole: asked to go on, the model had no more to say.
-
-    Where it was asked to quote the last words first, it has not even heard that; and a text that visibly stops in the
-    middle is not whole.
-    """
-    segments = turn.answers[-1]
-    if len(segments) < 2 or segments[-1].method not in _GOING_ON:
-        return False
-    text = turn.merged().text
-    return bool(text.strip()) and stops_in_the_middle(text) is None
-
-
-_GOING_ON = frozenset({Method.PREFILL, Method.HINT})
-
-
-def misses_anchor(turn: Turn) -> bool:
-    """Whether the response at hand did not begin with the words that it was to quote, and is asked for once more."""
-    return bool(turn.policy.methods) and asks_again(turn.answers[-1], turn.policy.seam)
-
-
-def _added(turn: Turn) -> int:
-    """Characters that the last segment added to the answer, repetitions left out."""
-    return added(turn.answers[-1], turn.policy.seam)
-
-
-def _tokens(seen: Evaluated, sent: Send | None, truncated: bool) -> tuple[int | None, int]:
-    """Output tokens of the response, and how many of them are assumed: a cut answer used the cap that was sent.
-
-    None where neither tells them.
-    """
-    usage = seen.response.usage
-    if usage is not None and usage.output_tokens is not None:
-        return usage.output_tokens, 0
-    cap = sent.max_tokens if sent else None
-    return (cap, cap) if truncated and cap is not None else (None, 0)
-
-
-def _spent_on_tools(turn: Turn, event: ToolsRun) -> Change:
-    seen = turn.evaluated
-    if seen is None:
-        raise TransitionError("tool results without a response")
-    results = batch_of(turn).whole(event.results)
-    chars = sum(len(each.text) for each in results)
-    if turn.policy.dispatch is not Dispatch.READY:
-        said: Message | None = _as_received(turn, seen)
-    else:
-        said = history.assistant(seen.response, seen.verdicts, turn.tail, seen.judged.stop.normalized)
-        results = history.answered(said.tool_calls, results) if said is not None else ()
-    told = history.nameless(seen.verdicts, turn.ability.system_hint) if turn.policy.dispatch is Dispatch.READY else None
-    messages = (
-        *((said,) if said else ()), *((history.tool_message(results),) if results else ()), *((told,) if told else ()))
-    if turn.broken and turn.sent is not None and turn.sent.place is Place.REPAIR:
-        # What was asked for again and has not come: the model is told.
-        note = history.not_run(turn.broken, turn.ability.system_hint, turn.beside)
-        messages = (*messages, *((note,) if note else ()))
-    spent = replace(
-        turn.spent,
-        tool_steps=turn.spent.tool_steps + 1,
-        result_chars=turn.spent.result_chars + chars,
-    )
-    return {"history": (*turn.history, *messages, *event.steering), "spent": spent}
-
-
-def _as_received(turn: Turn, seen: Evaluated) -> Message:
-    """The response as another loop keeps it: with every call that it ran, whole or not."""
-    ran = {id(verdict.call) for verdict in turn.would_run}
-    parts = seen.response.parts
-    return Message(Role.ASSISTANT, tuple(p for p in parts if type(p) is not ToolCall or _ours(p, ran)))
-
-
-def _ours(call: ToolCall, ran: Container[int]) -> bool:
-    return call.kind is CallKind.SERVER or id(call) in ran
-
-
 # -- what a state does when it is entered ----------------------------------------------------------------------------
 
 
@@ -302,19 +113,6 @@ def _enter_tools(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
         beside = (*turn.beside, *(verdict for verdict in turn.broken if verdict not in left)) if left else ()
         turn = replace(turn, repairing=False, broken=left, beside=beside)
     return turn, (effect,)
-
-
-def batch_of(turn: Turn) -> RunTools:
-    """The batch that the policy takes for runnable: what may run of it, and what the rest is answered with."""
-    released: list[Verdict] = []
-    answers: list[Answer] = []
-    for place, verdict in enumerate(turn.would_run):
-        if verdict.admission is Admission.READY:
-            released.append(verdict)
-        else:
-            part = history.result(verdict.call, f"Not run: {verdict.why}", is_error=True)
-            answers.append(Answer(verdict, bounded(part, turn.limits, turn.spent.result_chars), place))
-    return RunTools(tuple(released), tuple(answers))
 
 
 def _enter_continuation(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:

@@ -71,7 +71,7 @@ ENGINE: tuple[Table, ...] = (
     Table("loop_core.machine", "TRANSITIONS", "tests/core/test_machine.py"),
     Table("loop_core.moves", "NOTICES", "tests/core/test_machine.py"),
     Table("loop_core.moves", "ENDED_AS", "tests/core/test_machine.py"),
-    Table("loop_core.moves", "_GOING_ON", "tests/core/test_machine.py"),
+    Table("loop_core.costs", "_GOING_ON", "tests/core/test_machine.py"),
     Table("loop_core.caps", "REFUSALS", "tests/core/test_machine.py"),
     Table("loop_core.caps", "REFUSED_STATUS", "tests/core/test_machine.py"),
     Table("loop_core.policy", "ENDING_SIGNALS", "tests/core/test_machine.py"),

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from core_scenes import BAD, CUT, NOW, REQUEST, WRITE, answer, call, drive, judged, last
 
+from loop_core.costs import batch_of
 from loop_core.frozen import replace
 from loop_core.gate import Admission, Verdict, admit_all
 from loop_core.limits import Limits, bounded
 from loop_core.machine import begin
-from loop_core.moves import batch_of
 from loop_core.sources import Scripted
 from loop_core.tools import Toolbox, ToolError
 from loop_core.turn import Evaluated, RunTools, ToolsRun, Turn

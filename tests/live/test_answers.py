@@ -11,12 +11,12 @@ import pytest
 from inspector.live.answers import REFUSAL, Answers, Decision, How
 from inspector.live.recorded import results_of
 from loop_core.classify import judge
+from loop_core.costs import batch_of
 from loop_core.errors import CallerError
 from loop_core.frozen import replace
 from loop_core.gate import Admission, Verdict
 from loop_core.limits import Limits
 from loop_core.machine import begin
-from loop_core.moves import batch_of
 from loop_core.policy import STRICT, Dispatch
 from loop_core.tools import Toolbox, ToolError
 from loop_core.turn import Evaluated, RunTools
