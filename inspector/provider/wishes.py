@@ -100,8 +100,18 @@ def _ollama(extra: Any) -> Shape | None:
     return Shape("format", {"type": "object"} if asked == "json" else asked) if asked else None
 
 
+def _interactions(extra: Any) -> Shape | None:
+    asked = member(extra, "response_format")
+    for each in asked if isinstance(asked, list) else [asked]:
+        schema = member(each, "schema")
+        if member(each, "type") == "text" and (member(each, "mime_type") == "application/json" or schema):
+            return Shape("response_format", schema)
+    return None
+
+
 SHAPES: Mapping[str, Callable[[Any], Shape | None]] = {
     CHAT: _chat, RESPONSES: _responses, MESSAGES: _messages, GEMINI: _gemini, CONVERSE: _converse, OLLAMA: _ollama,
+    "gemini_interactions": _interactions,
 }
 """Format -> the JSON that a request asks for."""
 

@@ -90,7 +90,8 @@ CLIENTS = (
         CHAT: "langchain-openai", RESPONSES: "langchain-openai", MESSAGES: "langchain-anthropic",
         GEMINI: "langchain-google-genai", CONVERSE: "langchain-aws", OLLAMA: "langchain-ollama"}, True,
         '`create_agent(…).invoke` / `.stream(stream_mode="messages")`'),
-    Client("litellm", "litellm", dict.fromkeys(FORMATS, ""), False, "`completion`, `responses` / with `stream=True`"),
+    Client("litellm", "litellm", dict.fromkeys((CHAT, RESPONSES, MESSAGES, GEMINI, CONVERSE, OLLAMA), ""), False,
+           "`completion`, `responses` / with `stream=True`"),
 )
 
 PACKAGES: Mapping[str, str] = {

@@ -10,6 +10,7 @@ from inspector.provider.checks import (
     anthropic_messages,
     bedrock_converse,
     gemini_generate,
+    gemini_interactions,
     ollama_chat,
     openai_chat,
     openai_responses,
@@ -76,6 +77,7 @@ FORMATS: Mapping[str, _Format] = {
                            "generation_config": gemini_generate.KNOWN_SETTINGS}),
     CONVERSE: _Format(bedrock_converse.FIELDS, bedrock_converse.RULES, _dotted),
     OLLAMA: _Format(ollama_chat.FIELDS, ollama_chat.RULES, _dotted),
+    "gemini_interactions": _Format(gemini_interactions.FIELDS, gemini_interactions.RULES, _dotted),
 }
 
 
