@@ -42,6 +42,9 @@ FORMATS: Mapping[str, Entry] = {
     "bedrock_converse": Entry(
         "loop_core.wire.bedrock_converse", ("/converse",), (b'"stopReason"', b":event-type"), tells_strings=True),
     "ollama_chat": Entry("loop_core.wire.ollama_chat", ("/api/chat",), (b'"done"',), late_system=True),
+    "gemini_interactions": Entry(
+        "loop_core.wire.gemini_interactions", ("/interactions",), (b'"interaction', b'"event_type"', b'"steps"'),
+        servers=("gemini",)),
 }
 NOTHING = Entry("")
 """What is known of a format that has no row."""

@@ -124,7 +124,8 @@ ENGINE: tuple[Table, ...] = (
     Table("loop_core.wire.gemini_generate.schemas", "TAKES", "tests/wire/test_asking.py"),
     Table("loop_core.wire.gemini_generate.asking", "DECLARED_AS", "tests/wire/test_asking.py"),
     *(Table(f"loop_core.wire.{api}.asking", "CHOICES", "tests/wire/test_asking.py") for api in (
-        "openai_chat", "openai_responses", "anthropic_messages", "gemini_generate", "bedrock_converse", "ollama_chat")),
+        "openai_chat", "openai_responses", "anthropic_messages", "gemini_generate", "bedrock_converse", "ollama_chat",
+        "gemini_interactions")),
     Table("inspector.live.keys", "VARIABLES", "tests/live/test_run.py"),
     Table("inspector.live.run", "EXITS", "tests/live/test_run.py"),
     Table("inspector.telemetry.names", "PROVIDERS", "tests/telemetry/test_names.py"),
@@ -175,7 +176,7 @@ REPORT: tuple[Table, ...] = (
     Table("loop_core.wire.serving", "OPENAI_CODES", "tests/provider/test_serving.py"),
     *(Table(f"inspector.provider.checks.{api}", name, "tests/provider/test_checks.py") for name in ("FIELDS", "RULES")
       for api in ("openai_chat", "openai_responses", "anthropic_messages", "gemini_generate", "bedrock_converse",
-                  "ollama_chat")),
+                  "gemini_interactions", "ollama_chat")),
     Table("inspector.provider.checks.openai_responses", "CALLS", "tests/provider/test_checks.py"),
     Table("inspector.provider.checks.openai_responses", "KEPT", "tests/provider/test_checks.py"),
     Table("inspector.provider.checks", "CODES", "tests/provider/test_checks.py"),
@@ -210,6 +211,10 @@ FORMAT_TABLES = re.compile(r"[A-Z_]*REASONS|BACKGROUND")
 """The tables of a wire format that are found by their names, wherever its package assigns them."""
 READS = re.compile(r"READS")
 """The table of what a wire format reads where."""
+SERVED_TESTS = {"SAYS": "tests/dialects/test_expected.py", "CANNOT": "tests/provider/test_faults.py",
+                "ENDS": "tests/provider/test_faults.py"}
+"""The tables of how a server of a wire format is played, and their tests."""
+SERVED = re.compile("|".join(SERVED_TESTS))
 SERVERS = Table("loop_core.wire.servers", "SERVERS", "tests/wire/test_profiles.py", names=("SERVERS", "PROFILES"))
 
 
@@ -231,6 +236,8 @@ def tables() -> Iterator[Table]:
             yield Table(module, name, f"tests/wire/test_{api}.py")
         for module, name in _assigned(entry.package, READS):
             yield Table(module, name, "tests/wire/test_provenance.py")
+        for module, name in _assigned(entry.package, SERVED):
+            yield Table(module, name, SERVED_TESTS[name])
     yield SERVERS
     for position, profile in enumerate(PROFILES):
         if profile.words:

@@ -38,6 +38,7 @@ WORDS: Mapping[str, tuple[str, str, str]] = {
     "gemini_generate": ("STOP", "MAX_TOKENS", "STOP"),
     "bedrock_converse": ("end_turn", "max_tokens", "tool_use"),
     "ollama_chat": ("stop", "length", "stop"),
+    "gemini_interactions": ("completed", "incomplete", "requires_action"),
 }
 """Format -> its words for an end of turn, a budget cut and a tool call, as the providers document them."""
 assert WORDS.keys() == FORMATS.keys()

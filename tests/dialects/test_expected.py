@@ -68,6 +68,9 @@ CALL_CUT: dict[str, Outcome] = {
     "bedrock_converse/bedrock": ("max_tokens", "max_tokens", "max_tokens", "block never closed", "hold, repair"),
     "bedrock_converse/bedrock+whole": ("max_tokens", "max_tokens", "max_tokens", "object, members missing",
                                        "hold, repair"),
+    "gemini_interactions/gemini": ("incomplete", "max_tokens", "max_tokens", "partial_json prefix", "hold, repair"),
+    "gemini_interactions/gemini+whole": ("incomplete", "max_tokens", "max_tokens", "object, members missing",
+                                         "hold, repair"),
     "ollama_chat/ollama": GONE,
     "ollama_chat/ollama+markup": ("length", "max_tokens", "max_tokens", "markup in the text", "continue"),
 }
@@ -75,6 +78,7 @@ CALL_CUT: dict[str, Outcome] = {
 WORDS = {
     "openai_chat": "length", "openai_responses": "incomplete:max_output_tokens", "anthropic_messages": "max_tokens",
     "gemini_generate": "MAX_TOKENS", "bedrock_converse": "max_tokens", "ollama_chat": "length",
+    "gemini_interactions": "incomplete",
 }
 TEXT_CUT: dict[str, Outcome] = {
     **{name: (WORDS[name.partition("/")[0]], "max_tokens", "max_tokens", "no call", "continue") for name in CALL_CUT},
@@ -147,6 +151,7 @@ def test_the_evidence_says_what_gave_the_lie_away(name: str, rule: str) -> None:
 FINISHES_CALLS_WITH = {
     "openai_chat": "tool_calls", "openai_responses": "completed", "anthropic_messages": "tool_use",
     "gemini_generate": "STOP", "bedrock_converse": "tool_use", "ollama_chat": "stop",
+    "gemini_interactions": "requires_action",
 }
 STOP_OVER_CALLS = {"openai_chat/openai+named", "openai_chat/ollama", "openai_chat/gemini"}
 
@@ -265,8 +270,8 @@ def test_other_endings_are_told_as_the_servers_do(
 
 @pytest.mark.parametrize(("scenario", "apis"), [
     ("paused", {"openai_chat", "bedrock_converse", "ollama_chat"}),
-    ("filtered", {"ollama_chat"}),
-    ("context-full", {"gemini_generate"}),
+    ("filtered", {"ollama_chat", "gemini_interactions"}),
+    ("context-full", {"gemini_generate", "gemini_interactions"}),
 ])
 def test_what_a_format_cannot_say_is_not_made_up(scenario: str, apis: set[str]) -> None:
     silent = {row.dialect.api for row in told_of(scenario) if not isinstance(row, Row)}

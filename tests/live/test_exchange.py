@@ -49,7 +49,8 @@ def test_an_answer_in_pieces_is_the_answer(api: str, size: int) -> None:
     assert [end for end, _ in done.chunks][-1] == len(done.body)
 
 
-KEYS = {"anthropic_messages": ("x-api-key", KEY), "gemini_generate": ("x-goog-api-key", KEY)}
+KEYS = {"anthropic_messages": ("x-api-key", KEY), "gemini_generate": ("x-goog-api-key", KEY),
+        "gemini_interactions": ("x-goog-api-key", KEY)}
 """Format -> the header that its provider documents for a key; the others take a bearer token."""
 
 

@@ -38,10 +38,10 @@ from tests.live.live_scenes import KINDS, QUICK, WORDS, Told, request
 WRITE = Tool("write", {"type": "object", "properties": {"path": {"type": "string"}, "text": {"type": "string"}},
                        "required": ["path", "text"]})
 LOOK = Tool("look", {"type": "object", "properties": {"at": {"type": "string"}}, "required": ["at"]})
-CHAT, RESPONSES, MESSAGES, GEMINI, CONVERSE, OLLAMA = FORMATS
-TEXTUAL = (CHAT, RESPONSES, MESSAGES, CONVERSE)
+CHAT, RESPONSES, MESSAGES, GEMINI, CONVERSE, OLLAMA, INTERACTIONS = FORMATS
+TEXTUAL = (CHAT, RESPONSES, MESSAGES, CONVERSE, INTERACTIONS)
 """Formats whose arguments are text, so that a cut in the middle of a call can be said."""
-TOOL_WORD = (CHAT, MESSAGES, CONVERSE)
+TOOL_WORD = (CHAT, MESSAGES, CONVERSE, INTERACTIONS)
 Play = Callable[[str], Answer]
 
 

@@ -589,6 +589,7 @@ def test_where_a_request_goes(api: str, base: str, path: str, url: str) -> None:
     ("openai_chat", "azure_foundry", ("api-key", KEY)),
     ("anthropic_messages", "anthropic", ("x-api-key", KEY)),
     ("gemini_generate", "gemini", ("x-goog-api-key", KEY)),
+    ("gemini_interactions", "gemini", ("x-goog-api-key", KEY)),
     ("gemini_generate", "vertex", ("authorization", f"Bearer {KEY}")),
     ("bedrock_converse", "bedrock", ("authorization", f"Bearer {KEY}")),
 ])

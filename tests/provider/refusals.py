@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from loop_core.wire.servers import CHAT, CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES
 
+INTERACTIONS = "gemini_interactions"
 DROP = object()
 """In place of a member: it is left out."""
 HI: dict[str, Any] = {"role": "user", "content": "Hi."}
@@ -22,11 +23,13 @@ BODIES: Mapping[str, dict[str, Any]] = {
     GEMINI: {"contents": [PARTS]},
     CONVERSE: {"messages": [BLOCKS]},
     OLLAMA: {"model": "text", "messages": [HI], "stream": False},
+    INTERACTIONS: {"model": "text", "input": "Hi."},
 }
 """Format -> a request that is accepted."""
 PATHS: Mapping[str, str] = {
     CHAT: "/v1/chat/completions", RESPONSES: "/v1/responses", MESSAGES: "/v1/messages",
     GEMINI: "/v1beta/models/text:generateContent", CONVERSE: "/model/text/converse", OLLAMA: "/api/chat",
+    INTERACTIONS: "/v1beta/interactions",
 }
 
 
@@ -455,7 +458,28 @@ OLLAMAS = (
     Refusal({"response_format": {"type": "json_object"}}, "response_format: "),
 )
 
+INTERACTED = (
+    Refusal({"input": 5}, "input"),
+    Refusal({"input": [{"type": 5}]}, "input.0.type"),
+    Refusal({"system_instruction": 5}, "system_instruction"),
+    Refusal({"previous_interaction_id": 5}, "previous_interaction_id"),
+    Refusal({"continuation_token": 5}, "continuation_token"),
+    Refusal({"stream": "true"}, "stream"),
+    Refusal({"background": 1}, "background"),
+    Refusal({"store": "no"}, "store"),
+    Refusal({"generation_config": 5}, "generation_config"),
+    Refusal({"generation_config": {"temperature": 3}}, "generation_config.temperature"),
+    Refusal({"generation_config": {"top_p": 2}}, "generation_config.top_p"),
+    Refusal({"generation_config": {"max_output_tokens": 0}}, "generation_config.max_output_tokens"),
+    Refusal({"generation_config": {"stop_sequences": "x"}}, "generation_config.stop_sequences"),
+    Refusal({"generation_config": {"stop_sequences": [5]}}, "generation_config.stop_sequences.0"),
+    Refusal({"generation_config": {"tool_choice": 5}}, "generation_config.tool_choice"),
+    Refusal({"tools": {}}, "tools"),
+    Refusal({"tools": ["f"]}, "tools.0"),
+    Refusal({"tools": [{"name": "f"}]}, "tools.0.type"),
+)
 REFUSALS: Mapping[str, tuple[Refusal, ...]] = {
+    INTERACTIONS: INTERACTED,
     CHAT: CHATS, RESPONSES: RESPONSE, MESSAGES: MESSAGE, GEMINI: GEMINIS, CONVERSE: CONVERSES, OLLAMA: OLLAMAS,
 }
 

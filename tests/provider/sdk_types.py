@@ -264,6 +264,65 @@ def _google_error(name: str | None, value: Value) -> list[str]:
             if type(read[key]) is not kind]
 
 
+def _interactions(stream: bool, name: str | None, value: Value) -> list[str]:
+    types = pytest.importorskip("google.genai._gaos.types.interactions")
+    if stream and value.get("event_type") != name:
+        return [f"the event is called {name!r}, and its type is {value.get('event_type')!r}"]
+    return _declared(types.InteractionSSEEvent if stream else types.Interaction, _without_kind(stream, value))
+
+
+def _without_kind(stream: bool, value: Value) -> Value:
+    """The body without `object`, which its server sends and only the events of the SDK declare."""
+    return value if stream or value.get("object") != "interaction" else {
+        key: each for key, each in value.items() if key != "object"}
+
+
+def _interactions_error(name: str | None, value: Value) -> list[str]:
+    types = pytest.importorskip("google.genai._gaos.types.interactions")
+    if name is not None:
+        return _declared(types.InteractionSSEEvent, value)
+    return _only("error", value) or _declared(types.Error, value["error"])
+
+
+def _declared(model: Any, value: Value) -> list[str]:
+    """What a model of this SDK, which takes anything, was given beside what it declares."""
+    from pydantic import ValidationError
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            made = _adapter(model).validate_python(value)
+            again = _adapter(model).dump_python(made, mode="json", by_alias=True, exclude_unset=True)
+    except (ValidationError, TypeError, AttributeError) as why:
+        return [str(why)]
+    again = {key: each for key, each in again.items() if key in value or not key.startswith("output_")}  # its own
+    same = json.dumps(again, sort_keys=True) == json.dumps(value, sort_keys=True)
+    return list(_unknown(made, "")) or ([] if same else [f"{value} is read as {again}"])
+
+
+def _unknown(made: Any, place: str) -> Iterator[str]:
+    """Members and words that the SDK keeps and does not know."""
+    if isinstance(made, list):
+        for each in made:
+            yield from _unknown(each, place)
+    elif getattr(made, "is_unknown", False):
+        yield f"{place}: no such kind"
+    elif hasattr(type(made), "model_fields"):
+        extra = getattr(made, "__pydantic_extra__", None) or {}
+        yield from (f"{place}.{key}: not declared" for key in extra)
+        if getattr(made, "status", "completed") not in STATUSES:
+            yield f"{place}.status: no such status"
+        for key, each in vars(made).items():
+            yield from _unknown(each, f"{place}.{key}")
+
+
+STATUSES = frozenset({
+    "in_progress", "requires_action", "completed", "failed", "cancelled", "incomplete", "budget_exceeded", "queued",
+    "requires_continuation",
+})
+"""google-genai 3.4.0 InteractionStatus, which takes any other word too."""
+
+
 # -- Bedrock ---------------------------------------------------------------------------------------------------------
 
 
@@ -331,8 +390,9 @@ def _ollama_error(name: str | None, value: Value) -> list[str]:
 
 TYPES: Mapping[str, Callable[[bool, str | None, Value], list[str]]] = {
     CHAT: _chat, RESPONSES: _responses, MESSAGES: _messages, GEMINI: _gemini, CONVERSE: _converse, OLLAMA: _ollama,
+    "gemini_interactions": _interactions,
 }
 ERRORS: Mapping[str, Callable[[str | None, Value], list[str]]] = {
     CHAT: _openai_error, RESPONSES: _openai_error, MESSAGES: _anthropic_error, GEMINI: _google_error,
-    OLLAMA: _ollama_error,
+    OLLAMA: _ollama_error, "gemini_interactions": _interactions_error,
 }

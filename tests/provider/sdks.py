@@ -6,6 +6,7 @@ A module is skipped where its SDK is not installed; see the extra `sdks`.
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -55,7 +56,8 @@ def _anthropic(url: str) -> Any:
 
 
 def _genai(url: str) -> Any:
-    return pytest.importorskip("google.genai").Client(api_key="any", http_options={"base_url": url})
+    return pytest.importorskip("google.genai").Client(api_key="any", http_options={
+        "base_url": url, "retry_options": {"attempts": 1}})
 
 
 def _boto3(url: str) -> Any:
@@ -212,6 +214,48 @@ def gemini_generate(question: Question) -> Saw:
     return saw
 
 
+def gemini_interactions(question: Question) -> Saw:
+    client = client_of(GEMINI, question.url)
+    warnings.filterwarnings("ignore", message="Interaction stopped before completion")  # a pause is what is asked for
+    tools = [{"type": "function", "name": each.tool.name, "parameters": each.tool.schema} for each in question.tools]
+    came = client.interactions.create(
+        model=question.model, input=question.prompt, stream=question.stream, automatic_continuation=False,
+        generation_config={"max_output_tokens": question.cap}, **({"tools": tools} if tools else {}))
+    saw = Saw()
+    if not question.stream:
+        saw.reason, saw.model = came.status, came.model
+        saw.tokens = _spent(came.usage)
+        for step in came.steps or ():
+            if step.type == "model_output":
+                saw.text += "".join(each.text for each in step.content)
+            elif step.type == "thought":
+                saw.thinking += "".join(each.text for each in step.summary or ())
+            elif step.type == "function_call":
+                saw.calls.append([step.name, json.dumps(step.arguments)])
+        return saw
+    for event in came:
+        if event.event_type == "error":
+            raise pytest.importorskip("google.genai.errors").APIError(500, {"error": {"message": event.error.message}})
+        if event.event_type in ("interaction.created", "interaction.completed"):
+            saw.model = event.interaction.model or saw.model
+            ended = event.event_type == "interaction.completed"
+            saw.reason = event.interaction.status if ended else saw.reason
+            saw.tokens = _spent(event.interaction.usage) if ended else saw.tokens
+        elif event.event_type == "step.start" and event.step.type == "function_call":
+            saw.calls.append([event.step.name, ""])
+        elif event.event_type == "step.delta":
+            delta = event.delta
+            saw.text += delta.text if delta.type == "text" else ""
+            saw.thinking += delta.content.text if delta.type == "thought_summary" else ""
+            if delta.type == "arguments_delta":
+                saw.calls[-1][1] += delta.arguments
+    return saw
+
+
+def _spent(usage: Any) -> int | None:
+    return None if usage is None else (usage.total_output_tokens or 0) + (usage.total_thought_tokens or 0)
+
+
 def bedrock_converse(question: Question) -> Saw:
     specs = [{"toolSpec": {"name": each.tool.name, "inputSchema": {"json": each.tool.schema}}}
              for each in question.tools]
@@ -264,5 +308,5 @@ def ollama_chat(question: Question) -> Saw:
 
 SDKS: Mapping[str, Ask] = {
     CHAT: openai_chat, RESPONSES: openai_responses, MESSAGES: anthropic_messages, GEMINI: gemini_generate,
-    CONVERSE: bedrock_converse, OLLAMA: ollama_chat,
+    CONVERSE: bedrock_converse, OLLAMA: ollama_chat, "gemini_interactions": gemini_interactions,
 }

@@ -22,6 +22,7 @@ from tests.provider.refusals import (
     BODIES,
     DROP,
     HI,
+    INTERACTIONS,
     PARTS,
     PATHS,
     REFUSALS,
@@ -60,6 +61,9 @@ def test_a_request_is_refused_as_the_server_refuses_it(api: str, row: Refusal) -
         return
     message = told["error"] if api == OLLAMA else told.get("error", told)["message"]
     assert message.startswith(row.place)
+    if api == INTERACTIONS:
+        assert told["error"]["code"] == "invalid_request"
+        return
     words = {MESSAGES: lambda: told["error"]["type"], GEMINI: lambda: told["error"]["status"],
              CONVERSE: lambda: told["__type"], OLLAMA: lambda: None}
     assert words[api]() == KINDS.get(api)
@@ -159,8 +163,10 @@ ENDING: dict[str, dict[str, Any]] = {
     GEMINI: {"generationConfig": {"stopSequences": ["three"]}},
     CONVERSE: {"inferenceConfig": {"stopSequences": ["three"]}},
     OLLAMA: {"options": {"stop": ["three"]}},
+    INTERACTIONS: {"generation_config": {"stop_sequences": ["three"]}},
 }
-WORDS = {CHAT: "stop", MESSAGES: "stop_sequence", GEMINI: "STOP", CONVERSE: "stop_sequence", OLLAMA: "stop"}
+WORDS = {CHAT: "stop", MESSAGES: "stop_sequence", GEMINI: "STOP", CONVERSE: "stop_sequence", OLLAMA: "stop",
+         INTERACTIONS: "completed"}
 
 
 @pytest.mark.parametrize("stream", [True, False])
@@ -204,6 +210,7 @@ SHAPED: dict[str, dict[str, Any]] = {
     CONVERSE: {"outputConfig": {"textFormat": {"type": "json_schema", "structure": {"jsonSchema": {
         "schema": json.dumps(TEAM)}}}}},
     OLLAMA: {"format": TEAM},
+    INTERACTIONS: {"response_format": {"type": "text", "mime_type": "application/json", "schema": TEAM}},
 }
 
 

@@ -52,6 +52,8 @@ def shape(body: bytes) -> str:
         return f"anthropic {error['type']}"
     if error is None:
         return f"bedrock {value['__type']}"
+    if "type" not in error and "status" not in error:
+        return f"interactions {error['code']}"
     return f"google {error['status']}" if "status" in error else f"openai {error['type']} {error['code']}"
 
 
@@ -102,7 +104,8 @@ def test_a_model_that_is_not_there_is_not_found_in_every_format(api: str, provid
     assert shape(body) == {
         CHAT: "openai invalid_request_error model_not_found", RESPONSES: "openai invalid_request_error model_not_found",
         MESSAGES: "anthropic not_found_error", GEMINI: "google NOT_FOUND",
-        CONVERSE: "bedrock ResourceNotFoundException", OLLAMA: "ollama"}[api]
+        CONVERSE: "bedrock ResourceNotFoundException", OLLAMA: "ollama",
+        "gemini_interactions": "interactions not_found"}[api]
 
 
 # -- counts ----------------------------------------------------------------------------------------------------------

@@ -173,6 +173,7 @@ def test_no_reason_drops_the_reason_and_nothing_else(api: str, stream: bool) -> 
     assert came.usage == (None if gone else plain.usage)
     assert came.saw_done == (plain.saw_done and not gone)
     assert len(made.frames) == len(told.frames) - gone
-    word = {GEMINI: b"MAX_TOKENS", RESPONSES: b"max_output_tokens", CHAT: b'"length"', OLLAMA: b'"length"'}
+    word = {"gemini_interactions": b'"incomplete"', GEMINI: b"MAX_TOKENS",
+            RESPONSES: b"max_output_tokens", CHAT: b'"length"', OLLAMA: b'"length"'}
     assert word.get(api, b'"max_tokens"') in b"".join(told.frames)
     assert word.get(api, b'"max_tokens"') not in b"".join(made.frames)

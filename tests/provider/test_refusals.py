@@ -58,6 +58,16 @@ def _genai(url: str, body: Any) -> Raised:
     return Raised(type(why).__name__, why.code, why.status, why.message)
 
 
+def _interactions(url: str, body: Any) -> Raised:
+    """The client makes its errors from what it sends, which it checks itself: the request is made of the body alone."""
+    errors = pytest.importorskip("google.genai.errors")
+    with pytest.raises(errors.APIError) as raised:
+        client_of(GEMINI, url)._api_client.request("post", "interactions", body)
+    why = raised.value
+    return Raised(type(why).__name__, why.code if isinstance(why.code, int) else 400, str(why.details["error"]["code"]),
+                  why.details["error"]["message"])
+
+
 def _boto3(url: str, body: Any) -> Raised:
     """The body is put in place of what the client wrote, since the client checks it too."""
     exceptions = pytest.importorskip("botocore.exceptions")
@@ -90,12 +100,13 @@ def _ollama(url: str, body: Any) -> Raised:
 
 ASKS: Mapping[str, Callable[[str, Any], Raised]] = {
     CHAT: _openai("/chat/completions"), RESPONSES: _openai("/responses"), MESSAGES: _anthropic, GEMINI: _genai,
-    CONVERSE: _boto3, OLLAMA: _ollama,
+    CONVERSE: _boto3, OLLAMA: _ollama, "gemini_interactions": _interactions,
 }
 NAMES = {
     CHAT: ("BadRequestError", "invalid_request_error"), RESPONSES: ("BadRequestError", "invalid_request_error"),
     MESSAGES: ("BadRequestError", "invalid_request_error"), GEMINI: ("ClientError", "INVALID_ARGUMENT"),
     CONVERSE: ("ValidationException", "ValidationException"), OLLAMA: ("ResponseError", None),
+    "gemini_interactions": ("ClientError", "invalid_request"),
 }
 """Format -> the SDK's exception, and the type of the error in it."""
 IDENTIFIED = (CHAT, RESPONSES, MESSAGES, CONVERSE)

@@ -39,6 +39,7 @@ WORDS = {  # without calls, and with them
     CONVERSE: (("end_turn", "max_tokens", "stop_sequence", "guardrail_intervened", "content_filtered",
                 "model_context_window_exceeded", "malformed_model_output"), ("tool_use", "end_turn")),
     OLLAMA: (("stop", "length"), ("stop",)),
+    "gemini_interactions": (("completed", "incomplete", "budget_exceeded"), ("requires_action",)),
 }
 REFUSES = (CHAT, RESPONSES)
 """Formats with a text of refusal beside the content."""

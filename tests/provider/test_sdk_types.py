@@ -26,12 +26,15 @@ from tests.provider import sdk_types
 from tests.provider.provider_scenes import BASES, STORIES, TOOLS, each_way
 from tests.provider.sdk_types import EXTRA, Event, complaints, events, refusal_complaints
 
+INTERACTIONS = "gemini_interactions"
 EVERY = frozenset(each_way)
 INVALID: dict[str, tuple[str, frozenset[tuple[str, bool]]]] = {
     "malformed_frame": ("a payload, or its checksum, is broken", EVERY),
     "unknown_reason": ("the word stands in no list", EVERY - {(OLLAMA, True), (OLLAMA, False)}),
-    "no_reason": ("the reason is required there", frozenset({(CHAT, False), (CONVERSE, True), (CONVERSE, False)})),
-    "no_index": ("the index is required", frozenset((api, True) for api in (CHAT, RESPONSES, MESSAGES, CONVERSE))),
+    "no_reason": ("the reason is required there", frozenset({
+        (CHAT, False), (CONVERSE, True), (CONVERSE, False), (INTERACTIONS, True), (INTERACTIONS, False)})),
+    "no_index": ("the index is required", frozenset((api, True) for api in (
+        CHAT, RESPONSES, MESSAGES, CONVERSE, INTERACTIONS))),
 }
 """Faults that are meant to be invalid -> why, and where."""
 
@@ -111,7 +114,8 @@ Change = Callable[[dict[str, Any], str, str], bool]
 """Changes the member of an object under a key, which stands at a place; whether it did what is looked for."""
 RICH = Story("rich", "all kinds of parts", (Answer("Let me think.", BASES["calls"][0].text, BASES["calls"][0].calls),),
              TOOLS)
-FREE = {MESSAGES: {"input"}, CONVERSE: {"input"}, GEMINI: {"args"}, OLLAMA: {"arguments"}}
+FREE = {MESSAGES: {"input"}, CONVERSE: {"input"}, GEMINI: {"args"}, OLLAMA: {"arguments"},
+        "gemini_interactions": {"arguments"}}
 """Members that hold a call's arguments, which are no part of the format."""
 REQUIRED: dict[str, str] = {
     CHAT: """id object created model choices choices.index choices.delta choices.message choices.message.role
@@ -133,13 +137,17 @@ REQUIRED: dict[str, str] = {
         metrics.latencyMs output.message.role output.message.content output.message.content.toolUse.toolUseId role
         contentBlockIndex delta output.message.content.toolUse.name output.message.content.toolUse.input start
         start.toolUse.name delta.toolUse.input""",
+    "gemini_interactions": """status event_type interaction interaction.id interaction.status index step step.type
+        step.id step.name step.arguments delta delta.type delta.text steps.type steps.content.type steps.content.text
+        steps.id steps.name steps.arguments steps.summary.type steps.summary.text""",
     OLLAMA: """message message.role message.tool_calls.function message.tool_calls.function.name
         message.tool_calls.function.arguments""",
 }
 """Members that are required wherever they stand in the answer above, as the SDKs' sources say; lists are left out of
 the places, and so is the `response` of an event."""
 WORDS = {CHAT: {"object", "finish_reason"}, RESPONSES: {"type", "object", "status"}, MESSAGES: {"type", "role"},
-         GEMINI: {"finishReason"}, CONVERSE: {"stopReason", "role"}, OLLAMA: set()}
+         GEMINI: {"finishReason"}, CONVERSE: {"stopReason", "role"}, OLLAMA: set(),
+         "gemini_interactions": {"status", "type", "event_type"}}
 """Members that hold one of a list of words."""
 
 

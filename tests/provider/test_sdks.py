@@ -26,11 +26,12 @@ WORDS = {  # an end, calls, a cut
     GEMINI: ("STOP", "STOP", "MAX_TOKENS"),
     CONVERSE: ("end_turn", "tool_use", "max_tokens"),
     OLLAMA: ("stop", "stop", "length"),
+    "gemini_interactions": ("completed", "requires_action", "incomplete"),
 }
 OTHER_WORDS = {
     "filtered": {CHAT: "content_filter", RESPONSES: "incomplete:content_filter", MESSAGES: "refusal", GEMINI: "SAFETY",
                  CONVERSE: "guardrail_intervened"},
-    "paused": {MESSAGES: "pause_turn", RESPONSES: "in_progress"},
+    "paused": {MESSAGES: "pause_turn", RESPONSES: "in_progress", "gemini_interactions": "requires_continuation"},
 }
 SENT: dict[str, Callable[[Answer], Answer]] = {
     "empty": lambda whole: Answer(),
@@ -118,7 +119,7 @@ def check(story: Story, api: str, stream: bool, cap: int, saw: Saw) -> None:
 def seen_calls(api: str, stream: bool, whole: str, calls: list[tuple[str, str]], cut: bool, saw: Saw) -> None:
     if api in (GEMINI, OLLAMA) and cut:
         assert saw.calls == [], "a call that was cut is not sent"
-    elif cut and calls and not stream and api in (MESSAGES, CONVERSE):
+    elif cut and calls and not stream and api in (MESSAGES, CONVERSE, "gemini_interactions"):
         ((name, given),) = saw.calls
         assert name == calls[0][0]
         members = json.loads(given)

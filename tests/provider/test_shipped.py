@@ -1,4 +1,4 @@
-"""The scenarios that come with the program, in all six formats, streamed and whole, to the end that they state."""
+"""The scenarios that come with the program, in all formats, streamed and whole, to the end that they state."""
 
 from __future__ import annotations
 

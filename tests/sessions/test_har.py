@@ -62,7 +62,6 @@ def test_entries_count_over_all_of_the_file_and_each_skip_has_its_reason(opened)
             "https://bedrock-runtime.us-east-1.amazonaws.com/model/x.y-v1:0/invoke-with-response-stream",
             "Bedrock InvokeModel",
         ),
-        ("https://generativelanguage.googleapis.com/v1beta/interactions?alt=sse", "Gemini Interactions"),
         ("https://generativelanguage.googleapis.com/v1beta/models/x:countTokens", "token counting"),
         ("https://generativelanguage.googleapis.com/v1beta/models/x:embedContent?key=k", "embeddings"),
         ("http://localhost:11434/api/generate", "Ollama generate"),

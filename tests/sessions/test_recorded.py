@@ -1,4 +1,4 @@
-"""Real recordings: all exchanges of the six APIs are read, loops have their turns, interleaving changes nothing."""
+"""Real recordings: all exchanges of our APIs are read, loops have their turns, interleaving changes nothing."""
 
 import json
 import random
@@ -10,7 +10,8 @@ from session_scenes import shape
 
 from inspector.sessions import open_paths
 
-READ = {"openai_chat", "openai_responses", "anthropic_messages", "gemini_generate", "bedrock_converse", "ollama_chat"}
+READ = {"openai_chat", "openai_responses", "anthropic_messages", "gemini_generate", "bedrock_converse", "ollama_chat",
+        "gemini_interactions"}
 
 BEST = "What's the best language to learn?"
 AGAIN = "Tell me again: what's the best language to learn?"

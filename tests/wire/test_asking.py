@@ -138,6 +138,22 @@ BODIES: Mapping[str, dict[str, Any]] = {
                                     "inputSchema": {"json": SCHEMA}}}],
             "toolChoice": {"tool": {"name": "weather"}}},
     },
+    "gemini_interactions": {
+        "model": "m", "system_instruction": "Be brief.",
+        "input": [
+            {"type": "user_input", "content": [{"type": "text", "text": "Weather in Oslo?"}]},
+            {"type": "thought", "summary": [{"type": "text", "text": "Look it up."}], "signature": "sig"},
+            {"type": "model_output", "content": [{"type": "text", "text": "I look."}]},
+            {"type": "function_call", "id": "call_1", "name": "weather", "arguments": {"city": "Oslo"}},
+            {"type": "function_result", "call_id": "call_1", "name": "weather", "result": "no such city",
+             "is_error": True},
+            {"type": "user_input", "content": [{"type": "text", "text": "Try again."}]},
+        ],
+        "tools": [{"type": "function", **FUNCTION}],
+        "generation_config": {"max_output_tokens": 300, "temperature": 0,
+                              "tool_choice": {"allowed_tools": {"mode": "any", "tools": ["weather"]}}},
+        "stream": True,
+    },
     "ollama_chat": {
         "model": "m",
         "messages": [
@@ -155,12 +171,13 @@ BODIES: Mapping[str, dict[str, Any]] = {
 EXTRA: Mapping[str, dict[str, Any]] = {
     "gemini_generate": {"generationConfig": {"temperature": 0}},
     "bedrock_converse": {"inferenceConfig": {"temperature": 0}},
+    "gemini_interactions": {"generation_config": {"temperature": 0}},
     "ollama_chat": {"options": {"temperature": 0}},
 }
 PLACES = {
     "openai_chat": "/chat/completions", "openai_responses": "/responses", "anthropic_messages": "/messages",
     "gemini_generate": "/models/m:streamGenerateContent?alt=sse", "bedrock_converse": "/model/m/converse-stream",
-    "ollama_chat": "/chat",
+    "ollama_chat": "/chat", "gemini_interactions": "/interactions",
 }
 each_format = pytest.mark.parametrize("api", FORMATS)
 
@@ -192,6 +209,9 @@ def test_a_request_that_was_encoded_is_read_back(api: str) -> None:
     ("gemini_generate", "auto", "toolConfig", {"functionCallingConfig": {"mode": "AUTO"}}),
     ("gemini_generate", "any", "toolConfig", {"functionCallingConfig": {"mode": "ANY"}}),
     ("gemini_generate", "none", "toolConfig", {"functionCallingConfig": {"mode": "NONE"}}),
+    ("gemini_interactions", "auto", "generation_config", {"max_output_tokens": 300, "tool_choice": "auto"}),
+    ("gemini_interactions", "any", "generation_config", {"max_output_tokens": 300, "tool_choice": "any"}),
+    ("gemini_interactions", "none", "generation_config", {"max_output_tokens": 300, "tool_choice": "none"}),
 ])
 def test_the_four_choices_of_tools(api: str, choice: str, field: str, expected: Any) -> None:
     """Seed 002: auto, any, none and one tool; the last stands in BODIES."""
@@ -260,6 +280,9 @@ def test_arguments_that_are_no_object_are_never_sent(api: str) -> None:
     ("anthropic_messages",
      lambda body: [block["id"] for block in body["messages"][0]["content"]],
      lambda body: [block["tool_use_id"] for block in body["messages"][1]["content"]]),
+    ("gemini_interactions",
+     lambda body: [step["id"] for step in body["input"][:2]],
+     lambda body: [step["call_id"] for step in body["input"][2:]]),
     ("bedrock_converse",
      lambda body: [block["toolUse"]["toolUseId"] for block in body["messages"][0]["content"]],
      lambda body: [block["toolResult"]["toolUseId"] for block in body["messages"][1]["content"]]),
@@ -278,6 +301,9 @@ def test_calls_without_ids_are_counted_and_their_results_find_them(
 
 
 IDS: dict[str, Callable[[Any], tuple[list[Any], list[Any]]]] = {
+    "gemini_interactions": lambda body: (
+        [step["id"] for step in body["input"] if step["type"] == "function_call"],
+        [(step["call_id"], step["result"]) for step in body["input"] if step["type"] == "function_result"]),
     "openai_chat": lambda body: (
         [call["id"] for message in body["messages"] for call in message.get("tool_calls", ())],
         [(message["tool_call_id"], message["content"]) for message in body["messages"] if message["role"] == "tool"]),
@@ -396,6 +422,7 @@ IMAGES = {
     "anthropic_messages": {"type": "image", "source": {"type": "url", "url": "https://e/x.png"}},
     "gemini_generate": {"inlineData": {"mimeType": "image/png", "data": "AAAA"}},
     "bedrock_converse": {"image": {"format": "png", "source": {"bytes": "AAAA"}}},
+    "gemini_interactions": {"type": "image", "mime_type": "image/png", "data": "AAAA"},
     "ollama_chat": "AAAA",
 }
 
@@ -405,9 +432,8 @@ def test_images_go_through(api: str) -> None:
     image = OpaquePart("image", json.dumps(IMAGES[api]))
     request = Request(api, (Message(Role.USER, (TextPart("What is it?"), image)),), "m", max_tokens=9)
     body = wire(api).encode_request(request)
-    holder = {"openai_responses": "input", "gemini_generate": "contents"}.get(api, "messages")
     inner = {"gemini_generate": "parts", "ollama_chat": "images"}.get(api, "content")
-    assert body[holder][0][inner][-1] == IMAGES[api]
+    assert body[wire(api).history][0][inner][-1] == IMAGES[api]
     assert OpaquePart in {type(part) for part in wire(api).read_request(body).messages[0].parts}
 
 
@@ -415,6 +441,7 @@ def test_images_go_through(api: str) -> None:
     ("anthropic_messages", [{"type": "text", "text": "See:"}, IMAGES["anthropic_messages"]]),
     ("bedrock_converse", [{"text": "See:"}, IMAGES["bedrock_converse"]]),
     ("openai_responses", [{"type": "input_text", "text": "See:"}, IMAGES["openai_responses"]]),
+    ("gemini_interactions", [{"type": "text", "text": "See:"}, IMAGES["gemini_interactions"]]),
 ])
 def test_an_image_in_a_result_goes_through(api: str, content: list[Any]) -> None:
     result = ToolResultPart("x", None, "See:", json=json.dumps(content))
@@ -620,6 +647,9 @@ DIFFERS: Mapping[str, Sequence[str]] = {
         r"/toolConfig/functionCallingConfig/allowedFunctionNames",  # several allowed names
     ),
     "bedrock_converse": (r"/messages/\*/content/\*/toolResult/(status|type)", r"/messages"),
+    "gemini_interactions": (
+        r"/input(/\*/(type|content|call_id|name|result))?",  # texts are a step of the user's; a result is one by itself
+    ),
     "ollama_chat": (r"/messages/\*/tool_calls/\*/type",),
 }
 """Where a body that was read and encoded may differ from the recorded one, in paths; everything else is the same."""
@@ -637,6 +667,11 @@ def plain(value: Any) -> Any:
         only = item[0] if isinstance(item, list) and len(item) == 1 else None
         if isinstance(only, dict) and isinstance(only.get("text"), str) and only.keys() <= {"type", "text"}:
             made[key] = only["text"]
+    asked_ = made.get("input")
+    only = asked_[0] if isinstance(asked_, list) and len(asked_) == 1 else asked_
+    if isinstance(only, dict) and only.get("type") in ("text", "user_input"):  # one text of the user's, in three ways
+        text = only.get("text", only.get("content"))
+        made["input"] = text if isinstance(text, str) else asked_
     return {key: item for key, item in made.items() if item not in (None, [], {}, False, "")}
 
 

@@ -57,6 +57,18 @@ def chat(delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
             "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
 
 
+def interactions(*events: dict[str, Any]) -> bytes:
+    told = b"".join(f"event: {event['event_type']}\ndata: {json.dumps(event)}\n\n".encode() for event in events)
+    return told + b"event: done\ndata: [DONE]\n\n"
+
+
+def step(kind: str, index: int, **more: Any) -> dict[str, Any]:
+    return {"event_type": f"step.{kind}", "index": index, **more}
+
+
+INTERACTION = {"id": "v1_x", "object": "interaction", "model": "m", "status": "in_progress"}
+
+
 def gemini(*parts: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
     candidate = {"content": {"parts": list(parts), "role": "model"}, "index": 0}
     return {"candidates": [candidate if finish is None else {**candidate, "finishReason": finish}], "modelVersion": "m"}
@@ -136,6 +148,20 @@ STREAMS: Mapping[str, bytes] = {
         frame("messageStop", {"stopReason": "tool_use"}),
         frame("metadata", {"usage": {"inputTokens": 5, "outputTokens": 7, "totalTokens": 12}}),
     )),
+    "gemini_interactions": interactions(
+        {"event_type": "interaction.created", "interaction": INTERACTION},
+        {"event_type": "interaction.status_update", "interaction_id": "v1_x", "status": "in_progress"},
+        step("start", 0, step={"type": "model_output"}),
+        step("delta", 0, delta={"type": "text", "text": "caf\u00e9 "}),
+        step("delta", 0, delta={"type": "text", "text": "\U0001f600"}),
+        step("stop", 0),
+        step("start", 1, step={"type": "function_call", "id": "x", "name": "f", "arguments": {}}),
+        step("delta", 1, delta={"type": "arguments_delta", "arguments": '{"n": 12'}),
+        step("delta", 1, delta={"type": "arguments_delta", "arguments": "00}"}),
+        step("stop", 1),
+        {"event_type": "interaction.completed", "interaction": {
+            **INTERACTION, "status": "requires_action", "usage": {"total_input_tokens": 5, "total_output_tokens": 7}}},
+    ),
     "ollama_chat": b"".join(json.dumps(line).encode() + b"\n" for line in (
         ollama({"content": "caf\u00e9 "}), ollama({"content": "\U0001f600"}),
         ollama({"content": "", "tool_calls": [{"function": {"name": "f", "arguments": {"n": 1200}}}]}),
@@ -218,6 +244,7 @@ PIECES: Mapping[str, tuple[list[str], list[str]]] = {
     "gemini_generate": (["caf\u00e9 ", "\U0001f600"], []),
     "bedrock_converse": (["caf\u00e9 \U0001f600"], CALL),
     "ollama_chat": (["caf\u00e9 ", "\U0001f600"], []),
+    "gemini_interactions": (["caf\u00e9 ", "\U0001f600"], CALL),
 }
 """The pieces of text and of arguments in the streams written by hand; Gemini and Ollama send a call whole."""
 
@@ -234,6 +261,10 @@ THOUGHT: Mapping[str, bytes] = {
     "bedrock_converse": b"".join(
         frame("contentBlockDelta", {"delta": {"reasoningContent": delta}, "contentBlockIndex": 0})
         for delta in ({"text": "so"}, {"text": "?"}, {"signature": "x"})),
+    "gemini_interactions": interactions(
+        step("delta", 0, delta={"type": "thought_summary", "content": {"type": "text", "text": "so"}}),
+        step("delta", 0, delta={"type": "thought_summary", "content": {"type": "text", "text": "?"}}),
+        step("delta", 0, delta={"type": "thought_signature", "signature": "x"})),
     "ollama_chat": b"".join(
         json.dumps(ollama({"content": "", "thinking": text})).encode() + b"\n" for text in ("so", "?")),
 }
@@ -654,6 +685,20 @@ ASKS: dict[str, dict[str, Any]] = {
             {"role": "assistant", "content": [{"toolUse": {"toolUseId": "1", "name": "f", "input": {}}}]},
             {"role": "user", "content": [
                 {"toolResult": {"toolUseId": "1", "content": [{"text": "r"}], "status": "success"}}]},
+        ],
+    },
+    "gemini_interactions": {
+        "model": "m", "system_instruction": "s", "stream": True, "previous_interaction_id": "v1_0",
+        "continuation_token": "dG9r", "background": False,
+        "generation_config": {
+            "max_output_tokens": 9, "tool_choice": {"allowed_tools": {"mode": "any", "tools": ["f"]}}},
+        "tools": [{"type": "function", "name": "f", "parameters": {"type": "object"}}],
+        "input": [
+            {"type": "user_input", "content": [{"type": "text", "text": "u"}]},
+            {"type": "thought", "summary": [{"type": "text", "text": "t"}], "signature": "x"},
+            {"type": "model_output", "content": [{"type": "text", "text": "m"}]},
+            {"type": "function_call", "id": "1", "name": "f", "arguments": {}},
+            {"type": "function_result", "call_id": "1", "name": "f", "result": [{"type": "text", "text": "r"}]},
         ],
     },
     "ollama_chat": {

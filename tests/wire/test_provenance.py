@@ -388,7 +388,60 @@ OPENAI_RESPONSES: list[tuple[bytes, dict[str, list[str]]]] = [
      {"error": ['{"message": "m"}'], "stop_reason": ['{"type": "error", "error": {"message": "m"}}']}),
 ]
 
+INTERACTED = {"id": "v1_x", "model": "m", "status": "completed"}
+SPENT = {"usage": {"total_input_tokens": 10, "total_output_tokens": 15, "total_thought_tokens": 5,
+                   "total_cached_tokens": 3}}
+SPENT_SO = {"usage.input_tokens": ["10"], "usage.output_tokens": ["15", "5"], "usage.reasoning_tokens": ["5"],
+            "usage.cached_tokens": ["3"]}
+INTERACTED_SO = {"id": ['"v1_x"'], "model": ['"m"'], "stop_reason": ['"completed"']}
+STEPS: list[tuple[dict[str, Any], dict[str, list[str]]]] = [
+    ({"type": "model_output", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]},
+     {"text": ['"a"', '"b"']}),
+    ({"type": "text", "text": "a"}, {"text": ['"a"']}),
+    ({"type": "thought", "summary": [{"type": "text", "text": "s"}, {"type": "text", "text": "t"}], "signature": "x"},
+     {"reasoning": ['"s"', '"t"']}),
+    ({"type": "function_call", "id": "k", "name": "f", "arguments": {"n": 1}},
+     {"tool_calls[0].id": ['"k"'], "tool_calls[0].name": ['"f"'], "tool_calls[0].arguments": ['{"n": 1}']}),
+]
+
+
+def stepped(kind: str, **more: Any) -> dict[str, Any]:
+    return {"event_type": f"step.{kind}", "index": 0, **more}
+
+
+def interaction(kind: str, **more: Any) -> dict[str, Any]:
+    return {"event_type": f"interaction.{kind}", **more}
+
+
+GEMINI_INTERACTIONS: list[tuple[bytes, dict[str, list[str]]]] = [
+    *((whole({**INTERACTED, name: [value]}), {**INTERACTED_SO, **expected})
+      for name in ("steps", "outputs") for value, expected in STEPS),
+    *((sse(interaction("completed", interaction={**INTERACTED, "steps": [value]})), {**INTERACTED_SO, **expected})
+      for value, expected in STEPS),
+    *((sse(stepped("start", step=value), stepped("stop")), expected) for value, expected in STEPS),
+    *((sse({"event_type": "content.start", "index": 0, "content": value}, {"event_type": "content.stop", "index": 0}),
+       expected) for value, expected in STEPS[1:]),
+    (whole({**INTERACTED, **SPENT}), {**INTERACTED_SO, **SPENT_SO}),
+    (sse(interaction("completed", interaction={**INTERACTED, **SPENT})), {**INTERACTED_SO, **SPENT_SO}),
+    (sse(interaction("status_update", interaction_id="v1_x", status="failed")),
+     {"id": ['"v1_x"'], "stop_reason": ['"failed"']}),
+    (sse(stepped("start", step={"type": "model_output"}), stepped("delta", delta={"type": "text", "text": "a"}),
+         stepped("delta", delta={"type": "text", "text": "b"})), {"text": ['"a"', '"b"']}),
+    (sse(stepped("start", step={"type": "thought"}),
+         stepped("delta", delta={"type": "thought_summary", "content": {"type": "text", "text": "s"}})),
+     {"reasoning": ['"s"']}),
+    (sse(stepped("start", step={"type": "function_call", "id": "k", "name": "f", "arguments": {}}),
+         stepped("delta", delta={"type": "arguments_delta", "arguments": "{1"}),
+         stepped("delta", delta={"type": "arguments_delta", "arguments": "}"}), stepped("stop")),
+     {"tool_calls[0].id": ['"k"'], "tool_calls[0].name": ['"f"'], "tool_calls[0].arguments": ['"{1"', '"}"']}),
+    (whole({"status": "failed", "errors": [{"code": "internal", "message": "m"}]}),
+     {"stop_reason": ['"failed"', '{"code": "internal", "message": "m"}'],
+      "error": ['{"code": "internal", "message": "m"}']}),
+    (whole({"error": {"message": "m"}}), {"error": ['{"message": "m"}'], "stop_reason": ['{"message": "m"}']}),
+]
+
 BY_HAND = {
+    "gemini_interactions": GEMINI_INTERACTIONS,
     "openai_chat": OPENAI_CHAT, "openai_responses": OPENAI_RESPONSES, "anthropic_messages": ANTHROPIC_MESSAGES,
     "gemini_generate": GEMINI_GENERATE, "bedrock_converse": BEDROCK_CONVERSE, "ollama_chat": OLLAMA_CHAT,
 }

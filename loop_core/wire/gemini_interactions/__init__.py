@@ -1,0 +1,32 @@
+"""Gemini Interactions: `POST /v1beta/interactions`, whole or as server-sent events, kept by the server or not."""
+
+from __future__ import annotations
+
+from loop_core.wire.format import VERSION, Format, Home
+from loop_core.wire.gemini_interactions.asking import ASKING_LOSES, encode_request, path
+from loop_core.wire.gemini_interactions.decode import Decoder
+from loop_core.wire.gemini_interactions.deltas import deltas
+from loop_core.wire.gemini_interactions.encode import encode
+from loop_core.wire.gemini_interactions.request import read_request
+from loop_core.wire.gemini_interactions.table import API, LOSES, PATHS, STOP_REASONS, chained, recognises
+
+FORMAT = Format(
+    id=API,
+    decoder=Decoder,
+    stop_reasons=STOP_REASONS,
+    paths=PATHS,
+    recognises=recognises,
+    deltas=deltas,
+    read_request=read_request,
+    encode=encode,
+    loses=LOSES,
+    encode_request=encode_request,
+    asking_loses=ASKING_LOSES,
+    path=path,
+    home=Home("https://generativelanguage.googleapis.com", "/v1beta", VERSION, "x-goog-api-key"),
+    provider="gcp.gemini",
+    history="input",
+    chained=chained,
+)
+
+__all__ = ["FORMAT"]

@@ -1,0 +1,212 @@
+"""Interactions bytes -> ChatResponse: the event stream and the whole body.
+
+Owns the order of events, which status counts (that of the last interaction object, never one of an interaction that is
+still being made) and usage; what becomes of a step is in `steps`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from loop_core.values import At, ChatResponse, Part, ProviderError, ResponsePart, Severity, ToolCall, Usage
+from loop_core.wire import base
+from loop_core.wire.failures import read_error
+from loop_core.wire.gemini_interactions.steps import Step, read_step
+from loop_core.wire.gemini_interactions.table import (
+    API,
+    BEGINS,
+    CALL,
+    DELTAS,
+    ENDS,
+    FINISHED,
+    OUTPUT,
+    PENDING,
+    STARTS,
+    STOP_REASONS,
+    STOPS,
+    THOUGHT,
+    UPDATE,
+    word,
+)
+from loop_core.wire.jsonslice import slice_of
+
+IMPLIED: Mapping[str, str] = {
+    "text": OUTPUT, "arguments_delta": CALL, "thought_signature": THOUGHT, "thought_summary": THOUGHT,
+}
+"""Delta of a step that never began -> what it must have been."""
+
+
+class Decoder(base.Decoder):
+    """One interaction being read."""
+
+    api = API
+    stop_reasons = STOP_REASONS
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._order: list[Step] = []
+        self._open: dict[Any, Step] = {}
+        self._parts: list[ResponsePart] = []  # of a whole interaction
+        self._pending: tuple[str, At] | None = None  # the status of an interaction that is still being made
+        self._tail: int | None = None  # where the last event begins: no step reaches beyond it
+        self._id: str | None = None
+        self._model: str | None = None
+        self._token: str | None = None
+        self._usage: Usage | None = None
+
+    # -- events --------------------------------------------------------------------------------------------------
+
+    def on_event(self, event: Any, name: str | None, start: int, end: int) -> None:
+        """One event; its name says nothing that `event_type` does not."""
+        kind = event.get("event_type") or name or ""
+        if kind in DELTAS:
+            delta = event["delta"]
+            step = self._open.get(event.get("index"))
+            if step is None:
+                self._stray(event.get("index"), delta, start, end)
+            elif not step.extend(delta):
+                odd = f"a delta {str(delta.get('type'))[:80]!r} does not belong in {step.type[:80]!r}"
+                self._quirk("unknown_delta", odd, start, end)
+        elif kind in STARTS:
+            self._begin(event, STARTS[kind], start, end)
+        elif kind in STOPS:
+            self._close(event.get("index"), start, end)
+        elif kind in ENDS or kind in BEGINS:
+            self._interaction(event["interaction"], "/interaction", start, end, last=kind in ENDS)
+        elif kind == UPDATE:
+            self._id = word(event.get("interaction_id")) or self._id
+            self._status(event.get("status"), At(Part.BODY, start, end, "/status"), last=False)
+        elif kind == "error" or "error" in event:
+            error = read_error(event, self.http_status) or ProviderError(str(event.get("message") or ""))
+            self.fail(error, At(Part.BODY, start, end, "/error"))
+        else:
+            self._quirk("unknown_event", f"an event of type {str(kind)[:80]!r} is not known", start, end)
+
+    def _begin(self, event: Mapping[str, Any], holder: str, start: int, end: int) -> None:
+        index = event.get("index")
+        if index is None:
+            self._quirk("missing_index", "a step has no index", start, end)
+        elif index in self._open:
+            self._quirk("repeated_index", f"step {str(index)[:20]} began twice", start, end)
+        self._keep(index, Step(event[holder], self.payload.decode("utf-8", "replace"), holder, start))
+
+    def _keep(self, index: Any, step: Step) -> Step:
+        self._order.append(step)
+        self._open[index] = step
+        return step
+
+    def _stray(self, index: Any, delta: Mapping[str, Any], start: int, end: int) -> None:
+        self._quirk("delta_without_start", "a delta belongs to a step that never began", start, end)
+        implied = IMPLIED.get(str(delta.get("type")))
+        if implied is not None:
+            self._keep(index, Step({"type": implied}, "{}", "step", start, orphan=True)).extend(delta)
+
+    def _close(self, index: Any, start: int, end: int) -> None:
+        # What comes for this index later is another step: a closed call must not change.
+        step = self._open.pop(index, None)
+        if step is None:
+            self._quirk("stop_without_start", "a step ended that never began", start, end)
+        else:
+            step.closed, step.end = True, end
+
+    # -- interactions --------------------------------------------------------------------------------------------
+
+    def on_body(self, body: Any) -> None:
+        """A whole interaction, or an error (which the base has read)."""
+        if self.error is None and not any(name in body for name in ("status", "steps", "outputs", "id")):
+            whole = At(Part.BODY, 0, self.size)
+            self.find(f"{API}.no_interaction", "the body is no interaction", whole, Severity.ERROR)
+        self._interaction(body, "", None, None, last=True)
+        if word(body.get("status")):
+            self.raw, self.raw_at = body["status"], self.body_at("/status")
+        name = "steps" if isinstance(body.get("steps"), list) else "outputs"
+        self._steps(body.get(name), name, self.slice_bytes().decode("utf-8", "replace").lstrip("\ufeff"), (name,))
+
+    def _interaction(self, value: Any, prefix: str, start: int | None, end: int | None, *, last: bool) -> None:
+        at = At(Part.BODY, start, end, f"{prefix}/status")
+        if last and start is not None:
+            self._tail = start
+        self._id = word(value.get("id")) or self._id
+        self._model = word(value.get("model")) or self._model
+        self._token = word(value.get("continuation_token")) or self._token
+        self._usage = _usage(value.get("usage")) or self._usage
+        self._status(value.get("status"), at, last=last)
+        faults = value.get("errors")
+        if value.get("status") == "failed" and isinstance(faults, list) and faults:
+            error = read_error({"error": faults[0]})
+            if error is not None:
+                place = f"{prefix}/errors/0"
+                self.fail(error, self.body_at(place) if start is None else At(Part.BODY, start, end, place))
+        steps = value.get("steps")
+        if last and start is not None and not self._order and isinstance(steps, list) and steps:
+            text = self.payload.decode("utf-8", "replace")  # nothing was streamed but the end, which holds it all
+            self._steps(steps, "steps", text, ("interaction", "steps"), At(Part.BODY, start, end))
+
+    def _status(self, status: Any, at: At, *, last: bool) -> None:
+        said = word(status)
+        if said is None:
+            return
+        if said in PENDING and not last:
+            self._pending = said, at
+        elif last or self.raw is None:
+            self.raw, self.raw_at = said, at
+
+    def _steps(self, steps: Any, name: str, text: str, path: tuple[str, ...], frame: At | None = None) -> None:
+        found = steps if isinstance(steps, list) else []
+        calls = [at for at, step in enumerate(found) if isinstance(step, dict) and step.get("type") == CALL]
+        for number, step in enumerate(found):
+            if not isinstance(step, dict):
+                self.find(f"{API}.odd_step", "a step is no object", frame)
+                continue
+            failed = step.get("error")
+            if isinstance(failed, Mapping):
+                error = read_error({"error": failed})
+                if error is not None:
+                    self.fail(error, frame or self.body_at(f"/{name}/{number}/error"))
+            # Under any other status the last call may have been cut: an object does not show it.
+            closed = self.raw is not None and (self.raw in FINISHED or number not in calls[-1:])
+            pointer = "".join(f"/{key}" for key in (*path, number))
+            at = At() if step.get("type") != CALL else (
+                self.body_at(pointer) if frame is None else At(Part.BODY, frame.start, frame.end, pointer))
+            self._parts += read_step(step, closed, at, partial(slice_of, text, *path, number))
+
+    # -- the response --------------------------------------------------------------------------------------------
+
+    def build(self) -> ChatResponse:
+        """The response as far as it was read."""
+        limit = self.size if self._tail is None else self._tail
+        parts = self._parts + [part for step in self._order for part in step.parts(limit)]
+        if self.raw is None and self.background and self._pending is not None:
+            self.raw, self.raw_at = self._pending  # the stream was lost; the interaction goes on, and can be fetched
+        if self.raw == "requires_action" and not any(type(part) is ToolCall for part in parts):
+            self.find(f"{API}.action_without_call", "the status is requires_action, and there is no call", self.raw_at)
+        if self.raw is not None:
+            for step in self._order:
+                if not step.closed:
+                    self._quirk("step_not_closed", "the interaction ended, but a step never did", step.start,
+                                max(limit, step.start))
+        return ChatResponse(
+            api=API,
+            parts=tuple(parts),
+            stop_reason=self.mapped(self.raw, self.raw_at),
+            usage=self._usage,
+            id=self._id,
+            model=self._model,
+            continuation_token=self._token,
+            saw_stop_reason=self.raw is not None,
+        )
+
+    def _quirk(self, rule: str, message: str, start: int | None, end: int | None) -> None:
+        self.find(f"{API}.{rule}", message, At(Part.BODY, start, end))
+
+
+def _usage(usage: Any) -> Usage | None:
+    """Tokens as counted here: thoughts stand beside the output, and both spend the limit."""
+    if not isinstance(usage, dict):
+        return None
+    given, taken, thought, cached = (
+        count if type(count := usage.get(f"total_{name}_tokens")) is int else None
+        for name in ("input", "output", "thought", "cached"))
+    return Usage(given, taken if thought is None else (taken or 0) + thought, thought, cached)

@@ -1,0 +1,81 @@
+"""How a server of Interactions is played."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from loop_core.wire.serving import (
+    Calls,
+    Carried,
+    Event,
+    Moment,
+    Own,
+    Refused,
+    Serving,
+    Spelling,
+    Told,
+    fails,
+    say,
+    spent,
+)
+
+SAYS: Mapping[Moment, Spelling] = {
+    Moment.ENDED: say("completed"),
+    Moment.CALLED: say("requires_action"),
+    **spent("incomplete"),
+    Moment.PAUSED: Spelling("requires_continuation", token="Y29udGludWU="),  # noqa: S106  a place, no secret
+    Moment.MALFORMED: say("requires_action"),
+    Moment.FAILED: fails(None, "The model is overloaded.", code="unavailable"),
+    Moment.BROKEN: say(None, Carried.OPEN),
+}
+CANNOT: Mapping[str, str] = {
+    "context_full": "it has no word for a full context",
+    "filtered": "it has no word for a filter",
+    "malformed_call whole": "arguments are an object",
+    "fallback": "it has no step that tells of it",
+    "commentary": "its steps have no phase",
+    "empty_choices": "it has no choices",
+    "done_without_reason whole": "a whole body has no mark",
+    "wandering_index": "the later pieces of a call carry no id",
+    "fresh_ids": "the later pieces of a call carry no id",
+}
+ERRORS: Mapping[int, str] = {
+    400: "invalid_request", 404: "not_found", 429: "resource_exhausted", 500: "internal", 503: "unavailable",
+    529: "unavailable",
+}
+
+
+def _text(name: str | None, value: Event) -> tuple[Event, str]:
+    return (value["delta"], "text") if name == "step.delta" else ({}, "")
+
+
+def _told(value: Event) -> Sequence[Event]:
+    return (value.get("interaction", value),)
+
+
+def _indexes(value: Event) -> Sequence[tuple[Event, str]]:
+    return [(value, "index")] if "index" in value else []
+
+
+def _refused(refused: Refused) -> Event:
+    return {"error": {"message": refused.message, "code": refused.kind}}
+
+
+SERVING = Serving(
+    own=Own("gemini", "gemini-3.5-flash", "google-genai 3.4.0 _gaos/types/interactions/interaction.py",
+            whole="google-genai 3.4.0 _gaos/types/interactions/functioncallstep.py: arguments is an object"),
+    base="",
+    client='genai.Client(api_key="any", http_options={{"base_url": "{base}"}}).interactions',
+    says=SAYS,
+    text=_text,
+    told=Told(_told, ("status",)),
+    calls=Calls.BLOCKS,
+    answer_id="v1_{}",
+    call_id="fc_{}",
+    indexes=_indexes,
+    stops=("generation_config", "stop_sequences"),
+    errors=ERRORS,
+    refused=_refused,
+    poll=r"/interactions/(?P<id>v1_[^/?#]+)$",
+    cannot=CANNOT,
+)

@@ -1,0 +1,89 @@
+"""The Interactions format as data: statuses, kinds of steps, names of events, paths, and what it cannot carry.
+
+Knows no bytes. Sources: google-genai 3.4.0 (_gaos/types/interactions, _interactions_continuation.py) and recordings;
+until its general availability the same API said `outputs` for `steps` and `content.*` for `step.*`, which are read too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from loop_core.values import Request, Stop
+from loop_core.wire.base import Mapped
+
+API = "gemini_interactions"
+_STATUS = "google-genai 3.4.0 _gaos/types/interactions/interaction.py InteractionStatus"
+_RESUMED = "google-genai 3.4.0 _interactions_continuation.py"
+
+STOP_REASONS: Mapping[str, Mapped] = {
+    "completed": Mapped(Stop.END_TURN, None, _STATUS),
+    "requires_action": Mapped(Stop.TOOL_CALL, None, _STATUS),
+    "incomplete": Mapped(Stop.MAX_TOKENS, None, f"{_STATUS}; @ai-sdk/google 4.0.121 reads it as length"),
+    "budget_exceeded": Mapped(Stop.MAX_TOKENS, "budget", _STATUS),
+    "failed": Mapped(Stop.ERROR, "fatal", _STATUS),
+    "cancelled": Mapped(Stop.CANCELLED, None, _STATUS),
+    "queued": Mapped(Stop.PAUSED, "poll", f"{_STATUS}: only background interactions wait"),
+    "in_progress": Mapped(Stop.PAUSED, "poll", f"{_STATUS}: it is still being made, and is fetched by its id"),
+    "requires_continuation": Mapped(Stop.PAUSED, "token", f"{_RESUMED}: the limit of one request was reached"),
+}
+
+PENDING = frozenset({"queued", "in_progress"})
+"""Statuses of an interaction that is being made; in the events before the last they say nothing of its end."""
+FINISHED = frozenset({"completed", "requires_action"})
+"""Statuses under which every call of a whole body is complete."""
+
+BEGINS = frozenset({"interaction.created", "interaction.start"})
+UPDATE = "interaction.status_update"
+ENDS = frozenset({"interaction.completed", "interaction.complete"})
+"""Events that bring the last interaction object; `status` says how it ended."""
+STARTS: Mapping[str, str] = {"step.start": "step", "content.start": "content"}
+"""Event that begins a step -> the member that holds it."""
+DELTAS = frozenset({"step.delta", "content.delta"})
+STOPS = frozenset({"step.stop", "content.stop"})
+
+CONTENTS = frozenset({"text", "image", "audio", "video", "document", "file"})
+"""Kinds of content, which stand in a step of output or input."""
+OUTPUT = "model_output"
+CALL = "function_call"
+THOUGHT = "thought"
+NOTES = "text.annotations"
+"""Our name for the annotations of the text before it."""
+INSIDE = f"{OUTPUT}."
+"""What our name of a content that is no text begins with."""
+
+LOSES: Mapping[str, str] = {
+    "call.form": "a stream sends arguments as text and a whole body as an object, whatever they were before",
+    "call.status": "a function_call has no status",
+    "call.item_id": "a function_call has one id",
+    "reasoning.item_id": "a thought has no id",
+}
+
+PATHS: tuple[re.Pattern[str], ...] = (
+    re.compile(r"/interactions/?(?:$|[?#])"),
+    re.compile(r"/interactions/[^/?#:]+(?:/cancel)?/?(?:$|[?#])"),  # one that is fetched or cancelled by its id
+)
+
+
+def chained(request: Request) -> bool:
+    """Whether the server keeps the history of these requests, so that each goes on from the interaction before it."""
+    return request.previous_id is not None or request.background or request.extra.get("store") is True
+
+
+def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
+    """Whether a JSON object is an interaction, or one event of its stream.
+
+    A bare error body is nobody's: several formats share its shape.
+    """
+    if value.get("object") == "interaction":
+        return True
+    kind = value.get("event_type")
+    if not isinstance(kind, str):
+        return isinstance(value.get("status"), str) and isinstance(value.get("steps"), list)
+    return kind.startswith(("interaction.", "step.", "content.")) or (kind == "error" and "error" in value)
+
+
+def word(value: Any) -> str | None:
+    """A string that says something; None for an empty one, and for anything else."""
+    return value if isinstance(value, str) and value else None
