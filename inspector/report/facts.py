@@ -7,7 +7,7 @@ responses, not over steps.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 
 from inspector.case import REFUSED
@@ -17,7 +17,7 @@ from inspector.replay import Replay, TurnRun
 from inspector.report import places
 from inspector.report.findings import ANOTHER_WAY, Noted, another_way, collect
 from inspector.report.verdict import TurnVerdict, judge_turn
-from inspector.sessions.values import Exchange, Input, Link
+from inspector.sessions.values import Exchange, Input, Link, Place
 from loop_core.classify import Judged
 from loop_core.frozen import frozen, replace
 from loop_core.gate import Verdict
@@ -256,6 +256,16 @@ def _responses(replay: Replay, run: TurnRun, last: bool) -> dict[int, ResponseFa
 
 NEVER = "never saw this answer: it was asked live"
 """What the recorded agent made of an answer that was asked live."""
+WENT_ON: Mapping[Place, str] = {
+    Place.CONTINUATION: "asked to continue",
+    Place.REPAIR: "asked for the call again",
+    Place.TOOL_RESULT: "answered the calls",
+    Place.RESUME: "resumed it",
+    Place.NUDGE: "asked for an answer again",
+    Place.RETRY: "sent the request again",
+    Place.REQUEST: "sent a new message",
+}
+"""What the recorded agent did next, by the place of its next request; every place has a row."""
 
 
 def _next(links: Sequence[Link], position: int, last: bool, verdicts: Sequence[Verdict]) -> str:
@@ -268,14 +278,6 @@ def _next(links: Sequence[Link], position: int, last: bool, verdicts: Sequence[V
 
 def _went_on(links: Sequence[Link], position: int, last: bool) -> str:
     if position + 1 < len(links):
-        words = {
-            "continuation": "asked to continue",
-            "repair": "asked for the call again",
-            "tool_result": "answered the calls",
-            "resume": "resumed it",
-            "retry": "sent the request again",
-            "request": "sent a new message",
-        }
-        return words[links[position + 1].place.value]
+        return WENT_ON[links[position + 1].place]
     return "the recording ends" if last else "went on to a new turn"
 

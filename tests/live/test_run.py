@@ -129,6 +129,19 @@ def test_a_recording_read_again_says_what_was_seen_live(api: str, fake: Fake, tm
     assert '"text": "sun"' in results[0]
 
 
+@pytest.mark.parametrize("api", FORMATS)
+def test_an_empty_answer_is_asked_for_again_and_reported(ran: Ran, api: str, fake: Fake, tmp_path: Path) -> None:
+    fake.answers = [streams(api, answer(api, "", Stop.END_TURN)), streams(api, answer(api, "Three.", Stop.END_TURN))]
+    record = tmp_path / "s.jsonl"
+    key = {"AWS_BEARER_TOKEN_BEDROCK": KEY} if api == "bedrock_converse" else {}
+    done = ran("--api", api, "--model", "m", "--base-url", fake.url, "--record", str(record), "--prompt", "Count.",
+               "--set", "max_tokens=20", "--insecure-http", "127.0.0.1", "--json", environment=key)
+    assert (done.returncode, done.stderr, len(fake.got)) == (0, "", 2)
+    live, again = json.loads(done.stdout), view(replay(open_case(open_paths([str(record)]))))
+    assert (live["verdict"]["id"], live["turns"][0]["merged_text"]) == ("complete", "Three.")
+    assert [facts.recorded_next for facts in again.responses] == ["asked for an answer again", "the recording ends"]
+
+
 def test_every_end_of_the_machine_has_an_exit_code() -> None:
     """`unrecorded` is the end of recordings, and of what is asked live from one of their steps."""
     ends = {row.terminal for row in TRANSITIONS.values() if row.terminal} | {guard.terminal for guard in GUARDS}

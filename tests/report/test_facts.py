@@ -6,8 +6,9 @@ import pytest
 
 from inspector.case import open_case
 from inspector.replay import Settings, replay
-from inspector.report.facts import view
+from inspector.report.facts import WENT_ON, view
 from inspector.sessions import open_paths
+from inspector.sessions.values import Place
 from loop_core.gate import Admission
 from loop_core.turn import State
 from tests.scenes import (
@@ -86,6 +87,7 @@ def test_every_way_to_go_on_has_its_words():
         "the recording ends",
     ]
     assert shown(*continued(*PARTS[:2])).responses[0].recorded_next == "asked to continue"
+    assert set(WENT_ON) == set(Place)
 
 
 def test_a_turn_that_is_followed_by_another_says_so():
