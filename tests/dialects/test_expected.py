@@ -227,6 +227,7 @@ FULL = "context_window_exceeded"
         "openai_responses/openai": ("in_progress", "paused", "resume"),
         "anthropic_messages/anthropic": ("pause_turn", "paused", "resume"),
         "gemini_generate/gemini": ("CONTINUATION", "paused", "resume"),
+        "gemini_interactions/gemini": ("requires_continuation", "paused", "resume"),
     }),
     ("malformed-call", {
         "openai_chat/openai": ("tool_calls", "malformed_tool_call", "hold, repair"),
@@ -236,6 +237,7 @@ FULL = "context_window_exceeded"
         "anthropic_messages/anthropic": ("tool_use", "malformed_tool_call", "hold, repair"),
         "gemini_generate/gemini": ("MALFORMED_FUNCTION_CALL", "malformed_tool_call", "hold, repair"),
         "bedrock_converse/bedrock": ("malformed_tool_use", "malformed_tool_call", "hold, repair"),
+        "gemini_interactions/gemini": ("requires_action", "malformed_tool_call", "hold, repair"),
     }),
     ("server-fails", {
         "openai_chat/openai": (None, "error", "abort, keep text"),
@@ -250,6 +252,7 @@ FULL = "context_window_exceeded"
         "anthropic_messages/anthropic": (None, "error", "abort, keep text"),
         "gemini_generate/gemini": (None, "error", "abort, keep text"),
         "bedrock_converse/bedrock": (None, "error", "abort, keep text"),
+        "gemini_interactions/gemini": (None, "error", "abort, keep text"),
         "ollama_chat/ollama": (None, "error", "abort, keep text"),
     }),
     ("stream-breaks", {
@@ -258,6 +261,7 @@ FULL = "context_window_exceeded"
         "anthropic_messages/anthropic": (None, "interrupted", "abort, keep text"),
         "gemini_generate/gemini": (None, "interrupted", "abort, keep text"),
         "bedrock_converse/bedrock": (None, "interrupted", "abort, keep text"),
+        "gemini_interactions/gemini": (None, "interrupted", "abort, keep text"),
         "ollama_chat/ollama": (None, "unknown", "abort, keep text"),
     }),
 ])

@@ -18,7 +18,7 @@ from loop_core.wire import FORMATS, wire
 from loop_core.wire.servers import CHAT, GEMINI, MESSAGES, OLLAMA
 from tests.provider.provider_scenes import BASES, IMPATIENT, MEANT, QUICK, STORIES, TOOLS, each_way, named, play
 
-LOSING = {"malformed_frame": (CHAT, MESSAGES, GEMINI, OLLAMA)}
+LOSING = {"malformed_frame": (CHAT, MESSAGES, GEMINI, OLLAMA, "gemini_interactions")}
 """Where text is lost and nothing can bring it back: the stream goes on behind the frame that was not read."""
 BLIND = {"wrong_reason": ((GEMINI, True), (GEMINI, False), (OLLAMA, True), (OLLAMA, False))}
 """Where the call does not run and the turn ends all the same: it was not sent, and nothing says so."""
