@@ -41,7 +41,6 @@ UNREAD: tuple[Unread, ...] = (
     Unread("OpenAI Assistants", r"/threads(/|$)|/assistants(/|$)"),
     Unread("a list of models", r"/models(/[^/:]+)?$|/api/tags$"),
     Unread("files", r"/files(/|$)"),
-    Unread("Gemini Interactions", r"/interactions(/|$)"),
     Unread("Bedrock InvokeModel", r"/model/[^/]+/invoke(-with-response-stream)?$"),
     Unread("Bedrock agents", r"/agents/[^/]+/agentAliases/|/retrieveAndGenerate"),
     Unread("Ollama generate", r"/api/generate$"),
