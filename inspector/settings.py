@@ -36,6 +36,8 @@ class Settings:
     """Another initial max_tokens: only a simulation or a live run can answer at it, a recording was made at its own."""
     explicit: frozenset[str] = frozenset()
     """The limits that the operator set; they go before those that a session file brings."""
+    configured: frozenset[str] = frozenset()
+    """The limits that a configuration set; those that a session file brings go before them."""
     seam: SeamRule | None = None
     """How seams are decided; None: as the policy says."""
     method: Method | None = None
@@ -123,7 +125,7 @@ class Choice(NamedTuple):
 def live_limits(settings: Settings, limits: Limits | None = None) -> Limits:
     """The limits of a live run: as the operator set them, and else the engine's own."""
     limits = limits or settings.limits
-    if "max_empty_retries" in settings.explicit:
+    if "max_empty_retries" in settings.explicit | settings.configured:
         return limits
     return replace(limits, max_empty_retries=Limits().max_empty_retries)
 

@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping
 
 from inspector.config import places
-from inspector.settings import CHOICES, Settings
+from inspector.settings import CHOICES, REPLAYED, Settings
 from loop_core.errors import CallerError
 from loop_core.frozen import field, frozen
 from loop_core.limits import Limits
@@ -50,7 +50,7 @@ class Config:
         """The settings that every replay starts from."""
         limits = {name: str(each.value) for name in _limit_names() if (each := self.values.get(f"{AGENT}.{name}"))}
         chosen = {name: CHOICES[name].read(str(each.value)) for name in CHOICES if (each := self.values.get(name))}
-        return Settings(limits=Limits().with_set(limits), **chosen)
+        return Settings(limits=REPLAYED.with_set(limits), configured=frozenset(limits), **chosen)
 
     @property
     def theme(self) -> str | None:

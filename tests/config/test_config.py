@@ -12,7 +12,9 @@ import pytest
 
 from inspector import cli
 from inspector.config import every, load, places
+from inspector.settings import REPLAYED, Settings, live_limits
 from loop_core.errors import CallerError
+from loop_core.frozen import replace
 from loop_core.limits import Limits
 from loop_core.seam import Method, SeamRule
 from tests.scenes import PARTS, continued, lines
@@ -42,7 +44,9 @@ def test_nothing_configured_is_the_defaults(at_home):
     user(at_home, "")
     found = load({places.CONFIG_VARIABLE: ""})
     assert found.values == {}
-    assert found.settings.limits == Limits()
+    assert found.settings == Settings()
+    assert found.settings.limits.max_empty_retries == 0  # nobody would answer in a replay
+    assert live_limits(found.settings) == Limits()
     assert {each.origin for _, each in every(found)} == {"default"}
 
 
@@ -68,7 +72,7 @@ def test_each_layer_goes_over_the_one_before(at_home):
     assert load(environment).settings.limits.continuation_max_attempts == 4
     project(at_home, "[agent]\ncontinuation_max_attempts = 5\n")
     found = load(environment)
-    assert found.settings.limits == Limits(continuation_max_attempts=5, max_tool_steps=7)
+    assert found.settings.limits == replace(REPLAYED, continuation_max_attempts=5, max_tool_steps=7)
     assert found.values["agent.continuation_max_attempts"].origin.endswith(places.PROJECT_FILE)
     environment["LOOP_INSPECTOR_CONTINUATION_MAX_ATTEMPTS"] = "6"
     found = load(environment)
@@ -79,6 +83,13 @@ def test_each_layer_goes_over_the_one_before(at_home):
 def test_the_limits_of_a_session_file_go_before_those_of_a_configuration(at_home):
     user(at_home, "[agent]\ncontinuation_max_attempts = 4\n")
     assert load({places.CONFIG_VARIABLE: str(at_home / "config.toml")}).settings.explicit == frozenset()
+
+
+@pytest.mark.parametrize("retries", [0, 2])
+def test_retries_that_were_configured_hold_live_and_in_replays(at_home, retries):
+    user(at_home, f"[agent]\nmax_empty_retries = {retries}\n")
+    found = load({places.CONFIG_VARIABLE: str(at_home / "config.toml")}).settings
+    assert (found.limits.max_empty_retries, live_limits(found).max_empty_retries) == (retries, retries)
 
 
 def test_every_value_has_its_effect(at_home):
