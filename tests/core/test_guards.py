@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from core_scenes import CUT, GOOD, REQUEST, alphabet, answer, call
 
-from loop_core import history, moves
+from loop_core import costs, history
 from loop_core.classify import Judged
 from loop_core.gate import Admission, Verdict
 from loop_core.limits import Limits
@@ -79,7 +79,7 @@ BELIEVES_PRESENCE = replace(STRICT, name="presence", signals=PRESENCE_SIGNALS)
 
 def without_the_gate(monkeypatch: pytest.MonkeyPatch) -> Policy:
     """Dispatch on presence alone, as before seed 003's fix."""
-    monkeypatch.setattr(moves, "admit_all", released)
+    monkeypatch.setattr(costs, "admit_all", released)
     return BELIEVES_PRESENCE
 
 
@@ -113,7 +113,7 @@ def test_without_the_gate_still_nothing_is_kept(case: str, monkeypatch: pytest.M
 def test_the_gate_itself_is_double(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Verdicts alone that release everything, or signals alone that go by presence, do not run a held call."""
     assert play(case, BELIEVES_PRESENCE)[0] == []
-    monkeypatch.setattr(moves, "admit_all", released)
+    monkeypatch.setattr(costs, "admit_all", released)
     ran, _ = play(case)
     assert ran == []
 
