@@ -23,7 +23,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from functools import cache
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
@@ -215,6 +215,16 @@ SERVED_TESTS = {"SAYS": "tests/dialects/test_expected.py", "CANNOT": "tests/prov
                 "ENDS": "tests/provider/test_faults.py"}
 """The tables of how a server of a wire format is played, and their tests."""
 SERVED = re.compile("|".join(SERVED_TESTS))
+FIELD_TESTS = {
+    "late_system": "tests/core/test_outgoing.py", "least_cap": "tests/core/test_limits.py",
+    "tells_strings": "tests/core/test_endings.py", "servers": "tests/wire/test_gemini_interactions.py",
+    "prefills": "tests/core/test_outgoing.py", "chained": "tests/core/test_outgoing.py",
+    "body_marks": "tests/core/test_outgoing.py", "reduced": "tests/core/test_outgoing.py",
+    "stream_type": "tests/live/test_exchange.py", "region": "tests/live/test_aws.py",
+    "joints": "tests/wire/test_provenance.py",
+    "history": "tests/live/test_run.py", "rules": "tests/report/test_document.py",
+}
+"""Fields of a wire format, and of its row in the registry, that need not be given, and their tests."""
 SERVERS = Table("loop_core.wire.servers", "SERVERS", "tests/wire/test_profiles.py", names=("SERVERS", "PROFILES"))
 
 
@@ -238,6 +248,8 @@ def tables() -> Iterator[Table]:
             yield Table(module, name, "tests/wire/test_provenance.py")
         for module, name in _assigned(entry.package, SERVED):
             yield Table(module, name, SERVED_TESTS[name])
+        yield Table(entry.package, "FORMAT", "", names=("no copy",))
+        yield Table("loop_core.formats", "FORMATS", "", (list(FORMATS).index(api),), ("no copy",))
     yield SERVERS
     for position, profile in enumerate(PROFILES):
         if profile.words:
@@ -255,9 +267,12 @@ def tables() -> Iterator[Table]:
 def rows_of(table: Table) -> Iterator[Row]:
     value = getattr(__import__(table.module, fromlist=["_"]), table.name)
     for step in table.within:
-        value = getattr(value, step) if isinstance(step, str) else members(value)[step]
+        value = getattr(value, step) if isinstance(step, str) else _at(value, step)
     for position, member in enumerate(members(value)):
-        yield Row(table, position, _label(member))
+        if not optional(value):
+            yield Row(table, position, _label(member))
+        elif member in FIELD_TESTS:
+            yield Row(replace(table, tests=FIELD_TESTS[member]), position, member)
 
 
 def _assigned(package: str, name: re.Pattern[str]) -> Iterator[tuple[str, str]]:
@@ -283,8 +298,26 @@ def _label(member: Any) -> str:
 # -- deleting one ----------------------------------------------------------------------------------------------------
 
 
+def optional(record: Any) -> dict[str, Any]:
+    """The fields of a value that are not as they are by default, each with its default."""
+    if is_dataclass(record):
+        defaults = {each.name: each.default if each.default_factory is MISSING else each.default_factory()
+                    for each in fields(record)}
+    else:
+        defaults = getattr(record, "_field_defaults", {})
+    return {name: usual for name, usual in defaults.items()
+            if usual is not MISSING and getattr(record, name) != usual}
+
+
+def _at(table: Any, step: int) -> Any:
+    chosen = members(table)[step]
+    return table[chosen] if isinstance(table, Mapping) else chosen
+
+
 def members(table: Any) -> list[Any]:
-    """The keys of a mapping, or the members of a sequence or set, in an order that every process shares."""
+    """The keys of a mapping, the fields of a value, or the members of a sequence or set, in an order that all share."""
+    if optional(table):
+        return list(optional(table))
     if isinstance(table, Mapping):
         return list(table)
     return sorted(table, key=repr) if isinstance(table, (set, frozenset)) else list(table)
@@ -296,6 +329,11 @@ def without(table: Any, path: Sequence[Step]) -> Any:
     if isinstance(step, str):
         return replace(table, **{step: without(getattr(table, step), rest)})
     chosen = members(table)[step]
+    if optional(table):
+        return replace(table, **{chosen: optional(table)[chosen]}) if is_dataclass(table) else table._replace(
+            **{chosen: optional(table)[chosen]})
+    if isinstance(table, Mapping) and rest:
+        return {**table, chosen: without(table[chosen], rest)}
     if isinstance(table, Mapping):
         kept = {key: value for key, value in table.items() if key != chosen}
         return MappingProxyType(kept) if isinstance(table, MappingProxyType) else kept

@@ -300,3 +300,11 @@ def test_a_streamed_chat_asks_for_its_usage_where_the_server_takes_that(profile:
     assert "stream_options" not in body_of(replace(request, stream=False), PROFILES[profile])
     own = replace(request, extra={"stream_options": {"include_usage": False}})
     assert body_of(own, PROFILES[profile])["stream_options"] == {"include_usage": False}
+
+
+def test_a_kept_interaction_is_gone_on_from_by_its_id() -> None:
+    asked = Request("gemini_interactions", (ASK,), "m", max_tokens=100, extra={"store": True})
+    turn, effects = answered(begin("t", asked)[0], "One, ", Stop.MAX_TOKENS, id="v1_1")
+    request = outgoing(turn, sent(turn, effects))
+    assert request.previous_id == "v1_1"
+    assert ASK not in request.messages

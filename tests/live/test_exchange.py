@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from loop_core.address import Server
+from loop_core.address import Server, headers_of
 from loop_core.errors import CallerError
 from loop_core.exchange import AT_ONCE, LINE_END, LONGEST_MARK, Hearing, ask, http_request
 from loop_core.machine import begin
@@ -101,3 +101,12 @@ def test_a_body_of_no_known_kind_is_told_at_the_end_however_short_it_is() -> Non
     done = heard.close(TransportEnd.EOF, 2.0)
     assert done.response.error is not None
     assert done.response.error.message.startswith("no openai_chat response")
+
+
+@pytest.mark.parametrize(("api", "kind"), [
+    ("openai_chat", "text/event-stream"), ("gemini_interactions", "text/event-stream"),
+    ("bedrock_converse", "application/vnd.amazon.eventstream"), ("ollama_chat", "application/x-ndjson"),
+])
+def test_a_stream_is_asked_for_in_the_framing_of_its_format(api: str, kind: str) -> None:
+    assert ("accept", kind) in headers_of(Server(api), "generic", True)
+    assert ("accept", "application/json") in headers_of(Server(api), "generic", False)

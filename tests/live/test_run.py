@@ -18,6 +18,7 @@ import pytest
 from inspector import cli
 from inspector.case import open_case
 from inspector.live.keys import key_for
+from inspector.live.opening import request_of
 from inspector.live.recorder import Recorder
 from inspector.live.run import Ran as Ran_
 from inspector.live.run import run_live
@@ -588,3 +589,13 @@ def test_a_server_that_is_not_there_is_told_as_that(ran: Ran, tmp_path: Path, mo
     assert done.stdout.startswith("NO ANSWER  turn 1 of 1")
     assert "no connection to 127.0.0.1:1" in done.stdout.splitlines()[0]
     assert view(replay(open_case(open_paths([record])))).turns[0].verdict.word == "NO ANSWER"
+
+
+@pytest.mark.parametrize(("api", "said"), [
+    ("openai_responses", [{"type": "function_call_output", "call_id": "c", "output": "Hi."}]),
+    ("gemini_generate", [{"role": "user", "parts": [{"text": "Hi."}]}]),
+    ("gemini_interactions", [{"type": "function_result", "call_id": "c", "result": "Hi."}]),
+])
+def test_a_list_of_messages_may_be_in_the_form_of_its_format(api: str, said: list[Any]) -> None:
+    (message,) = request_of(api, "m", None, said, False).messages
+    assert "Hi." in (message.text, *(result.text for result in message.results))
