@@ -290,7 +290,7 @@ def _of_end(turn: Turn, signal: Signal, terminal: str) -> str | None:
     seen = turn.evaluated
     problem = "the provider reported an error"
     if seen is not None and seen.response.error is not None and seen.response.error.message:
-        problem = f"the provider reported: {seen.response.error.message[:200]}"
+        problem = f"the provider reported: {seen.response.error.message[:200].rstrip().removesuffix('.')}"
     elif signal is Signal.UNKNOWN and seen is not None:
         raw = seen.response.stop_reason.raw
         problem = "its stop reason is not known" if raw is None else f"the stop reason {raw!r} is unknown"

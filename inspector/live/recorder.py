@@ -86,9 +86,10 @@ class Recorder(Observer):
         self.close()
 
     def settings(self, settings: Settings) -> None:
-        """What the run begins under: the limits that were set, and the policy."""
+        """What the run begins under: the limits that were set, the policy, and whether silence is wanted."""
         self.limits(settings)
-        self.write({"type": "policy", "name": settings.policy.name})
+        silent = {} if settings.allow_silence is None else {"allow_silence": settings.allow_silence}
+        self.write({"type": "policy", "name": settings.policy.name, **silent})
 
     def limits(self, settings: Settings) -> None:
         """The limits that were set, and what a live run has otherwise than a replay; no record where there is none."""

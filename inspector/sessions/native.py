@@ -305,6 +305,9 @@ class _Reader:
         name = record["name"]
         if name != STRICT:
             self.reading.notices.append(f"recorded under the policy {name!r}: --policy {name} shows what was run then")
+        if record.get("allow_silence") is True:
+            self.reading.notices.append("recorded with allow_silence=yes: `inspector replay --set allow_silence=yes`, "
+                                        "or LOOP_INSPECTOR_ALLOW_SILENCE=yes, shows what was run then")
         self._act("policy", name, record)
 
     def _note(self, record: Mapping[str, Any], line: bytes) -> None:

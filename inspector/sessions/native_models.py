@@ -150,6 +150,8 @@ class PolicyRecord(Record):
 
     type: Literal["policy"]
     name: str
+    allow_silence: bool | None = Field(
+        None, description="Whether an answer with nothing visible was asked for; null: as the policy says.")
     request: str | None = None
     at: str | None = None
 

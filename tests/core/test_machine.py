@@ -18,6 +18,7 @@ from core_scenes import (
     call,
     dispatched,
     drive,
+    error,
     finish,
     last,
     path,
@@ -277,6 +278,12 @@ def test_a_notice_is_no_text_of_the_answer() -> None:
     turn = last(drive([TEXT], Limits(continuation_max_attempts=0)))
     assert turn.merged().text == "the first part "
     assert not any(turn.notice in message.text for message in turn.history if turn.notice)
+
+
+@pytest.mark.parametrize("message", ["The server had an error.", "The server had an error"])
+def test_a_notice_of_an_error_ends_in_one_full_stop(message: str) -> None:
+    turn = last(drive([error(message)]))
+    assert turn.notice == "The answer may be incomplete: the provider reported: The server had an error."
 
 
 def test_an_error_without_words_still_has_a_notice() -> None:

@@ -330,6 +330,8 @@ def test_a_cut_call_held_to_the_end_says_that_it_had_no_arguments(tmp_path):
 def test_tokens_at_a_default_cap_are_a_cut(tmp_path, cap):
     seen = shown(claude(prompt("write"), block(use(**WHOLE), tokens=cap), result("File created")), tmp_path)
     assert (stops(seen), rules(seen)) == (["max_tokens"], inferred("tokens_at_cap"))
+    (at,) = [each.at for each in seen.responses[0].evidence if each.rule.endswith("tokens_at_cap")]
+    assert seen.responses[0].exchange.body[at.start : at.end] == str(cap).encode()
     assert words(seen) == ["CUT CALL RUN"]
     (message,) = said(seen, "agent.ran_held_call")
     assert "the recording holds its result 'File created'" in message

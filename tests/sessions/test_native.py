@@ -333,6 +333,15 @@ def test_a_piece_is_written_as_any_record_is(data, ms, tmp_path):
     assert clean(json.loads(line)) == line
 
 
+@pytest.mark.parametrize(("more", "notices"), [
+    ({}, 0), ({"allow_silence": None}, 0), ({"allow_silence": False}, 0), ({"allow_silence": True}, 1),
+])
+def test_a_recording_in_which_silence_was_wanted_says_how_it_was_run(more, notices):
+    data = session_bytes([{"type": "policy", "name": "strict", **more}, *exchange()])
+    (given,) = open_paths(["-"], stdin=data).inputs
+    assert [notice.count("--set allow_silence=yes") for notice in given.notices] == [1] * notices
+
+
 @pytest.mark.parametrize(("name", "notices"), [
     ("strict", ()),
     ("pi-presence", (

@@ -77,7 +77,7 @@ def tokens_at_cap(answer: Answer, caps: Caps) -> Shown | None:
         return None
     source = "that this file states" if used in caps else "by default"
     return Shown(Stop.MAX_TOKENS, f"its {used:,} output tokens are exactly a cap {source}",
-                 At(Part.BODY, None, None, "/message/usage/output_tokens"))
+                 _count(answer, used))
 
 
 def resumed(answer: Answer, caps: Caps) -> Shown | None:
@@ -154,6 +154,18 @@ def _result(answer: Answer, key: str | None) -> ToolResultPart | None:
         return answer.results.get(key)
     alone = [part for row in answer.after for part in row.results]
     return alone[0] if len(alone) == 1 and len(answer.calls) == 1 else None
+
+
+def _count(answer: Answer, used: int) -> At:
+    """Where the count of output tokens stands: the number in its last row that has it, else that row."""
+    end = answer.size
+    for row in reversed(answer.rows):
+        start = end - len(row)
+        found = re.search(rb'"output_tokens"\s*:\s*(%d)\b' % used, row)
+        if found is not None:
+            return At(Part.BODY, start + found.start(1), start + found.end(1), "/message/usage/output_tokens")
+        end = start - 1  # the line break between two rows
+    return At(Part.BODY, *_last_row(answer))
 
 
 def _last_row(answer: Answer) -> tuple[int, int]:
