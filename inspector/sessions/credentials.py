@@ -212,6 +212,7 @@ FORMS: tuple[Form, ...] = (
     Form("Discord webhook", "discord.com/api/webhooks/{d17-20}/{b60+}", "Discord: webhooks", "chat"),
     Form("Discord bot token", "{m1}{b23-27}.{b6}.{b27-40}", "Discord: bot tokens", "chat"),
     Form("Telegram bot token", "{d8-10}:AA{b33}", "Telegram Bot API", "chat"),
+    Form("Telegram bot address", "bot{d8-10}:AA{b33}", "Telegram Bot API: the path of a method", "chat"),
     Form("Twilio key", "SK{h32}", "Twilio: API keys", "chat"),
     Form("SendGrid key", "SG.{b22}.{b43}", "SendGrid", "chat"),
     Form("Mailgun key", "key-{h32}", "Mailgun", "chat"),
@@ -370,7 +371,7 @@ FORMS: tuple[Form, ...] = (
 
 NAMES: tuple[str, ...] = (
     "access_key", "access_token", "account_key", "admin_token", "api_auth_token", "api_key", "api_secret",
-    "api_token", "app_key", "app_secret", "app_token", "auth_key", "auth_secret", "auth_token",
+    "api_token", "app_key", "application_key", "app_secret", "app_token", "auth_key", "auth_secret", "auth_token",
     "authentication_token", "authorization", "authorization_token", "bearer_token", "bot_token", "client_key_data",
     "client_secret", "connection_string", "consumer_secret", "cookie", "cookie_secret", "credentials_json",
     "csrf_token", "deploy_key", "deploy_token", "digitalocean_token", "discord_token", "docker_token",
@@ -393,7 +394,7 @@ they name other things.
 
 PASSWORDS: tuple[str, ...] = (
     "password", "passwd", "passphrase", "pwd", "pgpassword", "mysql_pwd", "userpassword", "db_pass", "mysql_pass",
-    "root_pass", "smtp_pass", "user_pass", "admin_pass",
+    "root_pass", "smtp_pass", "user_pass", "admin_pass", "ssh_pass", "become_pass", "sudo_pass",
 )
 """Names whose value is a credential however short it is."""
 

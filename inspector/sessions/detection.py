@@ -69,14 +69,15 @@ def any_of(names: Iterable[str]) -> str:
 
 
 _OWN_SHAPES: tuple[tuple[str, str], ...] = (
-    ("private key", r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:[A-Za-z0-9+/=\s:,.-]|\\[nr])*?"
+    ("private key", r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:[A-Za-z0-9+/=\s:,.-]|\\+[nr/])*?"
                     r"-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----"),
-    ("private key", r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:[A-Za-z0-9+/=\s]|\\[nr])*"),
-    ("private key", r"---- BEGIN SSH2 (?:ENCRYPTED )?PRIVATE KEY ----(?:[A-Za-z0-9+/=\s:\",.-]|\\[nr])*"),
-    ("private key", r"Private-Lines: [0-9]{1,3}(?:\\r)?(?:\\n|\s)(?:[A-Za-z0-9+/=\s]|\\[nr])*"),
+    ("private key", r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:[A-Za-z0-9+/=\s]|\\+[nr/])*"),
+    ("private key", r"---- BEGIN SSH2 (?:ENCRYPTED )?PRIVATE KEY ----"
+                    r"(?:Comment: \\*\"[^\"\\\r\n]*\\*\"|[A-Za-z0-9+/=\s:,.-]|\\+[nr/])*"),
+    ("private key", r"Private-Lines: [0-9]{1,3}(?:\\+r)?(?:\\+n|\s)(?:[A-Za-z0-9+/=\s]|\\+[nr/])*"),
     ("API key", r"sk-[A-Za-z0-9_-]*[A-Za-z0-9]{20}[A-Za-z0-9_-]*"),
 )
-"""Name -> pattern of forms that need more than a template."""
+"""Name -> pattern of forms that need more than a template. A line end may be escaped more than once: JSON in JSON."""
 
 
 _PREFIX = r"(?:[A-Za-z0-9]+[_.-]){0,6}"
@@ -108,7 +109,10 @@ _CONTEXTS: tuple[tuple[str, str], ...] = (
              rf"(\\*[\"']){_LOOSE}\\*[\"']\s{{0,8}}[,\])]"),
     ("login", rf"(?i)(?:curl\s(?:[^\r\n]*?\s)?(?:-u|--user|--proxy-user)[ =]?{_QUOTE}[^\s:\"'\\]{{1,64}}:"
               rf"|sshpass\s+-p\s?|mysql\w*\s(?:[^\r\n]*?\s)?-p|redis-cli\s(?:[^\r\n]*?\s)?-a\s"
-              rf"|login\s+[^\s\"'\\]{{1,64}}\s+password\s+)()({_QUOTE}){_LOOSE}"),
+              rf"|login\s+[^\s\"'\\]{{1,64}}\s+password\s+"
+              rf"|(?:docker|podman|helm\s+registry)\s+login\s(?:[^\r\n]*?\s)?-p[ =]?)()({_QUOTE}){_LOOSE}"),
+    ("login", rf"(?i)(?:echo|printf)\s+(?:-n\s+)?()({_QUOTE}){_LOOSE}{_QUOTE}\s*\|[^\r\n|]*--password-stdin"),
+    ("login", r"()[\w.-]{1,64}():([^\s:/@\"'\\<>]+)@(?:tcp6?|unix)\("),
     ("sql", r"(?i)(identified\s+(?:with\s+\w+\s+)?by|password)\s+(\\*')([^'\"\\\r\n]+)"),
     ("login in base64", rf"(?i){_BEFORE}(auth){_BETWEEN}([A-Za-z0-9+/]{{8,}}={{0,2}})"),
     ("signature", r"(?i)[, ](signature)()=([A-Za-z0-9+/%]{32,}={0,2})"),
@@ -281,7 +285,7 @@ def _either() -> Any:
     names = any_of((*NAMES, *PASSWORDS, "cookie", "auth"))
     contexts = (
         rf"(?i)(?:{names})(?:{_QUOTE}\s{{0,8}}[:=,]|>)", rf"(?i)--[A-Za-z0-9._-]*(?:{names}|token|key){_QUOTE}[\s,=]",
-        r"(?i)curl\s|sshpass\s|mysql|redis-cli\s|\spassword\s|identified\s",
+        r"(?i)curl\s|sshpass\s|mysql|redis-cli\s|\spassword\s|identified\s|\slogin\s|--password-stdin|@(?:tcp6?|unix)\(",
         rf"_(?:{'|'.join(VARIABLES).upper()}){_QUOTE}\s{{0,8}}[:=,]",
         r"(?i)bearer [ ]{0,3}[A-Za-z0-9._~+/=-]{16}", r"(?i)basic [ ]{0,3}[A-Za-z0-9+/]{8}", r"://[^\s/?#@\"'\\<>]+@",
         r"(?i)(?:key|token|secret|sig|signature|password|passwd|pwd|auth|code|credential|jwt)=",

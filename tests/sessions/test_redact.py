@@ -139,7 +139,8 @@ def test_the_table_is_large_and_names_its_sources():
 
 @pytest.mark.parametrize("name", [
     "apiKey", "apikey", "api_key", "api-key", "APIKEY", "apiToken", "apiSecret", "appKey", "appSecret",
-    "accessKey", "accessToken", "accountKey", "authKey", "authToken", "authenticationToken", "authorization",
+    "accessKey", "accessToken", "accountKey", "applicationKey", "authKey", "authToken",
+    "authenticationToken", "authorization",
     "authorizationToken", "bearerToken", "clientSecret", "clientKeyData", "connectionString", "consumerSecret",
     "credentialsJson", "deployKey", "encryptionKey", "hmacKey", "hmacSecret", "idToken", "jwtSecret",
     "licenseKey", "masterKey", "oauthToken", "personalAccessToken", "privateKey", "privateToken",
@@ -160,7 +161,8 @@ def test_the_name_of_a_member_says_that_its_value_is_a_credential(name):
     assert len(masked) == len(given)
 
 
-@pytest.mark.parametrize("name", ["dbPass", "mysqlPass", "rootPass", "smtpPass", "userPass", "adminPass"])
+@pytest.mark.parametrize("name", ["dbPass", "mysqlPass", "rootPass", "smtpPass", "userPass", "adminPass",
+                                  "sshPass", "becomePass", "sudoPass"])
 def test_the_name_of_a_short_password_says_so(name):
     assert "q1w2" not in redact.body(f'{{"{name}": "q1w2"}}'.encode()).decode()
 
@@ -224,6 +226,10 @@ def test_variables_that_hold_no_credential_stay(name):
     ("mysql -u root -phunter2 db", "hunter2"),
     ("redis-cli -h h -a hunter2 ping", "hunter2"),
     ("machine h login me password hunter2", "hunter2"),
+    ("docker login -u me -p hunter2 h", "hunter2"),
+    ("echo 'hunter2' | docker login -u me --password-stdin", "hunter2"),
+    ("me:hunter2@tcp(127.0.0.1:3306)/db", "hunter2"),
+    ("https://api.telegram.org/bot123456789:AAq1w2e3r4t5y6u7i8o9p0a1s2d3f4g5h6j/getMe", "AAq1w2e3r4t5y6u7"),
     ("CREATE USER me IDENTIFIED BY 'hunter2'", "hunter2"),
     ("ALTER ROLE me WITH PASSWORD 'hunter2'", "hunter2"),
     ('{"auths": {"h": {"auth": "bWU6aHVudGVyMg=="}}}', "bWU6aHVudGVyMg"),
@@ -240,6 +246,23 @@ def test_what_stands_before_a_value_can_say_that_it_is_a_credential(given, hidde
     assert len(masked) == len(given)
     if given.startswith("{") and "\\\"" not in given:
         json.loads(masked)
+
+
+@pytest.mark.parametrize("pem", [
+    "-----BEGIN RSA PRIVATE KEY-----\nMIIEowIBAAKCAQEA\nq1w2e3/r4t5y6==\n-----END RSA PRIVATE KEY-----\n",
+    "-----BEGIN PRIVATE KEY-----\r\nMIIEowIBAAKCAQEA\r\nq1w2e3/r4t5y6",
+    "---- BEGIN SSH2 PRIVATE KEY ----\nComment: \"mine\"\nMIIEowIBAAKCAQEA\nq1w2e3/r4t5y6==\n",
+    "Private-Lines: 2\r\nMIIEowIBAAKCAQEA\r\nq1w2e3/r4t5y6==\r\n",
+])
+def test_a_private_key_in_json_in_json_is_masked(pem):
+    given = pem
+    for depth in range(5):  # a file in the result of a tool in a request in an export
+        for spelled in (given, given.replace("/", "\\/")):
+            masked = redact.body(spelled.encode()).decode()
+            assert ("MIIEowIBAAKCAQEA" in masked, "q1w2e3" in masked, "r4t5y6" in masked) == (False,) * 3, depth
+            assert len(masked) == len(spelled)
+        given = json.dumps({"k": given})
+        json.loads(redact.body(given.encode()))
 
 
 @settings(deadline=None)
