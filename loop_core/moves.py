@@ -240,7 +240,7 @@ def concluded(turn: Turn) -> tuple[Message, ...]:
 # -- notices ---------------------------------------------------------------------------------------------------------
 
 NOTICES: Mapping[str, str] = {
-    "retry_limit": "The answer is incomplete: it was cut {continuations} times more and "
+    "retry_limit": "The answer is incomplete: it was cut{again} and "
     "continuation_max_attempts ({continuation_max_attempts}) is reached.",
     "not_continued": "The answer is incomplete: it was cut, and this loop has no way to continue it.",
     "budget_exhausted": "The answer is incomplete: the budget for continuations is spent "
@@ -282,6 +282,10 @@ def notice(turn: Turn, signal: Signal, terminal: str) -> str | None:
     return f"{told} {doubt}" if told else doubt
 
 
+def _again(continuations: int) -> str:
+    return "" if not continuations else " once more" if continuations == 1 else f" {continuations} times more"
+
+
 def _of_end(turn: Turn, signal: Signal, terminal: str) -> str | None:
     stopped = signal is Signal.RETRY_LIMIT and _guard("continuation", turn) is None
     text = NOTICES.get("not_continued" if stopped else terminal)
@@ -295,7 +299,7 @@ def _of_end(turn: Turn, signal: Signal, terminal: str) -> str | None:
         raw = seen.response.stop_reason.raw
         problem = "its stop reason is not known" if raw is None else f"the stop reason {raw!r} is unknown"
     return text.format(
-        continuations=turn.spent.continuations,
+        again=_again(turn.spent.continuations),
         continuation_max_attempts=turn.limits.continuation_max_attempts,
         tokens=turn.spent.continuation_tokens,
         chars=turn.spent.continuation_chars,

@@ -76,6 +76,6 @@ def _spent(end: End) -> Iterator[Line]:
                 *(Span(f"  {doubt}", Role.DIM) for doubt in doubts(spent)))
     yield field("of cut answers", Span(f"{many(spent.continuation_tokens, 'token')}, "
                                        f"{spent.continuation_chars:,} characters"),
-                Span("  what bounds on continuations count", Role.DIM))
+                Span("  counted by the bounds of continuations", Role.DIM))
     yield field("requests", Span(f"{spent.requests:,}"),
                 Span(f"  {many(spent.continuations, 'continuation')}, {many(spent.repairs, 'repair')}", Role.DIM))

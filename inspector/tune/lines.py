@@ -126,7 +126,8 @@ def smallest_lines(tuned: Tuned, found: Smallest) -> Iterator[Line]:
     who = said(f"  ({tuned.turns[found.turn].id})", Role.DIM, 24)
     if found.cell is None:
         yield field(name, Span(f"{glyph} ", role), Span(why_not(tuned, found.end), role), who)
-        yield more(Span("in the largest cell: ", Role.DIM), *spent_line(found.end))
+        known = spent_line(found.end) if found.end.segments else (Span("no answer to its first request is known"),)
+        yield more(Span("in the largest cell: ", Role.DIM), *known)
         return
     budget = None if found.edge is None else found.edge.budget
     yield field(name, Span(f"{glyph} ", role), Span(named(tuned, found.cell, budget), Role.STRONG), who)

@@ -280,6 +280,17 @@ def test_a_notice_is_no_text_of_the_answer() -> None:
     assert not any(turn.notice in message.text for message in turn.history if turn.notice)
 
 
+@pytest.mark.parametrize(("attempts", "words"), [
+    (0, "it was cut and"), (1, "it was cut once more and"), (2, "it was cut 2 times more and"),
+])
+def test_a_notice_counts_the_further_cuts_in_words_that_fit(attempts: int, words: str) -> None:
+    cut = [answer(Stop.MAX_TOKENS, each, tokens=10) for each in ("the first ", "the second ", "the third ")]
+    turn = last(drive(cut[: attempts + 1], Limits(continuation_max_attempts=attempts)))
+    said = f"The answer is incomplete: {words} continuation_max_attempts ({attempts}) is reached."
+    assert turn.notice is not None
+    assert turn.notice.startswith(said)
+
+
 @pytest.mark.parametrize("message", ["The server had an error.", "The server had an error"])
 def test_a_notice_of_an_error_ends_in_one_full_stop(message: str) -> None:
     turn = last(drive([error(message)]))

@@ -89,6 +89,14 @@ def test_the_marked_cell_stands_out_without_colour():
     assert lines[3].endswith("∅ 1/2◀")
 
 
+def test_a_turn_of_which_nothing_is_known_in_the_largest_cell_counts_no_tokens_there(inspector):  # noqa: F811
+    """Sample 17 was recorded with 32 tokens, all of them spent: of what 64 would bring, no answer is known."""
+    path = next(str(sample.path) for sample in samples() if sample.path.stem.startswith("17"))
+    done = inspector("tune", path, "--grid", "max_tokens=32,64")
+    assert "in the largest cell: no answer to its first request is known" in done.out
+    assert " 0 output tokens" not in done.out
+
+
 def test_the_sheet_says_the_answer_first_and_how_to_open_it():
     made = tuned("attempts=0..6")
     told = text(made, paths=[FIRST])
