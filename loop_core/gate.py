@@ -51,7 +51,7 @@ WHY_REASON: dict[Stop, str] = {
     Stop.CANCELLED: "the response was cancelled",
     Stop.UNKNOWN: "no known stop reason says that the answer is whole",
     Stop.PAUSED: "the response is paused, not finished",
-    Stop.INTERRUPTED: "the stream ended without a stop reason",
+    Stop.INTERRUPTED: "the answer ended without a stop reason",
     Stop.MALFORMED_TOOL_CALL: "the batch holds a malformed call",
     Stop.ERROR: "the provider reported an error",
     Stop.END_TURN: "the response ended without asking for tools",

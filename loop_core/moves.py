@@ -251,7 +251,7 @@ NOTICES: Mapping[str, str] = {
     "repair_failed": "{repair}",
     "no_answer": "There is no answer: {ending}.",
     "step_limit": "The turn was ended after {tool_steps} rounds of tools (max_tool_steps).",
-    "interrupted": "The answer is incomplete: the stream ended without a stop reason.",
+    "interrupted": "The answer is incomplete: it ended without a stop reason.",
     "error": "The answer may be incomplete: {problem}.",
     "safety_blocked": "The answer was blocked by a filter.",
     "context_window_exceeded": "The answer is incomplete: the context window is full; a continuation cannot succeed.",

@@ -15,6 +15,7 @@ from tests.scenes import (
     ASKS,
     MESSAGES,
     PARTS,
+    RESPONSES,
     TOOLS,
     WHOLE,
     asked,
@@ -22,6 +23,7 @@ from tests.scenes import (
     call,
     chat,
     continued,
+    exchange,
     lines,
     message,
     ran_cut_call,
@@ -88,6 +90,16 @@ def test_every_way_to_go_on_has_its_words():
     ]
     assert shown(*continued(*PARTS[:2])).responses[0].recorded_next == "asked to continue"
     assert set(WENT_ON) == set(Place)
+
+
+def test_a_whole_body_without_a_reason_is_no_stream():
+    body = {"object": "response", "status": "incomplete", "incomplete_details": None, "output": [
+        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "One, two"}]},
+        {"type": "function_call", "name": "a", "call_id": "c", "arguments": "{}"}]}
+    (turn,) = (found := shown(exchange({"model": "gpt-5", "input": "hi"}, body, url=RESPONSES))).turns
+    said = f"{turn.ended.notice} {turn.verdict.sentence} {found.responses[0].verdicts[0].why}"
+    assert "ended without a stop reason" in said
+    assert "stream" not in said
 
 
 def test_a_turn_that_is_followed_by_another_says_so():
