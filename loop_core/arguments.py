@@ -13,7 +13,8 @@ import re
 from enum import StrEnum
 from typing import Any
 
-from loop_core.fastjson import from_json
+from pydantic_core import from_json
+
 from loop_core.frozen import frozen
 from loop_core.values import ToolCall
 

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from loop_core.fastjson import from_json
+from pydantic_core import from_json
+
 from loop_core.formats import entry
 from loop_core.frozen import frozen
 from loop_core.markup import Leak, leaked

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 
+from pydantic_core import from_json
+
 from loop_core.exchange import UNREADABLE, Heard
-from loop_core.fastjson import from_json
 from loop_core.values import CallKind, OpaquePart, Request, ToolCall, TransportEnd
 from loop_core.wire.failures import RETRYABLE_STATUS
 

@@ -16,9 +16,9 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 ENGINE = sorted((ROOT / "loop_core").rglob("*.py"))
 HIDDEN_IMPORTS = tuple(ROOT / "loop_core" / name for name in (
-    "__init__.py", "wire/__init__.py", "wire/format.py", "fastjson.py"))
+    "__init__.py", "wire/__init__.py", "wire/format.py"))
 """Where names are imported when first used: the engine's public names, wire formats by their ids and their rarer
-parts, one parser alone."""
+parts."""
 
 FOREIGN_CODE = ROOT / "loop_core" / "tools.py"
 """The one module that may catch `Exception`, once, around one call: the tool, which is not our code. What it raises is
@@ -27,8 +27,7 @@ unknown beforehand, and the model must read it; every other failure that the eng
 NETWORK = {"httpx", "httpx2", "aiohttp", "requests", "socket", "ssl"}
 SDKS = {"openai", "anthropic", "google.genai", "botocore", "boto3", "ollama", "opentelemetry"}
 SCREENS = {"textual", "rich"}
-SLOW = {"yaml", "pydantic", "pydantic_core", "asyncio"} | NETWORK | SDKS | SCREENS
-"""`pydantic_core._pydantic_core` is allowed: its JSON parser costs a few milliseconds, the package around it twenty."""
+SLOW = {"yaml", "pydantic", "asyncio"} | NETWORK | SDKS | SCREENS
 
 ASK_WEATHER = {
     "model": "m",

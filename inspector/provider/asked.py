@@ -6,11 +6,12 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pydantic_core import from_json
+
 from inspector.provider.errors import RequestError
 from inspector.provider.place import Place, read_mark
 from inspector.provider.story import Kind, Story
 from loop_core.errors import CallerError
-from loop_core.fastjson import from_json
 from loop_core.frozen import frozen, replace
 from loop_core.values import Request
 from loop_core.wire import FORMATS, wire

@@ -9,9 +9,10 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from pydantic_core import from_json
+
 from inspector.provider.checks.gemini_generate import member
 from inspector.provider.errors import RequestError
-from loop_core.fastjson import from_json
 from loop_core.schema import problems, usable
 from loop_core.values import Request, ResponsePart, TextPart, Tool
 from loop_core.wire import wire

@@ -13,7 +13,8 @@ from collections.abc import Hashable, Iterable
 from enum import Enum
 from typing import NamedTuple
 
-from loop_core.fastjson import from_json
+from pydantic_core import from_json
+
 from loop_core.values import CallKind, Message, OpaquePart, Request, Role, TextPart, ToolCall, ToolResultPart
 
 

@@ -10,7 +10,7 @@ import json
 import re
 from typing import Any
 
-from loop_core.fastjson import from_json
+from pydantic_core import from_json
 
 _ESCAPE = re.compile(
     r"\\(?:[^u]|u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|u)"

@@ -10,10 +10,11 @@ import os
 import re
 from pathlib import Path
 
+from pydantic_core import from_json
+
 from inspector.sessions.native import MARK
 from inspector.sessions.values import About
 from loop_core.errors import CallerError
-from loop_core.fastjson import from_json
 from loop_core.frozen import frozen
 
 _ROW = re.compile(r"^\|\s*`(?P<name>[^`]+)`\s*\|(?P<cells>.*)\|\s*$", re.MULTILINE)

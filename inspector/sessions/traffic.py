@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from pydantic_core import from_json
+
 from inspector.sessions import lenient
-from loop_core.fastjson import from_json
 from loop_core.wire import FORMATS, wire
 from loop_core.wire.sse import SSE
 from loop_core.wire.text_sequence import SEPARATOR, TextSequence

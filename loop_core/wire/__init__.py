@@ -11,8 +11,9 @@ from functools import cache
 from importlib import import_module
 from typing import Any, cast
 
+from pydantic_core import from_json
+
 from loop_core.errors import CallerError, DecodeError, EncodeError
-from loop_core.fastjson import from_json
 from loop_core.formats import FORMATS
 from loop_core.frozen import replace
 from loop_core.values import ChatResponse, Request, TransportEnd

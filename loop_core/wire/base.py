@@ -16,8 +16,9 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
+from pydantic_core import from_json
+
 from loop_core.errors import DecodeError
-from loop_core.fastjson import from_json
 from loop_core.frozen import field, frozen, replace
 from loop_core.values import (
     At,

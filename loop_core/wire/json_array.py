@@ -17,7 +17,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from loop_core.fastjson import from_json
+from pydantic_core import from_json
+
 from loop_core.wire.sse import Frame
 
 _NEXT = re.compile(rb'(?:[^"{}\[\]]++|"(?:[^"\\]++|\\.)*+")*+(["{}\[\]])', re.DOTALL)

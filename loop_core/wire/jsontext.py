@@ -8,7 +8,7 @@ from functools import lru_cache
 from json.encoder import encode_basestring
 from typing import Any
 
-from loop_core.fastjson import from_json
+from pydantic_core import from_json
 
 _COMPACT, _SORTED = (
     # Made once: `json.dumps` makes an encoder for every call that asks for anything.

@@ -6,7 +6,8 @@ read value by value instead.
 
 from __future__ import annotations
 
-from loop_core.fastjson import from_json
+from pydantic_core import from_json
+
 from loop_core.wire.json_array import JSONSequence
 from loop_core.wire.sse import Frame
 

@@ -13,8 +13,9 @@ from itertools import islice
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+from pydantic_core import from_json
+
 from loop_core.errors import CallerError
-from loop_core.fastjson import from_json
 from loop_core.frozen import replace
 from loop_core.values import At, ChatResponse, Evidence, Part, Stop, StopReason
 from loop_core.wire import FORMATS, wire

@@ -18,7 +18,8 @@ from functools import lru_cache
 from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import Any, NamedTuple
 
-from loop_core.fastjson import from_json
+from pydantic_core import from_json
+
 from loop_core.wire.jsonslice import pointer
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import re
 
-from loop_core.fastjson import from_json
+from pydantic_core import from_json
 
 Frame = tuple[bytes, str | None, int, int]
 """Payload, event name (None where unnamed), first byte and end of the frame in the body."""

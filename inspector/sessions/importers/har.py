@@ -12,6 +12,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from pydantic_core import from_json
+
 from inspector.sessions import detection, lenient
 from inspector.sessions.intake import Room
 from inspector.sessions.raw import (
@@ -27,7 +29,6 @@ from inspector.sessions.raw import (
 )
 from inspector.sessions.unpack import unpack
 from inspector.sessions.values import Skipped
-from loop_core.fastjson import from_json
 from loop_core.values import TransportEnd
 from loop_core.wire.failures import REDIRECTS
 

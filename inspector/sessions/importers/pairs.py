@@ -11,6 +11,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from pydantic_core import from_json
+
 from inspector.sessions import lenient, redact, traffic
 from inspector.sessions.importers.peek import look
 from inspector.sessions.importers.spelling import (
@@ -30,7 +32,6 @@ from inspector.sessions.importers.spelling import (
 from inspector.sessions.raw import ODD, Options, Raw, Reading, UnreadableError, cut_behind, says_enough, unusable
 from inspector.sessions.unpack import unpack
 from inspector.sessions.values import Skipped
-from loop_core.fastjson import from_json
 from loop_core.values import TransportEnd
 from loop_core.wire import FORMATS, wire
 from loop_core.wire.framing import Whole

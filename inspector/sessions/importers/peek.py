@@ -8,8 +8,9 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from pydantic_core import from_json
+
 from inspector.sessions import lenient
-from loop_core.fastjson import from_json
 
 _LINES = 8
 

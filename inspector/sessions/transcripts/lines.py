@@ -9,9 +9,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from pydantic_core import from_json
+
 from inspector.sessions import detection, lenient, redact
 from inspector.sessions.raw import Reading, unusable
-from loop_core.fastjson import from_json
 from loop_core.wire.jsonslice import byte_span
 
 _TOLD = 5

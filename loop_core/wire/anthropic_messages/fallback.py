@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from loop_core.fastjson import from_json
+from pydantic_core import from_json
+
 from loop_core.values import At, CallKind, OpaquePart, ResponsePart, TextPart, ToolCall
 from loop_core.wire.anthropic_messages.table import FIELDS
 

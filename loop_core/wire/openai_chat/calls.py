@@ -26,7 +26,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from loop_core.fastjson import from_json
+from pydantic_core import from_json
+
 from loop_core.values import ArgsForm, At, CallKind, ToolCall
 from loop_core.wire.openai_chat.table import API
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from pydantic_core import from_json
+
 from loop_core.errors import EncodeError
-from loop_core.fastjson import from_json
 from loop_core.values import (
     ArgsForm,
     CallKind,
