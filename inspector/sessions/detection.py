@@ -112,7 +112,7 @@ _CONTEXTS: tuple[tuple[str, str], ...] = (
               rf"|login\s+[^\s\"'\\]{{1,64}}\s+password\s+"
               rf"|(?:docker|podman|helm\s+registry)\s+login\s(?:[^\r\n]*?\s)?-p[ =]?)()({_QUOTE}){_LOOSE}"),
     ("login", rf"(?i)(?:echo|printf)\s+(?:-n\s+)?()({_QUOTE}){_LOOSE}{_QUOTE}\s*\|[^\r\n|]*--password-stdin"),
-    ("login", r"()[\w.-]{1,64}():([^\s:/@\"'\\<>]+)@(?:tcp6?|unix)\("),
+    ("login", r"()():([^\s:/@\"'\\<>]+)@(?:tcp6?|unix)\("),
     ("sql", r"(?i)(identified\s+(?:with\s+\w+\s+)?by|password)\s+(\\*')([^'\"\\\r\n]+)"),
     ("login in base64", rf"(?i){_BEFORE}(auth){_BETWEEN}([A-Za-z0-9+/]{{8,}}={{0,2}})"),
     ("signature", r"(?i)[, ](signature)()=([A-Za-z0-9+/%]{32,}={0,2})"),
