@@ -54,6 +54,7 @@ _HOLDS: Mapping[State, str] = {
     State.CONTINUE_PENDING: "leaves it out and has the text continued",
     State.RESUME: "resumes the response without it",
     State.COMPLETE: "leaves it out and takes the turn for finished",
+    State.NUDGE_PENDING: "leaves it out and asks once more for an answer",
     State.ABORT_PARTIAL: "ends the turn with a notice",
     State.ABORT: "ends the turn with a notice",
 }

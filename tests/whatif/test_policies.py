@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from inspector.case import Case, open_case
 from inspector.cli import main
 from inspector.replay import replay
+from inspector.report import by_policy
 from inspector.report.by_policy import Fate, verdict_by_policy
 from inspector.report.facts import view
 from inspector.report.lines.spans import Role, cells, text_of
@@ -27,6 +28,7 @@ from loop_core.limits import Limits
 from loop_core.presets import BOTNEXUS, PI_PRESENCE, POLICIES
 from loop_core.seam import SeamRule
 from loop_core.trace import Trace, key
+from loop_core.turn import State
 from tests.scenes import CUT, HINT, MESSAGES, WHOLE, asked, assistant, call, chat, lines, message, result, user
 
 SAMPLES = Path(__file__).parents[2] / "sample_sessions"
@@ -376,3 +378,7 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(document["policies"]) == len(POLICIES)
     wrong = CliRunner().invoke(main, ["policies", path, "--policy", "lax"])
     assert "unknown policy 'lax'" in str(wrong.exception)
+
+
+def test_every_state_that_may_follow_a_held_call_has_words() -> None:
+    assert {State.NUDGE_PENDING, State.REPAIR_PENDING, State.CONTINUE_PENDING} <= set(by_policy._HOLDS)
