@@ -11,7 +11,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any
 
 from inspector.provider.story import Answer, Kind, Story
@@ -19,7 +19,7 @@ from loop_core.arguments import parse
 from loop_core.errors import CallerError
 from loop_core.frozen import frozen, replace
 from loop_core.history import asked_anchor, asks_again, asks_on, nudges
-from loop_core.values import Message, Request, Role, TextPart, ToolCall
+from loop_core.values import Message, Request, Role, TextPart, ToolCall, ToolResultPart
 from loop_core.wire.body import forced
 
 SURE = 24
@@ -68,10 +68,11 @@ def locate(story: Story, request: Request) -> Place:
     if messages and asks_again(messages[-1]):  # what came with the results of calls that were not run
         messages = tuple(message for message in messages if not message.results or message is messages[-1])
         place = replace(place, called=())  # and all of them are asked for, those that came whole too
+    failed = {result.call_id for message in messages for result in message.results if _failed(result)}
     for before, message in zip((None, *messages), messages, strict=False):
         if before is not None and message.role is not Role.ASSISTANT and _silent(story, place, before):
             place = replace(place, segments=place.segments + 1)
-        place = _after(story, place, message)
+        place = _after(story, place, message, failed)
     if place.answer >= len(story.answers):
         count = f"{len(story.answers)} answer{'s' * (len(story.answers) > 1)}"
         raise CallerError(f"the scenario {story.name} has {count}, and this asks for one more")
@@ -92,13 +93,13 @@ def _asked(story: Story, place: Place, request: Request) -> Place:
                    segments=max(place.segments, place.asks, int(begun)))
 
 
-def _after(story: Story, place: Place, message: Message) -> Place:
-    """The place after one more message."""
+def _after(story: Story, place: Place, message: Message, failed: Container[str | None] = ()) -> Place:
+    """The place after one more message; the calls that failed were not run."""
     if place.answer >= len(story.answers):
         return place
     answer = story.answers[place.answer]
     if message.role is Role.ASSISTANT:
-        return _heard(answer, place, message)
+        return _heard(answer, place, message, failed)
     if message.results and place.called and not missing(answer, place.called):
         place = Place(place.answer + 1)
     ours = _ours(message)
@@ -123,7 +124,15 @@ def _ours(message: Message) -> bool:
     return any(asks_on(each) or asks_again(each) or nudges(each) for each in (message, last))
 
 
-def _heard(answer: Answer, place: Place, message: Message) -> Place:
+FAILURES = re.compile(r"\W*(?:[a-z]*error|[a-z]*exception|traceback|invalid|failed|not run)\b", re.IGNORECASE)
+"""How the result of a call begins that was not run, in formats that have no mark for it."""
+
+
+def _failed(result: ToolResultPart) -> bool:
+    return result.is_error or FAILURES.match(result.text) is not None
+
+
+def _heard(answer: Answer, place: Place, message: Message, failed: Container[str | None] = ()) -> Place:
     """What an assistant message has of the answer; one that has nothing of it is none of ours."""
     left = missing(answer, place.called)
     names = {answer.calls[number].name for number in left}
@@ -132,25 +141,27 @@ def _heard(answer: Answer, place: Place, message: Message) -> Place:
         return place
     whole: list[int] = []
     for call in message.tool_calls:
-        fits = [number for number in left if number not in whole and _whole(call, answer.calls[number])]
+        fits = [number for number in left if number not in whole
+                and _whole(call, answer.calls[number], call.id not in failed)]
         same = [number for number in fits if parse(call.arguments).value == parse(answer.calls[number].arguments).value]
         whole += (same or fits)[:1]
     return replace(place, said=place.said if said is None else said, segments=place.segments + 1,
                    called=(*place.called, *whole))
 
 
-def _whole(call: ToolCall, meant: ToolCall) -> bool:
+def _whole(call: ToolCall, meant: ToolCall, ran: bool = True) -> bool:
     """Whether a history holds the call that is meant, and not what a client made of one that was cut.
 
     It may keep a text that does not parse, or put an object in its place: an empty one, one without the last member or
-    with the beginning of it, one around the text. Other values than those that are meant are somebody's own.
+    with the beginning of it, one around the text. Other values than those that are meant are somebody's own, where the
+    call ran with them.
     """
     given, whole = parse(call.arguments).value, parse(meant.arguments).value
     if call.name != meant.name or whole is None:
         return call.name == meant.name
     if given is None:
         return False
-    own = any(name in given and not _leaves(given[name], value) for name, value in whole.items())
+    own = ran and any(name in given and not _leaves(given[name], value) for name, value in whole.items())
     return own or all(name in given and given[name] == value for name, value in whole.items())
 
 

@@ -120,6 +120,9 @@ _CONTEXTS: tuple[tuple[str, str], ...] = (
     ("basic", r"()(?i)(?:basic)()[ ]{1,4}([A-Za-z0-9+/]{8,}={0,2})"),
     ("address", r"[A-Za-z][A-Za-z0-9+.-]*://([^\s/?#@:\"'\\<>]*)():([^\s/?#@\"'\\<>]+)@"),
     ("user", r"()[A-Za-z][A-Za-z0-9+.-]*://()([^\s/?#@:\"'\\<>]{12,})@"),
+    # An address in a parameter of another address.
+    ("address", r"(?i)%3A%2F%2F([^\s/?#@:\"'\\<>%&]*)()%3A([^\s/?#@\"'\\<>%&]+)%40"),
+    ("user", r"(?i)()%3A%2F%2F()([^\s/?#@:\"'\\<>%&]{12,})%40"),
     ("parameter", r"(?i)[?&;]([\w.-]*(?:key|token|secret|sig|signature|password|passwd|pwd|auth|code|credential|jwt))"
                   r"()=([^&\s\"'\\#<>;]+)"),
 )
@@ -288,6 +291,7 @@ def _either() -> Any:
         r"(?i)curl\s|sshpass\s|mysql|redis-cli\s|\spassword\s|identified\s|\slogin\s|--password-stdin|@(?:tcp6?|unix)\(",
         rf"_(?:{'|'.join(VARIABLES).upper()}){_QUOTE}\s{{0,8}}[:=,]",
         r"(?i)bearer [ ]{0,3}[A-Za-z0-9._~+/=-]{16}", r"(?i)basic [ ]{0,3}[A-Za-z0-9+/]{8}", r"://[^\s/?#@\"'\\<>]+@",
+        r"(?i)%3A%2F%2F[^\s/?#@\"'\\<>&]+%40",
         r"(?i)(?:key|token|secret|sig|signature|password|passwd|pwd|auth|code|credential|jwt)=",
     )
     return re2.compile("|".join([forms, *(f"(?:{each})" for each in contexts)]).encode(), options)

@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterable, MutableMapping, Sequence
 from functools import cache, lru_cache
 from typing import Any
+from urllib.parse import unquote
 
 import re2
 
@@ -154,6 +155,10 @@ def _parameter(match: re.Match[str]) -> str:
     name = match[2].lower().replace("%2d", "-").replace("%5f", "_")
     if name in QUERY or name.startswith(("x-amz-s", "x-amz-c")) or secret_name(name):
         return f"{match[1]}{match[2]}={REDACTED}"
+    written = match[0][1:]
+    for _ in range(2):  # an address inside an address is written in percent signs, and one inside that twice so
+        if "%" in written and spans((written := unquote(written)).encode("utf-8", "surrogatepass")):
+            return f"{match[1]}{match[2]}={REDACTED}"
     return match[0]
 
 

@@ -67,6 +67,10 @@ HELD = Verdict(CALL, Admission.HELD, "gate.reason", "cut")
     ((*BEGIN, said("I count."), user("Call it!")), 1, 8, Kind.CONTINUATION),
     ((*BEGIN, said("I count.", SHORT), result(text="refused")), 1, 8, Kind.CONTINUATION),
     ((*BEGIN, said("I count.", replace(CALL, arguments='{"to": 11}')), result()), 2, 0, Kind.FIRST),
+    ((*BEGIN, said("I count.", replace(CALL, arguments='{"to": 11}')), result(text="Error: cut")), 1, 8,
+     Kind.CONTINUATION),
+    ((*BEGIN, said("I count.", replace(CALL, arguments='{"to": 11}')), result(text="an errand")), 2, 0, Kind.FIRST),
+    ((*BEGIN, said("I count.", CALL), result(text="ValueError: no such file")), 2, 0, Kind.FIRST),
 ])
 def test_a_history_tells_where_it_stands(messages: tuple[Message, ...], answer: int, at: int, kind: Kind) -> None:
     place = locate(STORY, asked(*messages))

@@ -87,6 +87,10 @@ def test_headers_that_are_needed_or_harmless_stay(name):
         ("https://h/p#access_token=abc", "https://h/p#access_token=REDACTED"),
         ("https://h/p?max_tokens=5&model=m", "https://h/p?max_tokens=5&model=m"),
         (f"https://h/{KEY}/p", "https://h/REDACTED/p"),
+        ("https://h/p?to=https%3A%2F%2Fme%3Ap%2577%40d%2Fx&alt=sse", "https://h/p?to=REDACTED&alt=sse"),
+        ("https://h/p?to=https%253A%252F%252Fme%253Apw7%2540d&alt=sse", "https://h/p?to=REDACTED&alt=sse"),
+        ("https://h/p?set=PASSWORD%3Dhq7vX2mZk9", "https://h/p?set=REDACTED"),
+        ("https://h/p?to=https%3A%2F%2Fh%3A443%2Fx%40y", "https://h/p?to=https%3A%2F%2Fh%3A443%2Fx%40y"),
     ],
 )
 def test_urls(given, expected):
@@ -430,3 +434,11 @@ def test_a_number_as_a_password_is_masked_and_stays_a_number(number):
     assert str(number).encode() not in masked
     read = json.loads(masked)
     assert set(str(read["password"])) == set(str(json.loads(read["arguments"])["db_password"])) == {"9"}
+
+
+@pytest.mark.parametrize(("given", "expected"), [
+    ("see /login?next=https%3A%2F%2Fsvc%3AHq7vX2mZk9pL%40host%2Fx", "svc%3A[masked]****%40host"),
+    ("see /login?next=https%3a%2f%2fHq7vX2mZk9pLw4Td%40host%2Fx", "%2f%2f[masked: token]*%40host"),
+])
+def test_addresses_in_addresses(given, expected):
+    assert expected in redact.text(given)
