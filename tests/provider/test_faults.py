@@ -15,13 +15,45 @@ from loop_core.presets import POLICIES
 from loop_core.turn import Event, RunTools, ToolsRun, Turn
 from loop_core.values import ToolResultPart
 from loop_core.wire import FORMATS, wire
-from loop_core.wire.servers import CHAT, GEMINI, MESSAGES, OLLAMA
+from loop_core.wire.servers import CHAT, CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES
 from tests.provider.provider_scenes import BASES, IMPATIENT, MEANT, QUICK, STORIES, TOOLS, each_way, named, play
 
-LOSING = {"malformed_frame": (CHAT, MESSAGES, GEMINI, OLLAMA, "gemini_interactions")}
+INTERACTIONS = "gemini_interactions"
+LOSING = {"malformed_frame": (CHAT, MESSAGES, GEMINI, OLLAMA, INTERACTIONS)}
 """Where text is lost and nothing can bring it back: the stream goes on behind the frame that was not read."""
 BLIND = {"wrong_reason": ((GEMINI, True), (GEMINI, False), (OLLAMA, True), (OLLAMA, False))}
 """Where the call does not run and the turn ends all the same: it was not sent, and nothing says so."""
+
+ALL = frozenset((api, stream) for api in FORMATS for stream in (True, False))
+
+
+def ways(*apis: str, only: tuple[bool, ...] = (True, False)) -> frozenset[tuple[str, bool]]:
+    return frozenset((api, stream) for api in apis for stream in only)
+
+
+TOLD = {
+    "empty_choices": ways(CHAT),  # nothing else has choices
+    "commentary": ways(RESPONSES),  # nothing else has phases
+    "fallback": ways(MESSAGES),  # nothing else has blocks of it
+    "fresh_ids": ways(CHAT),  # in no other format do later pieces of a call have an id, or come in pieces with one
+    "wandering_index": ways(CHAT),
+    "no_index": ALL - ways(GEMINI, OLLAMA),  # whose calls stand in a list, whole
+    "one_index": ALL - ways(GEMINI, OLLAMA),
+    "no_call": ways(CHAT, MESSAGES, CONVERSE, INTERACTIONS),  # the others have one word for both ends
+    "done_without_reason": ways(OLLAMA) | ways(CHAT, INTERACTIONS, only=(True,)),  # which mark the end
+    "paused": ways(MESSAGES, GEMINI, INTERACTIONS) | ways(RESPONSES, only=(False,)),
+    "context_full": ALL - ways(GEMINI, INTERACTIONS),
+    "filtered": ALL - ways(OLLAMA, INTERACTIONS),
+    "malformed_call": ways(CHAT, RESPONSES, GEMINI) | ways(MESSAGES, CONVERSE, INTERACTIONS, only=(True,)),
+}
+"""Fault -> the formats that have a place for it, streamed or whole, as their providers document them; else all have."""
+
+
+@pytest.mark.parametrize("fault", FAULTS.values(), ids=lambda fault: fault.name)
+def test_a_fault_is_refused_where_a_format_has_no_place_for_it(fault: Fault) -> None:
+    for api, stream in sorted(ALL):
+        told = (api, stream) in TOLD.get(fault.name, ALL) and ("stream" if stream else "whole") not in fault.without
+        assert bool(fault.refused(api, stream)) is not told, (api, stream)
 
 
 @pytest.fixture(scope="module")
