@@ -5,7 +5,7 @@ from __future__ import annotations
 from parts import code, table
 
 from inspector.dialects import DIALECTS, SCENARIOS, Row, rows
-from inspector.dialects.lines import SILENT, cells, entries
+from inspector.dialects.dialect_lines import SILENT, cells, entries
 from inspector.dialects.peers import VERSIONS
 from inspector.report.lines.spans import text_of
 

@@ -19,8 +19,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from inspector.config.settings import Settings
 from inspector.live.headless import Typed, start
-from inspector.settings import Settings
 from inspector.tui.app import LoopInspector
 
 ROOT = Path(__file__).parents[1]

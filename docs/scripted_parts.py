@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from inspector.provider.bases import pointing
 from inspector.provider.faults import FAULTS, Fault
+from inspector.provider.listening import pointing
 from inspector.provider.reading import shipped
 from loop_core.wire import FORMATS, wire
 

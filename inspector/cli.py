@@ -48,10 +48,10 @@ COMMANDS: Mapping[str, str] = {
     "run": "live:run_command",
     "provider": "provider:provider",
     "export": "sessions:export",
-    "config": "about:config",
-    "locate": "about:locate",
+    "config": "sessions:config",
+    "locate": "sessions:locate",
     "samples": "sessions:samples",
-    "schema": "about:schema",
+    "schema": "sessions:schema",
 }
 """Command -> the module of `inspector.commands` that holds it, and its name there; imported when it is asked for."""
 

@@ -39,7 +39,7 @@ from loop_core.values import (
     TransportEnd,
 )
 from loop_core.wire import decode_response, decoder, wire
-from loop_core.wire.jsontext import dump
+from loop_core.wire.body import dump
 from loop_core.wire.profiles import Chosen, choose, native_reading
 
 MOST_BYTES = 256 * 1024 * 1024

@@ -27,16 +27,16 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 os.environ["LOOP_INSPECTOR_CONFIG"] = ""
 os.environ.setdefault("LOOP_INSPECTOR_DATA", tempfile.mkdtemp(prefix="loop-inspector-fuzz."))
 
-from inspector.case import Case, open_case
+from inspector.config.settings import Settings, settings_of
 from inspector.export import FORMS, write
-from inspector.replay import replay
+from inspector.replay.case import Case, open_case
+from inspector.replay.replay import replay
 from inspector.report.document import document
 from inspector.report.facts import View, view
 from inspector.report.text import text
 from inspector.sessions import open_paths
-from inspector.settings import Settings, settings_of
-from inspector.tune.asked import Asked
-from inspector.tune.run import tune
+from inspector.tune.grid import Asked
+from inspector.tune.grid_run import tune
 from inspector.whatif.policies import matrix
 from loop_core.errors import LoopError
 from tests.shapes import EVERY, SHAPES, Shape, places, put

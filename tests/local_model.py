@@ -14,10 +14,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from inspector.case import open_case
-from inspector.replay import replay
+from inspector.config.settings import Settings
+from inspector.replay.case import open_case
+from inspector.replay.replay import replay
 from inspector.sessions import open_paths
-from inspector.settings import Settings
 from loop_core.limits import Limits
 from loop_core.turn import Responded
 from loop_core.values import Stop

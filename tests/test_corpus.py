@@ -17,14 +17,14 @@ from typing import Any
 
 import pytest
 
-from inspector.case import open_case
-from inspector.replay import replay
+from inspector.config.settings import Settings, settings_of
+from inspector.replay.case import open_case
+from inspector.replay.replay import replay
 from inspector.report.document import document
 from inspector.report.facts import View, view
 from inspector.report.text import text
 from inspector.sessions import open_paths, redact
-from inspector.settings import Settings, settings_of
-from inspector.whatif.branch import branch
+from inspector.whatif.tree import branch
 from loop_core.trace import key
 
 ROOT = Path(os.environ.get("LOOP_INSPECTOR_CORPUS") or Path(__file__).resolve().parents[2] / "shared" / "corpus")

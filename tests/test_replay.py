@@ -7,12 +7,11 @@ import json
 
 import pytest
 
-from inspector.case import limits_for, open_case
-from inspector.pause import without_collector
-from inspector.recorded import asked_by, results_in
-from inspector.replay import Settings, replay
+from inspector.replay.case import asked_by, limits_for, open_case, results_in
+from inspector.replay.replay import Settings, replay
 from inspector.sessions import open_paths
-from inspector.sessions.values import Place as RecordedPlace
+from inspector.sessions.pause import without_collector
+from inspector.sessions.recording import Place as RecordedPlace
 from loop_core.gate import Admission
 from loop_core.limits import Limits
 from loop_core.presets import PI_PRESENCE

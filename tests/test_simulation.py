@@ -8,28 +8,26 @@ from pathlib import Path
 import jsonschema_rs
 import pytest
 
-from inspector.case import open_case
-from inspector.replay import replay
-from inspector.report.answers import answer_at
+from inspector.config.settings import Settings
+from inspector.replay.case import open_case
+from inspector.replay.replay import replay
 from inspector.report.document import document
-from inspector.report.facts import view
-from inspector.report.lines import response, status
-from inspector.report.lines.outline import Outline
+from inspector.report.facts import answer_at, view
+from inspector.report.lines import header, response
 from inspector.report.lines.spans import text_of
+from inspector.report.lines.steps import Outline
 from inspector.report.schemas import explain_schema
 from inspector.sessions import open_paths
-from inspector.settings import Settings
 from inspector.simulation.exchanges import tokens_of
-from inspector.simulation.tokenizers import splitter
-from inspector.simulation.tokens import Basis
+from inspector.simulation.tokens import Basis, splitter
 from inspector.tune.axes import parse_axes
 from inspector.tune.grid import Grid
-from inspector.tune.report import document as document_of
-from inspector.tune.report import text as text_of_grid
-from inspector.tune.run import tune
+from inspector.tune.grid_report import document as document_of
+from inspector.tune.grid_report import text as text_of_grid
+from inspector.tune.grid_run import tune
 from inspector.tune.smallest import knee, smallest
 from inspector.whatif import comparison
-from inspector.whatif.branch import branch
+from inspector.whatif.tree import branch
 from loop_core.gate import Admission
 from loop_core.limits import Limits
 from loop_core.trace import Fidelity, key
@@ -216,7 +214,7 @@ def test_a_step_whose_cut_is_not_known_to_the_character_says_estimated():
                  settings=Settings(AMPLE, max_tokens=3, simulate=True))
     at = next(index for index, step in enumerate(seen.steps) if isinstance(step.event, Responded))
     assert seen.steps[at].event.recut.apart == (2, 4)
-    assert "SIMULATED ESTIMATED" in text_of(status.status(Outline(seen), at, 160))
+    assert "SIMULATED ESTIMATED" in text_of(header.status(Outline(seen), at, 160))
     told = "\n".join(text_of(line) for line in response.simulated(answer_at(seen, at)))
     assert "cut after 2 to 4 characters" in told
     made = compared(Settings(AMPLE, max_tokens=3, simulate=True),

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from inspector import leaving
+from inspector.sessions import leaving
 
 if TYPE_CHECKING:
-    from inspector.case import Case
     from inspector.config import Config
+    from inspector.config.settings import Settings
+    from inspector.replay.case import Case
     from inspector.report.facts import View
-    from inspector.sessions.values import Loaded
-    from inspector.settings import Settings
+    from inspector.sessions.recording import Loaded
     from inspector.whatif.store import Store
     from inspector.whatif.tree import Tree
 
@@ -107,7 +107,7 @@ def open_view(
     paths: Sequence[str], api: str | None, profile: str | None, settings: Settings, stdin: bytes | None = None
 ) -> tuple[Loaded, View]:
     """What was read, and the view of its replay under these settings."""
-    from inspector.replay import replay
+    from inspector.replay.replay import replay
     from inspector.report.facts import view
 
     loaded, case = read_case(paths, api, profile, stdin)
@@ -118,7 +118,7 @@ def read_case(
     paths: Sequence[str], api: str | None, profile: str | None, stdin: bytes | None = None
 ) -> tuple[Loaded, Case]:
     """What was read, and judged."""
-    from inspector.case import open_case
+    from inspector.replay.case import open_case
     from inspector.sessions import open_paths
 
     paths = located_all(paths)
@@ -131,7 +131,7 @@ def located_all(paths: Sequence[str]) -> list[str]:
     """The paths, samples by their names among them."""
     if not any(path.startswith("sample:") for path in paths):
         return list(paths)
-    from inspector.sessions.samples import located
+    from inspector.sessions.agents import located
 
     return [located(path) for path in paths]
 
@@ -151,7 +151,7 @@ def saved_runs(loaded: Loaded, original: View, stdin: bytes | None) -> tuple[Tre
 
 def say(notices: Iterable[str]) -> None:
     """Tells something on standard error, a line each."""
-    from inspector.report.inert import one_line
+    from inspector.report.lines.spans import one_line
 
     for notice in notices:
         click.echo(f"inspector: {leaving.text(one_line(notice))}", err=True)

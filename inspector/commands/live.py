@@ -60,7 +60,7 @@ def run_command(
             raise click.UsageError("--step needs a terminal; without it the turn is run to its end")
         begun = headless.start(typed, settings)
         os.environ.setdefault("TEXTUAL_FPS", "120")  # read when Textual is imported
-        from inspector.tui.live.launch import run
+        from inspector.tui.live.begin import run
 
         sys.exit(run(begun, config))
     sink = None

@@ -1,13 +1,20 @@
-"""The scripted provider."""
+"""The scripted provider.
+
+Further down: the provider's own lists as text.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from math import isfinite
+from typing import Any
 
 import click
 
 from inspector.commands import common
+from inspector.provider.faults import FAULTS
+from inspector.provider.reading import shipped
+from inspector.provider.story import Story
 
 
 @click.command(context_settings=common.CONTEXT)
@@ -32,12 +39,12 @@ def provider(
     if not isfinite(pace):
         raise click.BadParameter("expected a number from 0 to 1000", param_hint="--pace")
     if schema:
-        from inspector.provider import model
+        from inspector.provider import reading
 
-        common.write(model.schema())
+        common.write(reading.schema())
         return
     from inspector.provider import reading
-    from inspector.provider.document import listed, tools_of
+
 
     if names:
         common.write(listed())
@@ -53,3 +60,21 @@ def provider(
     if profile is not None:
         chosen((profile,))
     serve(reading.story_of(scenarios), listen, profile, pace, click.echo, cors=allowed)
+
+
+# -- The provider's own lists as text --------------------------------------------------------------------------------
+# Scenarios, faults, the tools of a scenario.
+
+
+def listed() -> str:
+    """Every scenario that comes with the program, and every fault."""
+    stories, width = shipped().values(), max(map(len, (*shipped(), *FAULTS)))
+    lines = ["Scenarios", *(f"  {story.name:<{width}}  {story.story}" for story in stories), ""]
+    lines += ["Faults", *(f"  {row.name:<{width}}  {row.does}" for row in FAULTS.values())]
+    return "\n".join(lines) + "\n"
+
+
+def tools_of(story: Story) -> list[dict[str, Any]]:
+    """The tools of a scenario, each with its result, as `inspector run --tools` takes them."""
+    return [{"name": each.tool.name, "description": each.tool.description, "parameters": each.tool.schema,
+             "result": each.result} for each in story.tools]

@@ -25,21 +25,21 @@ def providers(
     save: str | None, names: bool,
 ) -> None:
     """Shows one intended answer as every provider would have told of it."""
-    from inspector.dialects import document, rows, scenarios, table
+    from inspector.dialects import output, rows, scenarios, table
 
     if names:
-        common.write(document.listed())
+        common.write(output.listed())
         return
     chosen = scenarios.named(scenario or next(iter(scenarios.SCENARIOS)))
     settings = common.configured(policy)[1]
     told = rows(chosen, budget, table.chosen(tuple(only)), settings)
     if save is not None:
-        from inspector.dialects.saving import save_all
+        from inspector.dialects.output import save_all
 
         click.echo(f"inspector: {len(save_all(told, save))} sessions written to {save}", err=True)
     if as_json:
-        common.write_json(document.document(told, chosen, settings.policy))
+        common.write_json(output.document(told, chosen, settings.policy))
     else:
         from shutil import get_terminal_size
 
-        common.write(document.text(told, settings.policy, get_terminal_size((120, 24)).columns, each))
+        common.write(output.text(told, settings.policy, get_terminal_size((120, 24)).columns, each))

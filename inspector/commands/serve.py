@@ -80,7 +80,7 @@ def serve(
 
 def _checked(paths: Sequence[str], api: str | None, profile: str | None, policy: str | None) -> int | None:
     """Reads what every tab will read, unless that takes a moment; None where nothing of it can be shown."""
-    from inspector.sessions.sizes import heavy
+    from inspector.sessions.intake import heavy
 
     settings = common.configured(policy)[1]
     if not paths or heavy(paths):
@@ -158,7 +158,7 @@ def _options(api: str | None, profile: str | None, policy: str | None, plain: bo
 
 def _title(paths: Sequence[str]) -> str:
     """What the browser's tab is called."""
-    from inspector.report.inert import one_line
+    from inspector.report.lines.spans import one_line
 
     what = paths[0] if len(paths) == 1 else f"{len(paths)} paths" if paths else ""
     return one_line(f"{what.rpartition('/')[2] or what} · Loop Inspector" if what else "Loop Inspector")

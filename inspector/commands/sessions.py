@@ -1,9 +1,13 @@
-"""Recorded sessions: opened in the app, explained, exported, and the samples that come along."""
+"""Recorded sessions: opened in the app, explained, exported, and the samples that come along.
+
+Further down: what is configured, where things are kept, and the schemas of documents and files.
+"""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from importlib import import_module
 
 import click
 
@@ -88,8 +92,58 @@ def export(
 @click.command(context_settings=common.CONTEXT)
 def samples() -> None:
     """Lists the embedded sample sessions with their paths."""
-    from inspector.report.inert import one_line
-    from inspector.sessions.samples import samples as embedded
+    from inspector.report.lines.spans import one_line
+    from inspector.sessions.agents import samples as embedded
 
     for sample in embedded():
         common.write(f"{sample.path}  {one_line(sample.title)}\n")
+
+
+# -- What is configured, where things are kept, and the schemas of documents and files -------------------------------
+
+
+@click.command(context_settings=common.CONTEXT)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object: name -> value and origin.")
+def config(as_json: bool) -> None:
+    """Shows every configured value and where it comes from."""
+    from inspector.config import every, load
+
+    rows = every(load())
+    if as_json:
+        common.write_json({name: {"value": each.value, "origin": each.origin} for name, each in rows})
+        return
+    for name, each in rows:
+        value = "none" if each.value is None else each.value
+        common.write(f"{name} = {value}  ({each.origin})\n")
+
+
+@click.command(context_settings=common.CONTEXT)
+@click.argument("what", type=click.Choice(("config", "project", "data", "state")), required=False)
+def locate(what: str | None) -> None:
+    """Prints where things are kept: config, project, data or state; without a word, all of them."""
+    import os
+
+    from inspector.config import files
+
+    found = {
+        "config": files.user_file(os.environ), "project": files.project_file() or f"./{files.PROJECT_FILE}",
+        "data": files.data_folder(os.environ), "state": files.state_folder(),
+    }
+    for name, place in found.items():
+        if what in (None, name):
+            common.write(f"{place}\n" if what else f"{name}  {place or 'none'}\n")
+
+
+SCHEMAS: Mapping[str, str] = {
+    "explain": "inspector.report.schemas:explain_schema",
+    "session": "inspector.sessions.native:schema",
+}
+"""What has a JSON Schema -> the function that makes it; imported when it is wanted."""
+
+
+@click.command(context_settings=common.CONTEXT)
+@click.argument("name", type=click.Choice(tuple(SCHEMAS)))
+def schema(name: str) -> None:
+    """Prints a JSON Schema: of the document of `explain --json`, or of a line of a session file."""
+    module, function = SCHEMAS[name].split(":")
+    common.write_json(getattr(import_module(module), function)())

@@ -1,20 +1,28 @@
-"""What-ifs: a re-run, every policy, a grid of limits, and the runs that were kept."""
+"""What-ifs: a re-run, every policy, a grid of limits, and the runs that were kept.
+
+Further down: `inspector replay --live`.
+"""
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 from inspector.commands import common
-from loop_core.errors import CallerError
+from loop_core.errors import CallerError, LoopError
+from loop_core.frozen import replace
 
 if TYPE_CHECKING:
+    from inspector.config.settings import Settings
+    from inspector.live.again import Wanted
     from inspector.report.facts import View
-    from inspector.settings import Settings
     from inspector.whatif.store import Store
+    from inspector.whatif.tree import Node, Tree
+    from loop_core.tools import Toolbox
 
 
 @click.command(context_settings=common.CONTEXT)
@@ -48,7 +56,7 @@ def replay(
 
     With --live one turn is asked again, and the exit code is that of its end, as for `inspector run`.
     """
-    from inspector.settings import parse_stretches
+    from inspector.config.settings import parse_stretches
     from inspector.whatif import comparison
     from inspector.whatif.tree import ORIGINAL, Tree
 
@@ -69,10 +77,10 @@ def replay(
     other = tree.find(against) if against else start  # looked up before anybody is asked
     code = 0
     if live and store is not None:
-        from inspector.commands import again
 
-        way = again.Way(base_url, model, key_env, tools, insecure_http)
-        node, code = again.asked(tree, start, stretches, from_step, turn, way, store, save, yes)
+
+        way = Way(base_url, model, key_env, tools, insecure_http)
+        node, code = asked(tree, start, stretches, from_step, turn, way, store, save, yes)
     else:
         if store is not None and named:
             common.say(_recalled(original, stretches, store))
@@ -124,7 +132,7 @@ def policies(
     """Lays recorded turns under every policy: what each loop would have run, held, continued or lost."""
     from dataclasses import replace
 
-    from inspector.settings import parse_assignments, settings_of
+    from inspector.config.settings import parse_assignments, settings_of
     from inspector.whatif import policies_report
     from inspector.whatif.policies import matrix
     from loop_core.presets import preset
@@ -164,12 +172,12 @@ def tune(paths: Sequence[str], api: str | None, profile: str | None, policy: str
          assignments: Sequence[str], simulate: bool | None, show: str, csv_path: str | None, force: bool, as_json: bool,
          jobs: int | None, plain: bool) -> None:
     """Runs every turn under a grid of limits: the smallest budget that completes each, and the knee for all."""
-    from inspector.settings import parse_assignments, settings_of
-    from inspector.tune.asked import Asked
+    from inspector.config.settings import parse_assignments, settings_of
     from inspector.tune.axes import parse_axes
+    from inspector.tune.grid import Asked
+    from inspector.tune.grid_report import as_csv, check, document, save, text
+    from inspector.tune.grid_run import tune as run_grid
     from inspector.tune.progress import bar, interruptible
-    from inspector.tune.report import as_csv, check, document, save, text
-    from inspector.tune.run import tune as run_grid
 
     if csv_path == "-" and as_json:
         raise click.UsageError("--csv - and --json both write to standard output; name a file for one")
@@ -212,3 +220,110 @@ def branches(paths: Sequence[str], api: str | None, profile: str | None, as_json
     else:
         common.write(saved.text(tree, store))
     sys.exit(common.complain(loaded))
+
+
+# -- `inspector replay --live` ---------------------------------------------------------------------------------------
+# Says what would be asked, is told to go on, asks, and gives the branch.
+
+
+class Way(NamedTuple):
+    """How it is asked, where not as it was recorded."""
+
+    base: str
+    model: str | None
+    variable: str | None
+    tools: str | None
+    insecure_http: Sequence[str] = ()
+
+
+def asked(
+    tree: Tree, start: Node, stretches: Sequence[tuple[int | None, Mapping[str, str]]], from_step: int | None,
+    turn: int | None, way: Way, store: Store, save: bool, yes: bool,
+) -> tuple[Node, int]:
+    """The branch that was asked live, and the exit code of its end.
+
+    Raises:
+        LoopError: it cannot be asked; nothing was sent then.
+    """
+    from inspector.live.again import ask, new_name, wanted
+    from inspector.live.headless import EXITS
+
+    since, settings = _from(tree, start, stretches, from_step, turn)
+    look = wanted(start.view.replay, settings, since, os.environ, base=way.base, model=way.model,
+                  variable=way.variable, given=_given(way.tools), insecure_http=way.insecure_http)
+    _confirmed(look, start, yes)
+    name = new_name()
+    settings = replace(settings, live=name)
+    if save:
+        from inspector.whatif.saved import keep
+        from inspector.whatif.tree import key_of
+
+        keep(store, start)
+        store.branch(key_of(start.key, settings, since), start.key, _record(settings), since)
+    try:
+        heard, failure = ask(look, name, store.folder)
+    except LoopError:
+        if save:
+            store.forget(key_of(start.key, settings, since))
+        raise
+    common.say([failure] if failure else [])
+    start.view.replay.case.heard[name] = heard
+    node, _ = tree.add(start, settings, since)
+    ended = node.view.turns[look.turn]
+    common.say(filter(None, [ended.ended.notice]))
+    end = ended.terminal
+    return node, EXITS[end]
+
+
+def _record(settings: Settings) -> Mapping[str, object]:
+    from inspector.config.settings import record_of
+
+    return record_of(settings)
+
+
+def _from(
+    tree: Tree, start: Node, stretches: Sequence[tuple[int | None, Mapping[str, str]]], from_step: int | None,
+    turn: int | None,
+) -> tuple[int, Settings]:
+    """The step from which on it is asked live, by its index, and the settings that hold then."""
+    from inspector.config.settings import settings_asked
+
+    replay = start.view.replay
+    if not replay.turns:
+        raise CallerError("nothing was read that could be asked again")
+    steps = sorted({since for since, _ in stretches if since is not None})
+    if turn is not None and (steps or from_step is not None):
+        raise click.UsageError("--turn and a step both say from where on; leave one of them out")
+    if len(steps) > 1:
+        raise click.UsageError("a live run begins at one step; the settings name more than one")
+    if turn is not None and turn > len(replay.turns):
+        raise CallerError(f"turn {turn}: this run has the turns 1 to {len(replay.turns):,}")
+    if turn is None and not steps and from_step is None and len(replay.turns) > 1:
+        raise CallerError(f"this run has {len(replay.turns):,} turns: --turn N or --from-step K says which is asked")
+    since = steps[0] if steps else from_step - 1 if from_step is not None else replay.turns[(turn or 1) - 1].first
+    if since >= len(replay.trace.steps):
+        raise CallerError(f"step {since + 1}: this run has the steps 1 to {len(replay.trace.steps):,}")
+    given = {name: value for _, each in stretches for name, value in each.items()}
+    return since, settings_asked(given, replay.settings)
+
+
+def _given(tools: str | None) -> Toolbox | None:
+    if tools is None:
+        return None
+    from inspector.live.tools import tools_of
+    from loop_core.tools import Toolbox
+
+    return Toolbox(tools_of(tools)[1])
+
+
+def _confirmed(look: Wanted, start: Node, yes: bool) -> None:
+    """Says where it goes and what it may cost, and waits to be told to go on."""
+    from inspector.live.again import told
+
+    for line in told(look, start.view.number(start.view.turns[look.turn])):
+        click.echo(line, err=True)
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise CallerError("nothing was sent: standard input is no terminal, and --yes does not say that it may be")
+    click.confirm("Ask now?", abort=True, err=True)

@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from inspector.config import places
-from inspector.settings import CHOICES, REPLAYED, Settings
+from inspector.config import files
+from inspector.config.settings import CHOICES, REPLAYED, Settings
 from loop_core.errors import CallerError
 from loop_core.frozen import field, frozen
 from loop_core.limits import Limits
@@ -79,7 +79,7 @@ def load(environment: Mapping[str, str] | None = None) -> Config:
     """
     given = os.environ if environment is None else environment
     found: dict[str, Value] = {}
-    for path in places.files(given):
+    for path in files.files(given):
         from inspector.config.model import read
 
         found |= {name: Value(value, str(path)) for name, value in read(path).items()}

@@ -11,7 +11,7 @@ import os
 from collections.abc import Mapping, Sequence
 from functools import cache
 
-from inspector.config.places import data_folder
+from inspector.config.files import data_folder
 from loop_core.errors import CallerError
 from loop_core.frozen import frozen
 

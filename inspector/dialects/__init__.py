@@ -6,7 +6,7 @@ the budget, written in the dialect's own bytes, decoded by our decoders, judged,
     Scenario ─play─▶ Played ─written─▶ bytes ─▶ Exchange ─▶ Replay ─▶ Row ─▶ text, JSON, lines of a screen
 """
 
-from inspector.dialects.run import Row, opened, rows
+from inspector.dialects.dialect_rows import Row, opened, rows
 from inspector.dialects.scenarios import SCENARIOS, Scenario
 from inspector.dialects.table import DIALECTS, Dialect
 

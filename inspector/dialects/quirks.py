@@ -12,7 +12,7 @@ from typing import Any
 
 from inspector.dialects.scenarios import Played
 from loop_core.arguments import lenient
-from loop_core.wire.jsontext import compact, pieces, read_object
+from loop_core.wire.body import compact, pieces, read_object
 
 Event = dict[str, Any]
 Quirk = Callable[[list[Event], Played], list[Event]]

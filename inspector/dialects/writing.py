@@ -12,7 +12,7 @@ from loop_core.arguments import lenient
 from loop_core.frozen import frozen, replace
 from loop_core.values import ChatResponse, ReasoningPart, ResponsePart, Stop, StopReason, TextPart, ToolCall, Usage
 from loop_core.wire import wire
-from loop_core.wire.jsontext import compact
+from loop_core.wire.body import compact
 from loop_core.wire.profiles import PROFILES, resolved
 from loop_core.wire.serving import Calls, Carried, Moment, Spelling
 

@@ -54,15 +54,13 @@ def _turn(chosen: Chosen) -> TurnFacts:
 
 
 def _html(chosen: Chosen) -> Mapping[str, str]:
-    from inspector.export.blocks import blocks
-    from inspector.export.html import html
+    from inspector.export.pages import blocks, html
 
     return {f"{chosen.name}.html": html(blocks(chosen.view, _only(chosen)))}
 
 
 def _markdown(chosen: Chosen) -> Mapping[str, str]:
-    from inspector.export.blocks import blocks
-    from inspector.export.markdown import markdown
+    from inspector.export.pages import blocks, markdown
 
     return {f"{chosen.name}.md": markdown(blocks(chosen.view, _only(chosen)))}
 
@@ -97,7 +95,7 @@ def _fixture(chosen: Chosen) -> Mapping[str, str]:
 
 
 def _session(chosen: Chosen) -> Mapping[str, str]:
-    from inspector.export.bug import session_of
+    from inspector.export.exchange import session_of
 
     wanted = chosen.view.responses if chosen.turn is None else [
         chosen.view.responses[index] for index in chosen.turn.responses]
@@ -127,7 +125,7 @@ def _otlp_content(chosen: Chosen) -> Mapping[str, str]:
 
 
 def _bug(chosen: Chosen) -> Mapping[str, str]:
-    from inspector.export.bug import bug_report
+    from inspector.export.exchange import bug_report
 
     return bug_report(chosen.view, _turn(chosen))
 

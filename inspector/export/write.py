@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from zlib import crc32
 
-from inspector import leaving
 from inspector.config.files import replace_all
 from inspector.export import FORMS, Chosen
 from inspector.report.facts import View
+from inspector.sessions import leaving
 from loop_core.errors import CallerError
 
 

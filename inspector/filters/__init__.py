@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from inspector.filters.find import hit_after, responses, steps
-from inspector.filters.language import Filter, FilterError, parse
+from inspector.filters.language import Filter, FilterError, hit_after, parse, responses, steps
 
 __all__ = ["Filter", "FilterError", "hit_after", "parse", "responses", "steps"]

@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from inspector.report.answers import answer_at, answered
-from inspector.report.facts import ResponseFacts, TurnFacts, View
+from inspector.report.facts import ResponseFacts, TurnFacts, View, answer_at, answered
 from inspector.report.findings import CUT_WORDS, RAN
 from loop_core.events import remaining
 from loop_core.frozen import frozen

@@ -2,6 +2,8 @@
 
 `wanted` looks and sends nothing. `ask` and `aask` send: each request and every byte of its answers is in a session file
 of its own before the machine sees it, so that the branch can be made again without asking.
+
+Further down: what is said before a request is asked live.
 """
 
 from __future__ import annotations
@@ -14,23 +16,21 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from inspector.asked import Start, cap_of, start_of
-from inspector.case import Heard
 from inspector.config.files import private_folder
-from inspector.live.cost import Cost, cost_of, estimate, left_of
-from inspector.live.grafting import grafted
+from inspector.config.settings import Settings, live_limits, name_of
+from inspector.live.headless import refuse_secrets
 from inspector.live.recorder import Recorder
 from inspector.live.results import Results, recorded_results
-from inspector.live.run import refuse_secrets
-from inspector.live.target import Target, target_of
+from inspector.live.target import Cost, Target, cost_of, estimate, grafted, left_of, target_of
 from inspector.live.told import exchange_of
-from inspector.recorded import LIVE
-from inspector.replay import Replay, rules_for, terms_for
-from inspector.rerun import heard as case_from
+from inspector.replay.case import LIVE, Heard
+from inspector.replay.live_branch import Start, cap_of, start_of
+from inspector.replay.replay import Replay, rules_for, terms_for
+from inspector.replay.rerun import heard as case_from
+from inspector.report.lines.spans import one_line
 from inspector.sessions import redact
 from inspector.sessions.native import BY_US
-from inspector.sessions.values import Exchange
-from inspector.settings import Settings, live_limits, name_of
+from inspector.sessions.recording import Exchange
 from loop_core.errors import CallerError, DecodeError, LoopError
 from loop_core.exchange import Ask
 from loop_core.exchange import Heard as Answer
@@ -339,3 +339,48 @@ class Asking:
                 async for step in agoing_on(wanted.first, source):
                     listening.last = step
         return listening.heard(self.name, wanted), listening.failure
+
+
+# -- What is said before a request is asked live ---------------------------------------------------------------------
+# Where it goes, with whose key, what it may cost. Sober lines, inert.
+
+
+def told(wanted: Wanted, turn: int) -> list[str]:
+    """The lines, for people; `turn` is the number of the turn."""
+    target = wanted.target
+    who = f"{target.server.api}, model {one_line(target.model or '') or 'not named'}, profile {target.profile.name}"
+    lines = [
+        f"asks the provider: turn {turn} from step {wanted.since + 1} on is sent to {one_line(target.url)}",
+        f"as: {who}; settings: {wanted.under}",
+        target.key,
+        f"greatest possible cost: {'; '.join(cost(wanted))}",
+        f"tool calls: {tools(wanted)}",
+    ]
+    return [*lines, *([NOT_ENCRYPTED] if target.open else [])]
+
+
+NOT_ENCRYPTED = "not encrypted: whoever is on the way reads the request and the key"
+
+
+def cost(wanted: Wanted) -> list[str]:
+    """The greatest possible cost in tokens, and what it rests on, a line each."""
+    found = wanted.cost
+    if found.requests is None or found.output is None or found.input is None:
+        return [f"no bound: {found.unbounded}"]
+    basis = "the first request as counted in the recording" if wanted.counted else "the first request is estimated"
+    requests = f"{found.requests:,} request{'' if found.requests == 1 else 's'}"
+    lines = [f"{found.output:,} tokens out and about {found.input:,} in, in {requests}", f"in: {basis}"]
+    if not wanted.target.profile.reasoning_under_cap:
+        lines.append("thinking may come on top: this server is not known to count it under max_tokens")
+    return lines
+
+
+def tools(wanted: Wanted) -> str:
+    """Who answers them."""
+    given, recorded = wanted.results.given, wanted.results.recorded
+    parts = []
+    if given is not None and given.tools:
+        parts.append(f"run here: {', '.join(one_line(name) for name in given.tools)}")
+    if recorded:
+        parts.append("a call that was recorded gets its recorded result")
+    return "; ".join([*parts, "any other ends the turn"]) if parts else "none is run; the first one ends the turn"

@@ -7,14 +7,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from inspector.case import Heard
+from inspector.config.settings import live_run
 from inspector.live.again import FOLDER, after_of, file_of, silent_of
 from inspector.live.target import base_of
+from inspector.replay.case import Heard
 from inspector.sessions.build import build
 from inspector.sessions.native import AGAIN, read_session
-from inspector.sessions.raw import Options, Reading, UnreadableError
-from inspector.sessions.values import Exchange
-from inspector.settings import live_run
+from inspector.sessions.recording import Exchange, Options, Reading, UnreadableError
 from loop_core.address import Server, speaker
 from loop_core.errors import CallerError
 from loop_core.frozen import replace

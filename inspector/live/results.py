@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from inspector.sessions.values import Exchange
+from inspector.sessions.recording import Exchange
 from loop_core.gate import Verdict
 from loop_core.limits import bounded
 from loop_core.tools import Toolbox

@@ -2,16 +2,21 @@
 
 Pure: no clock, no connection, no screen. A driver carries the effect out and tells what came; the machine decides. A
 change is refused where the turn as it went would have gone another way, so that the recording read again is this turn.
+
+Further down: what is under way in a live run, and what is seen of it from outside.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from time import monotonic
 from typing import Any
 
-from inspector.case import cancelled as given_up
-from inspector.fork import Terms, parting, resumed
+from inspector.live.flow import Flow
+from inspector.replay.case import cancelled as given_up
+from inspector.replay.fork import Terms, parting, resumed
 from loop_core import frozen
 from loop_core.address import Server, speaker
 from loop_core.errors import CallerError, LoopError
@@ -23,7 +28,7 @@ from loop_core.loop import begun as first_step
 from loop_core.outgoing import body_of
 from loop_core.seam import Method
 from loop_core.trace import Step, advance
-from loop_core.turn import Cancel, Effect, Event, Place, Send, State, Tick
+from loop_core.turn import Cancel, Effect, Event, Finish, Place, RunTools, Send, State, Tick
 from loop_core.values import Message, Request, Role, TextPart
 from loop_core.wire import wire
 
@@ -218,3 +223,53 @@ def _settled(stepper: Stepper, sent: int | None, asked: Ask | None = None) -> St
         asked, why_not = None, str(why)
     return replace(stepper, steps=tuple(steps), asked=asked, edited=(), unsendable=why_not)
 
+
+# -- What is under way in a live run, and what is seen of it from outside --------------------------------------------
+
+
+class Phase(StrEnum):
+    """What is under way."""
+
+    WAITING = "waiting"
+    """Nothing: the operator decides."""
+    ASKING = "asking"
+    """A request has left and nothing has come."""
+    STREAMING = "streaming"
+    RETRYING = "retrying"
+    """The same request is sent again in a while."""
+    RUNNING = "running"
+    """Tools run."""
+    OVER = "over"
+
+
+BUSY = frozenset({Phase.ASKING, Phase.STREAMING, Phase.RETRYING, Phase.RUNNING})
+
+
+@dataclass(slots=True)
+class Live:
+    """What is seen of the run from outside."""
+
+    stepper: Stepper
+    phase: Phase = Phase.WAITING
+    heard: list[list[Heard]] = field(default_factory=lambda: [[]])
+    """The answers of every turn."""
+    flow: Flow | None = None
+    """The answer under way."""
+    failed: Heard | None = None
+    """An answer that was none: it can be asked for again before the machine is told."""
+    until: float = 0.0
+    """When a request is sent again, by the monotonic clock."""
+    running: bool = False
+    """Whether effects are carried out without waiting."""
+    problem: str = ""
+    """Why the last thing that was asked for was not done."""
+
+    @property
+    def pending(self) -> Send | RunTools | Finish:
+        """The effect that waits, or is carried out."""
+        return self.stepper.waiting
+
+    @property
+    def seconds_left(self) -> float:
+        """Until the request is sent again."""
+        return max(0.0, self.until - monotonic())

@@ -1,26 +1,82 @@
 """The views of an answer that is still coming: its text after the seam to come, parsed, and its bytes.
 
 Each is made when it is first looked at and grows from then on; a frame costs what has come since the last one.
+
+Further down: a sheet whose text grows at its end.
 """
 
 from __future__ import annotations
 
 from codecs import getincrementaldecoder
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from inspector.live.flow import Flow
-from inspector.live.growing import Growing
 from inspector.live.telling import head_of, under_way
 from inspector.report.facts import View
 from inspector.report.lines import glyphs
-from inspector.report.lines.merged import Text, answers, segment_lines
-from inspector.report.lines.outline import Block
-from inspector.report.lines.seams import seam_lines
-from inspector.report.lines.spans import EMPTY, Line, Role, Span, joined, said
+from inspector.report.lines.merged import Text, answers, seam_lines, segment_lines
+from inspector.report.lines.sheet import Listed
+from inspector.report.lines.spans import EMPTY, Line, Role, Span, joined, paragraphs, said, text_of
+from inspector.report.lines.steps import Block
 from inspector.sessions import redact
 from loop_core.seam import Joined, Seam, Segment, join
 from loop_core.streaming import Joining
 from loop_core.turn import Send
+
+# -- A sheet whose text grows at its end -----------------------------------------------------------------------------
+# What was laid out stays, and only the last line is made anew.
+# `stable` says how many lines can no longer change, so that a view lays out what follows them and nothing else.
+
+GUTTER = "┃ "
+
+
+class Growing(Listed):
+    """Lines that stand, a text that grows, and a few lines about it that change."""
+
+    def __init__(self, head: Sequence[Line], gutter: str = GUTTER) -> None:
+        super().__init__(list(head))
+        self._made: list[Line] = list(head)
+        self.lines = self._made
+        self._gutter = gutter
+        self._tail = ""
+        """The text of the last line, which may still grow."""
+        self._begun = False
+        self._settled = len(head)
+        self.stable = 0
+        """Lines that are as they were when the sheet was last laid out."""
+        self.text = ""
+
+    def grow(self, added: str, foot: Sequence[Line] = ()) -> None:
+        """Appends text; `foot` stands under it until it grows again."""
+        self.stable = min(self.stable, self._settled)
+        del self._made[self._settled :]
+        self.text += added
+        self._begun = self._begun or bool(added)
+        if self._begun:
+            rows = paragraphs(self._tail + added)
+            lines: list[Line] = [(Span(self._gutter, Role.RULE), *row) for row in rows]
+            self._made += lines
+            self._settled += len(lines) - 1
+            self._tail = text_of(rows[-1])
+        self._made += foot
+        self.focus = max(0, len(self._made) - 1)
+
+    def section(self, title: Line) -> None:
+        """What grows from here on stands under a title of its own."""
+        self.stable = min(self.stable, self._settled)
+        if self._tail:
+            self._settled += 1
+        del self._made[self._settled :]
+        self._made += [EMPTY, title]
+        self._settled, self._tail, self._begun = len(self._made), "", False
+
+    def laid(self) -> None:
+        """The sheet was laid out as it is now."""
+        self.stable = len(self._made)
+
+    def copied(self) -> str:
+        """The text as it came."""
+        return self.text
 
 
 class Streams:

@@ -37,7 +37,7 @@ from loop_core.errors import CallerError
 from loop_core.frozen import replace
 from loop_core.values import Request
 from loop_core.wire import FORMATS, wire
-from loop_core.wire.jsontext import compact
+from loop_core.wire.body import compact
 from loop_core.wire.servers import OLLAMA
 
 ANY = next(iter(FORMATS))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from loop_core.errors import CallerError
 from loop_core.wire import wire
-from loop_core.wire.jsontext import compact
+from loop_core.wire.body import compact
 from loop_core.wire.serving import Refused
 
 

@@ -11,15 +11,15 @@ from enum import StrEnum
 from typing import Any
 
 from inspector.dialects import quirks
-from inspector.dialects.budget import CHARACTERS
 from inspector.dialects.quirks import rewritten
+from inspector.dialects.scenarios import CHARACTERS
 from inspector.provider import frames
-from inspector.provider.draft import Draft, Refusal
+from inspector.provider.place import Draft, Refusal
 from inspector.provider.story import Kind
 from loop_core.frozen import field, frozen, replace
 from loop_core.values import OpaquePart, ReasoningPart, TextPart, ToolCall
 from loop_core.wire import wire
-from loop_core.wire.jsontext import compact
+from loop_core.wire.body import compact
 from loop_core.wire.serving import Moment, Spelling
 
 

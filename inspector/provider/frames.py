@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from loop_core.wire import wire
+from loop_core.wire.body import compact, read_object
 from loop_core.wire.eventstream import event_frame
 from loop_core.wire.framing import Whole
-from loop_core.wire.jsontext import compact, read_object
 
 Event = dict[str, Any]
 JSON = "application/json"

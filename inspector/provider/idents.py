@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from inspector.provider.reply import Reply
 from loop_core.frozen import replace
-from loop_core.wire.jsontext import compact, read_object
+from loop_core.wire.body import compact, read_object
 from loop_core.wire.servers import CHAT, CONVERSE, MESSAGES, RESPONSES
 
 

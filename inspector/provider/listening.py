@@ -1,4 +1,7 @@
-"""The provider in the foreground: where it listens, what it says at first and of every request."""
+"""The provider in the foreground: where it listens, what it says at first and of every request.
+
+Further down: base URLs of a running provider, as each SDK takes them, and how that is said.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +17,23 @@ from aiohttp import web
 
 from inspector.provider.app import application
 from inspector.provider.asked import Seen
-from inspector.provider.bases import pointing
 from inspector.provider.reply import speaks
 from inspector.provider.story import Story
-from inspector.report.inert import one_line
+from inspector.report.lines.spans import one_line
 from loop_core.errors import CallerError
-from loop_core.wire import FORMATS
+from loop_core.wire import FORMATS, wire
+
+# -- Base URLs of a running provider, as each SDK takes them, and how that is said -----------------------------------
+
+
+def bases(url: str) -> dict[str, str]:
+    """Wire format -> base URL."""
+    return {api: url + wire(api).serving.base for api in FORMATS}
+
+
+def pointing(url: str) -> dict[str, str]:
+    """Wire format -> Python that makes the client."""
+    return {api: wire(api).serving.client.format(base=base) for api, base in bases(url).items()}
 
 Say = Callable[[str], None]
 

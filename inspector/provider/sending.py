@@ -12,8 +12,8 @@ from collections.abc import Iterator
 
 from aiohttp import web
 
-from inspector.provider.draft import Sending
 from inspector.provider.frames import JSON
+from inspector.provider.place import Sending
 from inspector.provider.reply import Reply
 
 ARRIVAL = 0.02

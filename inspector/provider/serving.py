@@ -12,7 +12,7 @@ from aiohttp import web
 
 from inspector.provider.app import application
 from inspector.provider.asked import Seen
-from inspector.provider.bases import bases
+from inspector.provider.listening import bases
 from inspector.provider.reading import story_of
 from inspector.provider.story import Story
 from loop_core.errors import CallerError

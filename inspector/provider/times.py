@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from inspector.provider import frames
 from inspector.provider.frames import Event
-from loop_core.wire.jsontext import compact, read_object
+from loop_core.wire.body import compact, read_object
 from loop_core.wire.servers import CHAT, CONVERSE, OLLAMA, RESPONSES
 
 MADE, DATE = 1_700_000_000, "2023-11-14T22:13:20Z"

@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
+from inspector.config.settings import INITIAL
 from inspector.report.look import Look
-from inspector.settings import INITIAL
 from loop_core.frozen import frozen
 from loop_core.limits import Spent
 from loop_core.values import Stop

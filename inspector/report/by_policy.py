@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from inspector.case import Case
-from inspector.sessions.values import Exchange
+from inspector.replay.case import Case
+from inspector.sessions.recording import Exchange
 from loop_core.classify import Judged
 from loop_core.gate import Admission, Verdict
 from loop_core.machine import begin, step

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from inspector.pause import without_collector
-from inspector.report.answers import answers_of
-from inspector.report.facts import ResponseFacts, TurnFacts, View
+from inspector.report.facts import ResponseFacts, TurnFacts, View, answers_of
 from inspector.report.findings import Noted
 from inspector.report.verdict import TurnVerdict
+from inspector.sessions.pause import without_collector
 from loop_core.gate import Verdict
 from loop_core.values import At, Evidence
 

@@ -2,28 +2,30 @@
 
 One place decides what is said; `text`, `document` and the screens only lay it out. Building it costs one pass over
 responses, not over steps.
+
+Further down: the answers of a run as every view shows them.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 
-from inspector.case import REFUSED
-from inspector.pause import without_collector
-from inspector.recorded import LIVE
-from inspector.replay import Replay, TurnRun
+from inspector.replay.case import LIVE, REFUSED
+from inspector.replay.replay import Replay, TurnRun
 from inspector.report import places
 from inspector.report.findings import ANOTHER_WAY, Noted, another_way, collect
+from inspector.report.look import exchange_of, place_of, why_of
 from inspector.report.verdict import TurnVerdict, judge_turn
-from inspector.sessions.values import Exchange, Input, Link, Place
+from inspector.sessions.pause import without_collector
+from inspector.sessions.recording import Exchange, Input, Link, Place
 from loop_core.classify import Judged
 from loop_core.frozen import frozen, replace
 from loop_core.gate import Verdict
 from loop_core.seam import Joined
 from loop_core.trace import Fidelity, Step
-from loop_core.turn import Recut, State, Turn
+from loop_core.turn import Recut, Responded, State, Turn
 from loop_core.values import Evidence
 from loop_core.wire import wire
 
@@ -281,3 +283,59 @@ def _went_on(links: Sequence[Link], position: int, last: bool) -> str:
         return WENT_ON[links[position + 1].place]
     return "the recording ends" if last else "went on to a new turn"
 
+
+# -- The answers of a run as every view shows them -------------------------------------------------------------------
+# Recorded ones by their index, simulated ones made from their step.
+
+UNRECORDED = -1
+"""The index of an answer that is in no recording."""
+
+
+def answered(view: View, step: int) -> int | None:
+    """The step that brought the answer at hand; None before the first."""
+    steps = view.steps
+    if steps[step].turn.evaluated is None:
+        return None
+    while not isinstance(steps[step].event, Responded):
+        step -= 1
+    return step
+
+
+def answer_at(view: View, step: int) -> ResponseFacts | None:
+    """The answer at hand at a step; None before the first."""
+    index = view.steps[step].response
+    if index is not None:
+        return view.responses[index]
+    at = answered(view, step)
+    return None if at is None else _simulated(view, at)
+
+
+def answers_of(view: View, first: int, end: int) -> Iterator[tuple[int, ResponseFacts]]:
+    """The answers that the steps `first` to `end` took in, each with its step."""
+    for step in range(first, end):
+        if isinstance(view.steps[step].event, Responded):
+            found = answer_at(view, step)
+            if found is not None:
+                yield step, found
+
+
+def is_simulated(view: View, end: int) -> bool:
+    """Whether any answer of the run that ends before step `end` is in no recording."""
+    return any(segment.response is None for answer in view.steps[end - 1].turn.answers for segment in answer)
+
+
+def _simulated(view: View, at: int) -> ResponseFacts:
+    step = view.steps[at]
+    event, seen, before = step.event, step.turn.evaluated, step.before
+    assert isinstance(event, Responded)  # noqa: S101 - `answered` stops at one
+    assert seen is not None  # noqa: S101 - such a step has looked at its answer
+    assert before is not None  # noqa: S101 - and something was asked before it
+    turn = view.turn_of(at)
+    after = view.steps[at + 1] if at + 1 < turn.run.end else step
+    opening = view.replay.case.loaded.exchanges[turn.responses[0]]
+    link = Link(UNRECORDED, place_of(before), before.sent.ordinal if before.sent else 0, why_of(event.recut))
+    return ResponseFacts(
+        UNRECORDED, exchange_of(opening, event, before), seen.judged, seen.verdicts, link, turn.id,
+        len(step.turn.answers[-1]), after.state if after.came_from is State.EVALUATE_STOP else None,
+        "never saw this answer: it is in no recording", at, event.recut,
+    )

@@ -9,14 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from inspector.case import Case
-from inspector.recorded import results_in
-from inspector.replay import Replay, TurnRun
+from inspector.replay.case import Case, results_in
+from inspector.replay.replay import Replay, TurnRun
 from inspector.report import places
-from inspector.sessions.hints import cut_result, known_hint
+from inspector.sessions.items import cut_result, known_hint
+from inspector.sessions.recording import Link, Place
 from inspector.sessions.transcripts import provenance
 from inspector.sessions.transcripts.refusals import refusal
-from inspector.sessions.values import Link, Place
 from inspector.simulation.tokens import impossible, text_bytes
 from loop_core.arguments import Shape, parse
 from loop_core.classify import Judged, is_phantom

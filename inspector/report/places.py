@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 from inspector.sessions.provenance import Provenance, provenance
-from inspector.sessions.values import Exchange
+from inspector.sessions.recording import Exchange
 from loop_core.errors import DecodeError
 from loop_core.frozen import replace
 from loop_core.values import At, Evidence, Finding, Part, Quote

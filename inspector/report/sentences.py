@@ -5,8 +5,8 @@ from __future__ import annotations
 from inspector.report.advice import all_reasoning, limit_said, nothing_read, sent_on
 from inspector.report.findings import CUT_WORDS
 from inspector.report.look import Look
+from inspector.sessions.recording import Place
 from inspector.sessions.transcripts import provenance
-from inspector.sessions.values import Place
 from loop_core.arguments import Shape, parse
 from loop_core.gate import Verdict
 from loop_core.values import ArgsForm, ChatResponse, Stop

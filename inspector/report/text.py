@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence, Set
 from typing import NamedTuple
 
+from inspector.config.settings import command, settings_of
 from inspector.report.by_policy import SAYS, Stance, grouped, opinions_of, stances
 from inspector.report.facts import ResponseFacts, TurnFacts, View
-from inspector.report.inert import inert, one_line
-from inspector.report.lines.spent import output
-from inspector.sessions.values import Input
-from inspector.settings import command, settings_of
+from inspector.report.lines.header import output
+from inspector.report.lines.spans import inert, one_line
+from inspector.sessions.recording import Input
 from loop_core.gate import Admission
 from loop_core.trace import Fidelity
 from loop_core.values import At, Severity

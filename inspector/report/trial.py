@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from inspector.replay import Replay, Stretch, TurnRun, first_cap, placed, replayed
+from inspector.config.settings import INITIAL, settings_of
+from inspector.replay.replay import Replay, Stretch, TurnRun, first_cap, placed, replayed
+from inspector.replay.rerun import rerun
 from inspector.report.advice import LIMIT, RAISED, Basis
 from inspector.report.findings import ANOTHER_WAY, Noted
 from inspector.report.look import Look, look_at
-from inspector.rerun import rerun
-from inspector.sessions.values import Place
-from inspector.settings import INITIAL, settings_of
+from inspector.sessions.recording import Place
 from inspector.simulation.known import ENDED
 from loop_core.errors import LoopError
 from loop_core.trace import Fidelity

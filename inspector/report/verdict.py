@@ -9,14 +9,14 @@ import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from inspector.case import REFUSED
-from inspector.replay import Replay, TurnRun
+from inspector.replay.case import REFUSED
+from inspector.replay.replay import Replay, TurnRun
 from inspector.report import sentences as say
 from inspector.report.advice import Advice, Situation, about_error, guessed, nothing_read, refused, situation, tested
 from inspector.report.findings import CUT_WORDS, RAN_CUT, Noted, recording_cut
 from inspector.report.look import Look, asked_live, look_at
 from inspector.report.trial import tried
-from inspector.sessions.values import Place
+from inspector.sessions.recording import Place
 from loop_core.classify import LOST, NO_WORD, Ending
 from loop_core.frozen import frozen, replace
 from loop_core.turn import State

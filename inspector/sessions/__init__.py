@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from inspector.sessions.values import Loaded
+    from inspector.sessions.recording import Loaded
 
 __all__ = ["open_paths"]
 

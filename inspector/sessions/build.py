@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from inspector.sessions import joined, lenient, redact, traffic
-from inspector.sessions.raw import Options, Raw
-from inspector.sessions.values import Exchange
+from inspector.sessions import joined, redact, traffic
+from inspector.sessions.recording import Exchange, Options, Raw
 from loop_core.errors import CallerError, DecodeError
 from loop_core.frozen import replace
 from loop_core.values import (
@@ -27,8 +26,8 @@ from loop_core.values import (
 from loop_core.wire import decode_response, wire
 from loop_core.wire.base import RECORDING_CUT
 from loop_core.wire.eventstream import resealed
+from loop_core.wire.failures import read_quota
 from loop_core.wire.profiles import Chosen, choose, named
-from loop_core.wire.quota import read_quota
 
 NOT_RECORDED = "not_recorded"
 _NO_BODY = frozenset({"OPTIONS", "HEAD", "CONNECT", "TRACE"})
@@ -161,7 +160,7 @@ def _request(raw: Raw, api: str, url: str, counts: redact.Counts | None) -> tupl
     if not raw.clean:
         text = redact.text(text, counts)
     try:
-        value = lenient.loads(text)
+        value = traffic.loads(text)
     except ValueError:
         return None, None
     if not raw.clean:

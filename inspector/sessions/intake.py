@@ -2,6 +2,9 @@
 
 The bound is the process's own, set by `--max-bytes`: what is read lies below every command and screen, and each would
 otherwise hand it on.
+
+Further down: compressed bytes -> plain bytes, in pieces and bounded; how much there is to read, before anything is
+read.
 """
 
 from __future__ import annotations
@@ -10,7 +13,8 @@ import os
 import stat
 import sys
 import time
-from typing import IO
+from collections.abc import Sequence
+from typing import IO, Any
 
 MOST = 256 << 20
 """Bytes, unless it is said otherwise: a thousand times a long session of an agent."""
@@ -111,3 +115,69 @@ def _fifo(path: str) -> bytes:
                 time.sleep(0.02)
         os.set_blocking(number, True)
         return _drained(file, start)
+
+
+# -- Compressed bytes -> plain bytes, in pieces and bounded ----------------------------------------------------------
+# For bodies kept as they came, and for packed files.
+
+_FED = 1 << 16
+"""Compressed bytes that are given to the decompressor at once: what it leaves is copied."""
+
+
+def unpack(data: bytes, coding: str = "", room: Room | None = None) -> bytes | str:
+    """The plain bytes, or why they cannot be had. What `coding` says counts only where the bytes agree.
+
+    `room` is what may be unpacked of all bodies together; nothing is kept of one that does not fit.
+    """
+    import zlib
+
+    if data[:2] == b"\x1f\x8b":
+        wbits = 31
+    elif coding == "deflate" and data[:1] not in (b"{", b"[", b"d", b"e"):
+        wbits = 15 if data[:1] == b"\x78" else -15
+    elif data[:4] == b"\x28\xb5\x2f\xfd":
+        return "its body is compressed with zstd, which is not read"
+    elif coding == "br" and not data[:1].isascii():
+        return "its body is compressed with br, which is not read"
+    else:
+        return data
+    stream = zlib.decompressobj(wbits)
+    try:
+        plain = _pieces(stream, data, room or Room())
+    except zlib.error:
+        return "its body is compressed and damaged"
+    if plain is None:
+        return f"its body is compressed and far too large: more than {most():,} bytes of all bodies together"
+    return plain if plain or stream.eof else "its body is compressed and damaged"
+
+
+def _pieces(stream: Any, data: bytes, room: Room) -> bytes | None:
+    """The plain bytes; None where there is no room for them."""
+    pieces: list[bytes] = []
+    for start in range(0, len(data), _FED):
+        waiting = data[start : start + _FED]
+        while waiting and not stream.eof:
+            piece = stream.decompress(waiting, PIECE)
+            waiting = stream.unconsumed_tail
+            if not room.take(len(piece)):
+                return None
+            pieces.append(piece)
+    return b"".join(pieces)
+
+
+# -- How much there is to read, before anything is read --------------------------------------------------------------
+
+HEAVY = 4_000_000
+"""Bytes from which reading is done behind a screen that says so."""
+
+
+def heavy(paths: Sequence[str]) -> bool:
+    """Whether reading these will take a moment."""
+    return any(_size(path) > HEAVY for path in paths)
+
+
+def _size(path: str) -> int:
+    try:
+        return HEAVY + 1 if os.path.isdir(path) else os.path.getsize(path)
+    except OSError:
+        return 0

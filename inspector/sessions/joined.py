@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from inspector.sessions import detection, redact
 from inspector.sessions.provenance import provenance
-from inspector.sessions.values import Exchange, TurnRecord
+from inspector.sessions.recording import Exchange, TurnRecord
 from loop_core.errors import DecodeError
 from loop_core.frozen import replace
 from loop_core.values import ChatResponse

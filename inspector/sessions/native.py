@@ -16,9 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from inspector.config.files import private_file, replace_all
-from inspector.sessions import detection, lenient, redact
-from inspector.sessions.raw import Raw, Reading, UnreadableError, cut_behind
-from inspector.sessions.values import About, Act, Chunk, Place, ToolAnswer
+from inspector.sessions import detection, redact, traffic
+from inspector.sessions.recording import About, Act, Chunk, Place, Raw, Reading, ToolAnswer, UnreadableError, cut_behind
 from loop_core.errors import CallerError
 from loop_core.limits import Limits
 from loop_core.values import ToolResultPart, TransportEnd
@@ -149,13 +148,13 @@ def read_session(data: bytes) -> Reading:
     if version > VERSION:
         raise UnreadableError(f"line 1: session format {version}, of a newer program: expected {VERSION} at most")
     reading = _Reader(header, detection.suspicious(data)).read(lines)
-    reading.error = lenient.utf8_error(data[: data.rfind(b"\n") + 1])  # a cut last line may end inside a character
+    reading.error = traffic.utf8_error(data[: data.rfind(b"\n") + 1])  # a cut last line may end inside a character
     return reading
 
 
 def _parse(line: bytes) -> Any:
     try:
-        return lenient.loads(line)
+        return traffic.loads(line)
     except ValueError:
         return None
 
@@ -369,7 +368,7 @@ def _time(record: Mapping[str, Any]) -> float | None:
         ValueError: it is no time; what else the record holds has been taken.
     """
     ms = record.get("ms")
-    found = lenient.number(ms)
+    found = traffic.number(ms)
     if ms is not None and (found is None or found < 0):
         raise ValueError("ms")
     return found

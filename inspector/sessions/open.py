@@ -12,16 +12,28 @@ from collections.abc import Iterator, Sequence
 from glob import escape, glob
 
 from inspector.config import bounds
-from inspector.pause import without_collector
 from inspector.sessions import intake
 from inspector.sessions.build import Refused, build
 from inspector.sessions.importers import BESIDE, HEAD, choose
+from inspector.sessions.intake import unpack
 from inspector.sessions.joined import across
-from inspector.sessions.raw import ODD, Options, Raw, Reading, UnreadableError, unusable
+from inspector.sessions.pause import without_collector
+from inspector.sessions.recording import (
+    ODD,
+    Conversation,
+    Exchange,
+    Input,
+    Loaded,
+    Options,
+    Place,
+    Raw,
+    Reading,
+    Skipped,
+    UnreadableError,
+    unusable,
+)
 from inspector.sessions.thread import thread
-from inspector.sessions.transcripts.quoted import settle
-from inspector.sessions.unpack import unpack
-from inspector.sessions.values import Conversation, Exchange, Input, Loaded, Place, Skipped
+from inspector.sessions.transcripts.inference import settle
 from loop_core.frozen import replace
 from loop_core.wire import wire
 from loop_core.wire.profiles import named

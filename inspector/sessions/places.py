@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from inspector.sessions.hints import cut_result, known_hint, quotes_end
-from inspector.sessions.items import History, Item, Kind
+from inspector.sessions.items import History, Item, Kind, cut_result, known_hint, quotes_end
 from inspector.sessions.parents import Seen
-from inspector.sessions.values import Place
+from inspector.sessions.recording import Place
 from loop_core.prompts import asks_again
 
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from inspector.sessions.items import History, Kind, Tree
 from inspector.sessions.parents import Index, Seen, narrow, seen
 from inspector.sessions.places import Placed, last_answer, new_message, opening, place, tail_of
-from inspector.sessions.values import Conversation, Exchange, Link, Place, TurnRecord
+from inspector.sessions.recording import Conversation, Exchange, Link, Place, TurnRecord
 from loop_core.frozen import field, record
 
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from inspector.sessions.values import Exchange
+from inspector.sessions.recording import Exchange
 from inspector.simulation.simulate import Simulated
-from inspector.simulation.tokenizers import splitter
-from inspector.simulation.tokens import Measured, measure
+from inspector.simulation.tokens import Measured, measure, splitter
 from loop_core.classify import Judged
 from loop_core.errors import DecodeError
 from loop_core.sources import Recorded

@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from inspector.live.kept import Kept
-from inspector.live.told import replay_of
+from inspector.config.settings import Settings
+from inspector.live.told import Kept, replay_of
 from inspector.report.facts import View, view
-from inspector.settings import Settings
 from inspector.telemetry.metrics import points
 from inspector.telemetry.spans import spans
 from loop_core.errors import CallerError

@@ -7,9 +7,8 @@ from collections.abc import Iterator, Sequence
 from inspector.report.facts import ResponseFacts, TurnFacts, View
 from inspector.telemetry import names
 from inspector.telemetry.names import OURS
+from inspector.telemetry.points import Point, given, length, moment
 from inspector.telemetry.spans import first_chunk, operation, who
-from inspector.telemetry.values import Point, given
-from inspector.telemetry.when import length, moment
 from loop_core.events import Labels, Record, fold
 
 _DECLINED = (names.ERROR_TYPE,)

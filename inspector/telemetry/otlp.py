@@ -15,7 +15,7 @@ from typing import Any
 
 from inspector import __version__
 from inspector.telemetry.names import INSTRUMENTS
-from inspector.telemetry.values import Attribute, Attributes, Happened, Kind, Point, Span
+from inspector.telemetry.points import Attribute, Attributes, Happened, Kind, Point, Span
 
 KINDS: Mapping[Kind, int] = {Kind.INTERNAL: 1, Kind.CLIENT: 3}
 DELTA = 1

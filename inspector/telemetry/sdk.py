@@ -27,7 +27,7 @@ from inspector import __version__
 from inspector.sessions import redact
 from inspector.telemetry.names import INSTRUMENTS
 from inspector.telemetry.otlp import SERVICE
-from inspector.telemetry.values import Kind, Point, Span
+from inspector.telemetry.points import Kind, Point, Span
 from loop_core.errors import CallerError
 
 KINDS: Mapping[Kind, SpanKind] = {Kind.INTERNAL: SpanKind.INTERNAL, Kind.CLIENT: SpanKind.CLIENT}

@@ -2,27 +2,92 @@
 
 Pure. A turn is `invoke_agent`, an exchange `chat`, a result that went back to the model `execute_tool`. The provider's
 own word is the finish reason; what it means, what the gate and the machine said stands beside it under our own names.
+
+Further down: what was said, in the conventions' JSON for messages.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from inspector.recorded import results_in
+from inspector.replay.case import results_in
 from inspector.report.facts import ResponseFacts, TurnFacts, View
 from inspector.sessions import redact
-from inspector.sessions.values import Exchange, Place, ToolAnswer
-from inspector.telemetry import content, names
+from inspector.sessions.recording import Exchange, Place, ToolAnswer
+from inspector.telemetry import names
 from inspector.telemetry.names import OURS, Operation, Times
-from inspector.telemetry.values import Attribute, Attributes, Happened, Kind, Span, given
-from inspector.telemetry.when import Clock, When, first_moment
+from inspector.telemetry.points import Attribute, Attributes, Clock, Happened, Kind, Span, When, first_moment, given
+from loop_core.arguments import parse
 from loop_core.gate import Admission, Verdict
-from loop_core.values import Severity, Stop, ToolResultPart, TransportEnd
+from loop_core.values import (
+    Message,
+    MessagePart,
+    OpaquePart,
+    ReasoningPart,
+    Role,
+    Severity,
+    Stop,
+    TextPart,
+    ToolCall,
+    ToolResultPart,
+    TransportEnd,
+)
+
+# -- What was said, in the conventions' JSON for messages ------------------------------------------------------------
+# Only where the operator asks for it.
+
+
+def of_answer(exchange: Exchange) -> dict[str, Attribute | None]:
+    """The messages of a request, and the answer."""
+    asked, response = exchange.request, exchange.response
+    said: Mapping[str, Any] = {"role": "assistant", "parts": _parts(response.parts),
+                               "finish_reason": response.raw_stop_reason or ""}
+    found: dict[str, Attribute | None] = {names.OUTPUT_MESSAGES: _json([said])}
+    if asked is not None:
+        system = [part for message in asked.messages if message.role is Role.SYSTEM for part in _parts(message.parts)]
+        history = [_message(message) for message in asked.messages if message.role is not Role.SYSTEM]
+        tools = [{"type": tool.kind.value, "name": tool.name, "description": tool.description,
+                  "parameters": tool.schema} for tool in asked.tools]
+        found |= {names.SYSTEM_INSTRUCTIONS: _json(system), names.INPUT_MESSAGES: _json(history),
+                  names.TOOL_DEFINITIONS: _json(tools)}
+    return found
+
+
+def of_tool(part: ToolResultPart, verdict: Verdict | None) -> dict[str, Attribute | None]:
+    """What a tool was asked, as it came, and what it answered."""
+    return {names.TOOL_ARGUMENTS: verdict.call.arguments if verdict else None, names.TOOL_RESULT: part.text}
+
+
+def _message(message: Message) -> dict[str, Any]:
+    return {"role": message.role.value, "parts": _parts(message.parts)}
+
+
+def _parts(parts: Iterable[MessagePart]) -> list[dict[str, Any]]:
+    return [_part(part) for part in parts]
+
+
+def _part(part: MessagePart) -> dict[str, Any]:
+    if isinstance(part, TextPart):
+        return {"type": "text", "content": part.text}
+    if isinstance(part, ReasoningPart):
+        return {"type": "reasoning", "content": part.text}
+    if isinstance(part, ToolCall):
+        value = parse(part.arguments).value  # what was cut stays the text that it is
+        return {"type": "tool_call", "id": part.id, "name": part.name,
+                "arguments": part.arguments if value is None else value}
+    if isinstance(part, OpaquePart):
+        return {"type": part.type}
+    return {"type": "tool_call_response", "id": part.call_id, "response": part.text}
+
+
+def _json(value: list[Any]) -> str | None:
+    return json.dumps(value, ensure_ascii=False) if value else None
 
 PEACEFUL = frozenset({"completed", "unrecorded"})
 """Terminal reasons that are no error of themselves."""
@@ -194,7 +259,7 @@ def _answer(facts: ResponseFacts, when: When, parent: int, with_content: bool) -
         f"{OURS}state": facts.state.value if facts.state else None,
         f"{OURS}transport.end": response.transport_end.value, f"{OURS}transport.saw_done": response.saw_done,
         f"{OURS}times": when.known.value,
-        **(content.of_answer(exchange) if with_content else {}),
+        **(of_answer(exchange) if with_content else {}),
     }
     name = " ".join(word for word in (Operation.CHAT.value, _model(exchange) or response.model) if word)
     events = tuple(Happened(f"{OURS}call", when.end, _of_call(verdict)) for verdict in facts.verdicts)
@@ -266,7 +331,7 @@ def _tool(ran: _Ran, when: When, parent: int, with_content: bool) -> Span:
         names.TOOL_CALL_ID: part.call_id, names.TOOL_TYPE: "function", names.ERROR_TYPE: failed,
         f"{OURS}call.admission": verdict.admission.value if verdict else None,
         f"{OURS}call.rule": verdict.rule if verdict else None, f"{OURS}times": when.known.value,
-        **(content.of_tool(part, verdict) if with_content else {}),
+        **(of_tool(part, verdict) if with_content else {}),
     }
     called = " ".join(word for word in (Operation.EXECUTE_TOOL.value, name) if word)
     return Span(called, Kind.INTERNAL, when.start, when.end, given(attributes), parent, (), failed)

@@ -1,4 +1,8 @@
-"""The app: which screen is seen, the theme, the keys that work everywhere."""
+"""The app: which screen is seen, the theme, the keys that work everywhere.
+
+Further down: the two themes of the app; keys that were struck before the field that they are meant for was there;
+what is seen while a large file is read.
+"""
 
 from __future__ import annotations
 
@@ -8,26 +12,103 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import on, work
-from textual.app import App, SystemCommand
+from textual.app import App, ComposeResult, SystemCommand
 from textual.binding import Binding, BindingType
-from textual.screen import Screen
+from textual.events import Key
+from textual.screen import ModalScreen, Screen
 from textual.theme import Theme
 from textual.types import CSSPathType
+from textual.widgets import Input
 
-from inspector.case import Case
-from inspector.report.inert import one_line
-from inspector.sessions.sizes import heavy
+from inspector.replay.case import Case
+from inspector.report.lines.spans import Role, one_line
+from inspector.sessions.intake import heavy
 from inspector.tui.messages import ActionWanted, PathWanted, SessionWanted
-from inspector.tui.opening import Opened, Reading, keep_theme, last_theme, load, opened, remember
+from inspector.tui.opening import Opened, Reading, Where, keep_theme, last_theme, load, opened, remember
 from inspector.tui.paint import Paint
-from inspector.tui.place import Where
 from inspector.tui.session.screen import SessionScreen
-from inspector.tui.themes import DARK, LIGHT, THEMES, own_colours
-from inspector.tui.typed import TypedAhead
+from inspector.tui.widgets.fields import note
 from loop_core.errors import CallerError, LoopError
 
 if TYPE_CHECKING:
     from inspector.live.headless import Start
+
+
+# -- The two themes of the app ---------------------------------------------------------------------------------------
+# Calm colours on dark and on light, with enough contrast for small text.
+
+DARK, LIGHT = "inspector-dark", "inspector-light"
+
+THEMES = (
+    Theme(
+        DARK, primary="#6cb6ff", secondary="#b794f6", accent="#5ad1c8", success="#7ccf8a", warning="#e0af5c",
+        error="#ff7d78", foreground="#d4dbe4", background="#12161c", surface="#161b23", panel="#1f2631",
+        boost="#232b37", dark=True,
+        variables={
+            "rule": "#3b4656", "muted": "#8b97a8", "ahead": "#6d7888", "cursor": "#263448",
+            "border": "#2d3644", "scrollbar": "#2d3644", "scrollbar-background": "#12161c",
+            "scrollbar-hover": "#4a5669", "scrollbar-active": "#6cb6ff", "scrollbar-background-hover": "#12161c",
+            "scrollbar-background-active": "#12161c", "scrollbar-corner-color": "#12161c",
+        },
+    ),
+    Theme(
+        LIGHT, primary="#0b5cad", secondary="#7440b8", accent="#0a6d73", success="#1c7234", warning="#8a5a00",
+        error="#b3261e", foreground="#1d2530", background="#fbfbf9", surface="#f4f4f0", panel="#e9e9e3",
+        boost="#e2e2da", dark=False,
+        variables={
+            "rule": "#b9bdb9", "muted": "#5b6470", "ahead": "#7a828c", "cursor": "#dbe7f5",
+            "border": "#d0d2cc", "scrollbar": "#c9ccc6", "scrollbar-background": "#fbfbf9",
+            "scrollbar-hover": "#a9aea9", "scrollbar-active": "#0b5cad", "scrollbar-background-hover": "#fbfbf9",
+            "scrollbar-background-active": "#fbfbf9", "scrollbar-corner-color": "#fbfbf9",
+        },
+    ),
+)
+
+OWN = ("rule", "muted", "ahead", "cursor")
+"""The variables that only our themes name."""
+
+
+def own_colours(dark: bool) -> dict[str, str]:
+    """Their values for a theme that does not name them."""
+    theme = next(each for each in THEMES if each.dark == dark)
+    return {name: theme.variables[name] for name in OWN}
+
+
+# -- Keys that were struck before the field that they are meant for was there ----------------------------------------
+# On a busy machine, or in a paste.
+# A key goes to what has the focus when it is struck. Where the key before it opens a prompt or a form, that is still
+# the list below, which passes it up here unused.
+
+WAITS, PAUSE = 50, 0.02
+"""How often a field is waited for, and the seconds between two looks."""
+
+
+class TypedAhead(App[int]):
+    """Hands such keys on, in their order."""
+
+    _early: tuple[Key, ...] = ()
+
+    def on_key(self, event: Key) -> None:
+        """Takes a key that nothing below has used."""
+        if not isinstance(self.screen, ModalScreen) or event.key in self.screen.active_bindings:
+            return
+        if self._early or self.focused is None:
+            event.prevent_default()
+            self._early = (*self._early, event)
+            if len(self._early) == 1:
+                self._hand_on(WAITS)
+        elif event.is_printable and isinstance(self.focused, Input):
+            event.prevent_default()
+            self.focused.insert_text_at_cursor(event.character or "")
+
+    def _hand_on(self, waits: int) -> None:
+        if self.focused is None and waits:
+            self.set_timer(PAUSE, lambda: self._hand_on(waits - 1))
+            return
+        early, self._early = self._early, ()
+        if self.focused is not None:
+            for event in early:
+                self.post_message(Key(event.key, event.character))
 
 READ, UNREADABLE = 0, 2
 PLAIN = """
@@ -48,7 +129,7 @@ PLAIN = """
 
 
 def _commands() -> type:
-    from inspector.tui.commands import KeyCommands
+    from inspector.tui.keys import KeyCommands
 
     return KeyCommands
 
@@ -123,7 +204,7 @@ class LoopInspector(TypedAhead):
         if self._start is not None:
             return self._session(self._start)
         if self._paths:
-            from inspector.tui.screens.loading import LoadingScreen
+
 
             return LoadingScreen(self._paths)
         from inspector.tui.screens.picker import PickerScreen
@@ -283,3 +364,23 @@ def _light_terminal() -> bool:
     """Whether the terminal says that its background is light (COLORFGBG, set by several)."""
     background = os.environ.get("COLORFGBG", "").rpartition(";")[2]
     return background in ("7", "15")
+
+
+# -- What is seen while a large file is read -------------------------------------------------------------------------
+
+
+class LoadingScreen(Screen[None]):
+    """Says what is being read."""
+
+    passing = True
+    """It only leads to a session: back from there quits. (Textual cannot switch away from an app's first screen.)"""
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        super().__init__()
+        self._paths = paths
+
+    def compose(self) -> ComposeResult:
+        """One line a path."""
+        yield note("Reading", Role.TITLE)
+        for path in self._paths[:20]:
+            yield note(f"  {one_line(path)}", Role.PLAIN)

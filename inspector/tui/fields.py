@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from inspector.settings import CHOICES, INITIAL, Settings, parse_assignments, settings_of
+from inspector.config.settings import CHOICES, INITIAL, Settings, parse_assignments, settings_of
 from loop_core.errors import CallerError
 from loop_core.limits import CONTINUATION_LIMITS, DEFAULT_TOKEN_FACTOR, Limits
 from loop_core.turn import Turn

@@ -1,12 +1,18 @@
-"""What the bindings say, for people: one reading of them for the key bar, the help and the palette."""
+"""What the bindings say, for people: one reading of them for the key bar, the help and the palette.
+
+Further down: the command palette.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from importlib import import_module
 from pkgutil import walk_packages
 
+from textual.app import App
 from textual.binding import ActiveBinding, Binding
+from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.dom import DOMNode
 from textual.screen import Screen
 
@@ -97,3 +103,34 @@ def _below(kind: type[DOMNode]) -> Iterator[type[DOMNode]]:
     for below in kind.__subclasses__():
         yield below
         yield from _below(below)
+
+
+# -- The command palette ---------------------------------------------------------------------------------------------
+# Every key of the screen by its description, derived from the bindings so it cannot drift.
+
+
+class KeyCommands(Provider):
+    """One command for each binding that works now."""
+
+    async def discover(self) -> Hits:
+        """All of them, before anything is typed."""
+        for title, about, found in self._every():
+            yield DiscoveryHit(title, partial(run, self.app, found), text=title, help=about)
+
+    async def search(self, query: str) -> Hits:
+        """Those that match."""
+        matcher = self.matcher(query)
+        for title, about, found in self._every():
+            score = max(matcher.match(title), matcher.match(about))
+            if score > 0:
+                yield Hit(score, matcher.highlight(title), partial(run, self.app, found), text=title, help=about)
+
+    def _every(self) -> Iterator[tuple[str, str, ActiveBinding]]:
+        for keys, found in active(self.screen):
+            if found.binding.id != "palette":
+                yield f"{found.binding.tooltip} ({keys})", found.binding.description, found
+
+
+async def run(app: App[object], found: ActiveBinding) -> None:
+    """Does what the key would do."""
+    await app.run_action(found.binding.action, found.node)

@@ -7,12 +7,11 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 
-from inspector.report.inert import one_line
-from inspector.sessions.sizes import heavy
-from inspector.settings import Settings
+from inspector.config.settings import Settings
+from inspector.report.lines.spans import one_line
+from inspector.sessions.intake import heavy
 from inspector.tui.app import READ, UNREADABLE, LoopInspector
-from inspector.tui.opening import STDIN, Opened, Reading, load
-from inspector.tui.place import remembered
+from inspector.tui.opening import STDIN, Opened, Reading, load, remembered
 
 
 def run(
@@ -69,7 +68,7 @@ def _shows_screens() -> bool:
 def _plainly(paths: Sequence[str], reading: Reading) -> int:
     """The linear report, where a terminal cannot show screens."""
     from inspector.report.text import text
-    from inspector.sessions.samples import samples
+    from inspector.sessions.agents import samples
 
     if not paths:
         lines = [f"{one_line(sample.title)}\n  {sample.path}\n" for sample in samples()]

@@ -9,8 +9,8 @@ from textual.dom import DOMNode
 from textual.message import Message
 
 if TYPE_CHECKING:
-    from inspector.dialects.asked import Asked
-    from inspector.dialects.run import Told
+    from inspector.dialects.dialect_rows import Told
+    from inspector.dialects.output import Asked
     from inspector.tui.opening import Opened
     from inspector.tui.tuned import Ran
     from inspector.tune.grid import Grid

@@ -2,25 +2,28 @@
 
 Reads files and the list of recent ones; decides nothing about what is in them. The list is written only when files were
 opened by path, and a place that cannot be written is no reason to fail.
+
+Further down: where somebody is in the app, as a value that outlives the process.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from inspector.case import Case, open_case
 from inspector.config.files import FILE, private_folder, replace_all
-from inspector.pause import without_collector
-from inspector.replay import replay
+from inspector.config.settings import Settings
+from inspector.replay.case import Case, open_case
+from inspector.replay.replay import replay
 from inspector.report.facts import View, view
-from inspector.report.lines.outline import Outline
+from inspector.report.lines.steps import Outline
 from inspector.sessions import open_paths
 from inspector.sessions.intake import standard_input
-from inspector.settings import Settings
-from inspector.whatif.branch import Branch
+from inspector.sessions.pause import without_collector
+from inspector.whatif.tree import Branch
 from loop_core.frozen import field, frozen
 
 RECENT = 12
@@ -97,7 +100,7 @@ def run_of(name: str, seen: View, made: Branch | None = None) -> Run:
 
 def state_file() -> Path:
     """Where the list of recent files is kept."""
-    from inspector.config.places import state_folder
+    from inspector.config.files import state_folder
 
     return state_folder() / "recent.json"
 
@@ -117,7 +120,7 @@ def remember(paths: Sequence[str]) -> None:
     new = [os.path.abspath(path) for path in paths if path != STDIN]
     if not new:
         return
-    from inspector.whatif.lock import locked
+    from inspector.whatif.store import locked
 
     try:
         target = state_file()
@@ -150,3 +153,43 @@ def keep_theme(name: str) -> None:
         replace_all({target: name.encode()}, FILE)
     except OSError:
         return
+
+
+# -- Where somebody is in the app, as a value that outlives the process ----------------------------------------------
+# What is open, and which step and tab are seen.
+
+VARIABLE = "LOOP_INSPECTOR_PLACE"
+
+
+@frozen
+class Where:
+    """A place in the original run of a session."""
+
+    paths: tuple[str, ...]
+    step: int = 0
+    tab: str = ""
+
+    def as_json(self) -> dict[str, object]:
+        """As it is said to the server of a tab."""
+        return {"paths": list(self.paths), "step": self.step, "tab": self.tab}
+
+
+def where(value: Any) -> Where | None:
+    """What was said, if it is a place."""
+    if not isinstance(value, Mapping):
+        return None
+    paths, step, tab = value.get("paths"), value.get("step"), value.get("tab")
+    if not isinstance(paths, list) or not paths or not all(isinstance(path, str) for path in paths):
+        return None
+    if type(step) is not int or step < 0 or not isinstance(tab, str):
+        return None
+    return Where(tuple(paths), step, tab)
+
+
+def remembered(environment: Mapping[str, str]) -> Where | None:
+    """The place that the app is to begin at; None where there is none, or what was open is gone."""
+    try:
+        found = where(json.loads(environment.get(VARIABLE, "null")))
+    except ValueError:
+        return None
+    return found if found is not None and all(os.path.exists(path) for path in found.paths) else None

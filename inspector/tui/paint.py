@@ -16,9 +16,8 @@ from textual.app import App
 from textual.color import Color, ColorParseError
 from textual.strip import Strip
 
-from inspector.report.inert import one_line
 from inspector.report.lines.glyphs import ascii_line, ascii_text
-from inspector.report.lines.spans import Line, Measure, Role, clip
+from inspector.report.lines.spans import Line, Measure, Role, clip, one_line
 
 Look = tuple[str, str]
 """The theme's colour (empty: the widget's own) and the attributes."""

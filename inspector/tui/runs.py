@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from inspector.pause import without_collector
-from inspector.settings import Settings, settings_of
+from inspector.config.settings import Settings, settings_of
+from inspector.sessions.pause import without_collector
 from inspector.tui.opening import Opened, Run, run_of
 from inspector.whatif.tree import Node, Tree, key_of
 from loop_core.errors import CallerError
 
 if TYPE_CHECKING:
-    from inspector.case import Case, Heard
+    from inspector.replay.case import Case, Heard
     from inspector.whatif.store import Store
 
 
@@ -76,7 +76,7 @@ class Runs:
         key = key_of(node.key, settings, since)
 
         def act(store: Store) -> None:
-            from inspector.settings import record_of
+            from inspector.config.settings import record_of
 
             _keep(store, node)
             store.branch(key, node.key, record_of(settings), since)

@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from inspector.report.answers import answer_at, answered, answers_of
-from inspector.report.facts import ResponseFacts
+from inspector.report.facts import ResponseFacts, answer_at, answered, answers_of
 from inspector.report.lines.merged import Merged, merged
-from inspector.report.lines.outline import Block, Outline
 from inspector.report.lines.sheet import Listed, Sheet
 from inspector.report.lines.spans import Role, Span
-from inspector.whatif.branch import Branch
+from inspector.report.lines.steps import Block, Outline
+from inspector.whatif.tree import Branch
 from loop_core.frozen import frozen
 from loop_core.seam import SeamRule
 
@@ -184,7 +183,7 @@ def _calls(asked: Asked) -> Sheet:
 
 def _diff(asked: Asked) -> Sheet:
     from inspector.report.lines import diff
-    from inspector.whatif import lines as whatif
+    from inspector.whatif import branch_lines as whatif
 
     if asked.against == "run":
         if asked.branch is None:
@@ -194,9 +193,9 @@ def _diff(asked: Asked) -> Sheet:
 
 
 def _events(asked: Asked) -> Sheet:
-    from inspector.report.lines import events
+    from inspector.report.lines import machine
 
-    return events.events(asked.outline.view, _block(asked), asked.step)
+    return machine.events(asked.outline.view, _block(asked), asked.step)
 
 
 def _machine(asked: Asked) -> Sheet:

@@ -6,19 +6,17 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from inspector.case import Case
+from inspector.config.settings import Settings, command
+from inspector.replay.case import Case
+from inspector.report.lines.header import EMPTY as LEFT
+from inspector.report.lines.header import FULL, output
 from inspector.report.lines.spans import EMPTY, Line, Role, Span, clip, said, spread
-from inspector.report.lines.spent import EMPTY as LEFT
-from inspector.report.lines.spent import FULL, output
 from inspector.sessions import redact
-from inspector.settings import Settings, command
-from inspector.tune.asked import Asked
-from inspector.tune.cell import cell_sheet
-from inspector.tune.heat import SHOWS, SIMULATED, key, marks
-from inspector.tune.lines import about, answers, headline, many, named
-from inspector.tune.plane import HERE
-from inspector.tune.report import as_csv, document
-from inspector.tune.run import Tuned, tune
+from inspector.tune.grid import Asked
+from inspector.tune.grid_lines import about, answers, cell_sheet, headline, many, named
+from inspector.tune.grid_report import as_csv, document
+from inspector.tune.grid_run import Tuned, tune
+from inspector.tune.heat import HERE, SHOWS, SIMULATED, key, marks
 from inspector.tune.smallest import Knee, Smallest, knee, smallest, why_not
 from loop_core.trace import Fidelity
 

@@ -1,10 +1,13 @@
 """Files that leave the app: a download in a browser, else into a folder that was typed, never over another.
 
 A failure is a sentence.
+
+Further down: copying (OSC 52), and whether this terminal takes a copy.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Mapping
 from io import BytesIO
@@ -15,6 +18,7 @@ from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 from textual.app import App
 
 from inspector.export.write import encoded, write
+from inspector.sessions import leaving
 from loop_core.errors import LoopError
 
 Make = Callable[[], Mapping[str, str]]
@@ -88,3 +92,45 @@ def _apart(files: Mapping[str, str], place: Path) -> Mapping[str, str]:
 def _numbered(name: str, number: int) -> str:
     stem, dot, suffix = name.partition(".")
     return f"{stem}-{number}{dot}{suffix}"
+
+
+# -- Copying (OSC 52), and whether this terminal takes a copy --------------------------------------------------------
+# None says no by itself, but some are known to drop it.
+
+Environment = Mapping[str, str]
+
+REFUSING: tuple[tuple[Callable[[Environment], bool], str], ...] = (
+    (lambda given: given.get("TERM") == "linux", "the Linux console has no clipboard"),
+    (lambda given: given.get("TERM_PROGRAM") == "Apple_Terminal", "Terminal.app ignores OSC 52"),
+    (lambda given: "STY" in given, "GNU screen does not pass OSC 52 on"),
+    (lambda given: 0 < _number(given.get("VTE_VERSION")) < 7600, "VTE ignores OSC 52 before its version 0.76"),
+)
+"""How a terminal that drops a copy is known, and what to say of it."""
+
+
+MOST = 1_000_000
+"""Characters that are copied at most."""
+
+
+def copied(app: App[object], text: str) -> str:
+    """Copies a text; what to say of it."""
+    lost = refused(os.environ)
+    if lost is not None:
+        return f"not copied: {lost}; x writes it to a file"
+    text = leaving.text(text)
+    app.copy_to_clipboard(text[:MOST])
+    size = f"{len(text):,} characters"
+    if len(text) > MOST:
+        size = f"the first {MOST:,} of {size}"
+    shown = f": {text}" if len(text) <= 60 and "\n" not in text else ""
+    place = "browser" if app.is_web else "terminal"
+    return f"copied {size}, if the {place} allows it (OSC 52){shown}"
+
+
+def refused(environment: Environment) -> str | None:
+    """Why a copy would be lost here; None where the terminal may take it."""
+    return next((why for known, why in REFUSING if known(environment)), None)
+
+
+def _number(text: str | None) -> int:
+    return int(text) if text and text.isdecimal() else 0

@@ -12,9 +12,9 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from inspector.case import Case
-from inspector.sessions.values import Link, Place
-from inspector.settings import INITIAL, Settings, settings_of
+from inspector.config.settings import INITIAL, Settings, settings_of
+from inspector.replay.case import Case
+from inspector.sessions.recording import Link, Place
 from inspector.simulation.tokens import impossible
 from loop_core.errors import CallerError
 from loop_core.events import remaining

@@ -2,6 +2,8 @@
 
 A cell is a number, counted with the last axis fastest. Results are small: the distinct ends of a turn, and for each
 cell which of them it is.
+
+Further down: what an operator asks for.
 """
 
 from __future__ import annotations
@@ -10,13 +12,14 @@ from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import product
+from itertools import pairwise, product
 
-from inspector.settings import INITIAL, Settings, settings_of
-from inspector.tune.axes import TOKENS, Axis, Value, counted
+from inspector.config.settings import INITIAL, Settings, command, settings_of
+from inspector.replay.case import Case
+from inspector.tune.axes import TOKENS, Axis, Value, counted, default_axes
 from loop_core.errors import CallerError
 from loop_core.frozen import replace
-from loop_core.limits import Spent
+from loop_core.limits import Limits, Spent
 from loop_core.turn import State
 
 UNDONE = 0xFFFFFFFF
@@ -160,3 +163,76 @@ class TurnGrid:
     def steady(self) -> bool:
         """Whether the turn ends the same in every cell."""
         return len(self.ends) == 1 and UNDONE not in self.codes
+
+
+# -- What an operator asks for ---------------------------------------------------------------------------------------
+# Which limits are varied, and whether what was not recorded is simulated.
+# The command line and the screen make their grids here, so that each can say what the other shows.
+
+LISTED = 8
+"""Values up to which a list says more than the range that it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A wish for a grid, over whatever is looked at."""
+
+    axes: tuple[Axis, ...] = ()
+    """Empty: those that suit what was recorded (`default_axes`)."""
+    simulate: bool | None = None
+    """None: where max_tokens is varied."""
+
+    @property
+    def simulates(self) -> bool:
+        """Whether what was not recorded is simulated."""
+        if self.simulate is not None:
+            return self.simulate
+        return not self.axes or any(axis.name == INITIAL for axis in self.axes)
+
+    def grid(self, case: Case, base: Settings) -> Grid:
+        """The grid over a case, with what is the same in all cells.
+
+        Raises:
+            CallerError: too many cells.
+        """
+        return Grid(self.axes or default_axes(case, self.simulates), replace(base, simulate=self.simulates))
+
+    def command(
+        self, grid: Grid, paths: Sequence[str], show: str, api: str | None = None, profile: str | None = None
+    ) -> str:
+        """The command line that gives the same grid headless, read as it was read here."""
+        base = grid.base
+        varied = {name: getattr(Limits(), name) for name in grid.names if name != INITIAL}
+        cap = None if INITIAL in grid.names else base.max_tokens
+        same = replace(base, limits=replace(base.limits, **varied), explicit=base.explicit - varied.keys(),
+                       max_tokens=cap, simulate=cap is not None)
+        words = [command(paths, same, api, profile, verb="tune")]
+        words += [f"--grid {axis.short}={spec_of(axis)}" for axis in self.axes]
+        if self.simulate is not None:
+            words.append("--simulate" if self.simulate else "--recorded")
+        return " ".join([*words, f"--show {show}"] if show != "outcome" else words)
+
+
+def typed(axes: Sequence[Axis]) -> str:
+    """The axes on one line, as they may be typed."""
+    return " ".join(f"{axis.short}={spec_of(axis)}" for axis in axes)
+
+
+def spec_of(axis: Axis) -> str:
+    """The values of an axis as they may be typed: a range where they are one, else a list."""
+    numbers = [value for value in axis.values if value is not None]
+    parts = [_range(numbers)] if numbers else []
+    return ",".join([*parts, axis.said(None)] if None in axis.values else parts)
+
+
+def _range(numbers: Sequence[int]) -> str:
+    first, last, count = numbers[0], numbers[-1], len(numbers)
+    if count > 2 and last - first == count - 1:
+        return f"{first}..{last}"
+    if count > LISTED:
+        step, factor = numbers[1] - first, numbers[1] // first if first else 0
+        if numbers == list(range(first, last + 1, step)):
+            return f"{first}..{last}/{step}"
+        if all(one * factor == other for one, other in pairwise(numbers)):
+            return f"{first}..{last}*{factor}"
+    return ",".join(map(str, numbers))

@@ -30,7 +30,7 @@ from loop_core.errors import CallerError
 MOST_BYTES = 4 << 20
 """Of one frame from a tab; what is pasted comes as one."""
 PLACE = "LOOP_INSPECTOR_PLACE"
-"""What tells a new process the place to begin at (`inspector.tui.place`)."""
+"""What tells a new process the place to begin at (`inspector.tui.opening`)."""
 PATIENCE = 3.0
 """Seconds that a tab waits for a place: a page that is loaded again leaves its old one only now."""
 STALLED = 20.0

@@ -11,9 +11,9 @@ from typing import Any
 
 from inspector.report.document import document
 from inspector.report.facts import TurnFacts, View
-from inspector.report.inert import inert, one_line
-from inspector.report.lines.spent import output
-from inspector.whatif.branch import Branch
+from inspector.report.lines.header import output
+from inspector.report.lines.spans import inert, one_line
+from inspector.whatif.tree import Branch
 from loop_core.events import remaining
 from loop_core.trace import Fidelity
 from loop_core.turn import Recut, Responded, Turn

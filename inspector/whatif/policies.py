@@ -11,12 +11,11 @@ from functools import cached_property
 from itertools import groupby
 from typing import NamedTuple
 
-from inspector.case import Case
-from inspector.recorded import seen_by_loop
-from inspector.replay import Replay, TurnRun, replay
+from inspector.config.settings import Settings
+from inspector.replay.case import Case, seen_by_loop
+from inspector.replay.replay import Replay, TurnRun, replay
 from inspector.report.findings import CUT_WORDS, held
-from inspector.sessions.values import Place
-from inspector.settings import Settings
+from inspector.sessions.recording import Place
 from loop_core.frozen import frozen, replace
 from loop_core.gate import Admission, Verdict
 from loop_core.policy import STRICT, Policy, Signal

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from inspector.config.settings import command, from_record, record_of
 from inspector.report.facts import View
-from inspector.report.inert import one_line
-from inspector.settings import command, from_record, record_of
+from inspector.report.lines.spans import one_line
 from inspector.whatif import comparison
 from inspector.whatif.store import Store
 from inspector.whatif.tree import ORIGINAL, Node, Tree, drawn

@@ -4,6 +4,8 @@ One file a session in our data folder, named by the hash of what was read, besid
 JSON Lines of acts under a header with the version (`docs/branches.md`). An act is one write at the end of the file,
 under a lock, so that two programs on one session do not mix their lines; each reads what the other wrote before it
 writes. A line that was cut stays where it is, is told, and is not read. A file of a newer version is not touched.
+
+Further down: a lock on a file that is open, as each system gives one.
 """
 
 from __future__ import annotations
@@ -12,17 +14,56 @@ import errno
 import json
 import os
 import stat
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from inspector import leaving
-from inspector.config.files import FILE, private_folder
-from inspector.config.places import data_folder
-from inspector.sessions.values import Loaded
-from inspector.whatif.lock import locked
+from inspector.config.files import FILE, data_folder, private_folder
+from inspector.sessions import leaving
+from inspector.sessions.recording import Loaded
 from loop_core.errors import CallerError
 from loop_core.frozen import field, record
+
+# -- A lock on a file that is open, as each system gives one ---------------------------------------------------------
+# Where a file system has none, there is none.
+
+
+@contextmanager
+def locked(number: int, shared: bool = False) -> Iterator[None]:
+    """Holds the file for itself, or together with other readers; gone at the latest when the program is."""
+    if sys.platform == "win32":
+        import msvcrt
+        import os
+
+        place = os.lseek(number, 0, os.SEEK_CUR)
+        os.lseek(number, 1 << 40, os.SEEK_SET)  # a byte that nobody writes stands for the whole file
+        try:
+            msvcrt.locking(number, msvcrt.LK_LOCK, 1)
+            held = True
+        except OSError:
+            held = False
+        os.lseek(number, place, os.SEEK_SET)
+        try:
+            yield
+        finally:
+            if held:
+                os.lseek(number, 1 << 40, os.SEEK_SET)
+                msvcrt.locking(number, msvcrt.LK_UNLCK, 1)
+    else:
+        import fcntl
+
+        try:
+            fcntl.flock(number, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
+            held = True
+        except OSError:
+            held = False
+        try:
+            yield
+        finally:
+            if held:
+                fcntl.flock(number, fcntl.LOCK_UN)
 
 VERSION = 1
 MARK = "loop_inspector_branches"

@@ -2,18 +2,191 @@
 
 A node is known by what it is (its parent, its settings, the step from which they hold), so that the same what-if has
 the same key wherever and whenever it is made.
+
+Further down: two runs of one recording step by step; a what-if.
 """
 
 from __future__ import annotations
 
 import json
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
+from typing import NamedTuple
 
-from inspector.report.facts import View
-from inspector.settings import Settings, record_of, settings_of
-from inspector.whatif.branch import Branch, branch, compare
+from inspector.config.settings import Settings, name_of, record_of, settings_of
+from inspector.replay.replay import Replay, TurnRun
+from inspector.replay.rerun import rerun
+from inspector.report.facts import TurnFacts, View, view
 from loop_core.errors import CallerError
 from loop_core.frozen import frozen
+from loop_core.trace import Step, first_difference, key
+from loop_core.turn import State
+
+# -- Two runs of one recording step by step --------------------------------------------------------------------------
+# Which step of one stands beside which of the other.
+# Both look at the same responses in the same order, so steps stand side by side by the responses that came before
+# them. Turns that the runs share are one block; any row is found by a search in sorted numbers.
+
+
+class Row(NamedTuple):
+    """A step of the left run and a step of the right one, by their indices; None where one has none there."""
+
+    left: int | None
+    right: int | None
+    same: bool
+    """Whether they are the same move with the same outcome."""
+
+
+def rows(left: TurnRun, right: TurnRun) -> list[Row]:
+    """One turn in both runs."""
+    if left.steps is right.steps:
+        return [Row(left.first + at, right.first + at, True) for at in range(len(left.steps))]
+    found: list[Row] = []
+    for one, other in _pairs(left.steps, right.steps):
+        same = one is not None and other is not None and _same(left.steps[one], right.steps[other])
+        found.append(Row(_at(left, one), _at(right, other), same))
+    return found
+
+
+def _at(run: TurnRun, index: int | None) -> int | None:
+    return None if index is None else run.first + index
+
+
+def _same(one: Step, other: Step) -> bool:
+    return one is other or key(one) == key(other)
+
+
+def _pairs(left: Sequence[Step], right: Sequence[Step]) -> Iterator[tuple[int | None, int | None]]:
+    for one, other in zip_longest(_by_response(left), _by_response(right), fillvalue=range(0)):
+        yield from zip_longest(one, other)
+
+
+def _by_response(steps: Sequence[Step]) -> list[range]:
+    """The steps in groups, each but the first beginning with the evaluation of a response."""
+    starts = [index for index, step in enumerate(steps) if step.state is State.EVALUATE_STOP]
+    return [range(first, end) for first, end in zip([0, *starts], [*starts, len(steps)], strict=True)]
+
+
+class Alignment:
+    """All turns of two runs, one below the other."""
+
+    def __init__(self, left: Replay, right: Replay) -> None:
+        self._turns: list[tuple[TurnRun, TurnRun]] = list(zip(left.turns, right.turns, strict=True))
+        self._rows = {  # only of the turns in which they differ
+            index: rows(one, other)
+            for index, (one, other) in enumerate(self._turns) if one.steps is not other.steps
+        }
+        self._starts: list[int] = []
+        count = 0
+        for index, (one, _) in enumerate(self._turns):
+            self._starts.append(count)
+            count += len(self._rows.get(index, one.steps))
+        self.count = count
+        """How many rows there are."""
+
+    def row(self, index: int) -> Row:
+        """One row."""
+        turn = bisect_right(self._starts, index) - 1
+        at = index - self._starts[turn]
+        if turn in self._rows:
+            return self._rows[turn][at]
+        one, other = self._turns[turn]
+        return Row(one.first + at, other.first + at, True)
+
+    @property
+    def difference(self) -> int | None:
+        """The first row that differs; None where none does."""
+        for turn, found in self._rows.items():
+            for at, row in enumerate(found):
+                if not row.same:
+                    return self._starts[turn] + at
+        return None
+
+    def row_of(self, turn: int, step: int, side: int) -> int:
+        """The row of a step, which is of this turn and of the left (0) or the right (1) run."""
+        if turn not in self._rows:
+            return self._starts[turn] + step - self._turns[turn][side].first
+        return self._starts[turn] + next(at for at, row in enumerate(self._rows[turn]) if row[side] == step)
+
+
+# -- A what-if -------------------------------------------------------------------------------------------------------
+# The same case under other settings, beside the run that it was made from; and any two runs side by side.
+# A branch never changes what it was made from, and shares with it every step that its settings do not change.
+
+
+@frozen(eq=False, repr=False)
+class Branch:
+    """One run beside another: beside the one that it was made from, if nothing else is said."""
+
+    name: str
+    """What was changed, as an operator would say it: `attempts=5`, `attempts=5 from step 7`."""
+    original: View
+    """The other run."""
+    view: View
+    difference: int | None
+    """The first step that differs; None where nothing does."""
+    changed: tuple[TurnFacts, ...]
+    """The turns that end otherwise, as the branch sees them."""
+    unrecorded: tuple[TurnFacts, ...]
+    """The turns in which the branch asks for more than was recorded."""
+
+
+def branch(parent: View, settings: Settings, since: int = 0) -> Branch:
+    """Runs the case again under other settings, which hold from step `since` on.
+
+    Raises:
+        CallerError: the parent has no such step.
+    """
+    made = rerun(parent.replay, settings, since)
+    return compare(parent, view(made, parent), name_from(parent.replay.settings, settings, since))
+
+
+def name_from(before: Settings, after: Settings, since: int) -> str:
+    """What a branch changes against its parent, and from which step on."""
+    return name_of(before, after) + (f" from step {since + 1}" if since else "")
+
+
+def compare(left: View, right: View, name: str = "") -> Branch:
+    """Any two runs of one recording: the right one as told beside the left one."""
+    changed = tuple(now for then, now in zip(left.turns, right.turns, strict=True) if then is not now and _end(
+        then) != _end(now))
+    unrecorded = tuple(turn for turn in right.turns if turn.final_state is State.UNRECORDED)
+    return Branch(name, left, right, first_difference(left.replay.trace, right.replay.trace), changed, unrecorded)
+
+
+def _end(turn: TurnFacts) -> tuple[State, str, str]:
+    return (turn.final_state, turn.terminal, turn.merged.text)
+
+
+class Preview(NamedTuple):
+    """What a change would do, before it is made a branch."""
+
+    difference: int | None
+    """The first step that would differ."""
+    steps: int
+    """How many steps would be others, or would no longer be made."""
+    turns: tuple[int, ...]
+    """The turns that would end otherwise, by their index."""
+
+
+def preview(run: Replay, settings: Settings, since: int = 0) -> Preview:
+    """What a change would do: cheap enough to ask while it is typed.
+
+    Raises:
+        CallerError: the run has no such step.
+    """
+    made = rerun(run, settings, since)
+    steps, turns = 0, []
+    for index, (old, new) in enumerate(zip(run.turns, made.turns, strict=True)):
+        if old.steps is new.steps:
+            continue
+        steps += sum(not row.same for row in rows(old, new))
+        then, now = run.trace.steps[old.decided].turn, made.trace.steps[new.decided].turn
+        ends = [(turn.outcome or turn.state, turn.terminal, turn.merged().text) for turn in (then, now)]
+        if ends[0] != ends[1]:
+            turns.append(index)
+    return Preview(first_difference(run.trace, made.trace), steps, tuple(turns))
 
 ORIGINAL = "original"
 """The name and the key of the run that everything begins with."""

@@ -34,14 +34,11 @@ from loop_core.values import (
     TextPart,
     TransportEnd,
 )
-from loop_core.wire.failures import classify, read_error, redirect
-from loop_core.wire.framing import Framing, Whole
+from loop_core.wire.body import mended
+from loop_core.wire.failures import classify, read_error, read_quota, redirect
+from loop_core.wire.framing import SEPARATOR, SSE, Frame, Framing, TextSequence, Whole
 from loop_core.wire.json_array import JSONArray
 from loop_core.wire.jsonslice import byte_span, path_of
-from loop_core.wire.jsontext import mended
-from loop_core.wire.quota import read_quota
-from loop_core.wire.sse import SSE, Frame
-from loop_core.wire.text_sequence import SEPARATOR, TextSequence
 
 
 class Mapped(NamedTuple):

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 from zlib import crc32
 
-from loop_core.wire.sse import Frame
+from loop_core.wire.framing import Frame
 
 CONTENT_TYPE = "application/vnd.amazon.eventstream"
 MAX_HEADERS = 128 * 1024

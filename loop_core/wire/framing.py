@@ -1,10 +1,191 @@
-"""How the bytes of a body become frames: what every framing offers, and the one of a single JSON value."""
+"""How the bytes of a body become frames: what every framing offers, and the one of a single JSON value.
+
+Further down: server-sent events; JSON texts in a row, each between a record separator and a line break (RFC 7464).
+"""
 
 from __future__ import annotations
 
+import json
+import re
 from typing import Protocol
 
-from loop_core.wire.sse import Frame
+from pydantic_core import from_json
+
+# -- Server-sent events ----------------------------------------------------------------------------------------------
+# Bytes in any chunks -> (payload, event name, start, end).
+# Owns framing only: it does not know any provider. Lines may end in LF, CR LF or CR, mixed; several `data:` lines
+# join with LF; comment lines and unknown fields are skipped; an event that is pending at the end of the bytes is
+# delivered although its blank line never came (openai-node#2725: the stop reason was lost with it). A bare JSON
+# object between events is delivered like one: servers write errors that way (google-genai 3.4.0
+# `_iter_response_stream`). So is what stands in a field `error:`, as the error of an object (llama.cpp ends a stream
+# so). Where joined lines are no JSON and each is, the server parts events by one line break instead of two, and each
+# line is an event.
+
+Frame = tuple[bytes, str | None, int, int]
+"""Payload, event name (None where unnamed), first byte and end of the frame in the body."""
+
+_BLANK = re.compile(rb"\r\n(?:\r\n?|\n)|\n(?:\r\n?|\n)|\r\r\n?")
+_BREAKS = b"\r\n"
+_BOM = b"\xef\xbb\xbf"
+_LINE = re.compile(rb"[^\r\n]+")
+_DONE = b"[DONE]"
+
+
+class SSE:
+    """An incremental splitter; `feed` returns the frames that are complete, `flush` what is left at the end.
+
+    A frame reaches from the first byte of its first line to the end of its last one, line break excluded.
+    """
+
+    __slots__ = ("_name", "_names", "_offset", "_pending", "_prefix", "_scanned", "single")
+
+    def __init__(self) -> None:
+        self.single: tuple[int, int] | None = None
+        """The first place where events stood on lines that follow each other, without a blank line between."""
+        self._pending = bytearray()
+        self._offset = 0  # of the first pending byte in the body
+        self._scanned = 0  # no blank line begins in the pending bytes before this
+        self._prefix = b"data: "  # what the last event wrote before its payload: most events repeat it
+        self._name: str | None = None  # the event name in that prefix
+        self._names: dict[bytes, str] = {}
+
+    def feed(self, data: bytes) -> list[Frame]:
+        """Takes bytes; returns the events that they completed."""
+        pending = self._pending
+        if pending:
+            pending += data
+            if (b"\n" not in data and b"\r" not in data) or _BLANK.search(pending, self._scanned) is None:
+                self._scanned = max(0, len(pending) - 3)
+                return []
+            data = bytes(pending)
+        frames: list[Frame] = []
+        used = self._split(data, frames)
+        self._pending = bytearray(data[used:])
+        self._offset += used
+        self._scanned = max(0, len(self._pending) - 3)
+        return frames
+
+    def flush(self) -> list[Frame]:
+        """The event that was pending when the bytes ended, if any."""
+        frames: list[Frame] = []
+        self._event(bytes(self._pending), self._offset, frames, last=True)
+        self._offset += len(self._pending)
+        self._pending, self._scanned = bytearray(), 0
+        return frames
+
+    def _split(self, data: bytes, frames: list[Frame]) -> int:
+        """Appends the complete events; returns how many bytes they took."""
+        # A whole body is split by one C call, and an event that looks like the one before costs one comparison:
+        # decoding may cost twice the JSON parser at most, and a search for any blank line costs more than it.
+        mixed = b"\r" in data
+        separator = b"\r\n\r\n" if mixed else b"\n\n"
+        blocks = data.split(separator)
+        rest = blocks.pop()
+        append, gap, position = frames.append, len(separator), self._offset
+        prefix, name, width = self._prefix, self._name, len(self._prefix)
+        for block in blocks:
+            end = position + len(block)
+            if block.startswith(prefix):
+                payload = block[width:]
+                if 10 not in payload and not (mixed and 13 in payload):  # as numbers: nine times faster than b"\n" in
+                    append((payload, name, position, end))
+                    position = end + gap
+                    continue
+            used = self._loose(block, position, frames)
+            self._event(block[used:], position + used, frames)
+            prefix, name, width = self._prefix, self._name, len(self._prefix)
+            position = end + gap
+        used = self._loose(rest, position, frames) if mixed else 0
+        return position + used - self._offset
+
+    def _loose(self, data: bytes, start: int, frames: list[Frame]) -> int:
+        """Appends the events that end in a blank line of any kind; returns how many bytes they took."""
+        used = 0
+        for blank in _BLANK.finditer(data):
+            self._event(data[used : blank.start()], start + used, frames)
+            used = blank.end()
+        return used
+
+    def _event(self, block: bytes, start: int, frames: list[Frame], last: bool = False) -> None:
+        if start == 0 and block.startswith(_BOM):
+            block, start = block[3:], 3
+        # A chunk may end inside a line break, and a body inside a blank line: what is left of it stands at either end.
+        stripped = block.lstrip(_BREAKS)
+        start += len(block) - len(stripped)
+        block = stripped.rstrip(_BREAKS)
+        end = start + len(block)
+        name: str | None = None
+        data: list[bytes] = []
+        error: bytes | None = None
+        for line in block.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n"):
+            if line[:6] == b"data: ":
+                data.append(line[6:])
+            elif line[:5] == b"data:":
+                data.append(line[5:])
+            elif line == b"data":
+                data.append(b"")
+            elif line[:6] == b"event:":
+                name = self._named(line[6:].strip())
+            elif line[:6] == b"error:":
+                error = line[6:].strip()
+        if error is not None:
+            self._single(block, start, frames)
+        elif len(data) == 1:
+            frames.append((data[0], name, start, end))
+            if line[:6] == b"data: ":
+                self._prefix, self._name = block[: len(block) - len(data[0])], name
+        elif data:
+            joined = b"\n".join(data)
+            if _is_json(joined) or not _each_is_json(data, last):
+                frames.append((joined, name, start, end))
+            else:
+                self.single = self.single or (start, end)
+                self._single(block, start, frames)
+        elif block[:1] == b"{":
+            frames.append((block, name, start, end))
+
+    def _single(self, block: bytes, start: int, frames: list[Frame]) -> None:
+        """Appends an event for every `data:` and `error:` line of its own, with the name that stands before it."""
+        name: str | None = None
+        begin: int | None = None  # of the event's first line
+        for found in _LINE.finditer(block):
+            line = found[0]
+            key, colon, value = line.partition(b":")
+            if not colon or key not in (b"data", b"event", b"error"):
+                continue
+            begin = found.start() if begin is None else begin
+            if key == b"event":
+                name = self._named(value.strip())
+                continue
+            payload = _as_error(value.strip()) if key == b"error" else value[value[:1] == b" " :]
+            frames.append((payload, name, start + begin, start + found.end()))
+            name, begin = None, None
+
+    def _named(self, key: bytes) -> str | None:
+        name = self._names.get(key)
+        if name is None and key:
+            name = self._names[key] = key.decode("utf-8", "replace")
+        return name
+
+
+def _is_json(payload: bytes) -> bool:
+    try:
+        from_json(payload)
+    except ValueError:
+        return False
+    return True
+
+
+def _each_is_json(lines: list[bytes], last: bool) -> bool:
+    """Whether every line is an object, a list or the end mark; the last line of a body may be cut."""
+    whole = lines[:-1] if last and lines[-1][:1] in (b"", b"{", b"[") else lines
+    return all(line.strip() == _DONE or (line.lstrip()[:1] in (b"{", b"[") and _is_json(line)) for line in whole)
+
+
+def _as_error(told: bytes) -> bytes:
+    """What a field `error:` says, as an object that reports it; what is no JSON is its message."""
+    value = told if _is_json(told) else json.dumps(told.decode("utf-8", "replace")).encode()
+    return b'{"error":' + value + b"}"
 
 
 class Framing(Protocol):
@@ -34,3 +215,49 @@ class Whole:
         """The whole body."""
         body = b"".join(self._chunks)
         return [(body, None, 0, len(body))]
+
+
+# -- JSON texts in a row, each between a record separator and a line break (RFC 7464) --------------------------------
+# Messages of a WebSocket, joined.
+# Framing only. The separator stands in no JSON text, so that a message may hold any line breaks of its own.
+
+SEPARATOR = b"\x1e"
+
+
+def joined(messages: list[bytes]) -> bytes:
+    """Messages as one body."""
+    return b"".join(SEPARATOR + message + b"\n" for message in messages)
+
+
+class TextSequence:
+    """An incremental splitter; a text is complete where the next one begins."""
+
+    __slots__ = ("_held", "_offset")
+
+    def __init__(self) -> None:
+        self._held: list[bytes] = []  # of the text that is not complete yet, its separator included
+        self._offset = 0  # of its first byte in the body
+
+    def feed(self, data: bytes) -> list[Frame]:
+        """Takes bytes; returns the texts that they completed."""
+        if SEPARATOR not in data:
+            self._held.append(data)
+            return []
+        texts = b"".join([*self._held, data]).split(SEPARATOR)
+        self._held = [texts.pop()]
+        return self._frames(texts)
+
+    def flush(self) -> list[Frame]:
+        """The last text."""
+        texts, self._held = [b"".join(self._held)], []
+        return self._frames(texts)
+
+    def _frames(self, texts: list[bytes]) -> list[Frame]:
+        frames: list[Frame] = []
+        for text in texts:
+            payload = text.strip()
+            if payload:
+                start = self._offset + text.index(payload)
+                frames.append((payload, None, start, start + len(payload)))
+            self._offset += len(text) + len(SEPARATOR)
+        return frames

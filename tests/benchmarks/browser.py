@@ -108,7 +108,7 @@ def report() -> Report:
     if chromium.found() is None:
         yield Skipped(name, f"no browser on the path: {', '.join(chromium.NAMES)}")
         return
-    from inspector.sessions.samples import samples
+    from inspector.sessions.agents import samples
 
     sample = str(samples()[0].path)
     session, bare, wall, cpu = [], [], [], []

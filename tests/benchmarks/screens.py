@@ -45,7 +45,7 @@ def report() -> Report:
     if not (ROOT / "inspector" / "tui" / "app.py").exists():
         yield Skipped("the app in a terminal", "there is no inspector/tui/app.py")
         return
-    from inspector.sessions.samples import samples
+    from inspector.sessions.agents import samples
 
     sample = str(samples()[0].path)
     for name, lines in (("the first frame", _first_frame(sample)), ("keys and idling", _keys())):

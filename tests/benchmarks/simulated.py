@@ -9,10 +9,10 @@ from dataclasses import replace
 from measure import Line, Report, best, milliseconds
 from streams import STREAMS
 
-from inspector.case import Case, open_case
-from inspector.replay import replay
+from inspector.config.settings import Settings
+from inspector.replay.case import Case, open_case
+from inspector.replay.replay import replay
 from inspector.sessions import open_paths
-from inspector.settings import Settings
 from loop_core import decode
 from loop_core.limits import Limits
 

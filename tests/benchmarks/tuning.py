@@ -7,14 +7,14 @@ from typing import Any
 
 from measure import Line, Report, best, milliseconds
 
-from inspector.case import Case, open_case
-from inspector.replay import replay
+from inspector.config.settings import Settings
+from inspector.replay.case import Case, open_case
+from inspector.replay.replay import replay
 from inspector.sessions import open_paths
-from inspector.settings import Settings
 from inspector.tune.axes import parse_axes
 from inspector.tune.grid import Grid
-from inspector.tune.report import document
-from inspector.tune.run import Tuned, tune
+from inspector.tune.grid_report import document
+from inspector.tune.grid_run import Tuned, tune
 from tests.scenes import HINT, asked, assistant, chat, lines, user
 
 TURNS, SIMULATED_TURNS, CAP = 250, 40, 64

@@ -8,16 +8,14 @@ from collections.abc import Callable
 from corpus import recordings
 from measure import Line, Report, Skipped, best, milliseconds
 
-from inspector.case import Case, open_case
-from inspector.replay import replay
+from inspector.config.settings import Settings, settings_of
+from inspector.replay.case import Case, open_case
+from inspector.replay.replay import replay
 from inspector.report.facts import View, view
 from inspector.report.lines import steps
-from inspector.report.lines.outline import Outline
+from inspector.report.lines.steps import Outline
 from inspector.sessions import open_paths
-from inspector.settings import Settings, settings_of
-from inspector.whatif.alignment import Alignment
-from inspector.whatif.branch import branch, preview
-from inspector.whatif.tree import Tree
+from inspector.whatif.tree import Alignment, Tree, branch, preview
 from loop_core import decode
 
 RESPONSES, IN_A_TURN = 1_000, 4

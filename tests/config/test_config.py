@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from inspector import cli
-from inspector.config import every, load, places
-from inspector.settings import REPLAYED, Settings, live_limits
+from inspector.config import every, files, load
+from inspector.config.settings import REPLAYED, Settings, live_limits
 from loop_core.errors import CallerError
 from loop_core.frozen import replace
 from loop_core.limits import Limits
@@ -28,7 +28,7 @@ def at_home(tmp_path, monkeypatch):
     (tmp_path / "project" / ".git").mkdir(parents=True)
     (tmp_path / "project" / "deep").mkdir()
     monkeypatch.chdir(tmp_path / "project" / "deep")
-    monkeypatch.setenv(places.CONFIG_VARIABLE, str(tmp_path / "config.toml"))
+    monkeypatch.setenv(files.CONFIG_VARIABLE, str(tmp_path / "config.toml"))
     return tmp_path
 
 
@@ -37,12 +37,12 @@ def user(home, text):
 
 
 def project(home, text):
-    (home / "project" / places.PROJECT_FILE).write_text(text, "utf-8")
+    (home / "project" / files.PROJECT_FILE).write_text(text, "utf-8")
 
 
 def test_nothing_configured_is_the_defaults(at_home):
     user(at_home, "")
-    found = load({places.CONFIG_VARIABLE: ""})
+    found = load({files.CONFIG_VARIABLE: ""})
     assert found.values == {}
     assert found.settings == Settings()
     assert found.settings.limits.max_empty_retries == 0  # nobody would answer in a replay
@@ -61,19 +61,19 @@ def test_the_operators_file_stands_where_platformdirs_says(monkeypatch, home, gi
     if given is not None:
         monkeypatch.setenv("XDG_CONFIG_HOME", given)
         environment["XDG_CONFIG_HOME"] = given
-    expected = platformdirs.user_config_path(places.APP, appauthor=False) / "config.toml"
-    assert places.user_file(environment) == expected
-    assert places.user_file({}) == expected
+    expected = platformdirs.user_config_path(files.APP, appauthor=False) / "config.toml"
+    assert files.user_file(environment) == expected
+    assert files.user_file({}) == expected
 
 
 def test_each_layer_goes_over_the_one_before(at_home):
-    environment = {places.CONFIG_VARIABLE: str(at_home / "config.toml")}
+    environment = {files.CONFIG_VARIABLE: str(at_home / "config.toml")}
     user(at_home, '[agent]\ncontinuation_max_attempts = 4\nmax_tool_steps = 7\n')
     assert load(environment).settings.limits.continuation_max_attempts == 4
     project(at_home, "[agent]\ncontinuation_max_attempts = 5\n")
     found = load(environment)
     assert found.settings.limits == replace(REPLAYED, continuation_max_attempts=5, max_tool_steps=7)
-    assert found.values["agent.continuation_max_attempts"].origin.endswith(places.PROJECT_FILE)
+    assert found.values["agent.continuation_max_attempts"].origin.endswith(files.PROJECT_FILE)
     environment["LOOP_INSPECTOR_CONTINUATION_MAX_ATTEMPTS"] = "6"
     found = load(environment)
     assert found.settings.limits.continuation_max_attempts == 6
@@ -82,20 +82,20 @@ def test_each_layer_goes_over_the_one_before(at_home):
 
 def test_the_limits_of_a_session_file_go_before_those_of_a_configuration(at_home):
     user(at_home, "[agent]\ncontinuation_max_attempts = 4\n")
-    assert load({places.CONFIG_VARIABLE: str(at_home / "config.toml")}).settings.explicit == frozenset()
+    assert load({files.CONFIG_VARIABLE: str(at_home / "config.toml")}).settings.explicit == frozenset()
 
 
 @pytest.mark.parametrize("retries", [0, 2])
 def test_retries_that_were_configured_hold_live_and_in_replays(at_home, retries):
     user(at_home, f"[agent]\nmax_empty_retries = {retries}\n")
-    found = load({places.CONFIG_VARIABLE: str(at_home / "config.toml")}).settings
+    found = load({files.CONFIG_VARIABLE: str(at_home / "config.toml")}).settings
     assert (found.limits.max_empty_retries, live_limits(found).max_empty_retries) == (retries, retries)
 
 
 def test_every_value_has_its_effect(at_home):
     user(at_home, 'policy = "pi-presence"\nseam = "concat"\nmethod = "hint"\ntheme = "nord"\nascii = true\n'
                   '[keys]\n"step.forward" = "right"\n')
-    found = load({places.CONFIG_VARIABLE: str(at_home / "config.toml")})
+    found = load({files.CONFIG_VARIABLE: str(at_home / "config.toml")})
     assert found.settings.policy.name == "pi-presence"
     assert found.settings.seam is SeamRule.CONCAT
     assert found.settings.method is Method.HINT
@@ -117,7 +117,7 @@ def test_a_mistake_names_the_file_and_the_value(at_home, text, says):
     user(at_home, text)
     path = str(at_home / "config.toml")
     with pytest.raises(CallerError) as caught:
-        load({places.CONFIG_VARIABLE: path})
+        load({files.CONFIG_VARIABLE: path})
     assert str(caught.value).startswith(f"{path}: ")
     assert says in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -125,22 +125,22 @@ def test_a_mistake_names_the_file_and_the_value(at_home, text, says):
 
 def test_a_file_that_cannot_be_read_is_told(at_home):
     with pytest.raises(CallerError, match="cannot be read"):
-        load({places.CONFIG_VARIABLE: str(at_home / "nothing.toml")})
+        load({files.CONFIG_VARIABLE: str(at_home / "nothing.toml")})
     (at_home / "config.toml").write_bytes(b"theme = '\xff'")
     with pytest.raises(CallerError, match="byte 9 is not UTF-8"):
-        load({places.CONFIG_VARIABLE: str(at_home / "config.toml")})
+        load({files.CONFIG_VARIABLE: str(at_home / "config.toml")})
 
 
 def test_a_wrong_variable_is_told_by_its_name():
     with pytest.raises(CallerError, match=r"^\$LOOP_INSPECTOR_MAX_TOOL_STEPS: max_tool_steps: "):
-        load({places.CONFIG_VARIABLE: "", "LOOP_INSPECTOR_MAX_TOOL_STEPS": "many"})
+        load({files.CONFIG_VARIABLE: "", "LOOP_INSPECTOR_MAX_TOOL_STEPS": "many"})
 
 
 def test_the_project_ends_at_its_repository(at_home):
-    (at_home / places.PROJECT_FILE).write_text("policy = 'pi-presence'\n", "utf-8")
-    assert places.project_file() is None
+    (at_home / files.PROJECT_FILE).write_text("policy = 'pi-presence'\n", "utf-8")
+    assert files.project_file() is None
     project(at_home, "")
-    assert places.project_file() == at_home / "project" / places.PROJECT_FILE
+    assert files.project_file() == at_home / "project" / files.PROJECT_FILE
 
 
 def run(capsys, *words):

@@ -16,8 +16,8 @@ from inspector.config import files
 from inspector.config.files import new_folder, private_folder, replace_all
 from inspector.export.write import write
 from inspector.live.recorder import Recorder
+from inspector.sessions.agents import samples
 from inspector.sessions.native import write_session
-from inspector.sessions.samples import samples
 from inspector.tui import opening
 from inspector.whatif.store import Store
 from loop_core.errors import CallerError

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from inspector.dialects.budget import cut, tokens
-from inspector.dialects.run import Row, rows
-from inspector.dialects.scenarios import SCENARIOS
+from inspector.dialects.dialect_rows import Row, rows
+from inspector.dialects.scenarios import SCENARIOS, cut, tokens
 from inspector.dialects.table import chosen
 from loop_core.errors import CallerError
 from loop_core.values import ReasoningPart, TextPart, ToolCall

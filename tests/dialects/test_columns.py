@@ -9,13 +9,13 @@ import pytest
 from click.testing import CliRunner
 
 from inspector.cli import main
+from inspector.config.settings import Settings
 from inspector.dialects import columns
-from inspector.dialects.asked import MOST, Asked, path_of, stepped
-from inspector.dialects.lines import Entry, entries
-from inspector.dialects.run import Row, Told, rows
+from inspector.dialects.dialect_lines import Entry, entries
+from inspector.dialects.dialect_rows import Row, Told, rows
+from inspector.dialects.output import MOST, Asked, path_of, stepped
 from inspector.dialects.scenarios import SCENARIOS
 from inspector.report.lines.spans import text_of, width_of
-from inspector.settings import Settings
 from loop_core.presets import preset
 
 CALL_CUT = Asked()
@@ -105,7 +105,7 @@ def test_a_budget_changes_by_ones_while_it_is_small() -> None:
     Asked(settings=Settings(policy=preset("pi-presence"))),
 ])
 def test_the_command_line_asks_the_same(asked: Asked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from inspector.dialects.document import text
+    from inspector.dialects.output import text
 
     monkeypatch.setenv("LOOP_INSPECTOR_CONFIG", "")
     monkeypatch.setenv("COLUMNS", "160")

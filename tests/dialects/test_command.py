@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from inspector.case import open_case
 from inspector.cli import main
 from inspector.dialects import DIALECTS, SCENARIOS
-from inspector.dialects.run import Row, rows
-from inspector.dialects.saving import file_name, save_all
+from inspector.dialects.dialect_rows import Row, rows
+from inspector.dialects.output import file_name, save_all
+from inspector.replay.case import open_case
 from inspector.sessions import open_paths
 from loop_core.errors import CallerError, LoopError
 

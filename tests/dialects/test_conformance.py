@@ -6,15 +6,15 @@ from functools import cache
 
 import pytest
 
+from inspector.config.settings import Settings
 from inspector.dialects import DIALECTS, SCENARIOS
-from inspector.dialects.document import document, text
-from inspector.dialects.lines import COLUMNS, cells, entries, table
+from inspector.dialects.columns import sheet
+from inspector.dialects.dialect_lines import COLUMNS, cells, entries, table
+from inspector.dialects.dialect_rows import LOST, RUN_HELD, Row, Told, opened, rows
+from inspector.dialects.output import document, text
 from inspector.dialects.peers import ANSWERS, MEANS, PEERS
-from inspector.dialects.run import LOST, RUN_HELD, Row, Told, opened, rows
 from inspector.dialects.scenarios import COMPLETE, CUTS
-from inspector.dialects.sheet import sheet
 from inspector.report.lines.spans import plain, text_of, width_of
-from inspector.settings import Settings
 from loop_core.arguments import Shape, parse
 from loop_core.classify import FINISHED
 from loop_core.gate import Admission

@@ -9,7 +9,7 @@ from functools import cache
 
 import pytest
 
-from inspector.dialects.run import Row, Told, rows
+from inspector.dialects.dialect_rows import Row, Told, rows
 from inspector.dialects.scenarios import SCENARIOS
 from loop_core.gate import Admission
 from loop_core.values import Stop

@@ -7,24 +7,24 @@ from pathlib import Path
 
 import pytest
 
-from inspector.case import open_case
+from inspector.config.settings import Settings
 from inspector.dialects import DIALECTS, SCENARIOS
-from inspector.dialects.run import Row, opened, rows
-from inspector.dialects.saving import save_all
+from inspector.dialects.dialect_rows import Row, opened, rows
+from inspector.dialects.output import save_all
 from inspector.export.exchange import records
-from inspector.replay import replay
+from inspector.replay.case import open_case
+from inspector.replay.replay import replay
 from inspector.report.document import document
 from inspector.report.facts import View, view
-from inspector.report.lines import response, status
-from inspector.report.lines.outline import Outline
+from inspector.report.lines import header, response
 from inspector.report.lines.spans import text_of
+from inspector.report.lines.steps import Outline
 from inspector.report.text import text
 from inspector.sessions import open_paths
 from inspector.sessions.native import session_bytes
-from inspector.settings import Settings
 from inspector.telemetry import spans
 from inspector.whatif import comparison
-from inspector.whatif.branch import branch
+from inspector.whatif.tree import branch
 from loop_core.trace import Fidelity
 
 
@@ -50,7 +50,7 @@ def test_every_view_says_so(tmp_path: Path) -> None:
         assert "SIMULATED response 0" in text(seen)
         assert "RECORDED" not in text(seen)
         assert {each["fidelity"] for each in document(seen)["responses"]} == {"SIMULATED"}
-        assert "SIMULATED" in text_of(status.status(Outline(seen), 1, 120))
+        assert "SIMULATED" in text_of(header.status(Outline(seen), 1, 120))
         assert "nobody was asked" in text_of(response.simulated(seen.responses[0])[0])
         assert spans(seen, 0)[0].attributes["loop_inspector.fidelity"] == "SIMULATED"
         told = comparison.values(branch(seen, Settings(max_tokens=900)))

@@ -14,17 +14,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inspector import cli
-from inspector.case import open_case
+from inspector.config.settings import Settings
 from inspector.export import FORMS, Chosen, Form
-from inspector.export.bug import reread, shrink, symptom
-from inspector.export.markdown import escaped, fenced
+from inspector.export.exchange import reread, shrink, symptom
+from inspector.export.pages import escaped, fenced
 from inspector.export.write import chosen, stem_of, write
-from inspector.replay import replay
-from inspector.report.answers import answer_at
+from inspector.replay.case import open_case
+from inspector.replay.replay import replay
 from inspector.report.document import document
-from inspector.report.facts import view
+from inspector.report.facts import answer_at, view
 from inspector.sessions import open_paths
-from inspector.settings import Settings
 from loop_core.errors import CallerError
 from tests import transcript_scenes as agents
 from tests.report.test_inert import HOSTILE, dangerous

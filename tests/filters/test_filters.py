@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inspector import cli, filters
+from inspector.config.settings import Settings
 from inspector.filters import terms
 from inspector.filters.terms import FLAGS, NUMBERS, PATTERNS, WORDS
-from inspector.settings import Settings
 from loop_core.trace import Step
 from loop_core.turn import State
 from tests.scenes import CUT, PARTS, WHOLE, asked, call, chat, continued, lines, result, shown, user

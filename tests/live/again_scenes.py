@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-from inspector.case import open_case
+from inspector.config.settings import Settings, settings_of
 from inspector.live.again import Wanted, wanted
-from inspector.replay import Replay, replay
+from inspector.replay.case import open_case
+from inspector.replay.replay import Replay, replay
 from inspector.sessions import open_paths
-from inspector.settings import Settings, settings_of
 from loop_core.retries import Retries
 from loop_core.transport import Line, Timeouts
 from loop_core.values import Tool, ToolCall

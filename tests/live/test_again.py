@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 import pytest
 
 from inspector import cli
-from inspector.case import Heard
+from inspector.config.settings import Settings
 from inspector.live.again import Asking, ask, file_of
+from inspector.live.headless import run_live
 from inspector.live.recall import recall
 from inspector.live.results import Results
-from inspector.live.run import run_live
+from inspector.replay.case import Heard
 from inspector.report.facts import view
-from inspector.settings import Settings
 from inspector.whatif.comparison import values
 from inspector.whatif.tree import Tree
 from loop_core.address import Server

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from inspector.live.answers import REFUSAL, Answers, Decision, How
-from inspector.live.recorded import results_of
+from inspector.live.answers import REFUSAL, Answers, Decision, How, results_of
 from loop_core.classify import judge
 from loop_core.costs import batch_of
 from loop_core.errors import CallerError

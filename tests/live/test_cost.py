@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from inspector.live.cost import ASKED_TOKENS, Cost, Left, cost_of, estimate, left_of
+from inspector.live.target import ASKED_TOKENS, Cost, Left, cost_of, estimate, left_of
 from loop_core.classify import judge
 from loop_core.history import Ability
 from loop_core.limits import Limits

@@ -11,19 +11,18 @@ from typing import Any
 
 import pytest
 
-from inspector.case import open_case
+from inspector.config.settings import Settings
 from inspector.live.answers import Decision, How
 from inspector.live.driver import Driver
 from inspector.live.headless import Typed, start
-from inspector.live.phase import Phase
-from inspector.live.seen import seen
-from inspector.live.telling import now, waiting
-from inspector.replay import replay
+from inspector.live.stepper import Phase
+from inspector.live.telling import now, seen, waiting
+from inspector.replay.case import open_case
+from inspector.replay.replay import replay
 from inspector.report.facts import View, view
 from inspector.report.lines.spans import text_of
 from inspector.report.lines.steps import step_line
 from inspector.sessions import open_paths
-from inspector.settings import Settings
 from loop_core.errors import CallerError, LoopError
 from loop_core.limits import Limits
 from loop_core.retries import Retries

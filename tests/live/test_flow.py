@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inspector.live.flow import Flow
-from inspector.live.growing import Growing
+from inspector.live.streaming import Growing
 from inspector.report.lines.spans import Role, Span, paragraphs, text_of
 from loop_core.seam import Method, SeamRule, Segment, join
 from loop_core.streaming import Joining

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from inspector.live.grafting import grafted
+from inspector.live.target import grafted
 from inspector.sessions import open_paths
-from inspector.sessions.samples import samples
+from inspector.sessions.agents import samples
 from loop_core.frozen import replace
 from loop_core.outgoing import body_of
 from loop_core.values import Message, Role, TextPart

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from inspector.case import open_case
-from inspector.live.run import Ran, run_live
+from inspector.config.settings import Settings
+from inspector.live.headless import Ran, run_live
 from inspector.provider import Provider, Story, serving, shipped
-from inspector.replay import replay
+from inspector.replay.case import open_case
+from inspector.replay.replay import replay
 from inspector.report.document import document
 from inspector.report.facts import view
 from inspector.sessions import open_paths
-from inspector.settings import Settings
 from loop_core.address import Server
 from loop_core.limits import Limits
 from loop_core.retries import Retries

@@ -16,19 +16,18 @@ from typing import Any, NamedTuple
 import pytest
 
 from inspector import cli
-from inspector.case import open_case
-from inspector.live.keys import key_for
-from inspector.live.opening import request_of
+from inspector.commands.provider import tools_of as tools_printed
+from inspector.config.settings import Settings, settings_of
+from inspector.live.headless import Ran as Ran_
+from inspector.live.headless import run_live
+from inspector.live.opening import key_for, request_of
 from inspector.live.recorder import Recorder
-from inspector.live.run import Ran as Ran_
-from inspector.live.run import run_live
 from inspector.live.tools import tools_of
 from inspector.provider import shipped
-from inspector.provider.document import tools_of as tools_printed
-from inspector.replay import replay
+from inspector.replay.case import open_case
+from inspector.replay.replay import replay
 from inspector.report.facts import view
 from inspector.sessions import open_paths
-from inspector.settings import Settings, settings_of
 from loop_core.address import Server
 from loop_core.errors import CallerError
 from loop_core.limits import GUARDS

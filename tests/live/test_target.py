@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from inspector.live.target import base_of, target_of, why_not
-from inspector.sessions.values import Exchange
+from inspector.sessions.recording import Exchange
 from loop_core.address import Server, loopback, refuse_plain, unencrypted, url_of
 from loop_core.errors import CallerError
 from loop_core.frozen import replace

@@ -20,7 +20,7 @@ import pytest
 from click.testing import CliRunner
 
 from inspector.cli import main
-from inspector.provider import model, shipped
+from inspector.provider import reading, shipped
 from inspector.provider.faults import FAULTS
 from inspector.provider.listening import address, greeting
 from inspector.provider.reading import parsed
@@ -95,7 +95,7 @@ def test_lists_and_the_schema_are_printed() -> None:
     listed = CliRunner().invoke(main, ["provider", "--list"]).stdout
     for name in (*shipped(), *FAULTS):
         assert re.search(rf"^  {re.escape(name)} +\S", listed, re.MULTILINE), name
-    assert CliRunner().invoke(main, ["provider", "--schema"]).stdout == model.schema()
+    assert CliRunner().invoke(main, ["provider", "--schema"]).stdout == reading.schema()
     (tool,) = json.loads(CliRunner().invoke(main, ["provider", "--tools", "cut-call"]).stdout)
     assert (tool["name"], tool["result"]) == ("write_file", "61 bytes written")
 

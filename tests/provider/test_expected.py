@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from inspector.provider.draft import Sending
+from inspector.provider.place import Sending
 from inspector.provider.reply import Reply, reply
 from inspector.provider.story import Kind, Placed, Story
 from loop_core.frozen import replace

@@ -9,7 +9,7 @@ import pytest
 
 from inspector.provider import Placed, Provider, Story, serving
 from inspector.provider.faults import FAULTS, Fault, Takes
-from inspector.provider.model import TAKES
+from inspector.provider.reading import TAKES
 from loop_core.arguments import lenient
 from loop_core.presets import POLICIES
 from loop_core.turn import Event, RunTools, ToolsRun, Turn

@@ -9,7 +9,7 @@ import jsonschema_rs
 import pytest
 import yaml
 
-from inspector.provider import model, serving, shipped
+from inspector.provider import reading, serving, shipped
 from inspector.provider.reading import FOLDER, parsed, read, story_of
 from inspector.provider.story import Kind, Placed
 from loop_core.errors import CallerError
@@ -113,12 +113,12 @@ def test_scenarios_are_taken_as_names_files_and_mappings(tmp_path: Path) -> None
 
 
 def test_the_schema_is_published_and_fresh() -> None:
-    assert (DOCS / "scenario.schema.json").read_text() == model.schema(), (
+    assert (DOCS / "scenario.schema.json").read_text() == reading.schema(), (
         "stale; run inspector provider --schema > docs/scenario.schema.json")
 
 
 def test_every_scenario_that_is_shipped_keeps_to_the_schema_and_a_mistake_does_not() -> None:
-    check = jsonschema_rs.validator_for(json.loads(model.schema()))
+    check = jsonschema_rs.validator_for(json.loads(reading.schema()))
     for path in FOLDER.glob("*.yaml"):
         check.validate(yaml.safe_load(path.read_text()))
     good = yaml.safe_load(GOOD)

@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from inspector.case import open_case
-from inspector.live.run import run_live
+from inspector.config.settings import Settings
+from inspector.live.headless import run_live
 from inspector.provider import Answer, Placed, Story, app, serving
 from inspector.provider.fixture import Scripted
 from inspector.provider.fixture import scripted_provider as scripted_provider
-from inspector.replay import replay
+from inspector.replay.case import open_case
+from inspector.replay.replay import replay
 from inspector.report.facts import view
 from inspector.sessions import open_paths
-from inspector.settings import Settings
 from loop_core.address import Server, url_of
 from loop_core.errors import CallerError
 from loop_core.tools import Toolbox

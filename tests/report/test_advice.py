@@ -10,16 +10,16 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 
-from inspector.case import open_case
-from inspector.replay import replay
+from inspector.config.settings import Settings, settings_of
+from inspector.replay.case import open_case
+from inspector.replay.replay import replay
+from inspector.replay.rerun import rerun
 from inspector.report.advice import Advice, Basis
 from inspector.report.facts import View, view
 from inspector.report.text import Reading, text, twin
 from inspector.report.trial import smallest
-from inspector.rerun import rerun
 from inspector.sessions import open_paths
-from inspector.sessions.samples import samples
-from inspector.settings import Settings, settings_of
+from inspector.sessions.agents import samples
 from loop_core.limits import Limits
 from loop_core.presets import POLICIES
 from loop_core.trace import Fidelity

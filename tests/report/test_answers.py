@@ -5,17 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from inspector.case import open_case
-from inspector.replay import replay
-from inspector.report.answers import answer_at, answered, answers_of, is_simulated
-from inspector.report.facts import View, view
+from inspector.config.settings import Settings
+from inspector.replay.case import open_case
+from inspector.replay.replay import replay
+from inspector.report.facts import View, answer_at, answered, answers_of, is_simulated, view
 from inspector.report.lines import calls, response, wire
 from inspector.report.lines.merged import merged
-from inspector.report.lines.outline import Outline
 from inspector.report.lines.sheet import Sheet
 from inspector.report.lines.spans import text_of
+from inspector.report.lines.steps import Outline
 from inspector.sessions import open_paths
-from inspector.settings import Settings
 from inspector.tui.sheets import TABS, Asked, Sheets
 from loop_core.limits import Limits
 from loop_core.turn import Responded

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from inspector.case import open_case
-from inspector.replay import Settings, replay
+from inspector.replay.case import open_case
+from inspector.replay.replay import Settings, replay
 from inspector.report.facts import WENT_ON, view
 from inspector.sessions import open_paths
-from inspector.sessions.values import Place
+from inspector.sessions.recording import Place
 from loop_core.gate import Admission
 from loop_core.turn import State
 from tests.scenes import (

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inspector.report.inert import inert, one_line
+from inspector.report.lines.spans import inert, one_line
 
 ESC, BEL, CSI_C1, ST_C1 = "\x1b", "\x07", "\x9b", "\x9c"
 HOSTILE = {

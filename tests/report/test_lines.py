@@ -11,17 +11,16 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tui"))  # the scenes of the 
 
 from tui_scenes import CUT_ARGUMENTS, HOSTILE, PARTS, continued, entry, hostile, ran_a_cut_call, story, stream, user
 
-from inspector.case import open_case
-from inspector.replay import replay
+from inspector.config.settings import Settings, settings_of
+from inspector.replay.case import open_case
+from inspector.replay.replay import replay
 from inspector.report.facts import View, view
-from inspector.report.lines import calls, diff, events, header, machine, response, spent, status, steps, wire
+from inspector.report.lines import calls, diff, header, machine, response, steps, wire
 from inspector.report.lines.glyphs import ADMISSION, ASCII, STATE, STOP, ascii_line, ascii_text
-from inspector.report.lines.hexdump import Hex
 from inspector.report.lines.merged import merged
-from inspector.report.lines.outline import Outline, is_interesting
 from inspector.report.lines.sheet import Listed, Sheet
 from inspector.report.lines.sides import sides
-from inspector.report.lines.slices import Slice, Slices
+from inspector.report.lines.slices import Hex, Slice, Slices
 from inspector.report.lines.spans import (
     EMPTY,
     LONGEST,
@@ -41,10 +40,10 @@ from inspector.report.lines.spans import (
     width_of,
     wrapped,
 )
+from inspector.report.lines.steps import Outline, is_interesting
 from inspector.sessions import open_paths
-from inspector.settings import Settings, settings_of
-from inspector.whatif import lines as whatif
-from inspector.whatif.branch import branch
+from inspector.whatif import branch_lines as whatif
+from inspector.whatif.tree import branch
 from loop_core.gate import Admission
 from loop_core.machine import TRANSITIONS
 from loop_core.turn import State
@@ -432,7 +431,7 @@ def test_two_texts_are_compared_line_by_line(old: str, new: str, wanted: list[st
 
 
 def test_events_of_the_turn_are_listed_with_their_steps(seen: View) -> None:
-    sheet = events.events(seen, Outline(seen).blocks[0], 3)
+    sheet = machine.events(seen, Outline(seen).blocks[0], 3)
     lines = said_by(sheet)
     assert sum("stop_reason_observed" in line for line in lines) == 4
     assert sum("continuation_attempt" in line for line in lines) == 3
@@ -475,27 +474,27 @@ def test_the_machine_marks_the_path_and_the_next_move(seen: View) -> None:
 
 
 def test_gauges_fill_with_what_is_spent(seen: View) -> None:
-    shown = [text_of(line) for line in spent.gauges(seen.steps[11].turn)]
+    shown = [text_of(line) for line in header.gauges(seen.steps[11].turn)]
     assert shown[0] == "output      256 tokens"
     assert shown[1] == "attempts    ▰▰▰  3 of 3"
     assert shown[2] == "cont_tokens ▰▱▱▱ 256 of 1,024"
     assert shown[4] == "repairs     ▱    0 of 1"
-    assert text_of(spent.short(seen.steps[11].turn)) == "att 3/3 tok 25% chr 0% rep 0/1"
-    assert text_of(spent.gauges(seen.steps[11].turn, 20)[2]) == "cont_tokens ▰▱▱▱ 256/1,024"
+    assert text_of(header.short(seen.steps[11].turn)) == "att 3/3 tok 25% chr 0% rep 0/1"
+    assert text_of(header.gauges(seen.steps[11].turn, 20)[2]) == "cont_tokens ▰▱▱▱ 256/1,024"
 
 
 @pytest.mark.parametrize("width", range(58, 160, 7))
 def test_the_status_line_fits(seen: View, width: int) -> None:
     outline = Outline(seen)
     for index in range(len(seen.steps)):
-        line = status.status(outline, index, width)
+        line = header.status(outline, index, width)
         assert width_of(line) <= width
         assert f"{index + 1}/28" in text_of(line)
         assert seen.steps[index].state.value in text_of(line)
 
 
 def test_the_status_line_tells_all_output_where_there_is_room(seen: View) -> None:
-    assert "out 256 · att 3/3 tok 25%" in text_of(status.status(Outline(seen), 11, 120))
+    assert "out 256 · att 3/3 tok 25%" in text_of(header.status(Outline(seen), 11, 120))
 
 
 def test_the_header_leads_with_the_worst_turn(seen: View) -> None:
@@ -512,13 +511,13 @@ def test_no_view_of_a_hostile_transcript_holds_a_command(tmp_path: Path) -> None
     sheets: list[Sheet] = []
     for block in outline.blocks:
         sheets += [merged(seen, block, block.first), sides(seen, block, block.first),
-                       calls.calls(seen, block, None), events.events(seen, block, block.first)]
+                       calls.calls(seen, block, None), machine.events(seen, block, block.first)]
         sheets.append(Listed(machine.sheet_lines(seen.steps, block.first, block.first, block.end)))
     for facts in seen.responses:
         sheets += [response.response(seen, facts), *(wire.wire(facts, mode) for mode in wire.MODES)]
     for index, step in enumerate(seen.steps):
         sheets += [diff.diff(seen, index), response.awaited(step)]
-        lines.append(status.status(outline, index, 100))
+        lines.append(header.status(outline, index, 100))
     sheets.append(whatif.against_original(branch(seen, settings_of({"continuation_max_attempts": "0"}, Settings()))))
     lines += [sheet.line(index) for sheet in sheets for index in range(len(sheet))]
     bad = [line for line in lines if any(unicodedata.category(char) in ("Cc", "Cf", "Cs") for char in text_of(line))]

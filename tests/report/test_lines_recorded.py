@@ -7,19 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from inspector.case import open_case
-from inspector.replay import replay
+from inspector.config.settings import Settings, settings_of
+from inspector.replay.case import open_case
+from inspector.replay.replay import replay
 from inspector.report.facts import View, view
-from inspector.report.lines import calls, diff, events, response, status, steps, wire
+from inspector.report.lines import calls, diff, header, machine, response, steps, wire
 from inspector.report.lines.merged import merged
-from inspector.report.lines.outline import Outline
 from inspector.report.lines.sheet import Sheet
 from inspector.report.lines.sides import sides
 from inspector.report.lines.spans import text_of, width_of
+from inspector.report.lines.steps import Outline
 from inspector.sessions import open_paths
-from inspector.settings import Settings, settings_of
-from inspector.whatif import lines as whatif
-from inspector.whatif.branch import branch
+from inspector.whatif import branch_lines as whatif
+from inspector.whatif.tree import branch
 
 CORPUS = Path(os.environ.get("LOOP_INSPECTOR_CORPUS", Path(__file__).resolve().parents[3] / "shared" / "corpus"))
 APIS = ("openai_chat", "openai_responses", "anthropic_messages", "gemini_generate", "bedrock_converse", "ollama_chat")
@@ -30,7 +30,7 @@ FILES = 3
 def sheets(seen: View, outline: Outline) -> Iterator[Sheet]:
     for block in outline.blocks:
         yield from (merged(seen, block, block.first), sides(seen, block, block.first),
-                    calls.calls(seen, block, None), events.events(seen, block, block.first))
+                    calls.calls(seen, block, None), machine.events(seen, block, block.first))
     for facts in seen.responses:
         yield response.response(seen, facts)
         yield from (wire.wire(facts, mode) for mode in wire.MODES)
@@ -50,7 +50,7 @@ def test_every_view_of_recorded_traffic(api: str) -> None:
     for row in range(outline.rows):
         assert text_of(steps.row(outline, row, 0)).isprintable()
     for index in range(len(seen.steps)):
-        assert width_of(status.status(outline, index, 78)) <= 78
+        assert width_of(header.status(outline, index, 78)) <= 78
     for sheet in sheets(seen, outline):
         for index in range(len(sheet)):
             text = text_of(sheet.line(index))

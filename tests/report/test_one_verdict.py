@@ -11,10 +11,10 @@ from pathlib import Path
 import jsonschema_rs
 import pytest
 
-from inspector.case import open_case
-from inspector.export.blocks import blocks
-from inspector.export.html import html as page_of
-from inspector.replay import replay
+from inspector.export.pages import blocks
+from inspector.export.pages import html as page_of
+from inspector.replay.case import open_case
+from inspector.replay.replay import replay
 from inspector.report.document import document
 from inspector.report.facts import View, view
 from inspector.report.lines import header

@@ -11,11 +11,10 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tui"))
 
 from tui_scenes import CUT_ARGUMENTS, PARTS, continued, ran_a_cut_call, story
 
-from inspector.case import open_case
-from inspector.replay import replay
+from inspector.replay.case import open_case
+from inspector.replay.replay import replay
 from inspector.report.facts import ResponseFacts, View, view
 from inspector.report.lines import response, wire
-from inspector.report.lines.hexdump import Hex
 from inspector.report.lines.reads import (
     Picked,
     became,
@@ -27,7 +26,7 @@ from inspector.report.lines.reads import (
     turned,
     value_of,
 )
-from inspector.report.lines.slices import Bytes, Slice, Slices
+from inspector.report.lines.slices import Bytes, Hex, Slice, Slices
 from inspector.report.lines.spans import EMPTY, Role, Span, text_of
 from inspector.report.places import readings
 from inspector.sessions import open_paths

@@ -4,10 +4,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inspector.report.lines import sides as side_lines
-from inspector.report.lines.outline import Outline
-from inspector.report.lines.seams import Change, change_lines, changes, counted, seam_lines, standing, tried_note
+from inspector.report.lines.merged import Change, change_lines, changes, counted, seam_lines, standing, tried_note
 from inspector.report.lines.sides import COLUMNS, Pair, Sides, sides
 from inspector.report.lines.spans import EMPTY, Span, text_of, width_of
+from inspector.report.lines.steps import Outline
 from loop_core.seam import Decision, Method, Seam, SeamRule, Segment, join
 from tests.scenes import ASKS, HINT, asked, assistant, chat, shown, user
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from inspector.case import open_case
-from inspector.replay import replay
+from inspector.replay.case import open_case
+from inspector.replay.replay import replay
 from inspector.report.facts import view
-from inspector.report.lines import spent, status
-from inspector.report.lines.outline import Outline
+from inspector.report.lines import header
 from inspector.report.lines.spans import text_of
+from inspector.report.lines.steps import Outline
 from inspector.sessions import open_paths
-from inspector.sessions.samples import samples
+from inspector.sessions.agents import samples
 from loop_core.turn import Responded
 
 CASES = {sample.path.stem[:2]: sample.path for sample in samples()}
@@ -27,6 +27,6 @@ def test_an_answer_is_counted_where_it_is_taken_in(number, used):
         expected = sum(used[:count])
         shown = seen.shown(at)
         assert shown.turn.spent.output_tokens == expected
-        assert text_of(spent.gauges(shown.turn)[0]).endswith(f" {expected:,} tokens")
-        assert f"out {expected:,}" in text_of(status.status(Outline(seen), at, 200))
+        assert text_of(header.gauges(shown.turn)[0]).endswith(f" {expected:,} tokens")
+        assert f"out {expected:,}" in text_of(header.status(Outline(seen), at, 200))
         assert seen.steps[at + 1].turn.spent.output_tokens == expected, "it is counted once"

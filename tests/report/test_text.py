@@ -8,8 +8,8 @@ import pytest
 
 from inspector.report.document import document
 from inspector.report.lines.merged import merged
-from inspector.report.lines.outline import Outline
 from inspector.report.lines.spans import text_of
+from inspector.report.lines.steps import Outline
 from inspector.report.text import place, text
 from loop_core.values import At, Part
 from tests.report.test_inert import HOSTILE, dangerous

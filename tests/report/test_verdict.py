@@ -7,13 +7,13 @@ import json
 import pytest
 
 from inspector import filters
+from inspector.config.settings import Settings
 from inspector.report.facts import TurnFacts, View
 from inspector.report.lines import header
 from inspector.report.lines.spans import Role
 from inspector.report.lines.steps import glyph_of
 from inspector.report.verdict import ROWS
 from inspector.sessions.native import session_bytes
-from inspector.settings import Settings
 from loop_core.history import hint
 from loop_core.presets import PI_PRESENCE
 from loop_core.turn import State

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from inspector.case import open_case
-from inspector.replay import replay
+from inspector.config.settings import Settings, settings_of
+from inspector.replay.case import open_case
+from inspector.replay.replay import replay
 from inspector.report.facts import View, view
 from inspector.sessions import open_paths
-from inspector.sessions.samples import samples
-from inspector.settings import Settings, settings_of
-from inspector.whatif.branch import branch
+from inspector.sessions.agents import samples
+from inspector.whatif.tree import branch
 from loop_core.values import Stop
 from tests.samples.make import written
 from tests.samples.stories import STORIES

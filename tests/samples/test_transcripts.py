@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from inspector.case import open_case
-from inspector.replay import replay
+from inspector.replay.case import open_case
+from inspector.replay.replay import replay
 from inspector.report.facts import View, view
 from inspector.sessions import open_paths
-from inspector.sessions.samples import find
+from inspector.sessions.agents import find
 from tests.samples.readme import table
 from tests.samples.transcripts import TRANSCRIPTS
 

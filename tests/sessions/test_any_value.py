@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 
 from inspector.sessions import open_paths
-from inspector.sessions.importers import IMPORTERS, choose
+from inspector.sessions.importers import IMPORTERS, choose, pi
 from inspector.sessions.importers import har as har_file
 from inspector.sessions.importers import pairs as pair_file
 from inspector.sessions.importers.transcripts import PiImporter
-from inspector.sessions.transcripts import pi_rows
 from tests import fuzz
 from tests.shapes import EVERY, GONE, PI, SHAPES, Shape, places, put
 
@@ -61,9 +60,8 @@ def _raises(*_: object, **__: object) -> None:
 
 
 def test_a_row_that_nobody_thought_of_is_told_and_the_others_are_read(tmp_path: Path, monkeypatch):
-    from inspector.sessions.importers import pi
 
-    whole = pi_rows.usage_of
+    whole = pi.usage_of
     monkeypatch.setattr(pi, "usage_of", lambda usage: _raises() if usage is None else whole(usage))
     path = tmp_path / "pi.jsonl"
     path.write_bytes(Shape("", "", list(PI), rows=True).written())

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from inspector.config.settings import Settings
 from inspector.report.lines.wire import wire
 from inspector.sessions import open_paths
 from inspector.sessions.transcripts.inference import KNOWN_CAPS
-from inspector.settings import Settings
 from loop_core.limits import Limits
 from loop_core.values import ToolCall
 from tests.transcript_scenes import (

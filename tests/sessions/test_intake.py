@@ -21,7 +21,7 @@ from session_scenes import CHAT, chat_body
 from inspector import cli
 from inspector.commands import common
 from inspector.sessions import intake, open_paths
-from inspector.sessions.unpack import unpack
+from inspector.sessions.intake import unpack
 from inspector.whatif.store import open_store
 from loop_core.errors import CallerError
 

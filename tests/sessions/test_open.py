@@ -12,9 +12,9 @@ import pytest
 from session_scenes import CHAT, assistant, chat_body, chat_stream, entry, har, user
 
 from inspector.sessions import open_paths
+from inspector.sessions.agents import find, folder, samples
 from inspector.sessions.importers import IMPORTERS, importer
-from inspector.sessions.raw import Options, UnreadableError
-from inspector.sessions.samples import find, folder, samples
+from inspector.sessions.recording import Options, UnreadableError
 from loop_core.errors import CallerError
 from loop_core.values import Stop
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from inspector.config.settings import Settings
 from inspector.sessions import open_paths
-from inspector.settings import Settings
 from loop_core.limits import Limits
 from tests.transcript_scenes import (
     entry,

@@ -16,7 +16,7 @@ from loop_core.values import ChatResponse as Response
 from loop_core.values import ReasoningPart, Stop, StopReason, TextPart, ToolCall, TransportEnd, Usage
 from loop_core.wire import decode, wire
 from loop_core.wire.essence import essence
-from loop_core.wire.text_sequence import TextSequence, joined
+from loop_core.wire.framing import TextSequence, joined
 from tests.report.test_verdict import only
 from tests.scenes import shown
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from inspector.sessions.transcripts.lost import connection_lost
-from inspector.sessions.transcripts.refusals import interruption, refusal
+from inspector.sessions.transcripts.refusals import connection_lost, interruption, refusal
 from loop_core.values import ToolResultPart
 from tests.transcript_scenes import (
     MISSING,

@@ -23,8 +23,8 @@ from session_scenes import (
 )
 
 from inspector.sessions import open_paths
-from inspector.sessions.hints import HINTS as HINT_ROWS
-from inspector.sessions.hints import RESULTS, cut_result, known_hint
+from inspector.sessions.items import HINTS as HINT_ROWS
+from inspector.sessions.items import RESULTS, cut_result, known_hint
 from inspector.sessions.thread import thread
 
 CUT = "The report covers three regions. In the first, the queue was satur"

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from inspector.case import open_case
-from inspector.replay import replay
+from inspector.replay.case import open_case
+from inspector.replay.replay import replay
 from inspector.report.document import document
 from inspector.report.facts import view
 from inspector.report.text import text

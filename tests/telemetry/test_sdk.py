@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 
 from inspector import telemetry
-from inspector.case import open_case
-from inspector.live.run import run_live
-from inspector.replay import replay
+from inspector.config.settings import Settings
+from inspector.live.headless import run_live
+from inspector.replay.case import open_case
+from inspector.replay.replay import replay
 from inspector.report.facts import view
 from inspector.sessions import open_paths
-from inspector.settings import Settings
 from inspector.telemetry import names, otlp
-from inspector.telemetry.values import Span
+from inspector.telemetry.points import Span
 from loop_core.address import Server
 from loop_core.errors import CallerError
 from loop_core.loop import run

@@ -11,8 +11,7 @@ import pytest
 from inspector.report.facts import View, view
 from inspector.telemetry import names, otlp, points, spans
 from inspector.telemetry.names import Times
-from inspector.telemetry.values import Point, Span
-from inspector.telemetry.when import SKEW, Clock, moment
+from inspector.telemetry.points import SKEW, Clock, Point, Span, moment
 from tests.export.test_export import KEY
 from tests.scenes import (
     ASKS,
@@ -283,9 +282,9 @@ def test_every_metric_is_made_of_some_session() -> None:
 
 
 def test_a_trace_of_nothing_is_nothing() -> None:
-    from inspector.case import open_case
-    from inspector.replay import replay
-    from inspector.sessions.values import Loaded
+    from inspector.replay.case import open_case
+    from inspector.replay.replay import replay
+    from inspector.sessions.recording import Loaded
 
     empty = view(replay(open_case(Loaded((), (), ()))))
     assert (spans(empty, NOW), points(empty)) == ((), ())

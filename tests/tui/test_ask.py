@@ -24,7 +24,7 @@ from inspector.tui.screens import ask as asking
 from inspector.tui.screens.ask import AskLive
 from inspector.tui.screens.limits import LimitsForm
 from inspector.tui.session.screen import SessionScreen
-from inspector.tui.widgets.cycle import Cycle
+from inspector.tui.widgets.fields import Cycle
 from loop_core.values import Stop
 from tests.live.again_scenes import asked_body, cut_twice
 from tests.live.conftest import Fake, Peer, fake  # noqa: F401 - a fixture

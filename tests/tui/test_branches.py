@@ -11,12 +11,11 @@ from tui_scenes import PARTS, continued, page
 
 from inspector.tui.app import LoopInspector
 from inspector.tui.fields import WORDS
-from inspector.tui.screens.beside import Beside, Pairs
 from inspector.tui.screens.limits import ABOUT, MEANS, LimitsForm
-from inspector.tui.screens.tree import Nodes, RunTree
+from inspector.tui.screens.tree import Beside, Nodes, Pairs, RunTree
+from inspector.tui.session.base import Breakpoint
 from inspector.tui.session.screen import SessionScreen
-from inspector.tui.session.stops import Breakpoint
-from inspector.tui.widgets.cycle import Cycle
+from inspector.tui.widgets.fields import Cycle
 
 AppOn = Callable[..., LoopInspector]
 THREE = (160, 45)

@@ -10,9 +10,9 @@ from tui_scenes import page
 
 from inspector.export import FORMS
 from inspector.tui.app import LoopInspector
-from inspector.tui.clipboard import REFUSING, refused
-from inspector.tui.screens.choose import Choose
-from inspector.tui.session.exporting import VIEWS
+from inspector.tui.screens.ask import Choose
+from inspector.tui.session.again import VIEWS
+from inspector.tui.writing import REFUSING, refused
 
 AppOn = Callable[..., LoopInspector]
 THREE = (160, 45)

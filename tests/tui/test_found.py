@@ -6,10 +6,8 @@ from pathlib import Path
 from tui_scenes import page
 
 from inspector.tui.app import LoopInspector
-from inspector.tui.found import READABLE, judged, rows
-from inspector.tui.screens.picker import PickerScreen
+from inspector.tui.screens.picker import READABLE, Choices, PickerScreen, judged, rows
 from inspector.tui.session.screen import SessionScreen
-from inspector.tui.widgets.choices import Choices
 from tests.transcript_scenes import MISSING, block, claude, failed, pi, pi_said, pi_user, prompt, result, text, use
 
 SIZE = (120, 40)

@@ -8,16 +8,16 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 from tui_scenes import PARTS, assistant, entry, page, seen, stream, told, user
 
+from inspector.config.settings import command
 from inspector.report.lines import wire
 from inspector.report.lines.spans import text_of
-from inspector.settings import command
 from inspector.tui.app import LoopInspector
 from inspector.tui.keys import active, shown_keys
 from inspector.tui.screens.breakpoints import BreakpointList
 from inspector.tui.screens.help import HelpScreen
 from inspector.tui.session.screen import SessionScreen
+from inspector.tui.widgets.panes import StepList
 from inspector.tui.widgets.rows import RowList
-from inspector.tui.widgets.steps import StepList
 from inspector.tui.widgets.text_view import TextView
 
 AppOn = Callable[..., LoopInspector]
@@ -430,7 +430,7 @@ async def test_control_q_quits_from_anywhere(app_on: AppOn) -> None:
 
 
 async def test_the_palette_offers_every_key(app_on: AppOn) -> None:
-    from inspector.tui.commands import KeyCommands
+    from inspector.tui.keys import KeyCommands
 
     async with app_on().run_test(size=ONE_PANE) as pilot:
         offered = {title for title, _, _ in KeyCommands(pilot.app.screen)._every()}

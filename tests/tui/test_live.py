@@ -18,20 +18,19 @@ from textual.pilot import Pilot
 from textual.widgets import Input, TextArea
 from tui_scenes import page, told
 
-from inspector.case import open_case
+from inspector.config.settings import Settings
 from inspector.live.headless import Start, Typed, start
-from inspector.live.phase import Phase
-from inspector.replay import replay
+from inspector.live.stepper import Phase
+from inspector.replay.case import open_case
+from inspector.replay.replay import replay
 from inspector.report.facts import View, view
 from inspector.sessions import open_paths
-from inspector.settings import Settings
 from inspector.tui.app import LoopInspector
 from inspector.tui.live.begin import LiveForm
-from inspector.tui.live.body import BodyEditor, NotJSONError, body_of
-from inspector.tui.live.budget import BudgetForm
+from inspector.tui.live.budget import BodyEditor, BudgetForm, NotJSONError, body_of
 from inspector.tui.live.calls import CallsForm, ResultEditor
 from inspector.tui.live.screen import LiveScreen
-from inspector.tui.screens.choose import Choose
+from inspector.tui.screens.ask import Choose
 from inspector.tui.screens.picker import PickerScreen
 from inspector.tui.session.screen import SessionScreen
 from inspector.tui.widgets.text_view import TextView
@@ -618,7 +617,7 @@ def test_killed_while_it_streams_the_file_opens(fake: Fake, tmp_path: Path) -> N
 import asyncio, sys
 sys.path[:0] = [{str(ROOT)!r}]
 from inspector.live.headless import Typed, start
-from inspector.settings import Settings
+from inspector.config.settings import Settings
 from inspector.tui.app import LoopInspector
 begun = start(Typed("openai_chat", "m", {fake.url!r}, prompt="x", record={str(tmp_path / "s.jsonl")!r}), Settings())
 async def main():

@@ -5,12 +5,11 @@ from pathlib import Path
 
 from tui_scenes import page, story
 
-from inspector.sessions.samples import samples, short
+from inspector.sessions.agents import samples, short
 from inspector.tui import opening
 from inspector.tui.app import LoopInspector
-from inspector.tui.screens.picker import PickerScreen
+from inspector.tui.screens.picker import Choices, PickerScreen
 from inspector.tui.session.screen import SessionScreen
-from inspector.tui.widgets.choices import Choices
 
 SIZE = (80, 24)
 

@@ -7,8 +7,7 @@ import pytest
 from textual.pilot import Pilot
 
 from inspector.tui.app import LoopInspector
-from inspector.tui.screens.picker import PickerScreen
-from inspector.tui.widgets.choices import Choice
+from inspector.tui.screens.picker import Choice, PickerScreen
 
 AppOn = Callable[..., LoopInspector]
 Compare = Callable[..., bool]

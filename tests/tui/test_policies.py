@@ -12,10 +12,10 @@ from click.testing import CliRunner
 from textual.pilot import Pilot
 from tui_scenes import CUT_ARGUMENTS, HOSTILE, assistant, body, continued, entry, hostile, page, seen, story, told, user
 
-from inspector.case import open_case
 from inspector.cli import main
+from inspector.config.settings import Settings
+from inspector.replay.case import open_case
 from inspector.sessions import open_paths
-from inspector.settings import Settings
 from inspector.tui.app import LoopInspector
 from inspector.tui.opening import Reading, load
 from inspector.tui.screens.policies import Cells, PoliciesScreen

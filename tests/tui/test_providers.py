@@ -15,14 +15,14 @@ from textual.pilot import Pilot
 from tui_scenes import page, seen, told
 
 from inspector.cli import main
-from inspector.dialects.asked import Asked
-from inspector.dialects.run import Told
+from inspector.config.settings import Settings
+from inspector.dialects.dialect_rows import Told
+from inspector.dialects.output import Asked
 from inspector.dialects.scenarios import SCENARIOS
 from inspector.dialects.table import DIALECTS
-from inspector.settings import Settings
 from inspector.tui import launch as entry
 from inspector.tui.app import LoopInspector
-from inspector.tui.screens.choose import Choose
+from inspector.tui.screens.ask import Choose
 from inspector.tui.screens.picker import PickerScreen
 from inspector.tui.screens.providers import Dialects, ProvidersScreen
 from inspector.tui.session.screen import SessionScreen

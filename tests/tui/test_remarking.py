@@ -10,9 +10,9 @@ from tui_scenes import page, seen
 
 from inspector.tui.app import LoopInspector
 from inspector.tui.screens.breakpoints import BreakpointList
+from inspector.tui.session.base import Breakpoint
 from inspector.tui.session.screen import SessionScreen
-from inspector.tui.session.stops import Breakpoint
-from inspector.tui.widgets.steps import StepList
+from inspector.tui.widgets.panes import StepList
 
 AppOn = Callable[..., LoopInspector]
 ONE_PANE, THREE = (80, 24), (160, 45)
@@ -169,9 +169,9 @@ async def test_a_note_stands_beside_its_step(app_on: AppOn) -> None:
 
 @pytest.mark.parametrize(("steps", "most"), [(28, 1), (5_000, 100)])
 def test_a_held_key_runs_faster_but_never_far(steps: int, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    from inspector.tui.session import stepping
+    from inspector.tui.session import commanding
 
-    class Screen(stepping.Stepping):
+    class Screen(commanding.Stepping):
         moves: list[int] = []  # noqa: RUF012
 
         def __init__(self) -> None:
@@ -182,7 +182,7 @@ def test_a_held_key_runs_faster_but_never_far(steps: int, most: int, monkeypatch
         listed = type("All", (), {"moved": staticmethod(lambda step, by: step + by)})  # type: ignore[assignment]
 
     now = [0.0]
-    monkeypatch.setattr(stepping, "monotonic", lambda: now[0])
+    monkeypatch.setattr(commanding, "monotonic", lambda: now[0])
     screen = Screen()
     strides = []
     for _ in range(80):

@@ -8,11 +8,11 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 from tui_scenes import PARTS, continued, page, told
 
-from inspector.sessions.samples import samples, short
+from inspector.sessions.agents import samples, short
 from inspector.tui.app import LoopInspector
 from inspector.tui.screens.limits import LimitsForm
 from inspector.tui.session.screen import SessionScreen
-from inspector.tui.widgets.cycle import Cycle
+from inspector.tui.widgets.fields import Cycle
 
 AppOn = Callable[..., LoopInspector]
 

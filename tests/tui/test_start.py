@@ -13,13 +13,12 @@ from textual.filter import LineFilter
 from textual.widgets import Input
 from tui_scenes import continued, har, page, seen, story, told
 
-from inspector.case import open_case
-from inspector.sessions import open_paths, sizes
+from inspector.replay.case import open_case
+from inspector.sessions import intake, open_paths
 from inspector.tui import launch as entry
 from inspector.tui import opening
-from inspector.tui.app import LoopInspector
+from inspector.tui.app import DARK, LIGHT, LoopInspector
 from inspector.tui.session.screen import SessionScreen
-from inspector.tui.themes import DARK, LIGHT
 
 AppOn = Callable[..., LoopInspector]
 ROOT = Path(__file__).resolve().parents[2]
@@ -186,7 +185,7 @@ async def test_a_large_file_is_read_behind_a_screen_that_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = story(tmp_path)
-    monkeypatch.setattr(sizes, "HEAVY", 10)
+    monkeypatch.setattr(intake, "HEAVY", 10)
     monkeypatch.setattr("inspector.tui.app.remember", lambda paths: None)
     app = LoopInspector([str(path)])
     async with app.run_test(size=(80, 24)) as pilot:

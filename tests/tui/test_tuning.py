@@ -16,18 +16,17 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 from tui_scenes import HOSTILE, continued, har, hostile, page, ran_a_cut_call, seen
 
-from inspector.case import open_case
+from inspector.config.settings import Settings, command
+from inspector.replay.case import open_case
 from inspector.report.lines.spans import text_of
 from inspector.sessions import open_paths
-from inspector.settings import Settings, command
 from inspector.tui.app import LoopInspector
-from inspector.tui.screens.axes import AxesPrompt
 from inspector.tui.screens.help import HelpScreen
-from inspector.tui.screens.tune import TuneScreen
+from inspector.tui.screens.tune import AxesPrompt, TuneScreen
 from inspector.tui.session.screen import SessionScreen
 from inspector.tui.tuned import Table
 from inspector.tui.widgets.heatmap import HeatMap
-from inspector.tune import run as grids
+from inspector.tune import grid_run as grids
 from inspector.tune.axes import ATTEMPTS
 
 AppOn = Callable[..., LoopInspector]

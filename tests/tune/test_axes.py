@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from inspector.case import open_case
+from inspector.config.settings import Settings
+from inspector.replay.case import open_case
 from inspector.sessions import open_paths
-from inspector.sessions.samples import samples
-from inspector.settings import Settings
+from inspector.sessions.agents import samples
 from inspector.tune.axes import MOST_CELLS, Axis, default_axes, parse_axes
 from inspector.tune.grid import Grid
 from loop_core.errors import CallerError

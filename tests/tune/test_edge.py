@@ -11,15 +11,14 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from inspector.replay import first_run
-from inspector.settings import INITIAL, Settings
-from inspector.tune import edge
+from inspector.config.settings import INITIAL, Settings
+from inspector.replay.replay import first_run
+from inspector.tune import smallest as edge
 from inspector.tune.axes import Axis
-from inspector.tune.edge import cost, rank
 from inspector.tune.grid import End, Grid
-from inspector.tune.run import tune
-from inspector.tune.smallest import knee, smallest
-from inspector.tune.stem import stem
+from inspector.tune.grid_run import tune
+from inspector.tune.smallest import cost, knee, rank, smallest
+from inspector.tune.sweep import stem
 from tests.scenes import ASKS, asked, chat, lines, user
 from tests.test_cli import inspector  # noqa: F401 - a fixture
 from tests.test_simulation import WORDS, case_of, stream

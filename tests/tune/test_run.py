@@ -7,14 +7,14 @@ import threading
 
 import pytest
 
-from inspector.case import open_case
+from inspector.config.settings import Settings
+from inspector.replay.case import open_case
 from inspector.sessions import open_paths
-from inspector.sessions.samples import samples
-from inspector.settings import Settings
-from inspector.tune import run, workers
+from inspector.sessions.agents import samples
+from inspector.tune import grid_run
 from inspector.tune.axes import parse_axes
 from inspector.tune.grid import Grid
-from inspector.tune.run import tune
+from inspector.tune.grid_run import tune
 from loop_core.errors import CallerError
 from tests.scenes import lines
 from tests.tune.test_sweep import story
@@ -31,7 +31,7 @@ def case():
 @pytest.fixture
 def at_once(monkeypatch):
     """No moment of working alone: other processes are started for the smallest grid."""
-    monkeypatch.setattr(run, "ALONE", -1.0)
+    monkeypatch.setattr(grid_run, "ALONE", -1.0)
 
 
 def test_turns_that_go_alike_share_their_cells():
@@ -48,7 +48,7 @@ def test_turns_that_go_alike_share_their_cells():
 @forks
 def test_several_processes_give_the_same(case, at_once, monkeypatch):
     alone = tune(case, GRID, jobs=1)
-    monkeypatch.setattr(workers.os, "fork", forked := Counted(os.fork))
+    monkeypatch.setattr(grid_run.os, "fork", forked := Counted(os.fork))
     together = tune(case, GRID, jobs=2)
     assert forked.times == 2
     assert [(turn.id, turn.ends, turn.codes) for turn in together.turns] == [
@@ -84,7 +84,7 @@ def test_what_a_dead_process_left_is_done_here():
             os._exit(7)
         return task * task
 
-    assert dict(workers.shared(range(8), work, 2, lambda: False)) == {task: task * task for task in range(8)}
+    assert dict(grid_run.shared(range(8), work, 2, lambda: False)) == {task: task * task for task in range(8)}
 
 
 @forks
@@ -95,14 +95,14 @@ def test_an_error_in_a_process_is_raised_here(capfd):
         return task
 
     with pytest.raises(CallerError, match="no such limit"):
-        list(workers.shared(range(8), work, 2, lambda: False))
+        list(grid_run.shared(range(8), work, 2, lambda: False))
     assert capfd.readouterr() == ("", "")
 
 
 @forks
 def test_a_cancel_ends_the_processes():
     done = []
-    for task, _ in workers.shared(range(10_000), lambda task: sum(range(3_000)), 2, lambda: len(done) >= 5):
+    for task, _ in grid_run.shared(range(10_000), lambda task: sum(range(3_000)), 2, lambda: len(done) >= 5):
         done.append(task)
     assert 5 <= len(done) < 10_000
     with pytest.raises(ChildProcessError):

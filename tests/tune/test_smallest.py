@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from array import array
 
-from inspector.case import open_case
+from inspector.replay.case import open_case
 from inspector.sessions import open_paths
-from inspector.sessions.samples import samples
+from inspector.sessions.agents import samples
 from inspector.tune.axes import Axis, parse_axes
 from inspector.tune.grid import UNDONE, End, Grid, TurnGrid
-from inspector.tune.run import Tuned, tune
+from inspector.tune.grid_run import Tuned, tune
 from inspector.tune.smallest import knee, smallest, why_not
 from loop_core.limits import Spent
 from loop_core.turn import State

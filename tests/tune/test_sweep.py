@@ -9,15 +9,15 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from inspector.case import Case, open_case
-from inspector.replay import first_run, replay
+from inspector.config.settings import Settings
+from inspector.replay.case import Case, open_case
+from inspector.replay.replay import first_run, replay
 from inspector.sessions import open_paths
-from inspector.sessions.samples import samples
-from inspector.settings import Settings
+from inspector.sessions.agents import samples
 from inspector.tune.axes import Axis
 from inspector.tune.grid import End, Grid
-from inspector.tune.run import tune
-from inspector.tune.stem import LEAST
+from inspector.tune.grid_run import tune
+from inspector.tune.sweep import LEAST
 from loop_core.history import hint
 from loop_core.limits import GUARDS, RANGES, Limits, Spent
 from loop_core.presets import POLICIES

@@ -9,18 +9,17 @@ from dataclasses import replace
 
 import pytest
 
-from inspector.case import open_case
+from inspector.config.settings import parse_assignments, settings_of
+from inspector.replay.case import open_case
 from inspector.report.lines.spans import plain
 from inspector.sessions import open_paths
-from inspector.sessions.samples import samples
-from inspector.settings import parse_assignments, settings_of
+from inspector.sessions.agents import samples
 from inspector.tune.axes import parse_axes
-from inspector.tune.cell import cell_sheet
 from inspector.tune.grid import Grid
+from inspector.tune.grid_lines import answers, cell_sheet
+from inspector.tune.grid_report import as_csv, document, text
+from inspector.tune.grid_run import tune
 from inspector.tune.heat import SHOWS, heat
-from inspector.tune.lines import answers
-from inspector.tune.report import as_csv, document, text
-from inspector.tune.run import tune
 from inspector.tune.smallest import knee
 from tests.scenes import lines
 from tests.test_cli import inspector  # noqa: F401 - a fixture
@@ -282,5 +281,5 @@ def test_tuning_loads_nothing_slow(tmp_path):
     path.write_bytes(lines(*story(["cut text", "answer"], 20, [20], False)))
     code = EXPLAIN.replace('"explain"', '"tune"')
     loaded = modules_after(code, str(path), "--grid", "attempts=0..3", "--jobs", "1")
-    assert "inspector.tune.stem" in loaded
+    assert "inspector.tune.sweep" in loaded
     assert loaded & SLOW == set()

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
+from inspector.config.settings import REPLAYED, Settings, command, name_of, parse_assignments, settings_of
 from inspector.report.document import document
 from inspector.report.facts import View
 from inspector.sessions import open_paths
-from inspector.sessions.samples import samples
-from inspector.settings import REPLAYED, Settings, command, name_of, parse_assignments, settings_of
-from inspector.whatif.branch import branch
+from inspector.sessions.agents import samples
+from inspector.whatif.tree import branch
 from loop_core.errors import CallerError
 from loop_core.limits import CONTINUATION_LIMITS, Limits
 from loop_core.policy import Signal as PolicySignal
@@ -152,8 +152,8 @@ def test_raising_one_continuation_limit_never_shortens_a_recorded_turn(exchanges
 @pytest.mark.parametrize("sample", samples(), ids=lambda sample: sample.path.name)
 @pytest.mark.parametrize("name", CONTINUATION_LIMITS)
 def test_the_samples_keep_these_promises(sample, name):
-    from inspector.case import open_case
-    from inspector.replay import replay
+    from inspector.replay.case import open_case
+    from inspector.replay.replay import replay
     from inspector.report.facts import view
 
     original = view(replay(open_case(open_paths([str(sample.path)]))))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-from inspector.settings import Settings, settings_of
-from inspector.whatif.branch import branch
+from inspector.config.settings import Settings, settings_of
 from inspector.whatif.comparison import summary, text, values
+from inspector.whatif.tree import branch
 from tests.report.test_inert import HOSTILE, dangerous
 from tests.scenes import ASKS, PARTS, asked, chat, continued, shown, user
 

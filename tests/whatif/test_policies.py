@@ -10,20 +10,20 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from inspector.case import Case, open_case
 from inspector.cli import main
-from inspector.replay import replay
+from inspector.config.settings import Settings, settings_of
+from inspector.replay.case import Case, open_case
+from inspector.replay.replay import replay
 from inspector.report import by_policy
 from inspector.report.by_policy import Fate, verdict_by_policy
 from inspector.report.facts import view
 from inspector.report.lines.spans import Role, cells, text_of
 from inspector.report.text import text as explained
 from inspector.sessions import open_paths
-from inspector.settings import Settings, settings_of
-from inspector.whatif import lines_policies, policies_report
-from inspector.whatif.branch import branch
-from inspector.whatif.lines_policies import step_at
+from inspector.whatif import policies_report
 from inspector.whatif.policies import DECISIONS, Matrix, matrix
+from inspector.whatif.policies_report import step_at
+from inspector.whatif.tree import branch
 from loop_core.limits import Limits
 from loop_core.presets import BOTNEXUS, PI_PRESENCE, POLICIES
 from loop_core.seam import SeamRule
@@ -178,7 +178,7 @@ def test_limits_hold_for_every_policy_and_a_cell_opens_as_a_branch() -> None:
     assert decided(made, 0) == dict(zip(NAMES, ("continued",) * 3 + (LOST,) * 4, strict=True))
     assert made.rows[0][0].continuations == 5
     place = (1, NAMES.index("botnexus"))
-    opened = branch(view(replay(case)), settings_of(lines_policies.assignments(made, place), settings))
+    opened = branch(view(replay(case)), settings_of(policies_report.assignments(made, place), settings))
     assert opened.view.replay.settings == replace(settings, policy=BOTNEXUS)
     assert list(map(key, opened.view.steps)) == list(map(key, made.replays[place[1]].trace.steps))
     assert isinstance(opened.view.replay.trace, Trace)
@@ -299,32 +299,32 @@ def test_the_document() -> None:
 def test_a_row_has_as_many_policies_as_fit(width: int, seen: int, column: int) -> None:
     made = matrix(sample("01"))
     for policy in range(7):
-        laid = lines_policies.layout(made, width, policy)
+        laid = policies_report.layout(made, width, policy)
         assert (laid.seen, laid.column) == (seen, column)
         assert policy in laid.policies
         here = (1, policy)
-        row = text_of(lines_policies.row(made, 1, here, laid))
+        row = text_of(policies_report.row(made, 1, here, laid))
         assert cells(row) <= width
-        assert lines_policies.policy_at(laid, row.index("▶")) == policy
-        assert "▶" not in text_of(lines_policies.row(made, 0, here, laid))
+        assert policies_report.policy_at(laid, row.index("▶")) == policy
+        assert "▶" not in text_of(policies_report.row(made, 0, here, laid))
         # The words stand under their names.
-        names = text_of(lines_policies.names(made, laid)[0])
+        names = text_of(policies_report.names(made, laid)[0])
         assert names[row.index("▶") + 1 :].startswith(made.policies[policy].name.partition("-")[0])
-    assert [lines_policies.policy_at(lines_policies.layout(made, 76, 0), at) for at in (0, 5, 6, 15, 16, 75, 76)] == [
+    assert [policies_report.policy_at(policies_report.layout(made, 76, 0), at) for at in (0, 5, 6, 15, 16, 75, 76)] == [
         None, None, 0, 0, 1, 6, None]
 
 
 def test_where_there_is_room_the_words_stand_in_full() -> None:
     made = matrix(sample("01"))
-    assert "ran cut" in text_of(lines_policies.row(made, 1, (0, 0), lines_policies.layout(made, 80, 0)))
-    assert "ran a cut call" in text_of(lines_policies.row(made, 1, (0, 0), lines_policies.layout(made, 160, 0)))
-    assert text_of(lines_policies.names(made, lines_policies.layout(made, 160, 0))[0]).split() == ["turn", *NAMES]
+    assert "ran cut" in text_of(policies_report.row(made, 1, (0, 0), policies_report.layout(made, 80, 0)))
+    assert "ran a cut call" in text_of(policies_report.row(made, 1, (0, 0), policies_report.layout(made, 160, 0)))
+    assert text_of(policies_report.names(made, policies_report.layout(made, 160, 0))[0]).split() == ["turn", *NAMES]
 
 
 def test_the_sheet_tells_a_cell_and_the_others_of_its_turn() -> None:
     made = matrix(sample("01"))
     for turn, policy in ((0, 0), (1, 3), (1, 6)):
-        sheet = lines_policies.sheet(made, (turn, policy))
+        sheet = policies_report.sheet(made, (turn, policy))
         told = "\n".join(text_of(sheet.line(index)) for index in range(len(sheet)))
         assert f"turn {turn + 1} under {NAMES[policy]}" in told
         assert made.rows[turn][policy].why in told
@@ -338,34 +338,35 @@ def test_the_sheet_tells_a_cell_and_the_others_of_its_turn() -> None:
 def test_cells_are_found_by_turns_then_policies_round_the_end() -> None:
     made = matrix(sample("01"))
     # Turn 2: held, held, held, stuck, ran cut, ran cut, held.
-    assert lines_policies.find(made, "STUCK", (0, 0), 1, again=False) == (1, 3)
-    assert lines_policies.find(made, "ran a cut", (1, 3), 1, again=True) == (1, 4)
-    assert lines_policies.find(made, "ran a cut", (1, 5), 1, again=True) == (1, 4)
-    assert lines_policies.find(made, "ran a cut", (1, 4), 1, again=False) == (1, 4)
-    assert lines_policies.find(made, "pi-presence", (1, 5), -1, again=True) == (0, 5)
-    assert lines_policies.find(made, "nowhere", (0, 0), 1, again=False) is None
+    assert policies_report.find(made, "STUCK", (0, 0), 1, again=False) == (1, 3)
+    assert policies_report.find(made, "ran a cut", (1, 3), 1, again=True) == (1, 4)
+    assert policies_report.find(made, "ran a cut", (1, 5), 1, again=True) == (1, 4)
+    assert policies_report.find(made, "ran a cut", (1, 4), 1, again=False) == (1, 4)
+    assert policies_report.find(made, "pi-presence", (1, 5), -1, again=True) == (0, 5)
+    assert policies_report.find(made, "nowhere", (0, 0), 1, again=False) is None
     # Turn 1: the first three stop at a limit, the others lose text.
-    assert lines_policies.differing(made, (0, 0), 1) == (0, 3)
-    assert lines_policies.differing(made, (0, 6), 1) == (1, 3)
-    assert lines_policies.differing(made, (1, 5), 1) is None
-    assert lines_policies.differing(made, (1, 3), -1) == (0, 6)
-    assert lines_policies.differing(made, (0, 3), -1) is None
+    assert policies_report.differing(made, (0, 0), 1) == (0, 3)
+    assert policies_report.differing(made, (0, 6), 1) == (1, 3)
+    assert policies_report.differing(made, (1, 5), 1) is None
+    assert policies_report.differing(made, (1, 3), -1) == (0, 6)
+    assert policies_report.differing(made, (0, 3), -1) is None
 
 
 def test_names_from_a_transcript_are_inert_everywhere() -> None:
     made = matrix(case_of(asked([user("x")], chat(None, "length", call(CUT, name="a\x1b[31mb")))))
     assert any("\x1b" in cell.why for cell in made.rows[0])
     assert "\x1b" not in policies_report.text(made)
-    sheet = lines_policies.sheet(made, (0, 3))
+    sheet = policies_report.sheet(made, (0, 3))
     assert not any("\x1b" in text_of(sheet.line(index)) for index in range(len(sheet)))
-    assert Role.ERROR in {span.role for span in lines_policies.row(made, 0, (0, 0), lines_policies.layout(made, 80, 0))}
+    row = policies_report.row(made, 0, (0, 0), policies_report.layout(made, 80, 0))
+    assert Role.ERROR in {span.role for span in row}
 
 
 def test_nothing_read_is_said() -> None:
     made = matrix(open_case(open_paths(["-"], stdin=b"{}\n")))
     assert policies_report.text(made).startswith("NOTHING READ")
     assert policies_report.values(made)["turns"] == []
-    assert [text_of(line) for line in lines_policies.sheet(made, (0, 0)).lines] == ["no turns"]
+    assert [text_of(line) for line in policies_report.sheet(made, (0, 0)).lines] == ["no turns"]
 
 
 def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

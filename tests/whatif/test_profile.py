@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from inspector.case import open_case, spoken
-from inspector.replay import replay
+from inspector.config.settings import Settings, settings_of
+from inspector.replay.case import open_case, spoken
+from inspector.replay.replay import replay
 from inspector.report.facts import view
 from inspector.sessions import open_paths
-from inspector.sessions.samples import samples
-from inspector.settings import Settings, settings_of
-from inspector.whatif.branch import branch
+from inspector.sessions.agents import samples
+from inspector.whatif.tree import branch
 from loop_core.errors import CallerError
 from loop_core.trace import key
 from loop_core.values import Stop

@@ -10,15 +10,15 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from inspector.case import open_case
-from inspector.replay import Replay, replay
+from inspector.config.settings import REPLAYED, Settings
+from inspector.replay.case import open_case
+from inspector.replay.replay import Replay, replay
+from inspector.replay.rerun import rerun
 from inspector.report.document import document
 from inspector.report.facts import view
 from inspector.report.text import text
-from inspector.rerun import rerun
 from inspector.sessions import open_paths
-from inspector.sessions.samples import samples
-from inspector.settings import REPLAYED, Settings
+from inspector.sessions.agents import samples
 from loop_core.errors import CallerError
 from loop_core.limits import GUARDS, Limits
 from loop_core.policy import STRICT, Batch, Dispatch, Reads

@@ -16,11 +16,11 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from inspector.case import open_case
-from inspector.replay import replay
+from inspector.config.settings import Settings, settings_of
+from inspector.replay.case import open_case
+from inspector.replay.replay import replay
 from inspector.report.facts import view
 from inspector.sessions import open_paths
-from inspector.settings import Settings, settings_of
 from inspector.whatif import saved
 from inspector.whatif.store import ACTS, MARK, NewerError, Store, open_store, session_hash
 from inspector.whatif.tree import ORIGINAL, Tree

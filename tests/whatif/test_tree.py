@@ -9,14 +9,12 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from inspector.replay import replay
+from inspector.config.settings import Settings, assignments, from_record, parse_stretches, record_of, settings_of
+from inspector.replay.replay import replay
 from inspector.report.document import document
-from inspector.settings import Settings, assignments, from_record, parse_stretches, record_of, settings_of
-from inspector.whatif.alignment import Alignment
-from inspector.whatif.branch import branch, compare, preview
-from inspector.whatif.lines import against_original
+from inspector.whatif.branch_lines import against_original
 from inspector.whatif.saved import command_of
-from inspector.whatif.tree import ORIGINAL, Tree, drawn
+from inspector.whatif.tree import ORIGINAL, Alignment, Tree, branch, compare, drawn, preview
 from loop_core.errors import CallerError
 from loop_core.limits import Limits
 from loop_core.trace import key

@@ -22,7 +22,7 @@ from loop_core.wire.eventstream import (
     exception_frame,
     read_headers,
 )
-from loop_core.wire.sse import Frame
+from loop_core.wire.framing import Frame
 
 CORPUS = Path(os.environ.get("LOOP_INSPECTOR_CORPUS") or Path(__file__).parents[3] / "shared" / "corpus")
 

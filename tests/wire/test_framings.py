@@ -17,10 +17,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from loop_core.wire.json_array import JSONArray, JSONSequence
+from loop_core.wire.framing import SSE, Frame
+from loop_core.wire.json_array import NDJSON, JSONArray, JSONSequence
 from loop_core.wire.jsonslice import byte_span, char_span, path_of, pointer, slice_of
-from loop_core.wire.ndjson import NDJSON
-from loop_core.wire.sse import SSE, Frame
 
 BOM = b"\xef\xbb\xbf"
 

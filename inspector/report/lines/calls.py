@@ -10,15 +10,14 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from inspector.case import REFUSED
-from inspector.report.answers import answers_of, is_simulated
+from inspector.replay.case import REFUSED
 from inspector.report.by_policy import SAYS, Fate, Stance, grouped, opinions_of, stances
-from inspector.report.facts import ResponseFacts, View
+from inspector.report.facts import ResponseFacts, View, answers_of, is_simulated
 from inspector.report.findings import OF_HELD_CALLS, RAN
 from inspector.report.lines import glyphs
-from inspector.report.lines.outline import Block
 from inspector.report.lines.sheet import Listed
 from inspector.report.lines.spans import Line, Role, Span, field, more, paragraphs, said
+from inspector.report.lines.steps import Block
 from loop_core import schema
 from loop_core.arguments import Shape, lenient, parse
 from loop_core.gate import REMEDY, Admission, Verdict

@@ -1,12 +1,20 @@
-"""The first lines of every view: the verdict, worst turn first, and how the other turns fare."""
+"""The first lines of every view: the verdict, worst turn first, and how the other turns fare.
+
+Further down: what a turn has spent; the status line.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from inspector.report.facts import View
+from inspector.report.lines.merged import reason
 from inspector.report.lines.spans import Line, Role, Span, joined, said, width_of
-from inspector.report.lines.steps import role_of
+from inspector.report.lines.steps import Outline, role_of
+from loop_core.events import remaining
+from loop_core.limits import Spent
+from loop_core.trace import Fidelity, Step
+from loop_core.turn import State, Turn
 
 ADVICE_KEPT = 60
 """Cells that an advice has at least, where it and the sentence do not fit both."""
@@ -61,3 +69,130 @@ def source(paths: Sequence[str], view: View, branch: str) -> Line:
         if left:
             parts.append([Span(f"{left:,} entries skipped", Role.WARN)])
     return joined(parts)
+
+
+# -- What a turn has spent -------------------------------------------------------------------------------------------
+# Every output token of it, and what counts against each of the four continuation limits.
+
+FULL, EMPTY = "▰", "▱"
+GAUGE, NAME = 4, 12
+SHORT = {"attempts": "att", "cont_tokens": "tok", "cont_chars": "chr", "repairs": "rep"}
+
+
+def gauges(turn: Turn, width: int = 80) -> list[Line]:
+    """All output, then one line a limit: name, gauge, and the numbers, set closer where the column is narrow."""
+    lines: list[Line] = [(Span(f"{'output':<{NAME}}", Role.KEY), Span(f"{turn.spent.output_tokens:,} tokens"))]
+    rows = remaining(turn)
+    longest = max(len(f"{used:,} of {limit:,}") for _, _, used, limit in rows if limit is not None)
+    between = " of " if NAME + GAUGE + 1 + longest <= width else "/"
+    for _, name, used, limit in rows:
+        role = _role(used, limit)
+        filled, blank = _filled(used, limit)
+        numbers = f" {used:,}{between}{limit:,}" if limit is not None else f" {used:,}, no limit"
+        lines.append((
+            Span(f"{name:<{NAME}}", Role.KEY), Span(FULL * filled, role), Span(EMPTY * blank, Role.RULE),
+            Span(" " * (GAUGE - filled - blank)), Span(numbers, role),
+        ))
+    lines += [(Span(doubt, Role.DIM),) for doubt in doubts(turn.spent)]
+    return lines
+
+
+def output(spent: Spent) -> str:
+    """All output tokens of a turn in words, with what is not sure of them."""
+    told = f"{spent.output_tokens:,} output token{'' if spent.output_tokens == 1 else 's'}"
+    doubt = ", ".join(doubts(spent))
+    return f"{told} ({doubt})" if doubt else told
+
+
+def doubts(spent: Spent) -> list[str]:
+    """What makes the count of output tokens less than sure."""
+    found = [f"{spent.tokens_assumed:,} assumed"] if spent.tokens_assumed else []
+    if spent.uncounted:
+        found.append(f"{spent.uncounted:,} response{'' if spent.uncounted == 1 else 's'} not counted")
+    return found
+
+
+def _filled(used: int, limit: int | None) -> tuple[int, int]:
+    """Full and empty cells; a small limit is drawn cell by cell."""
+    if limit is None or limit == 0:
+        return 0, GAUGE if limit is None else 0
+    size = min(limit, GAUGE)
+    filled = min(size, used * size // limit)
+    return filled, size - filled
+
+
+def _role(used: int, limit: int | None) -> Role:
+    if limit is None or used == 0:
+        return Role.PLAIN
+    return Role.ERROR if used >= limit else Role.WARN if used * 4 >= limit * 3 else Role.PLAIN
+
+
+def short(turn: Turn, tight: bool = False) -> Line:
+    """All four limits on one line: `att 2/3 tok 60% chr 3% rep 0/1`, or tight: `a2/3 t60% c3% r0/1`."""
+    spans: list[Span] = []
+    for _, name, used, limit in remaining(turn):
+        if limit is None:
+            shown = f"{used:,}"
+        elif name in ("attempts", "repairs"):
+            shown = f"{used}/{limit}"
+        else:
+            shown = f"{min(999, used * 100 // limit)}%"
+        label = SHORT[name][0] if tight else f"{SHORT[name]} "
+        spans += [Span(f"{' ' if spans else ''}{label}", Role.DIM), Span(shown, _role(used, limit))]
+    return tuple(spans)
+
+
+# -- The status line -------------------------------------------------------------------------------------------------
+# Where the cursor is, in which state, how far it can be trusted, and what was spent.
+
+ESTIMATED = "ESTIMATED"
+"""Stands behind SIMULATED where a budget cut an answer at a place that is not known to the character."""
+FIDELITY = {Fidelity.RECORDED: Role.OK, Fidelity.SIMULATED: Role.WARN, Fidelity.LIVE: Role.WARN}
+
+
+def status(outline: Outline, index: int, width: int, filtered: str = "", coming: str = "") -> Line:
+    """The line for step `index`; what does not fit is left out (the tabs show the fidelity too).
+
+    `coming` is what has come of an answer that is still under way.
+    """
+    view = outline.view
+    if not view.steps:
+        return (Span("no steps", Role.DIM),)
+    step = view.shown(index)
+    turn = outline.block_of(index).turn + 1
+    place: list[Line] = [
+        (Span("step ", Role.DIM), Span(f"{index + 1}/{len(view.steps)}", Role.STRONG)),
+        (Span("turn ", Role.DIM), Span(f"{turn}/{len(view.turns)}", Role.STRONG)),
+        (Span(step.state.value, Role.HERE),),
+    ]
+    trust: Line = (fidelity(step),)
+    if filtered:
+        place.append((said(filtered, Role.MARK),))
+    if coming:
+        place.append((Span(coming, Role.WARN),))
+    gauge = short(step.turn)
+    out: Line = (Span("out ", Role.DIM), Span(f"{step.turn.spent.output_tokens:,}"))
+    word = _word(step)
+    live = [trust] if step.fidelity is Fidelity.LIVE else []  # what costs money says so at any width
+    for parts in ([*place, trust, *([word] if word else []), out, gauge], [*place, trust, out, gauge],
+                  [*place, *live, out, gauge], [*place, *live, gauge]):
+        line = joined(parts)
+        if width_of(line) <= width:
+            return line
+    line = joined([*place, *live, gauge], " ")
+    if width_of(line) <= width:
+        return line
+    return joined([*(part[-1:] for part in place), *live, short(step.turn, tight=True)], " ")
+
+
+def fidelity(step: Step) -> Span:
+    """How far the step can be trusted."""
+    estimated = f" {ESTIMATED}" if step.estimated is not None else ""
+    return Span(f"{step.fidelity.value}{estimated}", FIDELITY[step.fidelity])
+
+
+def _word(step: Step) -> Line:
+    seen = step.turn.evaluated
+    if seen is None or step.state is not State.EVALUATE_STOP:
+        return ()
+    return reason(seen.response.raw_stop_reason, seen.judged.stop.normalized.value)

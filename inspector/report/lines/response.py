@@ -11,7 +11,7 @@ from inspector.report.document import provider
 from inspector.report.facts import ResponseFacts, View
 from inspector.report.lines import glyphs
 from inspector.report.lines.calls import without_remedy
-from inspector.report.lines.events import findings_of
+from inspector.report.lines.machine import findings_of
 from inspector.report.lines.sheet import Listed
 from inspector.report.lines.spans import EMPTY, Line, Role, Span, field, joined, more, paragraphs, quoted, said
 from inspector.report.lines.wire import place

@@ -9,11 +9,21 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
 from inspector.report.facts import ResponseFacts, View
-from inspector.report.lines.merged import answers, reason
-from inspector.report.lines.outline import Block
-from inspector.report.lines.seams import change_lines, changes, seam_lines, standing, tried_lines
+from inspector.report.lines.merged import answers, change_lines, changes, reason, seam_lines, standing, tried_lines
 from inspector.report.lines.sheet import Listed
-from inspector.report.lines.spans import EMPTY, Line, Measure, Role, Span, cells, joined, paragraphs, width_of, wrapped
+from inspector.report.lines.spans import (
+    EMPTY,
+    Line,
+    Measure,
+    Role,
+    Span,
+    cells,
+    joined,
+    paragraphs,
+    width_of,
+    wrapped,
+)
+from inspector.report.lines.steps import Block
 from loop_core.frozen import frozen
 from loop_core.seam import Joined, SeamRule, Segment, join
 

@@ -12,19 +12,16 @@ from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 
 from inspector.report.facts import ResponseFacts
-from inspector.report.lines.hexdump import Hex
-from inspector.report.lines.messages import message_lines
+from inspector.report.lines.diff import message_lines
 from inspector.report.lines.reads import HINT, NONE
 from inspector.report.lines.sheet import Listed, Sheet
-from inspector.report.lines.slices import Range, Slice, Slices
+from inspector.report.lines.slices import Hex, Range, Slice, Slices
 from inspector.report.lines.spans import Line, Role, Span, field, joined, paragraphs, said
-from inspector.sessions.values import Exchange
+from inspector.sessions.recording import Exchange
 from loop_core.values import At, Evidence, Part
 from loop_core.wire import wire as wire_format
-from loop_core.wire.framing import Framing, Whole
+from loop_core.wire.framing import SEPARATOR, SSE, Framing, TextSequence, Whole
 from loop_core.wire.jsonslice import byte_span, path_of
-from loop_core.wire.sse import SSE
-from loop_core.wire.text_sequence import SEPARATOR, TextSequence
 
 MODES = ("events", "parsed", "raw", "hex", "request")
 TOLD = 2

@@ -11,7 +11,7 @@ from functools import cache
 from importlib import import_module
 from typing import cast
 
-from inspector.sessions.raw import ODD, Importer
+from inspector.sessions.recording import ODD, Importer
 
 IMPORTERS: Mapping[str, str] = {
     "har": "inspector.sessions.importers.har.HARImporter",

@@ -12,7 +12,7 @@ from collections import Counter
 from functools import partial
 from typing import Any
 
-from inspector.sessions.raw import ODD, Options, Reading, UnreadableError
+from inspector.sessions.recording import ODD, About, Exchange, Options, Reading, Skipped, UnreadableError
 from inspector.sessions.transcripts import provenance
 from inspector.sessions.transcripts.answer import Answer, Said, Where, early_usage
 from inspector.sessions.transcripts.claude_rows import (
@@ -29,8 +29,7 @@ from inspector.sessions.transcripts.claude_rows import (
     take_end,
     text_of,
 )
-from inspector.sessions.transcripts.lines import Fields, Kinds, Line, Lines, slice_of
-from inspector.sessions.values import About, Exchange, Skipped
+from inspector.sessions.transcripts.jsonl import Fields, Kinds, Line, Lines, slice_of
 from loop_core.values import At, Evidence, Stop, StopReason, TextPart
 from loop_core.wire.anthropic_messages.blocks import read_block
 from loop_core.wire.anthropic_messages.table import API

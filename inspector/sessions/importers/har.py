@@ -14,21 +14,20 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from inspector.sessions import detection, lenient
-from inspector.sessions.intake import Room
-from inspector.sessions.raw import (
+from inspector.sessions import detection, traffic
+from inspector.sessions.intake import Room, unpack
+from inspector.sessions.recording import (
     ODD,
     Headers,
     Options,
     Raw,
     Reading,
+    Skipped,
     UnreadableError,
     cut_behind,
     says_enough,
     unusable,
 )
-from inspector.sessions.unpack import unpack
-from inspector.sessions.values import Skipped
 from loop_core.values import TransportEnd
 from loop_core.wire.failures import REDIRECTS
 
@@ -89,10 +88,10 @@ def _entries(data: bytes, reading: Reading) -> tuple[list[Any], str | None]:
         document = from_json(data)
     except ValueError as why:
         try:
-            document = lenient.reparse(data)
+            document = traffic.reparse(data)
         except ValueError:
             return _rescue(data, str(why), reading)
-        reading.error = lenient.utf8_error(data)
+        reading.error = traffic.utf8_error(data)
     log = document.get("log") if isinstance(document, dict) else None
     entries = log.get("entries") if isinstance(log, dict) else None
     if not isinstance(entries, list):
@@ -103,7 +102,7 @@ def _entries(data: bytes, reading: Reading) -> tuple[list[Any], str | None]:
 def _take_cut(reading: Reading, number: int, rest: str, room: Room | None) -> None:
     """What was written of the entry that a cut file ends in: its request, and the beginning of its answer."""
     try:
-        entry = lenient.begun(rest)
+        entry = traffic.begun(rest)
     except ValueError:
         return
     request = entry.get("request") if isinstance(entry, dict) else None
@@ -121,7 +120,7 @@ def _take_cut(reading: Reading, number: int, rest: str, room: Room | None) -> No
 
 def _whole(text: str | None) -> bool:
     try:
-        lenient.loads(text or "")
+        traffic.loads(text or "")
     except ValueError:
         return False
     return True
@@ -220,13 +219,13 @@ def _text(value: Any) -> str | None:
 
 
 def _number(value: Any) -> float | None:
-    found = lenient.number(value)
+    found = traffic.number(value)
     return found if found is not None and found > 0 else None
 
 
 def _rescue(data: bytes, why: str, reading: Reading) -> tuple[list[Any], str | None]:
     """The complete entries of a HAR that is no valid JSON as a whole, and the rest; the error says where it broke."""
-    text = lenient.mend(data.decode("utf-8", "replace"))
+    text = traffic.mend(data.decode("utf-8", "replace"))
     opening = _ENTRIES.search(text)
     if opening is None:
         raise UnreadableError(f"a HAR that is no valid JSON, broken before its entries ({why})")

@@ -9,8 +9,8 @@ import re
 from collections.abc import Callable
 from typing import Any, NamedTuple, NoReturn
 
-from inspector.sessions.importers.peek import Look, look
-from inspector.sessions.raw import Options, Reading, UnreadableError
+from inspector.sessions.importers.body import Look, look
+from inspector.sessions.recording import Options, Reading, UnreadableError
 
 
 class Known(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from inspector.sessions.native import MARK, read_session
-from inspector.sessions.raw import Options, Reading
+from inspector.sessions.recording import Options, Reading
 
 _MARK = f'"{MARK}"'.encode()
 

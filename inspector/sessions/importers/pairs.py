@@ -2,6 +2,8 @@
 
 The response may be the provider's object, a string of its stream, a list of its events, or an HTTP answer with status,
 headers and body. Objects are taken as the file's own bytes, so that arguments stay exactly as they were written.
+
+Further down: the spellings of request/response pairs.
 """
 
 from __future__ import annotations
@@ -13,29 +15,111 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from inspector.sessions import lenient, redact, traffic
-from inspector.sessions.importers.peek import look
-from inspector.sessions.importers.spelling import (
-    BODIES,
-    LISTS,
-    REQUESTS,
-    RESPONSES,
-    Path,
-    cassette,
-    duration,
-    headers,
-    is_http,
-    moment,
-    pick,
-    status_of,
+from inspector.sessions import redact, traffic
+from inspector.sessions.importers.body import look
+from inspector.sessions.intake import unpack
+from inspector.sessions.recording import (
+    ODD,
+    Headers,
+    Options,
+    Raw,
+    Reading,
+    Skipped,
+    UnreadableError,
+    cut_behind,
+    says_enough,
+    unusable,
 )
-from inspector.sessions.raw import ODD, Options, Raw, Reading, UnreadableError, cut_behind, says_enough, unusable
-from inspector.sessions.unpack import unpack
-from inspector.sessions.values import Skipped
 from loop_core.values import TransportEnd
 from loop_core.wire import FORMATS, wire
 from loop_core.wire.framing import Whole
 from loop_core.wire.jsonslice import char_span
+
+# -- The spellings of request/response pairs -------------------------------------------------------------------------
+# How loggers, proxies, cassettes and batch files name the same things.
+# Tables of names, and the small functions that read one of them. Knows nothing of files.
+
+REQUESTS = ("request", "req", "request_body", "requestBody", "input", "kwargs")
+RESPONSES = (
+    "response",
+    "resp",
+    "res",
+    "response_body",
+    "responseBody",
+    "raw_response",
+    "output",
+    "result",
+    "completion",
+)
+BODIES = ("body_raw", "body", "json", "content", "text", "data")
+LISTS = ("interactions", "exchanges", "entries", "calls", "pairs", "records", "items", "logs", "requests")
+"""Keys of an object that holds the list of pairs (`interactions`: JSON cassettes)."""
+STARTED = ("started", "startedDateTime", "timestamp", "time", "ts", "recorded_at", "created_at")
+STATUS = ("status", "status_code", "statusCode")
+DURATIONS = ("duration_ms", "elapsed_ms", "latency_ms", "time_ms")
+
+Path = tuple[str | int, ...]
+
+
+def pick(value: dict[str, Any], names: tuple[str, ...]) -> str | None:
+    """The first of the names that has a value."""
+    return next((name for name in names if value.get(name) is not None), None)
+
+
+def is_http(value: dict[str, Any]) -> bool:
+    """Whether a side of a pair is an HTTP message around the body, and not the body itself."""
+    return (
+        status_of(value) is not None
+        or isinstance(value.get("headers"), (dict, list))
+        or "body_raw" in value
+        or ("body" in value and isinstance(value["body"], (str, dict)))
+    )
+
+
+def status_of(value: dict[str, Any]) -> int | None:
+    """The HTTP status of an answer; None where it states none."""
+    for name in STATUS:
+        status = value.get(name)
+        if isinstance(status, dict):
+            status = status.get("code")
+        if isinstance(status, int) and not isinstance(status, bool) and 100 <= status < 600:
+            return status
+    return None
+
+
+def cassette(value: Any, path: Path) -> tuple[Any, Path]:
+    """The text inside `{"string": …}`, as cassettes write bodies."""
+    if isinstance(value, dict):
+        for key in ("string", "base64_string"):
+            if isinstance(value.get(key), str) and set(value) <= {"string", "base64_string", "encoding"}:
+                return value[key], (*path, key)
+    return value, path
+
+
+def headers(value: Any) -> Headers:
+    """The headers of an HTTP message, however they are written."""
+    if isinstance(value, dict):
+        return [(str(name), str(item[0] if isinstance(item, list) and item else item)) for name, item in value.items()]
+    if isinstance(value, list):
+        pairs = [(item.get("name"), item.get("value")) if isinstance(item, dict) else item for item in value]
+        return [(str(pair[0]), str(pair[1])) for pair in pairs if isinstance(pair, (list, tuple)) and len(pair) == 2]
+    return []
+
+
+def moment(value: dict[str, Any]) -> str | None:
+    """When an exchange began, as it is written; None where that is not said."""
+    for name in STARTED:
+        found = value.get(name)
+        if isinstance(found, str) and found:
+            return found
+        if (traffic.number(found) or 0) > 0:
+            return str(found)
+    return None
+
+
+def duration(value: dict[str, Any]) -> float | None:
+    """How long an exchange took in milliseconds; None where that is not said."""
+    return next((found for name in DURATIONS if (found := traffic.number(value.get(name))) is not None), None)
 
 _LAST = ", the last"
 _DECODER = json.JSONDecoder(strict=False)
@@ -59,13 +143,13 @@ class PairsImporter:
     def read(self, data: bytes, path: str, options: Options) -> Reading:
         """All pairs, one entry each."""
         reading = Reading()
-        text = lenient.mend(data.decode("utf-8", "replace").lstrip("\ufeff"))
+        text = traffic.mend(data.decode("utf-8", "replace").lstrip("\ufeff"))
         if "\ufffd" in text:
-            reading.error = lenient.utf8_error(data)
+            reading.error = traffic.utf8_error(data)
         broken = 0
         for entry, (piece, where) in enumerate(_pieces(text)):
             try:
-                value = lenient.loads(piece)
+                value = traffic.loads(piece)
             except ValueError:
                 begun = _cut_pair(entry, piece, options, reading) if where.endswith(_LAST) else None
                 broken += _broken(reading, entry, where, begun)
@@ -91,7 +175,7 @@ class PairsImporter:
 def _cut_pair(entry: int, piece: str, options: Options, reading: Reading) -> Raw | None:
     """What was written of the pair that a cut file ends in, where its answer was begun."""
     try:
-        value = lenient.begun(piece)
+        value = traffic.begun(piece)
     except ValueError:
         return None
     if not isinstance(value, dict) or pick(value, REQUESTS) is None or pick(value, RESPONSES) is None:

@@ -13,13 +13,12 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from inspector.sessions import lenient
-from inspector.sessions.raw import Raw
-from inspector.sessions.values import Chunk, Skipped
+from inspector.sessions import traffic
+from inspector.sessions.recording import Chunk, Raw, Skipped
 from loop_core.frozen import field, record, replace
 from loop_core.values import TransportEnd
+from loop_core.wire.framing import joined
 from loop_core.wire.openai_responses.table import TERMINAL_EVENTS
-from loop_core.wire.text_sequence import joined
 
 CREATE = "response.create"
 ENDS = frozenset({*TERMINAL_EVENTS, "error"})
@@ -66,7 +65,7 @@ def collected(messages: Sequence[Any]) -> list[Answer]:
         if data is None:
             continue
         event = _event(data)
-        when = lenient.number(message.get("time"))
+        when = traffic.number(message.get("time"))
         if kind == _RECEIVED:
             _received(answers, index, data, event, when)
         elif event.get("type") == CREATE:
@@ -102,7 +101,7 @@ def _data(message: dict[str, Any]) -> bytes | None:
 
 def _event(data: bytes) -> dict[str, Any]:
     try:
-        value = lenient.loads(data)
+        value = traffic.loads(data)
     except ValueError:
         return {}
     return value if isinstance(value, dict) else {}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from inspector.sessions.importers.peek import look
-from inspector.sessions.raw import Options, Reading
+from inspector.sessions.importers.body import look
+from inspector.sessions.recording import Options, Reading
 
 _CLAUDE_CODE = re.compile(rb'"parentUuid"\s*:\s*(?:null|")')
 

@@ -14,8 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from itertools import accumulate
 from typing import Any, NamedTuple
 
-from inspector.sessions.provenance.frames import Frame, frames
-from inspector.sessions.provenance.pieces import Piece, Supply, Wanted
+from inspector.sessions.provenance.pieces import Frame, Piece, Supply, Wanted, frames
 from loop_core.frozen import frozen
 from loop_core.values import At, CallKind, ChatResponse, Part, ReasoningPart, TextPart, ToolCall
 from loop_core.wire import wire

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from inspector.sessions.recording import Act, Exchange, Place, ToolAnswer
 from inspector.sessions.transcripts import provenance
-from inspector.sessions.transcripts.lines import Line
+from inspector.sessions.transcripts.jsonl import Line
 from inspector.sessions.transcripts.refusals import stops, why_refused
-from inspector.sessions.values import Act, Exchange, Place, ToolAnswer
 from loop_core.frozen import field, record, replace
 from loop_core.values import (
     At,

@@ -12,9 +12,8 @@ from typing import Any
 from inspector.sessions.transcripts import provenance
 from inspector.sessions.transcripts.answer import Answer, Said
 from inspector.sessions.transcripts.inference import Caps, error_row, infer
-from inspector.sessions.transcripts.lines import Line
-from inspector.sessions.transcripts.lost import connection_lost
-from inspector.sessions.transcripts.refusals import interruption
+from inspector.sessions.transcripts.jsonl import Line
+from inspector.sessions.transcripts.refusals import connection_lost, interruption
 from loop_core.classify import FINISHED
 from loop_core.values import At, Evidence, ProviderError, Stop, StopReason, ToolResultPart, Usage
 from loop_core.wire.anthropic_messages.table import API, STOP_REASONS

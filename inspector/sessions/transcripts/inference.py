@@ -3,19 +3,23 @@
 Claude Code leaves the word out by design since 1.0.10 (claude-code #1546): a row is written when its block is complete,
 and the word comes later. The rules are a table, the strictest first. A rule that finds nothing says nothing, and an
 answer of which no rule knows anything stays `unknown`, with the detail `not_recorded`.
+
+Further down: an answer that another session quotes whole.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from inspector.sessions.hints import known_hint
+from inspector.sessions.items import known_hint
+from inspector.sessions.recording import Exchange, Input
 from inspector.sessions.transcripts import provenance
 from inspector.sessions.transcripts.answer import Answer
 from inspector.sessions.transcripts.refusals import placeholder
 from loop_core.arguments import Shape, parse
+from loop_core.frozen import replace
 from loop_core.values import ArgsForm, At, Part, Stop, StopReason, ToolResultPart
 from loop_core.wire.anthropic_messages.table import API as CLAUDE
 
@@ -170,3 +174,83 @@ def _count(answer: Answer, used: int) -> At:
 
 def _last_row(answer: Answer) -> tuple[int, int]:
     return answer.size - len(answer.rows[-1]), answer.size
+
+
+# -- An answer that another session quotes whole ---------------------------------------------------------------------
+# The end of a subagent that its own file does not record.
+# A parent takes up what a subagent said last as the result of the call that began it. A result that holds the whole
+# text shows that the subagent was done; it may stand in another file, so this is looked for when all files are read.
+
+TASKS = frozenset({"Task", "Agent", "TaskOutput", "AgentOutputTool"})
+"""The tools of Claude Code whose results are what a subagent said."""
+_TELLING = 40
+"""Characters, white space left out: a shorter answer must be all of the result, or all before what follows it."""
+BEHIND = ("agentid:", "<usage>")
+"""Begin what Claude Code puts behind the words of a subagent."""
+NOTICE = "<task-notification>"
+"""Begins what tells a parent that a subagent in the background is done."""
+
+
+def settle(exchanges: list[Exchange], inputs: Sequence[Input]) -> None:
+    """Reads the end of every answer that nothing in its own file shows, and that a parent quotes whole."""
+    open_ends = [at for at, exchange in enumerate(exchanges) if _open(exchange)]
+    if not open_ends:
+        return
+    results = [*_results(exchanges, inputs), *_notices(exchanges)]
+    for at in open_ends if results else ():
+        exchange = exchanges[at]
+        said = _folded_quote(exchange.response.text or "")
+        found = next((note for note, text in results if _quotes(text, said)), None)
+        if found is not None:
+            exchanges[at] = _ended(exchange, found)
+
+
+def _open(exchange: Exchange) -> bool:
+    if exchange.recorder is None or not provenance.unseen(exchange.response.stop_reason):
+        return False
+    return not exchange.response.tool_calls and bool((exchange.response.text or "").strip())
+
+
+def _results(exchanges: Sequence[Exchange], inputs: Sequence[Input]) -> Iterator[tuple[str, str]]:
+    """The results of calls that began a subagent, each with what is to be said of it."""
+    tasks = {call.id for exchange in exchanges if exchange.recorder is not None
+             for call in exchange.response.tool_calls if call.name in TASKS and call.id}
+    if not tasks:
+        return
+    for exchange in exchanges:
+        for message in exchange.request.messages if exchange.recorder and exchange.request else ():
+            yield from (_task_result(exchange.path, part) for part in message.results if part.call_id in tasks)
+    for given in inputs:
+        yield from (_task_result(given.path, answer.result) for answer in given.answers
+                    if answer.result.call_id in tasks)
+
+
+def _task_result(path: str, part: ToolResultPart) -> tuple[str, str]:
+    return f"the result of call {part.call_id} quotes it whole ({path})", _folded_quote(part.text)
+
+
+def _notices(exchanges: Sequence[Exchange]) -> Iterator[tuple[str, str]]:
+    for exchange in exchanges:
+        for message in exchange.request.messages if exchange.recorder and exchange.request else ():
+            if message.text.startswith(NOTICE):
+                yield f"the notice that its task is done quotes it whole ({exchange.path})", _folded_quote(message.text)
+
+
+def _quotes(result: str, said: str) -> bool:
+    if len(said) >= _TELLING:
+        return said in result
+    return result == said or (result.startswith(said) and result[len(said) :].startswith(BEHIND))
+
+
+def _folded_quote(text: str) -> str:
+    return "".join(text.split()).lower()
+
+
+def _ended(exchange: Exchange, note: str) -> Exchange:
+    response = exchange.response
+    at = response.stop_reason.evidence[0].at or At(Part.BODY)
+    stop = provenance.inferred(Stop.END_TURN, None, at, "quoted", At(Part.REQUEST), note)
+    told = provenance.finding(stop)
+    others = tuple(found for found in response.findings if found.rule != "transcript.not_recorded")
+    findings = (*others, told) if told is not None else others
+    return replace(exchange, response=replace(response, stop_reason=stop, findings=findings))

@@ -2,6 +2,8 @@
 
 A result that says so is no answer of the tool. The wordings are the agents' own constants, so each is looked for at the
 beginning of a text and nowhere else: a file that a tool has read may hold any sentence.
+
+Further down: how the network libraries of agents say that a connection was lost.
 """
 
 from __future__ import annotations
@@ -102,3 +104,24 @@ def placeholder(part: ToolResultPart) -> bool:
 def _folded(text: str) -> str:
     folded = " ".join(text[:_LONG].lower().replace("\u2019", "'").split())
     return _MARKS.sub("", folded)
+
+
+# -- How the network libraries of agents say that a connection was lost ----------------------------------------------
+# Such a request is sent again as it was.
+
+LOST: tuple[str, ...] = (
+    r"terminated", r"fetch failed", r"failed to fetch", r"socket hang up", r"other side closed", r"premature close",
+    r"connection error", r"connection (?:was )?(?:lost|reset|closed|aborted|refused)",
+    r"network (?:error|connection lost)", r"timed? ?out",
+    r"stream (?:was )?(?:closed|ended) (?:unexpectedly|early|before)",
+    r"e(?:connreset|pipe|timedout|hostunreach|ai_again)",
+    r"und_err_\w+", r"incomplete chunked read", r"peer closed connection",
+)
+"""Wordings of undici, Node.js, Bun, httpx and the providers' SDKs."""
+_LOST = re.compile(rf"\b(?:{'|'.join(LOST)})\b", re.IGNORECASE)
+_LONG_NOTE = 400
+
+
+def connection_lost(message: str) -> bool:
+    """Whether the message of a failed request says that its connection was lost."""
+    return _LOST.search(message[:_LONG_NOTE]) is not None

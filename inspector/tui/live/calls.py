@@ -20,9 +20,8 @@ from inspector.report.lines import glyphs
 from inspector.report.lines.sheet import Listed
 from inspector.report.lines.spans import Line, Role, Span, said
 from inspector.tui.messages import RowOpened
-from inspector.tui.widgets.cycle import Cycle
-from inspector.tui.widgets.keybar import KeyBar
-from inspector.tui.widgets.note import note
+from inspector.tui.widgets.bars import KeyBar
+from inspector.tui.widgets.fields import Cycle, note
 from inspector.tui.widgets.rows import RowList
 from inspector.tui.widgets.text_view import TextView
 from loop_core.errors import CallerError

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.binding import Binding, BindingType
 
-from inspector.live.phase import BUSY, Phase
+from inspector.live.stepper import BUSY, Phase
 from inspector.tui.session.base import Base
 from loop_core.errors import LoopError
 from loop_core.turn import Finish, RunTools, Send
@@ -87,7 +87,7 @@ class Operating(Base):
 
     def action_live_body(self) -> None:
         """Opens the editor."""
-        from inspector.tui.live.body import BodyEditor
+        from inspector.tui.live.budget import BodyEditor
 
         self.app.push_screen(BodyEditor(self.driver), self._edited)
 

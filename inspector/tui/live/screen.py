@@ -12,12 +12,10 @@ from textual.reactive import reactive
 from textual.timer import Timer
 
 from inspector.live.driver import Driver
-from inspector.live.headless import Start
-from inspector.live.phase import BUSY, Phase
-from inspector.live.run import EXITS
-from inspector.live.seen import recorded, seen
+from inspector.live.headless import EXITS, Start
+from inspector.live.stepper import BUSY, Phase
 from inspector.live.streaming import FLOWING, Streams
-from inspector.live.telling import coming, exchanges, now, waiting
+from inspector.live.telling import coming, exchanges, now, recorded, seen, waiting
 from inspector.report.lines.sheet import Listed, Sheet
 from inspector.report.lines.spans import EMPTY, Line
 from inspector.tui.keys import name_of
@@ -27,9 +25,8 @@ from inspector.tui.opening import opened as opened_of
 from inspector.tui.runs import Runs
 from inspector.tui.session.again import Again
 from inspector.tui.session.screen import SessionScreen
-from inspector.tui.widgets.status import Status
+from inspector.tui.widgets.bars import Status, Verdict
 from inspector.tui.widgets.text_view import TextView
-from inspector.tui.widgets.verdict import Verdict
 from loop_core.errors import LoopError
 from loop_core.frozen import replace
 from loop_core.turn import Send
@@ -267,7 +264,7 @@ class LiveScreen(SessionScreen, Operating):
         """Asks whether to cancel, where the turn has not ended; whether it did."""
         if self.finished:
             return False
-        from inspector.tui.screens.choose import Choose
+        from inspector.tui.screens.ask import Choose
 
         title, leaving = "The turn has not ended", "cancel the turn and leave; what was recorded stays"
         if self.driver.stepper.last.turn.terminal:

@@ -13,8 +13,8 @@ from textual.screen import ModalScreen
 from inspector.filters import FilterError
 from inspector.report.lines.spans import Line, Role, Span, said
 from inspector.tui.messages import RowOpened
-from inspector.tui.session.stops import Breakpoint, read
-from inspector.tui.widgets.note import Note, note
+from inspector.tui.session.base import Breakpoint, read
+from inspector.tui.widgets.fields import Note, note
 from inspector.tui.widgets.rows import RowList
 
 Count = Callable[[Breakpoint], int]

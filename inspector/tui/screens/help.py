@@ -15,7 +15,7 @@ from textual.widgets import Input
 from inspector.report.lines.sheet import Listed
 from inspector.report.lines.spans import EMPTY, Line, Role, Span, text_of
 from inspector.tui.keys import active
-from inspector.tui.widgets.note import note
+from inspector.tui.widgets.fields import note
 from inspector.tui.widgets.text_view import TextView
 
 KEYS, TERMS = 16, 20

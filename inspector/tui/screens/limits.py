@@ -2,6 +2,8 @@
 
 Gives the assignments that were changed. Each value is checked by the engine's own rule, and what it says stands beside
 the field; below stand how many steps would change and which turns would end otherwise, as it is typed.
+
+Further down: the runs of a session, a line each.
 """
 
 from __future__ import annotations
@@ -19,8 +21,8 @@ from textual.screen import ModalScreen
 from textual.timer import Timer
 from textual.widgets import Input
 
+from inspector.config.settings import INITIAL, parse_assignments, settings_of
 from inspector.report.lines.spans import Line, Role, Span
-from inspector.settings import INITIAL, parse_assignments, settings_of
 from inspector.tui.fields import (
     FIELDS,
     LIVE,
@@ -38,11 +40,31 @@ from inspector.tui.fields import (
     words_of,
 )
 from inspector.tui.opening import Run
-from inspector.tui.widgets.cycle import Cycle
-from inspector.tui.widgets.note import Note, note
-from inspector.tui.widgets.runs import Runs
+from inspector.tui.widgets.bars import Panel
+from inspector.tui.widgets.fields import Cycle, Note, note
+from inspector.whatif.branch_lines import run_line, turn_of
 from loop_core.errors import LoopError
 from loop_core.limits import CONTINUATION_LIMITS, Limits
+
+# -- The runs of a session, a line each ------------------------------------------------------------------------------
+# How the turn in question ends in it, and where it parts from the original.
+
+
+class Runs(Panel):
+    """A list without a cursor."""
+
+    def __init__(self, runs: Sequence[Run], current: int, *, id: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id)
+        self._runs, self._current = runs, current
+        self.styles.height = len(runs)
+
+    def make(self, width: int) -> Sequence[Line]:
+        """One line a run."""
+        asked = next((turn for run in self._runs if run.branch and (turn := turn_of(run.branch)) is not None), None)
+        return [
+            run_line(run.name, run.view, asked, run.branch, index == self._current)
+            for index, run in enumerate(self._runs)
+        ]
 
 PAUSE = 0.15
 """Seconds without a key after which is told what the change would do."""
@@ -288,7 +310,7 @@ def would_do(run: Run, assignments: Mapping[str, str], since: int | None) -> Lin
     Raises:
         CallerError: a setting cannot be used.
     """
-    from inspector.whatif.branch import preview
+    from inspector.whatif.tree import preview
 
     if not assignments:
         return (Span("nothing is changed yet", Role.DIM),)
@@ -308,8 +330,8 @@ def refused(run: Run, step: int, whole: bool) -> str | None:
     Raises:
         CallerError: what came before was simulated.
     """
-    from inspector.asked import start_of
     from inspector.live.target import why_not
+    from inspector.replay.live_branch import start_of
 
     replay = run.view.replay
     since = replay.turns[replay.turn_at(step)].first if whole else step

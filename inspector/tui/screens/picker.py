@@ -1,28 +1,195 @@
-"""The picker: what agents on this machine wrote, the sample sessions, and the files that were opened before."""
+"""The picker: what agents on this machine wrote, the sample sessions, and the files that were opened before.
+
+Further down: the picker's list; what is known of the session at the picker's cursor; the transcripts that agents
+left on this machine, as rows of the picker.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import ClassVar
 
 from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.geometry import Region
 from textual.reactive import reactive
 from textual.screen import Screen
 from textual.worker import get_current_worker
 
 from inspector.config.bounds import bounds
-from inspector.report.lines.spans import Role
-from inspector.sessions.samples import samples, short
-from inspector.tui.found import HEADING, judged, rows
+from inspector.report.facts import View
+from inspector.report.lines.spans import EMPTY, Line, Role, Span, field, said, wrapped
+from inspector.report.lines.steps import role_of
+from inspector.sessions.agents import Transcript, samples, short, transcripts
 from inspector.tui.messages import PathWanted, RowOpened
-from inspector.tui.opening import Reading, recent
-from inspector.tui.widgets.about import About
-from inspector.tui.widgets.choices import Choice, Choices
-from inspector.tui.widgets.keybar import KeyBar
-from inspector.tui.widgets.note import note
+from inspector.tui.opening import Reading, load, recent
+from inspector.tui.paint import paint_of
+from inspector.tui.widgets.bars import KeyBar, Panel
+from inspector.tui.widgets.fields import note
+from inspector.tui.widgets.rows import RowList
+from loop_core.errors import LoopError
+from loop_core.frozen import frozen, replace
+
+# -- The picker's list -----------------------------------------------------------------------------------------------
+# Sessions that can be opened, under a heading for each kind.
+
+VERDICT = 52
+"""Columns of a title that a verdict follows."""
+STORY = 24
+"""Columns of a verdict that the beginning of a story follows, where there is room."""
+
+
+@frozen
+class Choice:
+    """A row: a session, or a heading where there is no path."""
+
+    title: str
+    path: str = ""
+    story: str = ""
+    provenance: str = ""
+    end_state: str = ""
+    remembered: bool = False
+    """Whether it comes from the list of recent files."""
+    verdict: str = ""
+    """What is known of how it ended, at the end of the row."""
+    role: Role = Role.PLAIN
+    """How grave that is."""
+    unread: bool = False
+    """Whether its verdict is still to come."""
+
+
+class Choices(RowList):
+    """Sessions and headings."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "open", "open", tooltip="Open the session", id="choices.open"),
+    ]
+
+    def __init__(self, choices: Sequence[Choice], *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
+        super().__init__(id=id)
+        self.choices = choices
+        self.set_reactive(RowList.cursor, next((i for i, each in enumerate(choices) if each.path), 0))
+
+    @property
+    def count(self) -> int:
+        """Sessions and headings."""
+        return len(self.choices)
+
+    def selectable(self, index: int) -> bool:
+        """Headings are passed over."""
+        return bool(self.choices[index].path)
+
+    def row(self, index: int) -> Line:
+        """A heading, or a session's title."""
+        choice = self.choices[index]
+        if not choice.path:
+            return (Span(f" {choice.title}", Role.TITLE),) if choice.title else EMPTY
+        here = index == self.cursor
+        mark = Span(" ▶ " if here else "   ", Role.HERE)
+        title = said(choice.title, Role.STRONG if here else Role.PLAIN)
+        if not choice.verdict:
+            return (mark, title)
+        gap = " " * max(2, VERDICT - len(title.text))
+        verdict = said(choice.verdict, choice.role, 60)
+        rest = " " * max(2, STORY - len(verdict.text))
+        return (mark, title, Span(gap), verdict, Span(rest), said(choice.story, Role.DIM, 80))
+
+    def fill(self, choice: Choice) -> bool:
+        """Puts a row in the place of that with the same path; whether it is the one at the cursor."""
+        index = next((i for i, each in enumerate(self.choices) if each.path == choice.path and each.unread), None)
+        if index is None:
+            return False
+        self.choices = [*self.choices[:index], choice, *self.choices[index + 1 :]]
+        self.refresh(Region(0, index - int(self.scroll_offset.y), self.size.width, 1))
+        return index == self.cursor
+
+    @property
+    def chosen(self) -> Choice:
+        """The session at the cursor."""
+        return self.choices[self.cursor]
+
+
+# -- What is known of the session at the picker's cursor -------------------------------------------------------------
+# Its story, where it comes from, and how it ends.
+
+
+class About(Panel):
+    """A few lines under the list."""
+
+    choice: reactive[Choice | None] = reactive(None, init=False, repaint=False)
+
+    def watch_choice(self) -> None:
+        """Another session."""
+        self.changed()
+
+    def make(self, width: int) -> Sequence[Line]:
+        """The story over as many rows as it needs."""
+        choice = self.choice
+        if choice is None:
+            return ()
+        named = (("story", choice.story), ("from", choice.provenance), ("ends in", choice.end_state),
+                 ("path", choice.path))
+        measure = paint_of(self.app).measure
+        return [row for name, text in named if text for row in wrapped(field(name, said(text)), width, measure)]
+
+
+# -- The transcripts that agents left on this machine, as rows of the picker -----------------------------------------
+# What is known of a file before and after it was read.
+# Reads files, read-only, one at a time and in a thread of the picker's; a file that cannot be read says so in its
+# row.
+
+READABLE = 16_000_000
+"""Bytes; a larger file is not read for its verdict alone."""
+HEADING = "Transcripts of your agents, newest first"
+
+
+def rows(environment: Mapping[str, str]) -> list[Choice]:
+    """A row for each of the newest transcripts, from its name and times alone."""
+    return [_row(each) for each in transcripts(environment)]
+
+
+def _row(each: Transcript) -> Choice:
+    when = datetime.fromtimestamp(each.modified).strftime("%Y-%m-%d %H:%M")
+    about = f"{each.agent}, {each.size:,} bytes, written {when}"
+    large = each.size > READABLE
+    return Choice(
+        f"{when[5:]}  {each.agent:<11}  {_name(each.path)}", each.path, provenance=about,
+        verdict="large: open it to see" if large else "…", role=Role.DIM, unread=not large,
+    )
+
+
+def _name(path: str) -> str:
+    """The project's folder, whose end says more than its beginning."""
+    folder = os.path.basename(os.path.dirname(path))
+    return folder.strip("-")[-28:] if folder != "sessions" else os.path.basename(path)[:28]
+
+
+def judged(choice: Choice) -> Choice:
+    """The same row with what reading its file tells: the worst verdict, or why there is none."""
+    try:
+        opened = load((choice.path,), Reading())
+    except LoopError as why:
+        return replace(choice, verdict=f"cannot be read: {why}", role=Role.ERROR, unread=False)
+    view = opened.original.view
+    worst = view.worst
+    if worst is None:
+        why_not = next(iter(opened.errors), "no answer of a model in it")
+        return replace(choice, verdict=why_not, role=Role.ERROR if opened.errors else Role.DIM, unread=False)
+    seen = worst.verdict
+    return replace(
+        choice, verdict=f"{seen.glyph} {seen.word}", role=role_of(seen), story=_about(view),
+        end_state=view.headline(), unread=False,
+    )
+
+
+def _about(view: View) -> str:
+    """The session's own title, or what its user asked first."""
+    title = next((given.about.title for given in view.inputs if given.about and given.about.title), "")
+    asked = next((turn.run.record.user_text for turn in view.turns if turn.run.record.user_text), "")
+    return title or asked[:400]
 
 
 def choices() -> list[Choice]:

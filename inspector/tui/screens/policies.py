@@ -13,14 +13,14 @@ from textual.binding import Binding, BindingType
 from textual.events import Click
 from textual.reactive import reactive
 
-from inspector.case import Case
+from inspector.config.settings import Settings
+from inspector.replay.case import Case
+from inspector.report.lines.header import FIDELITY
 from inspector.report.lines.sheet import Listed
 from inspector.report.lines.spans import Line, Role, Span, matched, said, spread
-from inspector.report.lines.status import FIDELITY
-from inspector.settings import Settings
 from inspector.tui.messages import MatrixMade, RowOpened
 from inspector.tui.screens.tabled import Table, Tabled
-from inspector.whatif import lines_policies as lines
+from inspector.whatif import policies_report as lines
 from inspector.whatif.policies import Matrix, matrix
 
 

@@ -14,15 +14,15 @@ from textual import on, work
 from textual.binding import Binding, BindingType
 from textual.reactive import reactive
 
+from inspector.config.settings import Settings
 from inspector.dialects import columns
-from inspector.dialects.asked import MOST, Asked, path_of
-from inspector.dialects.lines import Entry, entries, outcome
-from inspector.dialects.run import Row, Told, opened
+from inspector.dialects.columns import sheet
+from inspector.dialects.dialect_lines import Entry, entries, outcome
+from inspector.dialects.dialect_rows import Row, Told, opened
+from inspector.dialects.output import MOST, Asked, path_of
 from inspector.dialects.scenarios import SCENARIOS
-from inspector.dialects.sheet import sheet
 from inspector.report.lines.sheet import Listed
 from inspector.report.lines.spans import Line, Role, Span, matched, spread
-from inspector.settings import Settings
 from inspector.tui.messages import RowOpened, RowsMade, SessionWanted
 from inspector.tui.opening import Opened, run_of
 from inspector.tui.paint import paint_of
@@ -182,7 +182,7 @@ class ProvidersScreen(Tabled):
 
     def files(self) -> Mapping[str, str]:
         """The table as `inspector providers` prints it on a wide terminal."""
-        from inspector.dialects.document import text
+        from inspector.dialects.output import text
 
         policy = self.asked.settings.policy
         name = f"providers-{self.asked.scenario.name}.txt"
@@ -196,7 +196,7 @@ class ProvidersScreen(Tabled):
 
     def action_scenarios(self) -> None:
         """Asks for a scenario."""
-        from inspector.tui.screens.choose import Choose
+        from inspector.tui.screens.ask import Choose
 
         rows = [(each.name, each.title) for each in SCENARIOS.values()]
         start = list(SCENARIOS).index(self.asked.scenario.name)
@@ -228,7 +228,7 @@ class ProvidersScreen(Tabled):
 
     def action_policies(self) -> None:
         """Asks for a policy."""
-        from inspector.tui.screens.choose import Choose
+        from inspector.tui.screens.ask import Choose
         from loop_core.presets import POLICIES
 
         names = list(POLICIES)

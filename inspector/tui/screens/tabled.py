@@ -17,11 +17,11 @@ from textual.screen import Screen
 
 from inspector.report.lines.sheet import Listed
 from inspector.report.lines.spans import Line
-from inspector.tui.clipboard import copied
-from inspector.tui.widgets.keybar import KeyBar
-from inspector.tui.widgets.lines import Lines
+from inspector.tui.widgets.bars import KeyBar
+from inspector.tui.widgets.fields import Lines
 from inspector.tui.widgets.rows import RowList
 from inspector.tui.widgets.text_view import TextView
+from inspector.tui.writing import copied
 
 
 class Table(RowList):

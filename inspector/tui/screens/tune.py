@@ -2,6 +2,8 @@
 
 The grid runs in a thread; until it is done, or where it was stopped, the cells that were not run are blank. Gives the
 cell that the operator opened.
+
+Further down: the line in which the axes of a grid are typed.
 """
 
 from __future__ import annotations
@@ -16,22 +18,24 @@ from textual.containers import Container, Vertical
 from textual.reactive import reactive
 from textual.screen import Screen
 from textual.timer import Timer
+from textual.widgets import Input
 
 from inspector.report.lines.sheet import Listed
-from inspector.report.lines.spans import EMPTY
-from inspector.tui.clipboard import copied
+from inspector.report.lines.spans import EMPTY, Role, said
 from inspector.tui.messages import GridRun, RowOpened
 from inspector.tui.opening import Reading
+from inspector.tui.screens.prompt import Prompt
 from inspector.tui.tuned import FORMS, Table, ran
+from inspector.tui.widgets.bars import KeyBar
+from inspector.tui.widgets.fields import Lines, Note, note
 from inspector.tui.widgets.heatmap import HeatMap
-from inspector.tui.widgets.keybar import KeyBar
-from inspector.tui.widgets.lines import Lines
 from inspector.tui.widgets.text_view import TextView
-from inspector.tune.asked import Asked, typed
-from inspector.tune.axes import parse_axes
-from inspector.tune.grid import Grid
+from inspector.tui.writing import copied
+from inspector.tune.axes import counted, parse_axes
+from inspector.tune.grid import Asked, Grid, typed
+from inspector.tune.grid_run import tune
 from inspector.tune.heat import SHOWS
-from inspector.tune.run import tune
+from loop_core.errors import CallerError
 
 BESIDE = 110
 """Columns from which the cell stands beside the map."""
@@ -243,7 +247,7 @@ class TuneScreen(Screen[int | None]):
 
     def action_axes(self) -> None:
         """Asks for other axes."""
-        from inspector.tui.screens.axes import AxesPrompt
+
 
         self.app.push_screen(AxesPrompt(typed(self.table.grid.axes)), self._axes)
 
@@ -281,7 +285,7 @@ class TuneScreen(Screen[int | None]):
 
     def action_export(self) -> None:
         """Asks for a form, then for a folder; a browser takes the file by itself."""
-        from inspector.tui.screens.choose import Choose
+        from inspector.tui.screens.ask import Choose
 
         if self.running:
             self.note = "the grid is still running; . stops it"
@@ -310,3 +314,43 @@ class TuneScreen(Screen[int | None]):
     def _opened(self, message: RowOpened) -> None:
         message.stop()
         self.dismiss(message.row)
+
+
+# -- The line in which the axes of a grid are typed ------------------------------------------------------------------
+# How many cells they make is said beside it, or what is wrong.
+
+
+class AxesPrompt(Prompt):
+    """Asks for axes; gives the text, which can be read, or None where the user leaves."""
+
+    DEFAULT_CSS = """
+    AxesPrompt { align: left bottom; background: $background 0%; }
+    #axes-note { height: 1; background: $panel; padding: 0 1; }
+    """
+
+    def __init__(self, value: str) -> None:
+        super().__init__("grid", "attempts=0..6 max_tokens=64,128,256", value)
+
+    def compose(self) -> ComposeResult:
+        """What is known of the line, and the line."""
+        yield note("", id="axes-note")
+        yield from super().compose()
+
+    @on(Input.Changed)
+    def _changed(self, event: Input.Changed) -> None:
+        self.accepts(event.value)
+
+    def accepts(self, text: str) -> bool:
+        """Not one that cannot be read."""
+        try:
+            axes = parse_axes(text.split())
+        except CallerError as why:
+            self._say(f"✖ {str(why).removeprefix('--grid ')}", Role.ERROR)
+            return False
+        cells = counted(axes)
+        many = f"{cells:,} cell{'' if cells == 1 else 's'}; a list, 1..6, 64..512/64 in steps, 64..4096*2 doubled"
+        self._say(many if axes else "empty: attempts by budgets around the recorded max_tokens", Role.DIM)
+        return True
+
+    def _say(self, text: str, role: Role) -> None:
+        self.query_one("#axes-note", Note).line = (said(text, role),)

@@ -1,12 +1,17 @@
-"""Asking again: a turn from one of its steps on, live, beside what else is done; one at a time."""
+"""Asking again: a turn from one of its steps on, live, beside what else is done; one at a time.
+
+Further down: exporting.
+"""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
 
+from inspector.report.lines.spans import text_of
 from inspector.tui.session.base import Base
 from loop_core.errors import LoopError
 
@@ -15,8 +20,9 @@ if TYPE_CHECKING:
 
     from textual.timer import Timer
 
+    from inspector.config.settings import Settings
     from inspector.live.again import Asking, Wanted
-    from inspector.settings import Settings
+    from inspector.tui.writing import Make
     from inspector.whatif.tree import Node
 
 EVERY = 0.25
@@ -40,8 +46,8 @@ class Again(Base):
 
     def ask_live(self, assignments: dict[str, str], since: int | None) -> None:
         """Shows what asking this turn live would cost, and asks it where the user says so."""
+        from inspector.config.settings import settings_asked
         from inspector.live.again import wanted
-        from inspector.settings import settings_asked
         from inspector.tui.screens.ask import AskLive
 
         if self._asking is not None:
@@ -64,7 +70,7 @@ class Again(Base):
             return
         from dataclasses import replace
 
-        from inspector.config.places import data_folder
+        from inspector.config.files import data_folder
         from inspector.live.again import Asking, new_name
 
         name = new_name()
@@ -89,7 +95,7 @@ class Again(Base):
 
     async def _wait(self, asking: Asking, node: Node, settings: Settings, since: int) -> None:
         """Waits for the run, and goes to its branch where the user has not gone elsewhere."""
-        from inspector.report.inert import one_line
+        from inspector.report.lines.spans import one_line
 
         try:
             heard, failure = await asking.run()
@@ -116,3 +122,69 @@ class Again(Base):
     def show_run(self, index: int) -> None:
         """Goes to a run that was made."""
         raise NotImplementedError
+
+
+# -- Exporting -------------------------------------------------------------------------------------------------------
+# The view, the session, a response or a bug report, into a folder that is named or as a download.
+
+VIEWS: Mapping[str, str] = {
+    "svg": "this screen as a picture (SVG)",
+    "view": "what this view shows, as text",
+}
+"""Forms that only the app has, beside those of `inspector export`."""
+
+
+class Exporting(Base):
+    """What leaves the program."""
+
+    TITLE_OF_KEYS = "Export"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("x", "export", "export", tooltip="Write a page, a picture, a session file, curl, a test, a bug report",
+                id="export"),
+        Binding("X", "report", "Bug report", show=False, id="report",
+                tooltip="Write a bug report: the smallest session that shows this turn's finding, without credentials"),
+    ]
+
+    def action_export(self) -> None:
+        """Asks for a form, then for a folder; a browser takes the file by itself."""
+        from inspector.export import FORMS
+        from inspector.tui.screens.ask import Choose
+        from inspector.tui.writing import picture as pictured
+
+        rows = [*VIEWS.items(), *((name, form.about) for name, form in FORMS.items())]
+        picture = pictured(self.app)
+
+        def chosen(form: str | None) -> None:
+            if form is not None:
+                self._leave(lambda: self._files(form, picture))
+
+        self.app.push_screen(Choose("Export", rows), chosen)
+
+    def action_report(self) -> None:
+        """A bug report into the working directory, or as a download."""
+        self._leave(lambda: self._files("bug", ""), ".")
+
+    def _files(self, form: str, picture: str) -> Mapping[str, str]:
+        from inspector.export import FORMS, Chosen
+        from inspector.export.write import name_of
+        from inspector.report.facts import answer_at
+        from inspector.sessions import redact
+
+        view = self.run.view
+        name = name_of(view)
+        if form == "svg":
+            return {f"{name}-{self.tab}.svg": redact.text(picture)}
+        if form == "view":
+            lines = [text_of(self.sheet.line(at)) for at in range(len(self.sheet))]
+            return {f"{name}-{self.tab}.txt": redact.text("\n".join(lines)) + "\n"}
+        facts = answer_at(view, self.step) if view.steps else None
+        turn = view.turn_of(self.step) if form == "bug" and view.steps else None
+        return FORMS[form].make(Chosen(view, turn, facts, name))
+
+    def _leave(self, make: Make, folder: str | None = None) -> None:
+        from inspector.tui.writing import leave
+
+        def say(text: str) -> None:
+            self.note = text
+
+        leave(self.app, make, say, folder)

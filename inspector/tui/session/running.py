@@ -1,20 +1,29 @@
-"""Running: other settings, from the start or from this step; going between the runs, and any two side by side."""
+"""Running: other settings, from the start or from this step; going between the runs, and any two side by side.
+
+Further down: comparing; tuning.
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
 
-from inspector.report.inert import one_line
+from inspector.config.settings import command
+from inspector.report.lines.spans import one_line
 from inspector.report.lines.steps import NO_REMARKS
 from inspector.tui.opening import Reading
 from inspector.tui.session.again import Again
-from inspector.tui.widgets.verdict import Verdict
+from inspector.tui.widgets.bars import Verdict
 from loop_core.errors import LoopError
+from loop_core.policy import STRICT
 
 if TYPE_CHECKING:
     from inspector.tui.screens.limits import Chosen
+    from inspector.tui.tuned import Table
+    from inspector.whatif.policies import Matrix
+    from inspector.whatif.policies_report import Place
 
 
 class Running(Again):
@@ -99,7 +108,7 @@ class Running(Again):
 
     def _land(self) -> None:
         """Puts the cursor on the end of the turn that a new branch has changed, and says how it ends."""
-        from inspector.whatif import lines as whatif
+        from inspector.whatif import branch_lines as whatif
 
         made = self.run.branch
         turn = whatif.turn_of(made) if made is not None else None
@@ -150,7 +159,7 @@ class Running(Again):
             self.note = f"run {self.runs.index + 1} of {len(self.runs.every)}: {self.run.name}"
 
     def _beside(self, index: int) -> None:
-        from inspector.tui.screens.beside import Beside
+        from inspector.tui.screens.tree import Beside
 
         left, right = self.runs.tree.every[index], self.runs.node
         if left is right and right.parent is not None:
@@ -176,3 +185,101 @@ class Running(Again):
             self.tab = tab
         self._mark_tab()
         self._show()
+
+
+# -- Comparing -------------------------------------------------------------------------------------------------------
+# The run under every policy, and one answer from every provider, each on a screen of its own.
+
+
+class Comparing(Running):
+    """Side by side."""
+
+    TITLE_OF_KEYS = "Side by side"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("p", "policies", "policies", id="policies",
+                tooltip="Policies by turns: what each loop would have run, held, continued or lost"),
+        Binding("P", "providers", "providers", id="providers",
+                tooltip="Providers side by side: one answer as each would tell of it"),
+    ]
+
+    def action_policies(self) -> None:
+        """Lays the session under every policy, with the other settings of this run, from the first step on."""
+        from inspector.tui.screens.policies import PoliciesScreen
+
+        settings, reading = replace(self.run.view.replay.settings, policy=STRICT), self._reading
+        twin = command(self.runs.paths, settings, reading.api, reading.profile, verb="policies")
+        run = self.run.name + (", from the first step on" if self.run.view.replay.since else "")
+        self.app.push_screen(
+            PoliciesScreen(self.runs.case, settings, run, self._runnable(twin)), self._policy_chosen)
+
+    def _policy_chosen(self, chosen: tuple[Matrix, Place] | None) -> None:
+        """Runs the session under the policy of a cell, and goes to where that parts from strict in the cell's turn."""
+        if chosen is None:
+            return
+        from inspector.whatif import policies_report as lines
+
+        made, place = chosen
+        index, _ = self.runs.under(lines.assignments(made, place), 0)
+        self.against = "run"
+        self._switch(index, "diff" if self.runs.every[index].branch is not None else None)
+        self._go(lines.step_at(made, place), "")
+        cell, turn = made.rows[place[0]][place[1]], place[0] + 1
+        parts = "nothing differs from strict" if cell.step is None else "here it parts from strict"
+        self.note = self.lost_or(f"run {self.run.name}: turn {turn}: {cell.decision.word} · {parts}")
+
+    def action_providers(self) -> None:
+        """One intended answer as every provider tells of it."""
+        from inspector.tui.screens.providers import ProvidersScreen
+
+        self.app.push_screen(ProvidersScreen(self._reading.settings))
+
+
+# -- Tuning ----------------------------------------------------------------------------------------------------------
+# A grid of limits over the session on a screen of its own; a cell comes back as a run.
+
+
+class Tuning(Running):
+    """What would have been enough."""
+
+    TITLE_OF_KEYS = "What if"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("u", "tune", "tune", id="tune",
+                tooltip="Run the session under a grid of limits: what would have been enough"),
+    ]
+    _table: Table | None = None
+    """The grid that was looked at last."""
+
+    def action_tune(self) -> None:
+        """Opens the grid over this run; from a run that was one of its cells, the same grid again."""
+        if not self.run.view.steps:
+            self.note = "there is nothing to tune: no turn was read"
+            return
+        from inspector.export.write import name_of
+        from inspector.tui.screens.tune import TuneScreen
+        from inspector.tui.tuned import Table
+
+        view, node = self.run.view, self.runs.node
+        if self._table is None or node.key not in (self._table.run, *self._table.opened):
+            whole = ", from the first step on" if view.replay.since else ""
+            self._table = Table(self.runs.case, view.replay.settings, node.key, f"{node.path}{whole}")
+            self._table.paths, self._table.before, self._table.name = (
+                self.runs.paths, self.opened.before, name_of(view))
+        self.app.push_screen(TuneScreen(self._table), self._cell_chosen)
+
+    def _cell_chosen(self, cell: int | None) -> None:
+        """Goes to the run of a cell, where it first differs."""
+        if cell is None or self._table is None:
+            return
+        nodes = self.runs.tree.every
+        self.runs.index = next((at for at, node in enumerate(nodes) if node.key == self._table.run), 0)
+        index, _ = self.runs.with_settings(self._table.grid.settings(cell), 0)
+        self._table.opened.add(nodes[index].key)
+        made = self.runs.every[index].branch
+        self.against = "run"
+        self._switch(index, "diff" if made is not None else None)
+        if made is None or made.difference is None:
+            self.note = self.lost_or("nothing differs · u goes back to the grid")
+            return
+        self._go(made.difference, "")
+        turn = self.run.view.turn_of(self.step)
+        self.note = self.lost_or(f"turn {self.run.view.number(turn)} parts here · u goes back to the grid")

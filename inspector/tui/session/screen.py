@@ -12,26 +12,17 @@ from textual.app import ComposeResult
 from textual.containers import Container, Horizontal
 
 from inspector.tui.messages import RowOpened, StepMoved, StepWanted, TabWanted
-from inspector.tui.opening import Opened
-from inspector.tui.place import Where
-from inspector.tui.session.commanding import Commanding
-from inspector.tui.session.comparing import Comparing
-from inspector.tui.session.exporting import Exporting
+from inspector.tui.opening import Opened, Where
+from inspector.tui.session.again import Exporting
+from inspector.tui.session.base import Viewing
+from inspector.tui.session.commanding import Commanding, Stepping
 from inspector.tui.session.remarking import Remarking
-from inspector.tui.session.running import Running
-from inspector.tui.session.stepping import Stepping
+from inspector.tui.session.running import Comparing, Running, Tuning
 from inspector.tui.session.tracing import Tracing
-from inspector.tui.session.tuning import Tuning
-from inspector.tui.session.viewing import Viewing
 from inspector.tui.sheets import TABS
-from inspector.tui.widgets.keybar import KeyBar
-from inspector.tui.widgets.machine import MachinePanel
-from inspector.tui.widgets.spent import SpentPanel
-from inspector.tui.widgets.status import Status
-from inspector.tui.widgets.steps import StepList
-from inspector.tui.widgets.tabs import Tabs
+from inspector.tui.widgets.bars import KeyBar, Status, Verdict
+from inspector.tui.widgets.panes import MachinePanel, SpentPanel, StepList, Tabs
 from inspector.tui.widgets.text_view import TextView
-from inspector.tui.widgets.verdict import Verdict
 
 NARROW, WIDE, ROOMY = 110, 120, 140
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import on
 from textual.binding import Binding, BindingType
 
-from inspector.report.answers import answer_at
+from inspector.report.facts import answer_at
 from inspector.tui.messages import LinesPointed
 from inspector.tui.session.base import Base
 from inspector.tui.sheets import whose

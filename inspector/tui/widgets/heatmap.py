@@ -21,7 +21,7 @@ from inspector.report.lines.spans import Span
 from inspector.tui.messages import RowOpened
 from inspector.tui.paint import paint_of
 from inspector.tune.axes import Axis
-from inspector.tune.plane import Plane, plane
+from inspector.tune.heat import Plane, plane
 
 
 class HeatMap(ScrollView, can_focus=True):

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from loop_core.wire.anthropic_messages.asking import ASKING_LOSES, encode_request, path
-from loop_core.wire.anthropic_messages.decode import Decoder
-from loop_core.wire.anthropic_messages.deltas import deltas
+from loop_core.wire.anthropic_messages.blocks import deltas
+from loop_core.wire.anthropic_messages.decode import Decoder, handovers
 from loop_core.wire.anthropic_messages.encode import encode
-from loop_core.wire.anthropic_messages.fallback import handovers
-from loop_core.wire.anthropic_messages.request import read_request
+from loop_core.wire.anthropic_messages.request import ASKING_LOSES, encode_request, path, read_request
 from loop_core.wire.anthropic_messages.table import API, LOSES, PATHS, STOP_REASONS, recognises
 from loop_core.wire.format import VERSION, Format, Home
 from loop_core.wire.profile import Prefill

@@ -1,6 +1,8 @@
 """Content blocks -> parts: one block, read whole or grown from deltas.
 
 Owns what of a block becomes a part and what stays verbatim. Knows nothing of events, reasons or usage.
+
+Further down: what one event of a Messages stream adds to the output.
 """
 
 from __future__ import annotations
@@ -11,8 +13,9 @@ from typing import Any
 from loop_core.frozen import replace
 from loop_core.values import ArgsForm, At, CallKind, OpaquePart, Part, ReasoningPart, ResponsePart, TextPart, ToolCall
 from loop_core.wire.anthropic_messages.table import FIELDS, KINDS, KNOWN, worth_keeping
+from loop_core.wire.base import Pieces, See
+from loop_core.wire.body import compact
 from loop_core.wire.jsonslice import slice_of
-from loop_core.wire.jsontext import compact
 
 
 class Block:
@@ -141,3 +144,24 @@ def _fields(type_: str, fields: Mapping[str, Any]) -> list[ResponsePart]:
     if not rest and type_ != "mcp_tool_use":
         return []
     return [OpaquePart(type_ + FIELDS, compact(rest, sort=True))]
+
+
+# -- What one event of a Messages stream adds to the output ----------------------------------------------------------
+
+
+def deltas(pieces: Pieces) -> See:
+    """Keeps the piece of a block."""
+    rows = {
+        "text_delta": ("text", pieces.text.append),
+        "thinking_delta": ("thinking", pieces.thinking.append),
+        "input_json_delta": ("partial_json", pieces.call.append),
+    }
+
+    def see(event: Any, name: str | None, start: int, end: int) -> None:
+        if event["type"] == "content_block_delta":
+            delta = event["delta"]
+            row = rows.get(delta["type"])
+            if row is not None:
+                row[1](delta[row[0]])
+
+    return see

@@ -3,32 +3,138 @@
 Owns the order of events (`message_start`, blocks, `message_delta`, `message_stop`) and the running totals of usage;
 what becomes of a block is in `blocks`. Does not decide whether a call may run: a closed block stays closed under any
 reason.
+
+Further down: fallback blocks.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
+
+from pydantic_core import from_json
 
 from loop_core.values import (
     At,
     CallKind,
     ChatResponse,
+    OpaquePart,
     Part,
     ProviderError,
     ResponsePart,
     Severity,
+    TextPart,
     ToolCall,
     Usage,
 )
 from loop_core.wire import base
-from loop_core.wire.anthropic_messages import fallback
 from loop_core.wire.anthropic_messages.blocks import Block, read_block
-from loop_core.wire.anthropic_messages.native import flatten
-from loop_core.wire.anthropic_messages.table import API, KINDS, STOP_REASONS, completes
+from loop_core.wire.anthropic_messages.table import API, FIELDS, KINDS, STOP_REASONS, completes, flatten
+from loop_core.wire.body import compact
 from loop_core.wire.failures import read_error
 from loop_core.wire.jsonslice import slice_of
-from loop_core.wire.jsontext import compact
+
+# -- Fallback blocks -------------------------------------------------------------------------------------------------
+# Where one model's output ends and another's begins, inside one answer.
+# Owns what is said of such a seam and of what the model that declined had begun. The block itself stays verbatim.
+
+BLOCK = "fallback"
+ITERATION = "fallback_message"
+"""The type of an entry of `usage.iterations` whose model made the answer (anthropic 2.12.0)."""
+
+Remark = tuple[str, str, At]
+
+
+def worth_keeping(iterations: Any) -> bool:
+    """Whether usage per iteration says more than usage as a whole."""
+    return isinstance(iterations, list) and (len(iterations) > 1 or bool(_served(iterations)))
+
+
+def declined(parts: Sequence[ResponsePart]) -> list[ToolCall]:
+    """The calls of models that gave way: they are not to be answered, so they are none of the answer's."""
+    last = max((i for i, part in enumerate(parts) if _is_seam(part)), default=0)
+    return [part for part in parts[:last] if type(part) is ToolCall and part.kind is CallKind.FUNCTION]
+
+
+def left(parts: Sequence[ResponsePart]) -> list[ResponsePart]:
+    """The parts without those calls, and without the fields that belong to them."""
+    gone = {id(call) for call in declined(parts)}
+    kept: list[ResponsePart] = []
+    for before, part in zip((None, *parts), parts, strict=False):
+        extends = type(part) is OpaquePart and part.type.endswith(FIELDS) and id(before) in gone
+        if id(part) not in gone and not extends:
+            kept.append(part)
+    return kept
+
+
+def remarks(parts: Sequence[ResponsePart], iterations: Any, places: Sequence[At], end: At) -> Iterator[Remark]:
+    """Which model made which part: one remark a seam, each at its block; `end` stands for an answer without one."""
+    seams = [i for i, part in enumerate(parts) if _is_seam(part)]
+    for number, (at, place) in enumerate(zip(seams, places, strict=False)):
+        block = _value(parts[at])
+        before, after = _model(block, "from"), _model(block, "to")
+        begin = seams[number - 1] + 1 if number else 0
+        said = sum(len(part.text) for part in parts[begin:at] if type(part) is TextPart)
+        whose = f"{said:,} characters before this seam are its, what follows is by {after}"
+        spent = _spent(iterations) if number == len(seams) - 1 else ""
+        yield BLOCK, f"{before} gave way to {after}{_trigger(block)}: {whose}{spent}", place
+    if not seams:
+        for model in _served(iterations)[-1:]:
+            yield BLOCK, f"the answer is by the fallback model {model}{_spent(iterations)}", end
+    for call in declined(parts):
+        yield "fallback_call", f"the call {call.name} is of a model that gave way, and is left out", call.at or end
+
+
+def handovers(parts: Sequence[ResponsePart]) -> list[tuple[int, str]]:
+    """The seams inside one answer: the character at which another model goes on, and who gave way to whom."""
+    found: list[tuple[int, str]] = []
+    said = 0
+    for part in parts:
+        if type(part) is TextPart:
+            said += len(part.text)
+        elif _is_seam(part):
+            block = _value(part)
+            found.append((said, f"{_model(block, 'from')} gave way to {_model(block, 'to')}{_trigger(block)}"))
+    return found
+
+
+def _is_seam(part: ResponsePart) -> bool:
+    return type(part) is OpaquePart and part.type == BLOCK
+
+
+def _value(part: ResponsePart) -> Mapping[str, Any]:
+    try:
+        value = from_json(part.json) if type(part) is OpaquePart else None
+    except ValueError:
+        value = None
+    return value if isinstance(value, dict) else {}
+
+
+def _model(block: Mapping[str, Any], side: str) -> str:
+    told = block.get(side)
+    model = told.get("model") if isinstance(told, dict) else None
+    return model if isinstance(model, str) and model else "a model without a name"
+
+
+def _trigger(block: Mapping[str, Any]) -> str:
+    told = block.get("trigger")
+    words = [told.get(name) for name in ("type", "category")] if isinstance(told, dict) else []
+    named = ", ".join(word for word in words if isinstance(word, str) and word)
+    return f" ({named})" if named else ""
+
+
+def _served(iterations: Any) -> list[str]:
+    """The fallback models that made an answer."""
+    given = iterations if isinstance(iterations, list) else []
+    return [str(each.get("model")) for each in given if isinstance(each, dict) and each.get("type") == ITERATION]
+
+
+def _spent(iterations: Any) -> str:
+    given = iterations if isinstance(iterations, list) else []
+    counts = [each.get("output_tokens") for each in given if isinstance(each, dict)]
+    told = " + ".join(f"{count:,}" for count in counts if type(count) is int)
+    return f"; output tokens by iteration: {told}" if told else ""
 
 _COUNTS = ("input_tokens", "output_tokens", "cache_read_input_tokens")
 _MESSAGE_NATIVE = ("stop_sequence", "stop_details", "container", "context_management")
@@ -102,7 +208,7 @@ class Decoder(base.Decoder):
         """The response as far as it came."""
         limit = self.size if self._tail is None else self._tail
         parts = self._parts + [part for block in self._order for part in block.parts(limit)]
-        if self._seams or self._iterations or any(block.type == fallback.BLOCK for block in self._order):
+        if self._seams or self._iterations or any(block.type == BLOCK for block in self._order):
             parts = self._after_fallback(parts, limit)
         calls = [part for part in parts if type(part) is ToolCall and part.kind is CallKind.FUNCTION]
         if self.raw == "tool_use" and not calls:
@@ -123,12 +229,12 @@ class Decoder(base.Decoder):
     def _after_fallback(self, parts: list[ResponsePart], limit: int) -> list[ResponsePart]:
         """The parts without calls of a model that gave way, and the findings that say which model made which."""
         seams = self._seams or [At(Part.BODY, block.start, block.end or limit, "/content_block")
-                                for block in self._order if block.type == fallback.BLOCK]
+                                for block in self._order if block.type == BLOCK]
         end = self.raw_at or At(Part.BODY, 0, self.size)
-        for rule, message, at in fallback.remarks(parts, self._iterations, seams, end):
-            told = Severity.INFO if rule == fallback.BLOCK else Severity.WARNING
+        for rule, message, at in remarks(parts, self._iterations, seams, end):
+            told = Severity.INFO if rule == BLOCK else Severity.WARNING
             self.find(f"{API}.{rule}", message, at, told)
-        return fallback.left(parts)
+        return left(parts)
 
     def _read_content(self, content: list[Any]) -> None:
         text = self.slice_bytes().decode("utf-8", "replace").lstrip("\ufeff")
@@ -139,8 +245,8 @@ class Decoder(base.Decoder):
                 self.find(f"{API}.odd_block", "a content block is no object", self.body_at(f"/content/{i}"))
                 continue
             closed = self.raw is not None and (complete or i != calls[-1] if calls else True)
-            at = self.body_at(f"/content/{i}") if block.get("type") in (*KINDS, fallback.BLOCK) else At()
-            if block.get("type") == fallback.BLOCK:
+            at = self.body_at(f"/content/{i}") if block.get("type") in (*KINDS, BLOCK) else At()
+            if block.get("type") == BLOCK:
                 self._seams.append(at)
             self._parts += read_block(block, closed, at, partial(slice_of, text, "content", i))
 
@@ -238,7 +344,7 @@ class Decoder(base.Decoder):
             if before == 0 and count and name == "input_tokens":
                 self._quirk("late_input_tokens", "input_tokens was 0 at first, then known", start, end, Severity.INFO)
             counts[name] = count
-        if fallback.worth_keeping(usage.get("iterations")):
+        if worth_keeping(usage.get("iterations")):
             self._iterations = usage["iterations"]
             self._native["usage.iterations"] = compact(self._iterations)
         details = usage.get("output_tokens_details")

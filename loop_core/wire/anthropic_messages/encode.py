@@ -23,10 +23,9 @@ from loop_core.values import (
     ToolCall,
     Usage,
 )
-from loop_core.wire.anthropic_messages.native import unflatten
-from loop_core.wire.anthropic_messages.table import API, FIELDS, completes
+from loop_core.wire.anthropic_messages.table import API, FIELDS, completes, unflatten
+from loop_core.wire.body import compact
 from loop_core.wire.failures import read_error
-from loop_core.wire.jsontext import compact
 
 _NEWLINE = re.compile(r"\r\n|\n|\r")
 _CALL_TYPES = {CallKind.FUNCTION: "tool_use", CallKind.SERVER: "server_tool_use"}

@@ -2,16 +2,19 @@
 
 Knows no bytes. Sources: the anthropic SDK 2.12.0 (types/stop_reason.py, types/content_block.py and their beta twins),
 the API documentation, and the rows of the project's stop-reason facts that name this API.
+
+Further down: what a message says about its end beside the stop reason, as flat words, and back again.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from loop_core.values import CallKind, Stop, StopReason
 from loop_core.wire.base import Mapped
+from loop_core.wire.body import compact
 
 API = "anthropic_messages"
 _SDK = "anthropic 2.12.0 types/stop_reason.py"
@@ -105,3 +108,35 @@ def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
         # Responses sends `error` events too, flat and numbered.
         return isinstance(value.get("error"), dict) and "sequence_number" not in value
     return isinstance(kind, str) and kind in _MESSAGE_EVENTS
+
+
+# -- What a message says about its end beside the stop reason, as flat words, and back again -------------------------
+# `stop_details`, `container` and `context_management` are objects; a response keeps words. Paths join with dots,
+# strings stay as they are, anything else becomes its JSON.
+
+_JSON = frozenset({"stop_details.fallback_has_prefill_claim", "container.skills", "context_management.applied_edits"})
+"""Words that are JSON and not strings (anthropic 2.12.0: RefusalStopDetails, Container, ContextManagementResponse)."""
+
+
+def flatten(name: str, value: Any) -> Iterator[tuple[str, str]]:
+    """Every word below `value`, with its dotted path."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from flatten(f"{name}.{key}", inner)
+    elif isinstance(value, str):
+        yield name, value
+    elif value is not None:
+        yield name, compact(value)
+
+
+def unflatten(native: Mapping[str, str], name: str) -> str | None:
+    """The JSON of the value called `name`, put together from its words; None where there are none."""
+    if name in native:
+        return compact(native[name])
+    members: dict[str, str] = {}
+    for word in native:
+        if word.startswith(name + "."):
+            key = word[len(name) + 1 :].split(".")[0]
+            path = f"{name}.{key}"
+            members[key] = native[word] if word == path and path in _JSON else unflatten(native, path) or "null"
+    return "{" + ",".join(f"{compact(key)}:{text}" for key, text in members.items()) + "}" if members else None

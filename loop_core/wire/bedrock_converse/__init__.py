@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from loop_core.wire.bedrock_converse.asking import ASKING_LOSES, encode_request, path
 from loop_core.wire.bedrock_converse.decode import Decoder
-from loop_core.wire.bedrock_converse.deltas import deltas
 from loop_core.wire.bedrock_converse.encode import encode
-from loop_core.wire.bedrock_converse.request import read_request
-from loop_core.wire.bedrock_converse.table import API, LOSES, PATHS, STOP_REASONS, recognises
+from loop_core.wire.bedrock_converse.request import ASKING_LOSES, encode_request, path, read_request
+from loop_core.wire.bedrock_converse.table import API, LOSES, PATHS, STOP_REASONS, deltas, recognises
 from loop_core.wire.format import ANY_PATH, Format, Home
 from loop_core.wire.profile import Prefill
 

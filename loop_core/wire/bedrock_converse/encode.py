@@ -22,9 +22,9 @@ from loop_core.values import (
     ToolCall,
 )
 from loop_core.wire.bedrock_converse.table import API, FIELDS, SERVER_TOOL, completes
+from loop_core.wire.body import compact
 from loop_core.wire.eventstream import event_frame, exception_frame
 from loop_core.wire.failures import read_error
-from loop_core.wire.jsontext import compact
 
 Event = tuple[str, str]
 """`:event-type` and the JSON of one frame."""

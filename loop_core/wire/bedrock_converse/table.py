@@ -2,6 +2,8 @@
 
 Knows no bytes. Sources: botocore 1.44.5 (bedrock-runtime/2023-09-30/service-2.json: StopReason, ConverseStreamOutput,
 ContentBlock), recorded traffic, and the rows of the project's stop-reason facts that name this API.
+
+Further down: what one frame of a Converse stream adds to the output.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from loop_core.values import Stop, StopReason
-from loop_core.wire.base import Mapped
+from loop_core.wire.base import Mapped, Pieces, See
 
 API = "bedrock_converse"
 _MODEL = "botocore 1.44.5 bedrock-runtime service-2.json StopReason"
@@ -81,3 +83,26 @@ def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
     if isinstance(output, dict):
         return isinstance(output.get("message"), dict)
     return unwrapped(value)[0] in EVENTS
+
+
+# -- What one frame of a Converse stream adds to the output ----------------------------------------------------------
+
+
+def deltas(pieces: Pieces) -> See:
+    """Keeps the piece of a block."""
+    text, thinking, call = pieces.text.append, pieces.thinking.append, pieces.call.append
+
+    def see(event: Any, name: str | None, start: int, end: int) -> None:
+        if name is None:
+            name, event = unwrapped(event)
+        if name != "contentBlockDelta":
+            return
+        delta = event["delta"]
+        if "text" in delta:
+            text(delta["text"])
+        elif "toolUse" in delta:
+            call(delta["toolUse"]["input"])
+        elif "reasoningContent" in delta and "text" in delta["reasoningContent"]:
+            thinking(delta["reasoningContent"]["text"])
+
+    return see

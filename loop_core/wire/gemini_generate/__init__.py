@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from loop_core.wire.format import VERSION, Format, Home
-from loop_core.wire.gemini_generate.asking import ASKING_LOSES, encode_request, path
 from loop_core.wire.gemini_generate.decode import Decoder
-from loop_core.wire.gemini_generate.deltas import deltas
 from loop_core.wire.gemini_generate.encode import encode
-from loop_core.wire.gemini_generate.request import read_request
+from loop_core.wire.gemini_generate.request import ASKING_LOSES, encode_request, path, read_request
 from loop_core.wire.gemini_generate.schemas import reduced
-from loop_core.wire.gemini_generate.table import API, LOSES, PATHS, STOP_REASONS, recognises
+from loop_core.wire.gemini_generate.table import API, LOSES, PATHS, STOP_REASONS, deltas, recognises
 
 FORMAT = Format(
     id=API,

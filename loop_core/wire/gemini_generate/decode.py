@@ -13,17 +13,8 @@ from loop_core.frozen import replace
 from loop_core.values import At, ChatResponse, Evidence, Part, Severity, Stop, StopReason, Usage
 from loop_core.wire import base
 from loop_core.wire.failures import read_error
-from loop_core.wire.gemini_generate.partial_args import continued
-from loop_core.wire.gemini_generate.parts import Parts
-from loop_core.wire.gemini_generate.table import (
-    API,
-    BLOCK_REASONS,
-    NUMBERS,
-    SNAKE,
-    STOP_REASONS,
-    get,
-    key_of,
-)
+from loop_core.wire.gemini_generate.parts import Parts, continued
+from loop_core.wire.gemini_generate.table import API, BLOCK_REASONS, NUMBERS, SNAKE, STOP_REASONS, get, key_of
 from loop_core.wire.json_array import JSONArray
 from loop_core.wire.jsonslice import pointer
 

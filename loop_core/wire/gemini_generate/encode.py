@@ -22,8 +22,8 @@ from loop_core.values import (
     ToolCall,
     Usage,
 )
+from loop_core.wire.body import Raw, dump, pieces, read_object
 from loop_core.wire.gemini_generate.table import API, NATIVE
-from loop_core.wire.jsontext import Raw, dump, pieces, read_object
 
 
 def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> Iterator[bytes]:

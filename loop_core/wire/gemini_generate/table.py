@@ -3,6 +3,8 @@
 Knows no bytes. Sources: google-genai 3.4.0 (types.py: FinishReason, BlockedReason, Part), the proto files of
 google.cloud.aiplatform.v1 and google.ai.generativelanguage.v1beta, and the rows of the project's stop-reason facts
 that name this API.
+
+Further down: what one chunk of a generateContent stream adds to the output.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from loop_core.values import Stop
-from loop_core.wire.base import Mapped
+from loop_core.wire.base import Mapped, Pieces, See
 
 API = "gemini_generate"
 _SDK = "google-genai 3.4.0 types.py FinishReason"
@@ -144,3 +146,20 @@ def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
         return True
     error = value.get("error")
     return isinstance(error, dict) and isinstance(error.get("status"), str) and isinstance(error.get("code"), int)
+
+
+# -- What one chunk of a generateContent stream adds to the output ---------------------------------------------------
+
+
+def deltas(pieces: Pieces) -> See:
+    """Keeps the pieces of the first candidate; a call comes whole, so it has none."""
+    text, thinking = pieces.text.append, pieces.thinking.append
+
+    def see(event: Any, name: str | None, start: int, end: int) -> None:
+        for candidate in event["candidates"]:
+            if not candidate.get("index"):
+                for part in candidate["content"]["parts"]:
+                    if part.get("text"):
+                        (thinking if part.get("thought") else text)(part["text"])
+
+    return see

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from loop_core.wire.format import VERSION, Format, Home
-from loop_core.wire.gemini_interactions.asking import ASKING_LOSES, encode_request, path
 from loop_core.wire.gemini_interactions.decode import Decoder
-from loop_core.wire.gemini_interactions.deltas import deltas
 from loop_core.wire.gemini_interactions.encode import encode
-from loop_core.wire.gemini_interactions.request import read_request
-from loop_core.wire.gemini_interactions.table import API, LOSES, PATHS, STOP_REASONS, chained, recognises
+from loop_core.wire.gemini_interactions.request import ASKING_LOSES, encode_request, path, read_request
+from loop_core.wire.gemini_interactions.table import API, LOSES, PATHS, STOP_REASONS, chained, deltas, recognises
 
 FORMAT = Format(
     id=API,

@@ -22,9 +22,9 @@ from loop_core.values import (
     ToolCall,
     Usage,
 )
+from loop_core.wire.body import compact, pieces, read_object
 from loop_core.wire.failures import read_error
 from loop_core.wire.gemini_interactions.table import API, CALL, FINISHED, INSIDE, NOTES, OUTPUT, THOUGHT
-from loop_core.wire.jsontext import compact, pieces, read_object
 
 
 def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> Iterator[bytes]:

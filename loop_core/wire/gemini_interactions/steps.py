@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from loop_core.values import ArgsForm, At, OpaquePart, Part, ReasoningPart, ResponsePart, TextPart, ToolCall
+from loop_core.wire.body import compact
 from loop_core.wire.gemini_interactions.table import CALL, CONTENTS, INSIDE, NOTES, OUTPUT, THOUGHT, word
 from loop_core.wire.jsonslice import slice_of
-from loop_core.wire.jsontext import compact
 
 Slice = Callable[..., str | None]
 """The verbatim JSON at a path inside a step."""

@@ -2,6 +2,8 @@
 
 Knows no bytes. Sources: google-genai 3.4.0 (_gaos/types/interactions, _interactions_continuation.py) and recordings;
 until its general availability the same API said `outputs` for `steps` and `content.*` for `step.*`, which are read too.
+
+Further down: what one event of an Interactions stream adds to the output.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from loop_core.values import Request, Stop
-from loop_core.wire.base import Mapped
+from loop_core.wire.base import Mapped, Pieces, See
 
 API = "gemini_interactions"
 _STATUS = "google-genai 3.4.0 _gaos/types/interactions/interaction.py InteractionStatus"
@@ -87,3 +89,24 @@ def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
 def word(value: Any) -> str | None:
     """A string that says something; None for an empty one, and for anything else."""
     return value if isinstance(value, str) and value else None
+
+
+# -- What one event of an Interactions stream adds to the output -----------------------------------------------------
+
+
+def deltas(pieces: Pieces) -> See:
+    """Keeps the pieces of text, of thoughts and of the arguments of calls."""
+    text, thinking, call = pieces.text.append, pieces.thinking.append, pieces.call.append
+
+    def see(event: Any, name: str | None, start: int, end: int) -> None:
+        if (event.get("event_type") or name) in DELTAS:
+            delta = event["delta"]
+            kind = delta["type"]
+            if kind == "text":
+                text(delta["text"])
+            elif kind == "arguments_delta":
+                call(delta["arguments"])
+            elif kind == "thought_summary":
+                thinking(delta["content"]["text"])
+
+    return see

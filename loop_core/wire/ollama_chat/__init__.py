@@ -5,12 +5,10 @@ from __future__ import annotations
 import re
 
 from loop_core.wire.format import Format, Home
-from loop_core.wire.ollama_chat.asking import ASKING_LOSES, encode_request, path
 from loop_core.wire.ollama_chat.decode import Decoder
-from loop_core.wire.ollama_chat.deltas import deltas
 from loop_core.wire.ollama_chat.encode import encode
-from loop_core.wire.ollama_chat.request import read_request
-from loop_core.wire.ollama_chat.table import API, LOSES, PATHS, STOP_REASONS, recognises
+from loop_core.wire.ollama_chat.request import ASKING_LOSES, encode_request, path, read_request
+from loop_core.wire.ollama_chat.table import API, LOSES, PATHS, STOP_REASONS, deltas, recognises
 
 FORMAT = Format(
     id=API,

@@ -2,6 +2,8 @@
 
 Knows no bytes. Sources: ollama 0.6.3 (_types.py), the server's llm/server.go (DoneReason) and docs/api.md, and the rows
 of the project's stop-reason facts that name this API.
+
+Further down: what one line of an Ollama stream adds to the output.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from loop_core.values import Stop
-from loop_core.wire.base import Mapped
+from loop_core.wire.base import Mapped, Pieces, See
 
 API = "ollama_chat"
 _SERVER = "ollama llm/server.go DoneReason; ollama/ollama#4235"
@@ -42,3 +44,21 @@ PATHS: tuple[re.Pattern[str], ...] = (re.compile(r"/api/chat/?(?=$|[?#])"),)
 def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
     """Whether a JSON value is a line of a chat stream or a whole answer; its error (one string) could be anybody's."""
     return not event and isinstance(value.get("message"), dict) and isinstance(value.get("done"), bool)
+
+
+# -- What one line of an Ollama stream adds to the output ------------------------------------------------------------
+
+
+def deltas(pieces: Pieces) -> See:
+    """Keeps the pieces of a line; a call comes whole, so it has none."""
+    text, thinking = pieces.text.append, pieces.thinking.append
+
+    def see(event: Any, name: str | None, start: int, end: int) -> None:
+        message = event["message"]
+        piece = message["content"]
+        if piece:
+            text(piece)
+        if "thinking" in message:
+            thinking(message["thinking"])
+
+    return see

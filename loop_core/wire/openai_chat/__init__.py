@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from loop_core.wire.format import ANY_PATH, Format, Home
-from loop_core.wire.openai_chat.asking import ASKING_LOSES, encode_request, path
 from loop_core.wire.openai_chat.decode import Decoder
-from loop_core.wire.openai_chat.deltas import deltas
 from loop_core.wire.openai_chat.encode import encode
-from loop_core.wire.openai_chat.request import read_request
-from loop_core.wire.openai_chat.table import API, LOSES, PATHS, STOP_REASONS, recognises
+from loop_core.wire.openai_chat.request import ASKING_LOSES, encode_request, path, read_request
+from loop_core.wire.openai_chat.table import API, LOSES, PATHS, STOP_REASONS, deltas, recognises
 from loop_core.wire.profile import Prefill
 
 FORMAT = Format(

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from loop_core.values import At, OpaquePart, ReasoningPart, ResponsePart, TextPart
-from loop_core.wire.jsontext import mended
+from loop_core.wire.body import mended
 from loop_core.wire.openai_chat.calls import Calls, Note
 from loop_core.wire.openai_chat.table import API, BESIDE, MESSAGE_BLOCKS, REASONING_FIELDS
 

@@ -21,7 +21,7 @@ from loop_core.values import (
     TextPart,
     ToolCall,
 )
-from loop_core.wire.jsontext import Raw, dump, pieces
+from loop_core.wire.body import Raw, dump, pieces
 from loop_core.wire.openai_chat.table import (
     API,
     BODY_WORDS,
@@ -31,8 +31,8 @@ from loop_core.wire.openai_chat.table import (
     FILTERS,
     MESSAGE_BLOCKS,
     PROMPT_FILTERS,
+    write_usage,
 )
-from loop_core.wire.openai_chat.usage import write_usage
 
 _KNOWN = {*CHOICE_WORDS, *BODY_WORDS, *ERROR_WORDS, EARLIER, FILTERS, PROMPT_FILTERS}
 _LISTS = frozenset(MESSAGE_BLOCKS) - {"audio"}

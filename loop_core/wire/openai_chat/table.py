@@ -1,6 +1,9 @@
 """Chat Completions as data: stop words, where other words about the end stand, paths, what the format cannot carry.
 
 Owns no reading of bytes. Words of single servers (Mistral's `model_length`, vLLM's `repetition`) are in profiles.
+
+Further down: token counts of Chat Completions and its relatives <-> `Usage`; what one event of a chat completion
+stream adds to the output.
 """
 
 from __future__ import annotations
@@ -9,8 +12,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from loop_core.values import Stop
-from loop_core.wire.base import Foreign, Mapped
+from loop_core.values import Stop, Usage
+from loop_core.wire.base import Foreign, Mapped, Pieces, See
 
 API = "openai_chat"
 
@@ -102,3 +105,87 @@ def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
     if isinstance(first.get("delta"), Mapping) or isinstance(first.get("message"), Mapping):
         return True
     return "content_filter_offsets" in first or (FILTERS in first and "text" not in first)
+
+
+# -- Token counts of Chat Completions and its relatives <-> `Usage` --------------------------------------------------
+
+_CACHED: tuple[tuple[str, ...], ...] = (
+    ("prompt_tokens_details", "cached_tokens"),
+    ("prompt_cache_hit_tokens",),  # DeepSeek
+    ("cached_tokens",),  # Moonshot
+    ("cache_read_input_tokens",),  # gateways before Anthropic
+)
+_REASONING: tuple[tuple[str, ...], ...] = (
+    ("completion_tokens_details", "reasoning_tokens"),
+    ("reasoning_tokens",),
+)
+
+
+def read_usage(counts: Mapping[str, Any]) -> Usage | None:
+    """The counts, reasoning included in the output; None where the object holds none.
+
+    A server whose total is prompt + completion + reasoning (xAI) leaves reasoning out of `completion_tokens`.
+    """
+    prompt, completion = _count(counts, ("prompt_tokens",)), _count(counts, ("completion_tokens",))
+    total = _count(counts, ("total_tokens",))
+    reasoning, cached = _first(counts, _REASONING), _first(counts, _CACHED)
+    if prompt is None and completion is None and reasoning is None and cached is None:
+        return None
+    if reasoning and completion is not None and prompt is not None and prompt + completion + reasoning == total:
+        completion += reasoning
+    return Usage(prompt, completion, reasoning, cached)
+
+
+def write_usage(usage: Usage) -> dict[str, Any]:
+    """The `usage` object that says the same."""
+    counts: dict[str, Any] = {}
+    if usage.input_tokens is not None:
+        counts["prompt_tokens"] = usage.input_tokens
+    if usage.output_tokens is not None:
+        counts["completion_tokens"] = usage.output_tokens
+    if usage.input_tokens is not None and usage.output_tokens is not None:
+        counts["total_tokens"] = usage.input_tokens + usage.output_tokens
+    if usage.cached_tokens is not None:
+        counts["prompt_tokens_details"] = {"cached_tokens": usage.cached_tokens}
+    if usage.reasoning_tokens is not None:
+        counts["completion_tokens_details"] = {"reasoning_tokens": usage.reasoning_tokens}
+    return counts
+
+
+def _first(counts: Mapping[str, Any], places: tuple[tuple[str, ...], ...]) -> int | None:
+    return next((found for place in places if (found := _count(counts, place)) is not None), None)
+
+
+def _count(counts: Mapping[str, Any], place: tuple[str, ...]) -> int | None:
+    value: Any = counts
+    for key in place:
+        value = value.get(key) if isinstance(value, dict) else None
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return value if type(value) is int else None
+
+
+# -- What one event of a chat completion stream adds to the output ---------------------------------------------------
+
+
+def deltas(pieces: Pieces) -> See:
+    """Keeps the pieces of the first choice."""
+    text, thinking, call = pieces.text.append, pieces.thinking.append, pieces.call.append
+
+    def see(event: Any, name: str | None, start: int, end: int) -> None:
+        for choice in event["choices"]:
+            if choice.get("index"):
+                continue
+            delta = choice["delta"]
+            if delta.get("content"):
+                text(delta["content"])
+                if len(delta) == 1:
+                    return  # nearly all of them
+            thought = next((delta[field] for field in REASONING_FIELDS if delta.get(field)), None)
+            if thought:
+                thinking(thought)
+            for each in delta.get("tool_calls") or ():
+                holder = each.get("function") or each.get("custom") or {}
+                call(holder.get("arguments") or holder.get("input") or "")
+
+    return see

@@ -5,10 +5,9 @@ from __future__ import annotations
 from loop_core.wire.format import ANY_PATH, Format, Home
 from loop_core.wire.openai_responses.asking import ASKING_LOSES, encode_request, path
 from loop_core.wire.openai_responses.decode import Decoder
-from loop_core.wire.openai_responses.deltas import deltas
 from loop_core.wire.openai_responses.encode import encode
 from loop_core.wire.openai_responses.request import read_request
-from loop_core.wire.openai_responses.table import API, LOSES, PATHS, STOP_REASONS, chained, recognises
+from loop_core.wire.openai_responses.table import API, LOSES, PATHS, STOP_REASONS, chained, deltas, recognises
 
 FORMAT = Format(
     id=API,

@@ -24,7 +24,7 @@ from loop_core.values import (
     ToolCall,
     Usage,
 )
-from loop_core.wire.jsontext import Raw, dump, pieces
+from loop_core.wire.body import Raw, dump, pieces
 from loop_core.wire.openai_responses.items import closes
 from loop_core.wire.openai_responses.table import API, PENDING, TERMINAL_EVENTS
 

@@ -1,6 +1,8 @@
 """The Responses format as data: stop words, which items the client must answer, paths, and what it cannot carry.
 
 Owns no reading of bytes. The native word is the status, with its reason if it has one: `incomplete:max_output_tokens`.
+
+Further down: what one event of a Responses stream adds to the output.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from loop_core.values import Request, Stop
-from loop_core.wire.base import Mapped
+from loop_core.wire.base import Mapped, Pieces, See
 
 API = "openai_responses"
 
@@ -150,3 +152,20 @@ def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
     if kind.startswith("response."):
         return isinstance(value.get("response"), Mapping) or "output_index" in value or "item_id" in value
     return kind == "error" and "sequence_number" in value
+
+
+# -- What one event of a Responses stream adds to the output ---------------------------------------------------------
+
+
+def deltas(pieces: Pieces) -> See:
+    """Keeps the piece of a delta event; a refusal is no output that could be cut."""
+    fields = {"text": pieces.text, "summary": pieces.thinking, "reasoning": pieces.thinking, "arguments": pieces.call,
+              "input": pieces.call}
+    adds = {event: fields[field].append for event, (field, _) in DELTAS.items() if field in fields}
+
+    def see(event: Any, name: str | None, start: int, end: int) -> None:
+        add = adds.get(event["type"])
+        if add is not None:
+            add(event["delta"])
+
+    return see

@@ -7,7 +7,7 @@ from typing import Any
 
 from common import Job, Report, main
 
-from inspector.provider.bases import bases
+from inspector.provider.listening import bases
 from loop_core.address import Server
 from loop_core.loop import run
 from loop_core.tools import Toolbox

@@ -1,0 +1,241 @@
+"""The table of dialects as lines of spans: what a screen and the text report lay out.
+
+Pure. Rows that say the same are one line of the table, named by the first of them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from inspector.dialects.dialect_rows import LOST, CallState, Row, Silent, Told
+from inspector.dialects.peers import VERSIONS
+from inspector.dialects.scenarios import CHARACTERS, COMPLETE
+from inspector.report.lines.glyphs import STOP
+from inspector.report.lines.spans import Line, Role, Span, clip, joined, said, width_of, wrapped
+from loop_core.classify import FINISHED
+
+SILENT = "nothing is known of how it says so"
+
+COLUMNS = ("dialect", "raw word", "mapped", "effective", "seen by", "the call", "decision", "peers that differ")
+GAP = 2
+
+
+class Entry(NamedTuple):
+    """One line of the table: a row, and those that say the same."""
+
+    row: Told
+    like: tuple[Told, ...] = ()
+
+
+def entries(told: Sequence[Told], each: bool = False) -> list[Entry]:
+    """The lines of the table; with `each`, every row has its own."""
+    groups: dict[object, list[Told]] = {}
+    for number, row in enumerate(told):
+        key: object = number if each else (row.dialect.api, cells(row)[1:], _blind(row))
+        groups.setdefault(key, []).append(row)
+    return [Entry(first, tuple(rest)) for first, *rest in groups.values()]
+
+
+def cells(row: Told) -> tuple[Line, ...]:
+    """One cell for each of `COLUMNS`."""
+    name: Line = (said(row.name, Role.STRONG),)
+    if isinstance(row, Silent):
+        return name, (Span(SILENT, Role.DIM),), (), (), (), (), (), ()
+    mapped, stop = row.judged.mapped.normalized, row.judged.stop.normalized
+    role = STOP[stop][1]
+    tightened = Span(" ⚠", Role.WARN) if mapped is not stop else Span("")
+    cap = Span(", cap", Role.WARN) if row.judged.cap_reached else Span("")
+    return (
+        name,
+        word(row),
+        (Span(mapped.value, Role.NORMALIZED),),
+        (Span(stop.value, role), cap, tightened),
+        (Span(seen_by(row), Role.DIM),),
+        (Span(row.call.value, Role.DIM if row.call is CallState.NONE else Role.PLAIN),),
+        _decision(row),
+        _differing(row),
+    )
+
+
+def word(row: Row) -> Line:
+    """The raw stop word, and a native one beside it."""
+    raw = row.exchange.response.raw_stop_reason
+    status = row.exchange.response.http_status or 200
+    shown: Line = (said(raw, Role.RAW),) if raw is not None else (Span("absent", Role.DIM),)
+    if raw is None and row.exchange.response.error is not None:
+        shown = (Span(f"HTTP {status}" if status >= 400 else "an error in the stream", Role.RAW),)
+    native = [Span(f" {name.removesuffix('_finish_reason')}:", Role.DIM) for name in row.exchange.response.native
+              if name in ("native_finish_reason", "truncated")]
+    values = [said(value, Role.RAW) for name, value in row.exchange.response.native.items()
+              if name in ("native_finish_reason", "truncated")]
+    return (*shown, *(span for pair in zip(native, values, strict=True) for span in pair))
+
+
+def seen_by(row: Row) -> str:
+    """The rules that made the effective reason, the last one being the one that decided."""
+    rules = [seen.rule.rpartition(".")[2] for seen in row.judged.stop.evidence]
+    return ", ".join(rule.replace("_", " ") for rule in rules if rule != "stop_reasons") or "stop reasons"
+
+
+def _decision(row: Row) -> Line:
+    role = Role.ERROR if row.runs_cut or row.blind or row.decision == LOST else Role.PLAIN
+    return (Span(row.decision, role),)
+
+
+def _differing(row: Row) -> Line:
+    """The libraries that mean something else, those that take it for finished marked."""
+    return joined(
+        ((Span(f"{peer.name} ", Role.DIM), Span(f"{peer.word}{'!' if peer.looser else ''}",
+                                                Role.ERROR if peer.looser else Role.PLAIN))
+         for peer in row.peers if not peer.agrees), ", ")
+
+
+# -- the table -------------------------------------------------------------------------------------------------------
+
+Grid = list[tuple[Line, ...]]
+
+
+def table(told: Sequence[Told], width: int, each: bool = False) -> list[Line]:
+    """The table in `width` columns: each row on one line where that is possible, with what is less beneath it."""
+    shown = entries(told, each)
+    whole: Grid = [(name_of(entry), *cells(entry.row)[1:]) for entry in shown]
+    for kept in (len(COLUMNS), len(COLUMNS) - 1):
+        beneath = [(*row[kept:], _blind(entry.row)) for row, entry in zip(whole, shown, strict=True)]
+        lines = _columns([row[:kept] for row in whole], COLUMNS[:kept], beneath, width)
+        if lines is not None:
+            return lines
+    return _by_api(shown, width)
+
+
+def name_of(entry: Entry, short: bool = False) -> Line:
+    """The name of an entry, and how many say the same; `short` leaves the wire format out."""
+    first = Span(_short(entry.row) if short else entry.row.name, Role.STRONG)
+    return (first, Span(f" +{len(entry.like)}", Role.DIM)) if entry.like else (first,)
+
+
+def _columns(grid: Grid, names: Sequence[str], beneath: Grid, width: int) -> list[Line] | None:
+    """Rows as columns, what stands beneath each on a line of its own; None where they do not fit."""
+    heads: tuple[Line, ...] = tuple((Span(name, Role.KEY),) for name in names)
+    sizes = [max(width_of(row[column]) for row in [heads, *grid] if column != 1 or row[2])
+             for column in range(len(names))]
+    if sum(sizes) + GAP * (len(sizes) - 1) > width:
+        return None
+    lines = [_laid(heads, sizes, width)]
+    for row, under in zip(grid, beneath, strict=True):
+        lines.append(_laid(row, sizes, width))
+        lines += [piece for line in under if line for piece in wrapped((Span("    "), *line), width)]
+    return lines
+
+
+def _laid(row: Sequence[Line], sizes: Sequence[int], width: int) -> Line:
+    spans: list[Span] = []
+    for cell, size in zip(row, sizes, strict=True):
+        spans += [*cell, Span(" " * max(GAP, size + GAP - width_of(cell)))]
+    while spans and not spans[-1].text.strip():
+        spans.pop()
+    return clip(tuple(spans), width)
+
+
+NARROW = ("  dialect", "raw word", "reason", "the call", "decision")
+
+
+def _by_api(shown: Sequence[Entry], width: int) -> list[Line]:
+    """Under a heading for each API, with one column for the reason; stacked where even that is too wide."""
+    grid: Grid = []
+    beneath: Grid = []
+    for entry in shown:
+        _, raw, _, _, seen, call, decision, differ = cells(entry.row)
+        grid.append(((Span("  "), *name_of(entry, short=True)), raw, reason(entry.row), call, decision))
+        beneath.append((_why(entry.row, seen, differ), _blind(entry.row)))
+    columns = _columns(grid, NARROW, beneath, width)
+    stacks: list[list[Line]] = []
+    if columns is None:
+        for row, under in zip(grid, beneath, strict=True):
+            name, raw, way, call, decision = row
+            lines: list[Line] = [(*name, Span("  "), *raw)]
+            if way:
+                lines.append((Span("    "), *joined([way, call, decision])))
+            lines += [(Span("    "), *line) for line in under if line]
+            stacks.append([piece for line in lines for piece in wrapped(line, width)])
+    else:
+        rest = iter(columns[1:])
+        for under in beneath:
+            count = 1 + sum(len(wrapped((Span("    "), *line), width)) for line in under if line)
+            stacks.append([next(rest) for _ in range(count)])
+    made: list[Line] = columns[:1] if columns else []
+    api = ""
+    for entry, stack in zip(shown, stacks, strict=True):
+        if entry.row.dialect.api != api:
+            api = entry.row.dialect.api
+            made.append((Span(api, Role.TITLE),))
+        made += stack
+    return made
+
+
+def reason(row: Told) -> Line:
+    """From the mapped reason to the effective one, where they differ."""
+    _, _, mapped, effective, *_ = cells(row)
+    if isinstance(row, Row) and row.judged.mapped.normalized is not row.judged.stop.normalized:
+        return (*mapped, Span(" → ", Role.DIM), *effective[:2])
+    return effective
+
+
+def _blind(row: Told) -> Line:
+    """Why nothing told that the answer was cut."""
+    return (Span("blind: ", Role.ERROR), Span(row.blind)) if isinstance(row, Row) and row.blind else ()
+
+
+def _why(row: Told, seen: Line, differ: Line) -> Line:
+    """What was seen beside the word itself, and the libraries that differ."""
+    if not isinstance(row, Row):
+        return ()
+    plain_word = seen_by(row) in ("stop reasons", "absent")
+    groups = [] if plain_word else [(Span("seen by ", Role.DIM), *seen)]
+    return joined([*groups, *([(Span("peers: ", Role.DIM), *differ)] if differ else [])], "; ")
+
+
+def alike(told: Sequence[Told]) -> list[Line]:
+    """Which rows are meant by the first of their kind."""
+    return [(Span(f"as {entry.row.name}: ", Role.DIM), Span(", ".join(_short(row) for row in entry.like)))
+            for entry in entries(told) if entry.like]
+
+
+def _short(row: Told) -> str:
+    return row.name.partition("/")[2]
+
+
+def heading(told: Sequence[Told], policy: str) -> list[Line]:
+    """What was asked, what became of it, and whom it deceives."""
+    if not told:
+        return [(Span("no dialect was asked for", Role.WARN),)]
+    played = told[0].played
+    asked = f"the same answer under a budget of {played.budget:,} tokens (ESTIMATED, {CHARACTERS} characters each)"
+    return [
+        (Span(f"{played.scenario.name}: {played.scenario.title}", Role.TITLE),),
+        (Span(f"{asked} in {len(told)} dialect{'s' if len(told) != 1 else ''}"),),
+        (Span("SIMULATED", Role.WARN), Span("  made from a table of dialects; nobody was asked", Role.DIM)),
+        *outcome(told, policy),
+    ]
+
+
+def outcome(told: Sequence[Told], policy: str) -> list[Line]:
+    """What was decided how often, how many look finished and are not, and whom that deceives."""
+    rows = [row for row in told if isinstance(row, Row)]
+    lines: list[Line] = []
+    if rows:
+        decided = Counter(row.decision for row in rows)
+        counts = " · ".join(f"{word} {count}" for word, count in decided.items())
+        lines.append((Span(f"{policy} decides: ", Role.KEY), Span(counts)))
+    unfinished = [row for row in rows if row.played.moment not in COMPLETE]
+    by_word = sum(row.judged.mapped.normalized in FINISHED for row in unfinished)
+    after = sum(row.judged.stop.normalized in FINISHED for row in unfinished)
+    if by_word:
+        said_so = Span(f"{by_word} by their own word, {after} after judging", Role.WARN if after else Role.PLAIN)
+        lines.append((Span("finished, it seems: ", Role.KEY), said_so))
+    deceived = Counter(peer.name for row in unfinished for peer in row.peers if peer.means in FINISHED)
+    if deceived:
+        counts = " · ".join(f"{VERSIONS[name]} ({count})" for name, count in deceived.items())
+        lines.append((Span("taken for finished by: ", Role.KEY), Span(counts)))
+    return lines

@@ -1,0 +1,316 @@
+"""Dialects under a scenario: bytes made, read back by our decoders, judged, gated and run; one row each.
+
+A row is a session of one exchange in memory. Whatever is said of it is read from its bytes, beside what was intended.
+
+Further down: the request that each format's client would have sent.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from inspector.config.settings import Settings
+from inspector.dialects.peers import Peer, peers
+from inspector.dialects.scenarios import COMPLETE, TOOLS, Played, Scenario, play
+from inspector.dialects.table import DIALECTS, Dialect
+from inspector.dialects.writing import streamed, written
+from inspector.replay.case import Case, open_case
+from inspector.replay.replay import Replay, replay
+from inspector.sessions.build import Refused, build
+from inspector.sessions.recording import Chunk, Exchange, Input, Loaded, Options, Raw
+from inspector.sessions.thread import thread
+from loop_core.arguments import Shape, lenient, parse
+from loop_core.classify import FINISHED, Judged
+from loop_core.errors import EncodeError
+from loop_core.frozen import frozen
+from loop_core.gate import Admission, Verdict
+from loop_core.outgoing import body_of
+from loop_core.turn import RunTools, State
+from loop_core.values import CallKind, Message, ReasoningPart, Request, ResponsePart, Role, TextPart, ToolCall
+from loop_core.wire import wire
+from loop_core.wire.profiles import PROFILES
+from loop_core.wire.serving import Calls, Spelling
+
+if TYPE_CHECKING:
+    from inspector.report.facts import View
+
+
+# -- The request that each format's client would have sent -----------------------------------------------------------
+# Prompt, tools, and the budget under its own name.
+
+HOSTS: Mapping[str, str] = {
+    "bedrock": "https://bedrock-runtime.us-east-1.amazonaws.com",
+    "vertex": "https://us-central1-aiplatform.googleapis.com",
+    "azure_openai": "https://example.openai.azure.com",
+    "oci": "https://inference.generativeai.example.oci.oraclecloud.com",
+}
+"""Where a profile's host names are no whole address."""
+
+def url(dialect: Dialect, stream: bool) -> str:
+    """Where the request goes: the profile's own host, or a port of this machine."""
+    profile = PROFILES[dialect.profile]
+    port = profile.ports[0] if profile.ports else 8000
+    local = not profile.hosts or profile.ports
+    host = HOSTS.get(dialect.profile) or (f"http://127.0.0.1:{port}" if local else f"https://{profile.hosts[0]}")
+    form = wire(dialect.api)
+    return host + form.home.version + form.path(Request(dialect.api, model=dialect.model, stream=stream))
+
+
+def body(dialect: Dialect, played: Played, stream: bool) -> dict[str, Any]:
+    """The request body."""
+    spelling = dialect.spelling(played.moment)
+    request = Request(
+        dialect.api, (Message(Role.USER, (TextPart(played.scenario.prompt),)),), dialect.model, tuple(TOOLS),
+        max_tokens=played.budget, stream=stream, background=spelling is not None and spelling.whole,
+    )
+    return {**body_of(request, PROFILES[dialect.profile]), **dialect.asks}
+
+MS = 40.0
+"""Milliseconds between two pieces of a stream."""
+
+
+class CallState(StrEnum):
+    """What arrived of the call in which the answer ended, or of the last one."""
+
+    NONE = "no call"
+    COMPLETE = "complete"
+    PREFIX = "prefix of a string"
+    PARTIAL = "partial_json prefix"
+    ITEM = "item incomplete"
+    OPEN = "block never closed"
+    EMPTY = "empty string"
+    EMPTY_OBJECT = "empty object"
+    MEMBERS = "object, members missing"
+    INVALID = "no JSON"
+    MARKUP = "markup in the text"
+    ABSENT = "absent"
+
+
+@frozen(eq=False, repr=False)
+class Row:
+    """One dialect under one scenario."""
+
+    dialect: Dialect
+    played: Played
+    run: Replay
+    sent: tuple[bytes, ...]
+    """The body, in the pieces in which it was sent."""
+    call: CallState
+    lost: tuple[str, ...]
+    """What the model had written and the bytes do not hold."""
+    decision: str
+    """What the loop does about it, under the policy."""
+    runs_cut: bool
+    """The policy runs a call that the strict gate holds."""
+    peers: tuple[Peer, ...]
+
+    @property
+    def name(self) -> str:
+        """The dialect's name."""
+        return self.dialect.name
+
+    @property
+    def exchange(self) -> Exchange:
+        """The one exchange."""
+        return self.run.case.loaded.exchanges[0]
+
+    @property
+    def judged(self) -> Judged:
+        """Its reason."""
+        return self.run.case.judged[0]
+
+    @property
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """The strict gate's verdicts on what arrived."""
+        return self.run.case.verdicts[0]
+
+    @property
+    def blind(self) -> str:
+        """Why nothing in the bytes tells this answer from a finished one; empty where something does."""
+        judged = self.judged
+        unseen = judged.stop.normalized in FINISHED and judged.ending is None
+        return self.dialect.blind.get(self.played.moment, "") if unseen else ""
+
+
+@frozen
+class Silent:
+    """A dialect that has no way to say what happened."""
+
+    dialect: Dialect
+    played: Played
+
+    @property
+    def name(self) -> str:
+        """The dialect's name."""
+        return self.dialect.name
+
+
+Told = Row | Silent
+
+
+def rows(
+    scenario: Scenario,
+    budget: int | None = None,
+    dialects: Sequence[Dialect] = DIALECTS,
+    settings: Settings | None = None,
+) -> tuple[Told, ...]:
+    """Each dialect's row, in the order of the table; None is the scenario's own budget, and the default settings."""
+    settings = settings or Settings()
+    return tuple(_told(dialect, play(scenario, budget, dialect.free_thinking), settings) for dialect in dialects)
+
+
+def opened(row: Row) -> View:
+    """The row as a session that every report and screen can show."""
+    from inspector.report.facts import view
+
+    return view(row.run)
+
+
+def _told(dialect: Dialect, played: Played, settings: Settings) -> Told:
+    spelling = dialect.spelling(played.moment)
+    if spelling is None:
+        return Silent(dialect, played)
+    sent = tuple(written(dialect, spelling, played))
+    case = _case(dialect, spelling, played, sent)
+    exchange, judged = case.loaded.exchanges[0], case.judged[0]
+    run = replay(case, settings)
+    decision, runs_cut = _decision(run, played)
+    response = exchange.response
+    said = peers(dialect.api, dialect.profile, response.raw_stop_reason, response.error is not None,
+                 bool(response.tool_calls), judged.stop.normalized)
+    return Row(dialect, played, run, sent, call_state(played, exchange), lost(played, response.parts), decision,
+               runs_cut, said)
+
+
+# -- the session -----------------------------------------------------------------------------------------------------
+
+
+def raw(dialect: Dialect, spelling: Spelling, played: Played, sent: Sequence[bytes]) -> Raw:
+    """The exchange as an importer would give it."""
+    stream = streamed(dialect, spelling)
+    kind = wire(dialect.api).stream_type if stream else "application/json"
+    chunks: list[Chunk] = []
+    for number, piece in enumerate(sent, 1):
+        chunks.append(Chunk((chunks[-1].end if chunks else 0) + len(piece), MS * number))
+    return Raw(
+        0,
+        url(dialect, stream),
+        request_headers=[("content-type", "application/json")],
+        request_text=json.dumps(body(dialect, played, stream), ensure_ascii=False),
+        status=spelling.status,
+        headers=[("content-type", kind)],
+        body=b"".join(sent),
+        api=dialect.api,
+        profile=dialect.profile,
+        chunks=tuple(chunks),
+        simulated=True,
+    )
+
+
+def _case(dialect: Dialect, spelling: Spelling, played: Played, sent: Sequence[bytes]) -> Case:
+    path = f"{played.scenario.name} {dialect.name}"
+    exchange = build(raw(dialect, spelling, played, sent), path, Options())
+    if isinstance(exchange, Refused):
+        raise EncodeError(f"{dialect.name} wrote what is not read: {exchange.why}", api=dialect.api)
+    given = Input(path, "dialect", 1)
+    return open_case(Loaded((given,), (exchange,), thread([exchange], [[0]])))
+
+
+# -- what is said of it ----------------------------------------------------------------------------------------------
+
+DECISIONS = {
+    State.COMPLETE: "finish",
+    State.EXECUTE_TOOLS: "run calls",
+    State.CONTINUE_PENDING: "continue",
+    State.REPAIR_PENDING: "hold, repair",
+    State.RESUME: "resume",
+    State.NUDGE_PENDING: "ask once more",
+    State.ABORT: "abort",
+    State.ABORT_PARTIAL: "abort, keep text",
+}
+"""The state after EvaluateStop -> what that means."""
+LOST = "lose the rest"
+"""A turn that ends in peace although its answer is not complete."""
+RUN_HELD = "run held call"
+
+
+def _decision(run: Replay, played: Played) -> tuple[str, bool]:
+    """What was decided about the response, and whether a call that the strict gate holds is run."""
+    steps = run.trace.steps
+    at = next(index for index, step in enumerate(steps) if step.state is State.EVALUATE_STOP)
+    after = steps[at + 1]
+    if after.state is State.COMPLETE and played.moment not in COMPLETE:
+        return LOST, False
+    runs = any(isinstance(effect, RunTools) for effect in after.effects)
+    cut = runs and any(verdict.admission is Admission.HELD for verdict in after.turn.would_run)
+    return RUN_HELD if cut else DECISIONS[after.state], cut
+
+
+def call_state(played: Played, exchange: Exchange) -> CallState:
+    """What arrived of the call in which the answer ended, or of the last one that was begun."""
+    meant = _calls(played.parts)
+    if not meant:
+        return CallState.NONE
+    came = exchange.response.tool_calls
+    if len(came) < len(meant):
+        marked = "<tool_call>" in (exchange.response.text or "")
+        return CallState.MARKUP if marked else CallState.ABSENT
+    call, whole = came[-1], (played.inside or meant[-1]).arguments
+    reading = parse(call.arguments)
+    if reading.value is not None:
+        if reading.value == parse(whole).value:
+            return CallState.COMPLETE
+        return CallState.MEMBERS if reading.value else CallState.EMPTY_OBJECT
+    if reading.shape in (Shape.EMPTY, Shape.ABSENT):
+        return CallState.EMPTY
+    return _prefix(call, exchange.api) if reading.shape is Shape.CUT else CallState.INVALID
+
+
+def _prefix(call: ToolCall, api: str) -> CallState:
+    calls = wire(api).serving.calls
+    if calls is Calls.ITEMS and call.status != "completed":
+        return CallState.ITEM
+    if calls is Calls.BLOCKS:
+        return CallState.PARTIAL if call.closed else CallState.OPEN
+    return CallState.PREFIX
+
+
+def lost(played: Played, came: Sequence[ResponsePart]) -> tuple[str, ...]:
+    """What the model had written when it ended, and the bytes do not hold."""
+    found: list[str] = []
+    for kind, what in _TEXTS:
+        missing = sum(map(len, _texts(played.parts, kind))) - sum(map(len, _texts(came, kind)))
+        if missing > 0:
+            found.append(f"{missing:,} characters of {what}")
+    arrived = _calls(came)
+    for number, call in enumerate(_calls(played.parts)):
+        size = len(call.arguments or "")
+        if number >= len(arrived):
+            found.append(f"the call {call.name} with {size:,} characters of arguments")
+        elif not _same(arrived[number], call):
+            came_of_it = len(arrived[number].arguments or "")
+            found.append(f"arguments of {call.name}: {came_of_it:,} of {size:,} characters came")
+    return tuple(found)
+
+
+def _same(came: ToolCall, meant: ToolCall) -> bool:
+    if came.arguments == meant.arguments:
+        return True
+    # What comes as an object, or value by value, is put together in another spacing.
+    one, other = parse(came.arguments), parse(meant.arguments)
+    return one.shape is other.shape and lenient(came.arguments) == lenient(meant.arguments)
+
+
+_Text = type[TextPart] | type[ReasoningPart]
+_TEXTS: tuple[tuple[_Text, str], ...] = ((TextPart, "text"), (ReasoningPart, "thinking"))
+
+
+def _texts(parts: Sequence[ResponsePart], kind: _Text) -> list[str]:
+    return [part.text for part in parts if isinstance(part, kind)]
+
+
+def _calls(parts: Sequence[ResponsePart]) -> list[ToolCall]:
+    return [part for part in parts if type(part) is ToolCall and part.kind is not CallKind.SERVER]

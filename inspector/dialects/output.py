@@ -1,0 +1,229 @@
+"""`inspector providers`: the table as text, and as one JSON document (`loop-inspector/providers/1`).
+
+Further down: a row as a native session file, so that it opens like any recording; what is asked of the dialects.
+"""
+
+from __future__ import annotations
+
+import base64
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from inspector.config.settings import Settings
+from inspector.dialects import dialect_rows
+from inspector.dialects.dialect_lines import alike, heading, table
+from inspector.dialects.dialect_rows import MS, Row, Told, rows
+from inspector.dialects.peers import VERSIONS
+from inspector.dialects.scenarios import CHARACTERS, SCENARIOS, Scenario
+from inspector.dialects.table import DIALECTS
+from inspector.report.document import place_of
+from inspector.report.lines.spans import Line, plain, wrapped
+from loop_core.errors import CallerError
+from loop_core.policy import Policy
+from loop_core.trace import Fidelity
+
+SCHEMA = "loop-inspector/providers/1"
+
+
+def text(told: Sequence[Told], policy: Policy, width: int, each: bool = False) -> str:
+    """The table as linear text, what matters first."""
+    lines: list[Line] = [piece for line in heading(told, policy.name) for piece in wrapped(line, width)]
+    lines += [(), *table(told, width, each)]
+    if not each and (notes := alike(told)):
+        lines += [(), *(piece for line in notes for piece in wrapped(line, width))]
+    return plain(lines) + "\n"
+
+
+def listed() -> str:
+    """Every scenario and every dialect, with what it does and where that is written."""
+    lines = ["scenarios"]
+    lines += [f"  {each.name:<16} {each.title} (budget {each.budget})" for each in SCENARIOS.values()]
+    lines += ["", "dialects"]
+    for dialect in DIALECTS:
+        lines.append(f"  {dialect.name}")
+        lines.append(f"    {dialect.title or 'speaks as its format says'} [{dialect.source}]")
+    return "\n".join(lines) + "\n"
+
+
+def document(told: Sequence[Told], scenario: Scenario, policy: Policy) -> dict[str, Any]:
+    """The same as plain values."""
+    return {
+        "schema": SCHEMA,
+        "scenario": {"name": scenario.name, "title": scenario.title,
+                     "budget": told[0].played.budget if told else scenario.budget,
+                     "tokens": f"ESTIMATED: {CHARACTERS} characters each"},
+        "policy": policy.name,
+        "fidelity": Fidelity.SIMULATED.value,
+        "peers": dict(VERSIONS),
+        "rows": [_row(row) for row in told],
+    }
+
+
+def _row(row: Told) -> dict[str, Any]:
+    dialect = row.dialect
+    head = {"dialect": dialect.name, "api": dialect.api, "profile": dialect.profile, "habit": dialect.habit or None,
+            "does": dialect.title or None, "source": dialect.source, "moment": row.played.moment.value}
+    return {**head, "told": True, **_told(row)} if isinstance(row, Row) else {**head, "told": False}
+
+
+def _told(row: Row) -> dict[str, Any]:
+    response, judged = row.exchange.response, row.judged
+    usage = response.usage
+    return {
+        "streaming": response.streaming,
+        "http_status": response.http_status,
+        "raw_stop_reason": response.raw_stop_reason,
+        "native": dict(response.native),
+        "mapped_stop_reason": judged.mapped.normalized.value,
+        "stop_reason": judged.stop.normalized.value,
+        "stop_detail": judged.stop.detail,
+        "cap_reached": judged.cap_reached,
+        "evidence": [{"rule": seen.rule, "at": place_of(seen.at)} for seen in judged.stop.evidence],
+        "findings": [{"rule": f.rule, "severity": f.severity.value, "message": f.message}
+                     for f in (*response.findings, *judged.findings)],
+        "usage": {"output_tokens": usage.output_tokens if usage else None,
+                  "reasoning_tokens": usage.reasoning_tokens if usage else None},
+        "call": row.call.value,
+        "tool_calls": [{"name": v.call.name, "arguments_raw": v.call.arguments, "closed": v.call.closed,
+                        "verdict": v.admission.value, "why": v.why} for v in row.verdicts],
+        "lost": list(row.lost),
+        "decision": row.decision,
+        "terminal_reason": row.run.trace.steps[-1].turn.terminal,
+        "runs_held_call": row.runs_cut,
+        "blind": row.blind or None,
+        "peers": [{"name": peer.name, "word": peer.word, "means": peer.means.value, "agrees": peer.agrees,
+                   "takes_for_finished": peer.looser} for peer in row.peers],
+    }
+
+
+# -- A row as a native session file, so that it opens like any recording ---------------------------------------------
+
+PROVENANCE = "made from an intended answer and encoded in the provider's wire format; no provider was asked"
+
+
+def file_name(row: Row) -> str:
+    """The name of the row's file, unique among the rows of one scenario."""
+    return f"{row.played.scenario.name}.{row.name.replace('/', '.')}.session.jsonl"
+
+
+def save_all(told: Sequence[Told], folder: str | Path) -> list[Path]:
+    """Writes a session for each row that says something, into a folder that is made where it is missing.
+
+    Raises:
+        CallerError: the folder cannot be written to.
+    """
+    from inspector.sessions.native import write_session
+
+    rows = [row for row in told if isinstance(row, Row)]
+    paths = [Path(folder) / file_name(row) for row in rows]
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        for path, row in zip(paths, rows, strict=True):
+            write_session(path, records(row))
+    except OSError as why:
+        raise CallerError(f"{folder}: cannot be written: {why.strerror or why}") from None
+    return paths
+
+
+def records(row: Row) -> Iterator[dict[str, Any]]:
+    """The lines of the session file."""
+    exchange, played, dialect = row.exchange, row.played, row.dialect
+    yield {
+        "loop_inspector_session": 1,
+        "title": f"{dialect.name}: {played.scenario.title}",
+        "story": dialect.title or "speaks as its format says",
+        "provenance": f"{PROVENANCE}; {dialect.source}",
+        "end_state": f"{row.judged.stop.normalized.value}: {row.decision}",
+    }
+    yield {
+        "type": "request", "id": "r1", "api": dialect.api, "profile": dialect.profile, "method": "POST",
+        "url": exchange.url, "headers": [list(pair) for pair in exchange.request_headers],
+        "body": dialect_rows.body(dialect, played, exchange.response.streaming),
+    }
+    yield {"type": "response", "request": "r1", "status": exchange.response.http_status, "simulated": True,
+           "headers": [list(pair) for pair in exchange.headers]}
+    for number, piece in enumerate(row.sent, 1):
+        yield {"type": "bytes", "request": "r1", **_packed(piece), "ms": MS * number}
+    yield {"type": "end", "request": "r1", "end": "eof"}
+
+
+def _packed(piece: bytes) -> dict[str, str]:
+    try:
+        return {"text": piece.decode("utf-8")}
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(piece).decode("ascii")}
+
+
+# -- What is asked of the dialects -----------------------------------------------------------------------------------
+# A scenario, a budget and a policy; and the command line that asks the same.
+
+MOST = 1_000_000
+"""Tokens of a budget at most."""
+STEPS = ((16, 1), (64, 4), (256, 16))
+"""Below which budget it is changed by how much."""
+COARSEST = 64
+"""By how much beyond."""
+FOLDER = "rows"
+"""Where the command line that opens a row puts it."""
+
+
+FIRST = next(iter(SCENARIOS.values()))
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One question."""
+
+    scenario: Scenario = FIRST
+    budget: int | None = None
+    """None: the scenario's own."""
+    settings: Settings = field(default_factory=Settings)
+    each: bool = False
+    """Every dialect on a line of its own, also those that say the same."""
+
+    @property
+    def limit(self) -> int:
+        """The budget in force."""
+        return self.scenario.budget if self.budget is None else self.budget
+
+    def rows(self) -> tuple[Told, ...]:
+        """The answers."""
+        return rows(self.scenario, self.budget, settings=self.settings)
+
+    def turned(self, by: int) -> Asked:
+        """The same of the next or previous scenario, under its own budget."""
+        every = list(SCENARIOS.values())
+        return replace(self, scenario=every[(every.index(self.scenario) + by) % len(every)], budget=None)
+
+    def stepped(self, by: int) -> Asked:
+        """The same with a larger or smaller budget."""
+        return replace(self, budget=stepped(self.limit, by))
+
+    def command(self) -> str:
+        """The command line that shows the same table."""
+        return shlex.join([*self._words(), *(["--each"] if self.each else [])])
+
+    def command_for(self, row: Row) -> str:
+        """The command line that writes the session of a row to `path_of` it."""
+        return shlex.join([*self._words(), "--only", row.name, "--save", FOLDER])
+
+    def _words(self) -> list[str]:
+        words = ["inspector", "providers", self.scenario.name]
+        if self.budget is not None:
+            words += ["--budget", f"{self.budget}"]
+        return [*words, "--policy", self.settings.policy.name]
+
+
+def path_of(row: Row) -> str:
+    """Where `command_for` puts the session of a row."""
+    return f"{FOLDER}/{file_name(row)}"
+
+
+def stepped(budget: int, by: int) -> int:
+    """The next larger or smaller budget: a small one changes by ones, a larger one by more."""
+    size = next((size for most, size in STEPS if budget + min(by, 0) < most), COARSEST)
+    following = budget // size + 1 if by > 0 else -(-budget // size) - 1
+    return max(1, min(MOST, following * size))

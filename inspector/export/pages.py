@@ -1,0 +1,247 @@
+"""A session as a document: headings, lines, tables and quotations, told once for Markdown and HTML alike.
+
+Texts here are as they were recorded, well-known keys masked once more; making them harmless for its own syntax is each
+renderer's.
+
+Further down: the document as one HTML page; the document as Markdown.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from html import escape
+from itertools import pairwise
+
+from inspector.report.facts import ResponseFacts, TurnFacts, View
+from inspector.report.lines.spans import inert, one_line
+from inspector.report.text import place
+from inspector.sessions import redact
+from loop_core.frozen import frozen
+from loop_core.gate import Admission
+from loop_core.values import Severity
+
+
+@frozen
+class Heading:
+    """A heading; 1 is the title."""
+
+    level: int
+    text: str
+
+
+@frozen
+class Said:
+    """A paragraph; `grave` is how much it matters."""
+
+    text: str
+    grave: Severity = Severity.INFO
+
+
+@frozen
+class Items:
+    """A list."""
+
+    texts: tuple[str, ...]
+
+
+@frozen
+class Table:
+    """Rows below a head."""
+
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+@frozen
+class Quote:
+    """Text of a transcript, as it stands."""
+
+    text: str
+    label: str = ""
+
+
+Block = Heading | Said | Items | Table | Quote
+
+
+def blocks(view: View, turns: Sequence[int] | None = None) -> Iterator[Block]:
+    """The document of a session, or of the turns with these indices."""
+    yield Heading(1, "Loop Inspector report")
+    worst = view.worst
+    yield Said(view.headline(), worst.verdict.severity if worst is not None else Severity.ERROR)
+    if len(view.turns) > 1:
+        yield Said("turns: " + ", ".join(f"{count} {word.lower()}" for word, count in view.counts()))
+    read = [given for given in view.inputs if given.path != "-"]
+    if read:
+        yield Table(("file", "format", "responses", "skipped"), tuple(
+            (given.path, given.format or "nothing", f"{given.responses:,}", f"{len(given.skipped):,}")
+            for given in read))
+    notices = [f"{given.path}: {said}" for given in view.inputs for said in (*given.notices, given.error) if said]
+    if notices:
+        yield Items(tuple(notices))
+    for number, turn in enumerate(view.turns, 1):
+        if turns is None or number - 1 in turns:
+            yield from _turn(view, number, turn)
+
+
+def _turn(view: View, number: int, turn: TurnFacts) -> Iterator[Block]:
+    verdict = turn.verdict
+    yield Heading(2, f"Turn {number}: {verdict.word}")
+    yield Said(verdict.sentence, verdict.severity)
+    if verdict.advice:
+        yield Said(f"What to change: {verdict.advice.text}")
+    path = [step.state.value for step in view.steps[turn.run.first : turn.run.decided + 1]]
+    yield Said(f"Our machine: {' → '.join(path)}; ends in {turn.final_state.value}, {turn.terminal}")
+    if turn.ended.notice:
+        yield Said(turn.ended.notice, Severity.WARNING)
+    yield Table(
+        ("response", "raw", "mapped", "effective", "tokens out", "evidence", "then", "the recorded agent"),
+        tuple(_response(view.responses[index]) for index in turn.responses))
+    for index in turn.responses:
+        yield from _calls(view.responses[index])
+    if turn.merged.text:
+        yield Heading(3, "Merged text")
+        yield from _merged(turn)
+    found = [f"{note.finding.severity.value}: {note.finding.message} [{note.finding.rule}]"
+             for note in view.findings if note.turn == turn.id]
+    if found:
+        yield Heading(3, "Findings")
+        yield Items(tuple(redact.text(each) for each in found))
+
+
+def _response(facts: ResponseFacts) -> tuple[str, ...]:
+    stop, response = facts.judged.stop, facts.exchange.response
+    used = response.usage.output_tokens if response.usage else None
+    cap = facts.exchange.request.max_tokens if facts.exchange.request else None
+    tokens = "not reported" if used is None else f"{used:,}"
+    return (
+        f"{facts.index} ({facts.exchange.api}, {facts.exchange.profile.name})",
+        "absent" if stop.raw is None else f'"{stop.raw}"',
+        facts.judged.mapped.normalized.value,
+        stop.normalized.value + (f" ({stop.detail})" if stop.detail else ""),
+        tokens + (f" of {cap:,}" if cap is not None else ""),
+        "; ".join(f"{seen.rule} at {place(seen.at)}" for seen in facts.evidence) or "none",
+        facts.state.value if facts.state else "not reached",
+        facts.recorded_next,
+    )
+
+
+def _calls(facts: ResponseFacts) -> Iterator[Block]:
+    for verdict in facts.verdicts:
+        word, name = verdict.admission.value.upper(), verdict.call.name or "unnamed"
+        grave = Severity.INFO if verdict.admission is Admission.READY else Severity.ERROR
+        yield Said(f"{word} call {name} in response {facts.index}: {verdict.why}", grave)
+        yield Quote(redact.text(verdict.call.arguments or ""), "arguments as received")
+
+
+def _merged(turn: TurnFacts) -> Iterator[Block]:
+    text, seams = turn.merged.text, turn.merged.seams
+    starts = [0, *(seam.at for seam in seams), len(text)]
+    if redact.text(text) != text:  # a key that lies across a seam: masked in the whole, which has no parts then
+        yield Quote(redact.text(text), f"{len(seams) + 1} segments")
+        return
+    for number, (start, end) in enumerate(pairwise(starts)):
+        if number:
+            seam = seams[number - 1]
+            left_out = [text for text in (seam.cut, *(text for _, text in seam.gone)) if text]
+            cut = f"; left out: {' and '.join(map(repr, left_out))}" if left_out else ""
+            yield Said(f"Seam: {seam.why or seam.decision.value}{cut}")
+        yield Quote(text[start:end], f"segment {number + 1}")
+
+
+# -- The document as one HTML page -----------------------------------------------------------------------------------
+# No script, nothing loaded, headings and tables that a screen reader can walk.
+# Every text is escaped, and a content-security policy forbids what an oversight might let through.
+
+STYLE = """
+:root { color-scheme: light dark; --ink: #1c2430; --paper: #fdfdfb; --dim: #5c6773; --rule: #d5dae0;
+  --quote: #f1f3f5; --bad: #a1190f; --warn: #7a4f00; }
+@media (prefers-color-scheme: dark) { :root { --ink: #dde3ea; --paper: #14181d; --dim: #98a3af; --rule: #333c46;
+  --quote: #1e242b; --bad: #ff8f85; --warn: #f0c05a; } }
+body { margin: 2rem auto; max-width: 72rem; padding: 0 1rem; background: var(--paper); color: var(--ink);
+  font: 16px/1.5 system-ui, sans-serif; }
+h1 { font-size: 1.4rem; } h2 { font-size: 1.15rem; margin-top: 2.5rem; border-top: 1px solid var(--rule);
+  padding-top: 1rem; } h3 { font-size: 1rem; }
+.error { color: var(--bad); font-weight: 600; } .warning { color: var(--warn); }
+.wide { overflow-x: auto; } table { border-collapse: collapse; font-size: .875rem; }
+th, td { border-bottom: 1px solid var(--rule); padding: .3rem .8rem .3rem 0; text-align: left; vertical-align: top; }
+th { color: var(--dim); font-weight: 600; }
+figure { margin: .8rem 0; } figcaption { color: var(--dim); font-size: .8rem; }
+pre { margin: .2rem 0; padding: .7rem .9rem; background: var(--quote); white-space: pre-wrap; overflow-wrap: anywhere;
+  font: .875rem/1.5 ui-monospace, monospace; }
+"""
+
+
+def html(blocks: Iterable[Block], title: str = "Loop Inspector report") -> str:
+    """The page."""
+    body = "\n".join(_html_block(block) for block in blocks)
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; style-src \'unsafe-inline\'">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{_text(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n{body}\n</main>\n"
+        "</body>\n</html>\n"
+    )
+
+
+def _text(text: str) -> str:
+    return escape(inert(text), quote=True)
+
+
+def _cells(tag: str, row: Iterable[str]) -> str:
+    return "".join(f"<{tag}>{_text(cell)}</{tag}>" for cell in row)
+
+
+def _html_block(block: Block) -> str:
+    if isinstance(block, Heading):
+        return f"<h{block.level}>{_text(block.text)}</h{block.level}>"
+    if isinstance(block, Said):
+        return f'<p class="{block.grave.value}">{_text(block.text)}</p>'
+    if isinstance(block, Items):
+        return f"<ul>{''.join(f'<li>{_text(text)}</li>' for text in block.texts)}</ul>"
+    if isinstance(block, Table):
+        rows = "".join(f"<tr>{_cells('td', row)}</tr>" for row in block.rows)
+        return (f'<div class="wide"><table><thead><tr>{_cells("th", block.head)}</tr></thead>'
+                f"<tbody>{rows}</tbody></table></div>")
+    assert isinstance(block, Quote)  # noqa: S101 - the last of the union
+    # The line break after <pre> is swallowed by the parser, so that one of the text's own survives.
+    return f"<figure><figcaption>{_text(block.label)}</figcaption><pre>\n{_text(block.text)}</pre></figure>"
+
+
+# -- The document as Markdown ----------------------------------------------------------------------------------------
+# A transcript's text stands in fences that it cannot close, or is escaped.
+
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>|~&$^@]|:(?=//)|(?<=www)\.|^[#+=!-]|(?<=^\d)[.)]|(?<=!)\()")
+_GRAVE = {Severity.ERROR: "**✖** ", Severity.WARNING: "**!** ", Severity.INFO: ""}
+
+
+def markdown(blocks: Iterable[Block]) -> str:
+    """The document."""
+    return "\n\n".join(_markdown_block(block) for block in blocks) + "\n"
+
+
+def escaped(text: str) -> str:
+    """`text` on one line, without a character that Markdown would take for its own."""
+    return _SPECIAL.sub(r"\\\1", one_line(text))
+
+
+def fenced(text: str) -> str:
+    """`text` in a fence longer than any run of backticks in it."""
+    plain = inert(text)
+    longest = max((len(run) for run in re.findall(r"`+", plain)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}text\n{plain}\n{fence}"
+
+
+def _markdown_block(block: Block) -> str:
+    if isinstance(block, Heading):
+        return f"{'#' * block.level} {escaped(block.text)}"
+    if isinstance(block, Said):
+        return _GRAVE[block.grave] + escaped(block.text)
+    if isinstance(block, Items):
+        return "\n".join(f"- {escaped(text)}" for text in block.texts)
+    if isinstance(block, Table):
+        head = [f"| {' | '.join(block.head)} |", f"|{' --- |' * len(block.head)}"]
+        return "\n".join([*head, *(f"| {' | '.join(escaped(cell) for cell in row)} |" for row in block.rows)])
+    assert isinstance(block, Quote)  # noqa: S101 - the last of the union
+    return (f"{escaped(block.label)}:\n\n" if block.label else "") + fenced(block.text)

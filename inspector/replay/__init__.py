@@ -1,0 +1,1 @@
+"""Recordings under our machine: cases, runs, and the same runs under other settings."""

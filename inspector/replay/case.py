@@ -1,0 +1,332 @@
+"""What was read, and each response judged: the same for every replay of it.
+
+Judging depends on the bytes alone and is done once; whatever depends on limits and policy is in `replay`.
+
+Further down: a recorded turn as a source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from inspector.config.settings import Settings
+from inspector.sessions.build import spoken_by
+from inspector.sessions.pause import without_collector
+from inspector.sessions.recording import Exchange, Input, Link, Loaded, TurnRecord
+from inspector.sessions.recording import Place as Recorded_Place
+from inspector.simulation.tokens import Measured
+from loop_core.classify import Judged, judge
+from loop_core.frozen import field, frozen, replace
+from loop_core.gate import Admission, Verdict, admit_all
+from loop_core.history import Ability, asked_again, asked_anchor, asked_mark
+from loop_core.limits import Limits
+from loop_core.seam import Method
+from loop_core.sources import Recorded
+from loop_core.turn import Event, NotRecorded, Place, Responded
+from loop_core.values import ChatResponse, Evidence, Request, Role, Stop, StopReason, ToolResultPart
+from loop_core.wire import profiles, wire
+from loop_core.wire.profile import Profile
+
+
+@frozen(eq=False, repr=False)
+class Heard:
+    """What a live run heard: a turn of a recording, asked again from one of its steps on."""
+
+    name: str
+    """Unique; the recording is called by it."""
+    exchanges: tuple[Exchange, ...]
+    places: tuple[tuple[Place, int], ...]
+    """Of each exchange: why it was sent, and its number among the requests of that place."""
+    results: tuple[ToolResultPart, ...] | None = None
+    """What tools answered after the last exchange, where no further request carried it."""
+    silent: frozenset[int] = frozenset()
+    """Positions of exchanges that are no answers: sent again, or given up."""
+    after: Event = NotRecorded()
+    """How the run ended where no answer ended it."""
+    ability: Ability = field(default_factory=Ability)
+    """What the server allows that was asked."""
+    provider: str = ""
+    """Who was asked."""
+    problem: str = ""
+    """What is missing of its recording, in words; empty where it is whole."""
+
+
+@frozen(eq=False, repr=False)
+class Case:
+    """What was read, and each response judged; the same for every replay of it."""
+
+    loaded: Loaded
+    judged: tuple[Judged, ...]
+    verdicts: tuple[tuple[Verdict, ...], ...]
+    """The gate's verdicts on the calls of each response, under the strict reading."""
+    brought: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Limits that session files were recorded under, by path."""
+    measured: dict[int, Measured] = field(default_factory=dict)
+    """The tokens of responses that a simulation had to cut, by index: they are the same for every budget."""
+    root: Case | None = None
+    """The case as it was read, where this one is read as if another profile spoke."""
+    spoken: dict[str, Case] = field(default_factory=dict)
+    """The same recording as other profiles speak, by their names: each is judged when it is first asked for."""
+    heard: dict[str, Heard] = field(default_factory=dict)
+    """What live runs from steps of this recording heard, by their names; all cases of one recording share it."""
+    silent: frozenset[int] = frozenset()
+    """Exchanges of live runs that are no answers: they were sent again, or given up when the run was cancelled."""
+    sources: dict[tuple[str | None, int, int], Recorded] = field(default_factory=dict)
+    """What answers a run, by the live run that it belongs to, its first exchange and how many there are: the same under
+    every setting."""
+    unasked: Mapping[str, str] = field(default_factory=dict)
+    """Path -> why its recorder asked nothing more, where the turn went on and could not."""
+    cancels: Mapping[tuple[str, int | None], bool] = field(default_factory=dict)
+    """Where operators cancelled: file and exchange -> whether its answer had been taken in, or was given up."""
+
+
+@without_collector
+def open_case(loaded: Loaded) -> Case:
+    """Judges every response once."""
+    brought = {
+        given.path: {name: value for act in given.acts if act.kind == "limits" for name, value in act.value.items()}
+        for given in loaded.inputs
+        if any(act.kind == "limits" for act in given.acts)
+    }
+    cancels = {(given.path, act.entry): act.value
+               for given in loaded.inputs for act in given.acts if act.kind == "cancel"}
+    judged = tuple(_judged(exchange, cancels) for exchange in loaded.exchanges)
+    verdicts = tuple(
+        gate_exchange(exchange, reading) for exchange, reading in zip(loaded.exchanges, judged, strict=True)
+    )
+    unasked = {given.path: why for given in loaded.inputs if (why := _unasked(given))}
+    return Case(loaded, judged, verdicts, brought, unasked=unasked, cancels=cancels)
+
+
+def _unasked(given: Input) -> str:
+    """What the last remark on a run says that ended because nothing more could be asked; empty for any other end."""
+    if given.about is None or given.about.end_state != "unrecorded":
+        return ""
+    return next((str(act.value) for act in reversed(given.acts) if act.kind == "note" and act.entry is None), "")
+
+
+def _judged(exchange: Exchange, cancels: Mapping[tuple[str, int | None], bool]) -> Judged:
+    judged = judge_exchange(exchange)
+    return cancelled(judged) if cancels.get((exchange.path, exchange.entry)) is False else judged
+
+
+def cancelled(judged: Judged) -> Judged:
+    """The reading of an answer that the operator gave up: whatever it says, nothing of it runs and the turn ends."""
+    seen = (*judged.stop.evidence, Evidence("operator.cancel", None, "the operator cancelled the turn"))
+    return replace(judged, stop=StopReason(Stop.CANCELLED, judged.stop.raw, None, seen), promoted=False)
+
+
+def limits_for(case: Case, path: str, settings: Settings) -> Limits:
+    """The limits in force for a file: the operator's, then those the session was recorded under, then the defaults.
+
+    Raises:
+        CallerError: the session file holds a limit that does not exist or is out of range.
+    """
+    if path not in case.brought:
+        return settings.limits
+    return settings.limits.with_set({n: v for n, v in case.brought[path].items() if n not in settings.explicit})
+
+
+def judge_exchange(exchange: Exchange) -> Judged:
+    """The effective reason of one exchange, its router's native word read through all tables."""
+    return judge_response(exchange.response, exchange.request, exchange.profile)
+
+
+def judge_response(response: ChatResponse, request: Request | None, profile: Profile) -> Judged:
+    """The effective reason of a response by a known speaker, its router's native word read through all tables."""
+    return judge(response, request, profile, profiles.native_reading(response, profile))
+
+
+def gate_exchange(exchange: Exchange, reading: Judged) -> tuple[Verdict, ...]:
+    """The gate's verdicts on the calls of one response; what the recorder says that it refused is not ready."""
+    verdicts = admit_all(exchange.response.tool_calls, reading, exchange.request.tools if exchange.request else ())
+    return tuple(_refused(verdict, exchange.refused) for verdict in verdicts) if exchange.refused else verdicts
+
+
+REFUSED = "recorder.refused"
+"""The rule of a verdict on a call that was complete, and that the recorded agent did not run."""
+
+
+def _refused(verdict: Verdict, refused: Mapping[str, str]) -> Verdict:
+    why = refused.get(verdict.call.id or "") if verdict.admission is Admission.READY else None
+    return verdict if why is None else Verdict(verdict.call, Admission.REJECTED, REFUSED, why, problems=(why,))
+
+
+def spoken(case: Case, profile: str | None) -> Case:
+    """The recording as if this profile spoke in every exchange, kept once it was asked for; None: as it was read.
+
+    Raises:
+        CallerError: there is no such profile.
+    """
+    root = case.root or case
+    if profile is None:
+        return root
+    made = root.spoken.get(profile)
+    if made is None:
+        exchanges = tuple(spoken_by(exchange, profile) for exchange in root.loaded.exchanges)
+        made = _beside(root, exchanges)
+        root.spoken[profile] = made
+    return made
+
+
+def _beside(root: Case, exchanges: tuple[Exchange, ...]) -> Case:
+    """The case with other exchanges in the same places; those that are the same are not judged again."""
+    judged, verdicts = list(root.judged), list(root.verdicts)
+    for index, (old, new) in enumerate(zip(root.loaded.exchanges, exchanges, strict=True)):
+        if old is not new:
+            judged[index] = _judged(new, root.cancels)
+            verdicts[index] = gate_exchange(new, judged[index])
+    loaded = replace(root.loaded, exchanges=exchanges)
+    return Case(loaded, tuple(judged), tuple(verdicts), root.brought, root=root, heard=root.heard, silent=root.silent,
+                cancels=root.cancels)
+
+
+# -- A recorded turn as a source -------------------------------------------------------------------------------------
+# What its answers are, at which place of the turn each stands, and what tools said.
+
+PLACES: Mapping[Recorded_Place, Place] = {
+    Recorded_Place.CONTINUATION: Place.CONTINUATION,
+    Recorded_Place.REPAIR: Place.REPAIR,
+    Recorded_Place.RESUME: Place.RESUME,
+    Recorded_Place.NUDGE: Place.NUDGE,
+    Recorded_Place.TOOL_RESULT: Place.REQUEST,
+}
+"""What the recorded agent did -> the place in the turn. A request or a retry is no place: it begins a run."""
+
+
+def seen_by_loop(case: Case, record: TurnRecord) -> Sequence[Link]:
+    """The exchanges of a turn as its loop saw them: of a request that its recorder sent again, the last attempt."""
+    exchanges = case.loaded.exchanges
+    found: list[Link] = []
+    for link in record.links:
+        if found and exchanges[link.index].again:
+            found[-1] = replace(found[-1], index=link.index)
+        else:
+            found.append(link)
+    return found
+
+
+def reach(case: Case, links: Sequence[Link], answers: int) -> int:
+    """The first links that hold so many answers, with those beside them that are none."""
+    if not case.silent:
+        return answers
+    for position, link in enumerate(links):
+        answers -= link.index not in case.silent
+        if answers == 0 and any(after.index not in case.silent for after in links[position + 1 :]):
+            return position + 1
+    return len(links)
+
+
+_NONE_YET = dict.fromkeys(Place, 0)
+
+
+def source_of(case: Case, record: TurnRecord, links: Sequence[Link]) -> Recorded:
+    """A run over the answers of `links`: recorded ones, and those that a live run heard after them."""
+    where = (record.heard, links[0].index, len(links))
+    found = case.sources.get(where)
+    if found is None:
+        found = case.sources[where] = _recorded(case, record, links)
+    return found
+
+
+def _recorded(case: Case, record: TurnRecord, links: Sequence[Link]) -> Recorded:
+    if len(links) == 1 and record.heard is None and not case.cancels and not case.unasked:
+        return Recorded(((Place.REQUEST, 0, _answer(case, links[0], 0)),))  # as most turns are
+    answers: list[tuple[Place, int, Responded]] = []
+    results: dict[int, tuple[ToolResultPart, ...]] = {}
+    counts = dict(_NONE_YET)
+    last = links[-1]
+    if case.silent:
+        links = [link for link in links if link.index not in case.silent]
+    for position, link in enumerate(links):
+        place = PLACES.get(link.place) if position else Place.REQUEST
+        if place is None:
+            break  # a retry or a request of its own: the next run begins here
+        if position:
+            counts[place] += 1
+        if link.place is Recorded_Place.TOOL_RESULT and position:
+            results[counts[Place.REQUEST] - 1] = results_in(case.loaded.exchanges[link.index])
+        answers.append((place, counts[place], _answer(case, link, position)))
+    if record.heard is None:
+        cancelled = bool(case.cancels) and _cancelled_after(case, last)
+        return Recorded(tuple(answers), results, _after(case, last), cancelled)
+    heard = case.heard[record.heard]
+    if heard.results is not None:
+        results[counts[Place.REQUEST]] = heard.results
+    return Recorded(tuple(answers), results, heard.after)
+
+
+LIVE = "asked live"
+"""Why an exchange of a live run stands where it stands."""
+
+
+def _after(case: Case, link: Link) -> NotRecorded:
+    """What follows the last exchange of a file: nothing, for the reason that its recorder gave."""
+    last = case.loaded.exchanges[link.index]
+    why = case.unasked.get(last.path, "")
+    if why and any(each.path == last.path and each.entry > last.entry for each in case.loaded.exchanges):
+        why = ""
+    return NotRecorded(why)
+
+
+def _cancelled_after(case: Case, link: Link) -> bool:
+    last = case.loaded.exchanges[link.index]
+    return case.cancels.get((last.path, last.entry)) is True
+
+
+def _answer(case: Case, link: Link, position: int) -> Responded:
+    answer = _as_asked(case, link, position)
+    return replace(answer, made=True) if case.loaded.exchanges[link.index].simulated else answer
+
+
+def _as_asked(case: Case, link: Link, position: int) -> Responded:
+    exchange = case.loaded.exchanges[link.index]
+    judged = case.judged[link.index]
+    if link.why == LIVE:
+        return Responded(exchange.response, judged, link.index, verdicts=case.verdicts[link.index], live=True)
+    if position == 0 or link.place not in _ASKED_ON:
+        return Responded(exchange.response, judged, link.index, Method.FIRST, "", None, case.verdicts[link.index],
+                          None)
+    method, stripped = asked_by(case, link)
+    verdicts = case.verdicts[link.index]
+    if exchange.request is None or method not in (Method.ANCHOR, Method.AGAIN):
+        return Responded(exchange.response, judged, link.index, method, stripped, verdicts=verdicts)
+    asked = exchange.request.messages[-1]
+    return Responded(exchange.response, judged, link.index, method, stripped, verdicts=verdicts,
+                     anchor=asked_anchor(asked), mark=asked_mark(asked))
+
+
+_ASKED_ON = frozenset({
+    Recorded_Place.CONTINUATION, Recorded_Place.REPAIR, Recorded_Place.RESUME, Recorded_Place.NUDGE,
+})
+
+
+def asked_by(case: Case, link: Link) -> tuple[Method, str]:
+    """How the recorded agent asked for a continuation, and the white space it stripped from a prefill."""
+    if link.place is Recorded_Place.REPAIR:
+        return Method.REPAIR, ""
+    exchange = case.loaded.exchanges[link.index]
+    if link.place is Recorded_Place.RESUME:
+        fetched = exchange.request_json is None and wire(exchange.api).polls
+        return Method.POLL if fetched else Method.ECHO, ""
+    messages = exchange.request.messages if exchange.request else ()
+    if messages and asked_anchor(messages[-1]):
+        return Method.AGAIN if asked_again(messages[-1]) else Method.ANCHOR, ""
+    if link.place is Recorded_Place.NUDGE:
+        return Method.NUDGE, ""
+    if not messages or messages[-1].role is not Role.ASSISTANT or link.parent is None:
+        return Method.HINT, ""
+    before = case.loaded.exchanges[link.parent].response.text or ""
+    sent = messages[-1].text
+    kept = before[len(before.rstrip()) :]
+    return Method.PREFILL, kept if kept and sent == sent.rstrip() else ""
+
+
+def results_in(exchange: Exchange) -> tuple[ToolResultPart, ...]:
+    """The tool results at the end of a request: those after its last assistant message."""
+    found: list[ToolResultPart] = []
+    for message in reversed(exchange.request.messages if exchange.request else ()):
+        if message.role is Role.ASSISTANT:
+            break
+        found[:0] = message.results
+    return tuple(found)

@@ -1,0 +1,312 @@
+"""What was read: exchanges, the conversations and turns that they form, and what could not be read.
+
+These values say nothing about what our machine would decide: a `Place` is what the recorded agent did next. Nothing
+here opens a file or knows an importer.
+
+Further down: what an importer gives.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import Any, NamedTuple, Protocol
+
+from inspector.sessions.intake import Room
+from loop_core.frozen import field, frozen, record
+from loop_core.values import ChatResponse, Evidence, Request, ToolResultPart, TransportEnd
+from loop_core.wire.failures import REDIRECTS
+from loop_core.wire.profiles import Profile
+
+
+class Place(StrEnum):
+    """Where an exchange stands in its turn."""
+
+    REQUEST = "request"
+    """The first request of a turn: a new user message."""
+    CONTINUATION = "continuation"
+    """The cut text is sent back to be continued."""
+    REPAIR = "repair"
+    """A cut or malformed tool call is asked for again."""
+    TOOL_RESULT = "tool_result"
+    """The results of tool calls are sent back."""
+    RESUME = "resume"
+    """A paused response is taken up again: echoed, polled, or by its token."""
+    NUDGE = "nudge"
+    """The same request after an answer without any content, with a message that says so."""
+    RETRY = "retry"
+    """The same request again, after an error or an interruption."""
+
+
+@frozen
+class Chunk:
+    """A piece of a response as it arrived: the body up to byte `end` was there after `ms` milliseconds."""
+
+    end: int
+    ms: float
+
+
+@frozen(eq=False, repr=False)
+class Exchange:
+    """One request and its response, decoded, without credentials."""
+
+    path: str
+    entry: int
+    """Counts from 0 over all entries of the file, skipped ones included."""
+    api: str
+    url: str
+    profile: Profile
+    profile_evidence: tuple[Evidence, ...]
+    request: Request | None
+    """None where the recording holds the response alone."""
+    request_json: Any | None
+    response: ChatResponse
+    body: bytes
+    """The decoded response body; credentials in it are masked, byte for byte."""
+    headers: tuple[tuple[str, str], ...] = ()
+    request_headers: tuple[tuple[str, str], ...] = ()
+    recorded: bool = True
+    """False where the body was not recorded: the response then says so (`detail` not_recorded)."""
+    started: str | None = None
+    duration_ms: float | None = None
+    chunks: tuple[Chunk, ...] = ()
+    """When the pieces of the body arrived; empty where that is not recorded."""
+    recorder: str | None = None
+    """The agent whose rows `body` holds; None where it holds the provider's bytes."""
+    lines: tuple[int, ...] = ()
+    """The lines of the file that those rows are, from 1."""
+    again: bool = False
+    """Whether its recorder says that it repeats the request before, which got no answer: the loop saw one request."""
+    messages: tuple[int, ...] = ()
+    """The messages of a WebSocket that `body` is, by their index in the recording; empty where it came by HTTP."""
+    cut_after: bool = False
+    """Whether the recording is cut right behind it: what the loop did then is not known."""
+    said: Place | None = None
+    """What its recorder says that the request did; None where it does not say, or says nothing of its own."""
+    simulated: bool = False
+    """Whether nobody was asked: the answer was made from a table of dialects."""
+    refused: Mapping[str, str] = field(default_factory=dict)
+    """The calls of which the recorder says that they did not run, by id, and why."""
+
+
+@frozen
+class Skipped:
+    """An entry that is not among the exchanges, and why."""
+
+    entry: int
+    why: str
+
+
+@frozen
+class About:
+    """What a native session file says of itself."""
+
+    title: str = ""
+    story: str = ""
+    provenance: str = ""
+    end_state: str = ""
+
+
+@frozen
+class Act:
+    """Something that the operator did while the session was recorded: limits set, a policy chosen, a note, a cancel."""
+
+    kind: str
+    value: Any
+    entry: int | None = None
+    """The exchange it belongs to; None where it belongs to the session."""
+    at: str | None = None
+
+
+@frozen
+class ToolAnswer:
+    """A tool result as it was recorded, beside the request that carried it."""
+
+    entry: int | None
+    result: ToolResultPart
+    at: str | None = None
+
+
+@frozen
+class Input:
+    """One file (or folder, or standard input) that was asked for, and how reading it went."""
+
+    path: str
+    format: str
+    responses: int
+    skipped: tuple[Skipped, ...] = ()
+    notices: tuple[str, ...] = ()
+    error: str | None = None
+    """One clear line where the input is unreadable or damaged; what was read before the damage is kept."""
+    about: About | None = None
+    acts: tuple[Act, ...] = ()
+    answers: tuple[ToolAnswer, ...] = ()
+    masked: Counter[str] = field(default_factory=Counter)
+    """How many credentials of each kind were masked."""
+
+
+@frozen
+class Link:
+    """An exchange's place in its turn, and what showed it."""
+
+    index: int
+    """Of the exchange in `Loaded.exchanges`."""
+    place: Place
+    ordinal: int
+    """Its number among the links of that place in the turn, from 1."""
+    why: str
+    ambiguous: tuple[int, ...] = ()
+    """Exchanges that could each be its parent; it then opens a turn of its own, and nothing was guessed."""
+    parent: int | None = None
+    """The exchange that it follows; None where it follows none that was recorded."""
+    gap: bool = False
+    """Exchanges between its parent and it were not recorded."""
+
+
+@frozen
+class TurnRecord:
+    """What the recorded agent did about one user message."""
+
+    id: str
+    conversation: str
+    links: tuple[Link, ...]
+    user_text: str
+    heard: str | None = None
+    """The live run whose answers end it, by its name; None where it stands as it was recorded."""
+    left: tuple[Link, ...] = ()
+    """What was recorded of the turn and lies behind the point where that live run began."""
+
+
+@frozen
+class Conversation:
+    """Turns that share a history."""
+
+    id: str
+    turns: tuple[TurnRecord, ...]
+
+
+@frozen(repr=False)
+class Loaded:
+    """Everything that was read in one call."""
+
+    inputs: tuple[Input, ...]
+    exchanges: tuple[Exchange, ...]
+    conversations: tuple[Conversation, ...]
+
+    @property
+    def turns(self) -> tuple[TurnRecord, ...]:
+        """The turns of all conversations, in order."""
+        return tuple(turn for conversation in self.conversations for turn in conversation.turns)
+
+
+# -- What an importer gives ------------------------------------------------------------------------------------------
+# Exchanges as bytes and text, before anything is decoded, and the interface itself.
+# An importer knows one file format and no wire format. What it cannot read is a `Skipped`, a notice, or the one
+# `error`.
+
+Headers = list[tuple[str, str]]
+ODD = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError, RecursionError)
+"""What a value of an unexpected kind can raise where it is used. One row or entry is lost with it, and told: importers
+catch these around each, so that a kind that nobody thought of never hides the rest of a file."""
+
+
+def unusable(why: Exception) -> str:
+    """What is told of a row that raised one of `ODD`."""
+    return f"holds a value of an unexpected kind ({type(why).__name__})"
+
+
+class Options(NamedTuple):
+    """What the caller said about the inputs."""
+
+    api: str | None = None
+    profile: str | None = None
+    room: Room | None = None
+    """What may still be unpacked; None: as much as the bound allows for one body."""
+
+
+@record(eq=False, repr=False)
+class Raw:
+    """One exchange as a file holds it, credentials and all."""
+
+    entry: int
+    url: str = ""
+    method: str = "POST"
+    request_headers: Headers = field(default_factory=list)
+    request_text: str | None = None
+    """The request body; None where it was not recorded."""
+    status: int | None = None
+    headers: Headers = field(default_factory=list)
+    body: bytes = b""
+    recorded: bool = True
+    """Whether the response body is in the file."""
+    started: str | None = None
+    duration_ms: float | None = None
+    api: str | None = None
+    """Where the file itself says it."""
+    profile: str | None = None
+    end: TransportEnd = TransportEnd.EOF
+    problem: str = ""
+    """What went wrong on the way, in the recorder's words."""
+    chunks: tuple[Chunk, ...] = ()
+    again: bool = False
+    """Whether the recorder itself sent the request before once more, which got no answer."""
+    said: Place | None = None
+    """What the recorder itself says that the request did, where that is no new message and no tool result."""
+    simulated: bool = False
+    """Nobody was asked: the answer was made from a table of dialects."""
+    messages: tuple[int, ...] = ()
+    """The messages of a WebSocket that the body is, by their index in the recording."""
+    cut_after: bool = False
+    """Whether the recording is cut right behind this exchange: what followed it is not known."""
+    clean: bool = False
+    """The importer has made sure that the texts hold no key that `redact` would mask."""
+
+
+@record(eq=False, repr=False)
+class Reading:
+    """What one importer made of one file."""
+
+    raws: list[Raw] = field(default_factory=list)
+    exchanges: list[Exchange] = field(default_factory=list)
+    """Those of a transcript, which holds no bytes that a wire format could decode."""
+    skipped: list[Skipped] = field(default_factory=list)
+    notices: list[str] = field(default_factory=list)
+    error: str | None = None
+    """Without the file's name: where, and what was expected."""
+    about: About | None = None
+    acts: list[Act] = field(default_factory=list)
+    answers: list[ToolAnswer] = field(default_factory=list)
+    masked: Counter[str] = field(default_factory=Counter)
+    """What the importer itself masked, by the kind of credential."""
+
+
+def says_enough(status: int | None) -> bool:
+    """Whether an answer without a body is whole: an error, or a redirect."""
+    return status is not None and (status >= 400 or status in REDIRECTS)
+
+
+def cut_behind(raws: Sequence[Raw]) -> None:
+    """Marks the last exchange of a recording that is cut, where the cut is not in the exchange itself."""
+    if raws and raws[-1].end is not TransportEnd.CUT:
+        raws[-1].cut_after = True
+
+
+class UnreadableError(Exception):
+    """A file that an importer cannot read at all; the text is the one clear line, without the file's name."""
+
+
+class Importer(Protocol):
+    """One file format."""
+
+    name: str
+
+    def sniff(self, head: bytes, path: str) -> int:
+        """How sure it is, from the first 64 KB, that it can read this: 0 not at all, 100 beyond doubt."""
+
+    def read(self, data: bytes, path: str, options: Options) -> Reading:
+        """The exchanges of a whole file.
+
+        Raises:
+            UnreadableError: it is not of this format after all, or damaged from the start.
+        """

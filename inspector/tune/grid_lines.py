@@ -1,0 +1,265 @@
+"""What a grid told, as lines: the answer first, then the map, then the smallest budget of each turn and the knee.
+
+Further down: one cell of a grid as lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from inspector.config.settings import INITIAL
+from inspector.report.lines.glyphs import STATE
+from inspector.report.lines.header import doubts, output
+from inspector.report.lines.spans import Line, Role, Span, field, joined, more, said
+from inspector.tune.axes import SHORT
+from inspector.tune.grid import End, TurnGrid
+from inspector.tune.grid_run import Tuned
+from inspector.tune.heat import SIMULATED, WIDTH, heat, key, word
+from inspector.tune.smallest import Edge, Knee, Smallest, cost, smallest, why_not
+from loop_core.trace import Fidelity
+
+
+def sheet(
+    tuned: Tuned, bend: Knee | None, show: str = "outcome", turn: int | None = None, width: int = WIDTH,
+    here: int | None = None,
+) -> list[Line]:
+    """The whole sheet; of one turn where it is named. The map keeps to `width`, other lines are to be wrapped."""
+    lines: list[Line] = [headline(tuned, bend), (), *about(tuned), ()]
+    if not tuned.turns:
+        return lines
+    lines += [*heat(tuned, show, turn, width, here), (),
+              (Span(key(show, turn is not None or len(tuned.turns) == 1), Role.DIM),)]
+    if any(tuned.simulated):
+        lines.append((Span(f"{SIMULATED} stands behind what was simulated", Role.DIM),))
+    return [*lines, (), *answers(tuned, bend, turn)]
+
+
+def answers(tuned: Tuned, bend: Knee | None, turn: int | None = None, most: int | None = None) -> list[Line]:
+    """The smallest budget of each turn, or of one, and the knee for all; of `most` turns at most."""
+    lines: list[Line] = [(Span("the smallest budget that completes each turn", Role.TITLE),),
+                         *_smallest(tuned, turn, most)]
+    if turn is None and bend is not None:
+        lines += [(), (Span("for all turns", Role.TITLE),), *_knee(tuned, bend)]
+    return lines
+
+
+def headline(tuned: Tuned, bend: Knee | None) -> Line:
+    """The answer in one line."""
+    if not tuned.turns:
+        return (Span("NOTHING TO TUNE", Role.ERROR), Span("  no LLM traffic was found"))
+    every = tuned.every
+    if bend is None:
+        what = "completes a turn" if every else "was run"
+        return (Span("NO CELL", Role.WARN), Span(f"  none of {tuned.grid.size:,} {what}"))
+    role = Role.OK if bend.enough.completed == every else Role.WARN
+    return (Span(f"{bend.enough.completed} OF {every} COMPLETE", role), Span("  at most, from "),
+            Span(named(tuned, bend.enough.cell, bend.budget), Role.STRONG), Span(" on"))
+
+
+def named(tuned: Tuned, cell: int, budget: int | None = None) -> str:
+    """A cell as an operator would say it: `attempts=5, max_tokens=512`; with another max_tokens where one is given."""
+    shown = {INITIAL: budget} if budget is not None else {}
+    values = zip(tuned.grid.axes, tuned.grid.values(cell), strict=True)
+    return ", ".join(f"{axis.short}={axis.said(shown.get(axis.name, value))}" for axis, value in values)
+
+
+def about(tuned: Tuned) -> Iterator[Line]:
+    """What was run: the axes, the size, and how far it may be trusted."""
+    grid = tuned.grid
+    for number, axis in enumerate(grid.axes):
+        values = [axis.said(value) for value in axis.values]
+        told = " ".join(values) if len(values) <= 12 else f"{' '.join(values[:5])} … {' '.join(values[-3:])}"
+        span = Span(f"{axis.short}: {told}")
+        yield field("grid", span) if number == 0 else more(span)
+    yield field("size", *joined([
+        (Span(many(grid.size, "cell")),), (Span(many(len(tuned.turns), "turn")),),
+        (Span(f"policy {grid.base.policy.name}"),)]))
+    yield field("fidelity", *fidelity(tuned))
+    if INITIAL in grid.names and not grid.base.simulate:
+        yield more(Span("over a recording, max_tokens changes nothing", Role.DIM))
+    if tuned.cancelled:
+        yield field("cancelled", Span(f"{tuned.done:,} of {tuned.parts:,} parts were run; the rest is left blank",
+                                      Role.WARN))
+
+
+def fidelity(tuned: Tuned) -> Line:
+    """How many cells hold what was recorded, and how many what was simulated."""
+    run = [cell for cell in range(tuned.grid.size) if tuned.looked_at[cell]]
+    simulated = sum(map(bool, tuned.simulated))
+    ended = sum(map(bool, tuned.unrecorded))
+    parts = [(Span(f"{Fidelity.RECORDED} in {many(len(run) - simulated, 'cell')}"),)]
+    if simulated:
+        parts.append((Span(f"{Fidelity.SIMULATED} in {simulated:,}"),))
+    if ended:
+        parts.append((Span(f"the recording ends first in {ended:,}: their spend is a lower bound", Role.WARN),))
+    return joined(parts)
+
+
+# -- smallest --------------------------------------------------------------------------------------------------------
+
+
+def _smallest(tuned: Tuned, turn: int | None, most: int | None) -> Iterator[Line]:
+    numbers = range(len(tuned.turns)) if turn is None else (turn,)
+    steady = {number for number in numbers if turn is None and completes(tuned.turns[number])}
+    told = [number for number in numbers if number not in steady][:most]
+    found = [smallest(tuned, number) for number in told]
+    for each in found:
+        if each is not None:
+            yield from smallest_lines(tuned, each)
+    yield from counted(len(steady), found.count(None), len(numbers) - len(steady) - len(told))
+
+
+def completes(turn: TurnGrid) -> bool:
+    """Whether a turn completes in every cell."""
+    return turn.steady and turn.ends[0].completed
+
+
+def counted(steady: int, undone: int, left: int = 0) -> Iterator[Line]:
+    """Turns that are only counted: those that complete in every cell, those that were not run, those left out."""
+    for count, what in ((steady, "complete in every cell"), (undone, "not run"), (left, "more, one at a time")):
+        if count:
+            yield (Span(f"{many(count, 'turn')} {what}", Role.DIM),)
+
+
+def smallest_lines(tuned: Tuned, found: Smallest) -> Iterator[Line]:
+    """The smallest budget of one turn, or why there is none."""
+    name = f"turn {found.turn + 1}"
+    glyph, role = STATE[found.end.looks]
+    who = said(f"  ({tuned.turns[found.turn].id})", Role.DIM, 24)
+    if found.cell is None:
+        yield field(name, Span(f"{glyph} ", role), Span(why_not(tuned, found.end), role), who)
+        known = spent_line(found.end) if found.end.segments else (Span("no answer to its first request is known"),)
+        yield more(Span("in the largest cell: ", Role.DIM), *known)
+        return
+    budget = None if found.edge is None else found.edge.budget
+    yield field(name, Span(f"{glyph} ", role), Span(named(tuned, found.cell, budget), Role.STRONG), who)
+    yield more(*spent_line(found.at_edge))
+    if len(tuned.grid.axes) > 1:
+        told = zip(tuned.grid.axes, found.by_axis, strict=True)
+        least = ", ".join(f"{axis.short} {axis.said(value)}" for axis, value in told)
+        yield more(Span("least of each: ", Role.DIM), Span(least))
+    exact = [f"{SHORT.get(name, name)} {least:,}" for name, least in found.limits.items()]
+    if exact:
+        yield more(Span("to the unit: ", Role.DIM), Span(", ".join(exact)))
+    if found.edge is not None:
+        yield more(Span("grain: ", Role.DIM), *grain(found.edge))
+
+
+def grain(found: Edge, named: bool = False) -> Line:
+    """How the smallest max_tokens is known, and what one token less does: to the first turn that it hurts, `named`
+    where there are others."""
+    below = ""
+    for place in found.worse[:1]:
+        who = f"turn {found.turns[place] + 1}" if named else "it"
+        rest = len(found.worse) - 1
+        others = f", and {many(rest, 'further turn')} {'does' if rest == 1 else 'do'} worse" if rest else ""
+        below = f"; with {found.budget - 1:,} {who} {_does(found.below[place])}{others}"
+    return (Span(f"max_tokens {found.budget:,} {found.grain}"), Span(below, Role.DIM))
+
+
+def _does(end: End) -> str:
+    spent = f"{many(end.spent.output_tokens, 'output token')} in {many(end.spent.requests, 'request')}"
+    return f"completes for {spent}" if end.completed else f"ends as {word(end)} after {spent}"
+
+
+def spent_line(end: End) -> Line:
+    """What a turn spent, and how far that can be trusted."""
+    return joined([
+        (Span(many(end.segments, "segment")),), (Span(output(end.spent)),),
+        (Span(many(end.spent.requests, "request")),), (Span(end.fidelity),)])
+
+
+# -- all turns -------------------------------------------------------------------------------------------------------
+
+
+def _knee(tuned: Tuned, bend: Knee) -> Iterator[Line]:
+    completed, edge = bend.enough.completed, bend.edge
+    tokens = bend.enough.tokens if edge is None else cost(edge.ends)[0]
+    yield field("enough", *_point_words(tuned, bend.enough.cell, completed, tokens, bend.budget))
+    yield more(Span("no cell of the grid completes more", Role.DIM))
+    if edge is not None:
+        yield more(Span("grain: ", Role.DIM), *grain(edge, len(edge.turns) > 1))
+    if bend.knee != bend.enough:
+        yield field("knee", *_point_words(tuned, bend.knee.cell, bend.knee.completed, bend.knee.tokens))
+        rest, more_tokens = completed - bend.knee.completed, tokens - bend.knee.tokens
+        yield more(Span(f"{many(rest, 'further turn')} for {more_tokens:,} output tokens more", Role.DIM))
+
+
+def _point_words(tuned: Tuned, cell: int, completed: int, tokens: int, budget: int | None = None) -> Line:
+    return (Span(named(tuned, cell, budget), Role.STRONG), Span("  "), *joined([
+        (Span(f"{completed:,} of {tuned.every:,} complete"),), (Span(many(tokens, "output token")),)]))
+
+
+def many(count: int, noun: str) -> str:
+    """A number of things."""
+    return f"{count:,} {noun}{'s' if count != 1 else ''}"
+
+
+# -- One cell of a grid as lines -------------------------------------------------------------------------------------
+# What it does for all turns together, then how each ends in it; or all about one turn.
+
+
+def cell_sheet(tuned: Tuned, cell: int, turn: int | None = None, most: int | None = None) -> list[Line]:
+    """A cell in full; of `most` turns at most."""
+    title: Line = (Span(named(tuned, cell), Role.TITLE),)
+    if turn is not None or len(tuned.turns) == 1:
+        return [title, *_cell_of_one(tuned, cell, turn or 0)]
+    if not tuned.looked_at[cell]:
+        return [title, (Span("not run", Role.WARN),)]
+    return [title, *_cell_of_all(tuned, cell), (), *cell_lines(tuned, cell, most)]
+
+
+def cell_lines(tuned: Tuned, cell: int, most: int | None = None) -> Iterator[Line]:
+    """How each turn ends in a cell; turns that complete in every cell are counted."""
+    steady = sum(map(completes, tuned.turns))
+    told = [(number, turn.end(cell)) for number, turn in enumerate(tuned.turns, 1) if not completes(turn)]
+    ends = [(number, end) for number, end in told if end is not None]
+    for number, end in ends[:most]:
+        glyph, role = STATE[end.looks]
+        yield field(f"turn {number}", Span(f"{glyph} {word(end)}  ", role), *spent_line(end))
+    yield from counted(steady, len(told) - len(ends), len(ends) - len(ends[:most]))
+
+
+def _cell_of_all(tuned: Tuned, cell: int) -> Iterator[Line]:
+    run, done = tuned.looked_at[cell], tuned.completed[cell]
+    yield field("complete", Span(f"{done:,} of {many(run, 'turn')}", Role.OK if done == run else Role.WARN))
+    if run < len(tuned.turns):
+        yield more(Span(f"{many(len(tuned.turns) - run, 'further turn')} not run", Role.WARN))
+    yield field("spent", *joined([
+        (Span(many(tuned.segments[cell], "segment")),), (Span(many(tuned.tokens[cell], "output token")),),
+        (Span(many(tuned.requests[cell], "request")),)]))
+    simulated = tuned.simulated[cell]
+    recorded = run - simulated
+    yield field("fidelity", *joined([
+        (Span(f"{name} in {many(count, 'turn')}"),)
+        for name, count in ((Fidelity.RECORDED, recorded), (Fidelity.SIMULATED, simulated)) if count]))
+
+
+def _cell_of_one(tuned: Tuned, cell: int, turn: int) -> Iterator[Line]:
+    seen = tuned.turns[turn]
+    yield field(f"turn {turn + 1}", said(seen.id, width=80))
+    end = seen.end(cell)
+    if end is None:
+        yield field("ends in", Span("not run", Role.WARN))
+        return
+    glyph, role = STATE[end.looks]
+    yield field("ends in", Span(f"{glyph} {end.state.value}", role),
+                *((Span(f"  {end.terminal}"),) if end.terminal else ()))
+    if end.cut_unseen:
+        yield more(Span("the budget cut an answer over which this server says that it is finished", Role.WARN))
+    if end.limit:
+        yield more(Span(f"stopped by {SHORT.get(end.limit, end.limit)}", Role.WARN))
+    yield from _spent(end)
+    yield field("fidelity", Span(end.fidelity))
+
+
+def _spent(end: End) -> Iterator[Line]:
+    spent = end.spent
+    yield field("segments", Span(f"{end.segments:,}"))
+    yield field("output", Span(f"{many(spent.output_tokens, 'token')}, {spent.output_chars:,} characters"),
+                *(Span(f"  {doubt}", Role.DIM) for doubt in doubts(spent)))
+    yield field("of cut answers", Span(f"{many(spent.continuation_tokens, 'token')}, "
+                                       f"{spent.continuation_chars:,} characters"),
+                Span("  counted by the bounds of continuations", Role.DIM))
+    yield field("requests", Span(f"{spent.requests:,}"),
+                Span(f"  {many(spent.continuations, 'continuation')}, {many(spent.repairs, 'repair')}", Role.DIM))

@@ -1,0 +1,334 @@
+"""Running a grid: every turn in every cell, on all cores, with progress; what was done before a cancel stays.
+
+Further down: work shared by forked processes.
+"""
+
+from __future__ import annotations
+
+import gc
+import marshal
+import os
+import signal
+import time
+import warnings
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, fields
+from functools import cached_property
+from itertools import chain
+from operator import add, attrgetter, itemgetter
+from struct import Struct
+from typing import Any
+
+from inspector.replay.case import Case
+from inspector.sessions.pause import without_collector
+from inspector.tune.grid import UNDONE, End, Grid, TurnGrid
+from inspector.tune.sweep import Shapes, Sweep
+from loop_core.limits import Spent
+from loop_core.trace import Fidelity
+from loop_core.turn import State
+
+# -- Work shared by forked processes ---------------------------------------------------------------------------------
+# They inherit what it needs, so that nothing large is ever copied or sent.
+# A process does every n-th task and writes each result to a pipe as soon as it is there. What one does not deliver,
+# because it died or met an error, the caller does itself, and meets the error. A forked process computes, writes and
+# leaves by `_exit`: it takes no lock that another thread of the program may have held.
+
+POLL = 0.05
+"""Seconds after which a request to cancel is noticed."""
+_HEAD = Struct("<II")
+"""The number of a task and the size of its result."""
+
+
+def cores() -> int:
+    """How many processors this program may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def shared(
+    tasks: Sequence[int], work: Callable[[int], Any], jobs: int, cancelled: Callable[[], bool]
+) -> Iterator[tuple[int, Any]]:
+    """Each task with its result, in the order in which they are done; ends early when cancelled.
+
+    `work` gives plain values (tuples, strings, numbers, bytes).
+    """
+    jobs = min(jobs, len(tasks))
+    left = set(tasks)
+    if jobs > 1 and hasattr(os, "fork"):
+        for task, result in _forked(tasks, work, jobs, cancelled):
+            left.discard(task)
+            yield task, result
+    for task in tasks:
+        if cancelled():
+            return
+        if task in left:
+            yield task, work(task)
+
+
+def _forked(
+    tasks: Sequence[int], work: Callable[[int], Any], jobs: int, cancelled: Callable[[], bool]
+) -> Iterator[tuple[int, Any]]:
+    import selectors
+
+    with ExitStack() as stack, selectors.DefaultSelector() as selector:
+        for number in range(jobs):
+            pid, source = _start(tasks[number::jobs], work)
+            stack.callback(_end_worker, pid, source)
+            selector.register(source, selectors.EVENT_READ, bytearray())
+        while selector.get_map() and not cancelled():
+            for ready, _ in selector.select(POLL):
+                data = os.read(ready.fd, 1 << 16)
+                if not data:
+                    selector.unregister(ready.fd)
+                ready.data.extend(data)
+                yield from _whole(ready.data)
+
+
+def _whole(buffer: bytearray) -> Iterator[tuple[int, Any]]:
+    """Takes the results that have come whole out of a buffer."""
+    at = 0
+    while len(buffer) >= at + _HEAD.size:
+        task, size = _HEAD.unpack_from(buffer, at)
+        end = at + _HEAD.size + size
+        if len(buffer) < end:
+            break
+        yield task, marshal.loads(buffer[at + _HEAD.size : end])  # noqa: S302 - written by our own process
+        at = end
+    del buffer[:at]
+
+
+def _start(tasks: Sequence[int], work: Callable[[int], Any]) -> tuple[int, int]:
+    source, sink = os.pipe()
+    with warnings.catch_warnings():
+        # Python warns of forking beside other threads; see above why it is safe here.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        pid = os.fork()
+    if pid:
+        os.close(sink)
+        return pid, source
+    status = 1
+    try:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the whole group; the caller decides
+        gc.disable()
+        os.close(source)
+        for task in tasks:
+            told = marshal.dumps(work(task))
+            _write(sink, _HEAD.pack(task, len(told)) + told)
+        status = 0
+    finally:
+        os._exit(status)
+
+
+def _write(sink: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(sink, data) :]
+
+
+def _end_worker(pid: int, source: int) -> None:
+    os.close(source)
+    try:
+        os.kill(pid, signal.SIGKILL)  # where it has ended already this says nothing to anybody
+    finally:
+        os.waitpid(pid, 0)
+
+Progress = Callable[[int, int], None]
+"""Told how many parts of the work are done, of how many."""
+ALONE = 0.1
+"""Seconds for which this process works by itself: most grids are done by then, and no other process is started."""
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """A grid that was run, or as much of it as was done."""
+
+    grid: Grid
+    turns: tuple[TurnGrid, ...]
+    done: int
+    """Parts of the work that were done, of `parts`; fewer where it was cancelled."""
+    parts: int
+    case: Case | None = None
+    """What was run, to look between the values of the grid."""
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether something was left undone."""
+        return self.done < self.parts
+
+    def _sum(self, of: Callable[[End], int]) -> list[int]:
+        """The sum over all turns for each cell; what was not run counts nothing."""
+        # Turns that go alike share their codes, and are added up before the cells are looked at.
+        alike: dict[int, tuple[array[int], list[int]]] = {}
+        for turn in self.turns:
+            values = list(map(of, turn.ends))
+            codes, sums = alike.setdefault(id(turn.codes), (turn.codes, [0] * len(values)))
+            sums[:] = map(add, sums, values)
+        totals = [0] * self.grid.size
+        for codes, sums in alike.values():
+            by_code = dict(enumerate(sums))
+            by_code[UNDONE] = 0
+            totals = list(map(add, totals, map(by_code.__getitem__, codes)))
+        return totals
+
+    @cached_property
+    def looked_at(self) -> list[int]:
+        """For each cell, how many turns were run in it."""
+        return self._sum(lambda end: 1)
+
+    @cached_property
+    def completed(self) -> list[int]:
+        """For each cell, how many turns complete."""
+        return self._sum(lambda end: end.completed)
+
+    @cached_property
+    def unrecorded(self) -> list[int]:
+        """For each cell, in how many turns the recording ends first."""
+        return self._sum(lambda end: end.state is State.UNRECORDED)
+
+    @cached_property
+    def simulated(self) -> list[int]:
+        """For each cell, how many turns end in what was simulated."""
+        return self._sum(lambda end: end.fidelity == Fidelity.SIMULATED)
+
+    @cached_property
+    def tokens(self) -> list[int]:
+        """For each cell, the output tokens of all turns."""
+        return self._sum(attrgetter("spent.output_tokens"))
+
+    @cached_property
+    def requests(self) -> list[int]:
+        """For each cell, the requests of all turns."""
+        return self._sum(attrgetter("spent.requests"))
+
+    @cached_property
+    def segments(self) -> list[int]:
+        """For each cell, how many responses the answers of all turns are made of."""
+        return self._sum(attrgetter("segments"))
+
+    @cached_property
+    def every(self) -> int:
+        """How many turns were run, in the cells that were run in most: all of them, unless it was cancelled."""
+        return max(self.looked_at)
+
+    def whole(self, cell: int) -> bool:
+        """Whether a cell was run in as many turns as any: only such cells can be compared."""
+        return 0 < self.looked_at[cell] == self.every
+
+
+@without_collector
+def tune(
+    case: Case,
+    grid: Grid,
+    jobs: int | None = None,
+    progress: Progress | None = None,
+    cancelled: Callable[[], bool] | None = None,
+) -> Tuned:
+    """Runs every turn of the case in every cell of the grid.
+
+    `jobs` bounds the processes, None: one for each processor. `cancelled` is asked again and again; once it says so,
+    what is done by then is returned.
+
+    Raises:
+        CallerError: a session file holds a limit that does not exist or is out of range.
+    """
+    stop = cancelled or (lambda: False)
+    records = case.loaded.turns
+    groups = grid.groups
+    # Simulated cells with another max_tokens share nothing, so each group is a part; else a whole turn is.
+    each = [range(number, number + 1) for number in range(len(groups))] if grid.base.simulate else [range(len(groups))]
+    parts = len(records) * len(each)
+    shapes: Shapes = {}
+    sweeps = [Sweep(case, record, grid, shapes) for record in records]
+    cells = [array("I", chain.from_iterable(groups[number].cells for number in numbers)) for numbers in each]
+    turns = [_Collected(grid.size) for _ in records]
+    whole = _Whole(cells[0]) if len(each) == 1 else None
+
+    def work(part: int) -> Any:
+        which, turn = divmod(part, len(records))
+        ends, codes = sweeps[turn].swept([groups[number] for number in each[which]])
+        return tuple(map(_plain, ends)), codes
+
+    done = 0
+    for part, (ends, codes) in _worked(range(parts), work, jobs or cores(), stop):
+        which, turn = divmod(part, len(records))
+        if whole is not None:
+            turns[turn].take_all(ends, whole.ordered(codes))
+        else:
+            turns[turn].take(ends, codes, cells[which])
+        done += 1
+        if progress is not None:
+            progress(done, parts)
+    none = array("I", [UNDONE]) * grid.size
+    alike: dict[tuple[int, bytes], array[int]] = {}
+    for taken in turns:
+        taken.codes = alike.setdefault((len(taken.places), taken.codes.tobytes()), taken.codes or none)
+    found = tuple(
+        TurnGrid(record.id, case.loaded.exchanges[record.links[0].index].path, tuple(turn.places), turn.codes)
+        for record, turn in zip(records, turns, strict=True)
+    )
+    return Tuned(grid, found, done, parts, case)
+
+
+def _worked(
+    parts: Sequence[int], work: Callable[[int], Any], jobs: int, cancelled: Callable[[], bool]
+) -> Iterator[tuple[int, Any]]:
+    """Works alone for a moment, and shares what is left by then."""
+    until = time.monotonic() + ALONE
+    for number, part in enumerate(parts):
+        if cancelled():
+            return
+        if jobs > 1 and time.monotonic() > until:
+            yield from shared(parts[number:], work, jobs, cancelled)
+            return
+        yield part, work(part)
+
+
+class _Whole:
+    """Codes of all cells, brought into the order of the grid; equal ones are kept once."""
+
+    def __init__(self, cells: array[int]) -> None:
+        place = {cell: number for number, cell in enumerate(cells)}
+        self.order = itemgetter(*(place[cell] for cell in range(len(cells)))) if len(cells) > 1 else None
+        self.kept: dict[bytes, array[int]] = {}
+
+    def ordered(self, told: bytes) -> array[int]:
+        """The codes of one turn."""
+        if told not in self.kept:
+            codes = array("I", told)
+            self.kept[told] = codes if self.order is None else array("I", self.order(codes))
+        return self.kept[told]
+
+
+class _Collected:
+    """The cells of one turn as they come in."""
+
+    def __init__(self, size: int) -> None:
+        self.places: dict[End, int] = {}
+        self.size = size
+        self.codes = array("I")
+
+    def take_all(self, ends: Sequence[Any], codes: array[int]) -> None:
+        """Takes in all cells at once."""
+        self.places = {_end(end): number for number, end in enumerate(ends)}
+        self.codes = codes
+
+    def take(self, ends: Sequence[Any], told: bytes, cells: array[int]) -> None:
+        """Takes in some cells."""
+        own = [self.places.setdefault(_end(end), len(self.places)) for end in ends]
+        if not self.codes:
+            self.codes = array("I", [UNDONE]) * self.size
+        for cell, code in zip(cells, array("I", told), strict=True):
+            self.codes[cell] = own[code]
+
+
+_spent = attrgetter(*(field.name for field in fields(Spent)))
+
+
+def _plain(end: End) -> tuple[Any, ...]:
+    return (end.state.value, end.terminal, end.limit, end.segments, _spent(end.spent), end.fidelity, end.needs,
+            end.cut_unseen)
+
+
+def _end(told: Sequence[Any]) -> End:
+    state, terminal, limit, segments, spent, fidelity, needs, unseen = told
+    return End(State(state), terminal, limit, segments, Spent(*spent), fidelity, needs, unseen)
