@@ -438,6 +438,10 @@ GEMINI_INTERACTIONS: list[tuple[bytes, dict[str, list[str]]]] = [
      {"stop_reason": ['"failed"', '{"code": "internal", "message": "m"}'],
       "error": ['{"code": "internal", "message": "m"}']}),
     (whole({"error": {"message": "m"}}), {"error": ['{"message": "m"}'], "stop_reason": ['{"message": "m"}']}),
+    (sse({"event_type": "error", "error": {"message": "m"}}), {"error": ['{"message": "m"}'],
+                                                               "stop_reason": ['{"message": "m"}']}),
+    (sse(interaction("completed", interaction={"status": "failed", "errors": [{"message": "m"}]})),
+     {"error": ['{"message": "m"}'], "stop_reason": ['"failed"', '{"message": "m"}']}),
 ]
 
 BY_HAND = {

@@ -19,8 +19,8 @@ from loop_core.wire.gemini_interactions.table import (
     BEGINS,
     CALL,
     DELTAS,
-    ENDS,
     FINISHED,
+    LAST_EVENTS,
     OUTPUT,
     PENDING,
     STARTS,
@@ -73,8 +73,8 @@ class Decoder(base.Decoder):
             self._begin(event, STARTS[kind], start, end)
         elif kind in STOPS:
             self._close(event.get("index"), start, end)
-        elif kind in ENDS or kind in BEGINS:
-            self._interaction(event["interaction"], "/interaction", start, end, last=kind in ENDS)
+        elif kind in LAST_EVENTS or kind in BEGINS:
+            self._interaction(event["interaction"], "/interaction", start, end, last=kind in LAST_EVENTS)
         elif kind == UPDATE:
             self._id = word(event.get("interaction_id")) or self._id
             self._status(event.get("status"), At(Part.BODY, start, end, "/status"), last=False)

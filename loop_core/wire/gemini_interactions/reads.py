@@ -13,10 +13,9 @@ _ONE: tuple[tuple[str, str], ...] = (
     ("usage.output_tokens", "/usage/total_thought_tokens"),
     ("usage.reasoning_tokens", "/usage/total_thought_tokens"),
     ("usage.cached_tokens", "/usage/total_cached_tokens"),
-    ("error", "/errors/*"),
 )
+_CONTENT = ("text", "/content/*/text")
 _STEP: tuple[tuple[str, str], ...] = (
-    ("text", "/content/*/text"),
     ("text", "/text"),
     ("reasoning", "/summary/*/text"),
     ("call.id", "/id"),
@@ -30,13 +29,12 @@ _DELTA: tuple[tuple[str, str], ...] = (
 )
 _HOLDERS: tuple[str, ...] = ("", "/interaction")
 _LISTS: tuple[str, ...] = ("/steps/*", "/outputs/*", "/interaction/steps/*")
-_BEGUN: tuple[str, ...] = ("/step", "/content")
 
 READS: tuple[Row, ...] = (
-    Row("error", "/error"),
     Row("id", "/interaction_id"),
     *(Row(fact, holder + place) for holder in _HOLDERS for fact, place in _ONE),
-    *(Row(fact, each + place) for each in _LISTS for fact, place in _STEP),
-    *(Row(fact, begun + place, _INDEX) for begun in _BEGUN for fact, place in _STEP),
+    *(Row(fact, each + place) for each in _LISTS for fact, place in (_CONTENT, *_STEP)),
+    *(Row(fact, "/step" + place, _INDEX) for fact, place in (_CONTENT, *_STEP)),
+    *(Row(fact, "/content" + place, _INDEX) for fact, place in _STEP),  # as it was before general availability
     *(Row(fact, place, _INDEX) for fact, place in _DELTA),
 )

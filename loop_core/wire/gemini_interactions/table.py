@@ -38,7 +38,7 @@ FINISHED = frozenset({"completed", "requires_action"})
 
 BEGINS = frozenset({"interaction.created", "interaction.start"})
 UPDATE = "interaction.status_update"
-ENDS = frozenset({"interaction.completed", "interaction.complete"})
+LAST_EVENTS = frozenset({"interaction.completed", "interaction.complete"})
 """Events that bring the last interaction object; `status` says how it ended."""
 STARTS: Mapping[str, str] = {"step.start": "step", "content.start": "content"}
 """Event that begins a step -> the member that holds it."""
