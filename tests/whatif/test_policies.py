@@ -14,7 +14,6 @@ from inspector.cli import main
 from inspector.config.settings import Settings, settings_of
 from inspector.replay.case import Case, open_case
 from inspector.replay.replay import replay
-from inspector.report import by_policy
 from inspector.report.by_policy import Fate, verdict_by_policy
 from inspector.report.facts import view
 from inspector.report.lines.spans import Role, cells, text_of
@@ -28,7 +27,6 @@ from loop_core.limits import Limits
 from loop_core.presets import BOTNEXUS, PI_PRESENCE, POLICIES
 from loop_core.seam import SeamRule
 from loop_core.trace import Trace, key
-from loop_core.turn import State
 from tests.scenes import CUT, HINT, MESSAGES, WHOLE, asked, assistant, call, chat, lines, message, result, user
 
 SAMPLES = Path(__file__).parents[2] / "sample_sessions"
@@ -245,6 +243,13 @@ def test_a_filtered_and_a_paused_call() -> None:
     assert verdict_by_policy(ready, 0, 0)[0].why == "reads tool_call; whole, and authorised by its reason"
 
 
+def test_a_call_without_a_name_under_an_end_is_no_answer() -> None:
+    nameless = call("")
+    nameless["function"]["name"] = ""
+    case = case_of(asked([user("x")], chat(None, "stop", nameless)))
+    assert verdict_by_policy(case, 0, 0)[0].why == "reads end_turn; leaves it out and asks once more for an answer"
+
+
 @pytest.mark.parametrize("number", sorted(EXPECTED))
 def test_the_fate_of_a_call_agrees_with_the_run(number: str) -> None:
     """A call of the first response runs in the matrix's own replay exactly if it is said that it would."""
@@ -379,7 +384,3 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(document["policies"]) == len(POLICIES)
     wrong = CliRunner().invoke(main, ["policies", path, "--policy", "lax"])
     assert "unknown policy 'lax'" in str(wrong.exception)
-
-
-def test_every_state_that_may_follow_a_held_call_has_words() -> None:
-    assert {State.NUDGE_PENDING, State.REPAIR_PENDING, State.CONTINUE_PENDING} <= set(by_policy._HOLDS)
