@@ -92,6 +92,28 @@ def arguments(call: ToolCall, api: str) -> dict[str, Any]:
     return value
 
 
+def object_text(call: ToolCall, api: str) -> str | None:
+    """The arguments as the JSON value that a whole body sends, character for character; None where there are none.
+
+    Raises:
+        EncodeError: they are no JSON, or a text.
+    """
+    text = call.arguments
+    if text is None:
+        return None
+    try:
+        value = json.loads(text, parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        value = ""
+    if isinstance(value, str) or text != text.strip():
+        raise EncodeError("a whole body sends arguments as an object; these are none", api=api, what="call.arguments")
+    return text
+
+
+def _no_constant(word: str) -> Any:
+    raise ValueError(word)
+
+
 def refuse(call: ToolCall, api: str) -> EncodeError:
     """The error for a call of a kind that the format does not have."""
     return EncodeError(f"{call.name}: there are no {call.kind} calls", api=api, what=f"{call.kind} call")

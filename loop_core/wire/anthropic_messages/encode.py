@@ -24,7 +24,7 @@ from loop_core.values import (
     Usage,
 )
 from loop_core.wire.anthropic_messages.table import API, FIELDS, completes, unflatten
-from loop_core.wire.body import compact
+from loop_core.wire.body import compact, object_text
 from loop_core.wire.failures import read_error
 
 _NEWLINE = re.compile(r"\r\n|\n|\r")
@@ -123,7 +123,7 @@ def _whole_block(block: _Block) -> str:
         return compact({"type": "text", "text": part.text, **rest})
     if isinstance(part, ReasoningPart):
         return compact({**_thinking(part, part.text), **rest})
-    return _call(block, part, _object_of(part))
+    return _call(block, part, object_text(part, API))
 
 
 def _thinking(part: ReasoningPart, text: str) -> dict[str, Any]:
@@ -143,24 +143,6 @@ def _call(block: _Block, call: ToolCall, given: str | None) -> str:
         members.append(f'"input":{given}')
     members += [f"{compact(name)}:{compact(value)}" for name, value in block.fields.items()]
     return "{" + ",".join(members) + "}"
-
-
-def _object_of(call: ToolCall) -> str | None:
-    """The arguments as the JSON value that a whole body sends, character for character."""
-    text = call.arguments
-    if text is None:
-        return None
-    try:
-        value = json.loads(text, parse_constant=_no_constant)
-    except (ValueError, RecursionError):
-        value = ""
-    if isinstance(value, str) or text != text.strip():
-        raise EncodeError("a whole body sends arguments as an object; these are none", api=API, what="call.arguments")
-    return text
-
-
-def _no_constant(word: str) -> Any:
-    raise ValueError(word)
 
 
 # -- stream ------------------------------------------------------------------------------------------------------

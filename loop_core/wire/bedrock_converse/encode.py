@@ -22,7 +22,7 @@ from loop_core.values import (
     ToolCall,
 )
 from loop_core.wire.bedrock_converse.table import API, FIELDS, SERVER_TOOL, completes
-from loop_core.wire.body import compact
+from loop_core.wire.body import compact, object_text
 from loop_core.wire.eventstream import event_frame, exception_frame
 from loop_core.wire.failures import read_error
 
@@ -121,7 +121,7 @@ def _whole_block(block: _Block) -> str:
             return compact({"reasoningContent": {"redactedContent": part.data}})
         signed = {"signature": part.signature} if part.signature is not None else {}
         return compact({"reasoningContent": {"reasoningText": {"text": part.text, **signed}}})
-    given = _object_of(part)
+    given = object_text(part, API)
     members = [compact(_use(part))[1:-1]] + ([f'"input":{given}'] if given is not None else [])
     return '{"toolUse":{' + ",".join(members) + "}}"
 
@@ -129,24 +129,6 @@ def _whole_block(block: _Block) -> str:
 def _use(call: ToolCall) -> dict[str, str]:
     use = {"toolUseId": call.id} if call.id is not None else {}
     return {**use, "name": call.name, **({"type": SERVER_TOOL} if call.kind is CallKind.SERVER else {})}
-
-
-def _object_of(call: ToolCall) -> str | None:
-    """The arguments as the JSON value that a whole body sends, character for character."""
-    text = call.arguments
-    if text is None:
-        return None
-    try:
-        value = json.loads(text, parse_constant=_no_constant)
-    except (ValueError, RecursionError):
-        value = ""
-    if isinstance(value, str) or text != text.strip():
-        raise EncodeError("a whole body sends arguments as an object; these are none", api=API, what="call.arguments")
-    return text
-
-
-def _no_constant(word: str) -> Any:
-    raise ValueError(word)
 
 
 # -- stream ------------------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from loop_core.values import (
     ToolCall,
     Usage,
 )
-from loop_core.wire.body import compact, pieces, read_object
+from loop_core.wire.body import compact, object_text, pieces, read_object
 from loop_core.wire.failures import read_error
 from loop_core.wire.gemini_interactions.table import API, CALL, FINISHED, INSIDE, NOTES, OUTPUT, THOUGHT
 
@@ -92,7 +92,7 @@ def _step(part: ResponsePart, notes: str | None = None) -> str:
         return f'{{"type":"{OUTPUT}","content":[{part.json}]}}' if part.type.startswith(INSIDE) else _verbatim(part)
     assert type(part) is ToolCall  # noqa: S101  (the kinds of parts are a closed list)
     _check_kind(part)
-    return _call(part, _object(part))
+    return _call(part, object_text(part, API))
 
 
 def _verbatim(part: OpaquePart) -> str:
@@ -120,24 +120,6 @@ def _call(call: ToolCall, given: str | None) -> str:
     members += [f'"arguments":{given}'] if given is not None else []
     members += [_member(name, value) for name, value in _signed(call.signature).items()]
     return "{" + ",".join(members) + "}"
-
-
-def _object(call: ToolCall) -> str | None:
-    """The arguments as the JSON value that a whole body sends, character for character."""
-    text = call.arguments
-    if text is None:
-        return None
-    try:
-        value = json.loads(text, parse_constant=_no_constant)
-    except (ValueError, RecursionError):
-        value = ""
-    if isinstance(value, str) or text != text.strip():
-        raise EncodeError("a whole body sends arguments as an object; these are none", api=API, what="call.arguments")
-    return text
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(name)
 
 
 # -- stream ----------------------------------------------------------------------------------------------------------
