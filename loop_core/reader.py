@@ -84,8 +84,7 @@ def read(
     """Reads one response: why it stopped, and what may run of it.
 
     Args:
-        api: the wire format: openai_chat, openai_responses, anthropic_messages, gemini_generate, bedrock_converse or
-            ollama_chat.
+        api: the id of the wire format, a key of `loop_core.wire.FORMATS`, such as openai_chat.
         chunks: the body, whole or cut anywhere: JSON, or a stream of any framing that the format has.
         request: what was asked, as a `Request` or as the JSON of its body. With it the output cap and the tools'
             schemas are known; without it a call is checked for completeness only.

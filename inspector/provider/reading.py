@@ -106,14 +106,15 @@ TAKES: dict[Takes, Any] = {
 class _At(BaseModel):
     model_config = _CLOSED
 
-    answer: Count | None = Field(None, description="The answer that it befalls, counted from 0; else all.")
+    answer: Count | None = Field(None, description="The answer that it applies to, counted from 0; else all.")
     segment: Count | None = Field(None, description="Which request for that answer, counted from 0.")
     when: Kind | None = Field(None, description="What the request asks for: an answer, its rest, its calls again.")
 
 
 _NAMED: dict[str, Any] = {row.name: (TAKES[row.takes] | None, Field(None, description=row.does))
                           for row in FAULTS.values()}
-FaultModel: Any = create_model("Fault", __base__=_At, __doc__="One fault, and the requests that it befalls.", **_NAMED)
+FaultModel: Any = create_model("Fault", __base__=_At, __doc__="One fault, and the requests that it applies to.",
+                               **_NAMED)
 
 
 class ScenarioModel(BaseModel):

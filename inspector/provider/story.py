@@ -42,7 +42,7 @@ class Answer:
 
 @frozen
 class Placed:
-    """One fault, and the requests that it befalls: all that fit whatever is given."""
+    """One fault, and the requests that it applies to: all that fit whatever is given."""
 
     name: str
     value: Any = True

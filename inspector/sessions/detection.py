@@ -19,10 +19,8 @@ from loop_core.mask import SHORTEST
 REDACTED = "REDACTED"
 """The mask of a whole value whose name stands beside it and says what it was: a header, a parameter, a JSON member."""
 
-
 SHORT = b"[masked]"
 """The mask in a text where one that says more does not fit."""
-
 
 NUMBER = "a number as a password"
 """Nines stand for it, or what holds it were no JSON any more."""
@@ -35,13 +33,10 @@ class Span(NamedTuple):
     end: int
     name: str
 
-
 _PIECE = re.compile(r"\{([A-Za-z])(\d+)(?:(\+)|-(\d+))?\}")
-
 
 _BEFORE = r"(?:^|[^A-Za-z0-9]|\\[bfnrt]|\\u[0-9A-Fa-f]{4})"
 """What stands before a credential: no letter or digit, but for those of an escape in JSON."""
-
 
 _QUOTE = r"\\*[\"']?"
 
@@ -79,19 +74,14 @@ _OWN_SHAPES: tuple[tuple[str, str], ...] = (
 )
 """Name -> pattern of forms that need more than a template. A line end may be escaped more than once: JSON in JSON."""
 
-
 _PREFIX = r"(?:[A-Za-z0-9]+[_.-]){0,6}"
-
 
 _JOINT = rf"{_QUOTE}\s{{0,8}}(?:(?::|=>?)\s{{0,8}}|,\s{{0,8}}{_QUOTE}value{_QUOTE}\s{{0,8}}:\s{{0,8}})"
 """Between a name and its value: `: `, `=`, or a header as a name beside a value."""
 
-
 _BETWEEN = rf"{_JOINT}({_QUOTE})"
 
-
 _LOOSE = r"([^\s\"'\\,;<>(){}\[\]&]+)"
-
 
 _QUOTED = r"([^\"'\\\r\n]+)"
 
@@ -146,7 +136,6 @@ def _context() -> tuple[Any, tuple[str, ...]]:
     joined = "|".join(f"(?:{pattern})" for _, pattern in _CONTEXTS)
     return re2.compile(joined.encode(), options), tuple(kind for kind, _ in _CONTEXTS)
 
-
 _WORDS = frozenset({
     "string", "str", "text", "bytes", "integer", "int", "number", "bool", "boolean", "object", "array", "none",
     "null", "nil", "true", "false", "undefined", "optional", "required", "any", "password", "passwd", "pwd",
@@ -157,9 +146,7 @@ _WORDS = frozenset({
 })
 """Values of a password that are no password: types, prose, placeholders."""
 
-
 _IDENTIFIER = re.compile(r"[$@%&*!]?[A-Za-z_][\w]*(?:(?:\.|->|::)[A-Za-z_]\w*)+|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
-
 
 _UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.IGNORECASE)
 
@@ -197,10 +184,8 @@ def _turns(word: str) -> int:
     """How often capitals and others follow each other."""
     return sum(a.isupper() != b.isupper() for a, b in pairwise(word))
 
-
 _STRUCTURE = re.compile(r"\s*[,:\]}](?:[\s,:\[\]{}0-9.eE+-]|true|false|null|\\[nrt])*")
 """What follows a string of JSON that ends in `password=`: masked, the JSON would be none."""
-
 
 _NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 
@@ -230,7 +215,6 @@ def _credentials(value: str) -> bool:
 def _bearer(value: str) -> bool:
     return any(char.isdigit() for char in value) and not value.isdigit()
 
-
 _SIGNATURES = re.compile(r"x-(?:amz|goog)-(?:signature|credential|security-token)", re.IGNORECASE)
 
 
@@ -239,10 +223,8 @@ def _parameter_value(name: str, value: str) -> bool:
         return False
     return _SIGNATURES.fullmatch(name) is not None or name.lower() in PASSWORDS or random_looking(value)
 
-
 _OF_FLAGS = frozenset({"flag", "option", "argument", "parameter", "file", "stdin", "prompt", "with", "in", "of", "as"})
 """What follows the name of a flag in prose."""
-
 
 _PASSWORD = re.compile(rf"(?:{any_of((*PASSWORDS, 'pass'))})$", re.IGNORECASE)
 
@@ -296,7 +278,6 @@ def _either() -> Any:
     )
     return re2.compile("|".join([forms, *(f"(?:{each})" for each in contexts)]).encode(), options)
 
-
 _INNER_HINTS = (r"[0-9a-f]{24}\.[A-Za-z0-9]{16}", r"8Q~[A-Za-z0-9_~.-]{20}", r"\.atlasv1\.[A-Za-z0-9_-]{20}",
                 r":AA[A-Za-z0-9_-]{20}", r"[0-9a-f]{24}-us[0-9]", r":[0-9a-f]{32}", r"[0-9a-f]{24}-[0-9a-f]{8}-",
                 "JQQJ9", "AZDO[A-Za-z0-9]{4}", "FFFFNRAL", "_mmk", r"\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27}")
@@ -320,7 +301,6 @@ def suspicious(data: str | bytes) -> bool:
     raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
     return _either().search(raw) is not None or ESCAPES.search(raw) is not None or _own(raw)
 
-
 ESCAPES = re.compile(rb"\\/|\\u00[2-7]")
 """Escapes of plain characters in JSON: a credential that holds one is found in the string that it spells."""
 
@@ -339,7 +319,6 @@ def spans(data: bytes) -> list[Span]:
         else:
             merged.append(span)
     return merged
-
 
 _WORD = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
 
@@ -394,7 +373,6 @@ def _own(data: bytes) -> bool:
     pattern = _variables(_environment())
     return pattern is not None and pattern.search(data) is not None
 
-
 VARIABLE = re.compile(r"(?:^|_)(?:(?:API)?KEY(?:_ID)?|TOKEN(?:_[A-Z]+)?|SECRET|PASSWORD|PASSWD)$", re.IGNORECASE)
 """The name of an environment variable whose value is a credential."""
 
@@ -414,7 +392,6 @@ def _variables(values: tuple[str, ...]) -> Any | None:
     forms = {form for value in values for form in (value, json.dumps(value)[1:-1], value.replace("/", "\\/"))}
     return re2.compile("|".join(re2.escape(form) for form in sorted(forms, key=len, reverse=True)).encode())
 
-
 _STRINGS = r"\"(?:[^\"\\]|\\.)*(?:\\/|\\u00[2-7][0-9A-Fa-f])(?:[^\"\\]|\\.)*\""
 """A JSON string that holds an escape of a plain character. Between strings no backslash stands, so none is missed."""
 
@@ -422,7 +399,6 @@ _STRINGS = r"\"(?:[^\"\\]|\\.)*(?:\\/|\\u00[2-7][0-9A-Fa-f])(?:[^\"\\]|\\.)*\""
 @cache
 def _strings() -> Any:
     return re2.compile(_STRINGS.encode())
-
 
 _SPELLED = re.compile(r"\\(?:u[0-9A-Fa-f]{4}|.)|[^\\]", re.DOTALL)
 
