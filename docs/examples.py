@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from loop_core.classify import Judged, judge
-from loop_core.events import Record
-from loop_core.gate import Verdict, admit_all
-from loop_core.loop import Plan, run
-from loop_core.machine import begin, step
-from loop_core.policy import Policy
-from loop_core.sources import Scripted
-from loop_core.turn import Responded, RunTools, State, Tick
+from loop_core.judge.classify import Judged, judge
+from loop_core.judge.gate import Verdict, admit_all
+from loop_core.turn.loop import Plan, Scripted, run
+from loop_core.turn.machine import begin, step
+from loop_core.turn.policy import Policy
+from loop_core.turn.state import Responded, RunTools, State, Tick
+from loop_core.turn.trace import Record
 from loop_core.values import (
     CallKind,
     ChatResponse,

@@ -18,16 +18,17 @@ from examples import GATE_CASES, WORDS_TRIED, Tried, records, try_call
 
 from inspector.filters import terms
 from inspector.sessions.credentials import FORMS, NAMES, PASSWORDS
-from loop_core import classify, moves
-from loop_core import events as engine_events
-from loop_core import gate as engine_gate
-from loop_core.endings import ENDINGS, Ending
-from loop_core.limits import DEFAULT_TOKEN_FACTOR, GUARDS, OPTIONAL, RANGES, SCOPES, Limits
-from loop_core.machine import TRANSITIONS
-from loop_core.markup import MARKS as MARKUP
-from loop_core.policy import STRICT, Signal
-from loop_core.seam import Decision, Method
-from loop_core.turn import ENDED, State
+from loop_core.judge import classify
+from loop_core.judge import gate as engine_gate
+from loop_core.judge.endings import ENDINGS, Ending
+from loop_core.judge.signs import MARKS as MARKUP
+from loop_core.turn import moves
+from loop_core.turn import trace as engine_events
+from loop_core.turn.limits import DEFAULT_TOKEN_FACTOR, GUARDS, OPTIONAL, RANGES, SCOPES, Limits
+from loop_core.turn.machine import TRANSITIONS
+from loop_core.turn.policy import STRICT, Signal
+from loop_core.turn.seam import Decision, Method
+from loop_core.turn.state import ENDED, State
 from loop_core.values import Stop
 from loop_core.wire import FORMATS, wire
 from loop_core.wire import profiles as speakers

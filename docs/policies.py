@@ -7,8 +7,8 @@ from enum import StrEnum
 from examples import POLICY_CASES, decided
 from parts import code, docs_of, table
 
-from loop_core.policy import STRICT, Policy, Promotion
-from loop_core.presets import POLICIES
+from loop_core.turn.policy import STRICT, Policy, Promotion
+from loop_core.turn.presets import POLICIES
 
 
 def policies() -> str:

@@ -17,21 +17,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from loop_core.address import Server
-    from loop_core.conversation import Answer, aask, ask, astream, stream
+    from loop_core.client.address import Server
+    from loop_core.client.conversation import Answer, aask, ask, astream, stream
+    from loop_core.client.exchange import http_request
+    from loop_core.client.transport import AsyncLive, Live
     from loop_core.errors import LoopError
-    from loop_core.exchange import http_request
-    from loop_core.gate import Verdict
-    from loop_core.limits import Limits
-    from loop_core.loop import Plan, arun, run
-    from loop_core.machine import begin, step
-    from loop_core.policy import Policy
-    from loop_core.presets import preset
+    from loop_core.judge.gate import Verdict
     from loop_core.reader import Reading, read
-    from loop_core.tools import Toolbox, ToolError
-    from loop_core.trace import Trace
-    from loop_core.transport import AsyncLive, Live
-    from loop_core.turn import RunTools, Send
+    from loop_core.turn.limits import Limits
+    from loop_core.turn.loop import Plan, arun, run
+    from loop_core.turn.machine import begin, step
+    from loop_core.turn.policy import Policy
+    from loop_core.turn.presets import preset
+    from loop_core.turn.state import RunTools, Send
+    from loop_core.turn.tools import Toolbox, ToolError
+    from loop_core.turn.trace import Trace
     from loop_core.values import ChatResponse, Message, Request, Stop
     from loop_core.wire import (
         decode,
@@ -43,22 +43,22 @@ if TYPE_CHECKING:
     )
 
 _HOMES = {
-    "Server": "address",
-    "Answer": "conversation", "aask": "conversation", "ask": "conversation", "astream": "conversation",
-    "stream": "conversation",
+    "Server": "client.address",
+    "Answer": "client.conversation", "aask": "client.conversation", "ask": "client.conversation",
+    "astream": "client.conversation", "stream": "client.conversation",
     "LoopError": "errors",
-    "http_request": "exchange",
-    "Verdict": "gate",
-    "Limits": "limits",
-    "Plan": "loop", "arun": "loop", "run": "loop",
-    "begin": "machine", "step": "machine",
-    "Policy": "policy",
-    "preset": "presets",
+    "http_request": "client.exchange",
+    "Verdict": "judge.gate",
+    "Limits": "turn.limits",
+    "Plan": "turn.loop", "arun": "turn.loop", "run": "turn.loop",
+    "begin": "turn.machine", "step": "turn.machine",
+    "Policy": "turn.policy",
+    "preset": "turn.presets",
     "Reading": "reader", "read": "reader",
-    "ToolError": "tools", "Toolbox": "tools",
-    "Trace": "trace",
-    "AsyncLive": "transport", "Live": "transport",
-    "RunTools": "turn", "Send": "turn",
+    "ToolError": "turn.tools", "Toolbox": "turn.tools",
+    "Trace": "turn.trace",
+    "AsyncLive": "client.transport", "Live": "client.transport",
+    "RunTools": "turn.state", "Send": "turn.state",
     "ChatResponse": "values", "Message": "values", "Request": "values", "Stop": "values",
     "decode": "wire", "decode_request": "wire", "decode_response": "wire", "decoder": "wire",
     "encode_request": "wire", "encode_response": "wire",

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from loop_core.classify import Judged, judge
 from loop_core.frozen import frozen
-from loop_core.gate import Verdict, admit_all
-from loop_core.turn import Responded
+from loop_core.judge.classify import Judged, judge
+from loop_core.judge.gate import Verdict, admit_all
+from loop_core.turn.state import Responded
 from loop_core.values import ChatResponse, Evidence, Finding, Request, Stop, TransportEnd, Usage
 from loop_core.wire import decode_request, decode_response
 from loop_core.wire.profiles import choose, named, native_reading

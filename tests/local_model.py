@@ -18,8 +18,8 @@ from inspector.config.settings import Settings
 from inspector.replay.case import open_case
 from inspector.replay.replay import replay
 from inspector.sessions import open_paths
-from loop_core.limits import Limits
-from loop_core.turn import Responded
+from loop_core.turn.limits import Limits
+from loop_core.turn.state import Responded
 from loop_core.values import Stop
 
 URL = os.environ.get("LOOP_INSPECTOR_MODEL_URL", "")

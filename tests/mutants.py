@@ -68,59 +68,59 @@ class Row:
 
 
 ENGINE: tuple[Table, ...] = (
-    Table("loop_core.machine", "TRANSITIONS", "tests/core/test_machine.py"),
-    Table("loop_core.moves", "NOTICES", "tests/core/test_machine.py"),
-    Table("loop_core.moves", "ENDED_AS", "tests/core/test_machine.py"),
-    Table("loop_core.costs", "_GOING_ON", "tests/core/test_machine.py"),
-    Table("loop_core.caps", "REFUSALS", "tests/core/test_machine.py"),
-    Table("loop_core.caps", "REFUSED_STATUS", "tests/core/test_machine.py"),
-    Table("loop_core.policy", "ENDING_SIGNALS", "tests/core/test_machine.py"),
-    Table("loop_core.moves", "_TERMINAL_SIGNALS", "tests/core/test_machine.py"),
-    Table("loop_core.moves", "GUARDED", "tests/core/test_machine.py"),
-    Table("loop_core.turn", "ENDED", "tests/core/test_machine.py"),
-    Table("loop_core.turn", "_GOES_ON", "tests/core/test_machine.py"),
-    Table("loop_core.limits", "GUARDS", "tests/core/test_limits.py"),
-    Table("loop_core.limits", "RANGES", "tests/core/test_limits.py"),
+    Table("loop_core.turn.machine", "TRANSITIONS", "tests/core/test_machine.py"),
+    Table("loop_core.turn.moves", "NOTICES", "tests/core/test_machine.py"),
+    Table("loop_core.turn.moves", "ENDED_AS", "tests/core/test_machine.py"),
+    Table("loop_core.turn.costs", "_GOING_ON", "tests/core/test_machine.py"),
+    Table("loop_core.turn.costs", "REFUSALS", "tests/core/test_machine.py"),
+    Table("loop_core.turn.costs", "REFUSED_STATUS", "tests/core/test_machine.py"),
+    Table("loop_core.turn.policy", "ENDING_SIGNALS", "tests/core/test_machine.py"),
+    Table("loop_core.turn.moves", "_TERMINAL_SIGNALS", "tests/core/test_machine.py"),
+    Table("loop_core.turn.moves", "GUARDED", "tests/core/test_machine.py"),
+    Table("loop_core.turn.state", "ENDED", "tests/core/test_machine.py"),
+    Table("loop_core.turn.state", "_GOES_ON", "tests/core/test_machine.py"),
+    Table("loop_core.turn.limits", "GUARDS", "tests/core/test_limits.py"),
+    Table("loop_core.turn.limits", "RANGES", "tests/core/test_limits.py"),
     Table("inspector.simulation.known", "CONTINUING", "tests/core/test_known.py"),
     Table("inspector.simulation.known", "ENDED", "tests/core/test_simulate.py", names=("ENDED",)),
-    Table("loop_core.classify", "RULES", "tests/core/test_classify.py"),
-    Table("loop_core.classify", "WORDLESS", "tests/core/test_classify.py"),
-    Table("loop_core.endings", "ENDINGS", "tests/core/test_endings.py"),
-    Table("loop_core.endings", "SILENT", "tests/core/test_endings.py"),
-    Table("loop_core.endings", "INVISIBLE", "tests/core/test_endings.py"),
-    Table("loop_core.endings", "OUTPUTS", "tests/core/test_endings.py"),
-    Table("loop_core.endings", "UNREAD", "tests/core/test_endings.py"),
-    Table("loop_core.endings", "STOP_FIELDS", "tests/core/test_endings.py"),
-    Table("loop_core.endings", "HITS", "tests/core/test_endings.py"),
-    Table("loop_core.markup", "MARKS", "tests/core/test_markup.py"),
-    Table("loop_core.markup", "_SIGNS", "tests/core/test_markup.py"),
-    Table("loop_core.middle", "FUNCTION_WORDS", "tests/core/test_middle.py"),
-    Table("loop_core.middle", "PARTICLES", "tests/core/test_middle.py"),
-    Table("loop_core.middle", "COMMAS", "tests/core/test_middle.py"),
-    Table("loop_core.middle", "SIGNS", "tests/core/test_middle.py"),
-    Table("loop_core.schema", "COMPOSED", "tests/core/test_schema.py"),
-    Table("loop_core.schema", "PARAMETERS", "tests/core/test_schema.py"),
-    Table("loop_core.gate", "LOADS", "tests/core/test_gate.py"),
-    Table("loop_core.classify", "LOST", "tests/core/test_classify.py"),
-    Table("loop_core.classify", "FINISHED", "tests/core/test_classify.py"),
-    Table("loop_core.classify", "FAILING", "tests/core/test_classify.py"),
-    Table("loop_core.gate", "WHY_REASON", "tests/core/test_gate.py"),
-    Table("loop_core.prompts", "HINT_POINTS", "tests/core/test_history.py"),
-    Table("loop_core.events", "GUARDED_EXITS", "tests/core/test_events.py"),
-    Table("loop_core.policy", "STRICT_SIGNALS", "tests/core/test_policy.py"),
-    Table("loop_core.policy", "MAY_RUN", "tests/core/test_presets.py"),
-    Table("loop_core.seam", "RULES", "tests/core/test_seam.py"),
-    Table("loop_core.openings", "OPENINGS", "tests/core/test_openings.py"),
-    Table("loop_core.openings", "FOLDS", "tests/core/test_quotation.py"),
-    Table("loop_core.quotation", "PAIRS", "tests/core/test_quotation.py"),
-    Table("loop_core.prompts", "MARKS", "tests/core/test_quotation.py"),
-    Table("loop_core.outgoing", "ON_TOP", "tests/core/test_outgoing.py"),
-    Table("loop_core.outgoing", "MARKS", "tests/core/test_outgoing.py"),
-    Table("loop_core.address", "KEY_HEADERS", "tests/live/test_transport.py"),
-    Table("loop_core.address", "PREFILLS_UNDER", "tests/live/test_transport.py"),
-    Table("loop_core.transport", "_FAILURES", "tests/live/test_transport.py"),
+    Table("loop_core.judge.classify", "RULES", "tests/core/test_classify.py"),
+    Table("loop_core.judge.classify", "WORDLESS", "tests/core/test_classify.py"),
+    Table("loop_core.judge.endings", "ENDINGS", "tests/core/test_endings.py"),
+    Table("loop_core.judge.endings", "SILENT", "tests/core/test_endings.py"),
+    Table("loop_core.judge.endings", "INVISIBLE", "tests/core/test_endings.py"),
+    Table("loop_core.judge.endings", "OUTPUTS", "tests/core/test_endings.py"),
+    Table("loop_core.judge.endings", "UNREAD", "tests/core/test_endings.py"),
+    Table("loop_core.judge.endings", "STOP_FIELDS", "tests/core/test_endings.py"),
+    Table("loop_core.judge.endings", "HITS", "tests/core/test_endings.py"),
+    Table("loop_core.judge.signs", "MARKS", "tests/core/test_markup.py"),
+    Table("loop_core.judge.signs", "_SIGNS", "tests/core/test_markup.py"),
+    Table("loop_core.judge.signs", "FUNCTION_WORDS", "tests/core/test_middle.py"),
+    Table("loop_core.judge.signs", "PARTICLES", "tests/core/test_middle.py"),
+    Table("loop_core.judge.signs", "COMMAS", "tests/core/test_middle.py"),
+    Table("loop_core.judge.signs", "SIGNS", "tests/core/test_middle.py"),
+    Table("loop_core.judge.arguments", "COMPOSED", "tests/core/test_schema.py"),
+    Table("loop_core.judge.arguments", "PARAMETERS", "tests/core/test_schema.py"),
+    Table("loop_core.judge.gate", "LOADS", "tests/core/test_gate.py"),
+    Table("loop_core.judge.classify", "LOST", "tests/core/test_classify.py"),
+    Table("loop_core.judge.classify", "FINISHED", "tests/core/test_classify.py"),
+    Table("loop_core.judge.classify", "FAILING", "tests/core/test_classify.py"),
+    Table("loop_core.judge.gate", "WHY_REASON", "tests/core/test_gate.py"),
+    Table("loop_core.turn.prompts", "HINT_POINTS", "tests/core/test_history.py"),
+    Table("loop_core.turn.trace", "GUARDED_EXITS", "tests/core/test_events.py"),
+    Table("loop_core.turn.policy", "STRICT_SIGNALS", "tests/core/test_policy.py"),
+    Table("loop_core.turn.policy", "MAY_RUN", "tests/core/test_presets.py"),
+    Table("loop_core.turn.seam", "RULES", "tests/core/test_seam.py"),
+    Table("loop_core.turn.prompts", "OPENINGS", "tests/core/test_openings.py"),
+    Table("loop_core.turn.prompts", "FOLDS", "tests/core/test_quotation.py"),
+    Table("loop_core.turn.quotation", "PAIRS", "tests/core/test_quotation.py"),
+    Table("loop_core.turn.prompts", "MARKS", "tests/core/test_quotation.py"),
+    Table("loop_core.client.outgoing", "ON_TOP", "tests/core/test_outgoing.py"),
+    Table("loop_core.client.outgoing", "MARKS", "tests/core/test_outgoing.py"),
+    Table("loop_core.client.address", "KEY_HEADERS", "tests/live/test_transport.py"),
+    Table("loop_core.client.address", "PREFILLS_UNDER", "tests/live/test_transport.py"),
+    Table("loop_core.client.transport", "_FAILURES", "tests/live/test_transport.py"),
     Table("loop_core", "_HOMES", "tests/test_library.py"),
-    Table("loop_core.outgoing", "ROLES", "tests/live/test_conversation.py"),
+    Table("loop_core.client.outgoing", "ROLES", "tests/live/test_conversation.py"),
     Table("loop_core.wire.gemini_generate.schemas", "TAKES", "tests/wire/test_asking.py"),
     Table("loop_core.wire.gemini_interactions.table", "LAST_EVENTS", "tests/wire/test_gemini_interactions.py"),
     Table("loop_core.wire.gemini_generate.request", "DECLARED_AS", "tests/wire/test_asking.py"),
@@ -239,7 +239,7 @@ def rows() -> list[Row]:
 
 
 def tables() -> Iterator[Table]:
-    from loop_core.presets import POLICIES, STRICT
+    from loop_core.turn.presets import POLICIES, STRICT
     from loop_core.wire import FORMATS
     from loop_core.wire.servers import SERVERS as PROFILES
 
@@ -258,12 +258,12 @@ def tables() -> Iterator[Table]:
             yield replace(SERVERS, within=(position, "words"))
     yield from ENGINE
     yield from REPORT
-    holders = vars(sys.modules["loop_core.presets"])
+    holders = vars(sys.modules["loop_core.turn.presets"])
     for policy in POLICIES.values():
         name = next(name for name, value in holders.items() if value is policy)
         for field in BELIEFS:
             if policy is not STRICT and getattr(policy, field):
-                yield Table("loop_core.presets", name, "tests/core/test_presets.py", (field,), (field,))
+                yield Table("loop_core.turn.presets", name, "tests/core/test_presets.py", (field,), (field,))
 
 
 def rows_of(table: Table) -> Iterator[Row]:

@@ -25,7 +25,7 @@ from inspector.report.facts import View, view
 from inspector.report.text import text
 from inspector.sessions import open_paths, redact
 from inspector.whatif.tree import branch
-from loop_core.trace import key
+from loop_core.turn.trace import key
 
 ROOT = Path(os.environ.get("LOOP_INSPECTOR_CORPUS") or Path(__file__).resolve().parents[2] / "shared" / "corpus")
 APIS = frozenset(

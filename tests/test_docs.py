@@ -57,7 +57,7 @@ def test_a_changed_row_makes_a_document_stale(generate: ModuleType) -> None:
 
 
 def test_the_diagram_draws_every_transition(generate: ModuleType) -> None:
-    from loop_core.machine import TRANSITIONS
+    from loop_core.turn.machine import TRANSITIONS
 
     drawn = {
         (state, signal, to)
@@ -124,9 +124,8 @@ def test_examples_parse_and_import_what_exists(page: Path) -> None:
 
 
 def test_the_example_on_continuation_names_what_a_run_gives() -> None:
-    from loop_core.limits import Limits
-    from loop_core.loop import Plan, run
-    from loop_core.sources import Scripted
+    from loop_core.turn.limits import Limits
+    from loop_core.turn.loop import Plan, Scripted, run
     from loop_core.values import Request
 
     plan = Plan(limits=Limits(continuation_max_attempts=5), provider="my-gateway")

@@ -20,7 +20,7 @@ HIDDEN_IMPORTS = tuple(ROOT / "loop_core" / name for name in (
 """Where names are imported when first used: the engine's public names, wire formats by their ids and their rarer
 parts."""
 
-FOREIGN_CODE = ROOT / "loop_core" / "tools.py"
+FOREIGN_CODE = ROOT / "loop_core" / "turn" / "tools.py"
 """The one module that may catch `Exception`, once, around one call: the tool, which is not our code. What it raises is
 unknown beforehand, and the model must read it; every other failure that the engine meets is its own and has a name."""
 
@@ -80,7 +80,9 @@ def pair(tmp_path: Path, arguments: str, reason: str) -> Path:
     return path
 
 
-@pytest.mark.parametrize("code", ["import loop_core", "import loop_core.loop, loop_core.tools", "import inspector.cli"])
+@pytest.mark.parametrize("code", [
+    "import loop_core", "import loop_core.turn.loop, loop_core.turn.tools", "import inspector.cli",
+])
 def test_an_import_alone_loads_nothing_slow(code: str) -> None:
     assert modules_after(code) & (SLOW | {"jsonschema_rs"}) == set()
 
@@ -99,7 +101,7 @@ def test_the_server_of_the_browser_loads_no_screen() -> None:
 
 
 def test_the_engine_does_not_load_the_app() -> None:
-    loaded = modules_after("import loop_core, loop_core.loop, loop_core.tools")
+    loaded = modules_after("import loop_core, loop_core.turn.loop, loop_core.turn.tools")
     assert {name for name in loaded if name.split(".")[0] in ("inspector", "click", "platformdirs")} == set()
 
 

@@ -18,9 +18,9 @@ from typing import Any
 import pytest
 
 import loop_core
-from loop_core.address import Server
-from loop_core.retries import Retries
-from loop_core.transport import Line
+from loop_core.client.address import Server
+from loop_core.client.retries import Retries
+from loop_core.client.transport import Line
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS_TO_COME = {"values", "errors", "wire", "judge", "turn", "client"}
@@ -209,7 +209,7 @@ def test_who_reads_pays_for_no_connection() -> None:
     code = f"""if True:
         import loop_core, sys
         assert loop_core.read("openai_chat", {BODY!r}).text == "hi"
-        assert not {{"httpx", "asyncio", "socket", "pydantic", "loop_core.machine"}} & set(sys.modules)
+        assert not {{"httpx", "asyncio", "socket", "pydantic", "loop_core.turn.machine"}} & set(sys.modules)
     """
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
 

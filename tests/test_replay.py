@@ -12,12 +12,12 @@ from inspector.replay.replay import Settings, replay
 from inspector.sessions import open_paths
 from inspector.sessions.pause import without_collector
 from inspector.sessions.recording import Place as RecordedPlace
-from loop_core.gate import Admission
-from loop_core.limits import Limits
-from loop_core.presets import PI_PRESENCE
-from loop_core.seam import Method
-from loop_core.trace import Fidelity
-from loop_core.turn import RunTools, Send, State
+from loop_core.judge.gate import Admission
+from loop_core.turn.limits import Limits
+from loop_core.turn.presets import PI_PRESENCE
+from loop_core.turn.seam import Method
+from loop_core.turn.state import RunTools, Send, State
+from loop_core.turn.trace import Fidelity
 from loop_core.values import Stop
 from tests.scenes import (
     ASKS,

@@ -28,10 +28,10 @@ from inspector.tune.grid_run import tune
 from inspector.tune.smallest import knee, smallest
 from inspector.whatif import comparison
 from inspector.whatif.tree import branch
-from loop_core.gate import Admission
-from loop_core.limits import Limits
-from loop_core.trace import Fidelity, key
-from loop_core.turn import Responded
+from loop_core.judge.gate import Admission
+from loop_core.turn.limits import Limits
+from loop_core.turn.state import Responded
+from loop_core.turn.trace import Fidelity, key
 from tests.scenes import ASKS, PARTS, asked, chat, continued, lines, ran_cut_call, repaired_call, shown
 
 SAMPLES = sorted((Path(__file__).resolve().parents[1] / "sample_sessions").glob("*.jsonl"))

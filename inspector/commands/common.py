@@ -46,7 +46,7 @@ def _profiles() -> Iterable[str]:
 
 
 def _policies() -> Iterable[str]:
-    from loop_core.presets import POLICIES
+    from loop_core.turn.presets import POLICIES
 
     return POLICIES
 
@@ -90,7 +90,7 @@ def configured(policy: str | None) -> tuple[Config, Settings]:
     """The configuration, and the settings that a replay starts from: the flag goes over the configuration."""
     from inspector import config
     from loop_core.frozen import replace
-    from loop_core.presets import preset
+    from loop_core.turn.presets import preset
 
     found = config.load()
     return found, found.settings if policy is None else replace(found.settings, policy=preset(policy))

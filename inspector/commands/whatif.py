@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from inspector.report.facts import View
     from inspector.whatif.store import Store
     from inspector.whatif.tree import Node, Tree
-    from loop_core.tools import Toolbox
+    from loop_core.turn.tools import Toolbox
 
 
 @click.command(context_settings=common.CONTEXT)
@@ -135,7 +135,7 @@ def policies(
     from inspector.config.settings import parse_assignments, settings_of
     from inspector.whatif import policies_report
     from inspector.whatif.policies import matrix
-    from loop_core.presets import preset
+    from loop_core.turn.presets import preset
 
     base = common.configured(None)[1]
     settings = settings_of(parse_assignments(assignments), replace(base, simulate=simulate or base.simulate))
@@ -311,7 +311,7 @@ def _given(tools: str | None) -> Toolbox | None:
     if tools is None:
         return None
     from inspector.live.tools import tools_of
-    from loop_core.tools import Toolbox
+    from loop_core.turn.tools import Toolbox
 
     return Toolbox(tools_of(tools)[1])
 

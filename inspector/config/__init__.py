@@ -12,7 +12,7 @@ from inspector.config import files
 from inspector.config.settings import CHOICES, REPLAYED, Settings
 from loop_core.errors import CallerError
 from loop_core.frozen import field, frozen
-from loop_core.limits import Limits
+from loop_core.turn.limits import Limits
 
 PREFIX = "LOOP_INSPECTOR_"
 """Of every variable: LOOP_INSPECTOR_CONTINUATION_MAX_ATTEMPTS=5, LOOP_INSPECTOR_THEME=inspector-light."""

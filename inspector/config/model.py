@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from loop_core.errors import CallerError
-from loop_core.limits import RANGES, SCOPES
+from loop_core.turn.limits import RANGES, SCOPES
 
 
 class Strict(BaseModel):

@@ -14,7 +14,7 @@ from inspector.dialects.peers import VERSIONS
 from inspector.report.lines.sheet import Listed
 from inspector.report.lines.spans import Line, Measure, Role, Span, clip, field, more, quoted, said, text_of, width_of
 from inspector.report.lines.spans import cells as cells_of
-from loop_core.gate import Admission
+from loop_core.judge.gate import Admission
 
 GAP, INDENT = 2, "  "
 Shown = str | Entry

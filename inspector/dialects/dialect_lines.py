@@ -14,7 +14,7 @@ from inspector.dialects.peers import VERSIONS
 from inspector.dialects.scenarios import CHARACTERS, COMPLETE
 from inspector.report.lines.glyphs import STOP
 from inspector.report.lines.spans import Line, Role, Span, clip, joined, said, width_of, wrapped
-from loop_core.classify import FINISHED
+from loop_core.judge.classify import FINISHED
 
 SILENT = "nothing is known of how it says so"
 

@@ -22,13 +22,13 @@ from inspector.replay.replay import Replay, replay
 from inspector.sessions.build import Refused, build
 from inspector.sessions.recording import Chunk, Exchange, Input, Loaded, Options, Raw
 from inspector.sessions.thread import thread
-from loop_core.arguments import Shape, lenient, parse
-from loop_core.classify import FINISHED, Judged
+from loop_core.client.outgoing import body_of
 from loop_core.errors import EncodeError
 from loop_core.frozen import frozen
-from loop_core.gate import Admission, Verdict
-from loop_core.outgoing import body_of
-from loop_core.turn import RunTools, State
+from loop_core.judge.arguments import Shape, lenient, parse
+from loop_core.judge.classify import FINISHED, Judged
+from loop_core.judge.gate import Admission, Verdict
+from loop_core.turn.state import RunTools, State
 from loop_core.values import CallKind, Message, ReasoningPart, Request, ResponsePart, Role, TextPart, ToolCall
 from loop_core.wire import wire
 from loop_core.wire.profiles import PROFILES

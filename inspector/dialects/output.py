@@ -22,8 +22,8 @@ from inspector.dialects.table import DIALECTS
 from inspector.report.document import place_of
 from inspector.report.lines.spans import Line, plain, wrapped
 from loop_core.errors import CallerError
-from loop_core.policy import Policy
-from loop_core.trace import Fidelity
+from loop_core.turn.policy import Policy
+from loop_core.turn.trace import Fidelity
 
 SCHEMA = "loop-inspector/providers/1"
 

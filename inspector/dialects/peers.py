@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from loop_core.classify import FINISHED
+from loop_core.judge.classify import FINISHED
 from loop_core.values import Stop
 
 PEERS = ("litellm", "vercel", "pydantic_ai", "pi_ai")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from inspector.dialects.scenarios import Played
-from loop_core.arguments import lenient
+from loop_core.judge.arguments import lenient
 from loop_core.wire.body import compact, pieces, read_object
 
 Event = dict[str, Any]

@@ -8,8 +8,8 @@ from typing import NamedTuple
 from inspector.dialects.quirks import PIECE, rewritten
 from inspector.dialects.scenarios import Played
 from inspector.dialects.table import Dialect
-from loop_core.arguments import lenient
 from loop_core.frozen import frozen, replace
+from loop_core.judge.arguments import lenient
 from loop_core.values import ChatResponse, ReasoningPart, ResponsePart, Stop, StopReason, TextPart, ToolCall, Usage
 from loop_core.wire import wire
 from loop_core.wire.body import compact

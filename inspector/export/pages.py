@@ -18,7 +18,7 @@ from inspector.report.lines.spans import inert, one_line
 from inspector.report.text import place
 from inspector.sessions import redact
 from loop_core.frozen import frozen
-from loop_core.gate import Admission
+from loop_core.judge.gate import Admission
 from loop_core.values import Severity
 
 

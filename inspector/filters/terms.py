@@ -12,10 +12,9 @@ from typing import NamedTuple
 
 from inspector.report.facts import ResponseFacts, TurnFacts, View, answer_at, answered
 from inspector.report.findings import CUT_WORDS, RAN
-from loop_core.events import remaining
 from loop_core.frozen import frozen
-from loop_core.gate import Admission
-from loop_core.trace import Step
+from loop_core.judge.gate import Admission
+from loop_core.turn.trace import Step, remaining
 
 
 @frozen

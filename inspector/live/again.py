@@ -31,23 +31,23 @@ from inspector.report.lines.spans import one_line
 from inspector.sessions import redact
 from inspector.sessions.native import BY_US
 from inspector.sessions.recording import Exchange
+from loop_core.client.exchange import Ask
+from loop_core.client.exchange import Heard as Answer
+from loop_core.client.outgoing import ability, body_of, outgoing
 from loop_core.errors import CallerError, DecodeError, LoopError
-from loop_core.exchange import Ask
-from loop_core.exchange import Heard as Answer
 from loop_core.frozen import replace as changed
-from loop_core.history import Ability
-from loop_core.loop import agoing_on, going_on
-from loop_core.outgoing import ability, body_of, outgoing
-from loop_core.tools import Toolbox
-from loop_core.trace import Step, advance
-from loop_core.turn import Cancel, Event, NotRecorded, Send, Tick
+from loop_core.turn.history import Ability
+from loop_core.turn.loop import agoing_on, going_on
+from loop_core.turn.state import Cancel, Event, NotRecorded, Send, Tick
+from loop_core.turn.tools import Toolbox
+from loop_core.turn.trace import Step, advance
 from loop_core.values import ToolResultPart, TransportEnd
 from loop_core.wire import deltas, wire
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from loop_core.transport import Line
+    from loop_core.client.transport import Line
 
 FOLDER = "live"
 """Within the data folder."""
@@ -288,7 +288,7 @@ def ask(wanted: Wanted, name: str, folder: Path, line: Line | None = None) -> tu
     Raises:
         CallerError: the recording cannot be begun, or the turn ends before anything is asked.
     """
-    from loop_core.transport import Live
+    from loop_core.client.transport import Live
 
     with ExitStack() as stack:
         listening = stack.enter_context(_listening(wanted, file_of(folder, name)))
@@ -326,7 +326,7 @@ class Asking:
         Raises:
             CallerError: the recording cannot be begun, or the turn ends before anything is asked.
         """
-        from loop_core.transport import AsyncLive
+        from loop_core.client.transport import AsyncLive
 
         wanted = self.wanted
         with _listening(wanted, file_of(self._folder, self.name)) as listening:

@@ -16,13 +16,13 @@ from enum import StrEnum
 from inspector.replay.case import results_in
 from inspector.sessions import open_paths
 from inspector.sessions.recording import Loaded
-from loop_core.arguments import parse
 from loop_core.errors import CallerError
-from loop_core.gate import Admission, Verdict
-from loop_core.history import answered, result
-from loop_core.limits import bounded
-from loop_core.tools import Toolbox
-from loop_core.turn import RunTools, ToolsRun, Turn
+from loop_core.judge.arguments import parse
+from loop_core.judge.gate import Admission, Verdict
+from loop_core.turn.history import answered, result
+from loop_core.turn.limits import bounded
+from loop_core.turn.state import RunTools, ToolsRun, Turn
+from loop_core.turn.tools import Toolbox
 from loop_core.values import ToolCall, ToolResultPart
 
 # -- Tool results of a recording, to answer live calls with ----------------------------------------------------------

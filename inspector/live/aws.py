@@ -14,7 +14,7 @@ from botocore.exceptions import BotoCoreError
 from botocore.session import Session
 
 from inspector.sessions import redact
-from loop_core.address import Headers
+from loop_core.client.address import Headers
 from loop_core.errors import CallerError
 
 SERVICE = "bedrock"

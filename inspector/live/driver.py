@@ -21,15 +21,15 @@ from inspector.live.stepper import BUSY, Live, Phase, Stepper, begun
 from inspector.replay.case import cancelled
 from inspector.sessions import redact
 from inspector.sessions.native import BY_US
+from loop_core.client.exchange import Ask, Heard, Observer
 from loop_core.errors import CallerError, LoopError
-from loop_core.exchange import Ask, Heard, Observer
-from loop_core.gate import Verdict
-from loop_core.limits import Limits
-from loop_core.turn import Cancel, Finish, RunTools, Send, ToolsRun
+from loop_core.judge.gate import Verdict
+from loop_core.turn.limits import Limits
+from loop_core.turn.state import Cancel, Finish, RunTools, Send, ToolsRun
 from loop_core.values import ToolResultPart
 
 if TYPE_CHECKING:
-    from loop_core.transport import AsyncLive, Line
+    from loop_core.client.transport import AsyncLive, Line
 
 
 # -- What the operator of a live turn does, in the recording beside what is sent and heard ---------------------------
@@ -305,7 +305,7 @@ class Driver(Observer):
 
     def _connected(self) -> AsyncLive:
         if self._source is None:
-            from loop_core.transport import AsyncLive
+            from loop_core.client.transport import AsyncLive
 
             self._source = AsyncLive(self.start.server, self, self.answers, self._line, redact.body)
             self._source.sent = self._sent

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from loop_core.client.streaming import MaskedText
 from loop_core.errors import DecodeError
-from loop_core.streaming import MaskedText
 from loop_core.wire import following
 
 

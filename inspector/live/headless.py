@@ -24,20 +24,20 @@ from inspector.replay.replay import Replay
 from inspector.sessions import redact
 from inspector.sessions.native import BY_US
 from loop_core import frozen
-from loop_core.address import Server, refuse_plain, speaker
+from loop_core.client.address import Server, refuse_plain, speaker
+from loop_core.client.mask import SHORTEST
+from loop_core.client.outgoing import ability, body_of, reduced
 from loop_core.errors import CallerError
-from loop_core.loop import Plan, one_turn
-from loop_core.mask import SHORTEST
-from loop_core.outgoing import ability, body_of, reduced
-from loop_core.tools import Runs, Toolbox
-from loop_core.trace import Step, advance
-from loop_core.turn import Cancel
+from loop_core.turn.loop import Plan, one_turn
+from loop_core.turn.state import Cancel
+from loop_core.turn.tools import Runs, Toolbox
+from loop_core.turn.trace import Step, advance
 from loop_core.values import Request
 from loop_core.wire import wire
 
 if TYPE_CHECKING:
     from inspector.live.aws import AwsSigner
-    from loop_core.transport import Line
+    from loop_core.client.transport import Line
 
 
 # -- A live turn from its first request to its end state, headless ---------------------------------------------------
@@ -101,7 +101,7 @@ def run_live(
         LoopError: the request cannot be sent in this format, or the recording cannot be begun. Nothing was sent then.
     """
     request, plan = planned(request, server, settings)
-    from loop_core.transport import Live
+    from loop_core.client.transport import Live
 
     with ExitStack() as stack:
         source = stack.enter_context(Live(server, None, toolbox, line, redact.body))

@@ -15,8 +15,8 @@ from urllib.parse import unquote
 
 from inspector.config import bounds
 from inspector.sessions.detection import VARIABLE
+from loop_core.client.mask import SHORTEST
 from loop_core.errors import CallerError
-from loop_core.mask import SHORTEST
 from loop_core.values import Message, Request, Role, TextPart
 from loop_core.wire import wire
 

@@ -14,12 +14,12 @@ from inspector.replay.case import Heard
 from inspector.sessions.build import build
 from inspector.sessions.native import AGAIN, read_session
 from inspector.sessions.recording import Exchange, Options, Reading, UnreadableError
-from loop_core.address import Server, speaker
+from loop_core.client.address import Server, speaker
+from loop_core.client.outgoing import ability
 from loop_core.errors import CallerError
 from loop_core.frozen import replace
-from loop_core.history import Ability
-from loop_core.outgoing import ability
-from loop_core.turn import Place
+from loop_core.turn.history import Ability
+from loop_core.turn.state import Place
 from loop_core.values import ChatResponse, ProviderError, Request, Stop, StopReason, ToolResultPart, TransportEnd
 from loop_core.wire.profiles import Chosen, choose, named
 

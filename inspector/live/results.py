@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from inspector.sessions.recording import Exchange
-from loop_core.gate import Verdict
-from loop_core.limits import bounded
-from loop_core.tools import Toolbox
-from loop_core.turn import Event, NotRecorded, RunTools, ToolsRun, Turn
+from loop_core.judge.gate import Verdict
+from loop_core.turn.limits import bounded
+from loop_core.turn.state import Event, NotRecorded, RunTools, ToolsRun, Turn
+from loop_core.turn.tools import Toolbox
 from loop_core.values import Message, ToolCall, ToolResultPart
 
 Asked = tuple[str, str]

@@ -18,17 +18,17 @@ from inspector.live.flow import Flow
 from inspector.replay.case import cancelled as given_up
 from inspector.replay.fork import Terms, parting, resumed
 from loop_core import frozen
-from loop_core.address import Server, speaker
+from loop_core.client.address import Server, speaker
+from loop_core.client.exchange import Ask, Heard, asks, known
+from loop_core.client.outgoing import body_of
 from loop_core.errors import CallerError, LoopError
-from loop_core.exchange import Ask, Heard, asks, known
-from loop_core.gate import admit_all
-from loop_core.limits import Limits
-from loop_core.loop import Plan, following
-from loop_core.loop import begun as first_step
-from loop_core.outgoing import body_of
-from loop_core.seam import Method
-from loop_core.trace import Step, advance
-from loop_core.turn import Cancel, Effect, Event, Finish, Place, RunTools, Send, State, Tick
+from loop_core.judge.gate import admit_all
+from loop_core.turn.limits import Limits
+from loop_core.turn.loop import Plan, following
+from loop_core.turn.loop import begun as first_step
+from loop_core.turn.seam import Method
+from loop_core.turn.state import Cancel, Effect, Event, Finish, Place, RunTools, Send, State, Tick
+from loop_core.turn.trace import Step, advance
 from loop_core.values import Message, Request, Role, TextPart
 from loop_core.wire import wire
 

@@ -19,9 +19,9 @@ from inspector.report.lines.sheet import Listed
 from inspector.report.lines.spans import EMPTY, Line, Role, Span, joined, paragraphs, said, text_of
 from inspector.report.lines.steps import Block
 from inspector.sessions import redact
-from loop_core.seam import Joined, Seam, Segment, join
-from loop_core.streaming import Joining
-from loop_core.turn import Send
+from loop_core.client.streaming import Joining
+from loop_core.turn.seam import Joined, Seam, Segment, join
+from loop_core.turn.state import Send
 
 # -- A sheet whose text grows at its end -----------------------------------------------------------------------------
 # What was laid out stays, and only the last line is made anew.

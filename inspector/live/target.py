@@ -17,11 +17,11 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 from inspector.live.opening import ANY, secrets_of, variable_for, wanted
 from inspector.sessions.detection import REDACTED
 from inspector.sessions.recording import Exchange
-from loop_core.address import Server, refuse_plain, shown, speaker, unencrypted, url_of
+from loop_core.client.address import Server, refuse_plain, shown, speaker, unencrypted, url_of
 from loop_core.errors import CallerError
-from loop_core.limits import Limits, Spent
-from loop_core.policy import Policy, Reads
-from loop_core.turn import State, Turn
+from loop_core.turn.limits import Limits, Spent
+from loop_core.turn.policy import Policy, Reads
+from loop_core.turn.state import State, Turn
 from loop_core.values import Request, Stop
 from loop_core.wire import FORMATS, wire
 from loop_core.wire.profile import Profile

@@ -22,13 +22,13 @@ from inspector.report.lines.spans import EMPTY, Line, Role, Span, field, joined,
 from inspector.report.verdict import TurnVerdict
 from inspector.sessions import open_paths, redact
 from inspector.sessions.recording import TurnRecord
-from loop_core.address import Server
-from loop_core.exchange import Ask, Heard
+from loop_core.client.address import Server
+from loop_core.client.exchange import Ask, Heard
+from loop_core.client.mask import Mask
 from loop_core.frozen import replace
-from loop_core.gate import Admission, Verdict
-from loop_core.mask import Mask
-from loop_core.trace import Trace
-from loop_core.turn import Finish, RunTools, Send
+from loop_core.judge.gate import Admission, Verdict
+from loop_core.turn.state import Finish, RunTools, Send
+from loop_core.turn.trace import Trace
 from loop_core.values import Severity
 from loop_core.wire.body import dump
 

@@ -26,9 +26,9 @@ from inspector.sessions.recording import (
     ToolAnswer,
     TurnRecord,
 )
-from loop_core.exchange import Ask, Heard, Observer
-from loop_core.gate import admit_all
-from loop_core.trace import Step, Trace
+from loop_core.client.exchange import Ask, Heard, Observer
+from loop_core.judge.gate import admit_all
+from loop_core.turn.trace import Step, Trace
 from loop_core.values import Request, Role, ToolResultPart
 
 # -- What a live run leaves in memory --------------------------------------------------------------------------------

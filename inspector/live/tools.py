@@ -14,8 +14,7 @@ from typing import Any
 from inspector.config import bounds
 from inspector.live.opening import json_file
 from loop_core.errors import CallerError
-from loop_core.functions import declared
-from loop_core.tools import Run
+from loop_core.turn.tools import Run, declared
 from loop_core.values import Tool
 
 Made = tuple[tuple[Tool, ...], Mapping[str, Run]]

@@ -20,10 +20,10 @@ from inspector.dialects.scenarios import Played
 from inspector.dialects.table import Dialect
 from inspector.dialects.writing import Manner
 from inspector.provider.story import Answer, Kind, Story
-from loop_core.arguments import parse
 from loop_core.errors import CallerError
 from loop_core.frozen import field, frozen, replace
-from loop_core.history import asked_anchor, asks_again, asks_on, nudges
+from loop_core.judge.arguments import parse
+from loop_core.turn.history import asked_anchor, asks_again, asks_on, nudges
 from loop_core.values import Message, Request, ResponsePart, Role, TextPart, ToolCall, ToolResultPart
 from loop_core.wire.body import forced
 from loop_core.wire.serving import Moment, Spelling

@@ -13,7 +13,7 @@ from pydantic_core import from_json
 
 from inspector.provider.checks.gemini_generate import member
 from inspector.provider.errors import RequestError
-from loop_core.schema import problems, usable
+from loop_core.judge.arguments import problems, usable
 from loop_core.values import Request, ResponsePart, TextPart, Tool
 from loop_core.wire import wire
 from loop_core.wire.servers import CHAT, CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES

@@ -15,14 +15,14 @@ from inspector.sessions.pause import without_collector
 from inspector.sessions.recording import Exchange, Input, Link, Loaded, TurnRecord
 from inspector.sessions.recording import Place as Recorded_Place
 from inspector.simulation.tokens import Measured
-from loop_core.classify import Judged, judge
 from loop_core.frozen import field, frozen, replace
-from loop_core.gate import Admission, Verdict, admit_all
-from loop_core.history import Ability, asked_again, asked_anchor, asked_mark
-from loop_core.limits import Limits
-from loop_core.seam import Method
-from loop_core.sources import Recorded
-from loop_core.turn import Event, NotRecorded, Place, Responded
+from loop_core.judge.classify import Judged, judge
+from loop_core.judge.gate import Admission, Verdict, admit_all
+from loop_core.turn.history import Ability, asked_again, asked_anchor, asked_mark
+from loop_core.turn.limits import Limits
+from loop_core.turn.loop import Recorded
+from loop_core.turn.seam import Method
+from loop_core.turn.state import Event, NotRecorded, Place, Responded
 from loop_core.values import ChatResponse, Evidence, Request, Role, Stop, StopReason, ToolResultPart
 from loop_core.wire import profiles, wire
 from loop_core.wire.profile import Profile

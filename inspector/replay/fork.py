@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from loop_core import costs, moves
 from loop_core.frozen import field, frozen, replace
-from loop_core.history import Ability
-from loop_core.limits import Limits, Spent, token_stop, tripped
-from loop_core.machine import read
-from loop_core.policy import STRICT, Policy, Signal, word_of
-from loop_core.trace import Step
-from loop_core.turn import Evaluated, Place, Responded, Send, State, Turn
+from loop_core.turn import costs, moves
+from loop_core.turn.history import Ability
+from loop_core.turn.limits import Limits, Spent, token_stop, tripped
+from loop_core.turn.machine import read
+from loop_core.turn.policy import STRICT, Policy, Signal, word_of
+from loop_core.turn.state import Evaluated, Place, Responded, Send, State, Turn
+from loop_core.turn.trace import Step
 from loop_core.values import Request
 
 

@@ -16,11 +16,11 @@ from inspector.sessions.build import spoken_by
 from inspector.sessions.recording import Conversation, Link, Place, TurnRecord
 from loop_core.errors import CallerError
 from loop_core.frozen import frozen, replace
-from loop_core.loop import Plan, begun, going_on
-from loop_core.policy import Signal
-from loop_core.trace import Fidelity, Step
-from loop_core.turn import Place as Asked
-from loop_core.turn import Responded, Send
+from loop_core.turn.loop import Plan, begun, going_on
+from loop_core.turn.policy import Signal
+from loop_core.turn.state import Place as Asked
+from loop_core.turn.state import Responded, Send
+from loop_core.turn.trace import Fidelity, Step
 
 PLACES: Mapping[Asked, Place] = {
     Asked.REQUEST: Place.TOOL_RESULT, Asked.CONTINUATION: Place.CONTINUATION, Asked.REPAIR: Place.REPAIR,

@@ -18,12 +18,12 @@ from inspector.replay.fork import Terms, resumed
 from inspector.sessions.pause import without_collector
 from inspector.sessions.recording import Link, TurnRecord
 from loop_core.frozen import frozen, replace
-from loop_core.history import Ability
-from loop_core.limits import Limits
-from loop_core.loop import going_on
-from loop_core.machine import begin
-from loop_core.policy import Policy, Signal
-from loop_core.trace import Fidelity, Step, Trace, first
+from loop_core.turn.history import Ability
+from loop_core.turn.limits import Limits
+from loop_core.turn.loop import going_on
+from loop_core.turn.machine import begin
+from loop_core.turn.policy import Policy, Signal
+from loop_core.turn.trace import Fidelity, Step, Trace, first
 from loop_core.values import Request
 
 if TYPE_CHECKING:

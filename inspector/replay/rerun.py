@@ -31,8 +31,8 @@ from inspector.sessions.pause import without_collector
 from inspector.sessions.recording import Link
 from loop_core.errors import CallerError
 from loop_core.frozen import replace
-from loop_core.trace import Step
-from loop_core.turn import NotRecorded, Responded
+from loop_core.turn.state import NotRecorded, Responded
+from loop_core.turn.trace import Step
 
 T = TypeVar("T")
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from inspector.config.settings import INITIAL
 from inspector.report.look import Look
 from loop_core.frozen import frozen
-from loop_core.limits import Spent
+from loop_core.turn.limits import Spent
 from loop_core.values import Stop
 
 

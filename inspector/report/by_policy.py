@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 from inspector.replay.case import Case
 from inspector.sessions.recording import Exchange
-from loop_core.classify import Judged
-from loop_core.gate import Admission, Verdict
-from loop_core.machine import begin, step
-from loop_core.policy import Dispatch, Policy
-from loop_core.presets import POLICIES
-from loop_core.turn import Responded, RunTools, State, Tick, Turn
+from loop_core.judge.classify import Judged
+from loop_core.judge.gate import Admission, Verdict
+from loop_core.turn.machine import begin, step
+from loop_core.turn.policy import Dispatch, Policy
+from loop_core.turn.presets import POLICIES
+from loop_core.turn.state import Responded, RunTools, State, Tick, Turn
 from loop_core.values import Request
 
 

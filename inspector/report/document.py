@@ -9,7 +9,7 @@ from inspector.report.facts import ResponseFacts, TurnFacts, View, answers_of
 from inspector.report.findings import Noted
 from inspector.report.verdict import TurnVerdict
 from inspector.sessions.pause import without_collector
-from loop_core.gate import Verdict
+from loop_core.judge.gate import Verdict
 from loop_core.values import At, Evidence
 
 SCHEMA = "loop-inspector/explain/2"

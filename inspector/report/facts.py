@@ -20,12 +20,12 @@ from inspector.report.look import exchange_of, place_of, why_of
 from inspector.report.verdict import TurnVerdict, judge_turn
 from inspector.sessions.pause import without_collector
 from inspector.sessions.recording import Exchange, Input, Link, Place
-from loop_core.classify import Judged
 from loop_core.frozen import frozen, replace
-from loop_core.gate import Verdict
-from loop_core.seam import Joined
-from loop_core.trace import Fidelity, Step
-from loop_core.turn import Recut, Responded, State, Turn
+from loop_core.judge.classify import Judged
+from loop_core.judge.gate import Verdict
+from loop_core.turn.seam import Joined
+from loop_core.turn.state import Recut, Responded, State, Turn
+from loop_core.turn.trace import Fidelity, Step
 from loop_core.values import Evidence
 from loop_core.wire import wire
 

@@ -17,11 +17,11 @@ from inspector.sessions.recording import Link, Place
 from inspector.sessions.transcripts import provenance
 from inspector.sessions.transcripts.refusals import refusal
 from inspector.simulation.tokens import impossible, text_bytes
-from loop_core.arguments import Shape, parse
-from loop_core.classify import Judged, is_phantom
 from loop_core.frozen import frozen
-from loop_core.gate import Admission, Verdict
-from loop_core.turn import State
+from loop_core.judge.arguments import Shape, parse
+from loop_core.judge.classify import Judged, is_phantom
+from loop_core.judge.gate import Admission, Verdict
+from loop_core.turn.state import State
 from loop_core.values import (
     At,
     Finding,

@@ -13,15 +13,15 @@ from inspector.replay.replay import Replay, TurnRun
 from inspector.report.findings import RAN_CUT, Noted, held
 from inspector.sessions.recording import Exchange, Place
 from inspector.sessions.transcripts import provenance
-from loop_core.classify import Ending, Judged
-from loop_core.endings import SILENT
 from loop_core.frozen import frozen, replace
-from loop_core.gate import Admission, Verdict
-from loop_core.limits import GUARDS, TOTAL
-from loop_core.moves import GUARDED, stopping
-from loop_core.trace import Fidelity
-from loop_core.turn import Place as Asked
-from loop_core.turn import Recut, Responded, Send, Turn
+from loop_core.judge.classify import Ending, Judged
+from loop_core.judge.endings import SILENT
+from loop_core.judge.gate import Admission, Verdict
+from loop_core.turn.limits import GUARDS, TOTAL
+from loop_core.turn.moves import GUARDED, stopping
+from loop_core.turn.state import Place as Asked
+from loop_core.turn.state import Recut, Responded, Send, Turn
+from loop_core.turn.trace import Fidelity
 from loop_core.values import Evidence, Message, Request, Stop
 
 # -- A simulated answer as an exchange -------------------------------------------------------------------------------

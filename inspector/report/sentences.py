@@ -7,8 +7,8 @@ from inspector.report.findings import CUT_WORDS
 from inspector.report.look import Look
 from inspector.sessions.recording import Place
 from inspector.sessions.transcripts import provenance
-from loop_core.arguments import Shape, parse
-from loop_core.gate import Verdict
+from loop_core.judge.arguments import Shape, parse
+from loop_core.judge.gate import Verdict
 from loop_core.values import ArgsForm, ChatResponse, Stop
 
 

@@ -14,8 +14,8 @@ from inspector.report.facts import ResponseFacts, TurnFacts, View
 from inspector.report.lines.header import output
 from inspector.report.lines.spans import inert, one_line
 from inspector.sessions.recording import Input
-from loop_core.gate import Admission
-from loop_core.trace import Fidelity
+from loop_core.judge.gate import Admission
+from loop_core.turn.trace import Fidelity
 from loop_core.values import At, Severity
 
 _WORDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}

@@ -19,8 +19,8 @@ from inspector.report.look import Look, look_at
 from inspector.sessions.recording import Place
 from inspector.simulation.known import ENDED
 from loop_core.errors import LoopError
-from loop_core.trace import Fidelity
-from loop_core.turn import Responded
+from loop_core.turn.state import Responded
+from loop_core.turn.trace import Fidelity
 
 Good = Callable[[Look], bool]
 """Whether a turn is shown as finished without a doubt."""

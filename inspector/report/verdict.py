@@ -17,9 +17,9 @@ from inspector.report.findings import CUT_WORDS, RAN_CUT, Noted, recording_cut
 from inspector.report.look import Look, asked_live, look_at
 from inspector.report.trial import tried
 from inspector.sessions.recording import Place
-from loop_core.classify import LOST, NO_WORD, Ending
 from loop_core.frozen import frozen, replace
-from loop_core.turn import State
+from loop_core.judge.classify import LOST, NO_WORD, Ending
+from loop_core.turn.state import State
 from loop_core.values import ChatResponse, Severity, Stop, TransportEnd
 
 

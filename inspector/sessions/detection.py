@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import re2
 
 from inspector.sessions.credentials import ALPHABETS, FORMS, NAMES, NO_VARIABLES, PASSWORDS, VARIABLES
-from loop_core.mask import SHORTEST
+from loop_core.client.mask import SHORTEST
 
 REDACTED = "REDACTED"
 """The mask of a whole value whose name stands beside it and says what it was: a header, a parameter, a JSON member."""

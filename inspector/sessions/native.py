@@ -19,7 +19,7 @@ from inspector.config.files import private_file, replace_all
 from inspector.sessions import detection, redact, traffic
 from inspector.sessions.recording import About, Act, Chunk, Place, Raw, Reading, ToolAnswer, UnreadableError, cut_behind
 from loop_core.errors import CallerError
-from loop_core.limits import Limits
+from loop_core.turn.limits import Limits
 from loop_core.values import ToolResultPart, TransportEnd
 from loop_core.wire import FORMATS
 

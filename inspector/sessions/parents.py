@@ -17,8 +17,8 @@ from pydantic_core import from_json
 from inspector.sessions.items import History, Item, Kind, Tree, response_calls, response_text, squeeze
 from inspector.sessions.recording import Exchange
 from inspector.sessions.traffic import host_of
-from loop_core.classify import cut_at_cap
 from loop_core.frozen import record
+from loop_core.judge.classify import cut_at_cap
 from loop_core.values import ArgsForm, CallKind, ReasoningPart, Stop, ToolCall
 
 _FINISHED = frozenset({Stop.END_TURN, Stop.TOOL_CALL, Stop.SAFETY_BLOCKED, Stop.PAUSED})

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from inspector.sessions.items import History, Item, Kind, cut_result, known_hint, quotes_end
 from inspector.sessions.parents import Seen
 from inspector.sessions.recording import Place
-from loop_core.prompts import asks_again
+from loop_core.turn.prompts import asks_again
 
 
 class Placed(NamedTuple):

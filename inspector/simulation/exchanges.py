@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from inspector.sessions.recording import Exchange
 from inspector.simulation.simulate import Simulated
 from inspector.simulation.tokens import Measured, measure, splitter
-from loop_core.classify import Judged
 from loop_core.errors import DecodeError
-from loop_core.sources import Recorded
+from loop_core.judge.classify import Judged
+from loop_core.turn.loop import Recorded
 from loop_core.values import ChatResponse, Request, Stop
 from loop_core.wire import deltas
 from loop_core.wire.base import Pieces

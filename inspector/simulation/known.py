@@ -16,8 +16,8 @@ from collections.abc import Callable, Sequence
 from inspector.simulation.readings import Bounds
 from inspector.simulation.tokens import RANK, Basis, Measured, Stretch, text_of
 from loop_core.frozen import frozen, replace
-from loop_core.seam import Method, Segment, join
-from loop_core.turn import Place, Responded
+from loop_core.turn.seam import Method, Segment, join
+from loop_core.turn.state import Place, Responded
 from loop_core.values import CallKind, ChatResponse, ReasoningPart, ResponsePart, Stop, TextPart, ToolCall
 
 Answer = tuple[Place, int, Responded]

@@ -17,12 +17,12 @@ from functools import cache
 
 from inspector.simulation.known import Known, Taken, is_cut, merged, opening, take
 from inspector.simulation.tokens import Measured, impossible, under_cap
-from loop_core.classify import Judged
 from loop_core.errors import EncodeError
 from loop_core.frozen import field, frozen, replace
-from loop_core.seam import Method, Segment
-from loop_core.sources import Recorded
-from loop_core.turn import Event, NotRecorded, Place, Recut, Responded, RunTools, Send, Turn
+from loop_core.judge.classify import Judged
+from loop_core.turn.loop import Recorded
+from loop_core.turn.seam import Method, Segment
+from loop_core.turn.state import Event, NotRecorded, Place, Recut, Responded, RunTools, Send, Turn
 from loop_core.values import (
     CallKind,
     ChatResponse,

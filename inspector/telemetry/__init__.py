@@ -16,7 +16,7 @@ from inspector.report.facts import View, view
 from inspector.telemetry.metrics import points
 from inspector.telemetry.spans import spans
 from loop_core.errors import CallerError
-from loop_core.trace import Trace
+from loop_core.turn.trace import Trace
 
 if TYPE_CHECKING:
     from inspector.telemetry.sdk import Sink

@@ -9,7 +9,7 @@ from inspector.telemetry import names
 from inspector.telemetry.names import OURS
 from inspector.telemetry.points import Point, given, length, moment
 from inspector.telemetry.spans import first_chunk, operation, who
-from loop_core.events import Labels, Record, fold
+from loop_core.turn.trace import Labels, Record, fold
 
 _DECLINED = (names.ERROR_TYPE,)
 _INT64 = 1 << 63

@@ -23,8 +23,8 @@ from inspector.sessions.recording import Exchange, Place, ToolAnswer
 from inspector.telemetry import names
 from inspector.telemetry.names import OURS, Operation, Times
 from inspector.telemetry.points import Attribute, Attributes, Clock, Happened, Kind, Span, When, first_moment, given
-from loop_core.arguments import parse
-from loop_core.gate import Admission, Verdict
+from loop_core.judge.arguments import parse
+from loop_core.judge.gate import Admission, Verdict
 from loop_core.values import (
     Message,
     MessagePart,

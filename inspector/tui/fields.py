@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from inspector.config.settings import CHOICES, INITIAL, Settings, parse_assignments, settings_of
 from loop_core.errors import CallerError
-from loop_core.limits import CONTINUATION_LIMITS, DEFAULT_TOKEN_FACTOR, Limits
-from loop_core.turn import Turn
+from loop_core.turn.limits import CONTINUATION_LIMITS, DEFAULT_TOKEN_FACTOR, Limits
+from loop_core.turn.state import Turn
 
 FIELDS = (*CONTINUATION_LIMITS, INITIAL)
 """The fields that are typed in."""
@@ -21,7 +21,7 @@ RECORDING, SIMULATION, LIVE = SOURCES = ("recording", "simulation", "live")
 def words_of(name: str) -> tuple[str, ...]:
     """What a field may hold."""
     if name == "policy":
-        from loop_core.presets import POLICIES
+        from loop_core.turn.presets import POLICIES
 
         return tuple(POLICIES)
     return SOURCES if name == "source" else (DEFAULT, *CHOICES[name].words)

@@ -18,7 +18,7 @@ from inspector.tune.grid_report import as_csv, document
 from inspector.tune.grid_run import Tuned, tune
 from inspector.tune.heat import HERE, SHOWS, SIMULATED, key, marks
 from inspector.tune.smallest import Knee, Smallest, knee, smallest, why_not
-from loop_core.trace import Fidelity
+from loop_core.turn.trace import Fidelity
 
 MOST = 100
 """Turns that are told of one by one; of more, each can be looked at alone."""

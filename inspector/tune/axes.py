@@ -17,10 +17,10 @@ from inspector.replay.case import Case
 from inspector.sessions.recording import Link, Place
 from inspector.simulation.tokens import impossible
 from loop_core.errors import CallerError
-from loop_core.events import remaining
 from loop_core.frozen import frozen
-from loop_core.limits import GUARDS, MOST
-from loop_core.turn import Turn
+from loop_core.turn.limits import GUARDS, MOST
+from loop_core.turn.state import Turn
+from loop_core.turn.trace import remaining
 from loop_core.values import Request
 
 Value = int | None

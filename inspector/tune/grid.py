@@ -19,8 +19,8 @@ from inspector.replay.case import Case
 from inspector.tune.axes import TOKENS, Axis, Value, counted, default_axes
 from loop_core.errors import CallerError
 from loop_core.frozen import replace
-from loop_core.limits import Limits, Spent
-from loop_core.turn import State
+from loop_core.turn.limits import Limits, Spent
+from loop_core.turn.state import State
 
 UNDONE = 0xFFFFFFFF
 """The code of a cell that was not run."""

@@ -16,7 +16,7 @@ from inspector.tune.grid import End, TurnGrid
 from inspector.tune.grid_run import Tuned
 from inspector.tune.heat import SIMULATED, WIDTH, heat, key, word
 from inspector.tune.smallest import Edge, Knee, Smallest, cost, smallest, why_not
-from loop_core.trace import Fidelity
+from loop_core.turn.trace import Fidelity
 
 
 def sheet(

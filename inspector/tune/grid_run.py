@@ -25,9 +25,9 @@ from inspector.replay.case import Case
 from inspector.sessions.pause import without_collector
 from inspector.tune.grid import UNDONE, End, Grid, TurnGrid
 from inspector.tune.sweep import Shapes, Sweep
-from loop_core.limits import Spent
-from loop_core.trace import Fidelity
-from loop_core.turn import State
+from loop_core.turn.limits import Spent
+from loop_core.turn.state import State
+from loop_core.turn.trace import Fidelity
 
 # -- Work shared by forked processes ---------------------------------------------------------------------------------
 # They inherit what it needs, so that nothing large is ever copied or sent.

@@ -16,8 +16,8 @@ from inspector.report.lines.spans import EMPTY, Line, Role, Span
 from inspector.tune.axes import SHORT, Axis
 from inspector.tune.grid import UNDONE, End
 from inspector.tune.grid_run import Tuned
-from loop_core.trace import Fidelity
-from loop_core.turn import State
+from loop_core.turn.state import State
+from loop_core.turn.trace import Fidelity
 
 # -- Where each cell of a map stands ---------------------------------------------------------------------------------
 # Rows and columns are the last two axes, one block for each choice of the others.

@@ -34,8 +34,8 @@ from inspector.tune.grid import APART, UNDONE, End, Grid, Group, TurnGrid
 from inspector.tune.grid_run import Tuned
 from inspector.tune.sweep import Sweep
 from loop_core.frozen import frozen
-from loop_core.trace import Fidelity
-from loop_core.turn import State
+from loop_core.turn.state import State
+from loop_core.turn.trace import Fidelity
 
 # -- Between two values of a grid ------------------------------------------------------------------------------------
 # The smallest max_tokens with which turns still do what they do in their best cell.

@@ -20,12 +20,12 @@ from inspector.simulation.known import is_cut
 from inspector.tune.axes import TOKENS, Value, size_of
 from inspector.tune.grid import APART, End, Grid, Group
 from loop_core.frozen import frozen, replace
-from loop_core.limits import GUARDS, Limits, Spent, least_cap, token_stop, tripped
-from loop_core.machine import TRANSITIONS
-from loop_core.moves import GUARDED
-from loop_core.policy import Signal
-from loop_core.trace import Fidelity, Step
-from loop_core.turn import Responded, State, Turn
+from loop_core.turn.limits import GUARDS, Limits, Spent, least_cap, token_stop, tripped
+from loop_core.turn.machine import TRANSITIONS
+from loop_core.turn.moves import GUARDED
+from loop_core.turn.policy import Signal
+from loop_core.turn.state import Responded, State, Turn
+from loop_core.turn.trace import Fidelity, Step
 from loop_core.values import Request
 
 # -- One run under the laxest limits tells how a turn ends under all stricter ones -----------------------------------

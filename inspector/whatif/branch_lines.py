@@ -29,9 +29,8 @@ from inspector.report.lines.spans import (
 from inspector.report.lines.steps import detail, glyph_of
 from inspector.whatif.comparison import asked
 from inspector.whatif.tree import Branch, Row
-from loop_core.events import remaining
-from loop_core.trace import Fidelity, Step
-from loop_core.turn import State, Turn
+from loop_core.turn.state import State, Turn
+from loop_core.turn.trace import Fidelity, Step, remaining
 
 CONTEXT = 2
 """Lines of unchanged text that are shown around a change."""

@@ -14,9 +14,8 @@ from inspector.report.facts import TurnFacts, View
 from inspector.report.lines.header import output
 from inspector.report.lines.spans import inert, one_line
 from inspector.whatif.tree import Branch
-from loop_core.events import remaining
-from loop_core.trace import Fidelity
-from loop_core.turn import Recut, Responded, Turn
+from loop_core.turn.state import Recut, Responded, Turn
+from loop_core.turn.trace import Fidelity, remaining
 
 SCHEMA = "loop-inspector/replay/1"
 

@@ -17,12 +17,12 @@ from inspector.replay.replay import Replay, TurnRun, replay
 from inspector.report.findings import CUT_WORDS, held
 from inspector.sessions.recording import Place
 from loop_core.frozen import frozen, replace
-from loop_core.gate import Admission, Verdict
-from loop_core.policy import STRICT, Policy, Signal
-from loop_core.presets import POLICIES
-from loop_core.seam import SeamRule, join
-from loop_core.trace import Fidelity, Step, Trace, first_difference
-from loop_core.turn import Evaluated, RunTools, Send, State, Turn
+from loop_core.judge.gate import Admission, Verdict
+from loop_core.turn.policy import STRICT, Policy, Signal
+from loop_core.turn.presets import POLICIES
+from loop_core.turn.seam import SeamRule, join
+from loop_core.turn.state import Evaluated, RunTools, Send, State, Turn
+from loop_core.turn.trace import Fidelity, Step, Trace, first_difference
 from loop_core.values import Severity, Stop
 
 

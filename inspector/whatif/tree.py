@@ -20,8 +20,8 @@ from inspector.replay.rerun import rerun
 from inspector.report.facts import TurnFacts, View, view
 from loop_core.errors import CallerError
 from loop_core.frozen import frozen
-from loop_core.trace import Step, first_difference, key
-from loop_core.turn import State
+from loop_core.turn.state import State
+from loop_core.turn.trace import Step, first_difference, key
 
 # -- Two runs of one recording step by step --------------------------------------------------------------------------
 # Which step of one stands beside which of the other.

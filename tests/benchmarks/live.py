@@ -118,10 +118,10 @@ def turn(url: str, api: str, folder: str | None = None) -> Callable[[], object]:
     """A whole turn of ours, which ends where it would run the streamed call; recorded where a folder is given."""
     from inspector.live.recorder import Recorder
     from inspector.sessions import redact
-    from loop_core.address import Server
-    from loop_core.limits import Limits
-    from loop_core.loop import Plan, run
-    from loop_core.transport import Live
+    from loop_core.client.address import Server
+    from loop_core.client.transport import Live
+    from loop_core.turn.limits import Limits
+    from loop_core.turn.loop import Plan, run
 
     target = Server(api, f"{url}/v1" if api.startswith("openai") else url, key=KEY)
     path = Path(folder or ".") / f"{api}.jsonl"
@@ -193,9 +193,9 @@ def _client(http: Any, pieces: Sequence[bytes]) -> Any:
 def heard(api: str) -> Callable[[], object]:
     """Masked, redacted, decoded and judged, piece by piece."""
     from inspector.sessions import redact
-    from loop_core.address import Server
-    from loop_core.exchange import Hearing, Observer, ask
-    from loop_core.machine import begin
+    from loop_core.client.address import Server
+    from loop_core.client.exchange import Hearing, Observer, ask
+    from loop_core.turn.machine import begin
     from loop_core.values import TransportEnd
 
     target, pieces = Server(api, "http://127.0.0.1:9", key=KEY), events(api)

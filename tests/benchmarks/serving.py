@@ -22,7 +22,7 @@ from measure import Line, Report, Skipped
 
 from inspector.provider import Answer, Story
 from inspector.provider.reply import reply
-from loop_core.address import Server, url_of
+from loop_core.client.address import Server, url_of
 from loop_core.values import Message, Request, Role, TextPart
 from loop_core.wire import FORMATS, wire
 

@@ -14,7 +14,7 @@ from inspector.replay.case import Case, open_case
 from inspector.replay.replay import replay
 from inspector.sessions import open_paths
 from loop_core import decode
-from loop_core.limits import Limits
+from loop_core.turn.limits import Limits
 
 ROUNDS = 15
 URLS = {

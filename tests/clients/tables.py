@@ -71,7 +71,7 @@ ENVIRONMENTS = (
 )
 
 CLIENTS = (
-    Client("loop_core", "ours", dict.fromkeys(FORMATS, ""), True, "`loop_core.loop.run`"),
+    Client("loop_core", "ours", dict.fromkeys(FORMATS, ""), True, "`loop_core.turn.loop.run`"),
     Client("official SDK", "sdks", {
         CHAT: "openai", RESPONSES: "openai", MESSAGES: "anthropic", CONVERSE: "boto3", OLLAMA: "ollama"}, False,
         "`create` / `create(stream=True)`, `converse` / `converse_stream`, `chat` / `chat(stream=True)`"),

@@ -7,16 +7,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from loop_core.classify import Judged, judge
-from loop_core.history import Ability
-from loop_core.limits import Limits
-from loop_core.loop import Plan, run
-from loop_core.moves import concluded
-from loop_core.policy import STRICT, Policy
-from loop_core.seam import Method
-from loop_core.sources import Scripted
-from loop_core.trace import Step, Trace
-from loop_core.turn import Event, Finish, Responded, RunTools, Send, State, Turn
+from loop_core.judge.classify import Judged, judge
+from loop_core.turn.history import Ability
+from loop_core.turn.limits import Limits
+from loop_core.turn.loop import Plan, Scripted, run
+from loop_core.turn.moves import concluded
+from loop_core.turn.policy import STRICT, Policy
+from loop_core.turn.seam import Method
+from loop_core.turn.state import Event, Finish, Responded, RunTools, Send, State, Turn
+from loop_core.turn.trace import Step, Trace
 from loop_core.values import (
     CallKind,
     ChatResponse,
@@ -220,7 +219,7 @@ def refused(message: str) -> Responded:
 
 def alphabet() -> dict[str, Event]:
     """One response of every kind that a turn can meet; `cap` is the MiMo stream of seed 001."""
-    from loop_core.turn import Cancel
+    from loop_core.turn.state import Cancel
 
     return {
         "end": answer(Stop.END_TURN, "done."),

@@ -6,15 +6,14 @@ from collections.abc import Mapping, Sequence
 
 from inspector.simulation.simulate import Simulated
 from inspector.simulation.tokens import measure
-from loop_core.classify import judge
-from loop_core.history import Ability
-from loop_core.limits import Limits
-from loop_core.loop import Plan, run
-from loop_core.policy import STRICT, Policy
-from loop_core.seam import Method
-from loop_core.sources import Recorded
-from loop_core.trace import Fidelity, Trace
-from loop_core.turn import Place, Responded
+from loop_core.judge.classify import judge
+from loop_core.turn.history import Ability
+from loop_core.turn.limits import Limits
+from loop_core.turn.loop import Plan, Recorded, run
+from loop_core.turn.policy import STRICT, Policy
+from loop_core.turn.seam import Method
+from loop_core.turn.state import Place, Responded
+from loop_core.turn.trace import Fidelity, Trace
 from loop_core.values import (
     ChatResponse,
     Message,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loop_core.arguments import Shape, lenient, parse
+from loop_core.judge.arguments import Shape, lenient, parse
 
 texts = st.text(st.sampled_from('ab:,{}[]"\\\n\t\x00/ é\u2028\U0001f600'), max_size=8)
 values = st.recursive(

@@ -9,8 +9,8 @@ from core_scenes import CUT, GOOD, NOW, RAW, REQUEST, WRITE, call, reply
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from loop_core.classify import Judged, judge
-from loop_core.gate import Admission, admit_all
+from loop_core.judge.classify import Judged, judge
+from loop_core.judge.gate import Admission, admit_all
 from loop_core.values import (
     ArgsForm,
     At,

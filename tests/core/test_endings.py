@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from core_scenes import REQUEST, call, reply
 
-from loop_core.classify import Ending, Judged, judge
-from loop_core.endings import shows, stop_strings
 from loop_core.frozen import replace
-from loop_core.policy import STRICT, Reads, ending_of
+from loop_core.judge.classify import Ending, Judged, judge
+from loop_core.judge.endings import shows, stop_strings
+from loop_core.turn.policy import STRICT, Reads, ending_of
 from loop_core.values import (
     At,
     CallKind,

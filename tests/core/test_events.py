@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from core_scenes import CUT, REQUEST, WRITE, alphabet, answer, call, capped, drive, last
 
-from loop_core.events import Metrics, fold, remaining, unknown_words
-from loop_core.limits import Limits
-from loop_core.turn import Event
+from loop_core.turn.limits import Limits
+from loop_core.turn.state import Event
+from loop_core.turn.trace import Metrics, fold, remaining, unknown_words
 from loop_core.values import Stop
 
 ABC = alphabet()
@@ -215,8 +215,8 @@ def test_spent_stands_against_each_of_the_four_limits() -> None:
 def test_the_model_of_the_request_stands_where_the_response_names_none() -> None:
     from dataclasses import replace
 
-    from loop_core.classify import judge
-    from loop_core.turn import Responded
+    from loop_core.judge.classify import judge
+    from loop_core.turn.state import Responded
 
     nameless = replace(answer(Stop.END_TURN, "x").response, model=None)
     (found,) = records([Responded(nameless, judge(nameless))])

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from core_scenes import BAD, CUT, GOOD, RAW, answer, call, dispatched, drive, last
 
-from loop_core.gate import Admission
-from loop_core.presets import POLICIES
-from loop_core.sources import Scripted
-from loop_core.turn import Event, RunTools, ToolsRun, Turn
+from loop_core.judge.gate import Admission
+from loop_core.turn.loop import Scripted
+from loop_core.turn.presets import POLICIES
+from loop_core.turn.state import Event, RunTools, ToolsRun, Turn
 from loop_core.values import CallKind, Message, Stop, ToolCall, ToolResultPart
 
 WORDS = [word for word in Stop if word in RAW or word is Stop.INTERRUPTED]

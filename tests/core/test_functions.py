@@ -10,9 +10,8 @@ from typing import Any, Literal
 import pytest
 
 from loop_core.errors import CallerError
-from loop_core.functions import declare
-from loop_core.gate import Admission, Verdict
-from loop_core.tools import Toolbox, ToolError
+from loop_core.judge.gate import Admission, Verdict
+from loop_core.turn.tools import Toolbox, ToolError, declare
 from loop_core.values import ToolCall
 
 

@@ -8,7 +8,7 @@ import pytest
 from core_scenes import CUT, GOOD, NOW, WRITE, call, judged
 
 from loop_core.frozen import replace
-from loop_core.gate import REMEDY, Admission, admit, admit_all
+from loop_core.judge.gate import REMEDY, Admission, admit, admit_all
 from loop_core.values import ArgsForm, CallKind, Stop, Tool, ToolCall
 
 READY, HELD, REJECTED = Admission.READY, Admission.HELD, Admission.REJECTED

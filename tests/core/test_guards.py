@@ -12,18 +12,17 @@ from typing import Any
 import pytest
 from core_scenes import CUT, GOOD, REQUEST, alphabet, answer, call
 
-from loop_core import costs, history
-from loop_core.classify import Judged
-from loop_core.gate import Admission, Verdict
-from loop_core.limits import Limits
-from loop_core.loop import Plan, run
-from loop_core.moves import concluded
-from loop_core.policy import STRICT, Policy
-from loop_core.presets import PRESENCE_SIGNALS
-from loop_core.sources import Scripted
-from loop_core.tools import Toolbox
-from loop_core.trace import Trace
-from loop_core.turn import Event, Send
+from loop_core.judge.classify import Judged
+from loop_core.judge.gate import Admission, Verdict
+from loop_core.turn import costs, history
+from loop_core.turn.limits import Limits
+from loop_core.turn.loop import Plan, Scripted, run
+from loop_core.turn.moves import concluded
+from loop_core.turn.policy import STRICT, Policy
+from loop_core.turn.presets import PRESENCE_SIGNALS
+from loop_core.turn.state import Event, Send
+from loop_core.turn.tools import Toolbox
+from loop_core.turn.trace import Trace
 from loop_core.values import ChatResponse, Message, OpaquePart, Role, Stop, Tool, ToolCall
 
 HELD = '{"path": "held"}'

@@ -20,13 +20,13 @@ from core_scenes import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from loop_core.caps import REFUSALS
-from loop_core.gate import Admission
-from loop_core.history import Ability
-from loop_core.limits import CONTINUATION_LIMITS, Limits
-from loop_core.presets import POLICIES
-from loop_core.trace import Step, Trace, key
-from loop_core.turn import Event, Responded, State
+from loop_core.judge.gate import Admission
+from loop_core.turn.costs import REFUSALS
+from loop_core.turn.history import Ability
+from loop_core.turn.limits import CONTINUATION_LIMITS, Limits
+from loop_core.turn.presets import POLICIES
+from loop_core.turn.state import Event, Responded, State
+from loop_core.turn.trace import Step, Trace, key
 from loop_core.values import CallKind, OpaquePart, ReasoningPart, Stop, ToolCall
 
 ABC = alphabet()

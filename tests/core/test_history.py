@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from core_scenes import BAD, CUT, GOOD, NOW, WRITE, call, check_history, judged, reply
 
-from loop_core import history
-from loop_core.gate import Admission, Verdict, admit_all
-from loop_core.history import Ability
-from loop_core.prompts import HINT_POINTS
-from loop_core.seam import Method
+from loop_core.judge.gate import Admission, Verdict, admit_all
+from loop_core.turn import history
+from loop_core.turn.history import Ability
+from loop_core.turn.prompts import HINT_POINTS
+from loop_core.turn.seam import Method
 from loop_core.values import (
     ArgsForm,
     CallKind,

@@ -6,8 +6,8 @@ from core_scenes import CUT, GOOD, call, reply, responded
 
 from inspector.simulation.known import Answer, Known, merged, opening, take
 from inspector.simulation.tokens import measure
-from loop_core.seam import Method
-from loop_core.turn import Place
+from loop_core.turn.seam import Method
+from loop_core.turn.state import Place
 from loop_core.values import ChatResponse, OpaquePart, ReasoningPart, Stop, TextPart
 
 

@@ -9,8 +9,8 @@ import pytest
 from core_scenes import CUT, GOOD, REQUEST, alphabet, answer, call, capped, drive, last, path, sends
 
 from loop_core.errors import CallerError
-from loop_core.limits import CONTINUATION_LIMITS, Limits
-from loop_core.turn import Event, State
+from loop_core.turn.limits import CONTINUATION_LIMITS, Limits
+from loop_core.turn.state import Event, State
 from loop_core.values import ReasoningPart, Stop
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 from core_scenes import CUT, REQUEST, alphabet, answer, call, check_requests, drive, last
 
-from loop_core.limits import Limits
-from loop_core.loop import Plan, arun, following, run, steps
-from loop_core.sources import Scripted
-from loop_core.trace import key
-from loop_core.turn import Event, RunTools, Send, State, Turn
+from loop_core.turn.limits import Limits
+from loop_core.turn.loop import Plan, Scripted, arun, following, run, steps
+from loop_core.turn.state import Event, RunTools, Send, State, Turn
+from loop_core.turn.trace import key
 from loop_core.values import Message, Role, Stop, TextPart
 
 ABC = alphabet()

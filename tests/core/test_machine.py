@@ -28,16 +28,16 @@ from core_scenes import (
     sends,
 )
 
-from loop_core.classify import Ending
 from loop_core.errors import TransitionError
-from loop_core.gate import Admission
-from loop_core.history import Ability
-from loop_core.limits import Limits
-from loop_core.machine import TRANSITIONS, begin, step
-from loop_core.policy import STRICT, Signal
-from loop_core.presets import ZOO_BEFORE
-from loop_core.seam import Method
-from loop_core.turn import (
+from loop_core.judge.classify import Ending
+from loop_core.judge.gate import Admission
+from loop_core.turn.history import Ability
+from loop_core.turn.limits import Limits
+from loop_core.turn.machine import TRANSITIONS, begin, step
+from loop_core.turn.policy import STRICT, Signal
+from loop_core.turn.presets import ZOO_BEFORE
+from loop_core.turn.seam import Method
+from loop_core.turn.state import (
     ENDED,
     Cancel,
     Event,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from loop_core.markup import Fence, Leak, fences, leaked
+from loop_core.judge.signs import Fence, Leak, fences, leaked
 
 EDIT = frozenset({"edit"})
 BAR, GAP = "\uff5c", "\u2581"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from loop_core.middle import stops_in_the_middle
+from loop_core.judge.signs import stops_in_the_middle
 
 LANGUAGES: dict[str, tuple[str, ...]] = {
     "en": ("It happens when the Moon passes between the Earth and the", "He said that he was on his way to"),

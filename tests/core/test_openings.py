@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from loop_core.openings import Kind, opening
+from loop_core.turn.prompts import Kind, opening
 
 SAID: list[tuple[Kind, str, tuple[str, ...]]] = [
     (Kind.CHATTER, "English", (

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from loop_core.classify import judge
+from loop_core.client.outgoing import ability, body_of, outgoing, reduced
 from loop_core.errors import CallerError
-from loop_core.history import Ability
-from loop_core.machine import begin, step
-from loop_core.outgoing import ability, body_of, outgoing, reduced
-from loop_core.seam import Method
-from loop_core.turn import Place, Responded, RunTools, Send, Tick, ToolsRun, Turn
+from loop_core.judge.classify import judge
+from loop_core.turn.history import Ability
+from loop_core.turn.machine import begin, step
+from loop_core.turn.seam import Method
+from loop_core.turn.state import Place, Responded, RunTools, Send, Tick, ToolsRun, Turn
 from loop_core.values import (
     CallKind,
     ChatResponse,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from core_scenes import CUT, answer, call, dispatched, drive, last, path, sends
 
-from loop_core.policy import Policy
-from loop_core.seam import Method
-from loop_core.turn import State
+from loop_core.turn.policy import Policy
+from loop_core.turn.seam import Method
+from loop_core.turn.state import State
 from loop_core.values import CallKind, Stop
 
 WITHOUT: dict[Stop, State] = {

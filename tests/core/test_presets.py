@@ -10,16 +10,15 @@ import pytest
 from core_scenes import CUT, GOOD, REQUEST, answer, call, dispatched, drive, last, path, reply, responded, sends
 
 from loop_core.errors import CallerError
-from loop_core.limits import Limits
-from loop_core.loop import Plan, run
-from loop_core.machine import begin
-from loop_core.moves import concluded
-from loop_core.policy import STRICT, Policy
-from loop_core.presets import BOTNEXUS, PI_PRESENCE, POLICIES, ZEROCLAW_MERGED, ZEROCLAW_RFI, ZOO_AFTER, preset
-from loop_core.seam import Method
-from loop_core.sources import Scripted
-from loop_core.tools import Toolbox
-from loop_core.turn import Responded, State
+from loop_core.turn.limits import Limits
+from loop_core.turn.loop import Plan, Scripted, run
+from loop_core.turn.machine import begin
+from loop_core.turn.moves import concluded
+from loop_core.turn.policy import STRICT, Policy
+from loop_core.turn.presets import BOTNEXUS, PI_PRESENCE, POLICIES, ZEROCLAW_MERGED, ZEROCLAW_RFI, ZOO_AFTER, preset
+from loop_core.turn.seam import Method
+from loop_core.turn.state import Responded, State
+from loop_core.turn.tools import Toolbox
 from loop_core.values import Message, OpaquePart, ProviderError, Role, Stop, TextPart
 
 C, X, CP, RP, A, AP = (

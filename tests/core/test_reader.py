@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import loop_core
-from loop_core.classify import judge
 from loop_core.errors import CallerError, DecodeError, EncodeError
-from loop_core.gate import Admission, admit_all
+from loop_core.judge.classify import judge
+from loop_core.judge.gate import Admission, admit_all
 from loop_core.values import (
     ArgsForm,
     ChatResponse,

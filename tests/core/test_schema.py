@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from core_scenes import WRITE
 
-from loop_core.schema import problems, takes_nothing, usable
+from loop_core.judge.arguments import problems, takes_nothing, usable
 from loop_core.values import CallKind, Tool
 
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from loop_core.history import anchor_of, prefill
-from loop_core.seam import (
+from loop_core.turn.history import anchor_of, prefill
+from loop_core.turn.seam import (
     ANCHOR_CHARS,
     ECHO_CHARS,
     RESTART_CHARS,

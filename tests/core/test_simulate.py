@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from simulate_scenes import AMPLE, TOKEN, WHOLE_CALLS, WORDS, answers, call, play, said, simulated, tokens
 
 from inspector.simulation.simulate import RULE, cut_word
-from loop_core.classify import judge
-from loop_core.gate import Admission
-from loop_core.limits import Limits
-from loop_core.loop import Plan, run
-from loop_core.middle import stops_in_the_middle
-from loop_core.seam import Method
-from loop_core.trace import Fidelity, Trace
-from loop_core.turn import Place, RunTools, State
+from loop_core.judge.classify import judge
+from loop_core.judge.gate import Admission
+from loop_core.judge.signs import stops_in_the_middle
+from loop_core.turn.limits import Limits
+from loop_core.turn.loop import Plan, run
+from loop_core.turn.seam import Method
+from loop_core.turn.state import Place, RunTools, State
+from loop_core.turn.trace import Fidelity, Trace
 from loop_core.values import ReasoningPart, Request, Stop, TextPart, Usage
 from loop_core.wire import FORMATS, decode
 from loop_core.wire.essence import essence

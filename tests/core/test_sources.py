@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from core_scenes import REQUEST, alphabet, drive, last, path
 
-from loop_core.limits import Limits
-from loop_core.loop import Plan, run
-from loop_core.sources import Recorded, Scripted
-from loop_core.trace import Trace
-from loop_core.turn import Place, Responded, State
+from loop_core.turn.limits import Limits
+from loop_core.turn.loop import Plan, Recorded, Scripted, run
+from loop_core.turn.state import Place, Responded, State
+from loop_core.turn.trace import Trace
 from loop_core.values import ToolResultPart
 
 ABC = alphabet()

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from core_scenes import BAD, CUT, NOW, REQUEST, WRITE, answer, call, drive, judged, last
 
-from loop_core.costs import batch_of
 from loop_core.frozen import replace
-from loop_core.gate import Admission, Verdict, admit_all
-from loop_core.limits import Limits, bounded
-from loop_core.machine import begin
-from loop_core.sources import Scripted
-from loop_core.tools import Toolbox, ToolError
-from loop_core.turn import Evaluated, RunTools, ToolsRun, Turn
+from loop_core.judge.gate import Admission, Verdict, admit_all
+from loop_core.turn.costs import batch_of
+from loop_core.turn.limits import Limits, bounded
+from loop_core.turn.loop import Scripted
+from loop_core.turn.machine import begin
+from loop_core.turn.state import Evaluated, RunTools, ToolsRun, Turn
+from loop_core.turn.tools import Toolbox, ToolError
 from loop_core.values import CallKind, Message, Role, Stop, TextPart, Tool, ToolCall, ToolResultPart
 
 SAID = Message(Role.USER, (TextPart("wait"),))

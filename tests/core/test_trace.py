@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from core_scenes import CUT, alphabet, answer, call, drive
 
-from loop_core.limits import Limits
-from loop_core.loop import Plan, run
-from loop_core.policy import Signal
-from loop_core.sources import Scripted
-from loop_core.trace import Fidelity, first_difference, key
-from loop_core.turn import NotRecorded, State
+from loop_core.turn.limits import Limits
+from loop_core.turn.loop import Plan, Scripted, run
+from loop_core.turn.policy import Signal
+from loop_core.turn.state import NotRecorded, State
+from loop_core.turn.trace import Fidelity, first_difference, key
 from loop_core.values import Stop
 
 ABC = alphabet()

@@ -16,7 +16,7 @@ from inspector.dialects.dialect_rows import Row, Told, rows
 from inspector.dialects.output import MOST, Asked, path_of, stepped
 from inspector.dialects.scenarios import SCENARIOS
 from inspector.report.lines.spans import text_of, width_of
-from loop_core.presets import preset
+from loop_core.turn.presets import preset
 
 CALL_CUT = Asked()
 FOLDED = {name: columns.shown(entries(rows(each))) for name, each in SCENARIOS.items()}

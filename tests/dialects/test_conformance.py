@@ -15,11 +15,11 @@ from inspector.dialects.output import document, text
 from inspector.dialects.peers import ANSWERS, MEANS, PEERS
 from inspector.dialects.scenarios import COMPLETE, CUTS
 from inspector.report.lines.spans import plain, text_of, width_of
-from loop_core.arguments import Shape, parse
-from loop_core.classify import FINISHED
-from loop_core.gate import Admission
-from loop_core.policy import STRICT
-from loop_core.presets import POLICIES
+from loop_core.judge.arguments import Shape, parse
+from loop_core.judge.classify import FINISHED
+from loop_core.judge.gate import Admission
+from loop_core.turn.policy import STRICT
+from loop_core.turn.presets import POLICIES
 from loop_core.values import ToolCall
 from loop_core.wire.profiles import PROFILES, choose
 from loop_core.wire.serving import Moment

@@ -11,7 +11,7 @@ import pytest
 
 from inspector.dialects.dialect_rows import Row, Told, rows
 from inspector.dialects.scenarios import SCENARIOS
-from loop_core.gate import Admission
+from loop_core.judge.gate import Admission
 from loop_core.values import Stop
 
 Outcome = tuple[str | None, str, str, str, str]

@@ -25,7 +25,7 @@ from inspector.sessions.native import session_bytes
 from inspector.telemetry import spans
 from inspector.whatif import comparison
 from inspector.whatif.tree import branch
-from loop_core.trace import Fidelity
+from loop_core.turn.trace import Fidelity
 
 
 def saved(folder: Path, scenario: str) -> View:

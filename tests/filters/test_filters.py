@@ -12,8 +12,8 @@ from inspector import cli, filters
 from inspector.config.settings import Settings
 from inspector.filters import terms
 from inspector.filters.terms import FLAGS, NUMBERS, PATTERNS, WORDS
-from loop_core.trace import Step
-from loop_core.turn import State
+from loop_core.turn.state import State
+from loop_core.turn.trace import Step
 from tests.scenes import CUT, PARTS, WHOLE, asked, call, chat, continued, lines, result, shown, user
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from loop_core.address import Server
-from loop_core.exchange import Observer
-from loop_core.limits import Limits
-from loop_core.loop import Plan
-from loop_core.outgoing import ability
-from loop_core.retries import Retries
-from loop_core.transport import Line, Timeouts
+from loop_core.client.address import Server
+from loop_core.client.exchange import Observer
+from loop_core.client.outgoing import ability
+from loop_core.client.retries import Retries
+from loop_core.client.transport import Line, Timeouts
+from loop_core.turn.limits import Limits
+from loop_core.turn.loop import Plan
 from loop_core.values import ChatResponse, Message, Request, Role, Stop, StopReason, TextPart, ToolCall, Usage
 from loop_core.wire import wire
 from loop_core.wire.profiles import PROFILES

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from loop_core.exchange import Ask, Heard, Observer
+from loop_core.client.exchange import Ask, Heard, Observer
 
 
 class Line:

@@ -23,12 +23,12 @@ from inspector.replay.case import Heard
 from inspector.report.facts import view
 from inspector.whatif.comparison import values
 from inspector.whatif.tree import Tree
-from loop_core.address import Server
+from loop_core.client.address import Server
 from loop_core.errors import CallerError
 from loop_core.frozen import replace
-from loop_core.tools import Toolbox
-from loop_core.trace import Fidelity, key
-from loop_core.turn import Place
+from loop_core.turn.state import Place
+from loop_core.turn.tools import Toolbox
+from loop_core.turn.trace import Fidelity, key
 from loop_core.values import Stop, ToolCall
 from loop_core.wire import FORMATS
 from tests.live.again_scenes import (
@@ -273,7 +273,7 @@ def test_a_recording_that_is_cut_or_gone_is_told(ran: Ran, fake: Fake, tmp_path:
 def test_errors_end_as_the_machine_says(
     ran: Ran, play: Any, code: int, end: str, fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("loop_core.transport.Line", lambda: PATIENT)
+    monkeypatch.setattr("loop_core.client.transport.Line", lambda: PATIENT)
     path = cut_twice(fake.url, tmp_path / "s.har")
     fake.answers = [play]
     done = ran("replay", path, "--live", "--turn", "1", "--set", "continuation_max_attempts=0", "--yes", "--json",

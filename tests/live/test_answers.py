@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 
 from inspector.live.answers import REFUSAL, Answers, Decision, How, results_of
-from loop_core.classify import judge
-from loop_core.costs import batch_of
 from loop_core.errors import CallerError
 from loop_core.frozen import replace
-from loop_core.gate import Admission, Verdict
-from loop_core.limits import Limits
-from loop_core.machine import begin
-from loop_core.policy import STRICT, Dispatch
-from loop_core.tools import Toolbox, ToolError
-from loop_core.turn import Evaluated, RunTools
+from loop_core.judge.classify import judge
+from loop_core.judge.gate import Admission, Verdict
+from loop_core.turn.costs import batch_of
+from loop_core.turn.limits import Limits
+from loop_core.turn.machine import begin
+from loop_core.turn.policy import STRICT, Dispatch
+from loop_core.turn.state import Evaluated, RunTools
+from loop_core.turn.tools import Toolbox, ToolError
 from loop_core.values import ChatResponse, Request, Stop, ToolCall
 
 TURN, _ = begin("t", Request("openai_chat"))

@@ -17,11 +17,11 @@ from urllib.parse import quote, urlsplit
 import pytest
 
 from inspector.live import headless
-from loop_core.address import Server
+from loop_core.client.address import Server
+from loop_core.client.transport import AsyncLive, Live
 from loop_core.errors import CallerError
-from loop_core.loop import arun, run
-from loop_core.tools import Toolbox
-from loop_core.transport import AsyncLive, Live
+from loop_core.turn.loop import arun, run
+from loop_core.turn.tools import Toolbox
 from loop_core.values import Stop, Tool, ToolCall
 from tests.live.conftest import Fake, Got
 from tests.live.live_scenes import QUICK, Told, answer, plan, request

@@ -16,8 +16,8 @@ from inspector.replay.case import open_case
 from inspector.replay.replay import replay
 from inspector.report.facts import view
 from inspector.sessions import open_paths
-from loop_core.address import Server
-from loop_core.tools import Toolbox
+from loop_core.client.address import Server
+from loop_core.turn.tools import Toolbox
 from loop_core.values import Message, Request, Role, TextPart
 from tests.live.live_scenes import PATIENT
 from tests.provider.provider_scenes import BASES, PAGE, TEXT, TOOLS, WRITE

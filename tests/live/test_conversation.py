@@ -29,13 +29,13 @@ from loop_core import (
     run,
     stream,
 )
+from loop_core.client.retries import Retries
+from loop_core.client.streaming import Shown
+from loop_core.client.transport import Line
 from loop_core.errors import CallerError, EncodeError
-from loop_core.gate import Admission
-from loop_core.policy import STRICT
-from loop_core.retries import Retries
-from loop_core.streaming import Shown
-from loop_core.transport import Line
-from loop_core.turn import Event, RunTools, Send, Turn
+from loop_core.judge.gate import Admission
+from loop_core.turn.policy import STRICT
+from loop_core.turn.state import Event, RunTools, Send, Turn
 from loop_core.values import ChatResponse, Role, Stop, StopReason, TextPart, TransportEnd, Usage
 from loop_core.wire import FORMATS
 from tests.live.live_scenes import PATIENT, QUICK, Told

@@ -7,13 +7,13 @@ import random
 import pytest
 
 from inspector.live.target import ASKED_TOKENS, Cost, Left, cost_of, estimate, left_of
-from loop_core.classify import judge
-from loop_core.history import Ability
-from loop_core.limits import Limits
-from loop_core.loop import Plan, begun, going_on
-from loop_core.policy import STRICT
-from loop_core.presets import POLICIES
-from loop_core.turn import Event, Responded, RunTools, Send, ToolsRun, Turn
+from loop_core.judge.classify import judge
+from loop_core.turn.history import Ability
+from loop_core.turn.limits import Limits
+from loop_core.turn.loop import Plan, begun, going_on
+from loop_core.turn.policy import STRICT
+from loop_core.turn.presets import POLICIES
+from loop_core.turn.state import Event, Responded, RunTools, Send, ToolsRun, Turn
 from loop_core.values import (
     ChatResponse,
     Message,

@@ -7,9 +7,9 @@ import asyncio
 import pytest
 
 from inspector.provider import Placed, Story, serving
-from loop_core.address import Server
-from loop_core.loop import Plan, arun, run
-from loop_core.transport import AsyncLive, Live
+from loop_core.client.address import Server
+from loop_core.client.transport import AsyncLive, Live
+from loop_core.turn.loop import Plan, arun, run
 from loop_core.values import Message, Request, Role, TextPart
 from loop_core.wire import FORMATS
 from tests.live.live_scenes import PATIENT

@@ -20,9 +20,9 @@ from inspector.replay.case import open_case
 from inspector.replay.replay import replay
 from inspector.report.facts import View, view
 from inspector.sessions import native, open_paths
-from loop_core.address import Server
+from loop_core.client.address import Server
 from loop_core.errors import CallerError
-from loop_core.tools import Toolbox
+from loop_core.turn.tools import Toolbox
 from loop_core.values import Stop, Tool, ToolCall
 from tests.live.conftest import Fake, Peer
 from tests.live.live_scenes import QUICK, answer, request
@@ -158,7 +158,7 @@ def test_a_process_that_may_write_no_more(size: int, fake: Fake, tmp_path: Path)
 KILLER = '''
 import json, os, random, signal, sys, time
 from inspector import cli
-import inspector.live.headless, inspector.report.facts, inspector.report.text, loop_core.transport
+import inspector.live.headless, inspector.report.facts, inspector.report.text, loop_core.client.transport
 import inspector.sessions.native_models
 
 url, folder, seed = sys.argv[1], sys.argv[2], int(sys.argv[3])

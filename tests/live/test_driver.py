@@ -23,12 +23,12 @@ from inspector.report.facts import View, view
 from inspector.report.lines.spans import text_of
 from inspector.report.lines.steps import step_line
 from inspector.sessions import open_paths
+from loop_core.client.retries import Retries
+from loop_core.client.transport import Line, Timeouts
 from loop_core.errors import CallerError, LoopError
-from loop_core.limits import Limits
-from loop_core.retries import Retries
-from loop_core.trace import key
-from loop_core.transport import Line, Timeouts
-from loop_core.turn import Finish, RunTools, Send
+from loop_core.turn.limits import Limits
+from loop_core.turn.state import Finish, RunTools, Send
+from loop_core.turn.trace import key
 from loop_core.values import Stop, ToolCall, Usage
 from tests.live.conftest import Fake, Peer
 from tests.live.live_scenes import answer

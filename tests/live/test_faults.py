@@ -17,12 +17,12 @@ from inspector.replay.case import open_case
 from inspector.replay.replay import replay
 from inspector.report.facts import View, view
 from inspector.sessions import open_paths
-from loop_core.loop import arun, run
-from loop_core.retries import Retries
-from loop_core.tools import Toolbox
-from loop_core.transport import AsyncLive, Live, Timeouts
-from loop_core.transport import Line as Reach
-from loop_core.turn import Turn
+from loop_core.client.retries import Retries
+from loop_core.client.transport import AsyncLive, Live, Timeouts
+from loop_core.client.transport import Line as Reach
+from loop_core.turn.loop import arun, run
+from loop_core.turn.state import Turn
+from loop_core.turn.tools import Toolbox
 from loop_core.values import ChatResponse, Stop, StopReason, TextPart, Tool, ToolCall, TransportEnd
 from loop_core.wire import FORMATS, wire
 from tests.live.conftest import Fake, Peer

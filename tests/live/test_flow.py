@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from inspector.live.flow import Flow
 from inspector.live.streaming import Growing
 from inspector.report.lines.spans import Role, Span, paragraphs, text_of
-from loop_core.seam import Method, SeamRule, Segment, join
-from loop_core.streaming import Joining
+from loop_core.client.streaming import Joining
+from loop_core.turn.seam import Method, SeamRule, Segment, join
 from loop_core.values import Stop, ToolCall
 from loop_core.wire import FORMATS, decode
 from tests.live.live_scenes import answer

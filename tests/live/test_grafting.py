@@ -10,8 +10,8 @@ import pytest
 from inspector.live.target import grafted
 from inspector.sessions import open_paths
 from inspector.sessions.agents import samples
+from loop_core.client.outgoing import body_of
 from loop_core.frozen import replace
-from loop_core.outgoing import body_of
 from loop_core.values import Message, Role, TextPart
 from loop_core.wire import wire
 

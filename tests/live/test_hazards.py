@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
-from loop_core.address import Server
-from loop_core.limits import Limits
-from loop_core.loop import Plan, run
-from loop_core.outgoing import ability
-from loop_core.tools import Toolbox
-from loop_core.transport import Live
-from loop_core.turn import Turn
+from loop_core.client.address import Server
+from loop_core.client.outgoing import ability
+from loop_core.client.transport import Live
+from loop_core.turn.limits import Limits
+from loop_core.turn.loop import Plan, run
+from loop_core.turn.state import Turn
+from loop_core.turn.tools import Toolbox
 from loop_core.values import (
     ChatResponse,
     ReasoningPart,

@@ -17,11 +17,11 @@ from inspector.replay.replay import replay
 from inspector.report.document import document
 from inspector.report.facts import view
 from inspector.sessions import open_paths
-from loop_core.address import Server
-from loop_core.limits import Limits
-from loop_core.retries import Retries
-from loop_core.tools import Toolbox
-from loop_core.transport import Line, Timeouts
+from loop_core.client.address import Server
+from loop_core.client.retries import Retries
+from loop_core.client.transport import Line, Timeouts
+from loop_core.turn.limits import Limits
+from loop_core.turn.tools import Toolbox
 from loop_core.values import Message, Request, Role, Stop, TextPart, Tool, ToolCall
 from tests.live.conftest import Fake
 from tests.live.live_scenes import PATIENT, answer

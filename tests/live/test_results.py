@@ -6,10 +6,10 @@ import pytest
 
 from inspector.live.results import Results, recorded_results
 from loop_core.frozen import replace
-from loop_core.gate import Admission, Verdict
-from loop_core.limits import Limits
-from loop_core.tools import Toolbox
-from loop_core.turn import Answer, NotRecorded, RunTools, ToolsRun, Turn
+from loop_core.judge.gate import Admission, Verdict
+from loop_core.turn.limits import Limits
+from loop_core.turn.state import Answer, NotRecorded, RunTools, ToolsRun, Turn
+from loop_core.turn.tools import Toolbox
 from loop_core.values import Message, Request, Role, TextPart, ToolCall, ToolResultPart
 from tests.live.again_scenes import OSLO, ROME, read, with_a_call
 

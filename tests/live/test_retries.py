@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from loop_core.address import Server
-from loop_core.exchange import Ask, Heard, Hearing, Observer, ask
-from loop_core.retries import Retries, kept_there, retryable
-from loop_core.seam import Method
-from loop_core.turn import Place, Send
+from loop_core.client.address import Server
+from loop_core.client.exchange import Ask, Heard, Hearing, Observer, ask
+from loop_core.client.retries import Retries, kept_there, retryable
+from loop_core.turn.seam import Method
+from loop_core.turn.state import Place, Send
 from loop_core.values import CallKind, Request, Tool, TransportEnd
 from tests.live.live_scenes import request
 

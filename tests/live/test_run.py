@@ -28,12 +28,12 @@ from inspector.replay.case import open_case
 from inspector.replay.replay import replay
 from inspector.report.facts import view
 from inspector.sessions import open_paths
-from loop_core.address import Server
+from loop_core.client.address import Server
 from loop_core.errors import CallerError
-from loop_core.limits import GUARDS
-from loop_core.machine import TRANSITIONS
-from loop_core.tools import Toolbox
-from loop_core.trace import Fidelity
+from loop_core.turn.limits import GUARDS
+from loop_core.turn.machine import TRANSITIONS
+from loop_core.turn.tools import Toolbox
+from loop_core.turn.trace import Fidelity
 from loop_core.values import Stop, Tool, ToolCall
 from loop_core.wire import FORMATS
 from tests.live.conftest import Fake, Peer

@@ -11,8 +11,8 @@ from urllib.parse import quote, quote_plus
 import pytest
 
 from inspector.live.opening import secrets_of
-from loop_core.address import Server
-from loop_core.mask import Mask
+from loop_core.client.address import Server
+from loop_core.client.mask import Mask
 from loop_core.values import Stop, ToolCall
 from loop_core.wire import FORMATS
 from tests.live.conftest import Fake, Peer

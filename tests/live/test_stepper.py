@@ -11,15 +11,14 @@ from hypothesis import strategies as st
 
 from inspector.live.stepper import Stepper, begun
 from loop_core import frozen
-from loop_core.address import Server
-from loop_core.classify import judge
+from loop_core.client.address import Server
+from loop_core.client.exchange import Ask, Heard
 from loop_core.errors import CallerError
-from loop_core.exchange import Ask, Heard
-from loop_core.limits import Limits
-from loop_core.loop import one_turn
-from loop_core.sources import Scripted
-from loop_core.trace import key
-from loop_core.turn import Finish, Place, Responded, RunTools, Send, State, ToolsRun
+from loop_core.judge.classify import judge
+from loop_core.turn.limits import Limits
+from loop_core.turn.loop import Scripted, one_turn
+from loop_core.turn.state import Finish, Place, Responded, RunTools, Send, State, ToolsRun
+from loop_core.turn.trace import key
 from loop_core.values import (
     ChatResponse,
     Stop,

@@ -17,14 +17,14 @@ import pytest
 
 from inspector.live.recorder import Recorder
 from inspector.sessions import open_paths
-from loop_core.address import Server, key_header, shown, speaker, url_of
+from loop_core.client.address import Server, key_header, shown, speaker, url_of
+from loop_core.client.mask import Mask
+from loop_core.client.retries import Retries, retry_after
+from loop_core.client.transport import AsyncLive, Line, Live, Timeouts
 from loop_core.errors import CallerError
-from loop_core.loop import arun, run
-from loop_core.mask import Mask
-from loop_core.retries import Retries, retry_after
-from loop_core.tools import Toolbox
-from loop_core.transport import AsyncLive, Line, Live, Timeouts
-from loop_core.turn import RunTools, ToolsRun, Turn
+from loop_core.turn.loop import arun, run
+from loop_core.turn.state import RunTools, ToolsRun, Turn
+from loop_core.turn.tools import Toolbox
 from loop_core.values import Message, Role, Stop, TextPart, Tool, ToolCall, TransportEnd, Usage
 from loop_core.wire import FORMATS, wire
 from tests.live.conftest import Answer, Fake, Peer
@@ -397,7 +397,7 @@ def test_an_interrupt_goes_through_wherever_a_run_waits(fake: Fake, monkeypatch:
     def interrupt(seconds: float) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("loop_core.transport.time.sleep", interrupt)
+    monkeypatch.setattr("loop_core.client.transport.time.sleep", interrupt)
     fake.got.clear()
     fake.answers = [lambda peer: peer.whole(503, {})]
     told = Told()
@@ -658,7 +658,7 @@ def test_certificates_that_cannot_be_read_are_told(monkeypatch: pytest.MonkeyPat
     def missing() -> Any:
         raise FileNotFoundError(2, "No such file or directory")
 
-    monkeypatch.setattr("loop_core.transport._certificates", missing)
+    monkeypatch.setattr("loop_core.client.transport._certificates", missing)
     with pytest.raises(CallerError, match=r"certificates cannot be read \(SSL_CERT_FILE.*: No such file"):
         Live(Server("openai_chat", "http://h"))
 

@@ -10,15 +10,15 @@ from typing import Any
 from inspector.provider import Answer, Placed, Provider, Story
 from inspector.provider.faults import FAULTS, Fault
 from inspector.provider.story import Declared
-from loop_core.address import Server
-from loop_core.limits import Limits
-from loop_core.loop import Plan, run
-from loop_core.outgoing import ability
-from loop_core.policy import STRICT, Policy
-from loop_core.retries import Retries
-from loop_core.tools import Runs, Toolbox
-from loop_core.transport import Line, Live, Timeouts
-from loop_core.turn import Turn
+from loop_core.client.address import Server
+from loop_core.client.outgoing import ability
+from loop_core.client.retries import Retries
+from loop_core.client.transport import Line, Live, Timeouts
+from loop_core.turn.limits import Limits
+from loop_core.turn.loop import Plan, run
+from loop_core.turn.policy import STRICT, Policy
+from loop_core.turn.state import Turn
+from loop_core.turn.tools import Runs, Toolbox
 from loop_core.values import Message, Request, Role, TextPart, Tool, ToolCall
 from loop_core.wire import FORMATS
 from loop_core.wire.profiles import PROFILES

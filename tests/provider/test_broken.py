@@ -13,13 +13,13 @@ import pytest
 
 from inspector.provider import Placed, Provider, Story, serving
 from inspector.provider.reply import reply
-from loop_core.address import Server
-from loop_core.exchange import Observer
-from loop_core.loop import Plan, arun
-from loop_core.outgoing import ability
-from loop_core.tools import Toolbox
-from loop_core.transport import AsyncLive
-from loop_core.turn import Turn
+from loop_core.client.address import Server
+from loop_core.client.exchange import Observer
+from loop_core.client.outgoing import ability
+from loop_core.client.transport import AsyncLive
+from loop_core.turn.loop import Plan, arun
+from loop_core.turn.state import Turn
+from loop_core.turn.tools import Toolbox
 from loop_core.values import Message, Request, Role, Stop, TextPart
 from loop_core.wire import FORMATS, decode
 from loop_core.wire.profiles import PROFILES

@@ -12,7 +12,7 @@ from inspector.provider.errors import RequestError, error_body
 from inspector.provider.reply import reply
 from inspector.provider.story import Answer, Story
 from inspector.provider.wishes import match
-from loop_core.history import hint
+from loop_core.turn.history import hint
 from loop_core.values import Message, Request, Role, TextPart, Tool, ToolCall, ToolResultPart
 from loop_core.wire import FORMATS, decode, wire
 from loop_core.wire.servers import CHAT, CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES

@@ -25,7 +25,7 @@ from inspector.provider.faults import FAULTS
 from inspector.provider.listening import address, greeting
 from inspector.provider.reading import parsed
 from loop_core.errors import CallerError
-from loop_core.seam import ANCHOR_CHARS
+from loop_core.turn.seam import ANCHOR_CHARS
 from loop_core.wire import FORMATS
 
 ENVIRONMENT = {**os.environ, "PYTHONUNBUFFERED": "1", "NO_COLOR": "1"}

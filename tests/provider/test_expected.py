@@ -11,7 +11,7 @@ from inspector.provider.place import Sending
 from inspector.provider.reply import Reply, reply
 from inspector.provider.story import Kind, Placed, Story
 from loop_core.frozen import replace
-from loop_core.history import hint, repair
+from loop_core.turn.history import hint, repair
 from loop_core.values import ChatResponse, Message, Request, Role, Stop, TextPart, ToolCall
 from loop_core.wire import FORMATS, decode
 from loop_core.wire.servers import CHAT, CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES

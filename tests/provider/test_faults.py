@@ -10,9 +10,9 @@ import pytest
 from inspector.provider import Placed, Provider, Story, serving
 from inspector.provider.faults import FAULTS, Fault, Takes
 from inspector.provider.reading import TAKES
-from loop_core.arguments import lenient
-from loop_core.presets import POLICIES
-from loop_core.turn import Event, RunTools, ToolsRun, Turn
+from loop_core.judge.arguments import lenient
+from loop_core.turn.presets import POLICIES
+from loop_core.turn.state import Event, RunTools, ToolsRun, Turn
 from loop_core.values import ToolResultPart
 from loop_core.wire import FORMATS, wire
 from loop_core.wire.servers import CHAT, CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES

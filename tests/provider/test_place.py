@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from inspector.provider.place import Mark, Place, locate, reached, read_mark
 from inspector.provider.reply import answered, fetched, reply
 from inspector.provider.story import Answer, Kind, Placed, Story
-from loop_core.arguments import parse
 from loop_core.errors import CallerError
 from loop_core.frozen import replace
-from loop_core.gate import Admission, Verdict
-from loop_core.history import hint, repair
+from loop_core.judge.arguments import parse
+from loop_core.judge.gate import Admission, Verdict
+from loop_core.turn.history import hint, repair
 from loop_core.values import Message, ReasoningPart, Request, Role, TextPart, ToolCall, ToolResultPart
 from loop_core.wire import FORMATS, decode
 from tests.provider.cut_forms import CUT_FORMS

@@ -11,11 +11,11 @@ from inspector.provider.errors import error_body
 from inspector.provider.faults import FAULTS
 from inspector.provider.reply import reply, speaks
 from inspector.provider.story import Placed, Story
-from loop_core.arguments import parse
-from loop_core.classify import judge
 from loop_core.errors import CallerError
 from loop_core.frozen import replace
-from loop_core.gate import Admission, admit_all
+from loop_core.judge.arguments import parse
+from loop_core.judge.classify import judge
+from loop_core.judge.gate import Admission, admit_all
 from loop_core.values import Message, ReasoningPart, Request, Role, Stop, TextPart
 from loop_core.wire import FORMATS, decode
 from loop_core.wire.servers import CHAT, OLLAMA, RESPONSES

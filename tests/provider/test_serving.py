@@ -19,9 +19,9 @@ from inspector.replay.case import open_case
 from inspector.replay.replay import replay
 from inspector.report.facts import view
 from inspector.sessions import open_paths
-from loop_core.address import Server, url_of
+from loop_core.client.address import Server, url_of
 from loop_core.errors import CallerError
-from loop_core.tools import Toolbox
+from loop_core.turn.tools import Toolbox
 from loop_core.values import Message, Request, Role, TextPart
 from loop_core.wire import FORMATS, decode, wire
 

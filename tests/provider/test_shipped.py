@@ -9,7 +9,7 @@ import pytest
 from inspector.provider import Provider, Story, serving, shipped
 from inspector.provider.faults import FAULTS
 from inspector.provider.reading import FOLDER
-from loop_core.arguments import parse
+from loop_core.judge.arguments import parse
 from loop_core.wire.servers import GEMINI, MESSAGES, OLLAMA, RESPONSES
 from tests.provider.provider_scenes import IMPATIENT, QUICK, each_way, play
 

@@ -20,9 +20,9 @@ from inspector.report.text import Reading, text, twin
 from inspector.report.trial import smallest
 from inspector.sessions import open_paths
 from inspector.sessions.agents import samples
-from loop_core.limits import Limits
-from loop_core.presets import POLICIES
-from loop_core.trace import Fidelity
+from loop_core.turn.limits import Limits
+from loop_core.turn.presets import POLICIES
+from loop_core.turn.trace import Fidelity
 from loop_core.values import Severity
 from tests.scenes import (
     ASKS,

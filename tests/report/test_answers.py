@@ -16,8 +16,8 @@ from inspector.report.lines.spans import text_of
 from inspector.report.lines.steps import Outline
 from inspector.sessions import open_paths
 from inspector.tui.sheets import TABS, Asked, Sheets
-from loop_core.limits import Limits
-from loop_core.turn import Responded
+from loop_core.turn.limits import Limits
+from loop_core.turn.state import Responded
 from loop_core.wire import decode
 from tests.scenes import ASKS, PARTS, asked, chat, continued, ran_cut_call, repaired_call, shown
 

@@ -9,8 +9,8 @@ from inspector.replay.replay import Settings, replay
 from inspector.report.facts import WENT_ON, view
 from inspector.sessions import open_paths
 from inspector.sessions.recording import Place
-from loop_core.gate import Admission
-from loop_core.turn import State
+from loop_core.judge.gate import Admission
+from loop_core.turn.state import State
 from tests.scenes import (
     ASKS,
     MESSAGES,

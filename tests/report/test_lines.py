@@ -44,9 +44,9 @@ from inspector.report.lines.steps import Outline, is_interesting
 from inspector.sessions import open_paths
 from inspector.whatif import branch_lines as whatif
 from inspector.whatif.tree import branch
-from loop_core.gate import Admission
-from loop_core.machine import TRANSITIONS
-from loop_core.turn import State
+from loop_core.judge.gate import Admission
+from loop_core.turn.machine import TRANSITIONS
+from loop_core.turn.state import State
 from loop_core.values import Stop
 
 
@@ -453,7 +453,7 @@ def test_the_machine_draws_every_state_and_every_transition(seen: View) -> None:
 
 
 def test_the_machine_shows_only_ways_that_the_policy_has(seen: View) -> None:
-    from loop_core.presets import ZOO_BEFORE
+    from loop_core.turn.presets import ZOO_BEFORE
 
     def ways(view: View) -> set[str]:
         step = next(step for step in view.steps if step.state is State.EVALUATE_STOP)

@@ -12,7 +12,7 @@ from inspector.report.lines.spans import text_of
 from inspector.report.lines.steps import Outline
 from inspector.sessions import open_paths
 from inspector.sessions.agents import samples
-from loop_core.turn import Responded
+from loop_core.turn.state import Responded
 
 CASES = {sample.path.stem[:2]: sample.path for sample in samples()}
 

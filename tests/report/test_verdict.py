@@ -14,9 +14,9 @@ from inspector.report.lines.spans import Role
 from inspector.report.lines.steps import glyph_of
 from inspector.report.verdict import ROWS
 from inspector.sessions.native import session_bytes
-from loop_core.history import hint
-from loop_core.presets import PI_PRESENCE
-from loop_core.turn import State
+from loop_core.turn.history import hint
+from loop_core.turn.presets import PI_PRESENCE
+from loop_core.turn.state import State
 from loop_core.values import Severity
 from tests import transcript_scenes as agents
 from tests.scenes import (

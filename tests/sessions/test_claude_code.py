@@ -12,7 +12,7 @@ from inspector.config.settings import Settings
 from inspector.report.lines.wire import wire
 from inspector.sessions import open_paths
 from inspector.sessions.transcripts.inference import KNOWN_CAPS
-from loop_core.limits import Limits
+from loop_core.turn.limits import Limits
 from loop_core.values import ToolCall
 from tests.transcript_scenes import (
     CAP,

@@ -21,11 +21,11 @@ from inspector.report.facts import view
 from inspector.sessions import open_paths
 from inspector.telemetry import names, otlp
 from inspector.telemetry.points import Span
-from loop_core.address import Server
+from loop_core.client.address import Server
+from loop_core.client.transport import Live
 from loop_core.errors import CallerError
-from loop_core.loop import run
-from loop_core.tools import Toolbox
-from loop_core.transport import Live
+from loop_core.turn.loop import run
+from loop_core.turn.tools import Toolbox
 from loop_core.values import Stop, Tool, ToolCall, Usage
 from tests.live.conftest import Fake
 from tests.live.live_scenes import QUICK, answer, plan, request, server

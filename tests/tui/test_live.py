@@ -34,9 +34,9 @@ from inspector.tui.screens.ask import Choose
 from inspector.tui.screens.picker import PickerScreen
 from inspector.tui.session.screen import SessionScreen
 from inspector.tui.widgets.text_view import TextView
-from loop_core.retries import Retries
-from loop_core.transport import Line, Timeouts
-from loop_core.turn import Finish, RunTools, Send
+from loop_core.client.retries import Retries
+from loop_core.client.transport import Line, Timeouts
+from loop_core.turn.state import Finish, RunTools, Send
 from loop_core.values import Stop, ToolCall, Usage
 from tests.live.conftest import Fake, Peer, fake  # noqa: F401
 from tests.live.live_scenes import answer

@@ -21,7 +21,7 @@ from inspector.tui.opening import Reading, load
 from inspector.tui.screens.policies import Cells, PoliciesScreen
 from inspector.tui.session.screen import SessionScreen
 from inspector.tui.widgets.text_view import TextView
-from loop_core.trace import key
+from loop_core.turn.trace import key
 from tests.tui.test_hostile import commands_in
 
 AppOn = Callable[..., LoopInspector]

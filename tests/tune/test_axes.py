@@ -11,7 +11,7 @@ from inspector.sessions.agents import samples
 from inspector.tune.axes import MOST_CELLS, Axis, default_axes, parse_axes
 from inspector.tune.grid import Grid
 from loop_core.errors import CallerError
-from loop_core.limits import Limits
+from loop_core.turn.limits import Limits
 from tests.scenes import asked, chat, lines, user
 
 

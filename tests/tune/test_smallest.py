@@ -11,8 +11,8 @@ from inspector.tune.axes import Axis, parse_axes
 from inspector.tune.grid import UNDONE, End, Grid, TurnGrid
 from inspector.tune.grid_run import Tuned, tune
 from inspector.tune.smallest import knee, smallest, why_not
-from loop_core.limits import Spent
-from loop_core.turn import State
+from loop_core.turn.limits import Spent
+from loop_core.turn.state import State
 
 CASES = {sample.path.stem[:2]: sample.path for sample in samples()}
 

@@ -18,10 +18,10 @@ from inspector.tune.axes import Axis
 from inspector.tune.grid import End, Grid
 from inspector.tune.grid_run import tune
 from inspector.tune.sweep import LEAST
-from loop_core.history import hint
-from loop_core.limits import GUARDS, RANGES, Limits, Spent
-from loop_core.presets import POLICIES
-from loop_core.turn import Responded
+from loop_core.turn.history import hint
+from loop_core.turn.limits import GUARDS, RANGES, Limits, Spent
+from loop_core.turn.presets import POLICIES
+from loop_core.turn.state import Responded
 from tests.scenes import (
     ASKS,
     CUT,

@@ -17,11 +17,11 @@ from inspector.sessions import open_paths
 from inspector.sessions.agents import samples
 from inspector.whatif.tree import branch
 from loop_core.errors import CallerError
-from loop_core.limits import CONTINUATION_LIMITS, Limits
-from loop_core.policy import Signal as PolicySignal
-from loop_core.presets import PI_PRESENCE
-from loop_core.trace import first_difference, key
-from loop_core.turn import State
+from loop_core.turn.limits import CONTINUATION_LIMITS, Limits
+from loop_core.turn.policy import Signal as PolicySignal
+from loop_core.turn.presets import PI_PRESENCE
+from loop_core.turn.state import State
+from loop_core.turn.trace import first_difference, key
 from tests.scenes import (
     ASKS,
     CUT,

@@ -23,10 +23,10 @@ from inspector.whatif import policies_report
 from inspector.whatif.policies import DECISIONS, Matrix, matrix
 from inspector.whatif.policies_report import step_at
 from inspector.whatif.tree import branch
-from loop_core.limits import Limits
-from loop_core.presets import BOTNEXUS, PI_PRESENCE, POLICIES
-from loop_core.seam import SeamRule
-from loop_core.trace import Trace, key
+from loop_core.turn.limits import Limits
+from loop_core.turn.presets import BOTNEXUS, PI_PRESENCE, POLICIES
+from loop_core.turn.seam import SeamRule
+from loop_core.turn.trace import Trace, key
 from tests.scenes import CUT, HINT, MESSAGES, WHOLE, asked, assistant, call, chat, lines, message, result, user
 
 SAMPLES = Path(__file__).parents[2] / "sample_sessions"

@@ -12,7 +12,7 @@ from inspector.sessions import open_paths
 from inspector.sessions.agents import samples
 from inspector.whatif.tree import branch
 from loop_core.errors import CallerError
-from loop_core.trace import key
+from loop_core.turn.trace import key
 from loop_core.values import Stop
 from loop_core.wire.profiles import PROFILES
 from tests.scenes import PARTS, WHOLE, asked, call, chat, continued, lines, shown, user

@@ -20,12 +20,12 @@ from inspector.report.text import text
 from inspector.sessions import open_paths
 from inspector.sessions.agents import samples
 from loop_core.errors import CallerError
-from loop_core.limits import GUARDS, Limits
-from loop_core.policy import STRICT, Batch, Dispatch, Reads
-from loop_core.presets import POLICIES
-from loop_core.seam import Method, SeamRule
-from loop_core.trace import Step, key
-from loop_core.turn import State, Turn
+from loop_core.turn.limits import GUARDS, Limits
+from loop_core.turn.policy import STRICT, Batch, Dispatch, Reads
+from loop_core.turn.presets import POLICIES
+from loop_core.turn.seam import Method, SeamRule
+from loop_core.turn.state import State, Turn
+from loop_core.turn.trace import Step, key
 from loop_core.values import Stop
 from tests.scenes import (
     PARTS,

@@ -16,9 +16,9 @@ from inspector.whatif.branch_lines import against_original
 from inspector.whatif.saved import command_of
 from inspector.whatif.tree import ORIGINAL, Alignment, Tree, branch, compare, drawn, preview
 from loop_core.errors import CallerError
-from loop_core.limits import Limits
-from loop_core.trace import key
-from loop_core.turn import State
+from loop_core.turn.limits import Limits
+from loop_core.turn.state import State
+from loop_core.turn.trace import key
 from tests.scenes import PARTS, asked, chat, continued, shown, user
 from tests.whatif.test_branch import stories
 from tests.whatif.test_rerun import choices, everything

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from loop_core.classify import Judged, judge
-from loop_core.endings import Ending
+from loop_core.judge.classify import Judged, judge
+from loop_core.judge.endings import Ending
 from loop_core.values import Request, Stop, Tool
 from loop_core.wire import decode
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from loop_core.classify import judge
+from loop_core.client.outgoing import outgoing
 from loop_core.errors import EncodeError
-from loop_core.gate import Admission, admit_all
-from loop_core.machine import begin, step
-from loop_core.outgoing import outgoing
-from loop_core.turn import Responded, Send, Tick
+from loop_core.judge.classify import judge
+from loop_core.judge.gate import Admission, admit_all
+from loop_core.turn.machine import begin, step
+from loop_core.turn.state import Responded, Send, Tick
 from loop_core.values import (
     ArgsForm,
     CallKind,

@@ -18,9 +18,9 @@ from inspector.report.lines import glyphs
 from inspector.report.lines.sheet import Listed
 from inspector.report.lines.spans import Line, Role, Span, field, more, paragraphs, said
 from inspector.report.lines.steps import Block
-from loop_core import schema
-from loop_core.arguments import Shape, lenient, parse
-from loop_core.gate import REMEDY, Admission, Verdict
+from loop_core.judge import arguments
+from loop_core.judge.arguments import Shape, lenient, parse
+from loop_core.judge.gate import REMEDY, Admission, Verdict
 from loop_core.values import CallKind, Request, Tool
 
 CUT = "▌"
@@ -159,11 +159,11 @@ def _schema(facts: ResponseFacts, verdict: Verdict) -> Line:
         return (Span("unknown: the request declares none for this tool", Role.DIM),)
     if verdict.call.kind is CallKind.CUSTOM:
         return (Span("free-form text: none applies", Role.DIM),)
-    if not schema.usable(tool):
+    if not arguments.usable(tool):
         return (Span("not usable", Role.DIM),)
     if reading.value is None:
         return (Span(f"not checked: the arguments are {reading.shape.value}", Role.DIM),)
-    problems = schema.problems(tool, reading.value)
+    problems = arguments.problems(tool, reading.value)
     return (said("; ".join(problems), Role.WARN),) if problems else (Span("accepts the arguments", Role.OK),)
 
 

@@ -12,10 +12,10 @@ from inspector.report.facts import View
 from inspector.report.lines.sheet import Listed
 from inspector.report.lines.spans import LABEL, Line, Role, Span, field, joined, more, paragraphs, quoted, said
 from inspector.report.look import messages_of
-from loop_core.gate import Admission
-from loop_core.limits import Spent
-from loop_core.trace import Step
-from loop_core.turn import RunTools, Send
+from loop_core.judge.gate import Admission
+from loop_core.turn.limits import Spent
+from loop_core.turn.state import RunTools, Send
+from loop_core.turn.trace import Step
 from loop_core.values import Message, MessagePart, ReasoningPart, TextPart, ToolCall, ToolResultPart
 
 # -- The messages of a request, and how those that are sent now differ from those before -----------------------------

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from inspector.report.lines.spans import Line, Role, Span
 from inspector.report.verdict import ROWS
 from inspector.sessions.transcripts import provenance
-from loop_core.gate import Admission
-from loop_core.turn import State
+from loop_core.judge.gate import Admission
+from loop_core.turn.state import State
 from loop_core.values import Stop, StopReason
 
 HERE = "▶"

@@ -11,10 +11,9 @@ from inspector.report.facts import View
 from inspector.report.lines.merged import reason
 from inspector.report.lines.spans import Line, Role, Span, joined, said, width_of
 from inspector.report.lines.steps import Outline, role_of
-from loop_core.events import remaining
-from loop_core.limits import Spent
-from loop_core.trace import Fidelity, Step
-from loop_core.turn import State, Turn
+from loop_core.turn.limits import Spent
+from loop_core.turn.state import State, Turn
+from loop_core.turn.trace import Fidelity, Step, remaining
 
 ADVICE_KEPT = 60
 """Cells that an advice has at least, where it and the sentence do not fit both."""

@@ -18,11 +18,10 @@ from inspector.report.lines import glyphs
 from inspector.report.lines.sheet import Listed
 from inspector.report.lines.spans import Line, Role, Span, field, more, said
 from inspector.report.lines.steps import Block
-from loop_core.events import Record
-from loop_core.machine import TRANSITIONS
-from loop_core.policy import Signal
-from loop_core.trace import Step
-from loop_core.turn import State
+from loop_core.turn.machine import TRANSITIONS
+from loop_core.turn.policy import Signal
+from loop_core.turn.state import State
+from loop_core.turn.trace import Record, Step
 
 VISITED, UNVISITED, NOW = "●", "○", "▶"
 

@@ -18,11 +18,11 @@ from inspector.report.lines.sheet import Listed
 from inspector.report.lines.spans import Line, Role, Span, joined, paragraphs, quoted, said
 from inspector.report.lines.steps import Block, role_of
 from inspector.report.verdict import TurnVerdict
-from loop_core.arguments import parse
 from loop_core.frozen import frozen
-from loop_core.gate import Admission, Verdict
-from loop_core.seam import APART, Decision, Joined, Seam, SeamRule, Segment, join
-from loop_core.turn import Turn
+from loop_core.judge.arguments import parse
+from loop_core.judge.gate import Admission, Verdict
+from loop_core.turn.seam import APART, Decision, Joined, Seam, SeamRule, Segment, join
+from loop_core.turn.state import Turn
 from loop_core.values import ChatResponse
 
 # -- Seams in words --------------------------------------------------------------------------------------------------

@@ -15,9 +15,9 @@ from inspector.report.lines.machine import findings_of
 from inspector.report.lines.sheet import Listed
 from inspector.report.lines.spans import EMPTY, Line, Role, Span, field, joined, more, paragraphs, quoted, said
 from inspector.report.lines.wire import place
-from loop_core.gate import Admission
-from loop_core.trace import Step
-from loop_core.turn import Send
+from loop_core.judge.gate import Admission
+from loop_core.turn.state import Send
+from loop_core.turn.trace import Step
 from loop_core.values import ChatResponse, Request, Usage
 
 TEXT_SHOWN = 200_000

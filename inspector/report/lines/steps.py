@@ -17,9 +17,9 @@ from inspector.report.lines.spans import Line, Role, Span, said
 from inspector.report.verdict import TurnVerdict
 from inspector.sessions.transcripts import provenance
 from loop_core.frozen import field, frozen
-from loop_core.gate import Admission, Verdict
-from loop_core.trace import Step
-from loop_core.turn import RunTools, Send, State
+from loop_core.judge.gate import Admission, Verdict
+from loop_core.turn.state import RunTools, Send, State
+from loop_core.turn.trace import Step
 from loop_core.values import Severity, Stop
 
 # -- Where every step stands -----------------------------------------------------------------------------------------

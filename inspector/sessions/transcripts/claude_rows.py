@@ -14,7 +14,7 @@ from inspector.sessions.transcripts.answer import Answer, Said
 from inspector.sessions.transcripts.inference import Caps, error_row, infer
 from inspector.sessions.transcripts.jsonl import Line
 from inspector.sessions.transcripts.refusals import connection_lost, interruption
-from loop_core.classify import FINISHED
+from loop_core.judge.classify import FINISHED
 from loop_core.values import At, Evidence, ProviderError, Stop, StopReason, ToolResultPart, Usage
 from loop_core.wire.anthropic_messages.table import API, STOP_REASONS
 from loop_core.wire.failures import RETRYABLE_STATUS, RETRYABLE_WORDS, read_error

@@ -18,8 +18,8 @@ from inspector.sessions.recording import Exchange, Input
 from inspector.sessions.transcripts import provenance
 from inspector.sessions.transcripts.answer import Answer
 from inspector.sessions.transcripts.refusals import placeholder
-from loop_core.arguments import Shape, parse
 from loop_core.frozen import replace
+from loop_core.judge.arguments import Shape, parse
 from loop_core.values import ArgsForm, At, Part, Stop, StopReason, ToolResultPart
 from loop_core.wire.anthropic_messages.table import API as CLAUDE
 

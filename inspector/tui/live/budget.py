@@ -23,7 +23,7 @@ from inspector.report.lines.spans import Role, said
 from inspector.tui.fields import OTHERS
 from inspector.tui.widgets.fields import Lines, lines, note
 from loop_core.errors import CallerError, LoopError
-from loop_core.limits import CONTINUATION_LIMITS, DEFAULT_TOKEN_FACTOR, Limits
+from loop_core.turn.limits import CONTINUATION_LIMITS, DEFAULT_TOKEN_FACTOR, Limits
 
 
 class BudgetForm(ModalScreen[str | None]):

@@ -25,7 +25,7 @@ from inspector.tui.widgets.fields import Cycle, note
 from inspector.tui.widgets.rows import RowList
 from inspector.tui.widgets.text_view import TextView
 from loop_core.errors import CallerError
-from loop_core.turn import RunTools
+from loop_core.turn.state import RunTools
 
 WORDS = {
     How.RUN: "answered by its tool", How.TYPED: "answered by hand", How.RECORDED: "from the recording",

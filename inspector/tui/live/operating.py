@@ -10,7 +10,7 @@ from textual.binding import Binding, BindingType
 from inspector.live.stepper import BUSY, Phase
 from inspector.tui.session.base import Base
 from loop_core.errors import LoopError
-from loop_core.turn import Finish, RunTools, Send
+from loop_core.turn.state import Finish, RunTools, Send
 
 if TYPE_CHECKING:
     from inspector.live.driver import Driver

@@ -29,10 +29,10 @@ from inspector.tui.widgets.bars import Status, Verdict
 from inspector.tui.widgets.text_view import TextView
 from loop_core.errors import LoopError
 from loop_core.frozen import replace
-from loop_core.turn import Send
+from loop_core.turn.state import Send
 
 if TYPE_CHECKING:
-    from loop_core.transport import Line as Reached
+    from loop_core.client.transport import Line as Reached
 
 FRAME = 1 / 12
 """Seconds between two looks at an answer that streams: each draws what has come since."""

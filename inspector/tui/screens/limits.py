@@ -44,7 +44,7 @@ from inspector.tui.widgets.bars import Panel
 from inspector.tui.widgets.fields import Cycle, Note, note
 from inspector.whatif.branch_lines import run_line, turn_of
 from loop_core.errors import LoopError
-from loop_core.limits import CONTINUATION_LIMITS, Limits
+from loop_core.turn.limits import CONTINUATION_LIMITS, Limits
 
 # -- The runs of a session, a line each ------------------------------------------------------------------------------
 # How the turn in question ends in it, and where it parts from the original.

@@ -229,7 +229,7 @@ class ProvidersScreen(Tabled):
     def action_policies(self) -> None:
         """Asks for a policy."""
         from inspector.tui.screens.ask import Choose
-        from loop_core.presets import POLICIES
+        from loop_core.turn.presets import POLICIES
 
         names = list(POLICIES)
         current = self.asked.settings.policy.name
@@ -238,7 +238,7 @@ class ProvidersScreen(Tabled):
                    names.index(current) if current in names else 0), self._policy_chosen)
 
     def _policy_chosen(self, name: str | None) -> None:
-        from loop_core.presets import preset
+        from loop_core.turn.presets import preset
 
         if name is not None:
             self._ask(replace(self.asked, settings=replace(self.asked.settings, policy=preset(name))))

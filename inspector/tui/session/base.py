@@ -28,8 +28,8 @@ from inspector.tui.widgets.panes import StepList
 from inspector.tui.widgets.text_view import NOTHING, TextView
 from inspector.tui.writing import copied
 from loop_core.frozen import frozen
-from loop_core.gate import Admission
-from loop_core.seam import SeamRule
+from loop_core.judge.gate import Admission
+from loop_core.turn.seam import SeamRule
 
 if TYPE_CHECKING:
     from inspector.filters import Filter

@@ -103,8 +103,8 @@ class Commanding(Running, Stepping):
         from inspector.config.settings import CHOICES
         from inspector.tui.keys import active
         from inspector.tui.screens.prompt import Prompt, Words
-        from loop_core.limits import RANGES, SCOPES
-        from loop_core.presets import POLICIES
+        from loop_core.turn.limits import RANGES, SCOPES
+        from loop_core.turn.presets import POLICIES
 
         # Looked up before the prompt opens: what a list in hand can do is then among them.
         every = {str(found.binding.id): found for _, found in active(self.app.screen)}

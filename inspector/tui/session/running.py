@@ -17,7 +17,7 @@ from inspector.tui.opening import Reading
 from inspector.tui.session.again import Again
 from inspector.tui.widgets.bars import Verdict
 from loop_core.errors import LoopError
-from loop_core.policy import STRICT
+from loop_core.turn.policy import STRICT
 
 if TYPE_CHECKING:
     from inspector.tui.screens.limits import Chosen

@@ -19,7 +19,7 @@ from inspector.tui.messages import StepMoved, StepWanted, TabWanted
 from inspector.tui.sheets import TABS
 from inspector.tui.widgets.bars import Panel
 from inspector.tui.widgets.rows import RowList
-from loop_core.turn import State
+from loop_core.turn.state import State
 
 # -- The machine beside the text -------------------------------------------------------------------------------------
 # The drawing with the path taken, what led here, and where it goes next.

@@ -8,10 +8,10 @@ from typing import Any
 from common import Job, Report, main
 
 from inspector.provider.listening import bases
-from loop_core.address import Server
-from loop_core.loop import run
-from loop_core.tools import Toolbox
-from loop_core.transport import Line, Live, Timeouts
+from loop_core.client.address import Server
+from loop_core.client.transport import Line, Live, Timeouts
+from loop_core.turn.loop import run
+from loop_core.turn.tools import Toolbox
 from loop_core.values import Message, Request, Role, TextPart, Tool
 
 

@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from loop_core.frozen import frozen
-from loop_core.openings import FOLDS, LOOKED_AT, opening
-from loop_core.prompts import holds, prompt_end
+from loop_core.turn.prompts import FOLDS, LOOKED_AT, holds, opening, prompt_end
 
 LONG = 24
 """Words of so many characters may stand behind anything that they are not known to have stood behind before."""

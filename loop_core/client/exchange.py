@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from loop_core.address import (
+from loop_core.client.address import (
     Server,
     headers_of,
     key_header,
@@ -20,13 +20,13 @@ from loop_core.address import (
     speaker,
     url_of,
 )
-from loop_core.classify import Judged, judge
+from loop_core.client.mask import Mask, Redact
+from loop_core.client.outgoing import ability, body_of, outgoing
 from loop_core.errors import CallerError, DecodeError
-from loop_core.history import Ability
-from loop_core.mask import Mask, Redact
-from loop_core.outgoing import ability, body_of, outgoing
-from loop_core.seam import Method
-from loop_core.turn import Place, Responded, Send, Turn
+from loop_core.judge.classify import Judged, judge
+from loop_core.turn.history import Ability
+from loop_core.turn.seam import Method
+from loop_core.turn.state import Place, Responded, Send, Turn
 from loop_core.values import (
     ChatResponse,
     Finding,

@@ -21,26 +21,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from loop_core import caps, costs, moves
 from loop_core.errors import TransitionError
 from loop_core.frozen import changed
-from loop_core.history import Ability, ability_in
-from loop_core.limits import Limits, Spent
-from loop_core.policy import ENDING_SIGNALS, STRICT, Policy, Signal, ending_of, runnable
-from loop_core.seam import Method
-from loop_core.turn import (
-    Cancel,
-    Effect,
-    Event,
-    NotRecorded,
-    Place,
-    Responded,
-    Send,
-    State,
-    Tick,
-    ToolsRun,
-    Turn,
-)
+from loop_core.turn import costs, moves
+from loop_core.turn.history import Ability, ability_in
+from loop_core.turn.limits import Limits, Spent
+from loop_core.turn.policy import ENDING_SIGNALS, STRICT, Policy, Signal, ending_of, runnable
+from loop_core.turn.seam import Method
+from loop_core.turn.state import Cancel, Effect, Event, NotRecorded, Place, Responded, Send, State, Tick, ToolsRun, Turn
 from loop_core.values import Request, Stop
 
 
@@ -127,7 +115,7 @@ def begin(
 ) -> tuple[Turn, tuple[Effect, ...]]:
     """A turn in state Request, and its first effect; `bound_by` as in `Turn`."""
     limits = limits or _LIMITS
-    cap = caps.first_cap(request, limits, policy)
+    cap = costs.first_cap(request, limits, policy)
     send = Send(Place.REQUEST, 0, Method.FIRST, (), cap, request.tool_choice, "", "")
     turn = Turn(
         turn_id, request, provider, State.REQUEST, limits, policy, ability or ability_in(request.api),
@@ -202,7 +190,7 @@ def read(turn: Turn) -> Signal:
     if seen is None:
         raise TransitionError("EvaluateStop without a response")
     policy = turn.policy
-    if caps.refusal(turn) is not None:
+    if costs.refusal(turn) is not None:
         return Signal.REPAIR_REFUSED if turn.sent and turn.sent.place is Place.REPAIR else Signal.CONTINUATION_REFUSED
     plain, held, released = policy.signals[Stop.MAX_TOKENS if costs.is_cut(turn) else seen.word]
     if not _counted(turn):

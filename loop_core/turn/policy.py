@@ -12,12 +12,12 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import NamedTuple
 
-from loop_core.arguments import Shape, lenient, parse_of
-from loop_core.classify import Ending, Judged
-from loop_core.endings import SILENT
 from loop_core.frozen import field, frozen
-from loop_core.gate import Admission, Verdict
-from loop_core.seam import Method, SeamRule
+from loop_core.judge.arguments import Shape, lenient, parse_of
+from loop_core.judge.classify import Ending, Judged
+from loop_core.judge.endings import SILENT
+from loop_core.judge.gate import Admission, Verdict
+from loop_core.turn.seam import Method, SeamRule
 from loop_core.values import CallKind, ChatResponse, Stop, ToolCall
 
 

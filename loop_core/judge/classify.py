@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, Protocol
 
-from loop_core import schema
-from loop_core.arguments import Arguments, Shape, parse_of
-from loop_core.endings import Ending, Seen, delivered, ending_of, stopped_by_string, string_untold
 from loop_core.frozen import frozen, replace
-from loop_core.middle import Sign, stops_in_the_middle
+from loop_core.judge import arguments
+from loop_core.judge.arguments import Arguments, Shape, parse_of
+from loop_core.judge.endings import Ending, Seen, delivered, ending_of, stopped_by_string, string_untold
+from loop_core.judge.signs import Sign, stops_in_the_middle
 from loop_core.values import (
     At,
     CallKind,
@@ -247,7 +247,7 @@ def usage_at_cap(case: Case, stop: StopReason) -> Correction | None:
         said = f"{seen}, and the text stops in the middle ({sign.said}), though the reason is {stop.raw!r}"
         return Correction(Stop.MAX_TOKENS, None, None, said, Severity.ERROR, quote=Quote("text", sign.start, sign.end))
     call, reading = case.calls[-1] if case.calls else (None, None)
-    lacks = schema.lacks(case.tool(call.name), reading.value) if call is not None and reading is not None else ""
+    lacks = arguments.lacks(case.tool(call.name), reading.value) if call is not None and reading is not None else ""
     if call is not None and lacks:  # what a server makes of a call that it could not parse (vLLM PR#46303)
         said = f"{seen}, and the arguments of {call.name} {lacks}, though the reason is {stop.raw!r}"
         return Correction(Stop.MAX_TOKENS, None, call.at, said, Severity.ERROR)
@@ -376,7 +376,7 @@ def _readings(response: ChatResponse) -> tuple[tuple[ToolCall, Arguments], ...]:
 
 def means_nothing(call: ToolCall, tool: Tool | None) -> bool:
     """Whether no arguments mean `{}`: only where the tool is known to have no parameter at all."""
-    return parse_of(call).shape in (Shape.EMPTY, Shape.ABSENT) and schema.takes_nothing(tool)
+    return parse_of(call).shape in (Shape.EMPTY, Shape.ABSENT) and arguments.takes_nothing(tool)
 
 
 def is_phantom(call: ToolCall) -> bool:

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import StrEnum
 
-from loop_core.classify import Judged
 from loop_core.frozen import field, frozen
-from loop_core.gate import Verdict
-from loop_core.history import Ability
-from loop_core.limits import Limits, Spent, token_stop
-from loop_core.policy import STRICT, Policy, Signal, dispatched
-from loop_core.prompts import MARKS
-from loop_core.seam import Joined, Method, Seam, Segment, join
+from loop_core.judge.classify import Judged
+from loop_core.judge.gate import Verdict
+from loop_core.turn.history import Ability
+from loop_core.turn.limits import Limits, Spent, token_stop
+from loop_core.turn.policy import STRICT, Policy, Signal, dispatched
+from loop_core.turn.prompts import MARKS
+from loop_core.turn.seam import Joined, Method, Seam, Segment, join
 from loop_core.values import ChatResponse, Message, Request, Stop, ToolResultPart
 
 

@@ -9,16 +9,16 @@ from __future__ import annotations
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Sequence
 
+from loop_core.client.exchange import Observer
+from loop_core.client.mask import Mask
 from loop_core.errors import DecodeError
-from loop_core.exchange import Observer
 from loop_core.frozen import frozen, replace
-from loop_core.history import Ability, ability_in
-from loop_core.mask import Mask
-from loop_core.openings import LOOKED_AT
-from loop_core.policy import Policy
-from loop_core.seam import APART, Joined, SeamRule, Segment, join
-from loop_core.sources import AsyncSource, Knows
-from loop_core.turn import Event, RunTools, Send, Turn
+from loop_core.turn.history import Ability, ability_in
+from loop_core.turn.loop import AsyncSource, Knows
+from loop_core.turn.policy import Policy
+from loop_core.turn.prompts import LOOKED_AT
+from loop_core.turn.seam import APART, Joined, SeamRule, Segment, join
+from loop_core.turn.state import Event, RunTools, Send, Turn
 from loop_core.values import Message, Request
 from loop_core.wire import following
 

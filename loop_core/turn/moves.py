@@ -7,24 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from loop_core import batch, caps, history
-from loop_core.classify import Ending
-from loop_core.costs import batch_of, is_cut, misses_anchor
 from loop_core.frozen import replace
-from loop_core.gate import Admission, Verdict
-from loop_core.limits import Guard, tripped
-from loop_core.policy import Signal
-from loop_core.prompts import MARKS, mark_for
-from loop_core.seam import Method
-from loop_core.turn import (
-    ENDED,
-    Effect,
-    Finish,
-    Place,
-    Send,
-    State,
-    Turn,
-)
+from loop_core.judge import gate
+from loop_core.judge.classify import Ending
+from loop_core.judge.gate import Admission, Verdict
+from loop_core.turn import costs, history
+from loop_core.turn.costs import batch_of, is_cut, misses_anchor
+from loop_core.turn.limits import Guard, tripped
+from loop_core.turn.policy import Signal
+from loop_core.turn.prompts import MARKS, mark_for
+from loop_core.turn.seam import Method
+from loop_core.turn.state import ENDED, Effect, Finish, Place, Send, State, Turn
 from loop_core.values import Message, Role, TextPart
 
 _TERMINAL_SIGNALS: Mapping[str, Signal] = {
@@ -90,7 +83,7 @@ def entered(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
 def _enter_request(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
     spent = replace(turn.spent, requests=turn.spent.requests + 1)
     asked = turn.request
-    cap = caps.within(turn, asked.max_tokens)
+    cap = costs.within(turn, asked.max_tokens)
     send = Send(Place.REQUEST, spent.tool_steps, Method.FIRST, (), cap, asked.tool_choice)
     return replace(turn, spent=spent, sent=send, answers=(*turn.answers, ())), (send,)
 
@@ -109,7 +102,7 @@ def _enter_tools(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
     effect = batch_of(turn)
     if turn.repairing or turn.broken:
         came = (verdict.call for verdict in effect.batch if verdict.admission is not Admission.HELD)
-        left = batch.missing(turn.broken, came, turn.beside) if turn.policy.settles else ()
+        left = gate.missing(turn.broken, came, turn.beside) if turn.policy.settles else ()
         beside = (*turn.beside, *(verdict for verdict in turn.broken if verdict not in left)) if left else ()
         turn = replace(turn, repairing=False, broken=left, beside=beside)
     return turn, (effect,)
@@ -125,7 +118,7 @@ def _enter_continuation(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
     text, sent = history.whole(turn.tail), turn.sent
     choice = turn.request.tool_choice
     blank = turn.evaluated is not None and not turn.evaluated.response.text
-    cap, lower = caps.raised(turn, blank)  # nothing visible came: a retry needs more room (hermes-agent #96973)
+    cap, lower = costs.raised(turn, blank)  # nothing visible came: a retry needs more room (hermes-agent #96973)
     ordinal = spent.continuations
     again = misses_anchor(turn)
     method = Method.AGAIN if again else history.method_for(turn.policy.methods, text, _ability(turn))
@@ -155,7 +148,7 @@ def _enter_continuation(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
 def unsettled(turn: Turn) -> tuple[Verdict, ...]:
     """The calls that were begun and neither ran nor were rejected: those of the response at hand, and earlier ones."""
     verdicts = turn.evaluated.verdicts if turn.evaluated else ()
-    return (*verdicts, *batch.missing(turn.broken, (verdict.call for verdict in verdicts), turn.beside))
+    return (*verdicts, *gate.missing(turn.broken, (verdict.call for verdict in verdicts), turn.beside))
 
 
 def _enter_repair(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
@@ -164,9 +157,9 @@ def _enter_repair(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
     spent = replace(turn.spent, requests=turn.spent.requests + 1, repairs=turn.spent.repairs + 1)
     said = history.assistant(seen.response, (), turn.tail) if seen else None
     added = (*((said,) if said else ()), history.repair(verdicts, turn.ability.system_hint, turn.beside))
-    if caps.refused_now(turn):
+    if costs.refused_now(turn):
         added = ()  # the message stands in the request that was refused, and so in the history
-    cap, lower = caps.raised(turn, turn.policy.settles and is_cut(turn))
+    cap, lower = costs.raised(turn, turn.policy.settles and is_cut(turn))
     choice = turn.request.tool_choice if "choice" in turn.refused else _choice(turn, verdicts)
     send = Send(Place.REPAIR, spent.repairs, Method.REPAIR, added, cap, tool_choice=choice, lower_cap=lower)
     return replace(turn, spent=spent, sent=send, repairing=True, broken=verdicts), (send,)
@@ -174,7 +167,7 @@ def _enter_repair(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
 
 def _choice(turn: Turn, verdicts: Sequence[Verdict]) -> str | None:
     """One call alone is forced; of several none is, since that would forbid the others."""
-    calls = batch.held(verdicts)
+    calls = gate.held(verdicts)
     declared = {tool.name for tool in turn.request.tools}
     if not declared:
         return None  # a choice among tools that are not declared would be refused
@@ -191,7 +184,7 @@ def _enter_nudge(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
     said = (Message(Role.ASSISTANT, (TextPart(unsaid),)),) if anchor and unsaid.strip() else ()
     send = Send(
         Place.NUDGE, spent.empty_retries, Method.ANCHOR if anchor else Method.NUDGE,
-        (*said, history.nudge(anchor, system, mark)), caps.within(turn, sent.max_tokens if sent else None),
+        (*said, history.nudge(anchor, system, mark)), costs.within(turn, sent.max_tokens if sent else None),
         sent.tool_choice if sent else None, anchor=anchor, mark=mark,
     )
     return replace(turn, spent=spent, sent=send), (send,)
@@ -206,9 +199,9 @@ def _enter_resume(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
     said = history.echo(seen.response, turn.tail) if method is Method.ECHO else None
     spent = replace(turn.spent, requests=turn.spent.requests + 1, resumes=turn.spent.resumes + 1)
     cap, choice = (turn.sent.max_tokens, turn.sent.tool_choice) if turn.sent else (None, None)
-    send = Send(Place.RESUME, spent.resumes, method, (said,) if said else (), caps.within(turn, cap), choice)
+    send = Send(Place.RESUME, spent.resumes, method, (said,) if said else (), costs.within(turn, cap), choice)
     turn = replace(turn, spent=spent, sent=send)
-    if turn.policy.settles and method is not Method.POLL and batch.held(seen.verdicts):
+    if turn.policy.settles and method is not Method.POLL and gate.held(seen.verdicts):
         turn = replace(turn, repairing=True, broken=unsettled(turn))  # it does not go back with the pause
     return turn, (send,)
 

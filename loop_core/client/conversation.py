@@ -10,26 +10,25 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from loop_core.address import Server, refuse_plain
+from loop_core.client.address import Server, refuse_plain
+from loop_core.client.exchange import Observer, Observers
+from loop_core.client.outgoing import Messages, messages_of
+from loop_core.client.streaming import Showing, Shown
 from loop_core.errors import CallerError
-from loop_core.exchange import Observer, Observers
 from loop_core.frozen import frozen, replace
-from loop_core.functions import Function, declare
-from loop_core.gate import Verdict
-from loop_core.limits import Limits
-from loop_core.loop import Plan, arun, asteps, following, run
-from loop_core.outgoing import Messages, messages_of
-from loop_core.policy import Policy
-from loop_core.presets import preset
-from loop_core.seam import Method
-from loop_core.streaming import Showing, Shown
-from loop_core.tools import Toolbox
-from loop_core.trace import Step, Trace
-from loop_core.turn import Finish, Responded, Turn
+from loop_core.judge.gate import Verdict
+from loop_core.turn.limits import Limits
+from loop_core.turn.loop import Plan, arun, asteps, following, run
+from loop_core.turn.policy import Policy
+from loop_core.turn.presets import preset
+from loop_core.turn.seam import Method
+from loop_core.turn.state import Finish, Responded, Turn
+from loop_core.turn.tools import Function, Toolbox, declare
+from loop_core.turn.trace import Step, Trace
 from loop_core.values import Request, Tool, Usage
 
 if TYPE_CHECKING:
-    from loop_core.transport import AsyncLive, Line
+    from loop_core.client.transport import AsyncLive, Line
 
 Prompt = str | Request | Messages
 """What is asked: a text of the user, a history, or a whole request with whatever else its API takes."""
@@ -56,7 +55,7 @@ def ask(
         limits: what the turn may use; None: the defaults of `Limits`.
         policy: how the loop decides, a `Policy` or the name of a preset.
         max_tokens: the output cap of each request; None: the server's own.
-        line: timeouts, retries and the proxy (`loop_core.transport.Line`).
+        line: timeouts, retries and the proxy (`loop_core.client.transport.Line`).
         observer: is told of everything that is sent and heard.
 
     Returns:
@@ -355,7 +354,7 @@ class _Chat:
 
     def ask(self, number: int, request: Request) -> Answer:
         """Runs one turn."""
-        from loop_core.transport import Live
+        from loop_core.client.transport import Live
 
         with Live(self.server, self.observer, self.toolbox, self.line) as source:
             return Answer(run(f"t{number}", request, source, self.plan), self, number)
@@ -367,7 +366,7 @@ class _Chat:
 
     def alive(self, *observers: Observer) -> AsyncLive:
         """A source on an event loop; these are told of it too."""
-        from loop_core.transport import AsyncLive
+        from loop_core.client.transport import AsyncLive
 
         told = [each for each in (self.observer, *observers) if each is not None]
         return AsyncLive(self.server, Observers(told) if told else None, self.toolbox, self.line)

@@ -13,9 +13,8 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from loop_core.frozen import frozen, replace
-from loop_core.openings import opening
-from loop_core.prompts import MARKS
-from loop_core.quotation import find
+from loop_core.turn.prompts import MARKS, opening
+from loop_core.turn.quotation import find
 
 
 class Method(StrEnum):

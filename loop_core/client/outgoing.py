@@ -12,9 +12,9 @@ from typing import Any
 
 from loop_core.errors import CallerError
 from loop_core.formats import entry
-from loop_core.history import Ability, result, tool_message
-from loop_core.seam import Method
-from loop_core.turn import Place, Send, Turn
+from loop_core.turn.history import Ability, result, tool_message
+from loop_core.turn.seam import Method
+from loop_core.turn.state import Place, Send, Turn
 from loop_core.values import Message, Request, Role, TextPart
 from loop_core.wire import decode_request, wire
 from loop_core.wire.profile import Prefill, Profile

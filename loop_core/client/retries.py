@@ -8,7 +8,7 @@ from email.utils import parsedate_to_datetime
 
 from pydantic_core import from_json
 
-from loop_core.exchange import UNREADABLE, Heard
+from loop_core.client.exchange import UNREADABLE, Heard
 from loop_core.values import CallKind, OpaquePart, Request, ToolCall, TransportEnd
 from loop_core.wire.failures import RETRYABLE_STATUS
 

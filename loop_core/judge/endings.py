@@ -14,7 +14,7 @@ from pydantic_core import from_json
 
 from loop_core.formats import entry
 from loop_core.frozen import frozen
-from loop_core.markup import Leak, leaked
+from loop_core.judge.signs import Leak, leaked
 from loop_core.values import (
     At,
     CallKind,

@@ -17,15 +17,15 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from loop_core.address import SECRET_NAME, Server, loopback, refuse_plain
+from loop_core.client.address import SECRET_NAME, Server, loopback, refuse_plain
+from loop_core.client.exchange import Ask, Heard, Hearing, Observer, asks, known, sealed
+from loop_core.client.mask import Mask, Redact
+from loop_core.client.retries import Retries
 from loop_core.errors import CallerError, LoopError
-from loop_core.exchange import Ask, Heard, Hearing, Observer, asks, known, sealed
-from loop_core.history import Ability
-from loop_core.mask import Mask, Redact
-from loop_core.retries import Retries
-from loop_core.seam import Method
-from loop_core.tools import Runs, Toolbox
-from loop_core.turn import Cancel, Event, NotRecorded, RunTools, Send, ToolsRun, Turn
+from loop_core.turn.history import Ability
+from loop_core.turn.seam import Method
+from loop_core.turn.state import Cancel, Event, NotRecorded, RunTools, Send, ToolsRun, Turn
+from loop_core.turn.tools import Runs, Toolbox
 from loop_core.values import Message, Request, TransportEnd
 from loop_core.wire import wire
 

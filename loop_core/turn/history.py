@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from loop_core import batch, prompts
-from loop_core.classify import is_phantom
 from loop_core.formats import entry
 from loop_core.frozen import frozen, replace
-from loop_core.gate import NAMELESS, REMEDY, Admission, Verdict
-from loop_core.prompts import AGAIN, EMPTY, HINT_POINTS, MARKS, asks
-from loop_core.seam import ANCHOR_CHARS, Method
+from loop_core.judge import gate
+from loop_core.judge.classify import is_phantom
+from loop_core.judge.gate import NAMELESS, REMEDY, Admission, Verdict
+from loop_core.turn import prompts
+from loop_core.turn.prompts import AGAIN, EMPTY, HINT_POINTS, MARKS, asks
+from loop_core.turn.seam import ANCHOR_CHARS, Method
 from loop_core.values import (
     CallKind,
     ChatResponse,
@@ -169,7 +170,7 @@ def prefill(text: str) -> tuple[Message, str]:
 
 def repair(verdicts: Sequence[Verdict], system: bool = True, beside: Sequence[Verdict] = ()) -> Message:
     """The message that asks for every held call again, told from those `beside` that came; it forbids no other."""
-    names = batch.names(verdicts, beside)
+    names = gate.names(verdicts, beside)
     if len(names) > 1:
         listed = "\n".join(f"- {name}" for name in names)
         text = (
@@ -194,7 +195,7 @@ def asks_again(message: Message) -> bool:
 
 def repair_failed(verdicts: Sequence[Verdict], beside: Sequence[Verdict] = ()) -> str:
     """What the operator is told when the repair budget is spent: every call that never came whole, by name."""
-    names = batch.names(verdicts, beside)
+    names = gate.names(verdicts, beside)
     if len(names) > 1:
         return f"The tool calls {', '.join(names)} were not completed and were not run; {REMEDY}."
     name = f" {names[0]}" if names else ""
@@ -223,7 +224,7 @@ def not_run(
         return None
     called = ", ".join(dict.fromkeys(v.call.name or "unnamed" for v in real))
     if any(v.admission is Admission.HELD for v in real):
-        called = ", ".join(batch.names(real, beside))
+        called = ", ".join(gate.names(real, beside))
         text = f"Not run, since the response ended before it was complete: {called}. If it is still needed, {REMEDY}."
     else:
         text = f"Not run, since the turn was ended first: {called}."

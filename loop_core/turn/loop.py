@@ -1,0 +1,257 @@
+"""Where answers come from: a recording, or a list made by hand. Pure; the live source is in `transport`.
+
+`Recorded` answers by place in the turn (first request, k-th continuation, repair, tool result, resumption), never by
+comparing texts: our hint is never the recorded agent's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from typing import Protocol, runtime_checkable
+
+from loop_core.frozen import field, frozen, replace
+from loop_core.turn import moves
+from loop_core.turn.history import Ability
+from loop_core.turn.limits import Limits
+from loop_core.turn.machine import begin
+from loop_core.turn.policy import STRICT, Policy
+from loop_core.turn.state import (
+    ENDED,
+    Cancel,
+    Event,
+    NotRecorded,
+    Place,
+    Responded,
+    RunTools,
+    Send,
+    Tick,
+    ToolsRun,
+    Turn,
+)
+from loop_core.turn.trace import Fidelity, Step, Trace, advance, first
+from loop_core.values import Message, Request, ToolResultPart
+
+
+class Source(Protocol):
+    """Answers the effects of a turn."""
+
+    def respond(self, send: Send, turn: Turn) -> Event:
+        """The provider's answer to a request, or `NotRecorded`, or `Cancel`."""
+
+    def run_tools(self, effect: RunTools, turn: Turn) -> Event:
+        """The results of the released calls, or `NotRecorded`, or `Cancel`."""
+
+    def follow_up(self, turn: Turn) -> tuple[Message, ...]:
+        """What the user said while the turn ran; empty ends the conversation."""
+
+
+class AsyncSource(Protocol):
+    """The same for an event loop."""
+
+    async def respond(self, send: Send, turn: Turn) -> Event:
+        """The provider's answer."""
+
+    async def run_tools(self, effect: RunTools, turn: Turn) -> Event:
+        """The results of the released calls."""
+
+    async def follow_up(self, turn: Turn) -> tuple[Message, ...]:
+        """What the user said while the turn ran."""
+
+
+@runtime_checkable
+class Knows(Protocol):
+    """A source that knows whom it asks."""
+
+    def knows(self, request: Request) -> tuple[Ability, str]:
+        """What the server allows, as far as continuing goes, and who it is."""
+
+
+@frozen
+class Recorded:
+    """A recorded turn: its answers in order, each with the place that it was recorded at, and its tool results."""
+
+    answers: tuple[tuple[Place, int, Responded], ...]
+    results: Mapping[int, tuple[ToolResultPart, ...]] = field(default_factory=dict)
+    """Tool results by the round of tools that they answer, from 0."""
+    after: Event = NotRecorded()
+    """What happens where the recording holds nothing more."""
+    cancelled: bool = False
+    """Whether the turn was ended by its operator after the last of the answers."""
+
+    def respond(self, send: Send, turn: Turn) -> Event:
+        """The next answer, if it was recorded at the place that is asked for."""
+        position = turn.spent.requests - 1
+        if position < len(self.answers):
+            place, ordinal, answer = self.answers[position]
+            if (place, ordinal) == (send.place, send.ordinal):
+                return answer
+        return self._end(position)
+
+    def run_tools(self, effect: RunTools, turn: Turn) -> Event:
+        """The results recorded for this round; without them the recording ends here."""
+        results = self.results.get(turn.spent.tool_steps)
+        return self._end(turn.spent.requests) if results is None else ToolsRun(results)
+
+    def _end(self, position: int) -> Event:
+        """What happens where the recording holds nothing for the place at `position`."""
+        return Cancel() if self.cancelled and position >= len(self.answers) else self.after
+
+    def follow_up(self, turn: Turn) -> tuple[Message, ...]:
+        """Nothing: the next recorded turn is a turn of its own."""
+        return ()
+
+
+class Scripted:
+    """Answers in order from lists; a fake for tests and demonstrations."""
+
+    def __init__(
+        self,
+        responses: Iterable[Event],
+        results: Iterable[Event] = (),
+        follow_ups: Sequence[Sequence[Message]] = (),
+    ) -> None:
+        self._responses, self._results = iter(responses), iter(results)
+        self._follow_ups = iter(follow_ups)
+        self.sent: list[Send] = []
+        self.ran: list[RunTools] = []
+
+    def respond(self, send: Send, turn: Turn) -> Event:
+        """The next response of the list."""
+        self.sent.append(send)
+        return next(self._responses, NotRecorded())
+
+    def run_tools(self, effect: RunTools, turn: Turn) -> Event:
+        """The next results of the list; without one, `ok` for every released call."""
+        self.ran.append(effect)
+        made = ToolsRun(tuple(ToolResultPart(v.call.id, v.call.name, "ok") for v in effect.released))
+        return next(self._results, made)
+
+    def follow_up(self, turn: Turn) -> tuple[Message, ...]:
+        """The next list of messages."""
+        return tuple(next(self._follow_ups, ()))
+
+
+# -- `run` and `arun`: thin drivers that carry out the effects of `step` through a source, and return the trace ------
+# The two differ only in `await`. They have no policy of their own: whatever decides is in the machine, and whatever
+# answers is in the source.
+
+
+_TICK = Tick()
+
+
+@frozen
+class Plan:
+    """How a turn is run."""
+
+    limits: Limits = field(default_factory=Limits)
+    policy: Policy = STRICT
+    ability: Ability | None = None
+    """What the server allows; None: as the source knows it, else what every server of the format does."""
+    provider: str = ""
+    """Who answers; empty: as the source knows it."""
+    fidelity: Fidelity = Fidelity.LIVE
+    run: int = 0
+
+
+def run(turn_id: str, request: Request, source: Source, plan: Plan | None = None) -> Trace:
+    """Runs a turn to its end, follow-up messages included."""
+    return Trace(tuple(steps(turn_id, request, source, plan or Plan())))
+
+
+def steps(turn_id: str, request: Request, source: Source, plan: Plan) -> Iterator[Step]:
+    """The steps of a run, each as soon as it is made; the next answer is asked for only when the next is wanted."""
+    asked = request
+    plan = told(plan, asked, source)
+    for follow in range(plan.limits.max_follow_ups + 1):
+        last: Step | None = None
+        for last in one_turn(name_of(turn_id, follow), asked, source, plan):
+            yield last
+        if last is None or last.turn.terminal != "completed" or follow == plan.limits.max_follow_ups:
+            return
+        said = source.follow_up(last.turn)
+        if not said:
+            return
+        asked = following(request, last.turn, said)
+
+
+async def arun(turn_id: str, request: Request, source: AsyncSource, plan: Plan | None = None) -> Trace:
+    """Runs a turn to its end on an event loop, follow-up messages included."""
+    return Trace(tuple([step_ async for step_ in asteps(turn_id, request, source, plan or Plan())]))
+
+
+async def asteps(turn_id: str, request: Request, source: AsyncSource, plan: Plan) -> AsyncIterator[Step]:
+    """The steps of a run on an event loop."""
+    asked = request
+    plan = told(plan, asked, source)
+    for follow in range(plan.limits.max_follow_ups + 1):
+        step_ = begun(name_of(turn_id, follow), asked, plan)
+        yield step_
+        async for after in agoing_on(step_, source):
+            step_ = after
+            yield step_
+        if step_.turn.terminal != "completed" or follow == plan.limits.max_follow_ups:
+            return
+        said = await source.follow_up(step_.turn)
+        if not said:
+            return
+        asked = following(request, step_.turn, said)
+
+
+def one_turn(turn_id: str, request: Request, source: Source, plan: Plan) -> Iterator[Step]:
+    """The steps of one turn, without follow-ups: what a replay needs."""
+    step_ = begun(turn_id, request, told(plan, request, source))
+    yield step_
+    yield from going_on(step_, source)
+
+
+def going_on(step_: Step, source: Source) -> Iterator[Step]:
+    """The steps that follow one: a turn is a value, so it goes on from any of its steps."""
+    turn = step_.turn
+    while turn.state not in ENDED:
+        effect = step_.effects[0] if step_.effects else None
+        event: Event = _TICK
+        if type(effect) is Send:
+            event = source.respond(effect, turn)
+        elif type(effect) is RunTools:
+            event = source.run_tools(effect, turn)
+        step_ = advance(step_, event)
+        turn = step_.turn
+        yield step_
+
+
+async def agoing_on(step_: Step, source: AsyncSource) -> AsyncIterator[Step]:
+    """The steps that follow one, on an event loop."""
+    while not step_.turn.ended:
+        effect = step_.effects[0] if step_.effects else None
+        if isinstance(effect, Send):
+            event = await source.respond(effect, step_.turn)
+        elif isinstance(effect, RunTools):
+            event = await source.run_tools(effect, step_.turn)
+        else:
+            event = _TICK
+        step_ = advance(step_, event)
+        yield step_
+
+
+def told(plan: Plan, request: Request, source: Source | AsyncSource) -> Plan:
+    """The plan with what it leaves open and the source knows: what the server allows, and who it is."""
+    if plan.ability is not None or not isinstance(source, Knows):
+        return plan
+    ability, provider = source.knows(request)
+    return replace(plan, ability=ability, provider=plan.provider or provider)
+
+
+def begun(turn_id: str, request: Request, plan: Plan) -> Step:
+    """The step that a turn begins with, its first request under way."""
+    turn, effects = begin(turn_id, request, plan.limits, plan.policy, plan.ability, plan.provider)
+    return first(turn, effects, plan.fidelity, plan.run)
+
+
+def name_of(turn_id: str, follow: int) -> str:
+    """The id of a turn that follows the first, made from its number."""
+    return f"{turn_id}+{follow}" if follow else turn_id
+
+
+def following(request: Request, turn: Turn, said: tuple[Message, ...]) -> Request:
+    """The request that begins the next turn: what the last one left, and what the user says now."""
+    return replace(request, messages=(*moves.concluded(turn), *said))
