@@ -44,7 +44,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "metrics": parts.metrics,
     "gate": parts.gate,
     "held": parts.held,
-    "filter-terms": parts.filter_terms,
+    "filter-terms": parts.filter_words,
     "credential-forms": parts.credential_forms,
     "credential-names": parts.credential_names,
     "scenarios": provider_parts.scenarios,

@@ -16,7 +16,7 @@ from typing import Any
 
 from examples import GATE_CASES, WORDS_TRIED, Tried, records, try_call
 
-from inspector.filters import terms
+from inspector.report import filter_terms
 from inspector.sessions.credentials import FORMS, NAMES, PASSWORDS
 from loop_core.judge import classify
 from loop_core.judge import gate as engine_gate
@@ -287,12 +287,12 @@ def profile_words() -> str:
     ))
 
 
-def filter_terms() -> str:
+def filter_words() -> str:
     """What a filter can ask."""
-    rows = [(code(f"{name}:WORD"), row.about) for name, row in terms.WORDS.items()]
-    rows += [(code(name), row.about) for name, row in terms.FLAGS.items()]
-    rows += [(code(f"{name}>N"), row.about) for name, row in terms.NUMBERS.items()]
-    rows += [(code(f"~{name} REGEX"), row.about) for name, row in terms.PATTERNS.items()]
+    rows = [(code(f"{name}:WORD"), row.about) for name, row in filter_terms.WORDS.items()]
+    rows += [(code(name), row.about) for name, row in filter_terms.FLAGS.items()]
+    rows += [(code(f"{name}>N"), row.about) for name, row in filter_terms.NUMBERS.items()]
+    rows += [(code(f"~{name} REGEX"), row.about) for name, row in filter_terms.PATTERNS.items()]
     return table(("term", "finds steps where"), rows)
 
 

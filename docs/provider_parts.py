@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from parts import code, table
 
-from inspector.dialects import DIALECTS, SCENARIOS, Row, rows
-from inspector.dialects.dialect_lines import SILENT, cells, entries
-from inspector.dialects.peers import VERSIONS
+from inspector.provider.dialect_lines import SILENT, cells, entries
+from inspector.provider.dialect_rows import Row, rows
+from inspector.provider.dialects import DIALECTS
+from inspector.provider.peers import VERSIONS
+from inspector.provider.scenarios import SCENARIOS
 from inspector.report.lines.spans import text_of
 
 

@@ -35,8 +35,8 @@ from inspector.report.document import document
 from inspector.report.facts import View, view
 from inspector.report.text import text
 from inspector.sessions import open_paths
-from inspector.tune.grid import Asked
-from inspector.tune.grid_run import tune
+from inspector.whatif.grid import Asked
+from inspector.whatif.grid_run import tune
 from inspector.whatif.policies import matrix
 from loop_core.errors import LoopError
 from tests.shapes import EVERY, SHAPES, Shape, places, put

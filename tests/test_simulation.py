@@ -11,6 +11,8 @@ import pytest
 from inspector.config.settings import Settings
 from inspector.replay.case import open_case
 from inspector.replay.replay import replay
+from inspector.replay.simulate import tokens_of
+from inspector.replay.tokens import Basis, splitter
 from inspector.report.document import document
 from inspector.report.facts import answer_at, view
 from inspector.report.lines import header, response
@@ -18,15 +20,13 @@ from inspector.report.lines.spans import text_of
 from inspector.report.lines.steps import Outline
 from inspector.report.schemas import explain_schema
 from inspector.sessions import open_paths
-from inspector.simulation.exchanges import tokens_of
-from inspector.simulation.tokens import Basis, splitter
-from inspector.tune.axes import parse_axes
-from inspector.tune.grid import Grid
-from inspector.tune.grid_report import document as document_of
-from inspector.tune.grid_report import text as text_of_grid
-from inspector.tune.grid_run import tune
-from inspector.tune.smallest import knee, smallest
 from inspector.whatif import comparison
+from inspector.whatif.axes import parse_axes
+from inspector.whatif.grid import Grid
+from inspector.whatif.grid_report import document as document_of
+from inspector.whatif.grid_report import text as text_of_grid
+from inspector.whatif.grid_run import tune
+from inspector.whatif.smallest import knee, smallest
 from inspector.whatif.tree import branch
 from loop_core.judge.gate import Admission
 from loop_core.turn.limits import Limits

@@ -65,7 +65,7 @@ def run_command(
         sys.exit(run(begun, config))
     sink = None
     if otel:
-        from inspector import telemetry
+        from inspector.export import telemetry
 
         sink = telemetry.sink(os.environ)  # what cannot be sent is told before anything is asked
     ran = headless.ran(typed, settings)

@@ -52,7 +52,7 @@ def provider(
     if tools is not None:
         common.write_json(tools_of(reading.story_of([tools])[0]))
         return
-    from inspector.dialects.table import chosen
+    from inspector.provider.dialects import chosen
     from inspector.provider.listening import address, origin, serve
 
     address(listen)

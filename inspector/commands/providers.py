@@ -25,21 +25,22 @@ def providers(
     save: str | None, names: bool,
 ) -> None:
     """Shows one intended answer as every provider would have told of it."""
-    from inspector.dialects import output, rows, scenarios, table
+    from inspector.provider import dialect_output, dialects, scenarios
+    from inspector.provider.dialect_rows import rows
 
     if names:
-        common.write(output.listed())
+        common.write(dialect_output.listed())
         return
     chosen = scenarios.named(scenario or next(iter(scenarios.SCENARIOS)))
     settings = common.configured(policy)[1]
-    told = rows(chosen, budget, table.chosen(tuple(only)), settings)
+    told = rows(chosen, budget, dialects.chosen(tuple(only)), settings)
     if save is not None:
-        from inspector.dialects.output import save_all
+        from inspector.provider.dialect_output import save_all
 
         click.echo(f"inspector: {len(save_all(told, save))} sessions written to {save}", err=True)
     if as_json:
-        common.write_json(output.document(told, chosen, settings.policy))
+        common.write_json(dialect_output.document(told, chosen, settings.policy))
     else:
         from shutil import get_terminal_size
 
-        common.write(output.text(told, settings.policy, get_terminal_size((120, 24)).columns, each))
+        common.write(dialect_output.text(told, settings.policy, get_terminal_size((120, 24)).columns, each))

@@ -46,7 +46,7 @@ def explain(
     """Explains recorded sessions as linear text, the verdict first."""
     found = None
     if wanted is not None:
-        from inspector import filters
+        from inspector.report import filters
 
         found = filters.parse(wanted)  # before anything is read: a wrong expression costs nothing
     loaded, shown = common.open_view(paths, api, profile, common.configured(policy)[1])

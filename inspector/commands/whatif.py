@@ -173,11 +173,11 @@ def tune(paths: Sequence[str], api: str | None, profile: str | None, policy: str
          jobs: int | None, plain: bool) -> None:
     """Runs every turn under a grid of limits: the smallest budget that completes each, and the knee for all."""
     from inspector.config.settings import parse_assignments, settings_of
-    from inspector.tune.axes import parse_axes
-    from inspector.tune.grid import Asked
-    from inspector.tune.grid_report import as_csv, check, document, save, text
-    from inspector.tune.grid_run import tune as run_grid
-    from inspector.tune.progress import bar, interruptible
+    from inspector.whatif.axes import parse_axes
+    from inspector.whatif.grid import Asked
+    from inspector.whatif.grid_report import as_csv, check, document, save, text
+    from inspector.whatif.grid_run import tune as run_grid
+    from inspector.whatif.progress import bar, interruptible
 
     if csv_path == "-" and as_json:
         raise click.UsageError("--csv - and --json both write to standard output; name a file for one")

@@ -106,7 +106,9 @@ def _session(chosen: Chosen) -> Mapping[str, str]:
 def _otlp(chosen: Chosen) -> Mapping[str, str]:
     import time
 
-    from inspector.telemetry import otlp, points, spans
+    from inspector.export import otlp
+    from inspector.export.spans import spans
+    from inspector.export.telemetry import points
 
     view, only, now = chosen.view, _only(chosen), time.time_ns()
     made = spans(view, now, only=only)
@@ -118,7 +120,8 @@ def _otlp(chosen: Chosen) -> Mapping[str, str]:
 def _otlp_content(chosen: Chosen) -> Mapping[str, str]:
     import time
 
-    from inspector.telemetry import otlp, spans
+    from inspector.export import otlp
+    from inspector.export.spans import spans
 
     made = spans(chosen.view, time.time_ns(), with_content=True, only=_only(chosen))
     return {f"{chosen.name}-content.traces.json": otlp.traces(made)}

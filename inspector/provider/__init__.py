@@ -10,9 +10,28 @@
     file ─reading─▶ Story ─place─▶ Place ─reply─▶ Draft ─faults─▶ Reply ─sending─▶ the client
 """
 
-from inspector.provider.asked import Seen
-from inspector.provider.reading import read, shipped
-from inspector.provider.serving import Provider, serving
-from inspector.provider.story import Answer, Kind, Placed, Story
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from inspector.provider.asked import Seen
+    from inspector.provider.reading import read, shipped
+    from inspector.provider.server import Provider, serving
+    from inspector.provider.story import Answer, Kind, Placed, Story
+
+_HOMES = {
+    "Seen": "asked", "read": "reading", "shipped": "reading", "Provider": "server", "serving": "server",
+    "Answer": "story", "Kind": "story", "Placed": "story", "Story": "story",
+}
+"""Public name -> its module, imported when first used: the table of dialects needs no server, aiohttp nor pydantic."""
 
 __all__ = ["Answer", "Kind", "Placed", "Provider", "Seen", "Story", "read", "serving", "shipped"]
+
+
+def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -10,11 +10,10 @@ from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Any
 
-from inspector.dialects import quirks
-from inspector.dialects.quirks import rewritten
-from inspector.dialects.scenarios import CHARACTERS
-from inspector.provider import frames
+from inspector.provider import frames, quirks
 from inspector.provider.place import Draft, Refusal
+from inspector.provider.quirks import rewritten
+from inspector.provider.scenarios import CHARACTERS
 from inspector.provider.story import Kind
 from loop_core.frozen import field, frozen, replace
 from loop_core.values import OpaquePart, ReasoningPart, TextPart, ToolCall

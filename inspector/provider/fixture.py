@@ -13,7 +13,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from inspector.provider.serving import Provider, serving
+from inspector.provider.server import Provider, serving
 
 Scripted = Callable[..., Provider]
 """Takes what `serving` takes."""

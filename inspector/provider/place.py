@@ -16,9 +16,9 @@ import re
 from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
-from inspector.dialects.scenarios import Played
-from inspector.dialects.table import Dialect
-from inspector.dialects.writing import Manner
+from inspector.provider.dialect_writing import Manner
+from inspector.provider.dialects import Dialect
+from inspector.provider.scenarios import Played
 from inspector.provider.story import Answer, Kind, Story
 from loop_core.errors import CallerError
 from loop_core.frozen import field, frozen, replace

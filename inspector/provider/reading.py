@@ -26,7 +26,7 @@ from pydantic import (
     create_model,
 )
 
-from inspector.dialects.table import chosen
+from inspector.provider.dialects import chosen
 from inspector.provider.faults import FAULTS, Takes
 from inspector.provider.story import Answer, Declared, Kind, Placed, Story
 from loop_core.errors import CallerError

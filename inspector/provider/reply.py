@@ -1,6 +1,6 @@
 """A request -> the answer as it will be sent: a place in the story, the budget, the dialect, the faults, the frames.
 
-Pure. Tokens are those of `inspector.dialects.scenarios`: four characters are one, the name of a call counts, and
+Pure. Tokens are those of `inspector.provider.scenarios`: four characters are one, the name of a call counts, and
 thinking counts too, unless the dialect's does not.
 """
 
@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from zlib import crc32
 
-from inspector.dialects import quirks
-from inspector.dialects.scenarios import CHARACTERS, Played, Scenario, cost, play, tokens
-from inspector.dialects.table import DIALECTS, Dialect, chosen
-from inspector.dialects.writing import Manner, written
-from inspector.provider import frames
+from inspector.provider import frames, quirks
+from inspector.provider.dialect_writing import Manner, written
+from inspector.provider.dialects import DIALECTS, Dialect, chosen
 from inspector.provider.errors import error_body, kind_of_error
 from inspector.provider.faults import FAULTS, Fault, Layer
 from inspector.provider.place import Draft, Mark, Place, Sending, locate, missing, read_mark
+from inspector.provider.scenarios import CHARACTERS, Played, Scenario, cost, play, tokens
 from inspector.provider.story import Answer, Kind, Placed, Story
 from inspector.provider.times import timed
 from inspector.provider.wishes import stopped, stops

@@ -1,7 +1,7 @@
 """A scenario as a value: what the model means to answer, turn by turn, and which faults befall it on the way.
 
-One answer is what `inspector.dialects` calls a scenario; a story is a row of them. Nothing here knows a wire format, a
-file or a server.
+One answer is what `inspector.provider.scenarios` calls a scenario; a story is a row of them. Nothing here knows a wire
+format, a file or a server.
 """
 
 from __future__ import annotations

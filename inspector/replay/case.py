@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from inspector.config.settings import Settings
+from inspector.replay.tokens import Measured
 from inspector.sessions.build import spoken_by
 from inspector.sessions.pause import without_collector
 from inspector.sessions.recording import Exchange, Input, Link, Loaded, TurnRecord
 from inspector.sessions.recording import Place as Recorded_Place
-from inspector.simulation.tokens import Measured
 from loop_core.frozen import field, frozen, replace
 from loop_core.judge.classify import Judged, judge
 from loop_core.judge.gate import Admission, Verdict, admit_all

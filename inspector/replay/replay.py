@@ -27,7 +27,7 @@ from loop_core.turn.trace import Fidelity, Step, Trace, first
 from loop_core.values import Request
 
 if TYPE_CHECKING:
-    from inspector.simulation.simulate import Simulated
+    from inspector.replay.simulate import Simulated
 
 
 @frozen(eq=False, repr=False)
@@ -240,7 +240,7 @@ def budget_changed(case: Case, record: TurnRecord, settings: Settings) -> bool:
 
 
 def _simulated(case: Case, record: TurnRecord, links: Sequence[Link], rules: Rules) -> Simulated:
-    from inspector.simulation.exchanges import simulated  # only what simulates pays for it
+    from inspector.replay.simulate import simulated  # only what simulates pays for it
 
     changed = budget_changed(case, record, rules.settings)
     return simulated(source_of(case, record, links), case.loaded.exchanges, case.measured, judge_response, changed)

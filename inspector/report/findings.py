@@ -11,12 +11,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from inspector.replay.case import Case, results_in
 from inspector.replay.replay import Replay, TurnRun
+from inspector.replay.tokens import impossible, text_bytes
 from inspector.report import places
 from inspector.sessions.items import cut_result, known_hint
 from inspector.sessions.recording import Link, Place
 from inspector.sessions.transcripts import provenance
 from inspector.sessions.transcripts.refusals import refusal
-from inspector.simulation.tokens import impossible, text_bytes
 from loop_core.frozen import frozen
 from loop_core.judge.arguments import Shape, parse
 from loop_core.judge.classify import Judged, is_phantom

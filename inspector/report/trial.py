@@ -11,13 +11,13 @@ from functools import partial
 from typing import NamedTuple
 
 from inspector.config.settings import INITIAL, settings_of
+from inspector.replay.known import ENDED
 from inspector.replay.replay import Replay, Stretch, TurnRun, first_cap, placed, replayed
 from inspector.replay.rerun import rerun
 from inspector.report.advice import LIMIT, RAISED, Basis
 from inspector.report.findings import ANOTHER_WAY, Noted
 from inspector.report.look import Look, look_at
 from inspector.sessions.recording import Place
-from inspector.simulation.known import ENDED
 from loop_core.errors import LoopError
 from loop_core.turn.state import Responded
 from loop_core.turn.trace import Fidelity

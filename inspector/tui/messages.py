@@ -9,11 +9,11 @@ from textual.dom import DOMNode
 from textual.message import Message
 
 if TYPE_CHECKING:
-    from inspector.dialects.dialect_rows import Told
-    from inspector.dialects.output import Asked
+    from inspector.provider.dialect_output import Asked
+    from inspector.provider.dialect_rows import Told
     from inspector.tui.opening import Opened
     from inspector.tui.tuned import Ran
-    from inspector.tune.grid import Grid
+    from inspector.whatif.grid import Grid
     from inspector.whatif.policies import Matrix
 
 

@@ -12,12 +12,12 @@ from inspector.report.lines.header import EMPTY as LEFT
 from inspector.report.lines.header import FULL, output
 from inspector.report.lines.spans import EMPTY, Line, Role, Span, clip, said, spread
 from inspector.sessions import redact
-from inspector.tune.grid import Asked
-from inspector.tune.grid_lines import about, answers, cell_sheet, headline, many, named
-from inspector.tune.grid_report import as_csv, document
-from inspector.tune.grid_run import Tuned, tune
-from inspector.tune.heat import HERE, SHOWS, SIMULATED, key, marks
-from inspector.tune.smallest import Knee, Smallest, knee, smallest, why_not
+from inspector.whatif.grid import Asked
+from inspector.whatif.grid_lines import about, answers, cell_sheet, headline, many, named
+from inspector.whatif.grid_report import as_csv, document
+from inspector.whatif.grid_run import Tuned, tune
+from inspector.whatif.heat import HERE, SHOWS, SIMULATED, key, marks
+from inspector.whatif.smallest import Knee, Smallest, knee, smallest, why_not
 from loop_core.turn.trace import Fidelity
 
 MOST = 100

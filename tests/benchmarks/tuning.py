@@ -11,10 +11,10 @@ from inspector.config.settings import Settings
 from inspector.replay.case import Case, open_case
 from inspector.replay.replay import replay
 from inspector.sessions import open_paths
-from inspector.tune.axes import parse_axes
-from inspector.tune.grid import Grid
-from inspector.tune.grid_report import document
-from inspector.tune.grid_run import Tuned, tune
+from inspector.whatif.axes import parse_axes
+from inspector.whatif.grid import Grid
+from inspector.whatif.grid_report import document
+from inspector.whatif.grid_run import Tuned, tune
 from tests.scenes import HINT, asked, assistant, chat, lines, user
 
 TURNS, SIMULATED_TURNS, CAP = 250, 40, 64

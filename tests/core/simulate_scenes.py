@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from inspector.simulation.simulate import Simulated
-from inspector.simulation.tokens import measure
+from inspector.replay.simulate import Simulated
+from inspector.replay.tokens import measure
 from loop_core.judge.classify import judge
 from loop_core.turn.history import Ability
 from loop_core.turn.limits import Limits

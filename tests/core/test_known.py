@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from core_scenes import CUT, GOOD, call, reply, responded
 
-from inspector.simulation.known import Answer, Known, merged, opening, take
-from inspector.simulation.tokens import measure
+from inspector.replay.known import Answer, Known, merged, opening, take
+from inspector.replay.tokens import measure
 from loop_core.turn.seam import Method
 from loop_core.turn.state import Place
 from loop_core.values import ChatResponse, OpaquePart, ReasoningPart, Stop, TextPart

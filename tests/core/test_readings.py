@@ -9,8 +9,8 @@ from core_scenes import call, reply
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inspector.simulation.readings import Mark, Slot, held_back, marks, reach, shares
-from inspector.simulation.tokens import Basis, Measured, measure
+from inspector.replay.token_readings import Mark, Slot, held_back, marks, reach, shares
+from inspector.replay.tokens import Basis, Measured, measure
 from loop_core.values import Stop
 from loop_core.wire.base import Pieces
 

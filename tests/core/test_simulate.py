@@ -10,7 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from simulate_scenes import AMPLE, TOKEN, WHOLE_CALLS, WORDS, answers, call, play, said, simulated, tokens
 
-from inspector.simulation.simulate import RULE, cut_word
+from inspector.replay.simulate import RULE, cut_word
 from loop_core.judge.classify import judge
 from loop_core.judge.gate import Admission
 from loop_core.judge.signs import stops_in_the_middle

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from core_scenes import call, reply
 
-from inspector.simulation.tokens import HIDDEN, UNTOLD, Basis, Measured, agrees, impossible, measure, under_cap
+from inspector.replay.tokens import HIDDEN, UNTOLD, Basis, Measured, agrees, impossible, measure, under_cap
 from loop_core.frozen import replace
 from loop_core.values import CallKind, ChatResponse, OpaquePart, ReasoningPart, Stop, ToolCall, Usage
 from loop_core.wire.base import Pieces

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from inspector.dialects.dialect_rows import Row, rows
-from inspector.dialects.scenarios import SCENARIOS, cut, tokens
-from inspector.dialects.table import chosen
+from inspector.provider.dialect_rows import Row, rows
+from inspector.provider.dialects import chosen
+from inspector.provider.scenarios import SCENARIOS, cut, tokens
 from loop_core.errors import CallerError
 from loop_core.values import ReasoningPart, TextPart, ToolCall
 from loop_core.wire.eventstream import EventStream

@@ -10,21 +10,21 @@ from click.testing import CliRunner
 
 from inspector.cli import main
 from inspector.config.settings import Settings
-from inspector.dialects import columns
-from inspector.dialects.dialect_lines import Entry, entries
-from inspector.dialects.dialect_rows import Row, Told, rows
-from inspector.dialects.output import MOST, Asked, path_of, stepped
-from inspector.dialects.scenarios import SCENARIOS
+from inspector.provider import dialect_columns
+from inspector.provider.dialect_lines import Entry, entries
+from inspector.provider.dialect_output import MOST, Asked, path_of, stepped
+from inspector.provider.dialect_rows import Row, Told, rows
+from inspector.provider.scenarios import SCENARIOS
 from inspector.report.lines.spans import text_of, width_of
 from loop_core.turn.presets import preset
 
 CALL_CUT = Asked()
-FOLDED = {name: columns.shown(entries(rows(each))) for name, each in SCENARIOS.items()}
+FOLDED = {name: dialect_columns.shown(entries(rows(each))) for name, each in SCENARIOS.items()}
 
 
 def titles(width: int) -> list[str]:
     shown = [each for each in FOLDED["call-cut"] if isinstance(each, Entry)]
-    return [column.title for column in columns.layout(shown, width).columns]
+    return [column.title for column in dialect_columns.layout(shown, width).columns]
 
 
 def test_as_many_columns_as_fit() -> None:
@@ -38,11 +38,11 @@ def test_as_many_columns_as_fit() -> None:
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_no_line_is_wider_than_the_list_and_all_are_aligned(scenario: str, width: int) -> None:
     lines = FOLDED[scenario]
-    laid = columns.layout([each for each in lines if isinstance(each, Entry)], width)
-    starts = [text_of(columns.titles(laid)).index(column.title[: laid.sizes[at] - 1])
+    laid = dialect_columns.layout([each for each in lines if isinstance(each, Entry)], width)
+    starts = [text_of(dialect_columns.titles(laid)).index(column.title[: laid.sizes[at] - 1])
               for at, column in enumerate(laid.columns)]
     for each in lines:
-        line = columns.line(each, laid)
+        line = dialect_columns.line(each, laid)
         if isinstance(each, Entry) and not isinstance(each.row, Row):
             continue  # one sentence over all columns, cut where the list ends
         assert width_of(line) <= width
@@ -53,8 +53,8 @@ def test_no_line_is_wider_than_the_list_and_all_are_aligned(scenario: str, width
 
 def test_the_lines_of_a_cut_call() -> None:
     lines = {each.row.name: each for each in FOLDED["call-cut"] if isinstance(each, Entry)}
-    laid = columns.layout(list(lines.values()), 155)
-    said = [text_of(columns.line(lines[name], laid)).split("  ") for name in (
+    laid = dialect_columns.layout(list(lines.values()), 155)
+    said = [text_of(dialect_columns.line(lines[name], laid)).split("  ") for name in (
         "openai_chat/vllm", "openai_chat/mimo", "openai_responses/generic+bare", "gemini_generate/vertex")]
     assert [[cell.strip() for cell in cells if cell.strip()] for cells in said] == [
         ["vllm +2", "tool_calls", "tool_call → max_tokens", "prefix of a string", "hold, repair", "all 4 !",
@@ -77,16 +77,17 @@ def test_dialects_are_found_by_what_they_say_and_by_those_that_share_their_line(
         assert isinstance(each, Entry)
         return each.row.name
 
-    assert named_at(columns.find(lines, "groq", 5, 1, again=False)) == "openai_chat/openai"
-    assert named_at(columns.find(lines, "native:", 1, 1, again=False)) == "openai_chat/openrouter"
-    first = columns.find(lines, "ITEM INCOMPLETE", 1, 1, again=False)
+    assert named_at(dialect_columns.find(lines, "groq", 5, 1, again=False)) == "openai_chat/openai"
+    assert named_at(dialect_columns.find(lines, "native:", 1, 1, again=False)) == "openai_chat/openrouter"
+    first = dialect_columns.find(lines, "ITEM INCOMPLETE", 1, 1, again=False)
     assert named_at(first) == "openai_responses/openai"
     assert first is not None
-    assert named_at(columns.find(lines, "item incomplete", first, 1, again=True)) == "openai_responses/generic+bare"
-    assert columns.find(lines, "nowhere", 1, 1, again=False) is None
-    assert named_at(columns.place_of(lines, "openai_chat/groq")) == "openai_chat/openai"
-    assert named_at(columns.place_of(lines, "none of them")) == "openai_chat/openai"
-    assert columns.find([], "x", 0, 1, again=False) is None
+    found = dialect_columns.find(lines, "item incomplete", first, 1, again=True)
+    assert named_at(found) == "openai_responses/generic+bare"
+    assert dialect_columns.find(lines, "nowhere", 1, 1, again=False) is None
+    assert named_at(dialect_columns.place_of(lines, "openai_chat/groq")) == "openai_chat/openai"
+    assert named_at(dialect_columns.place_of(lines, "none of them")) == "openai_chat/openai"
+    assert dialect_columns.find([], "x", 0, 1, again=False) is None
 
 
 def test_a_budget_changes_by_ones_while_it_is_small() -> None:
@@ -105,7 +106,7 @@ def test_a_budget_changes_by_ones_while_it_is_small() -> None:
     Asked(settings=Settings(policy=preset("pi-presence"))),
 ])
 def test_the_command_line_asks_the_same(asked: Asked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from inspector.dialects.output import text
+    from inspector.provider.dialect_output import text
 
     monkeypatch.setenv("LOOP_INSPECTOR_CONFIG", "")
     monkeypatch.setenv("COLUMNS", "160")

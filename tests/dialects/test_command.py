@@ -14,9 +14,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from inspector.cli import main
-from inspector.dialects import DIALECTS, SCENARIOS
-from inspector.dialects.dialect_rows import Row, rows
-from inspector.dialects.output import file_name, save_all
+from inspector.provider.dialect_output import file_name, save_all
+from inspector.provider.dialect_rows import Row, rows
+from inspector.provider.dialects import DIALECTS
+from inspector.provider.scenarios import SCENARIOS
 from inspector.replay.case import open_case
 from inspector.sessions import open_paths
 from loop_core.errors import CallerError, LoopError

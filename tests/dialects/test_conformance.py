@@ -7,13 +7,13 @@ from functools import cache
 import pytest
 
 from inspector.config.settings import Settings
-from inspector.dialects import DIALECTS, SCENARIOS
-from inspector.dialects.columns import sheet
-from inspector.dialects.dialect_lines import COLUMNS, cells, entries, table
-from inspector.dialects.dialect_rows import LOST, RUN_HELD, Row, Told, opened, rows
-from inspector.dialects.output import document, text
-from inspector.dialects.peers import ANSWERS, MEANS, PEERS
-from inspector.dialects.scenarios import COMPLETE, CUTS
+from inspector.provider.dialect_columns import sheet
+from inspector.provider.dialect_lines import COLUMNS, cells, entries, table
+from inspector.provider.dialect_output import document, text
+from inspector.provider.dialect_rows import LOST, RUN_HELD, Row, Told, opened, rows
+from inspector.provider.dialects import DIALECTS
+from inspector.provider.peers import ANSWERS, MEANS, PEERS
+from inspector.provider.scenarios import COMPLETE, CUTS, SCENARIOS
 from inspector.report.lines.spans import plain, text_of, width_of
 from loop_core.judge.arguments import Shape, parse
 from loop_core.judge.classify import FINISHED

@@ -9,8 +9,8 @@ from functools import cache
 
 import pytest
 
-from inspector.dialects.dialect_rows import Row, Told, rows
-from inspector.dialects.scenarios import SCENARIOS
+from inspector.provider.dialect_rows import Row, Told, rows
+from inspector.provider.scenarios import SCENARIOS
 from loop_core.judge.gate import Admission
 from loop_core.values import Stop
 

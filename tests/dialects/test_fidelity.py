@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 from inspector.config.settings import Settings
-from inspector.dialects import DIALECTS, SCENARIOS
-from inspector.dialects.dialect_rows import Row, opened, rows
-from inspector.dialects.output import save_all
 from inspector.export.exchange import records
+from inspector.export.spans import spans
+from inspector.provider.dialect_output import save_all
+from inspector.provider.dialect_rows import Row, opened, rows
+from inspector.provider.dialects import DIALECTS
+from inspector.provider.scenarios import SCENARIOS
 from inspector.replay.case import open_case
 from inspector.replay.replay import replay
 from inspector.report.document import document
@@ -22,7 +24,6 @@ from inspector.report.lines.steps import Outline
 from inspector.report.text import text
 from inspector.sessions import open_paths
 from inspector.sessions.native import session_bytes
-from inspector.telemetry import spans
 from inspector.whatif import comparison
 from inspector.whatif.tree import branch
 from loop_core.turn.trace import Fidelity

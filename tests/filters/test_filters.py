@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inspector import cli, filters
+from inspector import cli
 from inspector.config.settings import Settings
-from inspector.filters import terms
-from inspector.filters.terms import FLAGS, NUMBERS, PATTERNS, WORDS
+from inspector.report import filter_terms, filters
+from inspector.report.filter_terms import FLAGS, NUMBERS, PATTERNS, WORDS
 from loop_core.turn.state import State
 from loop_core.turn.trace import Step
 from tests.scenes import CUT, PARTS, WHOLE, asked, call, chat, continued, lines, result, shown, user
@@ -103,7 +103,7 @@ def simulated():
 
 def test_a_simulated_answer_is_found_as_a_recorded_one(simulated):
     cut = filters.steps(filters.parse("stop:max_tokens"), simulated)
-    assert len({terms.Look(simulated, index).answer for index in cut}) == 2
+    assert len({filter_terms.Look(simulated, index).answer for index in cut}) == 2
     assert {simulated.steps[index].response for index in cut} == {None}
     assert filters.steps(filters.parse("stop:max_tokens cut changed raw:length out=5"), simulated) == cut
     assert states(simulated, "~t word11 state:EvaluateStop") == ["EvaluateStop"]

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from inspector.dialects import DIALECTS
+from inspector.provider.dialects import DIALECTS
 from inspector.provider.errors import error_body
 from inspector.provider.faults import FAULTS
 from inspector.provider.reply import reply, speaks

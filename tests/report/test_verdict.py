@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from inspector import filters
 from inspector.config.settings import Settings
+from inspector.report import filters
 from inspector.report.facts import TurnFacts, View
 from inspector.report.lines import header
 from inspector.report.lines.spans import Role

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from inspector.telemetry import names
+from inspector.export import conventions
 from loop_core.wire import FORMATS, wire
 from loop_core.wire.profiles import PROFILES
 
@@ -31,8 +31,8 @@ def words(name: str) -> set[str]:
     return {each.value for each in values}
 
 
-BORROWED = {name: value for name, value in vars(names).items()
-            if name.isupper() and isinstance(value, str) and not value.startswith(names.OURS)}
+BORROWED = {name: value for name, value in vars(conventions).items()
+            if name.isupper() and isinstance(value, str) and not value.startswith(conventions.OURS)}
 
 
 @pytest.mark.parametrize("name", BORROWED)
@@ -44,16 +44,16 @@ def test_an_attribute_or_metric_that_is_not_ours_is_the_conventions_own(name: st
 
 def test_everything_that_is_borrowed_was_looked_at() -> None:
     assert len(BORROWED) > 25
-    assert {value for value in BORROWED.values() if value.startswith("gen_ai.")} >= names.CONTENT
+    assert {value for value in BORROWED.values() if value.startswith("gen_ai.")} >= conventions.CONTENT
 
 
 def test_operations_are_words_of_the_conventions() -> None:
-    assert set(names.Operation) <= words("GenAiOperationNameValues")
+    assert set(conventions.Operation) <= words("GenAiOperationNameValues")
 
 
 def test_providers_are_well_known_and_their_profiles_exist() -> None:
-    assert set(names.PROVIDERS) <= set(PROFILES)
-    assert set(names.PROVIDERS.values()) <= words("GenAiProviderNameValues")
+    assert set(conventions.PROVIDERS) <= set(PROFILES)
+    assert set(conventions.PROVIDERS.values()) <= words("GenAiProviderNameValues")
     assert {wire(api).provider for api in FORMATS} - {"ollama"} <= words("GenAiProviderNameValues")
 
 
@@ -80,7 +80,7 @@ def test_providers_are_well_known_and_their_profiles_exist() -> None:
     ("generic", "ollama_chat", "ollama"),
 ])
 def test_who_a_provider_is(profile: str, api: str, provider: str) -> None:
-    assert names.provider(profile, api) == provider
+    assert conventions.provider(profile, api) == provider
 
 
 def test_units_and_buckets_of_their_metrics() -> None:
@@ -95,8 +95,8 @@ def test_units_and_buckets_of_their_metrics() -> None:
 
     for create in ("token_usage", "operation_duration", "operation_time_to_first_chunk"):
         getattr(gen_ai_metrics, f"create_gen_ai_client_{create}")(Meter())
-    assert made == {name: names.INSTRUMENTS[name].unit for name in made}
-    assert names.INSTRUMENTS[names.TOKEN_USAGE].bounds == (
+    assert made == {name: conventions.INSTRUMENTS[name].unit for name in made}
+    assert conventions.INSTRUMENTS[conventions.TOKEN_USAGE].bounds == (
         1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864)
-    assert names.INSTRUMENTS[names.DURATION].bounds == (
+    assert conventions.INSTRUMENTS[conventions.DURATION].bounds == (
         0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)

@@ -12,15 +12,14 @@ from typing import Any
 
 import pytest
 
-from inspector import telemetry
 from inspector.config.settings import Settings
+from inspector.export import conventions, otlp, telemetry
+from inspector.export.span_times import Span
 from inspector.live.headless import run_live
 from inspector.replay.case import open_case
 from inspector.replay.replay import replay
 from inspector.report.facts import view
 from inspector.sessions import open_paths
-from inspector.telemetry import names, otlp
-from inspector.telemetry.points import Span
 from loop_core.client.address import Server
 from loop_core.client.transport import Live
 from loop_core.errors import CallerError
@@ -42,7 +41,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter, SpanExportResult
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from inspector.telemetry import sdk
+from inspector.export import otel_sdk
 
 NOW = 1_700_000_000 * 10**9
 SCENES = {"continued": continued(*PARTS), "ran a cut call": ran_cut_call()}
@@ -52,7 +51,7 @@ def emitted(spans: Sequence[Span]) -> dict[str, Any]:
     """What an exporter is given, by span id."""
     kept, provider = InMemorySpanExporter(), TracerProvider(shutdown_on_exit=False)
     provider.add_span_processor(SimpleSpanProcessor(kept))
-    sdk.emit(spans, provider.get_tracer("t"))
+    otel_sdk.emit(spans, provider.get_tracer("t"))
     return {f"{span.context.span_id:016x}": span for span in kept.get_finished_spans()}
 
 
@@ -80,7 +79,7 @@ def test_a_turn_belongs_to_the_span_that_is_at_hand() -> None:
     provider.add_span_processor(SimpleSpanProcessor(kept))
     tracer = provider.get_tracer("t")
     with tracer.start_as_current_span("mine"):
-        sdk.emit(telemetry.spans(shown(*continued("One.")), NOW), tracer)
+        otel_sdk.emit(telemetry.spans(shown(*continued("One.")), NOW), tracer)
     mine = next(span for span in kept.get_finished_spans() if span.name == "mine")
     turn = next(span for span in kept.get_finished_spans() if span.name == "invoke_agent")
     assert turn.parent.span_id == mine.context.span_id
@@ -115,7 +114,7 @@ def plain(value: dict[str, Any]) -> Any:
 def test_metrics_arrive_and_otlp_json_has_the_same_figures(name: str) -> None:
     reader = InMemoryMetricReader()
     points = telemetry.points(shown(*SCENES[name]))
-    sdk.measure(points, MeterProvider([reader], shutdown_on_exit=False).get_meter("t"))
+    otel_sdk.measure(points, MeterProvider([reader], shutdown_on_exit=False).get_meter("t"))
     arrived = {}
     for metric in reader.get_metrics_data().resource_metrics[0].scope_metrics[0].metrics:
         for point in metric.data.data_points:
@@ -145,7 +144,8 @@ def test_a_loop_of_ones_own_is_told_by_an_observer(fake: Fake) -> None:
     seen = telemetry.seen(kept, trace)
     turn, *below = telemetry.spans(seen, NOW)
     assert [span.name for span in below] == ["chat m", "chat m", "execute_tool weather", "chat m", "chat m"]
-    assert [span.attributes.get(names.ERROR_TYPE) for span in below] == ["rate_limit_error", None, None, None, None]
+    errors = [span.attributes.get(conventions.ERROR_TYPE) for span in below]
+    assert errors == ["rate_limit_error", None, None, None, None]
     assert [span.attributes["loop_inspector.times"] for span in below] == [
         "recorded", "recorded", "batch", "recorded", "recorded"]
     assert all(span.start > NOW for span in below), "the times are those of the clock"
@@ -153,9 +153,9 @@ def test_a_loop_of_ones_own_is_told_by_an_observer(fake: Fake) -> None:
     assert turn.attributes["loop_inspector.turn.terminal_reason"] == "completed"
     assert turn.attributes["loop_inspector.fidelity"] == "LIVE"
     values = {point.name: point.value for point in telemetry.points(seen)}
-    assert values[names.CONTINUATIONS] == 1
-    assert names.CONTINUED in values
-    assert names.TIME_TO_FIRST_CHUNK in values
+    assert values[conventions.CONTINUATIONS] == 1
+    assert conventions.CONTINUED in values
+    assert conventions.TIME_TO_FIRST_CHUNK in values
 
 
 def test_a_recording_is_told_as_the_run_was(fake: Fake, tmp_path: Path) -> None:
@@ -224,7 +224,7 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> None:
         "opentelemetry_traces_exporter": [Point("otlp_proto_http", Spans)],
         "opentelemetry_metrics_exporter": [Point("otlp_proto_http", Metrics)],
     }
-    monkeypatch.setattr(sdk, "entry_points", lambda group: registered[group])
+    monkeypatch.setattr(otel_sdk, "entry_points", lambda group: registered[group])
     monkeypatch.setattr(Spans, "given", [])
     monkeypatch.setattr(Metrics, "given", [])
 
@@ -237,8 +237,8 @@ def test_a_live_run_is_handed_on(ran: Ran, fake: Fake, tmp_path: Path, installed
     assert (done.returncode, done.stderr) == (0, "")
     assert [span.name for span in Spans.given] == ["chat m", "chat m", "invoke_agent"]
     assert {span.resource.attributes["service.name"] for span in Spans.given} == {"my-agent"}
-    assert names.TOKEN_USAGE not in {metric.name for metric in Metrics.given}, "no counts came"
-    assert {names.DURATION, names.CONTINUATIONS} <= {metric.name for metric in Metrics.given}
+    assert conventions.TOKEN_USAGE not in {metric.name for metric in Metrics.given}, "no counts came"
+    assert {conventions.DURATION, conventions.CONTINUATIONS} <= {metric.name for metric in Metrics.given}
     everything = "".join(span.to_json() for span in Spans.given)
     assert "a word of mine" not in everything
     assert KEY not in everything
@@ -298,7 +298,7 @@ def test_the_protocol_names_the_exporter(protocol: str, registered: str, monkeyp
         others = {"otlp_proto_http", "otlp_proto_grpc"} if protocol else {registered}
         return [kept(name, exporter) for name in others]
 
-    monkeypatch.setattr(sdk, "entry_points", points)
+    monkeypatch.setattr(otel_sdk, "entry_points", points)
     telemetry.sink({"OTEL_EXPORTER_OTLP_PROTOCOL": protocol})
     assert made == [registered, registered]
 
@@ -307,7 +307,7 @@ def test_an_exporter_that_cannot_be_made_is_one_line(installed: None, monkeypatc
     def broken() -> Any:
         raise ValueError("no endpoint at http://user:word@h")
 
-    monkeypatch.setattr(sdk, "entry_points", lambda group: [Point("otlp_proto_http", broken)])
+    monkeypatch.setattr(otel_sdk, "entry_points", lambda group: [Point("otlp_proto_http", broken)])
     with pytest.raises(CallerError, match="OTEL_TRACES_EXPORTER=otlp: no endpoint at http://REDACTED@h"):
         telemetry.sink({})
 
@@ -337,7 +337,7 @@ def test_content_alone_is_refused(ran: Ran, fake: Fake, tmp_path: Path) -> None:
 
 
 def test_the_mapping_loads_no_sdk() -> None:
-    code = ("import sys\nfrom inspector import telemetry\nfrom inspector.telemetry import otlp\n"
+    code = ("import sys\nfrom inspector.export import otlp, telemetry\n"
             "print([name for name in sys.modules if name.startswith('opentelemetry')])")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60,
                           cwd=Path(__file__).parents[2])

@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+from inspector.export import conventions, otlp
+from inspector.export.conventions import Times
+from inspector.export.span_times import SKEW, Clock, Point, Span, moment
+from inspector.export.spans import spans
+from inspector.export.telemetry import points
 from inspector.report.facts import View, view
-from inspector.telemetry import names, otlp, points, spans
-from inspector.telemetry.names import Times
-from inspector.telemetry.points import SKEW, Clock, Point, Span, moment
 from tests.export.test_export import KEY
 from tests.scenes import (
     ASKS,
@@ -38,7 +40,7 @@ NOW = 1_700_000_000 * 10**9
 
 
 def of(seen: View, operation: str, **more: Any) -> list[Span]:
-    return [span for span in spans(seen, NOW, **more) if span.attributes[names.OPERATION] == operation]
+    return [span for span in spans(seen, NOW, **more) if span.attributes[conventions.OPERATION] == operation]
 
 
 def timed(pair: dict[str, Any], started: Any = None, took: float | None = None) -> dict[str, Any]:
@@ -54,16 +56,17 @@ def ran() -> View:
 def test_an_answer_has_the_providers_word_and_ours_beside_it(ran: View) -> None:
     first = of(ran, "chat")[0]
     response = ran.responses[0].exchange.response
-    assert first.name == f"chat {first.attributes[names.REQUEST_MODEL]}"
+    assert first.name == f"chat {first.attributes[conventions.REQUEST_MODEL]}"
     assert first.kind == "client"
     asked_for = (
-        names.PROVIDER, names.SERVER_ADDRESS, names.SERVER_PORT, names.RESPONSE_ID, names.RESPONSE_MODEL,
-        names.FINISH_REASONS, names.INPUT_TOKENS, names.OUTPUT_TOKENS)
+        conventions.PROVIDER, conventions.SERVER_ADDRESS, conventions.SERVER_PORT, conventions.RESPONSE_ID,
+        conventions.RESPONSE_MODEL, conventions.FINISH_REASONS, conventions.INPUT_TOKENS, conventions.OUTPUT_TOKENS)
     told = {name: first.attributes[name] for name in asked_for}
     assert told == {
-        names.PROVIDER: "openai", names.SERVER_ADDRESS: "api.openai.com", names.SERVER_PORT: 443,
-        names.RESPONSE_ID: "chatcmpl-1", names.RESPONSE_MODEL: "m-1",
-        names.FINISH_REASONS: (response.raw_stop_reason,), names.INPUT_TOKENS: 9, names.OUTPUT_TOKENS: 40}
+        conventions.PROVIDER: "openai", conventions.SERVER_ADDRESS: "api.openai.com", conventions.SERVER_PORT: 443,
+        conventions.RESPONSE_ID: "chatcmpl-1", conventions.RESPONSE_MODEL: "m-1",
+        conventions.FINISH_REASONS: (response.raw_stop_reason,), conventions.INPUT_TOKENS: 9,
+        conventions.OUTPUT_TOKENS: 40}
     assert first.attributes["loop_inspector.stop.normalized"] == "max_tokens"
     assert set(first.attributes["loop_inspector.stop.rules"]) == {  # type: ignore[arg-type]
         seen.rule for seen in ran.responses[0].judged.stop.evidence}
@@ -71,20 +74,20 @@ def test_an_answer_has_the_providers_word_and_ours_beside_it(ran: View) -> None:
 
 def test_a_cut_call_that_ran_is_an_error_of_the_turn_and_of_the_tool(ran: View) -> None:
     (turn,), (tool,) = of(ran, "invoke_agent"), of(ran, "execute_tool")
-    assert (turn.error, turn.attributes[names.ERROR_TYPE]) == ("cut_call_run", "cut_call_run")
+    assert (turn.error, turn.attributes[conventions.ERROR_TYPE]) == ("cut_call_run", "cut_call_run")
     assert (tool.name, tool.error, tool.attributes["loop_inspector.call.admission"]) == (
         "execute_tool write_file", "held", "held")
-    assert tool.attributes[names.TOOL_CALL_ID] == "call_a1b2c3d4e5"
+    assert tool.attributes[conventions.TOOL_CALL_ID] == "call_a1b2c3d4e5"
     (called,) = of(ran, "chat")[0].events
     assert called.attributes["loop_inspector.call.admission"] == "held"
-    assert called.attributes[names.TOOL_NAME] == "write_file"
+    assert called.attributes[conventions.TOOL_NAME] == "write_file"
 
 
 def test_a_word_that_was_not_sent_is_absent_and_the_answer_an_error() -> None:
     seen = shown(asked(ASKS, cut_stream("One"), stream=True))
     (answer,) = of(seen, "chat")
-    assert names.FINISH_REASONS not in answer.attributes
-    assert names.INPUT_TOKENS not in answer.attributes
+    assert conventions.FINISH_REASONS not in answer.attributes
+    assert conventions.INPUT_TOKENS not in answer.attributes
     assert (answer.error, answer.attributes["loop_inspector.stop.normalized"]) == ("interrupted", "interrupted")
 
 
@@ -113,7 +116,7 @@ def test_a_refusal_says_the_providers_type() -> None:
     error = {"error": {"message": f"no such key {KEY}", "type": "invalid_request_error", "code": "x"}}
     seen = shown(asked(ASKS, error, status=401))
     (answer,) = of(seen, "chat")
-    assert answer.attributes[names.ERROR_TYPE] == "invalid_request_error"
+    assert answer.attributes[conventions.ERROR_TYPE] == "invalid_request_error"
 
 
 CALL_OF_GEMINI = {"candidates": [{"content": {"parts": []}, "finishReason": "MALFORMED_FUNCTION_CALL"}]}
@@ -133,7 +136,7 @@ FAILED = {"error": {"message": "it went wrong"}}
 ])
 def test_what_is_an_error_of_an_answer(body: Any, url: str, status: int, error: str | None) -> None:
     (answer, *_) = of(shown(asked(ASKS, body, url=url, status=status)), "chat")
-    assert (answer.error, answer.attributes.get(names.ERROR_TYPE)) == (error, error)
+    assert (answer.error, answer.attributes.get(conventions.ERROR_TYPE)) == (error, error)
 
 
 @pytest.mark.parametrize(("body", "error"), [
@@ -144,7 +147,7 @@ def test_what_is_an_error_of_an_answer(body: Any, url: str, status: int, error: 
 ])
 def test_what_is_an_error_of_a_turn(body: Any, error: str | None) -> None:
     (turn,) = of(shown(asked(ASKS, body, tools=TOOLS)), "invoke_agent")
-    assert (turn.error, turn.attributes.get(names.ERROR_TYPE)) == (error, error)
+    assert (turn.error, turn.attributes.get(conventions.ERROR_TYPE)) == (error, error)
 
 
 @pytest.mark.parametrize("with_content", [False, True])
@@ -155,21 +158,21 @@ def test_what_was_said_is_sent_only_when_asked_for_and_keys_never(with_content: 
     everything = repr([(span.name, span.attributes, span.events, span.error) for span in made])
     assert (said in everything) is with_content
     assert KEY not in everything
-    present = {name for span in made for name in span.attributes} & names.CONTENT
+    present = {name for span in made for name in span.attributes} & conventions.CONTENT
     assert bool(present) is with_content
 
 
 def test_content_is_the_conventions_json(ran: View) -> None:
     first, (tool,) = of(ran, "chat", with_content=True)[0], of(ran, "execute_tool", with_content=True)
-    (said,) = json.loads(str(first.attributes[names.OUTPUT_MESSAGES]))
+    (said,) = json.loads(str(first.attributes[conventions.OUTPUT_MESSAGES]))
     assert (said["role"], said["finish_reason"]) == ("assistant", "length")
     (call,) = [part for part in said["parts"] if part["type"] == "tool_call"]
     cut = ran.responses[0].exchange.response.tool_calls[0].arguments
     assert call["arguments"] == cut, "arguments that were cut stay the text that they are"
-    history = json.loads(str(first.attributes[names.INPUT_MESSAGES]))
+    history = json.loads(str(first.attributes[conventions.INPUT_MESSAGES]))
     assert {message["role"] for message in history} <= {"user", "assistant", "tool"}
-    assert tool.attributes[names.TOOL_ARGUMENTS] == cut
-    assert tool.attributes[names.TOOL_RESULT] == ran.responses[1].exchange.request.messages[-1].results[0].text  # type: ignore[union-attr]
+    assert tool.attributes[conventions.TOOL_ARGUMENTS] == cut
+    assert tool.attributes[conventions.TOOL_RESULT] == ran.responses[1].exchange.request.messages[-1].results[0].text  # type: ignore[union-attr]
 
 
 # -- times -----------------------------------------------------------------------------------------------------------
@@ -209,9 +212,9 @@ def test_recorded_times_are_kept() -> None:
     assert (turn.start, turn.end) == (answers[0].start, answers[-1].end)
     assert {span.attributes["loop_inspector.times"] for span in (turn, *answers)} == {"recorded"}
     values = {point.name: point.value for point in points(seen)}
-    assert values[names.CONTINUED] == 4.25
-    assert [point.value for point in points(seen) if point.name == names.DURATION] == [1.5, 0.5, 0.25]
-    assert names.CONTINUED_UNTIMED not in values
+    assert values[conventions.CONTINUED] == 4.25
+    assert [point.value for point in points(seen) if point.name == conventions.DURATION] == [1.5, 0.5, 0.25]
+    assert conventions.CONTINUED_UNTIMED not in values
 
 
 def test_without_times_there_is_an_order_and_no_length() -> None:
@@ -220,9 +223,9 @@ def test_without_times_there_is_an_order_and_no_length() -> None:
     assert [(span.start, span.end) for span in answers] == [(NOW + at * 1_000,) * 2 for at in range(3)]
     assert {span.attributes["loop_inspector.times"] for span in (turn, *answers)} == {"order"}
     names_of = {point.name for point in points(seen)}
-    assert names.DURATION not in names_of
-    assert names.CONTINUED not in names_of
-    assert names.CONTINUED_UNTIMED in names_of
+    assert conventions.DURATION not in names_of
+    assert conventions.CONTINUED not in names_of
+    assert conventions.CONTINUED_UNTIMED in names_of
 
 
 def test_half_of_the_times() -> None:
@@ -232,7 +235,7 @@ def test_half_of_the_times() -> None:
     assert [span.end - span.start for span in answers] == [0, 500_000_000, 0]
     assert turn.attributes["loop_inspector.times"] == "order"
     assert all(one.end <= other.start for one, other in itertools.pairwise(answers))
-    assert names.CONTINUED_UNTIMED in {point.name for point in points(seen)}
+    assert conventions.CONTINUED_UNTIMED in {point.name for point in points(seen)}
 
 
 # -- metrics ---------------------------------------------------------------------------------------------------------
@@ -245,18 +248,19 @@ def test_metrics_of_a_turn_that_was_continued() -> None:
     for point in made:
         by.setdefault(point.name, []).append(point)
     attempts = len(SHORT) - 1
-    assert [point.value for point in by[names.CONTINUATIONS]] == [attempts]
-    assert [point.value for point in by[names.ATTEMPTS]] == [attempts]
-    assert [point.attributes["loop_inspector.stop.normalized"] for point in by[names.RESPONSES]] == [
+    assert [point.value for point in by[conventions.CONTINUATIONS]] == [attempts]
+    assert [point.value for point in by[conventions.ATTEMPTS]] == [attempts]
+    assert [point.attributes["loop_inspector.stop.normalized"] for point in by[conventions.RESPONSES]] == [
         facts.judged.stop.normalized.value for facts in seen.responses]
-    assert [point.attributes["loop_inspector.turn.terminal_reason"] for point in by[names.TURNS]] == ["completed"]
-    outputs = [point.value for point in by[names.TOKEN_USAGE] if point.attributes[names.TOKEN_TYPE] == "output"]
+    assert [point.attributes["loop_inspector.turn.terminal_reason"] for point in by[conventions.TURNS]] == ["completed"]
+    outputs = [point.value for point in by[conventions.TOKEN_USAGE]
+               if point.attributes[conventions.TOKEN_TYPE] == "output"]
     assert outputs == [facts.exchange.response.usage.output_tokens for facts in seen.responses]  # type: ignore[union-attr]
-    assert set(by) <= set(names.INSTRUMENTS)
+    assert set(by) <= set(conventions.INSTRUMENTS)
 
 
 def test_calls_are_counted_by_what_the_gate_said(ran: View) -> None:
-    calls = [point for point in points(ran) if point.name == names.CALLS]
+    calls = [point for point in points(ran) if point.name == conventions.CALLS]
     assert [(point.value, point.attributes["loop_inspector.call.admission"]) for point in calls] == [(1, "held")]
 
 
@@ -265,7 +269,7 @@ def test_only_the_turns_that_were_asked_for() -> None:
     assert len(seen.turns) == 2
     (turn, _) = spans(seen, NOW, only=[1])
     assert turn.attributes["loop_inspector.turn.id"] == seen.turns[1].id
-    assert [point.value for point in points(seen, [1]) if point.name == names.TURNS] == [1]
+    assert [point.value for point in points(seen, [1]) if point.name == conventions.TURNS] == [1]
 
 
 def test_every_metric_is_made_of_some_session() -> None:

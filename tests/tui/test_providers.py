@@ -16,10 +16,10 @@ from tui_scenes import page, seen, told
 
 from inspector.cli import main
 from inspector.config.settings import Settings
-from inspector.dialects.dialect_rows import Told
-from inspector.dialects.output import Asked
-from inspector.dialects.scenarios import SCENARIOS
-from inspector.dialects.table import DIALECTS
+from inspector.provider.dialect_output import Asked
+from inspector.provider.dialect_rows import Told
+from inspector.provider.dialects import DIALECTS
+from inspector.provider.scenarios import SCENARIOS
 from inspector.tui import launch as entry
 from inspector.tui.app import LoopInspector
 from inspector.tui.screens.ask import Choose

@@ -26,8 +26,8 @@ from inspector.tui.screens.tune import AxesPrompt, TuneScreen
 from inspector.tui.session.screen import SessionScreen
 from inspector.tui.tuned import Table
 from inspector.tui.widgets.heatmap import HeatMap
-from inspector.tune import grid_run as grids
-from inspector.tune.axes import ATTEMPTS
+from inspector.whatif import grid_run as grids
+from inspector.whatif.axes import ATTEMPTS
 
 AppOn = Callable[..., LoopInspector]
 SMALL, WIDE = (80, 24), (160, 45)

@@ -14,8 +14,8 @@ from inspector.config.settings import Settings, settings_of
 from inspector.replay.case import open_case
 from inspector.sessions import open_paths
 from inspector.sessions.agents import samples
-from inspector.tune.axes import ATTEMPTS, TOKENS, Axis, parse_axes
-from inspector.tune.grid import Asked, spec_of, typed
+from inspector.whatif.axes import ATTEMPTS, TOKENS, Axis, parse_axes
+from inspector.whatif.grid import Asked, spec_of, typed
 from tests.test_cli import inspector  # noqa: F401 - a fixture
 
 FIRST = str(samples()[0].path)

@@ -8,8 +8,8 @@ from inspector.config.settings import Settings
 from inspector.replay.case import open_case
 from inspector.sessions import open_paths
 from inspector.sessions.agents import samples
-from inspector.tune.axes import MOST_CELLS, Axis, default_axes, parse_axes
-from inspector.tune.grid import Grid
+from inspector.whatif.axes import MOST_CELLS, Axis, default_axes, parse_axes
+from inspector.whatif.grid import Grid
 from loop_core.errors import CallerError
 from loop_core.turn.limits import Limits
 from tests.scenes import asked, chat, lines, user

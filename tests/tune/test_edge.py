@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from inspector.config.settings import INITIAL, Settings
 from inspector.replay.replay import first_run
-from inspector.tune import smallest as edge
-from inspector.tune.axes import Axis
-from inspector.tune.grid import End, Grid
-from inspector.tune.grid_run import tune
-from inspector.tune.smallest import cost, knee, rank, smallest
-from inspector.tune.sweep import stem
+from inspector.whatif import smallest as edge
+from inspector.whatif.axes import Axis
+from inspector.whatif.grid import End, Grid
+from inspector.whatif.grid_run import tune
+from inspector.whatif.smallest import cost, knee, rank, smallest
+from inspector.whatif.sweep import stem
 from tests.scenes import ASKS, asked, chat, lines, user
 from tests.test_cli import inspector  # noqa: F401 - a fixture
 from tests.test_simulation import WORDS, case_of, stream

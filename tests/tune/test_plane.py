@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inspector.report.lines.spans import Span, text_of
-from inspector.tune.axes import NAMES, Axis
-from inspector.tune.heat import GAP, HERE, plane
+from inspector.whatif.axes import NAMES, Axis
+from inspector.whatif.heat import GAP, HERE, plane
 
 SIZES = st.lists(st.integers(1, 4), min_size=1, max_size=3)
 

@@ -9,9 +9,9 @@ import signal
 
 import pytest
 
-from inspector.tune import progress
-from inspector.tune.progress import bar, interruptible
-from inspector.tune.sweep import Sweep
+from inspector.whatif import progress
+from inspector.whatif.progress import bar, interruptible
+from inspector.whatif.sweep import Sweep
 from tests.test_cli import SAMPLE, inspector  # noqa: F401 - a fixture
 
 

@@ -11,10 +11,10 @@ from inspector.config.settings import Settings
 from inspector.replay.case import open_case
 from inspector.sessions import open_paths
 from inspector.sessions.agents import samples
-from inspector.tune import grid_run
-from inspector.tune.axes import parse_axes
-from inspector.tune.grid import Grid
-from inspector.tune.grid_run import tune
+from inspector.whatif import grid_run
+from inspector.whatif.axes import parse_axes
+from inspector.whatif.grid import Grid
+from inspector.whatif.grid_run import tune
 from loop_core.errors import CallerError
 from tests.scenes import lines
 from tests.tune.test_sweep import story

@@ -7,10 +7,10 @@ from array import array
 from inspector.replay.case import open_case
 from inspector.sessions import open_paths
 from inspector.sessions.agents import samples
-from inspector.tune.axes import Axis, parse_axes
-from inspector.tune.grid import UNDONE, End, Grid, TurnGrid
-from inspector.tune.grid_run import Tuned, tune
-from inspector.tune.smallest import knee, smallest, why_not
+from inspector.whatif.axes import Axis, parse_axes
+from inspector.whatif.grid import UNDONE, End, Grid, TurnGrid
+from inspector.whatif.grid_run import Tuned, tune
+from inspector.whatif.smallest import knee, smallest, why_not
 from loop_core.turn.limits import Spent
 from loop_core.turn.state import State
 

@@ -14,10 +14,10 @@ from inspector.replay.case import Case, open_case
 from inspector.replay.replay import first_run, replay
 from inspector.sessions import open_paths
 from inspector.sessions.agents import samples
-from inspector.tune.axes import Axis
-from inspector.tune.grid import End, Grid
-from inspector.tune.grid_run import tune
-from inspector.tune.sweep import LEAST
+from inspector.whatif.axes import Axis
+from inspector.whatif.grid import End, Grid
+from inspector.whatif.grid_run import tune
+from inspector.whatif.sweep import LEAST
 from loop_core.turn.history import hint
 from loop_core.turn.limits import GUARDS, RANGES, Limits, Spent
 from loop_core.turn.presets import POLICIES
@@ -276,7 +276,7 @@ def test_what_an_end_needs_is_just_enough_and_one_less_is_not(exchanges, base):
 
 def test_few_runs_serve_many_cells(monkeypatch):
     """Twelve hundred cells over a recording whose responses report their tokens: one run of each turn."""
-    from inspector.tune import sweep
+    from inspector.whatif import sweep
 
     ran = []
     monkeypatch.setattr(sweep, "first_run", lambda case, record, given: ran.append(given) or first_run(

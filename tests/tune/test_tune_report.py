@@ -14,13 +14,13 @@ from inspector.replay.case import open_case
 from inspector.report.lines.spans import plain
 from inspector.sessions import open_paths
 from inspector.sessions.agents import samples
-from inspector.tune.axes import parse_axes
-from inspector.tune.grid import Grid
-from inspector.tune.grid_lines import answers, cell_sheet
-from inspector.tune.grid_report import as_csv, document, text
-from inspector.tune.grid_run import tune
-from inspector.tune.heat import SHOWS, heat
-from inspector.tune.smallest import knee
+from inspector.whatif.axes import parse_axes
+from inspector.whatif.grid import Grid
+from inspector.whatif.grid_lines import answers, cell_sheet
+from inspector.whatif.grid_report import as_csv, document, text
+from inspector.whatif.grid_run import tune
+from inspector.whatif.heat import SHOWS, heat
+from inspector.whatif.smallest import knee
 from tests.scenes import lines
 from tests.test_cli import inspector  # noqa: F401 - a fixture
 from tests.test_import_hygiene import EXPLAIN, SLOW, modules_after
@@ -281,5 +281,5 @@ def test_tuning_loads_nothing_slow(tmp_path):
     path.write_bytes(lines(*story(["cut text", "answer"], 20, [20], False)))
     code = EXPLAIN.replace('"explain"', '"tune"')
     loaded = modules_after(code, str(path), "--grid", "attempts=0..3", "--jobs", "1")
-    assert "inspector.tune.sweep" in loaded
+    assert "inspector.whatif.sweep" in loaded
     assert loaded & SLOW == set()

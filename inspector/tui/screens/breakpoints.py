@@ -10,7 +10,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.screen import ModalScreen
 
-from inspector.filters import FilterError
+from inspector.report.filters import FilterError
 from inspector.report.lines.spans import Line, Role, Span, said
 from inspector.tui.messages import RowOpened
 from inspector.tui.session.base import Breakpoint, read

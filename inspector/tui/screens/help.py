@@ -124,14 +124,15 @@ def _order(screen: Screen[object], found: ActiveBinding) -> int:
 
 def filter_terms() -> list[tuple[str, str]]:
     """What a filter can ask, a row each."""
-    from inspector.filters import terms
+    from inspector.report import filter_terms
 
     return [
         ("a b · a & b · a | b · !a · (a)", "both, both, either, not, grouped"),
-        *((f"{name}:WORD", row.about) for name, row in terms.WORDS.items()),
-        *((name, row.about) for name, row in terms.FLAGS.items()),
-        *((f"{name}>N", row.about) for name, row in terms.NUMBERS.items()),
-        *((f"~{name} REGEX", f"a regular expression finds it in {row.about}") for name, row in terms.PATTERNS.items()),
+        *((f"{name}:WORD", row.about) for name, row in filter_terms.WORDS.items()),
+        *((name, row.about) for name, row in filter_terms.FLAGS.items()),
+        *((f"{name}>N", row.about) for name, row in filter_terms.NUMBERS.items()),
+        *((f"~{name} REGEX", f"a regular expression finds it in {row.about}")
+          for name, row in filter_terms.PATTERNS.items()),
     ]
 
 

@@ -15,12 +15,12 @@ from textual.binding import Binding, BindingType
 from textual.reactive import reactive
 
 from inspector.config.settings import Settings
-from inspector.dialects import columns
-from inspector.dialects.columns import sheet
-from inspector.dialects.dialect_lines import Entry, entries, outcome
-from inspector.dialects.dialect_rows import Row, Told, opened
-from inspector.dialects.output import MOST, Asked, path_of
-from inspector.dialects.scenarios import SCENARIOS
+from inspector.provider import dialect_columns
+from inspector.provider.dialect_columns import sheet
+from inspector.provider.dialect_lines import Entry, entries, outcome
+from inspector.provider.dialect_output import MOST, Asked, path_of
+from inspector.provider.dialect_rows import Row, Told, opened
+from inspector.provider.scenarios import SCENARIOS
 from inspector.report.lines.sheet import Listed
 from inspector.report.lines.spans import Line, Role, Span, matched, spread
 from inspector.tui.messages import RowOpened, RowsMade, SessionWanted
@@ -39,7 +39,7 @@ class Dialects(Table):
         Binding("h,left", "screen.scenario(-1)", "Scenario before", show=False, tooltip="The scenario before",
                 id="providers.previous"),
     ]
-    shown: reactive[Sequence[columns.Shown]] = reactive((), init=False)
+    shown: reactive[Sequence[dialect_columns.Shown]] = reactive((), init=False)
     dialect = ""
     """The dialect that the user went to; the cursor stays on the line that stands for it."""
 
@@ -64,10 +64,10 @@ class Dialects(Table):
         return found if isinstance(found, Entry) else None
 
     @property
-    def laid(self) -> columns.Layout:
+    def laid(self) -> dialect_columns.Layout:
         """The columns that are seen."""
         found = [each for each in self.shown if isinstance(each, Entry)]
-        return columns.layout(found, self.scrollable_content_region.width - 2)
+        return dialect_columns.layout(found, self.scrollable_content_region.width - 2)
 
     def watch_shown(self) -> None:
         """Others, or as many columns as another width allows."""
@@ -77,12 +77,12 @@ class Dialects(Table):
         """A dialect, or a heading."""
         paint = paint_of(self.app)
         here = Span("▶ " if index == self.cursor else "  ", Role.HERE)
-        line = columns.line(self.shown[index], self._laid, paint.measure, paint.mark)
+        line = dialect_columns.line(self.shown[index], self._laid, paint.measure, paint.mark)
         return (here, *matched(line, self.needle))
 
     def find(self, by: int, again: bool) -> bool:
         """Goes to a dialect that says the needle."""
-        found = columns.find(self.shown, self.needle, self.cursor, by, again)
+        found = dialect_columns.find(self.shown, self.needle, self.cursor, by, again)
         if found is not None:
             self.wanted(found)
         return found is not None
@@ -146,8 +146,8 @@ class ProvidersScreen(Tabled):
     def _fold(self) -> None:
         """The lines of the list; the cursor stays on its dialect."""
         rows = self._dialects
-        rows.shown = columns.shown(entries(self._told, self.asked.each))
-        rows.cursor = columns.place_of(rows.shown, rows.dialect)
+        rows.shown = dialect_columns.shown(entries(self._told, self.asked.each))
+        rows.cursor = dialect_columns.place_of(rows.shown, rows.dialect)
         self.show()
 
     # -- what is shown -------------------------------------------------------------------------------------------
@@ -169,7 +169,7 @@ class ProvidersScreen(Tabled):
         if self._answered is None:
             return [*found, (Span("every dialect is run…", Role.DIM),)]
         return [*found, *outcome(self._told, self._answered.settings.policy.name),
-                (Span("  "), *columns.titles(self._dialects.laid))]
+                (Span("  "), *dialect_columns.titles(self._dialects.laid))]
 
     def detail(self) -> Listed:
         """All about the dialect at the cursor."""
@@ -182,7 +182,7 @@ class ProvidersScreen(Tabled):
 
     def files(self) -> Mapping[str, str]:
         """The table as `inspector providers` prints it on a wide terminal."""
-        from inspector.dialects.output import text
+        from inspector.provider.dialect_output import text
 
         policy = self.asked.settings.policy
         name = f"providers-{self.asked.scenario.name}.txt"

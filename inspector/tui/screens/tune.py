@@ -31,10 +31,10 @@ from inspector.tui.widgets.fields import Lines, Note, note
 from inspector.tui.widgets.heatmap import HeatMap
 from inspector.tui.widgets.text_view import TextView
 from inspector.tui.writing import copied
-from inspector.tune.axes import counted, parse_axes
-from inspector.tune.grid import Asked, Grid, typed
-from inspector.tune.grid_run import tune
-from inspector.tune.heat import SHOWS
+from inspector.whatif.axes import counted, parse_axes
+from inspector.whatif.grid import Asked, Grid, typed
+from inspector.whatif.grid_run import tune
+from inspector.whatif.heat import SHOWS
 from loop_core.errors import CallerError
 
 BESIDE = 110

@@ -32,8 +32,8 @@ from loop_core.judge.gate import Admission
 from loop_core.turn.seam import SeamRule
 
 if TYPE_CHECKING:
-    from inspector.filters import Filter
-    from inspector.filters.terms import Look
+    from inspector.report.filter_terms import Look
+    from inspector.report.filters import Filter
     from inspector.report.lines.reads import Picked
 
 
@@ -133,7 +133,7 @@ def read(text: str) -> Filter:
     Raises:
         FilterError: it cannot be read.
     """
-    from inspector import filters  # not before it is wanted: the first frame needs none
+    from inspector.report import filters  # not before it is wanted: the first frame needs none
 
     return filters.parse(text)
 
@@ -142,7 +142,7 @@ def next_stop(
     stops: Sequence[Breakpoint], view: View, step: int, by: int, marks: frozenset[int]
 ) -> tuple[int, str] | None:
     """The nearest step that an enabled breakpoint stops at, and its expression; None where there is none."""
-    from inspector import filters
+    from inspector.report import filters
 
     found = [
         (at, each.text) for each in stops if each.enabled
@@ -153,7 +153,7 @@ def next_stop(
 
 def hits(stop: Breakpoint, view: View, marks: frozenset[int]) -> int:
     """At how many steps a breakpoint stops."""
-    from inspector import filters
+    from inspector.report import filters
 
     count, at = 0, -1
     while (following := filters.hit_after(read(stop.text), view, at, 1, marks)) is not None:

@@ -174,7 +174,7 @@ class Remarking(Keeping):
         if not text.strip():
             self._expression, self.filtered, self.listed = "", "", self.outline
             return "all steps are shown"
-        from inspector import filters
+        from inspector.report import filters
         from inspector.tui.session.base import read
 
         try:
@@ -202,7 +202,7 @@ class Remarking(Keeping):
 
     def action_breakpoints(self) -> None:
         """Opens the list of breakpoints."""
-        from inspector.filters.terms import Look
+        from inspector.report.filter_terms import Look
         from inspector.tui.screens.breakpoints import BreakpointList
         from inspector.tui.session.base import hits, suggested
 

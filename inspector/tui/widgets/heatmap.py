@@ -20,8 +20,8 @@ from textual.strip import Strip
 from inspector.report.lines.spans import Span
 from inspector.tui.messages import RowOpened
 from inspector.tui.paint import paint_of
-from inspector.tune.axes import Axis
-from inspector.tune.heat import Plane, plane
+from inspector.whatif.axes import Axis
+from inspector.whatif.heat import Plane, plane
 
 
 class HeatMap(ScrollView, can_focus=True):

@@ -16,7 +16,7 @@ from itertools import pairwise, product
 
 from inspector.config.settings import INITIAL, Settings, command, settings_of
 from inspector.replay.case import Case
-from inspector.tune.axes import TOKENS, Axis, Value, counted, default_axes
+from inspector.whatif.axes import TOKENS, Axis, Value, counted, default_axes
 from loop_core.errors import CallerError
 from loop_core.frozen import replace
 from loop_core.turn.limits import Limits, Spent

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from inspector.dialects.scenarios import Played
+from inspector.provider.scenarios import Played
 from loop_core.judge.arguments import lenient
 from loop_core.wire.body import compact, pieces, read_object
 

@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 from inspector.report.lines.glyphs import MARKED, STATE
 from inspector.report.lines.spans import EMPTY, Line, Role, Span
-from inspector.tune.axes import SHORT, Axis
-from inspector.tune.grid import UNDONE, End
-from inspector.tune.grid_run import Tuned
+from inspector.whatif.axes import SHORT, Axis
+from inspector.whatif.grid import UNDONE, End
+from inspector.whatif.grid_run import Tuned
 from loop_core.turn.state import State
 from loop_core.turn.trace import Fidelity
 

@@ -12,12 +12,13 @@ space that a prefill lost) is not charged: the budget cuts what is known and not
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 
-from inspector.simulation.known import Known, Taken, is_cut, merged, opening, take
-from inspector.simulation.tokens import Measured, impossible, under_cap
-from loop_core.errors import EncodeError
+from inspector.replay.known import Known, Taken, is_cut, merged, opening, take
+from inspector.replay.tokens import Measured, impossible, measure, splitter, under_cap
+from inspector.sessions.recording import Exchange
+from loop_core.errors import DecodeError, EncodeError
 from loop_core.frozen import field, frozen, replace
 from loop_core.judge.classify import Judged
 from loop_core.turn.loop import Recorded
@@ -37,8 +38,9 @@ from loop_core.values import (
     ToolCall,
     Usage,
 )
-from loop_core.wire import decode, wire
-from loop_core.wire.base import Mapped
+from loop_core.wire import decode, deltas, wire
+from loop_core.wire.base import Mapped, Pieces
+from loop_core.wire.profile import Profile
 
 RESUMED = frozenset({Method.ECHO, Method.TOKEN, Method.POLL, Method.NUDGE})
 FRESH = frozenset({Place.REQUEST, Place.RESUME, Place.NUDGE})
@@ -328,3 +330,51 @@ def _note(recut: Recut, known: Known, word: str | None) -> str:
     apart = f"; ESTIMATED, {recut.between}" if recut.apart is not None else ""
     apart += f"; cut by the budget, over which this server says {word!r}" if recut.cut and word else ""
     return f"{recut.tokens:,} of {known.tokens:,} known tokens, boundaries by {recut.basis} ({recut.note}){lost}{apart}"
+
+
+# -- Simulation over recorded exchanges: finds what their bodies tell of tokens, and hands it to the engine's source -
+
+
+Judge = Callable[[ChatResponse, Request | None, Profile], Judged]
+
+
+def simulated(
+    recorded: Recorded, exchanges: Sequence[Exchange], memo: dict[int, Measured], judge: Judge, budget_changed: bool
+) -> Simulated:
+    """A source over recorded answers. `memo` keeps what was measured, by the index of the exchange."""
+    indices = [answer.index or 0 for _, _, answer in recorded.answers]
+    profile = exchanges[indices[0]].profile
+
+    def of(position: int) -> Measured:
+        index = indices[position]
+        if index not in memo:
+            memo[index] = tokens_of(exchanges[index])
+        return memo[index]
+
+    return Simulated(
+        recorded, of, lambda response, request: judge(response, request, profile),
+        tuple(_cap(exchanges[index]) for index in indices), budget_changed,
+        profile.words, profile.at_cap.get(recorded.answers[0][2].response.api),
+        profile.reasoning_under_cap,
+    )
+
+
+def tokens_of(exchange: Exchange) -> Measured:
+    """Where the tokens of a recorded response end."""
+    response = exchange.response
+    cap = _cap(exchange) if response.stop_reason.normalized is Stop.MAX_TOKENS else None
+    model = response.model or (exchange.request.model if exchange.request else None)
+    return measure(response, _chunks(exchange), cap, splitter(model), exchange.profile.reasoning_under_cap)
+
+
+def _chunks(exchange: Exchange) -> Pieces | None:
+    if not exchange.response.streaming:
+        return None
+    try:
+        return deltas(exchange.api, exchange.body)
+    except DecodeError:
+        return None
+
+
+def _cap(exchange: Exchange) -> int | None:
+    return exchange.request.max_tokens if exchange.request else None

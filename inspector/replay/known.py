@@ -13,8 +13,8 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 
-from inspector.simulation.readings import Bounds
-from inspector.simulation.tokens import RANK, Basis, Measured, Stretch, text_of
+from inspector.replay.token_readings import Bounds
+from inspector.replay.tokens import RANK, Basis, Measured, Stretch, text_of
 from loop_core.frozen import frozen, replace
 from loop_core.turn.seam import Method, Segment, join
 from loop_core.turn.state import Place, Responded

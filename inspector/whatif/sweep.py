@@ -14,11 +14,11 @@ from typing import NamedTuple, TypeAlias
 
 from inspector.config.settings import INITIAL
 from inspector.replay.case import Case, limits_for
+from inspector.replay.known import is_cut
 from inspector.replay.replay import bounded_by, first_run
 from inspector.sessions.recording import TurnRecord
-from inspector.simulation.known import is_cut
-from inspector.tune.axes import TOKENS, Value, size_of
-from inspector.tune.grid import APART, End, Grid, Group
+from inspector.whatif.axes import TOKENS, Value, size_of
+from inspector.whatif.grid import APART, End, Grid, Group
 from loop_core.frozen import frozen, replace
 from loop_core.turn.limits import GUARDS, Limits, Spent, least_cap, token_stop, tripped
 from loop_core.turn.machine import TRANSITIONS

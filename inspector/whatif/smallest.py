@@ -29,10 +29,10 @@ from collections.abc import Iterable, Sequence
 from inspector.config.settings import INITIAL
 from inspector.replay.case import Case
 from inspector.replay.replay import first_run
-from inspector.tune.axes import SHORT, Axis, Value, size_of
-from inspector.tune.grid import APART, UNDONE, End, Grid, Group, TurnGrid
-from inspector.tune.grid_run import Tuned
-from inspector.tune.sweep import Sweep
+from inspector.whatif.axes import SHORT, Axis, Value, size_of
+from inspector.whatif.grid import APART, UNDONE, End, Grid, Group, TurnGrid
+from inspector.whatif.grid_run import Tuned
+from inspector.whatif.sweep import Sweep
 from loop_core.frozen import frozen
 from loop_core.turn.state import State
 from loop_core.turn.trace import Fidelity

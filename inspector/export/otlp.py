@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from inspector import __version__
-from inspector.telemetry.names import INSTRUMENTS
-from inspector.telemetry.points import Attribute, Attributes, Happened, Kind, Point, Span
+from inspector.export.conventions import INSTRUMENTS
+from inspector.export.span_times import Attribute, Attributes, Happened, Kind, Point, Span
 
 KINDS: Mapping[Kind, int] = {Kind.INTERNAL: 1, Kind.CLIENT: 3}
 DELTA = 1

@@ -16,13 +16,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+from inspector.export import conventions
+from inspector.export.conventions import OURS, Operation, Times
+from inspector.export.span_times import Attribute, Attributes, Clock, Happened, Kind, Span, When, first_moment, given
 from inspector.replay.case import results_in
 from inspector.report.facts import ResponseFacts, TurnFacts, View
 from inspector.sessions import redact
 from inspector.sessions.recording import Exchange, Place, ToolAnswer
-from inspector.telemetry import names
-from inspector.telemetry.names import OURS, Operation, Times
-from inspector.telemetry.points import Attribute, Attributes, Clock, Happened, Kind, Span, When, first_moment, given
 from loop_core.judge.arguments import parse
 from loop_core.judge.gate import Admission, Verdict
 from loop_core.values import (
@@ -48,20 +48,20 @@ def of_answer(exchange: Exchange) -> dict[str, Attribute | None]:
     asked, response = exchange.request, exchange.response
     said: Mapping[str, Any] = {"role": "assistant", "parts": _parts(response.parts),
                                "finish_reason": response.raw_stop_reason or ""}
-    found: dict[str, Attribute | None] = {names.OUTPUT_MESSAGES: _json([said])}
+    found: dict[str, Attribute | None] = {conventions.OUTPUT_MESSAGES: _json([said])}
     if asked is not None:
         system = [part for message in asked.messages if message.role is Role.SYSTEM for part in _parts(message.parts)]
         history = [_message(message) for message in asked.messages if message.role is not Role.SYSTEM]
         tools = [{"type": tool.kind.value, "name": tool.name, "description": tool.description,
                   "parameters": tool.schema} for tool in asked.tools]
-        found |= {names.SYSTEM_INSTRUCTIONS: _json(system), names.INPUT_MESSAGES: _json(history),
-                  names.TOOL_DEFINITIONS: _json(tools)}
+        found |= {conventions.SYSTEM_INSTRUCTIONS: _json(system), conventions.INPUT_MESSAGES: _json(history),
+                  conventions.TOOL_DEFINITIONS: _json(tools)}
     return found
 
 
 def of_tool(part: ToolResultPart, verdict: Verdict | None) -> dict[str, Attribute | None]:
     """What a tool was asked, as it came, and what it answered."""
-    return {names.TOOL_ARGUMENTS: verdict.call.arguments if verdict else None, names.TOOL_RESULT: part.text}
+    return {conventions.TOOL_ARGUMENTS: verdict.call.arguments if verdict else None, conventions.TOOL_RESULT: part.text}
 
 
 def _message(message: Message) -> dict[str, Any]:
@@ -134,8 +134,8 @@ def _turn(
     spent = ended.spent
     failed = failure(turn)
     attributes = {
-        names.OPERATION: Operation.INVOKE_AGENT.value, **who(opening), names.REQUEST_MODEL: _model(opening),
-        names.ERROR_TYPE: failed,
+        conventions.OPERATION: Operation.INVOKE_AGENT.value, **who(opening), conventions.REQUEST_MODEL: _model(opening),
+        conventions.ERROR_TYPE: failed,
         f"{OURS}turn.id": turn.id, f"{OURS}conversation": turn.conversation,
         f"{OURS}turn.terminal_reason": turn.terminal, f"{OURS}turn.state": turn.final_state.value,
         f"{OURS}turn.verdict": turn.verdict.word, f"{OURS}turn.finding_rules": tuple(
@@ -191,8 +191,8 @@ def _events(view: View, turn: TurnFacts, ends: Mapping[int, int], last: int) -> 
 def who(exchange: Exchange) -> dict[str, Attribute | None]:
     """Who answered, and where."""
     address, port = server(exchange.url)
-    return {names.PROVIDER: names.provider(exchange.profile.name, exchange.api),
-            names.SERVER_ADDRESS: address, names.SERVER_PORT: port}
+    return {conventions.PROVIDER: conventions.provider(exchange.profile.name, exchange.api),
+            conventions.SERVER_ADDRESS: address, conventions.SERVER_PORT: port}
 
 
 def server(url: str) -> tuple[str | None, int | None]:
@@ -224,8 +224,8 @@ def operation(facts: ResponseFacts) -> dict[str, Attribute | None]:
     """What the conventions ask of a span and of a measurement alike."""
     exchange = facts.exchange
     return {
-        names.OPERATION: Operation.CHAT.value, **who(exchange), names.REQUEST_MODEL: _model(exchange),
-        names.RESPONSE_MODEL: exchange.response.model, names.ERROR_TYPE: error_type(facts),
+        conventions.OPERATION: Operation.CHAT.value, **who(exchange), conventions.REQUEST_MODEL: _model(exchange),
+        conventions.RESPONSE_MODEL: exchange.response.model, conventions.ERROR_TYPE: error_type(facts),
     }
 
 
@@ -240,17 +240,17 @@ def _answer(facts: ResponseFacts, when: When, parent: int, with_content: bool) -
     first = first_chunk(facts)
     attributes: dict[str, Attribute | None] = {
         **operation(facts),
-        names.REQUEST_MAX_TOKENS: asked.max_tokens if asked else None,
-        names.REQUEST_STREAM: response.streaming,
-        names.REQUEST_CHOICES: asked.n if asked and asked.n != 1 else None,
-        names.RESPONSE_ID: response.id,
-        names.FINISH_REASONS: (response.raw_stop_reason,) if response.raw_stop_reason else None,
-        names.FIRST_CHUNK: first,
-        names.INPUT_TOKENS: usage.input_tokens if usage else None,
-        names.OUTPUT_TOKENS: usage.output_tokens if usage else None,
-        names.REASONING_TOKENS: usage.reasoning_tokens if usage else None,
-        names.CACHED_TOKENS: usage.cached_tokens if usage else None,
-        names.HTTP_STATUS: response.http_status,
+        conventions.REQUEST_MAX_TOKENS: asked.max_tokens if asked else None,
+        conventions.REQUEST_STREAM: response.streaming,
+        conventions.REQUEST_CHOICES: asked.n if asked and asked.n != 1 else None,
+        conventions.RESPONSE_ID: response.id,
+        conventions.FINISH_REASONS: (response.raw_stop_reason,) if response.raw_stop_reason else None,
+        conventions.FIRST_CHUNK: first,
+        conventions.INPUT_TOKENS: usage.input_tokens if usage else None,
+        conventions.OUTPUT_TOKENS: usage.output_tokens if usage else None,
+        conventions.REASONING_TOKENS: usage.reasoning_tokens if usage else None,
+        conventions.CACHED_TOKENS: usage.cached_tokens if usage else None,
+        conventions.HTTP_STATUS: response.http_status,
         f"{OURS}api": exchange.api, f"{OURS}profile": exchange.profile.name,
         f"{OURS}response.index": facts.index, f"{OURS}response.place": facts.link.place.value,
         f"{OURS}stop.normalized": stop.normalized.value, f"{OURS}stop.detail": stop.detail,
@@ -273,7 +273,7 @@ def first_chunk(facts: ResponseFacts) -> float | None:
 
 
 def _of_call(verdict: Verdict) -> Attributes:
-    return given({names.TOOL_NAME: verdict.call.name, names.TOOL_CALL_ID: verdict.call.id,
+    return given({conventions.TOOL_NAME: verdict.call.name, conventions.TOOL_CALL_ID: verdict.call.id,
                   f"{OURS}call.admission": verdict.admission.value, f"{OURS}call.rule": verdict.rule})
 
 
@@ -327,8 +327,8 @@ def _tool(ran: _Ran, when: When, parent: int, with_content: bool) -> Span:
     unready = verdict.admission.value if verdict is not None and verdict.admission is not Admission.READY else None
     failed = unready or ("tool_error" if part.is_error else None)
     attributes: dict[str, Any] = {
-        names.OPERATION: Operation.EXECUTE_TOOL.value, names.TOOL_NAME: name,
-        names.TOOL_CALL_ID: part.call_id, names.TOOL_TYPE: "function", names.ERROR_TYPE: failed,
+        conventions.OPERATION: Operation.EXECUTE_TOOL.value, conventions.TOOL_NAME: name,
+        conventions.TOOL_CALL_ID: part.call_id, conventions.TOOL_TYPE: "function", conventions.ERROR_TYPE: failed,
         f"{OURS}call.admission": verdict.admission.value if verdict else None,
         f"{OURS}call.rule": verdict.rule if verdict else None, f"{OURS}times": when.known.value,
         **(of_tool(part, verdict) if with_content else {}),

@@ -9,9 +9,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from inspector.dialects.dialect_rows import LOST, CallState, Row, Silent, Told
-from inspector.dialects.peers import VERSIONS
-from inspector.dialects.scenarios import CHARACTERS, COMPLETE
+from inspector.provider.dialect_rows import LOST, CallState, Row, Silent, Told
+from inspector.provider.peers import VERSIONS
+from inspector.provider.scenarios import CHARACTERS, COMPLETE
 from inspector.report.lines.glyphs import STOP
 from inspector.report.lines.spans import Line, Role, Span, clip, joined, said, width_of, wrapped
 from loop_core.judge.classify import FINISHED

@@ -11,11 +11,11 @@ from inspector.config.settings import INITIAL
 from inspector.report.lines.glyphs import STATE
 from inspector.report.lines.header import doubts, output
 from inspector.report.lines.spans import Line, Role, Span, field, joined, more, said
-from inspector.tune.axes import SHORT
-from inspector.tune.grid import End, TurnGrid
-from inspector.tune.grid_run import Tuned
-from inspector.tune.heat import SIMULATED, WIDTH, heat, key, word
-from inspector.tune.smallest import Edge, Knee, Smallest, cost, smallest, why_not
+from inspector.whatif.axes import SHORT
+from inspector.whatif.grid import End, TurnGrid
+from inspector.whatif.grid_run import Tuned
+from inspector.whatif.heat import SIMULATED, WIDTH, heat, key, word
+from inspector.whatif.smallest import Edge, Knee, Smallest, cost, smallest, why_not
 from loop_core.turn.trace import Fidelity
 
 

@@ -12,8 +12,8 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple
 
+from inspector.export.conventions import Times
 from inspector.sessions.recording import Exchange
-from inspector.telemetry.names import Times
 from loop_core.frozen import field, frozen
 
 # -- Spans and metric points as plain values -------------------------------------------------------------------------

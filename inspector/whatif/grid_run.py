@@ -23,8 +23,8 @@ from typing import Any
 
 from inspector.replay.case import Case
 from inspector.sessions.pause import without_collector
-from inspector.tune.grid import UNDONE, End, Grid, TurnGrid
-from inspector.tune.sweep import Shapes, Sweep
+from inspector.whatif.grid import UNDONE, End, Grid, TurnGrid
+from inspector.whatif.sweep import Shapes, Sweep
 from loop_core.turn.limits import Spent
 from loop_core.turn.state import State
 from loop_core.turn.trace import Fidelity

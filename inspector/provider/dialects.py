@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from inspector.dialects import quirks
-from inspector.dialects.quirks import Quirk
+from inspector.provider import quirks
+from inspector.provider.quirks import Quirk
 from loop_core.errors import CallerError
 from loop_core.frozen import field, frozen
 from loop_core.values import ProviderError

@@ -13,10 +13,10 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from inspector.config.settings import Settings
-from inspector.dialects.peers import Peer, peers
-from inspector.dialects.scenarios import COMPLETE, TOOLS, Played, Scenario, play
-from inspector.dialects.table import DIALECTS, Dialect
-from inspector.dialects.writing import streamed, written
+from inspector.provider.dialect_writing import streamed, written
+from inspector.provider.dialects import DIALECTS, Dialect
+from inspector.provider.peers import Peer, peers
+from inspector.provider.scenarios import COMPLETE, TOOLS, Played, Scenario, play
 from inspector.replay.case import Case, open_case
 from inspector.replay.replay import Replay, replay
 from inspector.sessions.build import Refused, build

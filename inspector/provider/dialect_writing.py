@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from inspector.dialects.quirks import PIECE, rewritten
-from inspector.dialects.scenarios import Played
-from inspector.dialects.table import Dialect
+from inspector.provider.dialects import Dialect
+from inspector.provider.quirks import PIECE, rewritten
+from inspector.provider.scenarios import Played
 from loop_core.frozen import frozen, replace
 from loop_core.judge.arguments import lenient
 from loop_core.values import ChatResponse, ReasoningPart, ResponsePart, Stop, StopReason, TextPart, ToolCall, Usage

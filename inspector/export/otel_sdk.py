@@ -24,10 +24,10 @@ from opentelemetry.sdk.trace.export import ConsoleSpanExporter, SpanExporter, Sp
 from opentelemetry.trace import SpanKind, Status, StatusCode, Tracer, set_span_in_context
 
 from inspector import __version__
+from inspector.export.conventions import INSTRUMENTS
+from inspector.export.otlp import SERVICE
+from inspector.export.span_times import Kind, Point, Span
 from inspector.sessions import redact
-from inspector.telemetry.names import INSTRUMENTS
-from inspector.telemetry.otlp import SERVICE
-from inspector.telemetry.points import Kind, Point, Span
 from loop_core.errors import CallerError
 
 KINDS: Mapping[Kind, SpanKind] = {Kind.INTERNAL: SpanKind.INTERNAL, Kind.CLIENT: SpanKind.CLIENT}

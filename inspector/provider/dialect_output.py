@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from inspector.config.settings import Settings
-from inspector.dialects import dialect_rows
-from inspector.dialects.dialect_lines import alike, heading, table
-from inspector.dialects.dialect_rows import MS, Row, Told, rows
-from inspector.dialects.peers import VERSIONS
-from inspector.dialects.scenarios import CHARACTERS, SCENARIOS, Scenario
-from inspector.dialects.table import DIALECTS
+from inspector.provider import dialect_rows
+from inspector.provider.dialect_lines import alike, heading, table
+from inspector.provider.dialect_rows import MS, Row, Told, rows
+from inspector.provider.dialects import DIALECTS
+from inspector.provider.peers import VERSIONS
+from inspector.provider.scenarios import CHARACTERS, SCENARIOS, Scenario
 from inspector.report.document import place_of
 from inspector.report.lines.spans import Line, plain, wrapped
 from loop_core.errors import CallerError

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Sequence
 
 from inspector.config.settings import INITIAL, Settings, settings_of
 from inspector.replay.case import Case
+from inspector.replay.tokens import impossible
 from inspector.sessions.recording import Link, Place
-from inspector.simulation.tokens import impossible
 from loop_core.errors import CallerError
 from loop_core.frozen import frozen
 from loop_core.turn.limits import GUARDS, MOST

@@ -13,11 +13,11 @@ from inspector.config.files import replace_all
 from inspector.config.settings import INITIAL, command, settings_of
 from inspector.report.lines.glyphs import ascii_line, ascii_text
 from inspector.report.lines.spans import one_line, plain, wrapped
-from inspector.tune.grid import End
-from inspector.tune.grid_lines import sheet
-from inspector.tune.grid_run import Tuned
-from inspector.tune.heat import WIDTH
-from inspector.tune.smallest import Edge, Point, cost, knee, smallest, why_not
+from inspector.whatif.grid import End
+from inspector.whatif.grid_lines import sheet
+from inspector.whatif.grid_run import Tuned
+from inspector.whatif.heat import WIDTH
+from inspector.whatif.smallest import Edge, Point, cost, knee, smallest, why_not
 from loop_core.errors import CallerError
 
 SCHEMA = "loop-inspector/tune/2"

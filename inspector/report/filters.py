@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator, Mapping
 from difflib import get_close_matches
 from fnmatch import translate
 
-from inspector.filters.terms import FLAGS, NUMBERS, PATTERNS, WORDS, Look
 from inspector.report.facts import ResponseFacts, View
+from inspector.report.filter_terms import FLAGS, NUMBERS, PATTERNS, WORDS, Look
 from loop_core.errors import CallerError
 from loop_core.frozen import frozen
 

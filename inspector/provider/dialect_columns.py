@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from inspector.dialects.dialect_lines import SILENT, Entry, cells, name_of, reason, word
-from inspector.dialects.dialect_rows import Row, Silent, Told
-from inspector.dialects.peers import VERSIONS
+from inspector.provider.dialect_lines import SILENT, Entry, cells, name_of, reason, word
+from inspector.provider.dialect_rows import Row, Silent, Told
+from inspector.provider.peers import VERSIONS
 from inspector.report.lines.sheet import Listed
 from inspector.report.lines.spans import Line, Measure, Role, Span, clip, field, more, quoted, said, text_of, width_of
 from inspector.report.lines.spans import cells as cells_of

@@ -20,7 +20,7 @@ from importlib import import_module
 from itertools import accumulate
 from typing import Any, Protocol
 
-from inspector.simulation.readings import Bounds, Cut, Laid, Mark, by_chunks, by_count, held_back, reach
+from inspector.replay.token_readings import Bounds, Cut, Laid, Mark, by_chunks, by_count, held_back, reach
 from loop_core.frozen import frozen, replace
 from loop_core.values import CallKind, ChatResponse, ReasoningPart, ResponsePart, Stop, TextPart, ToolCall, Usage
 

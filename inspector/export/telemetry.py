@@ -1,0 +1,123 @@
+"""Telemetry: turns as OpenTelemetry's spans and metrics, by its conventions for generative AI.
+
+`points` folds a session into measurements (seed 000's come from the same events that a log gets), `spans` into spans;
+`otlp` writes both as OTLP/JSON without any package, `otel_sdk` hands them to OpenTelemetry's SDK, and `seen` makes a
+session of a live run of somebody's own loop. Message contents are left out unless they are asked for, credentials
+always.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from inspector.config.settings import Settings
+from inspector.export import conventions
+from inspector.export.conventions import OURS
+from inspector.export.span_times import Point, given, length, moment
+from inspector.export.spans import first_chunk, operation, spans, who
+from inspector.live.told import Kept, replay_of
+from inspector.report.facts import ResponseFacts, TurnFacts, View, view
+from loop_core.errors import CallerError
+from loop_core.turn.trace import Labels, Record, Trace, fold
+
+_DECLINED = (conventions.ERROR_TYPE,)
+_INT64 = 1 << 63
+"""What a provider claims beyond is no count that an instrument can hold."""
+
+
+def points(view: View, only: Sequence[int] | None = None) -> tuple[Point, ...]:
+    """All measurements of a session; `only` names turns by their indices."""
+    turns = [turn for index, turn in enumerate(view.turns) if only is None or index in only]
+    made: list[Point] = []
+    for turn in turns:
+        for index in turn.responses:
+            made += _of_answer(view.responses[index])
+        opening = view.responses[turn.responses[0]].exchange
+        made.append(Point(conventions.TURNS, 1, given({**who(opening), f"{OURS}turn.terminal_reason": turn.terminal})))
+        made += _of_turn(view, turn)
+    return tuple(made)
+
+
+def _of_answer(facts: ResponseFacts) -> Iterator[Point]:
+    exchange, common = facts.exchange, operation(facts)
+    usage, first = exchange.response.usage, first_chunk(facts)
+    counted = given({name: value for name, value in common.items() if name not in _DECLINED})
+    counts = {} if usage is None else {"input": usage.input_tokens, "output": usage.output_tokens}
+    for kind, tokens in counts.items():
+        if tokens is not None and 0 <= tokens < _INT64:
+            yield Point(conventions.TOKEN_USAGE, tokens, {**counted, conventions.TOKEN_TYPE: kind})
+    took = length(exchange)
+    if took is not None:
+        yield Point(conventions.DURATION, took / 1e9, given(common))
+    if first is not None:
+        yield Point(conventions.TIME_TO_FIRST_CHUNK, first, counted)
+    normalized = facts.judged.stop.normalized.value
+    yield Point(conventions.RESPONSES, 1, {**given(common), f"{OURS}stop.normalized": normalized})
+    for verdict in facts.verdicts:
+        yield Point(conventions.CALLS, 1, {**counted, f"{OURS}call.admission": verdict.admission.value,
+                                     f"{OURS}call.rule": verdict.rule})
+
+
+def _of_turn(view: View, turn: TurnFacts) -> Iterator[Point]:
+    """Seed 000's, of the run in which the turn was decided."""
+    records: list[Record] = []
+    for index in range(turn.run.first, turn.run.decided + 1):
+        records += view.shown(index).records
+    took = duration(view, turn)
+    folded = fold(records, {} if took is None else {record["turn_id"]: took / 1e6 for record in records})
+    api = view.responses[turn.responses[0]].exchange.api
+
+    def of(labels: Labels) -> dict[str, str]:
+        model = {conventions.RESPONSE_MODEL: labels[1]} if labels[1] else {}
+        return {conventions.PROVIDER: conventions.provider(labels[0], api), **model}
+
+    for labels, count in folded.continuations.items():
+        yield Point(conventions.CONTINUATIONS, count, of(labels))
+    for labels, count in folded.truncation_exits.items():
+        yield Point(conventions.TRUNCATION_EXITS, count, of(labels))
+    for labels, attempts in folded.attempts_per_turn.items():
+        yield from (Point(conventions.ATTEMPTS, attempt, of(labels)) for attempt in attempts)
+    for labels, latencies in folded.latency_ms.items():
+        yield from (Point(conventions.CONTINUED, latency / 1_000, of(labels)) for latency in latencies)
+    if folded.latency_missing:
+        yield Point(conventions.CONTINUED_UNTIMED, folded.latency_missing, {})
+
+
+def duration(view: View, turn: TurnFacts) -> int | None:
+    """Nanoseconds from the first request of a turn to the end of its last answer; None where that is not recorded."""
+    opening = view.responses[turn.responses[0]].exchange
+    closing = view.responses[turn.responses[-1]].exchange
+    start, last, took = moment(opening.started), moment(closing.started), length(closing)
+    if start is None or last is None or took is None or last + took < start:
+        return None
+    return last + took - start
+
+
+# -- a live run of a loop of one's own, and where telemetry goes ------------------------------------------------------
+
+
+if TYPE_CHECKING:
+    from inspector.export.otel_sdk import Sink
+
+__all__ = ["Kept", "points", "seen", "sink", "spans"]
+
+
+def seen(kept: Kept, trace: Trace, name: str = "live") -> View:
+    """One turn of a loop of one's own, as every report sees it: what its observer kept, and its steps."""
+    return view(replay_of(kept, trace.steps, Settings(), name))
+
+
+def sink(environment: Mapping[str, str]) -> Sink:
+    """Where telemetry goes, as the standard variables say.
+
+    Raises:
+        CallerError: the extra is not installed, or an exporter cannot be made.
+    """
+    try:
+        from inspector.export.otel_sdk import Sink
+    except ModuleNotFoundError as why:
+        if (why.name or "").partition(".")[0] != "opentelemetry":
+            raise
+        raise CallerError("--otel needs the extra otel: pip install 'loop-inspector[otel]'") from None
+    return Sink(environment)
