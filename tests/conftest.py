@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.scenes.loopback import fake as fake
+
 settings.load_profile("ci")
 """The same examples in every run, and no deadlines. `pytest --hypothesis-profile=default` looks for new ones."""
 

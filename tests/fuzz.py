@@ -39,7 +39,7 @@ from inspector.whatif.grid import Asked
 from inspector.whatif.grid_run import tune
 from inspector.whatif.policies import matrix
 from loop_core.errors import LoopError
-from tests.shapes import EVERY, SHAPES, Shape, places, put
+from tests.scenes.shapes import EVERY, SHAPES, Shape, places, put
 
 COSTLY = 8
 """One file of so many is tuned, laid under all policies and exported in every form."""

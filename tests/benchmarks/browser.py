@@ -98,10 +98,10 @@ def report() -> Report:
     if not sys.platform.startswith("linux"):
         yield Skipped(name, "the terminal needs Linux")
         return
-    sys.path.append(str(ROOT / "tests" / "web"))
     try:
-        import chromium
         import playwright.sync_api  # noqa: F401
+
+        from tests.scenes import chromium
     except ImportError as why:
         yield Skipped(name, f"{why}: the extra `browser` brings it")
         return

@@ -15,7 +15,7 @@ from inspector.whatif.axes import parse_axes
 from inspector.whatif.grid import Grid
 from inspector.whatif.grid_report import document
 from inspector.whatif.grid_run import Tuned, tune
-from tests.scenes import HINT, asked, assistant, chat, lines, user
+from tests.scenes.recordings import HINT, asked, assistant, chat, lines, user
 
 TURNS, SIMULATED_TURNS, CAP = 250, 40, 64
 GRID = ("attempts=0..9", "tokens=64..640/64", "max_tokens=40..400/40")

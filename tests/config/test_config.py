@@ -17,7 +17,7 @@ from loop_core.errors import CallerError
 from loop_core.frozen import replace
 from loop_core.turn.limits import Limits
 from loop_core.turn.seam import Method, SeamRule
-from tests.scenes import PARTS, continued, lines
+from tests.scenes.recordings import PARTS, continued, lines
 
 ROOT = Path(__file__).parents[2]
 

@@ -25,9 +25,9 @@ from inspector.report.document import document
 from inspector.report.facts import answer_at, view
 from inspector.sessions import open_paths
 from loop_core.errors import CallerError
-from tests import transcript_scenes as agents
 from tests.report.test_inert import HOSTILE, dangerous
-from tests.scenes import (
+from tests.scenes import transcripts as agents
+from tests.scenes.recordings import (
     ASKS,
     PARTS,
     asked,

@@ -31,7 +31,9 @@ from loop_core.turn.tools import Toolbox
 from loop_core.turn.trace import Fidelity, key
 from loop_core.values import Stop, ToolCall
 from loop_core.wire import FORMATS
-from tests.live.again_scenes import (
+from tests.client.test_transport import ERROR, streams
+from tests.scenes.live import answer, request
+from tests.scenes.live_branch import (
     OSLO,
     PATIENT,
     ROME,
@@ -44,9 +46,7 @@ from tests.live.again_scenes import (
     read,
     with_a_call,
 )
-from tests.live.conftest import Fake, Peer
-from tests.live.live_scenes import answer, request
-from tests.live.test_transport import ERROR, streams
+from tests.scenes.loopback import Fake, Peer
 
 ROOT = Path(__file__).parents[2]
 NAME = "20260131-235959-000000"

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.live.again_scenes import asked_body, chat_url, completion, entry, har
-from tests.live.conftest import Fake, Peer
 from tests.live.test_again import Ran, ran  # noqa: F401 - a fixture
+from tests.scenes.live_branch import asked_body, chat_url, completion, entry, har
+from tests.scenes.loopback import Fake, Peer
 
 ENVIRONMENT = {name: f"env-{number}-secret-0123456789" for number, name in enumerate((
     "LOOP_INSPECTOR_API_KEY", "OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "AWS_BEARER_TOKEN_BEDROCK",

@@ -23,10 +23,10 @@ from loop_core.errors import CallerError
 from loop_core.turn.loop import arun, run
 from loop_core.turn.tools import Toolbox
 from loop_core.values import Stop, Tool, ToolCall
-from tests.live.conftest import Fake, Got
-from tests.live.live_scenes import QUICK, Told, answer, plan, request
+from tests.client.test_transport import ERROR, streams
 from tests.live.test_run import ROOT, Ended, Ran, ran  # noqa: F401  (a fixture)
-from tests.live.test_transport import ERROR, streams
+from tests.scenes.live import QUICK, Told, answer, plan, request
+from tests.scenes.loopback import Fake, Got
 
 pytest.importorskip("botocore", reason="the extra `bedrock` is not installed")
 import botocore.auth

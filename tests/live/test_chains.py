@@ -19,8 +19,8 @@ from inspector.sessions import open_paths
 from loop_core.client.address import Server
 from loop_core.turn.tools import Toolbox
 from loop_core.values import Message, Request, Role, TextPart
-from tests.live.live_scenes import PATIENT
-from tests.provider.provider_scenes import BASES, PAGE, TEXT, TOOLS, WRITE
+from tests.scenes.live import PATIENT
+from tests.scenes.provider import BASES, PAGE, TEXT, TOOLS, WRITE
 
 API = "openai_responses"
 CUT_TEXT = Story("cut-text", "a text is cut", BASES["text"], TOOLS, (Placed("cut", 20, 0, 0),))

@@ -24,10 +24,10 @@ from loop_core.client.address import Server
 from loop_core.errors import CallerError
 from loop_core.turn.tools import Toolbox
 from loop_core.values import Stop, Tool, ToolCall
-from tests.live.conftest import Fake, Peer
-from tests.live.live_scenes import QUICK, answer, request
+from tests.client.test_transport import ERROR, streams
 from tests.live.test_run import ROOT, chat
-from tests.live.test_transport import ERROR, streams
+from tests.scenes.live import QUICK, answer, request
+from tests.scenes.loopback import Fake, Peer
 
 API = "openai_chat"
 

@@ -30,9 +30,9 @@ from loop_core.turn.limits import Limits
 from loop_core.turn.state import Finish, RunTools, Send
 from loop_core.turn.trace import key
 from loop_core.values import Stop, ToolCall, Usage
-from tests.live.conftest import Fake, Peer
-from tests.live.live_scenes import answer
-from tests.live.test_transport import ERROR, streams
+from tests.client.test_transport import ERROR, streams
+from tests.scenes.live import answer
+from tests.scenes.loopback import Fake, Peer
 
 A = "openai_chat"
 KEY = "sk-live-0123456789abcdefghij"

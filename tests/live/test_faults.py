@@ -25,9 +25,9 @@ from loop_core.turn.state import Turn
 from loop_core.turn.tools import Toolbox
 from loop_core.values import ChatResponse, Stop, StopReason, TextPart, Tool, ToolCall, TransportEnd
 from loop_core.wire import FORMATS, wire
-from tests.live.conftest import Fake, Peer
-from tests.live.live_scenes import KINDS, WORDS, answer, plan, request, server
-from tests.live.loop_server import Counted, Line, Loopback, loopback
+from tests.scenes.live import KINDS, WORDS, answer, plan, request, server
+from tests.scenes.loop_server import Counted, Line, Loopback, loopback
+from tests.scenes.loopback import Fake, Peer
 
 each_format = pytest.mark.parametrize("api", FORMATS)
 PATIENT = Reach(Timeouts(connect=20, silence=20, whole=60, poll=0.01), Retries(most=0))

@@ -13,7 +13,7 @@ from loop_core.client.streaming import Joining
 from loop_core.turn.seam import Method, SeamRule, Segment, join
 from loop_core.values import Stop, ToolCall
 from loop_core.wire import FORMATS, decode
-from tests.live.live_scenes import answer
+from tests.scenes.live import answer
 
 TEXT = "Über the lázy dog — and 🙂 goes on.\nA second line, \tand so on"
 

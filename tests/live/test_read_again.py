@@ -23,10 +23,10 @@ from loop_core.client.transport import Line, Timeouts
 from loop_core.turn.limits import Limits
 from loop_core.turn.tools import Toolbox
 from loop_core.values import Message, Request, Role, Stop, TextPart, Tool, ToolCall
-from tests.live.conftest import Fake
-from tests.live.live_scenes import PATIENT, answer
-from tests.live.test_transport import streams
-from tests.provider.provider_scenes import STORIES, each_way
+from tests.client.test_transport import streams
+from tests.scenes.live import PATIENT, answer
+from tests.scenes.loopback import Fake
+from tests.scenes.provider import STORIES, each_way
 
 QUICK = Line(Timeouts(connect=5, silence=1.5, whole=30, poll=0.01), Retries(most=2, longest=1, first=0.01))
 

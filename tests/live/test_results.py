@@ -11,7 +11,7 @@ from loop_core.turn.limits import Limits
 from loop_core.turn.state import Answer, NotRecorded, RunTools, ToolsRun, Turn
 from loop_core.turn.tools import Toolbox
 from loop_core.values import Message, Request, Role, TextPart, ToolCall, ToolResultPart
-from tests.live.again_scenes import OSLO, ROME, read, with_a_call
+from tests.scenes.live_branch import OSLO, ROME, read, with_a_call
 
 SAID = Message(Role.USER, (TextPart("Hi"),))
 

@@ -36,9 +36,9 @@ from loop_core.turn.tools import Toolbox
 from loop_core.turn.trace import Fidelity
 from loop_core.values import Stop, Tool, ToolCall
 from loop_core.wire import FORMATS
-from tests.live.conftest import Fake, Peer
-from tests.live.live_scenes import KINDS, QUICK, answer, request
-from tests.live.test_transport import ERROR, streams
+from tests.client.test_transport import ERROR, streams
+from tests.scenes.live import KINDS, QUICK, answer, request
+from tests.scenes.loopback import Fake, Peer
 
 ROOT = Path(__file__).parents[2]
 KEY = "sk-live-0123456789abcdefghij"

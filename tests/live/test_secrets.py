@@ -15,10 +15,10 @@ from loop_core.client.address import Server
 from loop_core.client.mask import Mask
 from loop_core.values import Stop, ToolCall
 from loop_core.wire import FORMATS
-from tests.live.conftest import Fake, Peer
-from tests.live.live_scenes import KINDS, answer
+from tests.client.test_transport import async_turn, streams, sync_turn
 from tests.live.test_run import Ended, Ran, ran  # noqa: F401  (a fixture)
-from tests.live.test_transport import async_turn, streams, sync_turn
+from tests.scenes.live import KINDS, answer
+from tests.scenes.loopback import Fake, Peer
 
 KEY = "sk/live+0123456789=abc<&>xyz"
 """With all the characters that JSON, addresses and pages write differently."""

@@ -30,7 +30,7 @@ from loop_core.values import (
     Usage,
 )
 from loop_core.wire.profiles import named
-from tests.live.live_scenes import plan, request
+from tests.scenes.live import plan, request
 
 SERVER = Server("openai_chat", "http://127.0.0.1:1", key="sk-live-0123456789abcdefghij")
 CHOSEN = named("generic")

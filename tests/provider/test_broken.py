@@ -23,7 +23,7 @@ from loop_core.turn.tools import Toolbox
 from loop_core.values import Message, Request, Role, Stop, TextPart
 from loop_core.wire import FORMATS, decode
 from loop_core.wire.profiles import PROFILES
-from tests.provider.provider_scenes import BASES, MEANT, QUICK, TOOLS, play
+from tests.scenes.provider import BASES, MEANT, QUICK, TOOLS, play
 
 MOST = 40
 """More frames than the answer has in any format; a number beyond the last means the last."""

@@ -16,8 +16,8 @@ from loop_core.turn.history import hint
 from loop_core.values import Message, Request, Role, TextPart, Tool, ToolCall, ToolResultPart
 from loop_core.wire import FORMATS, decode, wire
 from loop_core.wire.servers import CHAT, CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES
-from tests.provider.cut_forms import CUT_FORMS
-from tests.provider.refusals import (
+from tests.scenes.cut_forms import CUT_FORMS
+from tests.scenes.refusals import (
     ASK,
     BODIES,
     DROP,

@@ -16,7 +16,7 @@ from inspector.provider.listening import origin
 from loop_core.errors import CallerError
 from loop_core.wire import FORMATS
 from loop_core.wire.servers import CHAT, CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES
-from tests.provider.refusals import BODIES, PATHS
+from tests.scenes.refusals import BODIES, PATHS
 
 Came = tuple[int, dict[str, str], bytes]
 

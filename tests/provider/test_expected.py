@@ -15,7 +15,7 @@ from loop_core.turn.history import hint, repair
 from loop_core.values import ChatResponse, Message, Request, Role, Stop, TextPart, ToolCall
 from loop_core.wire import FORMATS, decode
 from loop_core.wire.servers import CHAT, CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES
-from tests.provider.provider_scenes import BASES, PAGE, TEXT, TOOLS, WRITE
+from tests.scenes.provider import BASES, PAGE, TEXT, TOOLS, WRITE
 
 Check = Callable[[Reply, ChatResponse], bool]
 WRITTEN_AS = BASES["call"][0].calls[0].arguments

@@ -16,7 +16,7 @@ from loop_core.turn.state import Event, RunTools, ToolsRun, Turn
 from loop_core.values import ToolResultPart
 from loop_core.wire import FORMATS, wire
 from loop_core.wire.servers import CHAT, CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES
-from tests.provider.provider_scenes import BASES, IMPATIENT, MEANT, QUICK, STORIES, TOOLS, each_way, named, play
+from tests.scenes.provider import BASES, IMPATIENT, MEANT, QUICK, STORIES, TOOLS, each_way, named, play
 
 INTERACTIONS = "gemini_interactions"
 LOSING = {"malformed_frame": (CHAT, MESSAGES, GEMINI, OLLAMA, INTERACTIONS)}

@@ -16,7 +16,7 @@ from loop_core.judge.gate import Admission, Verdict
 from loop_core.turn.history import hint, repair
 from loop_core.values import Message, ReasoningPart, Request, Role, TextPart, ToolCall, ToolResultPart
 from loop_core.wire import FORMATS, decode
-from tests.provider.cut_forms import CUT_FORMS
+from tests.scenes.cut_forms import CUT_FORMS
 
 TEXT = "One, two, three, four. One, two, three, four, five, and then the same once more: six, seven, eight, nine, ten."
 CALL = ToolCall("c1", "count", '{"to": 10, "by": 1}')

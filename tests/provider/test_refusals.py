@@ -11,8 +11,8 @@ import pytest
 from inspector.provider import Provider, serving
 from loop_core.wire import FORMATS
 from loop_core.wire.servers import CHAT, CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES
-from tests.provider.refusals import BODIES, HI, PATHS, REFUSALS, body_of
-from tests.provider.sdks import client_of, close_all
+from tests.scenes.refusals import BODIES, HI, PATHS, REFUSALS, body_of
+from tests.scenes.sdks import client_of, close_all
 
 
 class Raised(NamedTuple):

@@ -20,7 +20,7 @@ from loop_core.values import Message, ReasoningPart, Request, Role, Stop, TextPa
 from loop_core.wire import FORMATS, decode
 from loop_core.wire.servers import CHAT, OLLAMA, RESPONSES
 from loop_core.wire.serving import Moment
-from tests.provider.provider_scenes import BASES, MEANT, PAGE, TOOLS, WRITE, each_way
+from tests.scenes.provider import BASES, MEANT, PAGE, TOOLS, WRITE, each_way
 
 THOUGHT = "The metrics come first, then the consumers, and then what the two have to do with each other."
 STORY = Story("all", "x", (replace(BASES["calls"][0], reasoning=THOUGHT),), TOOLS)

@@ -27,8 +27,8 @@ from loop_core.values import (
 )
 from loop_core.wire import decode, wire
 from loop_core.wire.servers import CHAT, CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES
-from tests.provider.provider_scenes import each_way
-from tests.provider.sdk_types import Event, complaints, events
+from tests.scenes.provider import each_way
+from tests.scenes.sdk_types import Event, complaints, events
 
 WORDS = {  # without calls, and with them
     CHAT: (("stop", "length", "content_filter"), ("tool_calls", "length", "stop")),

@@ -22,9 +22,9 @@ from inspector.provider.story import Kind
 from loop_core.values import Request
 from loop_core.wire import FORMATS
 from loop_core.wire.servers import CHAT, CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES
-from tests.provider import sdk_types
-from tests.provider.provider_scenes import BASES, STORIES, TOOLS, each_way
-from tests.provider.sdk_types import EXTRA, Event, complaints, events, refusal_complaints
+from tests.scenes import sdk_types
+from tests.scenes.provider import BASES, STORIES, TOOLS, each_way
+from tests.scenes.sdk_types import EXTRA, Event, complaints, events, refusal_complaints
 
 INTERACTIONS = "gemini_interactions"
 EVERY = frozenset(each_way)

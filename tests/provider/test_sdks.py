@@ -14,7 +14,7 @@ import pytest
 from inspector.provider import Answer, Provider, Story, serving, shipped
 from inspector.provider.faults import FAULTS
 from loop_core.wire.servers import CHAT, CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES
-from tests.provider.sdks import SDKS, Question, Saw, client_of, close_all
+from tests.scenes.sdks import SDKS, Question, Saw, client_of, close_all
 
 STORIES = shipped()
 RAISES = {"reset", "error-after-200", "stalled"}

@@ -11,7 +11,7 @@ from inspector.provider.faults import FAULTS
 from inspector.provider.reading import FOLDER
 from loop_core.judge.arguments import parse
 from loop_core.wire.servers import GEMINI, MESSAGES, OLLAMA, RESPONSES
-from tests.provider.provider_scenes import IMPATIENT, QUICK, each_way, play
+from tests.scenes.provider import IMPATIENT, QUICK, each_way, play
 
 STORIES = shipped()
 BLIND = {("lying-router", GEMINI), ("lying-router", OLLAMA)}

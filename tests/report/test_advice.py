@@ -24,7 +24,7 @@ from loop_core.turn.limits import Limits
 from loop_core.turn.presets import POLICIES
 from loop_core.turn.trace import Fidelity
 from loop_core.values import Severity
-from tests.scenes import (
+from tests.scenes.recordings import (
     ASKS,
     CHAT,
     CUT,
@@ -48,7 +48,7 @@ from tests.scenes import (
     shown,
     user,
 )
-from tests.tune.test_sweep import stories
+from tests.whatif.test_sweep import stories
 
 SHARED = Path(__file__).resolve().parents[3] / "shared"
 CASES = Path(os.environ.get("LOOP_INSPECTOR_CASES") or SHARED / "cases")

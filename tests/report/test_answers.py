@@ -19,7 +19,7 @@ from inspector.tui.sheets import TABS, Asked, Sheets
 from loop_core.turn.limits import Limits
 from loop_core.turn.state import Responded
 from loop_core.wire import decode
-from tests.scenes import ASKS, PARTS, asked, chat, continued, ran_cut_call, repaired_call, shown
+from tests.scenes.recordings import ASKS, PARTS, asked, chat, continued, ran_cut_call, repaired_call, shown
 
 SAMPLES = sorted((Path(__file__).resolve().parents[2] / "sample_sessions").glob("*.jsonl"))
 AMPLE = Limits(continuation_max_attempts=50, continuation_max_total_completion_tokens=10**6)

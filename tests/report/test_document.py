@@ -7,7 +7,7 @@ import json
 import pytest
 
 from inspector.report.document import document
-from tests.scenes import (
+from tests.scenes.recordings import (
     ASKS,
     CHAT,
     CUT,

@@ -11,7 +11,7 @@ from inspector.sessions import open_paths
 from inspector.sessions.recording import Place
 from loop_core.judge.gate import Admission
 from loop_core.turn.state import State
-from tests.scenes import (
+from tests.scenes.recordings import (
     ASKS,
     MESSAGES,
     PARTS,

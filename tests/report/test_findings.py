@@ -7,7 +7,7 @@ import json
 import pytest
 
 from loop_core.values import Severity
-from tests.scenes import (
+from tests.scenes.recordings import (
     ASKS,
     CUT,
     GEMINI,

@@ -1,15 +1,10 @@
 """The pure lines: spans, sheets and each view, over sessions built by hand."""
 
 import json
-import sys
 import unicodedata
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "tui"))  # the scenes of the app's tests are these sessions too
-
-from tui_scenes import CUT_ARGUMENTS, HOSTILE, PARTS, continued, entry, hostile, ran_a_cut_call, story, stream, user
 
 from inspector.config.settings import Settings, settings_of
 from inspector.replay.case import open_case
@@ -48,6 +43,18 @@ from loop_core.judge.gate import Admission
 from loop_core.turn.machine import TRANSITIONS
 from loop_core.turn.state import State
 from loop_core.values import Stop
+from tests.scenes.app import (
+    CUT_ARGUMENTS,
+    HOSTILE,
+    PARTS,
+    continued,
+    entry,
+    hostile,
+    ran_a_cut_call,
+    story,
+    stream,
+    user,
+)
 
 
 @pytest.fixture

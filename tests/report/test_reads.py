@@ -1,15 +1,10 @@
 """Facts and bytes in Wire: what is marked in each form, what a place became, and what that costs."""
 
-import sys
 import time
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "tui"))
-
-from tui_scenes import CUT_ARGUMENTS, PARTS, continued, ran_a_cut_call, story
 
 from inspector.replay.case import open_case
 from inspector.replay.replay import replay
@@ -31,6 +26,7 @@ from inspector.report.lines.spans import EMPTY, Role, Span, text_of
 from inspector.report.places import readings
 from inspector.sessions import open_paths
 from inspector.sessions.provenance import Provenance
+from tests.scenes.app import CUT_ARGUMENTS, PARTS, continued, ran_a_cut_call, story
 
 FORMS = ("events", "parsed", "raw", "hex")
 

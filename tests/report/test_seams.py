@@ -9,7 +9,7 @@ from inspector.report.lines.sides import COLUMNS, Pair, Sides, sides
 from inspector.report.lines.spans import EMPTY, Span, text_of, width_of
 from inspector.report.lines.steps import Outline
 from loop_core.turn.seam import Decision, Method, Seam, SeamRule, Segment, join
-from tests.scenes import ASKS, HINT, asked, assistant, chat, shown, user
+from tests.scenes.recordings import ASKS, HINT, asked, assistant, chat, shown, user
 
 FIRST = "The answer begins here and is long enough to be quoted back exactly as it was. "
 AGAIN = FIRST[-40:]

@@ -13,7 +13,7 @@ from inspector.report.lines.steps import Outline
 from inspector.report.text import place, text
 from loop_core.values import At, Part
 from tests.report.test_inert import HOSTILE, dangerous
-from tests.scenes import (
+from tests.scenes.recordings import (
     ASKS,
     CUT,
     MESSAGES,

@@ -18,8 +18,8 @@ from loop_core.turn.history import hint
 from loop_core.turn.presets import PI_PRESENCE
 from loop_core.turn.state import State
 from loop_core.values import Severity
-from tests import transcript_scenes as agents
-from tests.scenes import (
+from tests.scenes import transcripts as agents
+from tests.scenes.recordings import (
     ASKS,
     CHAT,
     CUT,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.report.test_verdict import alone, ask_gemini, contents, verdict
-from tests.scenes import (
+from tests.scenes.recordings import (
     ASKS,
     CHAT,
     MESSAGES,

@@ -1,13 +1,10 @@
-"""Makes the builders importable, finds the recorded traffic, and reads files that a test writes."""
+"""Finds the recorded traffic, and reads files that a test writes."""
 
 import os
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 ROOT = Path(__file__).resolve().parents[2]
 

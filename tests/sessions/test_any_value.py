@@ -13,7 +13,7 @@ from inspector.sessions.importers import har as har_file
 from inspector.sessions.importers import pairs as pair_file
 from inspector.sessions.importers.transcripts import PiImporter
 from tests import fuzz
-from tests.shapes import EVERY, GONE, PI, SHAPES, Shape, places, put
+from tests.scenes.shapes import EVERY, GONE, PI, SHAPES, Shape, places, put
 
 TYPES = (None, True, -1, "\ud800", [], {}, GONE)
 """One of each type of JSON, and the place left empty; `tests/fuzz.py` has the ends of each type as well."""

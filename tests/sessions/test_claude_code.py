@@ -14,7 +14,7 @@ from inspector.sessions import open_paths
 from inspector.sessions.transcripts.inference import KNOWN_CAPS
 from loop_core.turn.limits import Limits
 from loop_core.values import ToolCall
-from tests.transcript_scenes import (
+from tests.scenes.transcripts import (
     CAP,
     MISSING,
     block,

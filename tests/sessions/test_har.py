@@ -5,10 +5,10 @@ import gzip
 import json
 
 import pytest
-from session_scenes import CHAT, GEMINI, MESSAGES, RESPONSES, chat_body, chat_stream, entry, har, user
 
 from inspector.sessions import open_paths
 from loop_core.values import Part, Stop, TransportEnd
+from tests.scenes.bodies import CHAT, GEMINI, MESSAGES, RESPONSES, chat_body, chat_stream, entry, har, user
 
 HELLO = [user("hello")]
 

@@ -16,7 +16,6 @@ from pathlib import Path
 
 import click
 import pytest
-from session_scenes import CHAT, chat_body
 
 from inspector import cli
 from inspector.commands import common
@@ -24,6 +23,7 @@ from inspector.sessions import intake, open_paths
 from inspector.sessions.intake import unpack
 from inspector.whatif.store import open_store
 from loop_core.errors import CallerError
+from tests.scenes.bodies import CHAT, chat_body
 
 HEADER = '{"loop_inspector_session": 1}\n'
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import jsonschema_rs
 import pytest
-from session_scenes import CHAT, chat_body, chat_stream, user
 
 from inspector.sessions import open_paths
 from inspector.sessions.native import FIELDS, MARK, SessionWriter, schema, session_bytes, write_session
 from loop_core.values import Stop, TransportEnd
+from tests.scenes.bodies import CHAT, chat_body, chat_stream, user
 
 ROOT = Path(__file__).resolve().parents[2]
 HEADER = {

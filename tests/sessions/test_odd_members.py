@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from inspector.sessions import open_paths
-from tests.shapes import CLAUDE, PI, Shape
+from tests.scenes.shapes import CLAUDE, PI, Shape
 
 
 @pytest.mark.parametrize(("rows", "odd", "told"), [

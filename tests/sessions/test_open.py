@@ -9,7 +9,6 @@ import time
 import zlib
 
 import pytest
-from session_scenes import CHAT, assistant, chat_body, chat_stream, entry, har, user
 
 from inspector.sessions import open_paths
 from inspector.sessions.agents import find, folder, samples
@@ -17,6 +16,7 @@ from inspector.sessions.importers import IMPORTERS, importer
 from inspector.sessions.recording import Options, UnreadableError
 from loop_core.errors import CallerError
 from loop_core.values import Stop
+from tests.scenes.bodies import CHAT, assistant, chat_body, chat_stream, entry, har, user
 
 CLAUDE = json.dumps(
     {

@@ -7,7 +7,7 @@ import pytest
 from inspector.config.settings import Settings
 from inspector.sessions import open_paths
 from loop_core.turn.limits import Limits
-from tests.transcript_scenes import (
+from tests.scenes.transcripts import (
     entry,
     header,
     pi,

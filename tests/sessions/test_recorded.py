@@ -6,9 +6,9 @@ import re
 from collections import Counter, defaultdict
 
 import pytest
-from session_scenes import shape
 
 from inspector.sessions import open_paths
+from tests.scenes.bodies import shape
 
 READ = {"openai_chat", "openai_responses", "anthropic_messages", "gemini_generate", "bedrock_converse", "ollama_chat",
         "gemini_interactions"}

@@ -8,10 +8,10 @@ import string
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from session_scenes import CHAT, chat_body, entry, har, user
 
 from inspector.sessions import credentials, detection, redact
 from inspector.sessions.native import write_session
+from tests.scenes.bodies import CHAT, chat_body, entry, har, user
 
 ALNUM = string.ascii_letters + string.digits
 KEY = "sk-proj-Ab1Cd2Ef3Gh4Ij5Kl6Mn7Op8Qr9St0"

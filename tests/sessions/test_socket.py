@@ -6,7 +6,6 @@ import json
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from session_scenes import entry, har
 
 from inspector.report.lines.wire import wire as wire_sheet
 from inspector.sessions import open_paths
@@ -18,7 +17,8 @@ from loop_core.wire import decode, wire
 from loop_core.wire.essence import essence
 from loop_core.wire.framing import TextSequence, joined
 from tests.report.test_verdict import only
-from tests.scenes import shown
+from tests.scenes.bodies import entry, har
+from tests.scenes.recordings import shown
 
 URL = "wss://api.openai.com/v1/responses"
 API = "openai_responses"

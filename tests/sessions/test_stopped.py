@@ -6,7 +6,7 @@ import pytest
 
 from inspector.sessions.transcripts.refusals import connection_lost, interruption, refusal
 from loop_core.values import ToolResultPart
-from tests.transcript_scenes import (
+from tests.scenes.transcripts import (
     MISSING,
     block,
     claude,

@@ -7,7 +7,12 @@ import sys
 from collections import Counter
 
 import pytest
-from session_scenes import (
+
+from inspector.sessions import open_paths
+from inspector.sessions.items import HINTS as HINT_ROWS
+from inspector.sessions.items import RESULTS, cut_result, known_hint
+from inspector.sessions.thread import thread
+from tests.scenes.bodies import (
     GEMINI,
     MESSAGES,
     RESPONSES,
@@ -21,11 +26,6 @@ from session_scenes import (
     shape,
     user,
 )
-
-from inspector.sessions import open_paths
-from inspector.sessions.items import HINTS as HINT_ROWS
-from inspector.sessions.items import RESULTS, cut_result, known_hint
-from inspector.sessions.thread import thread
 
 CUT = "The report covers three regions. In the first, the queue was satur"
 REST = "ated for nineteen minutes. In the second, nothing happened."

@@ -1,12 +1,9 @@
-"""Makes the scenes importable; takes the terminal's wishes and the user's recent files out of every test."""
+"""Takes the terminal's wishes and the user's recent files out of every test."""
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 
 @pytest.fixture(autouse=True)
@@ -26,10 +23,9 @@ def _plain_surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
 @pytest.fixture
 def app_on(tmp_path: Path) -> Callable[..., object]:
     """The app on a file of entries, opened as the command line does it."""
-    from tui_scenes import story
-
     from inspector.tui.app import LoopInspector
     from inspector.tui.opening import Reading, load
+    from tests.scenes.app import story
 
     def made(entries: list | None = None, **options: object) -> LoopInspector:
         path = str(story(tmp_path, entries))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,9 +11,6 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
-from tui_scenes import page, told
-
-sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from inspector.export import FORMS
 from inspector.tui.app import LoopInspector
@@ -26,10 +22,11 @@ from inspector.tui.screens.limits import LimitsForm
 from inspector.tui.session.screen import SessionScreen
 from inspector.tui.widgets.fields import Cycle
 from loop_core.values import Stop
-from tests.live.again_scenes import asked_body, cut_twice
-from tests.live.conftest import Fake, Peer, fake  # noqa: F401 - a fixture
-from tests.live.live_scenes import answer
-from tests.live.test_transport import streams
+from tests.client.test_transport import streams
+from tests.scenes.app import page, told
+from tests.scenes.live import answer
+from tests.scenes.live_branch import asked_body, cut_twice
+from tests.scenes.loopback import Fake, Peer
 
 SIZES = [(80, 24), (160, 45)]
 CHAT = "openai_chat"
@@ -47,7 +44,7 @@ def session(pilot: Pilot[Any]) -> SessionScreen:
 
 
 @pytest.fixture
-def made(fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Made:  # noqa: F811
+def made(fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
     monkeypatch.setattr(asking, "HELD", 0.0)  # a test's keys come faster than a hand's
     path = cut_twice(fake.url, tmp_path / "s.har")
     return lambda: LoopInspector([path], opened_already=load([path], Reading()))
@@ -72,7 +69,7 @@ async def until(pilot: Pilot[Any], holds: Callable[[], bool]) -> None:
 
 
 @pytest.mark.parametrize("size", SIZES)
-async def test_what_it_costs_stands_before_it_leaves(made: Made, fake: Fake, size: tuple[int, int]) -> None:  # noqa: F811
+async def test_what_it_costs_stands_before_it_leaves(made: Made, fake: Fake, size: tuple[int, int]) -> None:
     fake.answers = [says("Eins, zwei, drei.")]
     async with made().run_test(size=size) as pilot:
         await form_with_live(pilot)
@@ -102,7 +99,7 @@ async def test_what_it_costs_stands_before_it_leaves(made: Made, fake: Fake, siz
 
 
 @pytest.mark.parametrize("keys", [["escape"], ["enter", "escape"], ["enter", "enter", "enter", "escape"]])
-async def test_nothing_leaves_unless_it_is_said(made: Made, fake: Fake, keys: list[str]) -> None:  # noqa: F811
+async def test_nothing_leaves_unless_it_is_said(made: Made, fake: Fake, keys: list[str]) -> None:
     async with made().run_test(size=(80, 24)) as pilot:
         await form_with_live(pilot)
         await pilot.press(*keys)
@@ -113,7 +110,7 @@ async def test_nothing_leaves_unless_it_is_said(made: Made, fake: Fake, keys: li
 
 
 async def test_a_key_that_is_held_down_asks_nothing(
-    made: Made, fake: Fake, monkeypatch: pytest.MonkeyPatch  # noqa: F811
+    made: Made, fake: Fake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(asking, "HELD", 60.0)
     async with made().run_test(size=(80, 24)) as pilot:
@@ -123,7 +120,7 @@ async def test_a_key_that_is_held_down_asks_nothing(
         assert fake.got == []
 
 
-async def test_another_budget_from_this_step_on(made: Made, fake: Fake) -> None:  # noqa: F811
+async def test_another_budget_from_this_step_on(made: Made, fake: Fake) -> None:
     fake.answers = [says("drei.")]
     async with made().run_test(size=(80, 24)) as pilot:
         session(pilot).step = 4
@@ -141,7 +138,7 @@ async def test_another_budget_from_this_step_on(made: Made, fake: Fake) -> None:
         assert fake.got[0].json["max_tokens"] == 7
 
 
-async def test_address_and_model_are_typed_and_looked_at(made: Made, fake: Fake) -> None:  # noqa: F811
+async def test_address_and_model_are_typed_and_looked_at(made: Made, fake: Fake) -> None:
     fake.answers = [says("Hi.")]
     async with made().run_test(size=(80, 24)) as pilot:
         await form_with_live(pilot)
@@ -157,7 +154,7 @@ async def test_address_and_model_are_typed_and_looked_at(made: Made, fake: Fake)
         assert fake.got[0].json["model"] == "yy"
 
 
-async def test_a_run_under_way_is_told_and_can_be_given_up(made: Made, fake: Fake) -> None:  # noqa: F811
+async def test_a_run_under_way_is_told_and_can_be_given_up(made: Made, fake: Fake) -> None:
     def begins(peer: Peer) -> None:
         peer.head()
         peer.send(answer(CHAT, "And then", Stop.END_TURN)[0])
@@ -185,7 +182,7 @@ async def test_a_run_under_way_is_told_and_can_be_given_up(made: Made, fake: Fak
         assert len(session(pilot).runs.every) == 2
 
 
-async def test_errors_are_shown_as_the_machine_ends(made: Made, fake: Fake) -> None:  # noqa: F811
+async def test_errors_are_shown_as_the_machine_ends(made: Made, fake: Fake) -> None:
     fake.answers = [lambda peer: peer.whole(401, {"error": {"message": "[red]who[/] are you"}})]
     async with made().run_test(size=(80, 24)) as pilot:
         await form_with_live(pilot)
@@ -197,7 +194,7 @@ async def test_errors_are_shown_as_the_machine_ends(made: Made, fake: Fake) -> N
         assert "turn 1 ends in" in page(pilot.app)
 
 
-async def test_it_is_there_again_and_nobody_is_asked(made: Made, fake: Fake, tmp_path: Path) -> None:  # noqa: F811
+async def test_it_is_there_again_and_nobody_is_asked(made: Made, fake: Fake, tmp_path: Path) -> None:
     fake.answers = [says("Eins.")]
     async with made().run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: session(pilot).runs.store is not None)
@@ -222,7 +219,7 @@ async def test_it_is_there_again_and_nobody_is_asked(made: Made, fake: Fake, tmp
     assert json.loads(record.read_text().splitlines()[-1])["end_state"] == "completed"
 
 
-async def test_a_program_that_ends_meanwhile_keeps_it_as_cancelled(made: Made, fake: Fake) -> None:  # noqa: F811
+async def test_a_program_that_ends_meanwhile_keeps_it_as_cancelled(made: Made, fake: Fake) -> None:
     def begins(peer: Peer) -> None:
         peer.head()
         peer.send(answer(CHAT, "And then", Stop.END_TURN)[0])
@@ -252,7 +249,7 @@ async def test_a_transcript_says_why_not() -> None:
 
 
 async def test_no_key_is_shown_copied_or_written(
-    made: Made, fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch  # noqa: F811
+    made: Made, fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key = "any-secret-0123456789abcdef"
     monkeypatch.setenv("LOOP_INSPECTOR_API_KEY", key)

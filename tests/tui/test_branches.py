@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from textual.pilot import Pilot
-from tui_scenes import PARTS, continued, page
 
 from inspector.tui.app import LoopInspector
 from inspector.tui.fields import WORDS
@@ -16,6 +15,7 @@ from inspector.tui.screens.tree import Beside, Nodes, Pairs, RunTree
 from inspector.tui.session.base import Breakpoint
 from inspector.tui.session.screen import SessionScreen
 from inspector.tui.widgets.fields import Cycle
+from tests.scenes.app import PARTS, continued, page
 
 AppOn = Callable[..., LoopInspector]
 THREE = (160, 45)

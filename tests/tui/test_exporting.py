@@ -6,13 +6,13 @@ from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
-from tui_scenes import page
 
 from inspector.export import FORMS
 from inspector.tui.app import LoopInspector
 from inspector.tui.screens.ask import Choose
 from inspector.tui.session.again import VIEWS
 from inspector.tui.writing import REFUSING, refused
+from tests.scenes.app import page
 
 AppOn = Callable[..., LoopInspector]
 THREE = (160, 45)

@@ -3,12 +3,11 @@
 import os
 from pathlib import Path
 
-from tui_scenes import page
-
 from inspector.tui.app import LoopInspector
 from inspector.tui.screens.picker import READABLE, Choices, PickerScreen, judged, rows
 from inspector.tui.session.screen import SessionScreen
-from tests.transcript_scenes import MISSING, block, claude, failed, pi, pi_said, pi_user, prompt, result, text, use
+from tests.scenes.app import page
+from tests.scenes.transcripts import MISSING, block, claude, failed, pi, pi_said, pi_user, prompt, result, text, use
 
 SIZE = (120, 40)
 CUT = claude(prompt("write the plan"), block(use()), result(MISSING, error=True))

@@ -5,12 +5,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tui_scenes import CUT_ARGUMENTS, HOSTILE, continued, entry, har, hostile, page, seen, told, user
 
 from inspector.tui.app import LoopInspector
 from inspector.tui.opening import Reading, load
 from inspector.tui.sheets import TABS
-from tests.shapes import EVERY, SHAPES, places, put
+from tests.scenes.app import CUT_ARGUMENTS, HOSTILE, continued, entry, har, hostile, page, seen, told, user
+from tests.scenes.shapes import EVERY, SHAPES, places, put
 
 AppOn = Callable[..., LoopInspector]
 

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
-from tui_scenes import PARTS, assistant, entry, page, seen, stream, told, user
 
 from inspector.config.settings import command
 from inspector.report.lines import wire
@@ -19,6 +18,7 @@ from inspector.tui.session.screen import SessionScreen
 from inspector.tui.widgets.panes import StepList
 from inspector.tui.widgets.rows import RowList
 from inspector.tui.widgets.text_view import TextView
+from tests.scenes.app import PARTS, assistant, entry, page, seen, stream, told, user
 
 AppOn = Callable[..., LoopInspector]
 ONE_PANE, THREE = (80, 24), (160, 45)

@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input, TextArea
-from tui_scenes import page, told
 
 from inspector.config.settings import Settings
 from inspector.live.headless import Start, Typed, start
@@ -38,9 +37,10 @@ from loop_core.client.retries import Retries
 from loop_core.client.transport import Line, Timeouts
 from loop_core.turn.state import Finish, RunTools, Send
 from loop_core.values import Stop, ToolCall, Usage
-from tests.live.conftest import Fake, Peer, fake  # noqa: F401
-from tests.live.live_scenes import answer
-from tests.live.test_transport import ERROR, streams
+from tests.client.test_transport import ERROR, streams
+from tests.scenes.app import page, told
+from tests.scenes.live import answer
+from tests.scenes.loopback import Fake, Peer
 
 ROOT = Path(__file__).parents[2]
 A = "openai_chat"
@@ -64,13 +64,13 @@ def live(begun: Start, line: Line = PATIENT, **options: Any) -> LoopInspector:
     return app
 
 
-def asked(fake: Fake, folder: Path, **typed: Any) -> Start:  # noqa: F811
+def asked(fake: Fake, folder: Path, **typed: Any) -> Start:
     given = {"base": fake.url, "prompt": "Count.", "record": str(folder / "s.jsonl"),
              "assignments": ("max_tokens=20",), **typed}
     return start(Typed(A, "m", **given), Settings())
 
 
-def tooled(fake: Fake, folder: Path, **typed: Any) -> Start:  # noqa: F811
+def tooled(fake: Fake, folder: Path, **typed: Any) -> Start:
     (folder / "tools.json").write_text(TOOLS)
     return asked(fake, folder, tools=str(folder / "tools.json"), **typed)
 
@@ -124,7 +124,7 @@ class Held:
 # -- stepping --------------------------------------------------------------------------------------------------------
 
 
-async def test_a_cut_answer_is_stepped_to_its_end_and_becomes_its_recording(fake: Fake, tmp_path: Path) -> None:  # noqa: F811
+async def test_a_cut_answer_is_stepped_to_its_end_and_becomes_its_recording(fake: Fake, tmp_path: Path) -> None:
     fake.answers = [CUT, END]
     async with live(asked(fake, tmp_path)).run_test(size=SIZE) as pilot:
         await pilot.pause()
@@ -157,7 +157,7 @@ async def test_a_cut_answer_is_stepped_to_its_end_and_becomes_its_recording(fake
     assert [turn.merged.text for turn in again(tmp_path).turns] == ["One, two, three."]
 
 
-async def test_keys_mean_something_only_where_they_can(fake: Fake, tmp_path: Path) -> None:  # noqa: F811
+async def test_keys_mean_something_only_where_they_can(fake: Fake, tmp_path: Path) -> None:
     fake.answers = [CUT]
     async with live(asked(fake, tmp_path)).run_test(size=(160, 45)) as pilot:
         await pilot.pause()
@@ -183,7 +183,7 @@ async def test_keys_mean_something_only_where_they_can(fake: Fake, tmp_path: Pat
     assert not (tmp_path / "s.jsonl").exists()
 
 
-async def test_keys_are_remapped_and_the_screen_names_the_new_ones(fake: Fake, tmp_path: Path) -> None:  # noqa: F811
+async def test_keys_are_remapped_and_the_screen_names_the_new_ones(fake: Fake, tmp_path: Path) -> None:
     fake.answers = [CUT]
     async with live(asked(fake, tmp_path), keys={"live.do": "f5"}).run_test(size=SIZE) as pilot:
         await pilot.pause()
@@ -196,7 +196,7 @@ async def test_keys_are_remapped_and_the_screen_names_the_new_ones(fake: Fake, t
         await until(pilot, waits(pilot, Send))
 
 
-async def test_run_and_pause(fake: Fake, tmp_path: Path) -> None:  # noqa: F811
+async def test_run_and_pause(fake: Fake, tmp_path: Path) -> None:
     held = Held(answer(A, "and a half, ", Stop.MAX_TOKENS), 1)
     fake.answers = [CUT, held, END]
     async with live(asked(fake, tmp_path)).run_test(size=SIZE) as pilot:
@@ -214,7 +214,7 @@ async def test_run_and_pause(fake: Fake, tmp_path: Path) -> None:  # noqa: F811
 # -- editing ---------------------------------------------------------------------------------------------------------
 
 
-async def test_budget_and_limits_are_edited_before_the_request_leaves(fake: Fake, tmp_path: Path) -> None:  # noqa: F811
+async def test_budget_and_limits_are_edited_before_the_request_leaves(fake: Fake, tmp_path: Path) -> None:
     fake.answers = [CUT, END]
     async with live(asked(fake, tmp_path)).run_test(size=SIZE) as pilot:
         await pilot.press("i")
@@ -247,7 +247,7 @@ async def test_budget_and_limits_are_edited_before_the_request_leaves(fake: Fake
     assert again(tmp_path).turns[0].ended.limits.continuation_max_attempts == 7
 
 
-async def test_a_body_is_edited_and_a_wrong_one_is_not_sent(fake: Fake, tmp_path: Path) -> None:  # noqa: F811
+async def test_a_body_is_edited_and_a_wrong_one_is_not_sent(fake: Fake, tmp_path: Path) -> None:
     fake.answers = [END]
     async with live(asked(fake, tmp_path)).run_test(size=SIZE) as pilot:
         await pilot.press("I")
@@ -294,7 +294,7 @@ def test_what_is_no_body_says_where(text: str, said: str) -> None:
 # -- streaming -------------------------------------------------------------------------------------------------------
 
 
-async def test_text_appears_as_it_streams_and_stepping_back_does_not_break_it(fake: Fake, tmp_path: Path) -> None:  # noqa: F811
+async def test_text_appears_as_it_streams_and_stepping_back_does_not_break_it(fake: Fake, tmp_path: Path) -> None:
     held = Held(answer(A, "One, two, three, and four.", Stop.END_TURN), 2)
     fake.answers = [CUT, held]
     async with live(asked(fake, tmp_path)).run_test(size=SIZE) as pilot:
@@ -322,7 +322,7 @@ async def test_text_appears_as_it_streams_and_stepping_back_does_not_break_it(fa
     assert again(tmp_path).turns[0].merged.text == "One, two, three, and four."
 
 
-async def test_a_long_stream_follows_its_end_until_one_scrolls_away(fake: Fake, tmp_path: Path) -> None:  # noqa: F811
+async def test_a_long_stream_follows_its_end_until_one_scrolls_away(fake: Fake, tmp_path: Path) -> None:
     held = Held(answer(A, "".join(f"line {number}\n" for number in range(400)), Stop.END_TURN), 150)
     fake.answers = [held]
     async with live(asked(fake, tmp_path)).run_test(size=SIZE) as pilot:
@@ -340,7 +340,7 @@ async def test_a_long_stream_follows_its_end_until_one_scrolls_away(fake: Fake, 
 
 
 @pytest.mark.parametrize("tab", ["1", "2", "3"])
-async def test_a_cancel_in_the_middle_is_cancelled_and_no_error(fake: Fake, tmp_path: Path, tab: str) -> None:  # noqa: F811
+async def test_a_cancel_in_the_middle_is_cancelled_and_no_error(fake: Fake, tmp_path: Path, tab: str) -> None:
     fake.answers = [streams(A, LONG[:3], Peer.hold)]
     async with live(asked(fake, tmp_path)).run_test(size=SIZE) as pilot:
         await pilot.press(tab, "d")
@@ -359,7 +359,7 @@ async def test_a_cancel_in_the_middle_is_cancelled_and_no_error(fake: Fake, tmp_
 # -- tools -----------------------------------------------------------------------------------------------------------
 
 
-async def test_each_call_is_answered_as_the_operator_says(fake: Fake, tmp_path: Path) -> None:  # noqa: F811
+async def test_each_call_is_answered_as_the_operator_says(fake: Fake, tmp_path: Path) -> None:
     fake.answers = [streams(A, answer(A, "", Stop.TOOL_CALL, CALL, OTHER)), END]
     async with live(tooled(fake, tmp_path)).run_test(size=SIZE) as pilot:
         await pilot.press("d")
@@ -388,7 +388,7 @@ async def test_each_call_is_answered_as_the_operator_says(fake: Fake, tmp_path: 
     assert notes == ["weather (call_1): run by its callable", "clock (call_2): typed by the operator"]
 
 
-async def test_a_result_comes_from_a_recording(fake: Fake, tmp_path: Path) -> None:  # noqa: F811
+async def test_a_result_comes_from_a_recording(fake: Fake, tmp_path: Path) -> None:
     (tmp_path / "before").mkdir()
     fake.answers = [streams(A, answer(A, "", Stop.TOOL_CALL, CALL)), END]
     async with live(tooled(fake, tmp_path / "before")).run_test(size=SIZE) as pilot:
@@ -406,7 +406,7 @@ async def test_a_result_comes_from_a_recording(fake: Fake, tmp_path: Path) -> No
     assert fake.got[1].json["messages"][-1]["content"] == "sun"
 
 
-async def test_a_cut_call_is_held_then_repaired(fake: Fake, tmp_path: Path) -> None:  # noqa: F811
+async def test_a_cut_call_is_held_then_repaired(fake: Fake, tmp_path: Path) -> None:
     cut = ToolCall("call_1", "weather", '{"city":"Os', closed=True)
     fake.answers = [streams(A, answer(A, "", Stop.MAX_TOKENS, cut)),
                     streams(A, answer(A, "", Stop.TOOL_CALL, CALL)), END]
@@ -426,7 +426,7 @@ async def test_a_cut_call_is_held_then_repaired(fake: Fake, tmp_path: Path) -> N
 # -- what goes wrong -------------------------------------------------------------------------------------------------
 
 
-async def test_a_wait_counts_down_and_is_cancelled(fake: Fake, tmp_path: Path) -> None:  # noqa: F811
+async def test_a_wait_counts_down_and_is_cancelled(fake: Fake, tmp_path: Path) -> None:
     fake.answers = [lambda peer: peer.whole(429, ERROR, retry_after="40")]
     line = Line(Timeouts(connect=2, silence=5, whole=5), Retries(most=2, longest=60))
     async with live(asked(fake, tmp_path), line).run_test(size=SIZE) as pilot:
@@ -439,7 +439,7 @@ async def test_a_wait_counts_down_and_is_cancelled(fake: Fake, tmp_path: Path) -
         assert "cancelled" in page(pilot.app)
 
 
-async def test_a_refusal_is_told_and_can_be_edited_and_sent_again(fake: Fake, tmp_path: Path) -> None:  # noqa: F811
+async def test_a_refusal_is_told_and_can_be_edited_and_sent_again(fake: Fake, tmp_path: Path) -> None:
     fake.answers = [lambda peer: peer.whole(401, {"error": {"message": "who are you"}}), END]
     async with live(asked(fake, tmp_path)).run_test(size=SIZE) as pilot:
         await pilot.press("d")
@@ -456,7 +456,7 @@ async def test_a_refusal_is_told_and_can_be_edited_and_sent_again(fake: Fake, tm
     assert [got.json["max_tokens"] for got in fake.got] == [20, 9]
 
 
-async def test_nobody_there_is_told_and_the_turn_can_end(fake: Fake, tmp_path: Path) -> None:  # noqa: F811
+async def test_nobody_there_is_told_and_the_turn_can_end(fake: Fake, tmp_path: Path) -> None:
     line = Line(Timeouts(connect=2, silence=1, whole=5), Retries(most=0))
     async with live(asked(fake, tmp_path, base="http://127.0.0.1:1"), line).run_test(size=SIZE) as pilot:
         await pilot.press("d")
@@ -466,7 +466,7 @@ async def test_nobody_there_is_told_and_the_turn_can_end(fake: Fake, tmp_path: P
     assert len(again(tmp_path).responses) == 1
 
 
-async def test_an_answer_of_no_format_ends_the_turn_and_the_run_stays_in_sight(fake: Fake, tmp_path: Path) -> None:  # noqa: F811
+async def test_an_answer_of_no_format_ends_the_turn_and_the_run_stays_in_sight(fake: Fake, tmp_path: Path) -> None:
     def page_of_a_proxy(peer: Peer) -> None:
         peer.head(kind="text/html")
         peer.send(b"<html>hello</html>")
@@ -480,7 +480,7 @@ async def test_an_answer_of_no_format_ends_the_turn_and_the_run_stays_in_sight(f
         assert screen(pilot).exit_code == 6
 
 
-async def test_a_recording_that_cannot_begin_stops_the_sending(fake: Fake, tmp_path: Path) -> None:  # noqa: F811
+async def test_a_recording_that_cannot_begin_stops_the_sending(fake: Fake, tmp_path: Path) -> None:
     fake.answers = [END]
     begun = asked(fake, tmp_path)
     (tmp_path / "s.jsonl").write_text("mine\n")
@@ -494,7 +494,7 @@ async def test_a_recording_that_cannot_begin_stops_the_sending(fake: Fake, tmp_p
 # -- the end ---------------------------------------------------------------------------------------------------------
 
 
-async def test_something_more_is_said(fake: Fake, tmp_path: Path) -> None:  # noqa: F811
+async def test_something_more_is_said(fake: Fake, tmp_path: Path) -> None:
     fake.answers = [END]
     async with live(asked(fake, tmp_path)).run_test(size=SIZE) as pilot:
         await pilot.press("d")
@@ -509,7 +509,7 @@ async def test_something_more_is_said(fake: Fake, tmp_path: Path) -> None:  # no
 
 
 @pytest.mark.parametrize("key", ["q", "ctrl+q"])
-async def test_leaving_while_it_streams_closes_the_recording(fake: Fake, tmp_path: Path, key: str) -> None:  # noqa: F811
+async def test_leaving_while_it_streams_closes_the_recording(fake: Fake, tmp_path: Path, key: str) -> None:
     fake.answers = [streams(A, LONG[:3], Peer.hold)]
     app = live(asked(fake, tmp_path))
     async with app.run_test(size=SIZE) as pilot:
@@ -532,7 +532,7 @@ async def test_leaving_while_it_streams_closes_the_recording(fake: Fake, tmp_pat
 
 
 async def test_the_form_begins_a_turn_from_the_picker_and_says_what_is_wrong(
-    fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch  # noqa: F811
+    fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake.answers = [END]
     monkeypatch.setenv("LOOP_INSPECTOR_DATA", str(tmp_path / "data"))
@@ -570,7 +570,7 @@ async def test_it_is_in_the_palette_of_every_screen(app_on: Callable[..., LoopIn
 
 
 async def test_no_screen_picture_or_clipboard_holds_the_key(
-    fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch  # noqa: F811
+    fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MINE", KEY)
     body = answer(A, f"Your key is {KEY}, is it not?", Stop.END_TURN)
@@ -605,7 +605,7 @@ async def test_no_screen_picture_or_clipboard_holds_the_key(
     assert KEY.encode() not in (tmp_path / "s.jsonl").read_bytes()
 
 
-def test_killed_while_it_streams_the_file_opens(fake: Fake, tmp_path: Path) -> None:  # noqa: F811
+def test_killed_while_it_streams_the_file_opens(fake: Fake, tmp_path: Path) -> None:
     def drip(peer: Peer) -> None:
         peer.head()
         for number in range(10_000):
@@ -640,7 +640,7 @@ asyncio.run(main())
     assert seen.turns[0].verdict.word == "RECORDING CUT", "what is missing was never written; the server is not blamed"
 
 
-async def test_a_plain_terminal_gets_plain_characters(fake: Fake, tmp_path: Path) -> None:  # noqa: F811
+async def test_a_plain_terminal_gets_plain_characters(fake: Fake, tmp_path: Path) -> None:
     fake.answers = [CUT, streams(A, answer(A, "", Stop.TOOL_CALL, CALL, OTHER))]
     async with live(tooled(fake, tmp_path), plain=True).run_test(size=SIZE) as pilot:
         def plain() -> None:
@@ -672,7 +672,7 @@ FORMS = {"waits": (), "budget": ("i",), "body": ("I",), "form": ("L",)}
 @pytest.mark.parametrize(("name", "size"), [("waits", SIZES[1]), *((name, SIZES[0]) for name in FORMS)],
                          ids=lambda value: value if isinstance(value, str) else f"{value[0]}x{value[1]}")
 def test_how_what_waits_looks(
-    fake: Fake, tmp_path: Path, snap_compare: Callable[..., bool], name: str, size: tuple[int, int]  # noqa: F811
+    fake: Fake, tmp_path: Path, snap_compare: Callable[..., bool], name: str, size: tuple[int, int]
 ) -> None:
     assert snap_compare(live(tooled(fake, tmp_path, base=NOWHERE)), press=FORMS[name], terminal_size=size)
 
@@ -680,7 +680,7 @@ def test_how_what_waits_looks(
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
 @pytest.mark.parametrize("name", ["streams", "calls"])
 def test_how_what_comes_looks(
-    fake: Fake, tmp_path: Path, snap_compare: Callable[..., bool], name: str, size: tuple[int, int]  # noqa: F811
+    fake: Fake, tmp_path: Path, snap_compare: Callable[..., bool], name: str, size: tuple[int, int]
 ) -> None:
     held = Held(answer(A, "One, two, three, four, five, and so on to the end of it.", Stop.END_TURN), 3)
     calls = streams(A, answer(A, "", Stop.TOOL_CALL, CALL, OTHER))

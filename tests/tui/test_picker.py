@@ -3,13 +3,12 @@
 import json
 from pathlib import Path
 
-from tui_scenes import page, story
-
 from inspector.sessions.agents import samples, short
 from inspector.tui import opening
 from inspector.tui.app import LoopInspector
 from inspector.tui.screens.picker import Choices, PickerScreen
 from inspector.tui.session.screen import SessionScreen
+from tests.scenes.app import page, story
 
 SIZE = (80, 24)
 

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from textual.pilot import Pilot
-from tui_scenes import CUT_ARGUMENTS, HOSTILE, assistant, body, continued, entry, hostile, page, seen, story, told, user
 
 from inspector.cli import main
 from inspector.config.settings import Settings
@@ -22,6 +21,20 @@ from inspector.tui.screens.policies import Cells, PoliciesScreen
 from inspector.tui.session.screen import SessionScreen
 from inspector.tui.widgets.text_view import TextView
 from loop_core.turn.trace import key
+from tests.scenes.app import (
+    CUT_ARGUMENTS,
+    HOSTILE,
+    assistant,
+    body,
+    continued,
+    entry,
+    hostile,
+    page,
+    seen,
+    story,
+    told,
+    user,
+)
 from tests.tui.test_hostile import commands_in
 
 AppOn = Callable[..., LoopInspector]

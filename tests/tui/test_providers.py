@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from textual.pilot import Pilot
-from tui_scenes import page, seen, told
 
 from inspector.cli import main
 from inspector.config.settings import Settings
@@ -27,6 +26,7 @@ from inspector.tui.screens.picker import PickerScreen
 from inspector.tui.screens.providers import Dialects, ProvidersScreen
 from inspector.tui.session.screen import SessionScreen
 from inspector.tui.widgets.text_view import TextView
+from tests.scenes.app import page, seen, told
 
 AppOn = Callable[..., LoopInspector]
 SMALL, LARGE = (80, 24), (160, 45)

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 from textual.pilot import Pilot
-from tui_scenes import page, seen
 
 from inspector.tui.app import LoopInspector
 from inspector.tui.screens.breakpoints import BreakpointList
 from inspector.tui.session.base import Breakpoint
 from inspector.tui.session.screen import SessionScreen
 from inspector.tui.widgets.panes import StepList
+from tests.scenes.app import page, seen
 
 AppOn = Callable[..., LoopInspector]
 ONE_PANE, THREE = (80, 24), (160, 45)

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
-from tui_scenes import PARTS, continued, page, told
 
 from inspector.sessions.agents import samples, short
 from inspector.tui.app import LoopInspector
 from inspector.tui.screens.limits import LimitsForm
 from inspector.tui.session.screen import SessionScreen
 from inspector.tui.widgets.fields import Cycle
+from tests.scenes.app import PARTS, continued, page, told
 
 AppOn = Callable[..., LoopInspector]
 

@@ -4,10 +4,10 @@ import random
 from collections.abc import Callable
 
 import pytest
-from tui_scenes import page, seen
 
 from inspector.tui.app import LoopInspector
 from inspector.tui.session.screen import SessionScreen
+from tests.scenes.app import page, seen
 
 AppOn = Callable[..., LoopInspector]
 SIZES = [(60, 15), (80, 24), (99, 30), (109, 30), (110, 30), (119, 40), (120, 40), (139, 40), (140, 45), (160, 45)]

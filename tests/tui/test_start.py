@@ -11,7 +11,6 @@ from rich.segment import Segment
 from textual.color import Color
 from textual.filter import LineFilter
 from textual.widgets import Input
-from tui_scenes import continued, har, page, seen, story, told
 
 from inspector.replay.case import open_case
 from inspector.sessions import intake, open_paths
@@ -19,6 +18,7 @@ from inspector.tui import launch as entry
 from inspector.tui import opening
 from inspector.tui.app import DARK, LIGHT, LoopInspector
 from inspector.tui.session.screen import SessionScreen
+from tests.scenes.app import continued, har, page, seen, story, told
 
 AppOn = Callable[..., LoopInspector]
 ROOT = Path(__file__).resolve().parents[2]

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 from textual.pilot import Pilot
-from tui_scenes import CUT_ARGUMENTS, page, seen, told
 
 from inspector.report.lines.slices import Bytes
 from inspector.report.lines.spans import Role, text_of
@@ -13,6 +12,7 @@ from inspector.tui.app import LoopInspector
 from inspector.tui.session import tracing
 from inspector.tui.session.screen import SessionScreen
 from inspector.tui.widgets.text_view import TextView
+from tests.scenes.app import CUT_ARGUMENTS, page, seen, told
 
 AppOn = Callable[..., LoopInspector]
 ONE_PANE, THREE = (80, 24), (160, 45)

@@ -11,10 +11,8 @@ from threading import Event
 from typing import Any
 
 import pytest
-from test_hostile import commands_in
 from textual.pilot import Pilot
 from textual.widgets import Input
-from tui_scenes import HOSTILE, continued, har, hostile, page, ran_a_cut_call, seen
 
 from inspector.config.settings import Settings, command
 from inspector.replay.case import open_case
@@ -28,6 +26,8 @@ from inspector.tui.tuned import Table
 from inspector.tui.widgets.heatmap import HeatMap
 from inspector.whatif import grid_run as grids
 from inspector.whatif.axes import ATTEMPTS
+from tests.scenes.app import HOSTILE, continued, har, hostile, page, ran_a_cut_call, seen
+from tests.tui.test_hostile import commands_in
 
 AppOn = Callable[..., LoopInspector]
 SMALL, WIDE = (80, 24), (160, 45)

@@ -1,13 +1,10 @@
-"""Makes the scenes importable; gives the servers that are started as programs a home of their own."""
+"""Gives the servers that are started as programs a home of their own."""
 
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 
 @pytest.fixture(autouse=True)

@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import chromium
 import pytest
-from web_scenes import SAMPLE, Program, alive, program
+
+from tests.scenes import chromium
+from tests.scenes.web import SAMPLE, Program, alive, program
 
 if chromium.found() is None:
     pytest.skip(f"no browser: none of {', '.join(chromium.NAMES)} is on the path", allow_module_level=True)

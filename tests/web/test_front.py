@@ -3,9 +3,9 @@
 import re
 
 import pytest
-from web_scenes import ECHO, serving
 
 from inspector.web import front
+from tests.scenes.web import ECHO, serving
 
 SAID = {
     "Referrer-Policy": "no-referrer", "X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY",

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 from aiohttp import ClientSession, ClientWebSocketResponse, CookieJar
-from web_scenes import SAMPLE, Program, gone, program, words
 
 from inspector import cli
 from inspector.commands import serve
 from inspector.config import bounds
+from tests.scenes.web import SAMPLE, Program, gone, program, words
 
 LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are looked up as Linux lists them")
 

@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 from aiohttp import ClientPayloadError, WSCloseCode, WSServerHandshakeError
-from web_scenes import (
+from yarl import URL
+
+from inspector.web import server, tab
+from tests.scenes.web import (
     COOKIE,
     DELIVERS,
     ECHO,
@@ -23,9 +26,6 @@ from web_scenes import (
     told,
     words,
 )
-from yarl import URL
-
-from inspector.web import server, tab
 
 # -- the door ---------------------------------------------------------------------------------------------------------
 

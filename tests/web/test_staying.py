@@ -6,10 +6,10 @@ import asyncio
 
 import pytest
 from aiohttp import ClientSession, CookieJar
-from web_scenes import COOKIE, ECHO, QUITS, TOKEN, Served, alive, empty, gone, serving, told, words
 
 from inspector.web import server
 from inspector.web.entrance import Entrance
+from tests.scenes.web import COOKIE, ECHO, QUITS, TOKEN, Served, alive, empty, gone, serving, told, words
 
 LONG = 10_000.0
 """Seconds; no test waits for them."""

@@ -16,13 +16,13 @@ from pathlib import Path
 import pytest
 from aiohttp import ClientSession, CookieJar
 from aiohttp.http_exceptions import BadHttpMessage, HttpProcessingError
-from web_scenes import ECHO, SAMPLE, TOKEN, Program, program, told
 
 from inspector.commands import serve
 from inspector.web import server
 from inspector.web.certificate import load
 from inspector.web.entrance import Entrance
 from inspector.web.sparing import Sparing
+from tests.scenes.web import ECHO, SAMPLE, TOKEN, Program, program, told
 
 LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits of another process are set as on Linux")
 

@@ -22,7 +22,7 @@ from loop_core.turn.policy import Signal as PolicySignal
 from loop_core.turn.presets import PI_PRESENCE
 from loop_core.turn.state import State
 from loop_core.turn.trace import first_difference, key
-from tests.scenes import (
+from tests.scenes.recordings import (
     ASKS,
     CUT,
     HINT,

@@ -8,7 +8,7 @@ from inspector.config.settings import Settings, settings_of
 from inspector.whatif.comparison import summary, text, values
 from inspector.whatif.tree import branch
 from tests.report.test_inert import HOSTILE, dangerous
-from tests.scenes import ASKS, PARTS, asked, chat, continued, shown, user
+from tests.scenes.recordings import ASKS, PARTS, asked, chat, continued, shown, user
 
 
 def changed(found, **assignments):

@@ -27,7 +27,20 @@ from loop_core.turn.limits import Limits
 from loop_core.turn.presets import BOTNEXUS, PI_PRESENCE, POLICIES
 from loop_core.turn.seam import SeamRule
 from loop_core.turn.trace import Trace, key
-from tests.scenes import CUT, HINT, MESSAGES, WHOLE, asked, assistant, call, chat, lines, message, result, user
+from tests.scenes.recordings import (
+    CUT,
+    HINT,
+    MESSAGES,
+    WHOLE,
+    asked,
+    assistant,
+    call,
+    chat,
+    lines,
+    message,
+    result,
+    user,
+)
 
 SAMPLES = Path(__file__).parents[2] / "sample_sessions"
 NAMES = ("strict", "zeroclaw-rfi", "zeroclaw-merged", "zoo-before", "zoo-after", "pi-presence", "botnexus")

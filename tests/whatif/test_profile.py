@@ -15,7 +15,7 @@ from loop_core.errors import CallerError
 from loop_core.turn.trace import key
 from loop_core.values import Stop
 from loop_core.wire.profiles import PROFILES
-from tests.scenes import PARTS, WHOLE, asked, call, chat, continued, lines, shown, user
+from tests.scenes.recordings import PARTS, WHOLE, asked, call, chat, continued, lines, shown, user
 
 
 def case_of(*exchanges):

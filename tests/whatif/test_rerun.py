@@ -27,7 +27,7 @@ from loop_core.turn.seam import Method, SeamRule
 from loop_core.turn.state import State, Turn
 from loop_core.turn.trace import Step, key
 from loop_core.values import Stop
-from tests.scenes import (
+from tests.scenes.recordings import (
     PARTS,
     TOOLS,
     WHOLE,

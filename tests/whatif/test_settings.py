@@ -8,7 +8,7 @@ from inspector.config.settings import CHOICES, Settings, command, name_of, setti
 from inspector.whatif.tree import branch
 from loop_core.errors import CallerError
 from loop_core.turn.seam import Decision, Method, SeamRule
-from tests.scenes import PARTS, asked, chat, continued, shown, user
+from tests.scenes.recordings import PARTS, asked, chat, continued, shown, user
 
 
 @pytest.mark.parametrize("name", [name for name, choice in CHOICES.items() if choice.words])

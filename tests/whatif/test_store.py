@@ -25,7 +25,7 @@ from inspector.whatif import saved
 from inspector.whatif.store import ACTS, MARK, NewerError, Store, open_store, session_hash
 from inspector.whatif.tree import ORIGINAL, Tree
 from loop_core.errors import CallerError, LoopError
-from tests.scenes import PARTS, continued, lines, ran_cut_call
+from tests.scenes.recordings import PARTS, continued, lines, ran_cut_call
 
 ROOT = Path(__file__).resolve().parents[2]
 

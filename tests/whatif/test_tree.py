@@ -19,7 +19,7 @@ from loop_core.errors import CallerError
 from loop_core.turn.limits import Limits
 from loop_core.turn.state import State
 from loop_core.turn.trace import key
-from tests.scenes import PARTS, asked, chat, continued, shown, user
+from tests.scenes.recordings import PARTS, asked, chat, continued, shown, user
 from tests.whatif.test_branch import stories
 from tests.whatif.test_rerun import choices, everything
 

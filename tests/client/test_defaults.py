@@ -1,0 +1,52 @@
+"""A turn of which nothing is said but the server: what it allows is known without help."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from inspector.provider import Placed, Story, serving
+from loop_core.client.address import Server
+from loop_core.client.transport import AsyncLive, Live
+from loop_core.turn.loop import Plan, arun, run
+from loop_core.values import Message, Request, Role, TextPart
+from loop_core.wire import FORMATS
+from tests.scenes.live import PATIENT
+from tests.scenes.provider import BASES, TEXT
+
+CUT = Story("cut", "a text is cut", BASES["text"], faults=(Placed("cut", 20, 0, 0),))
+SYSTEM_AT_THE_END = {"openai_chat", "openai_responses", "ollama_chat"}
+"""Formats whose servers take a system message behind an answer; Anthropic, Converse and Gemini have none there."""
+
+
+@pytest.mark.parametrize("api", FORMATS)
+@pytest.mark.parametrize("plan", [None, Plan()], ids=["none", "empty"])
+def test_a_plan_of_nothing_asks_as_the_server_wants(api: str, plan: Plan | None) -> None:
+    asked = Request(api, (Message(Role.USER, (TextPart("Go on."),)),), "cut", max_tokens=400, stream=True)
+    with serving(CUT) as provider:
+        server = Server(api, provider.bases[api])
+        with Live(server, line=PATIENT) as source:
+            turn = run("t", asked, source, plan).steps[-1].turn
+
+        async def awaited() -> str:
+            async with AsyncLive(server, line=PATIENT) as source:
+                return (await arun("t", asked, source, plan)).steps[-1].turn.merged().text
+
+        assert asyncio.run(awaited()) == turn.merged().text == TEXT
+        sent = [seen.request.messages for seen in provider.seen]
+    assert len(sent) == 4
+    assert [message.role for message in sent[1][2:]] == [Role.SYSTEM if api in SYSTEM_AT_THE_END else Role.USER]
+    assert turn.provider == "generic"
+
+
+def test_what_a_plan_says_goes_before_what_the_server_says() -> None:
+    asked = Request("anthropic_messages", (Message(Role.USER, (TextPart("Go on."),)),), "claude-3-5-haiku-latest",
+                    max_tokens=400, stream=True)
+    with serving(CUT) as provider:
+        server = Server("anthropic_messages", provider.bases["anthropic_messages"], profile="anthropic")
+        with Live(server, line=PATIENT) as source:
+            known = run("t", asked, source).steps[-1].turn
+            said = run("t", asked, source, Plan(provider="mine")).steps[-1].turn
+    assert (known.ability.prefill, known.ability.echoes, known.provider) == (True, False, "anthropic")
+    assert (said.ability.prefill, said.provider) == (True, "mine")

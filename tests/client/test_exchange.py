@@ -1,0 +1,112 @@
+"""One answer while it comes: whatever its pieces, it is read as a whole one is, and its end is known at once."""
+
+from __future__ import annotations
+
+import pytest
+
+from loop_core.client.address import Server, headers_of
+from loop_core.client.exchange import AT_ONCE, LINE_END, LONGEST_MARK, Hearing, ask, http_request
+from loop_core.errors import CallerError
+from loop_core.turn.machine import begin
+from loop_core.values import Stop, ToolCall, TransportEnd, Usage
+from loop_core.wire import FORMATS, decode, decode_request, decoder
+from tests.scenes.live import Told, answer, request
+
+KEY = "sk-test-0123456789abcdef"
+LONG = ToolCall("c1", "note", '{"text": "' + "many words " * AT_ONCE + '"}', True)
+SAYS_SO = "the last line is data: [DONE] and not message_stop"
+
+
+def hearing(api: str, told: Told | None = None) -> Hearing:
+    server = Server(api, "http://127.0.0.1:9", key=KEY)
+    asked = request(api)
+    _, (send,) = begin("t", asked)
+    heard = Hearing(ask(server, asked, send, 0), server, told if told is not None else Told())
+    heard.begin(200, ())
+    return heard
+
+
+def body(api: str, text: str, *calls: ToolCall) -> bytes:
+    stop = Stop.TOOL_CALL if calls else Stop.END_TURN
+    return b"".join(answer(api, text, stop, *calls, usage=Usage(3, 7)))
+
+
+@pytest.mark.parametrize("size", [1, 7, 64, 5_000])
+@pytest.mark.parametrize("api", FORMATS)
+def test_an_answer_in_pieces_is_the_answer(api: str, size: int) -> None:
+    said = body(api, SAYS_SO, LONG) if size > 1 else body(api, SAYS_SO)
+    told = Told()
+    heard = hearing(api, told)
+    for at in range(0, len(said), size):
+        if not heard.feed(said[at : at + size], at / 10):
+            break
+    done = heard.close(TransportEnd.EOF, 9.0)
+    whole = decode(api, done.body)
+    assert (done.response.parts, done.response.stop_reason) == (whole.parts, whole.stop_reason)
+    assert done.response.saw_done is whole.saw_done
+    assert done.response.text == SAYS_SO
+    assert b"".join(told.of("came")) == done.body
+    assert [end for end, _ in done.chunks][-1] == len(done.body)
+
+
+KEYS = {"anthropic_messages": ("x-api-key", KEY), "gemini_generate": ("x-goog-api-key", KEY),
+        "gemini_interactions": ("x-goog-api-key", KEY)}
+"""Format -> the header that its provider documents for a key; the others take a bearer token."""
+
+
+@pytest.mark.parametrize("api", FORMATS)
+def test_another_transport_gets_the_request_as_it_has_to_leave(api: str) -> None:
+    server, asked = Server(api, "https://models.example", key=KEY), request(api)
+    turn, (send,) = begin("t", asked)
+    http = http_request(server, turn, send)  # type: ignore[arg-type]
+    assert http.method == "POST"
+    assert http.url.startswith("https://models.example/")
+    assert KEYS.get(api, ("authorization", f"Bearer {KEY}")) in http.headers
+    assert decode_request(api, http.content, url=http.url).messages == http.request.messages == asked.messages
+    assert KEY not in repr(http)
+    assert KEY not in http.url
+
+
+def test_another_transport_gets_no_key_for_plain_http() -> None:
+    turn, (send,) = begin("t", request("openai_chat"))
+    with pytest.raises(CallerError, match="unencrypted"):
+        http_request(Server("openai_chat", "http://models.example", key=KEY), turn, send)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("text", ["Hello.", SAYS_SO])
+@pytest.mark.parametrize("api", ["openai_chat", "openai_responses", "anthropic_messages"])
+def test_the_end_of_a_stream_is_known_with_its_last_byte(api: str, text: str) -> None:
+    """Byte by byte, as the decoder itself would know it: a connection that is kept open is not waited for."""
+    said = body(api, text) + b": nothing that belongs to it\n\n"
+    alone, heard = decoder(api), hearing(api)
+    for at in range(len(said)):
+        piece = said[at : at + 1]
+        alone.feed(piece)
+        assert heard.feed(piece, 1.0) is not alone.saw_done
+        if alone.saw_done:
+            break
+    assert alone.saw_done is (api != "openai_responses")  # which has no word for it
+
+
+@pytest.mark.parametrize("api", FORMATS)
+def test_no_mark_of_an_end_is_longer_than_what_is_kept(api: str) -> None:
+    marks = decoder(api).closing
+    assert marks
+    assert all(0 < len(mark) <= LONGEST_MARK and LINE_END not in mark for mark in marks)
+
+
+def test_a_body_of_no_known_kind_is_told_at_the_end_however_short_it_is() -> None:
+    heard = hearing("openai_chat")
+    assert heard.feed(b"<html>not yet</html>", 1.0)
+    done = heard.close(TransportEnd.EOF, 2.0)
+    assert done.response.error is not None
+    assert done.response.error.message.startswith("no openai_chat response")
+
+
+@pytest.mark.parametrize(("api", "kind"), [
+    ("openai_chat", "text/event-stream"), ("gemini_interactions", "text/event-stream"),
+    ("bedrock_converse", "application/vnd.amazon.eventstream"), ("ollama_chat", "application/x-ndjson"),
+])
+def test_a_stream_is_asked_for_in_the_framing_of_its_format(api: str, kind: str) -> None:
+    assert ("accept", kind) in headers_of(Server(api), "generic", True)
+    assert ("accept", "application/json") in headers_of(Server(api), "generic", False)

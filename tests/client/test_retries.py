@@ -1,0 +1,72 @@
+"""Which answers are asked for again: those of which nothing was seen, and never where it would stand twice."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from loop_core.client.address import Server
+from loop_core.client.exchange import Ask, Heard, Hearing, Observer, ask
+from loop_core.client.retries import Retries, kept_there, retryable
+from loop_core.turn.seam import Method
+from loop_core.turn.state import Place, Send
+from loop_core.values import CallKind, Request, Tool, TransportEnd
+from tests.scenes.live import request
+
+SERVER = Server("openai_chat", "http://127.0.0.1:9")
+ROLE = b'data: {"choices":[{"index":0,"delta":{"role":"assistant"}}]}\n\n'
+TEXT = b'data: {"choices":[{"index":0,"delta":{"content":"Once"}}]}\n\n'
+THOUGHT = b'data: {"choices":[{"index":0,"delta":{"reasoning_content":"hm"}}]}\n\n'
+REFUSED = b'data: {"choices":[{"index":0,"delta":{"refusal":"No."}}]}\n\n'
+DONE = b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
+OVERLOADED = b'data: {"error":{"message":"overloaded","type":"overloaded_error"}}\n\n'
+INVALID = b'data: {"error":{"message":"no such model","type":"invalid_request_error"}}\n\n'
+
+
+def heard(body: bytes, end: TransportEnd = TransportEnd.EOF, asked: Request | None = None, *,
+          left: bool = True, status: int | None = 200) -> Heard:
+    asked = asked or request("openai_chat")
+    made: Ask = ask(SERVER, asked, Send(Place.REQUEST, 0, Method.FIRST), 0)
+    hearing = Hearing(made, SERVER, Observer())
+    if status is not None:
+        hearing.begin(status, [("content-type", "text/event-stream")])
+    hearing.feed(body, 1)
+    return hearing.close(end, 2, left=left)
+
+
+@pytest.mark.parametrize(("body", "end", "again"), [
+    (b"", TransportEnd.EOF, True), (ROLE, TransportEnd.EOF, True), (ROLE, TransportEnd.RESET, True),
+    (ROLE, TransportEnd.TIMEOUT, True), (ROLE, TransportEnd.ABORTED, False), (THOUGHT, TransportEnd.RESET, True),
+    (TEXT, TransportEnd.RESET, False), (REFUSED, TransportEnd.RESET, False), (ROLE + DONE, TransportEnd.EOF, False),
+    (ROLE + DONE, TransportEnd.RESET, False), (OVERLOADED, TransportEnd.EOF, True), (INVALID, TransportEnd.EOF, False),
+    (TEXT + OVERLOADED, TransportEnd.EOF, False), (b'{"choices": [{"message": {"content": "On', TransportEnd.EOF, True),
+    (b"<html>Sign in</html>", TransportEnd.EOF, False),
+])
+def test_what_broke_before_it_was_seen_is_asked_for_again(body: bytes, end: TransportEnd, again: bool) -> None:
+    assert retryable(heard(body, end)) is again
+
+
+@pytest.mark.parametrize("kept", [
+    {"extra": {"store": True}}, {"extra": {"conversation": "c"}}, {"previous_id": "r"}, {"background": True},
+])
+def test_what_the_server_keeps_is_not_asked_for_twice(kept: dict[str, object]) -> None:
+    asked = replace(request("openai_chat"), **kept)  # type: ignore[arg-type]
+    assert kept_there(asked)
+    assert not retryable(heard(ROLE, asked=asked))
+    assert not retryable(heard(b"", TransportEnd.RESET, asked, status=None))
+    assert retryable(heard(b"", TransportEnd.RESET, asked, status=None, left=False)), "no connection was made"
+
+
+def test_a_whole_body_may_hide_what_a_tool_of_the_server_did() -> None:
+    body = b'{"choices": [{"message": {"content": "On'
+    asked = replace(request("openai_chat"), tools=(Tool("search", kind=CallKind.SERVER),))
+    made = heard(body)
+    assert not retryable(replace(made, ask=replace(made.ask, request=asked)))
+
+
+def test_it_is_asked_for_again_within_the_bounds() -> None:
+    bounds = Retries(most=2, first=0.5)
+    made = heard(ROLE)
+    waits = [bounds.wait(replace(made, ask=replace(made.ask, attempt=attempt))) for attempt in range(3)]
+    assert waits == [0.5, 1.0, None]

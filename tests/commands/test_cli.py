@@ -1,0 +1,567 @@
+"""The command line: what it prints, where, and with which exit code; never a traceback."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from inspector import cli
+from tests.scenes.recordings import PARTS, asked, chat, continued, lines, ran_cut_call, unrecorded_har, user
+
+ROOT = Path(__file__).resolve().parents[2]
+SAMPLE = str(ROOT / "sample_sessions" / "01-cut-call-and-long-answer.session.jsonl")
+
+
+class Said(tuple):
+    """Exit code, standard output, standard error."""
+
+    __slots__ = ()
+    code = property(lambda self: self[0])
+    out = property(lambda self: self[1])
+    err = property(lambda self: self[2])
+
+
+@pytest.fixture
+def inspector(monkeypatch, capsys):
+    """Runs a command line in this process, its output no terminal."""
+
+    def run(*arguments, stdin=b""):
+        monkeypatch.setattr(sys, "argv", ["inspector", *map(str, arguments)])
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        with pytest.raises(SystemExit) as ended:
+            cli.run()
+        captured = capsys.readouterr()
+        return Said((ended.value.code or 0, captured.out, captured.err))
+
+    return run
+
+
+def spawn(*arguments, stdin=b"", **environment):
+    """The same in a process of its own, as it is installed."""
+    return subprocess.run(
+        [sys.executable, "-m", "inspector", *map(str, arguments)],
+        input=stdin,
+        capture_output=True,
+        timeout=30,
+        check=False,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+    )
+
+
+@pytest.fixture
+def cut(tmp_path):
+    """A file in which an agent ran a cut call."""
+    path = tmp_path / "cut.jsonl"
+    path.write_bytes(lines(*ran_cut_call()))
+    return path
+
+
+# -- explain ----------------------------------------------------------------------------------------------------------
+
+
+def test_explain_says_the_verdict_first_and_exits_0_whatever_it_finds(inspector, cut):
+    said = inspector("explain", cut)
+    assert said.code == 0
+    assert said.out.startswith("CUT CALL RUN  turn 1 of 1")
+    assert said.err == ""
+
+
+def test_explain_as_json_is_one_document_in_ascii(inspector, tmp_path):
+    path = tmp_path / "x.jsonl"
+    path.write_bytes(lines(asked([user("Grüße")], chat("Schöne Grüße \u202e \x1b[31m 🦊"))))
+    said = inspector("explain", "--json", path)
+    assert said.out.isascii()
+    assert "\x1b" not in said.out
+    made = json.loads(said.out)
+    assert made["schema"] == "loop-inspector/explain/2"
+    assert made["responses"][0]["text"] == "Schöne Grüße \u202e \x1b[31m 🦊"
+    assert (said.code, said.err) == (0, "")
+
+
+def test_many_files_and_folders_in_one_call(inspector, tmp_path, cut):
+    folder = tmp_path / "more"
+    folder.mkdir()
+    (folder / "one.jsonl").write_bytes(lines(asked([user("one")], chat("one"))))
+    (folder / "notes.txt").write_text("nothing to see")
+    said = inspector("explain", "--json", cut, folder, SAMPLE)
+    made = json.loads(said.out)
+    assert said.code == 0
+    assert [given["path"] for given in made["inputs"]] == [str(cut), str(folder), str(folder / "one.jsonl"), SAMPLE]
+    assert [given["responses"] for given in made["inputs"]] == [2, 0, 1, 8]
+    assert [skipped["entry"] for skipped in made["inputs"][1]["skipped"]] == [0]
+    assert len(made["responses"]) == 11
+    assert len({turn["id"] for turn in made["turns"]}) == len(made["turns"])
+
+
+def test_a_named_file_that_is_unreadable_gives_2_after_the_rest_was_read(inspector, tmp_path, cut):
+    missing = tmp_path / "missing.har"
+    said = inspector("explain", "--json", missing, cut)
+    made = json.loads(said.out)
+    assert said.code == 2
+    assert len(made["responses"]) == 2
+    assert "No such file" in made["inputs"][0]["error"]
+    assert said.err == f"inspector: {missing}: cannot be read: No such file or directory\n"
+
+
+def test_standard_input(inspector):
+    said = inspector("explain", "-", stdin=lines(*ran_cut_call()))
+    assert (said.code, said.err) == (0, "")
+    assert said.out.startswith("CUT CALL RUN")
+
+
+def test_a_path_opens_from_where_one_is(inspector, cut, monkeypatch):
+    monkeypatch.chdir(cut.parent)
+    made = json.loads(inspector("explain", "--json", cut.name).out)
+    assert {response["path"] for response in made["responses"]} == {cut.name}
+    assert Path(made["responses"][0]["path"]).is_file()
+
+
+def test_a_policy_changes_what_the_machine_does(inspector, cut):
+    assert "EvaluateStop > RepairPending" in inspector("explain", cut).out
+    assert "EvaluateStop > ExecuteTools" in inspector("explain", "--policy", "pi-presence", cut).out
+
+
+def test_an_api_and_a_profile_can_be_given(inspector, tmp_path):
+    path = tmp_path / "error.json"
+    path.write_text(json.dumps({"error": {"message": "no", "type": "server_error", "code": None}}))
+    said = inspector("explain", "--json", "--api", "openai_chat", "--profile", "vllm", path)
+    (response,) = json.loads(said.out)["responses"]
+    assert (response["api"], response["profile"]) == ("openai_chat", "vllm")
+
+
+# -- replay -----------------------------------------------------------------------------------------------------------
+
+
+def test_replay_with_more_attempts(inspector, tmp_path):
+    path = tmp_path / "long.jsonl"
+    path.write_bytes(lines(*continued(*PARTS)))
+    said = inspector("replay", path, "--set", "continuation_max_attempts=5")
+    assert (said.code, said.err) == (0, "")
+    assert said.out.splitlines()[0] == "attempts=5: turn 1 ends in Complete completed"
+    made = json.loads(inspector("replay", path, "--set", "continuation_max_attempts=5", "--json").out)
+    assert (made["schema"], made["name"]) == ("loop-inspector/replay/1", "attempts=5")
+    assert made["turns"][0]["after"]["terminal_reason"] == "completed"
+
+
+def test_replay_takes_many_settings_and_a_policy(inspector, cut):
+    said = inspector(
+        "replay", cut, "--set", "max_tokens=80", "--set", "max_tool_steps=2", "--policy", "pi-presence", "--json"
+    )
+    assert said.code == 0
+    assert json.loads(said.out)["name"] == "max_tool_steps=2, max_tokens=80, policy=pi-presence"
+    assert said.out.isascii()
+
+
+def test_replay_of_nothing_changed(inspector, cut):
+    assert inspector("replay", cut).out.startswith("unchanged: nothing changes")
+
+
+def test_replay_exits_2_for_what_it_could_not_read(inspector, cut, tmp_path):
+    said = inspector("replay", cut, tmp_path / "missing")
+    assert said.code == 2
+    assert "unchanged" in said.out
+    assert said.err.count("\n") == 1
+
+
+# -- samples and the rest ---------------------------------------------------------------------------------------------
+
+
+def test_samples_lists_paths_that_open(inspector):
+    said = inspector("samples")
+    rows = [line.split("  ", 1) for line in said.out.splitlines()]
+    assert said.code == 0
+    assert len(rows) >= 14
+    assert all(Path(path).is_file() and title for path, title in rows)
+
+
+def test_the_version(inspector):
+    from inspector import __version__
+
+    said = inspector("--version")
+    assert (said.code, said.err) == (0, "")
+    assert said.out.strip() == f"loop-inspector, version {__version__}"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [[], ["view"], ["explain"], ["replay"], ["policies"], ["branches"], ["samples"]],
+    ids=lambda c: " ".join(c) or "-",
+)
+@pytest.mark.parametrize("option", ["--help", "-h"])
+def test_help_fits_a_terminal_of_80_columns(inspector, monkeypatch, command, option):
+    monkeypatch.setenv("COLUMNS", "300")
+    said = inspector(*command, option)
+    assert (said.code, said.err) == (0, "")
+    assert "Usage:" in said.out
+    assert [line for line in said.out.splitlines() if len(line) > 80] == []
+
+
+def test_the_app_is_asked_for_by_a_path_alone_and_says_that_it_needs_a_terminal(inspector, cut):
+    said = inspector(cut)
+    assert said.code == 2
+    assert said.out == ""
+    assert "needs a terminal" in said.err
+    assert "inspector explain" in said.err
+    assert inspector("--policy", "pi-presence", cut).code == 2
+
+
+@pytest.mark.parametrize(("word", "meant"), [("explian", "explain"), ("repaly", "replay"), ("tnue", "tune")])
+def test_a_misspelt_command_is_not_taken_for_a_file(inspector, word, meant):
+    said = inspector(word, "some.har")
+    assert (said.code, said.out) == (2, "")
+    assert f"{word!r} is neither a command nor a file; did you mean {meant}?" in said.err
+
+
+def test_a_file_that_is_called_nearly_like_a_command_is_opened(inspector, cut, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("explian").write_bytes(Path(cut).read_bytes())
+    assert "needs a terminal" in inspector("explian").err
+
+
+@pytest.mark.parametrize(("words", "wanted"), [
+    (["ex"], {"explain", "export"}),
+    (["explain", "--api", "op"], {"openai_chat", "openai_responses"}),
+    (["explain", "--policy", "zoo"], {"zoo-before", "zoo-after"}),
+    (["explain", "--profile", "llama"], {"llama_cpp"}),
+    (["--pol"], {"--policy"}),
+])
+def test_a_shell_completes_commands_options_and_names(words, wanted):
+    from click.shell_completion import BashComplete
+
+    shell = BashComplete(cli.main, {}, "inspector", "_INSPECTOR_COMPLETE")
+    found = {item.value for item in shell.get_completions(words[:-1], words[-1]) if item.type == "plain"}
+    assert found == wanted
+
+
+def test_a_shell_completes_files_where_a_command_may_stand():
+    from click.shell_completion import BashComplete
+
+    shell = BashComplete(cli.main, {}, "inspector", "_INSPECTOR_COMPLETE")
+    items = shell.get_completions([], "e")
+    assert (items[0].type, items[1].value) == ("file", "explain")  # bash forgets what stands before the files
+
+
+# -- bad input --------------------------------------------------------------------------------------------------------
+
+HAR = json.loads(unrecorded_har())
+
+
+def cut_har():
+    entries = [HAR["log"]["entries"][0]] * 3
+    whole = json.dumps({"log": {**HAR["log"], "entries": entries}})
+    return whole[: int(len(whole) * 0.9)].encode()
+
+
+BAD = {
+    "empty": (b"", "empty"),
+    "binary": (bytes(range(256)) * 64, "binary data at byte"),
+    "text": (b"just some notes\n", "text of no session format"),
+    "invalid UTF-8": ("Some notes about the Gru\u00df".encode("latin-1"), "invalid UTF-8 at byte 24"),
+    "other JSON": (b'{"name": "package"}', "JSON of no API"),
+    "a HAR cut at once": (b'{"log": {"version": "1.2", "entr', "HAR"),
+    "Codex": (
+        b'{"timestamp":"t","type":"session_meta","payload":{"id":"x"}}\n{"type":"event_msg","payload":{}}\n',
+        "Codex rollout: not read yet",
+    ),
+}
+
+
+@pytest.mark.parametrize("command", ["explain", "replay"])
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_is_one_clear_line_and_exit_2(inspector, tmp_path, command, name):
+    data, what = BAD[name]
+    path = tmp_path / "bad.file"
+    path.write_bytes(data)
+    said = inspector(command, path)
+    assert said.code == 2
+    assert said.err.startswith(f"inspector: {path}: ")
+    assert what in said.err
+    assert said.err.count("\n") == 1
+    assert "Traceback" not in said.out + said.err
+    assert said.out.startswith(f"NOTHING READ  {path}: ")
+
+
+def test_bad_input_from_standard_input_is_named_so(inspector):
+    said = inspector("explain", "-", stdin=b"")
+    assert said.code == 2
+    assert said.err.startswith("inspector: standard input: empty")
+
+
+def test_a_folder_without_sessions(inspector, tmp_path):
+    (tmp_path / "notes.txt").write_text("nothing")
+    said = inspector("explain", tmp_path)
+    assert said.code == 2
+    assert said.err.count("\n") == 1
+    assert "no session in this folder (files looked at: 1)" in said.err
+
+
+def test_a_har_that_was_cut_shows_what_was_read(inspector, tmp_path):
+    path = tmp_path / "cut.har"
+    path.write_bytes(cut_har())
+    said = inspector("explain", "--json", path)
+    made = json.loads(said.out)
+    assert said.code == 2
+    assert len(made["responses"]) == 3
+    assert made["responses"][2]["stop_detail"] == "recording_cut"
+    assert made["verdict"]["id"] == "recording_cut"
+    assert made["inputs"][0]["error"]
+    assert said.err.count("\n") == 1
+
+
+def test_a_line_of_50_megabytes(inspector, tmp_path):
+    path = tmp_path / "long.jsonl"
+    path.write_bytes(b'{"x": "' + b"y" * 50_000_000 + b'"}')
+    said = inspector("explain", path)
+    assert said.code == 2
+    assert said.err.count("\n") == 1
+    assert len(said.err) < 1000
+    assert len(said.out) < 3000
+
+
+def test_a_wrong_api_for_the_content(inspector, tmp_path):
+    path = tmp_path / "body.json"
+    path.write_text(json.dumps(chat("hello")))
+    said = inspector("explain", "--api", "anthropic_messages", path)
+    assert said.code == 2
+    assert "openai_chat" in said.err
+    assert said.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        (["explain", "--api", "telepathy"], "unknown API 'telepathy'"),
+        (["explain", "--profile", "nobody"], "unknown profile 'nobody'"),
+        (["explain", "--policy", "hope"], "unknown policy 'hope'"),
+        (["replay", "--policy", "hope"], "unknown policy 'hope'"),
+        (["replay", "--set", "continuation_max_attempts"], "expected NAME=VALUE"),
+        (["replay", "--set", "hope=3"], "unknown limit 'hope'"),
+        (["replay", "--set", "continuation_max_attempts=many"], "'many' is not a whole number"),
+        (["replay", "--set", "continuation_max_attempts=100000"], "not a whole number from 0 to 1,000"),
+        (["replay", "--set", "max_tokens=0"], "max_tokens: '0'"),
+        (["--policy", "hope"], "unknown policy 'hope'"),
+    ],
+)
+def test_a_wrong_option_is_one_line_and_exit_2(inspector, cut, arguments, what):
+    said = inspector(*arguments, cut)
+    assert (said.code, said.out) == (2, "")
+    assert said.err.startswith("inspector: ")
+    assert what in said.err
+    assert said.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("arguments", [["explain"], ["replay"], ["explain", "--hope"], ["samples", "more"]])
+def test_wrong_usage_is_exit_2_and_says_what_is_wrong(inspector, arguments):
+    said = inspector(*arguments)
+    assert said.code == 2
+    assert "Error: " in said.err
+    assert "Traceback" not in said.err
+
+
+def test_a_session_whose_limits_do_not_exist_hides_no_other(inspector, tmp_path, cut):
+    path = tmp_path / "odd.session.jsonl"
+    rows = Path(SAMPLE).read_text(encoding="utf-8").splitlines(keepends=True)
+    path.write_text(rows[0] + '{"type": "limits", "values": {"hope": 3}}\n' + "".join(rows[1:]), encoding="utf-8")
+    said = inspector("explain", "--json", path, cut)
+    made = json.loads(said.out)
+    assert said.code == 0
+    assert len(made["responses"]) == 10
+    assert "unknown limit 'hope'" in made["inputs"][0]["notices"][0]
+
+
+def test_a_hostile_file_name_is_inert(inspector, tmp_path):
+    path = os.fsdecode(os.fsencode(str(tmp_path)) + b"/a\x1b[31m\xff\nb.har")
+    Path(path).write_bytes(b"")
+    said = inspector("explain", path)
+    assert said.code == 2
+    assert "\x1b" not in said.out + said.err
+    assert said.err.count("\n") == 1
+    assert inspector("explain", "--json", path).out.isascii()
+
+
+def test_what_an_error_quotes_is_inert(inspector, cut):
+    said = inspector("explain", "--api", "\x1b[31m\u202e\nx", cut)
+    assert said.code == 2
+    assert "\x1b" not in said.err
+    assert "\u202e" not in said.err
+    assert said.err.count("\n") == 1
+
+
+# -- as a process -----------------------------------------------------------------------------------------------------
+
+
+def test_python_dash_m_piped_without_textual(cut):
+    ran = spawn("explain", "--json", "-", stdin=cut.read_bytes())
+    assert (ran.returncode, ran.stderr) == (0, b"")
+    assert json.loads(ran.stdout)["turns"][0]["final_state"] == "Unrecorded"
+
+
+def test_a_picker_without_a_terminal_does_not_wait_for_keys():
+    ran = spawn()
+    assert ran.returncode in (0, 2)
+    assert b"Traceback" not in ran.stderr
+    assert b"\x1b" not in ran.stdout
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_a_reader_that_leaves_early_is_no_error(tmp_path, options):
+    path = tmp_path / "many.jsonl"
+    text = "A long answer, line by line.\n" * 400
+    path.write_bytes(b"".join(lines(asked([user(f"question {n}")], chat(text))) for n in range(60)))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "inspector", "explain", *options, str(path)],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    assert process.stdout.read(100)
+    process.stdout.close()
+    error = process.stderr.read()
+    process.stderr.close()
+    assert process.wait(timeout=30) == 0
+    assert error == b""
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252"])
+def test_a_terminal_of_another_encoding_gets_escapes_and_no_traceback(cut, encoding, tmp_path):
+    path = tmp_path / "other.jsonl"
+    path.write_bytes(lines(asked([user("compare")], chat("It is ≥ 80."))))
+    ran = spawn("explain", path, PYTHONIOENCODING=encoding)
+    assert (ran.returncode, ran.stderr) == (0, b"")
+    assert b"\\u2265 80" in ran.stdout  # none of these has a sign for it
+    assert spawn("replay", cut, PYTHONIOENCODING=encoding).returncode == 0
+    assert spawn("samples", PYTHONIOENCODING=encoding).returncode == 0
+
+
+# -- branches ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def long(tmp_path, monkeypatch):
+    """A text that is cut four times, in a place where branches may be kept."""
+    monkeypatch.setenv("LOOP_INSPECTOR_DATA", str(tmp_path / "data"))
+    path = tmp_path / "long.jsonl"
+    path.write_bytes(lines(*continued(*PARTS)))
+    return path
+
+
+def test_replay_from_a_step_on(inspector, long):
+    said = inspector("replay", long, "--set", "continuation_max_attempts=1", "--from-step", "9")
+    # Steps 1 to 8 stay: two continuations were asked for by then, and the third is refused at step 10.
+    assert (said.code, said.err) == (0, "")
+    assert said.out.splitlines()[0] == "attempts=1 from step 9: turn 1 ends in AbortPartial retry_limit"
+    assert "first difference: step 10, RequestContinuation (under_limits) became AbortPartial (retry_limit)" in said.out
+    assert "attempts 2 of 1" in said.out
+    same = inspector("replay", long, "--set", "continuation_max_attempts=1@9")
+    assert same.out == said.out
+
+
+def test_what_was_saved_is_listed_compared_and_run_again(inspector, long, tmp_path):
+    assert inspector("branches", long).out.startswith("original")
+    assert not (tmp_path / "data").exists()
+    one = inspector("replay", long, "--set", "continuation_max_attempts=5", "--save")
+    two = inspector("replay", long, "--branch", "attempts=5", "--set", "max_tool_steps=2", "--from-step", "4", "--save")
+    assert (one.err, two.err) == ("", "")
+    assert two.out.startswith("max_tool_steps=2 from step 4: nothing changes")
+    said = inspector("branches", long)
+    rows = said.out.splitlines()
+    wanted = ("original  ", "└ attempts=5  ", "  └ max_tool_steps=2 from step 4  ")
+    assert [row.startswith(begin) for row, begin in zip(rows, wanted, strict=True)] == [True] * 3
+    assert rows[1].endswith("turn 1 ends in Complete completed; parts at step 13")
+    made = json.loads(inspector("branches", long, "--json").out)
+    assert made["schema"] == "loop-inspector/branches/1"
+    assert [each["path"] for each in made["branches"]] == ["attempts=5", "attempts=5 / max_tool_steps=2 from step 4"]
+    assert made["branches"][1]["parent"] == made["branches"][0]["key"]
+    again = inspector("replay", long, "--branch", made["branches"][0]["key"])
+    assert again.out == one.out
+    against = inspector("replay", long, "--set", "continuation_max_attempts=1", "--against", "attempts=5")
+    assert against.out.splitlines()[0] == "attempts=1: turn 1 ends in AbortPartial retry_limit"
+    assert "Complete completed became AbortPartial retry_limit" in against.out
+    for each in made["branches"]:
+        words = shlex.split(each["command"])
+        assert inspector(*words[1:]).code == 0
+
+
+@pytest.mark.parametrize(("options", "what"), [
+    (["--from-step", "99", "--set", "max_tokens=5"], "step 99: this run has the steps 1 to"),
+    (["--branch", "hope"], "run 'hope': there is none; the runs are original"),
+    (["--against", "hope"], "run 'hope': there is none"),
+    (["--set", "max_tokens=5@x"], "expected the number of a step after @"),
+    (["--set", "profile=nobody"], "profile: 'nobody' is not one of"),
+])
+def test_a_run_that_does_not_exist_is_one_line_and_exit_2(inspector, long, options, what):
+    said = inspector("replay", long, *options)
+    assert (said.code, said.out) == (2, "")
+    assert what in said.err
+    assert said.err.count("\n") == 1
+
+
+def test_branches_of_a_newer_program_are_refused_and_left_alone(inspector, long, tmp_path):
+    inspector("replay", long, "--set", "max_tokens=9", "--save")
+    (file,) = (tmp_path / "data" / "sessions").iterdir()
+    file.write_text('{"loop_inspector_branches": 2}\n')
+    for arguments in (["branches", long], ["replay", long, "--set", "max_tokens=9", "--save"]):
+        said = inspector(*arguments)
+        assert (said.code, said.out) == (2, "")
+        assert "branches of version 2, of a newer program: expected 1 at most" in said.err
+    assert file.read_text() == '{"loop_inspector_branches": 2}\n'
+    assert inspector("replay", long, "--set", "max_tokens=9").code == 0
+
+
+def test_what_cannot_be_kept_is_one_note(inspector, long, tmp_path, monkeypatch):
+    (tmp_path / "data").write_text("no folder")
+    said = inspector("replay", long, "--set", "continuation_max_attempts=5", "--save")
+    assert said.code == 2
+    assert said.out.startswith("attempts=5: ")
+    assert said.err.count("\n") == 1
+    assert "cannot be" in said.err
+
+
+def test_notes_marks_and_breakpoints_are_listed_inert(inspector, long):
+    from inspector.sessions import open_paths
+    from inspector.whatif.store import open_store
+
+    store = open_store(open_paths([str(long)]), os.environ)
+    store.mark("original", 6)
+    store.note("original", 6, "look \x1b[31mhere\u202e")
+    store.note("original", None, "all of it")
+    store.breakpoint("state:Abort", False)
+    said = inspector("branches", long)
+    assert "mark  step 7\n" in said.out
+    assert "note  the session: all of it\n" in said.out
+    assert "breakpoint  state:Abort (off)\n" in said.out
+    assert "\x1b" not in said.out
+    assert "\u202e" not in said.out
+
+
+@pytest.mark.parametrize(("redirected", "why"), [(">/dev/full", "No space left on device"), (">&-", "it is closed")])
+@pytest.mark.parametrize("option", ["", "--json"])
+def test_output_that_cannot_be_written_is_one_line(cut, redirected, why, option):
+    line = f'"$0" -m inspector explain "$1" {option} {redirected}'
+    done = subprocess.run(["sh", "-c", line, sys.executable, str(cut)], capture_output=True, text=True,
+                          check=False)
+    assert (done.returncode, done.stderr) == (2, f"inspector: standard output: {why}\n")
+
+
+@pytest.mark.parametrize("name", ["explain", "session"])
+def test_a_schema_is_printed(inspector, name):
+    said = inspector("schema", name)
+    assert said.code == 0
+    made = json.loads(said.out)
+    assert made["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    assert made["title"]
+
+
+def test_a_schema_that_is_not_there_is_refused(inspector):
+    said = inspector("schema", "nothing")
+    assert said.code == 2
+    assert "explain" in said.err

@@ -1,0 +1,184 @@
+"""Answers that only look finished: which rows find them, what is visible, what is quiet."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from loop_core.frozen import replace
+from loop_core.judge.classify import Ending, Judged, judge
+from loop_core.judge.endings import shows, stop_strings
+from loop_core.turn.policy import STRICT, Reads, ending_of
+from loop_core.values import (
+    At,
+    CallKind,
+    Evidence,
+    Finding,
+    OpaquePart,
+    Quote,
+    ReasoningPart,
+    Request,
+    Severity,
+    Stop,
+    StopReason,
+    ToolCall,
+)
+from tests.scenes.turns import REQUEST, call, reply
+
+MARKUP = '<tool_call>{"name": "write", "arguments": {}}</tool_call>'
+THOUGHT = ReasoningPart("I should write the file.")
+DONE = At(start=10, end=16)
+
+
+def seen(*parts: Any, stop: Stop = Stop.END_TURN, request: Request | None = REQUEST, **fields: Any) -> Judged:
+    return judge(reply(stop, *parts, **fields), request)
+
+
+@pytest.mark.parametrize(("parts", "ending"), [
+    ((), Ending.EMPTY_ANSWER),
+    ((" \n",), Ending.EMPTY_ANSWER),
+    ((THOUGHT,), Ending.REASONING_ONLY),
+    ((THOUGHT, "\n\n"), Ending.REASONING_ONLY),
+    ((ReasoningPart("", data="sealed"),), Ending.REASONING_ONLY),
+    ((f"I will write it. {MARKUP}",), Ending.CALL_LEAKED),
+    ((ReasoningPart(f"Now: {MARKUP}"),), Ending.CALL_LEAKED),
+    (("done",), None),
+    ((THOUGHT, "done"), None),
+    ((ReasoningPart(f"Now: {MARKUP}"), "done"), None),
+    ((f"```\n{MARKUP}\n```",), None),
+    (("<tool_call>{\"name\": \"delete\"}</tool_call>",), None),
+    ((MARKUP, call()), None),
+    ((ToolCall(None, "", ""),), Ending.EMPTY_ANSWER),
+])
+def test_what_ends_an_answer_that_only_looks_finished(parts: tuple[Any, ...], ending: Ending | None) -> None:
+    found = seen(*parts)
+    assert found.ending is ending
+    assert found.stop.raw == "stop"
+    if ending is not None:
+        assert found.stop.normalized is Stop.END_TURN, "the reason keeps its word"
+        assert found.ending_sure
+        assert [(f.rule, f.severity) for f in found.findings] == [(f"ending.{ending.value}", Severity.ERROR)]
+        assert found.stop.evidence[-1].rule == f"ending.{ending.value}"
+
+
+def test_a_tool_word_without_a_call_is_no_call() -> None:
+    for parts in ((), ("I will",), (THOUGHT,), (ToolCall(None, "", ""),)):
+        found = seen(*parts, stop=Stop.TOOL_CALL)
+        assert (found.ending, found.stop.normalized, found.stop.detail) == (Ending.NO_CALL, Stop.TOOL_CALL, "no_calls")
+    assert seen(MARKUP, stop=Stop.TOOL_CALL).ending is Ending.CALL_LEAKED, "here it is"
+    assert seen(call(), stop=Stop.TOOL_CALL).ending is None
+
+
+def test_messages_that_only_announce_what_comes_next_are_commentary() -> None:
+    assert seen("First I read the rules.", native={"phase": "commentary"}).ending is Ending.COMMENTARY_ONLY
+    assert seen("All done.", native={"phase": "final_answer"}).ending is None
+    picture = OpaquePart("image", "{}")
+    assert seen("Here it comes.", picture, native={"phase": "commentary"}).ending is None
+
+
+@pytest.mark.parametrize("stop", sorted(set(Stop) - {Stop.END_TURN, Stop.TOOL_CALL}))
+def test_an_answer_that_does_not_look_finished_is_none_of_these(stop: Stop) -> None:
+    assert seen(stop=stop).ending is None
+    assert seen(MARKUP, stop=stop).ending is None
+
+
+def test_the_evidence_is_the_word_or_the_characters() -> None:
+    word = StopReason(Stop.END_TURN, "stop", None, (Evidence("openai_chat.stop_reasons", DONE, "stop"),))
+    empty = judge(replace(reply(Stop.END_TURN), stop_reason=word), REQUEST)
+    assert empty.findings[0].at == DONE
+    leak = seen(f"So: {MARKUP}").findings[0]
+    assert leak.quote == Quote("text", 4, 4 + MARKUP.index('write"') + len("write"))
+    assert seen(ReasoningPart(MARKUP)).findings[0].quote == Quote("reasoning", 0, MARKUP.index('write"') + len("write"))
+
+
+# -- what is visible -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("part", [
+    OpaquePart("message.audio", "{}"), OpaquePart("message.images", "{}"), OpaquePart("inlineData", "{}"),
+    OpaquePart("web_search_tool_result", "{}"), OpaquePart("compaction", "{}"), OpaquePart("hologram", "{}"),
+    OpaquePart("shell_call_output", "{}"),
+    *(ToolCall("s1", "tool", json.dumps({key: value}), True, CallKind.SERVER) for key, value in (
+        ("result", "iVBORw0KGgo="), ("results", [{"text": "a"}]), ("outputs", [{"logs": "2"}]), ("output", "4"))),
+])
+def test_whatever_is_not_known_to_show_nothing_is_visible(part: Any) -> None:
+    assert seen(part).ending is None
+    assert seen(THOUGHT, part).ending is None
+
+
+@pytest.mark.parametrize("part", [
+    OpaquePart("message.annotations", "{}"), OpaquePart("mcp_list_tools", "{}"), OpaquePart("additional_tools", "{}"),
+    OpaquePart("fallback", "{}"), OpaquePart("cachePoint", "{}"), OpaquePart("citationsContent", "{}"),
+    OpaquePart("text.fields", "{}"),
+    ToolCall("s1", "web_search", '{"type": "web_search_call", "status": "completed"}', True, CallKind.SERVER),
+    ToolCall("s1", "image", '{"result": null}', True, CallKind.SERVER),
+    ToolCall("s1", "x", "no JSON", True, CallKind.SERVER),
+])
+def test_what_only_belongs_to_other_parts_shows_nothing(part: Any) -> None:
+    assert seen(part).ending is Ending.EMPTY_ANSWER
+    assert seen(THOUGHT, part).ending is Ending.REASONING_ONLY
+
+
+@pytest.mark.parametrize("rule", ["frame.invalid", "frame.shape", "body.shape"])
+def test_what_was_sent_and_not_read_may_have_been_the_answer(rule: str) -> None:
+    assert seen(findings=(Finding(rule, Severity.WARNING, "x"),)).ending is None
+
+
+def test_a_refusal_is_visible() -> None:
+    assert shows(reply(Stop.END_TURN, refusal="I will not"))
+
+
+# -- stop strings ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("extra", [
+    {"stop": ["END"]}, {"stop": "END"}, {"stop_sequences": ["END"]}, {"generationConfig": {"stopSequences": ["END"]}},
+    {"options": {"stop": ["END"]}}, {"inferenceConfig": {"stopSequences": ["END"]}},
+    {"config": {"stopSequences": ["END"]}}, {"config": {"stop_sequences": ["END"]}},
+    {"generation_config": {"stop_sequences": ["END"]}},
+])
+def test_a_stop_string_that_may_have_been_hit_makes_an_ending_unsure(extra: dict[str, Any]) -> None:
+    asked = replace(REQUEST, extra=extra)
+    assert stop_strings(asked) == ("END",)
+    for parts in ((), (THOUGHT,)):
+        found = seen(*parts, request=asked)
+        assert found.ending is not None
+        assert not found.ending_sure
+        assert found.findings[0].severity is Severity.WARNING
+    assert seen(stop=Stop.TOOL_CALL, request=asked).ending_sure, "no string ends an answer with a tool word"
+
+
+@pytest.mark.parametrize("api", ["anthropic_messages", "bedrock_converse"])
+def test_a_word_that_would_tell_of_a_stop_string_is_believed(api: str) -> None:
+    asked = replace(REQUEST, extra={"stop_sequences": ["END"]})
+    assert judge(replace(reply(Stop.END_TURN), api=api), asked).ending_sure
+
+
+@pytest.mark.parametrize("field", ["stop_reason", "matched_stop"])
+def test_a_server_that_names_what_it_hit_is_believed(field: str) -> None:
+    asked = replace(REQUEST, extra={"stop": ["END"]})
+    assert seen(request=asked, native={field: "END"}).ending is None
+    token = seen(request=asked, native={field: "151645"})
+    assert (token.ending, token.ending_sure) == (Ending.EMPTY_ANSWER, True), "a token's number is no string"
+
+
+def test_what_a_stop_string_ended_is_quiet() -> None:
+    assert judge(reply(Stop.END_TURN, raw="stop_sequence"), REQUEST).ending is None
+    assert seen(native={"native_finish_reason": "stop_sequence"}).ending is None
+
+
+# -- silence that is wanted ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("parts", [(), (THOUGHT,)])
+def test_silence_may_be_what_was_asked_for(parts: tuple[Any, ...]) -> None:
+    found, silent = seen(*parts), replace(STRICT, allow_silence=True)
+    assert ending_of(STRICT, found) is found.ending
+    assert ending_of(silent, found) is None
+    assert ending_of(silent, seen(MARKUP)) is Ending.CALL_LEAKED
+
+
+def test_a_loop_that_goes_by_the_providers_words_does_not_look() -> None:
+    assert ending_of(replace(STRICT, reads=Reads.MAPPED), seen()) is None

@@ -1,0 +1,134 @@
+"""Checking arguments against a tool's schema: dialects and unusable schemas."""
+
+from __future__ import annotations
+
+from collections import UserDict
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+
+from loop_core.judge.arguments import problems, takes_nothing, usable
+from loop_core.values import CallKind, Tool
+from tests.scenes.turns import WRITE
+
+
+def gemini(schema: dict[str, Any]) -> Tool:
+    return Tool("f", schema, dialect="openapi")
+
+
+def test_a_wrong_value_is_named_with_its_place() -> None:
+    (found,) = problems(WRITE, {"path": 5})
+    assert found.startswith("path: ")
+    assert "string" in found
+    (missing,) = problems(WRITE, {})
+    assert missing.startswith("arguments: ")
+    assert "path" in missing
+    assert problems(WRITE, {"path": "a"}) == ()
+
+
+def test_deep_places_are_paths() -> None:
+    inner = {"type": "object", "properties": {"b": {"type": "array", "items": {"type": "integer"}}}}
+    tool = Tool("f", {"type": "object", "properties": {"a": inner}})
+    assert problems(tool, {"a": {"b": [1, "x"]}})[0].startswith("a/b/1: ")
+
+
+@pytest.mark.parametrize("schema", [
+    None,
+    {"type": "nonsense"},
+    {"$ref": "https://example.com/other.json"},
+    {"$ref": "#/definitions/absent"},
+    {"$schema": "https://example.com/dialect"},
+    {"properties": {"a": {"pattern": "(?<=x"}}},
+    {"properties": []},
+])
+def test_an_unusable_schema_is_said_to_be_unusable_and_finds_nothing(schema: dict[str, Any] | None) -> None:
+    tool = Tool("f", schema)
+    assert not usable(tool)
+    assert problems(tool, {"a": 1}) == ()
+    assert not takes_nothing(tool), "nothing is known of it"
+
+
+def test_no_tool_is_no_schema() -> None:
+    assert not usable(None)
+    assert problems(None, {"a": 1}) == ()
+    assert not takes_nothing(None)
+
+
+EMPTY = {"type": "object", "properties": {}}
+
+
+@pytest.mark.parametrize("schema", [
+    EMPTY, {}, {"type": "object"}, {**EMPTY, "additionalProperties": False}, {**EMPTY, "required": []},
+    {**EMPTY, "$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Now", "description": "the time"},
+])
+def test_a_schema_without_properties_takes_nothing(schema: dict[str, Any]) -> None:
+    assert takes_nothing(Tool("now", schema))
+
+
+@pytest.mark.parametrize("schema", [
+    {"type": "object", "properties": {"zone": {"type": "string"}}},
+    {**EMPTY, "additionalProperties": True}, {**EMPTY, "additionalProperties": {}},
+    {**EMPTY, "additionalProperties": {"type": "string"}}, {**EMPTY, "required": ["zone"]}, {"type": "string"},
+    {"$ref": "#/$defs/a", "$defs": {"a": {"type": "object"}}}, {"$dynamicRef": "#"}, {"$recursiveRef": "#"},
+    *({**EMPTY, word: [{"type": "object"}]} for word in ("allOf", "anyOf", "oneOf")),
+    {**EMPTY, "not": {"type": "string"}}, {**EMPTY, "if": {}, "then": {}},
+    {**EMPTY, "dependentSchemas": {"a": {}}}, {**EMPTY, "patternProperties": {"^x": {}}},
+])
+def test_a_schema_behind_which_a_parameter_may_stand_does_not(schema: dict[str, Any]) -> None:
+    assert not takes_nothing(Tool("now", schema))
+
+
+@pytest.mark.parametrize(("declared", "nothing"), [
+    ({"type": "function", "function": {"name": "now"}}, True),
+    ({"type": "function", "name": "now", "parameters": None}, True),
+    ({"name": "now", "description": "the time"}, True),
+    ({"toolSpec": {"name": "now"}}, True),
+    ({"type": "custom", "name": "now"}, True),
+    ({"type": "function", "function": {"name": "now", "parameters": "none"}}, False),
+    ({"name": "now", "parametersJsonSchema": []}, False),
+    ({"name": "now", "parameters_json_schema": 1}, False),
+    ({"name": "now", "input_schema": "x"}, False),
+    ({"toolSpec": {"name": "now", "inputSchema": {"json": 1}}}, False),
+    ({"type": "bash_20250124", "name": "bash"}, False),
+    (None, False),
+])
+def test_parameters_that_are_left_out_are_none_where_the_declaration_was_read(
+    declared: dict[str, Any] | None, nothing: bool
+) -> None:
+    assert takes_nothing(Tool("now", None, declared=declared)) is nothing
+    assert not takes_nothing(Tool("now", None, kind=CallKind.CUSTOM, declared=declared))
+
+
+@pytest.mark.parametrize("wrap", [MappingProxyType, UserDict])
+def test_a_schema_that_is_another_kind_of_mapping_is_checked_too(wrap: Any) -> None:
+    tool = Tool("f", wrap({"type": "object", "properties": wrap({"a": wrap({"type": "integer"})})}))
+    assert usable(tool)
+    assert problems(tool, {"a": "x"})
+
+
+@pytest.mark.parametrize(("schema", "good", "bad"), [
+    ({"type": "OBJECT", "properties": {"a": {"type": "STRING"}}, "required": ["a"]}, {"a": "x"}, {"a": 1}),
+    ({"type": "OBJECT", "properties": {"a": {"type": "STRING", "nullable": True}}}, {"a": None}, {"a": 1}),
+    ({"type": "OBJECT", "properties": {"a": {"type": "STRING", "enum": ["x"], "nullable": True}}},
+     {"a": None}, {"a": "y"}),
+    ({"type": "OBJECT", "properties": {"a": {"type": "ARRAY", "maxItems": "2", "items": {"type": "INTEGER"}}}},
+     {"a": [1, 2]}, {"a": [1, 2, 3]}),
+    ({"type": "OBJECT", "properties": {"a": {"type": "TYPE_UNSPECIFIED", "nullable": True}, "b": {"type": "INTEGER"}}},
+     {"a": [1]}, {"b": "x"}),
+    ({"type": "OBJECT", "properties": {"a": {"anyOf": [{"type": "STRING"}, {"type": "INTEGER", "format": "int64"}]}}},
+     {"a": 1}, {"a": True}),
+    ({"type": "OBJECT", "propertyOrdering": ["type"],
+      "properties": {"type": {"type": "STRING"}, "format": {"type": "INTEGER"}}},
+     {"type": "x", "format": 1}, {"format": "x"}),
+])
+def test_geminis_dialect_is_read(schema: dict[str, Any], good: dict[str, Any], bad: dict[str, Any]) -> None:
+    """https://ai.google.dev/api/caching#Schema: upper-case types, nullable, counts spelt as strings."""
+    assert usable(gemini(schema))
+    assert problems(gemini(schema), good) == ()
+    assert problems(gemini(schema), bad) != ()
+
+
+def test_the_same_words_mean_nothing_in_plain_json_schema() -> None:
+    assert not usable(Tool("f", {"type": "OBJECT"}))
+    assert problems(Tool("f", {"properties": {"a": {"type": "string", "nullable": True}}}), {"a": None})

@@ -1,0 +1,342 @@
+"""Answers from what is known, cut again: exact texts, honest ends, and no cut call that runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from inspector.replay.simulate import RULE, cut_word
+from loop_core.judge.classify import judge
+from loop_core.judge.gate import Admission
+from loop_core.judge.signs import stops_in_the_middle
+from loop_core.turn.limits import Limits
+from loop_core.turn.loop import Plan, run
+from loop_core.turn.seam import Method
+from loop_core.turn.state import Place, RunTools, State
+from loop_core.turn.trace import Fidelity, Trace
+from loop_core.values import ReasoningPart, Request, Stop, TextPart, Usage
+from loop_core.wire import FORMATS, decode
+from loop_core.wire.essence import essence
+from tests.scenes.simulated import AMPLE, TOKEN, WHOLE_CALLS, WORDS, answers, call, play, said, simulated, tokens
+
+each_format = pytest.mark.parametrize("api", FORMATS)
+TEXT = "One by one the lamps went out, and nobody counted them. Nobody had a reason to; the sea was calm.\n\nIt rose."
+ARGUMENTS = '{"text": "the first line, and then the second"}'
+
+
+def recorded(api: str, *texts: str, clean: bool = True):
+    """A text in segments, each but the last cut by its budget."""
+    made = []
+    for number, text in enumerate(texts):
+        last = number == len(texts) - 1
+        stop = Stop.END_TURN if last and clean else Stop.MAX_TOKENS
+        made.append((Place.CONTINUATION if number else Place.REQUEST, *said(api, stop, TextPart(text))))
+    return made
+
+
+def ended(trace: Trace):
+    return trace.steps[-1].turn
+
+
+# -- text ------------------------------------------------------------------------------------------------------------
+
+
+@each_format
+@pytest.mark.parametrize("method", [Method.PREFILL, Method.ANCHOR, Method.HINT])
+def test_at_every_budget_the_merged_text_is_the_text(api: str, method: Method) -> None:
+    known = recorded(api, TEXT)
+    for budget in range(1, tokens(TEXT) + 3):
+        trace = play(known, budget, method=method)
+        assert ended(trace).merged().text == TEXT, budget
+        assert ended(trace).terminal == "completed"
+
+
+@each_format
+def test_so_many_segments_as_the_budget_needs(api: str) -> None:
+    """Recorded as 3 x 512 tokens: at 256 six segments, at 1,024 two; the end mark of the last costs one more."""
+    text = "".join(f"{number:04d} words,\n" for number in range(600))[: TOKEN * (3 * 512 - 1)]
+    size = 512 * TOKEN
+    known = recorded(api, text[:size], text[size : 2 * size], text[2 * size :])
+    for budget, wanted in ((256, 6), (1_024, 2), (1_536, 1), (1_535, 2), (300, 6)):
+        got = answers(play(known, budget, 512))
+        assert len(got) == wanted
+        assert [answer.judged.stop.normalized for answer in got] == [Stop.MAX_TOKENS] * (wanted - 1) + [Stop.END_TURN]
+    assert len(answers(play(known, 1_024, 512))[0].response.text or "") == 1_024 * TOKEN
+
+
+@each_format
+def test_a_simulated_answer_says_so_and_was_decoded_from_its_bytes(api: str) -> None:
+    trace = play(recorded(api, TEXT), 7)
+    first = answers(trace)[0]
+    assert first.index is None
+    assert first.recut is not None
+    assert (first.recut.basis, first.recut.budget, first.recut.tokens) == ("chunks", 7, 7)
+    assert first.response.text == TEXT[: 7 * TOKEN]
+    assert first.response.stop_reason.raw == WORDS[api][1] == cut_word(api)
+    assert first.response.stop_reason.evidence[-1].rule == RULE
+    assert first.response.streaming
+    assert (first.response.usage or Usage()).output_tokens == 7
+    again = decode(api, first.recut.body)
+    assert essence(again) == essence(first.response)
+    assert [step.fidelity for step in trace.steps] == [Fidelity.RECORDED] + [Fidelity.SIMULATED] * (
+        len(trace.steps) - 1)
+    assert trace.left == 1
+
+
+@each_format
+def test_at_the_recorded_budget_the_answers_are_the_recorded_ones(api: str) -> None:
+    known = recorded(api, TEXT[:30], TEXT[30:60], TEXT[60:])
+    trace = play(known, 10, 10)
+    assert [answer.response for answer in answers(trace)] == [response for _, response, _ in known]
+    assert trace.left is None
+
+
+@each_format
+def test_answers_that_fit_stay_the_recorded_ones(api: str) -> None:
+    known = recorded(api, TEXT)
+    trace = play(known, tokens(TEXT) + 1)
+    assert answers(trace)[0].response is known[0][1]
+    assert trace.left is None
+    assert play(known, tokens(TEXT)).left == 1  # the end mark no longer fits
+
+
+@each_format
+def test_what_follows_a_cut_is_not_known(api: str) -> None:
+    known = recorded(api, TEXT[:30], TEXT[30:60], clean=False)  # 10 tokens each, and the last was cut
+    assert ended(play(known, 20, 10)).state is State.UNRECORDED
+    assert ended(play(known, 20, 10)).merged().text == TEXT[:60]
+    assert len(answers(play(known, 21, 10))) == 0
+    assert ended(play(known, 3, 10)).merged().text == TEXT[:54]  # the seventh answer would have 2 known tokens of 3
+    assert ended(play(known, 5, 10)).merged().text == TEXT[:60]
+    assert ended(play(known, 10, 10)).merged().text == TEXT[:60]
+
+
+# -- servers that call a cut answer finished -------------------------------------------------------------------------
+
+
+@each_format
+def test_a_cut_is_told_with_the_end_word_that_the_recording_says_at_its_cap(api: str) -> None:
+    """Recorded: as many tokens as the cap, under the word for an end of turn."""
+    known = [(Place.REQUEST, *said(api, Stop.END_TURN, TextPart(TEXT), count=tokens(TEXT)))]
+    first = answers(play(known, 4, tokens(TEXT)))[0]
+    assert first.response.stop_reason.raw == WORDS[api][0]
+    assert first.response.text == TEXT[: 4 * TOKEN]
+    assert first.recut is not None
+    assert first.recut.cut
+    assert f"over which this server says {WORDS[api][0]!r}" in first.response.stop_reason.evidence[-1].note
+
+
+@each_format
+def test_such_an_answer_is_judged_as_a_recorded_one_would_be(api: str) -> None:
+    """One sign of a cut, the usage at the cap, asks for nothing more; a text that stops at a comma is the second."""
+    text = "one and two, three or four and so on."
+    known = [(Place.REQUEST, *said(api, Stop.END_TURN, TextPart(text), count=tokens(text)))]
+    for budget in range(1, tokens(text)):
+        made = answers(play(known, budget, tokens(text)))
+        first = made[0]
+        again = judge(first.response, Request(api, max_tokens=budget))
+        assert again.stop.normalized == first.judged.stop.normalized
+        assert first.cut_unseen is (again.stop.normalized is Stop.END_TURN)
+        assert (len(made) == 1) is first.cut_unseen
+    comma = next(budget for budget in range(1, tokens(text)) if text[: budget * TOKEN].endswith("two,"))
+    assert not answers(play(known, comma, tokens(text)))[0].cut_unseen
+
+
+@each_format
+def test_without_that_evidence_a_cut_has_the_words_of_the_format(api: str) -> None:
+    below = [(Place.REQUEST, *said(api, Stop.END_TURN, TextPart(TEXT), count=tokens(TEXT)))]
+    first = answers(play(below, 4, tokens(TEXT) + 1))[0]
+    assert first.response.stop_reason.raw == WORDS[api][1]
+    assert not first.cut_unseen
+    honest = [(Place.REQUEST, *said(api, Stop.MAX_TOKENS, TextPart(TEXT[:30]), count=tokens(TEXT[:30]))),
+              (Place.CONTINUATION, *said(api, Stop.END_TURN, TextPart(TEXT[30:60]), count=tokens(TEXT[30:60])))]
+    assert answers(play(honest, 4, 10))[0].response.stop_reason.raw == WORDS[api][1], "another answer says it openly"
+
+
+def test_other_limits_alone_leave_the_recording_as_it_is() -> None:
+    known = recorded("openai_chat", TEXT[:30], TEXT[30:60], TEXT[60:])
+    for attempts in range(4):
+        trace = play(known, 10, 10, limits=Limits(continuation_max_attempts=attempts))
+        assert {step.fidelity for step in trace.steps} == {Fidelity.RECORDED}
+        assert len(answers(trace)) == min(3, attempts + 1)
+
+
+@settings(max_examples=120, deadline=None)
+@given(
+    api=st.sampled_from(sorted(FORMATS)),
+    method=st.sampled_from([Method.PREFILL, Method.ANCHOR]),
+    text=st.text(st.sampled_from("xb \n\té字"), min_size=1, max_size=90),
+    splits=st.lists(st.integers(1, 89), max_size=3),
+    budget=st.integers(1, 40),
+)
+def test_any_text_however_it_was_recorded(
+    api: str, method: Method, text: str, splits: Sequence[int], budget: int
+) -> None:
+    """Repeating texts too: where the model is asked to quote, or its prefill is known not to be echoed.
+
+    A blank one is no answer, and after one that stops in the middle ("é" is a word of Portuguese that nothing ends
+    with) an empty answer is asked for once more.
+    """
+    assume(text.strip() and stops_in_the_middle(text) is None)
+    places = [0, *sorted({place for place in splits if place < len(text)}), len(text)]
+    known = recorded(api, *(text[a:b] for a, b in pairwise(places)))
+    # A recorded hint may itself be joined with care: what is known is what those seams gave.
+    whole = play(known, 10_000, 1_000, method=method)
+    trace = play(known, budget, 1_000, method=method)
+    assert ended(trace).terminal == "completed"
+    assert ended(trace).merged().text == ended(whole).merged().text
+    if len(known) == 1:
+        assert ended(trace).merged().text == text
+
+
+# -- calls -----------------------------------------------------------------------------------------------------------
+
+
+def with_call(api: str):
+    text = TextPart("I will write it down. ")
+    return [
+        (Place.REQUEST, *said(api, Stop.TOOL_CALL, text, call(ARGUMENTS))),
+        (Place.REQUEST, *said(api, Stop.END_TURN, TextPart("Done."))),
+    ]
+
+
+@each_format
+def test_a_simulated_cut_call_is_never_ready(api: str) -> None:
+    known = with_call(api)
+    whole = (known[0][1].usage or Usage()).output_tokens or 0
+    for budget in range(1, whole + 2):
+        trace = play(known, budget, results=True)
+        for answer in answers(trace):
+            cut = answer.judged.stop.normalized is Stop.MAX_TOKENS
+            step = next(step for step in trace.steps if step.event is answer)
+            verdicts = step.turn.evaluated.verdicts
+            assert not cut or all(v.admission is Admission.HELD for v in verdicts)
+        ran = [v.call.arguments for s in trace.steps for e in s.effects if isinstance(e, RunTools) for v in e.batch]
+        assert ran in ([], [ARGUMENTS])
+        assert trace.steps[-1].turn.ended
+
+
+@each_format
+def test_a_call_that_is_known_is_sent_whole_when_it_is_asked_for_again(api: str) -> None:
+    budget = tokens(ARGUMENTS) + 2
+    trace = play(with_call(api), budget, results=True)
+    states = [step.state for step in trace.steps]
+    assert ended(trace).terminal == "completed"
+    # A format that cannot carry the cut call drops it; the text then goes on, and the call begins anew.
+    assert (State.REQUEST_TOOL_REPAIR in states) is (api not in WHOLE_CALLS)
+    assert (State.REQUEST_CONTINUATION in states) is (api in WHOLE_CALLS)
+    first, second = answers(trace)[:2]
+    assert first.response.text == "I will write it down. "
+    assert bool(first.response.tool_calls) is (api not in WHOLE_CALLS)
+    assert first.recut is not None
+    assert first.recut.lost == ("the cut call" if api in WHOLE_CALLS else "")
+    assert second.response.tool_calls[0].arguments == ARGUMENTS
+    assert second.judged.stop.normalized is Stop.TOOL_CALL
+    assert second.judged.stop.evidence[-1].rule in (RULE, "judge.promoted")
+
+
+def test_a_call_too_large_for_the_budget_is_cut_again() -> None:
+    trace = play(with_call("anthropic_messages"), tokens(ARGUMENTS) // 9, results=True)  # even doubled three times
+    assert ended(trace).terminal == "repair_failed"
+    assert ended(trace).spent.repairs == 3
+    assert not any(isinstance(effect, RunTools) for step in trace.steps for effect in step.effects)
+
+
+def test_a_repaired_call_stands_for_the_cut_one() -> None:
+    """Recorded: cut after 8 tokens of arguments, then sent whole. At a budget that fits, it comes at once."""
+    api = "openai_chat"
+    known = [
+        (Place.REQUEST, *said(api, Stop.MAX_TOKENS, TextPart("Saving. "), call(ARGUMENTS[:24]))),
+        (Place.REPAIR, *said(api, Stop.TOOL_CALL, call(ARGUMENTS))),
+        (Place.REQUEST, *said(api, Stop.END_TURN, TextPart("Saved."))),
+    ]
+    trace = play(known, 60, 11, results=True)
+    assert [[sent.arguments for sent in answer.response.tool_calls] for answer in answers(trace)] == [[ARGUMENTS], []]
+    assert answers(trace)[0].response.text == "Saving. "
+    assert answers(trace)[1].response is known[2][1]
+    assert ended(trace).terminal == "completed"
+    assert trace.steps[-1].fidelity is Fidelity.SIMULATED  # a turn that left its recording does not come back
+
+
+def test_a_call_that_was_never_sent_whole_is_not_invented() -> None:
+    api = "openai_chat"
+    known = [(Place.REQUEST, *said(api, Stop.MAX_TOKENS, TextPart("Saving. "), call(ARGUMENTS[:24])))]
+    for budget in range(1, 40):
+        trace = play(known, budget, 11)
+        assert ended(trace).terminal in ("unrecorded", "repair_failed", "no_progress")
+        for answer in answers(trace):
+            for sent in answer.response.tool_calls:
+                assert ARGUMENTS[:24].startswith(sent.arguments or "")
+
+
+# -- thinking --------------------------------------------------------------------------------------------------------
+
+
+def test_thinking_that_is_cut_begins_anew_under_a_larger_cap() -> None:
+    known = [(Place.REQUEST, *said("anthropic_messages", Stop.END_TURN, ReasoningPart("x" * 30, "sig"),
+                                   TextPart("Yes.")))]
+    trace = play(known, 8)  # 10 tokens of thinking, 2 of text, the end: cut at 8, then asked again with 16
+    first, second = answers(trace)
+    assert (first.response.text, first.response.reasoning_content) == (None, "x" * 24)
+    assert first.response.parts[0].signature is None
+    assert (second.response.text, second.response.reasoning_content) == ("Yes.", "x" * 30)
+    assert second.response.parts[0].signature == "sig"
+    assert ended(trace).terminal == "completed"
+
+
+def test_thinking_costs_nothing_where_the_provider_does_not_count_it() -> None:
+    known = [(Place.REQUEST, *said("gemini_generate", Stop.END_TURN, ReasoningPart("x" * 30), TextPart("Yes, we do.")))]
+    request, source = simulated(known, 2, 1_000)
+    counted = source.measure(0)
+    free = type(counted)(tuple(type(s)(s.part, s.ends, type(s.part) is TextPart) for s in counted.stretches),
+                         counted.basis, counted.note, counted.end)
+    source = type(source)(source.recorded, lambda _: free, source.read, source.caps, True)
+    trace = run("t", request, source, Plan(AMPLE))
+    assert answers(trace)[0].response.reasoning_content == "x" * 30
+    assert answers(trace)[0].response.text == "Yes, w"
+    assert ended(trace).merged().text == "Yes, we do."
+
+
+# -- how an end is spelled -------------------------------------------------------------------------------------------
+
+
+def test_a_server_that_says_nothing_at_a_cut_is_simulated_so() -> None:
+    """The proxy of seed 001 sends no finish reason; that the usage equals the cap is the only sign."""
+    silent = (b'data: {"id":"c","model":"m","choices":[{"index":0,"delta":{"content":"%s"}}]}\n\n'
+              b'data: {"id":"c","choices":[],"usage":{"prompt_tokens":9,"completion_tokens":10}}\n\ndata: [DONE]\n\n')
+    body = silent % b"ten tokens of text in one"
+    known = [(Place.REQUEST, decode("openai_chat", body), body),
+             (Place.CONTINUATION, *said("openai_chat", Stop.END_TURN, TextPart(" chunk, and more.")))]
+    first = answers(play(known, 4, 10))[0]
+    assert first.response.stop_reason.raw is None
+    assert first.response.stop_reason.normalized is Stop.INTERRUPTED
+    assert first.judged.cap_reached
+    assert first.recut is not None
+    assert first.recut.basis == "estimate"
+    assert ended(play(known, 4, 10)).merged().text == "ten tokens of text in one chunk, and more."
+
+
+def test_a_body_that_was_whole_is_simulated_whole() -> None:
+    body = (b'{"id":"m","type":"message","role":"assistant","model":"m","content":[{"type":"text","text":"one '
+            b'two three four"}],"stop_reason":"end_turn","usage":{"input_tokens":9,"output_tokens":4}}')
+    known = [(Place.REQUEST, decode("anthropic_messages", body), body)]
+    trace = play(known, 2)
+    assert [answer.recut.body[:1] for answer in answers(trace) if answer.recut] == [b"{"] * 2
+    assert ended(trace).merged().text == "one two three four"
+
+
+def test_an_answer_that_was_resumed_is_cut_from_its_own_beginning() -> None:
+    """A pause is no budget cut: what follows is an answer of its own, and the text before it is not said again."""
+    paused = (b'{"id":"m","type":"message","role":"assistant","model":"m","content":[{"type":"text","text":"Wait. "}],'
+              b'"stop_reason":"pause_turn","usage":{"input_tokens":9,"output_tokens":2}}')
+    known = [(Place.REQUEST, decode("anthropic_messages", paused), paused),
+             (Place.RESUME, *said("anthropic_messages", Stop.END_TURN, TextPart("Here it is: all of it.")))]
+    trace = play(known, 3)
+    assert answers(trace)[0].response is known[0][1]
+    assert [answer.response.text for answer in answers(trace)[1:]][:1] == ["Here it i"]
+    assert ended(trace).terminal == "completed"
+    assert ended(trace).merged().text == "Wait. Here it is: all of it."

@@ -1,0 +1,233 @@
+"""The filter language over sessions built by hand: what each term finds, and where errors point."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inspector import cli
+from inspector.config.settings import Settings
+from inspector.report import filter_terms, filters
+from inspector.report.filter_terms import FLAGS, NUMBERS, PATTERNS, WORDS
+from loop_core.turn.state import State
+from loop_core.turn.trace import Step
+from tests.scenes.recordings import CUT, PARTS, WHOLE, asked, call, chat, continued, lines, result, shown, user
+
+
+@pytest.fixture(scope="module")
+def cut():
+    """One turn: a text cut four times; attempts 3, so that our machine ends it before the fifth answer."""
+    return shown(*continued(*PARTS))
+
+
+@pytest.fixture(scope="module")
+def ran():
+    """A call cut mid-JSON, which the recorded agent ran, then a clean answer."""
+    asks = [user("write it")]
+    held = chat(None, "length", call(CUT), tokens=40)
+    said = {"role": "assistant", "content": None, "tool_calls": [call(CUT)]}
+    return shown(asked(asks, held, max_tokens=40), asked([*asks, said, result()], chat("Written: report.", tokens=5)))
+
+
+def states(view, text) -> list[str]:
+    return [view.steps[index].state.value for index in filters.steps(filters.parse(text), view)]
+
+
+def test_a_state_finds_each_step_that_enters_it(cut):
+    pending = [index for index, step in enumerate(cut.steps) if step.state is State.CONTINUE_PENDING]
+    assert len(pending) == 4
+    assert filters.steps(filters.parse("state:ContinuePending"), cut) == pending
+    assert filters.steps(filters.parse("state:continuepending"), cut) == pending
+    assert filters.steps(filters.parse("state:Continue*"), cut) == pending
+
+
+def test_words_of_a_response_hold_while_it_is_at_hand(ran):
+    found = filters.parse("tool:write_file")
+    assert filters.responses(found, ran) == [0]
+    assert {ran.steps[index].response for index in filters.steps(found, ran)} == {0}
+    assert filters.responses(filters.parse("tool:write_* held raw:length"), ran) == [0]
+    assert filters.responses(filters.parse("tool:read_*"), ran) == []
+    assert filters.responses(filters.parse("ran"), ran) == [0]
+    assert filters.responses(filters.parse("!held stop:end_turn"), ran) == [1]
+
+
+def test_numbers_compare_what_was_spent(cut):
+    spent = [step.turn.spent.attempts for step in cut.steps]
+    for text, holds in {
+        "attempt>1": lambda n: n > 1, "attempt>=2": lambda n: n >= 2, "attempt=3": lambda n: n == 3,
+        "attempt:3": lambda n: n == 3, "attempt!=0": lambda n: n != 0, "attempt<1": lambda n: n < 1,
+        "attempt<=1": lambda n: n <= 1, "attempt>=66%": lambda n: n >= 2, "budget>=100%": lambda n: n >= 3,
+    }.items():
+        assert filters.steps(filters.parse(text), cut) == [i for i, n in enumerate(spent) if holds(n)], text
+
+
+def test_a_share_of_no_bound_is_never_reached(cut):
+    # No max_tokens in the requests, so that no bound on tokens is derived: 45 tokens are no share of it.
+    assert filters.steps(filters.parse("cont_tokens>=0%"), cut) == []
+    assert filters.steps(filters.parse("cont_tokens>=40"), cut) != []
+
+
+def test_tokens_and_chars_count_every_response():
+    """A call of 12 tokens that nothing cut and an answer of 5: no bound on continuations counts either."""
+    asks, made = [user("write it")], call(WHOLE)
+    said = {"role": "assistant", "content": None, "tool_calls": [made]}
+    whole = shown(asked(asks, chat(None, "tool_calls", made, tokens=12)),
+                  asked([*asks, said, result()], chat("It is written.", tokens=5)))
+    for text in ("tokens=17", "chars=14", "cont_tokens=0", "cont_chars=0"):
+        assert states(whole, f"state:Complete {text}") == ["Complete"], text
+    with pytest.raises(filters.FilterError):
+        filters.parse("tokens>=80%")
+
+
+def test_patterns_search_texts(cut, ran):
+    assert filters.responses(filters.parse("~t written"), ran) == [1]
+    assert filters.responses(filters.parse('~t "written: rep"'), ran) == [1]
+    assert filters.responses(filters.parse(r"~a one\stw"), ran) == [0]
+    assert filters.responses(filters.parse("~b finish_reason"), ran) == [0, 1]
+    assert filters.responses(filters.parse("~q ^write.it"), ran) == [0, 1]
+    assert filters.responses(filters.parse("~u openai"), cut) == [0, 1, 2, 3, 4]
+
+
+@pytest.fixture(scope="module")
+def simulated():
+    """A recorded text of 12 words, a token each, which ended well: run again at 5 tokens, it is cut twice."""
+    words = [{"choices": [{"index": 0, "delta": {"content": f"word{number} "}}]} for number in range(12)]
+    end = [{"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]},
+           {"choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 12}}]
+    sent = "".join(f"data: {json.dumps(event)}\n\n" for event in words + end) + "data: [DONE]\n\n"
+    return shown(asked([user("say it")], sent, max_tokens=64), settings=Settings(simulate=True, max_tokens=5))
+
+
+def test_a_simulated_answer_is_found_as_a_recorded_one(simulated):
+    cut = filters.steps(filters.parse("stop:max_tokens"), simulated)
+    assert len({filter_terms.Look(simulated, index).answer for index in cut}) == 2
+    assert {simulated.steps[index].response for index in cut} == {None}
+    assert filters.steps(filters.parse("stop:max_tokens cut changed raw:length out=5"), simulated) == cut
+    assert states(simulated, "~t word11 state:EvaluateStop") == ["EvaluateStop"]
+    assert states(simulated, "segment=3 state:EvaluateStop") == ["EvaluateStop"]
+    assert filters.responses(filters.parse("stop:max_tokens"), simulated) == []
+
+
+def test_a_breakpoint_stops_at_each_simulated_answer(simulated):
+    found = filters.parse("cut")
+    first = filters.hit_after(found, simulated, 0)
+    second = filters.hit_after(found, simulated, first)
+    third = filters.hit_after(found, simulated, second)
+    assert [simulated.steps[index].state for index in (first, second)] == [State.EVALUATE_STOP] * 2
+    assert third is None
+
+
+def test_connectives_and_brackets(ran):
+    assert states(ran, "held & state:EvaluateStop") == states(ran, "held state:EvaluateStop") == ["EvaluateStop"]
+    either = filters.steps(filters.parse("held | stop:end_turn"), ran)
+    assert either == sorted({*filters.steps(filters.parse("held"), ran),
+                             *filters.steps(filters.parse("stop:end_turn"), ran)})
+    # `and` binds closer than `or`.
+    assert states(ran, "state:Request held | state:Complete") == states(ran, "(state:Request held) | state:Complete")
+    assert states(ran, "state:EvaluateStop (held | stop:end_turn)") == ["EvaluateStop", "EvaluateStop"]
+    assert states(ran, "!(held | stop:end_turn) state:EvaluateStop") == []
+    assert states(ran, "!!held") == states(ran, "held")
+
+
+def test_marks_are_the_operators(ran):
+    found = filters.parse("marked")
+    assert filters.steps(found, ran) == []
+    assert filters.steps(found, ran, frozenset({2})) == [2]
+
+
+def test_breakpoints_stop_where_it_begins_and_at_each_further_response(cut):
+    found = filters.parse("stop:max_tokens")
+    hits, at = [], -1
+    while (at := filters.hit_after(found, cut, at)) is not None:
+        hits.append(at)
+    evaluated = [i for i, step in enumerate(cut.steps)
+                 if step.state is State.EVALUATE_STOP and cut.responses[step.response].index < 4]
+    assert hits == evaluated
+    back, at = [], len(cut.steps)
+    while (at := filters.hit_after(found, cut, at, -1)) is not None:
+        back.append(at)
+    assert back == hits[::-1]
+
+
+@pytest.mark.parametrize(("text", "column", "says"), [
+    ("", 1, "empty"),
+    ("   ", 1, "empty"),
+    ("held (", 7, "expression ends"),
+    ("(held", 1, "not closed"),
+    ("held)", 5, "closes nothing"),
+    ("held |", 7, "expression ends"),
+    ("| held", 1, "where a term is expected"),
+    ("heldd", 1, "did you mean held?"),
+    ("held stpo:length", 6, "did you mean stop?"),
+    ("stop>3", 5, "is a word, not a number"),
+    ("held:yes", 5, "stands alone"),
+    ("attempt>x", 9, "is no number"),
+    ("attempt>", 9, "is no number"),
+    ("stop:", 6, "wants a value"),
+    ("stop", 1, "wants a value"),
+    ("step>=50%", 7, "has no limit"),
+    ("~z word", 1, "unknown ~z"),
+    ("~b", 1, "expected ~ with one of"),
+    ("held ~b a[", 10, "unterminated character set"),
+    ("held %", 6, "begins no term"),
+    ("!" * 101 + "held", 101, "more than 100"),
+    ("(" * 5000, 101, "more than 100"),
+])
+def test_errors_point_at_the_column(text, column, says):
+    with pytest.raises(filters.FilterError) as caught:
+        filters.parse(text)
+    assert caught.value.column == column
+    assert says in str(caught.value)
+    assert str(caught.value).startswith(f"column {column}: ")
+
+
+@pytest.mark.parametrize("name", [*WORDS, *FLAGS, *NUMBERS, *PATTERNS])
+def test_every_term_is_read_and_answers(name, cut, ran):
+    text = (f"{name}:*" if name in WORDS else name if name in FLAGS else f"{name}>=0" if name in NUMBERS
+            else f"~{name} .")
+    found = filters.parse(text)
+    negated = filters.parse(f"!{text}")
+    for view in (cut, ran):
+        every = list(range(len(view.steps)))
+        assert sorted(filters.steps(found, view) + filters.steps(negated, view)) == every
+    table = WORDS.get(name) or FLAGS.get(name) or NUMBERS.get(name) or PATTERNS[name]
+    assert table.about
+
+
+@given(st.text(alphabet='held()&|!~bt:*"\\ >=1%x', max_size=30))
+def test_any_text_is_read_or_refused_in_one_line(text):
+    problem = None
+    try:
+        filters.parse(text)
+    except filters.FilterError as why:
+        problem = why
+    assert problem is None or (1 <= problem.column <= len(text) + 1 and "\n" not in str(problem))
+
+
+def test_step_records_are_words(cut):
+    found = filters.steps(filters.parse("event:continuation_attempt"), cut)
+    having: list[Step] = [step for step in cut.steps if any(r["event"] == "continuation_attempt" for r in step.records)]
+    assert [cut.steps[index] for index in found] == having
+    assert len(having) == 3
+
+
+def test_the_same_string_headless(tmp_path, capsys):
+    path = tmp_path / "s.jsonl"
+    path.write_bytes(lines(*continued(*PARTS)))
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["explain", str(path), "--filter", "stop:end_turn"], standalone_mode=False)
+    assert ended.value.code == 0
+    said = capsys.readouterr().out
+    assert "filter: 1 of 5 responses match" in said
+    assert "response 4 (" in said
+    assert "response 3 (" not in said
+    with pytest.raises(SystemExit):
+        cli.main(["explain", str(path), "--filter", "stop:end_turn", "--json"], standalone_mode=False)
+    made = json.loads(capsys.readouterr().out)
+    assert made["filter"] == {"text": "stop:end_turn", "responses": [4]}
+    assert len(made["responses"]) == 5
+    with pytest.raises(filters.FilterError, match="column 1: unknown term"):
+        cli.main(["explain", str(path), "--filter", "nonsense"], standalone_mode=False)

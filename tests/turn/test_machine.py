@@ -1,0 +1,653 @@
+"""The machine: every row of its table is reached by real events, and nothing moves that has no row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from loop_core.errors import TransitionError
+from loop_core.judge.classify import Ending
+from loop_core.judge.gate import Admission
+from loop_core.turn.history import Ability
+from loop_core.turn.limits import Limits
+from loop_core.turn.machine import TRANSITIONS, begin, step
+from loop_core.turn.policy import STRICT, Signal
+from loop_core.turn.presets import ZOO_BEFORE
+from loop_core.turn.seam import Method
+from loop_core.turn.state import (
+    ENDED,
+    Cancel,
+    Event,
+    NotRecorded,
+    Place,
+    Responded,
+    RunTools,
+    Send,
+    State,
+    Tick,
+    ToolsRun,
+    Turn,
+)
+from loop_core.values import (
+    Message,
+    OpaquePart,
+    ReasoningPart,
+    Role,
+    Stop,
+    StopReason,
+    TextPart,
+    ToolCall,
+    ToolResultPart,
+)
+from tests.scenes.turns import (
+    ASKED,
+    BAD,
+    CUT,
+    GOOD,
+    REQUEST,
+    alphabet,
+    answer,
+    call,
+    dispatched,
+    drive,
+    error,
+    finish,
+    last,
+    path,
+    refused,
+    reply,
+    responded,
+    sends,
+)
+
+ABC = alphabet()
+SORRY = answer(Stop.END_TURN, "I'm sorry, but I can't see what came before.")
+TICK, CANCEL, GONE = Tick(), Cancel(), NotRecorded()
+END, CALL, TEXT, EMPTY, CUT_CALL, PAUSED = (ABC[n] for n in ("end", "call", "text", "empty", "cut", "paused"))
+NOTHING, NO_CALL, REFUSED = (ABC[n] for n in ("nothing", "no call", "refused"))
+PAUSED_AT_LENGTH = answer(Stop.PAUSED, "wait", OpaquePart("server_tool", "{}"), detail="echo", tokens=50)
+CALL_AT_LENGTH = answer(Stop.TOOL_CALL, call(), tokens=50)
+NOTHING_AT_LENGTH = answer(Stop.END_TURN, tokens=50)
+ROOM = {"continuation_max_total_completion_tokens": 100}
+"""A bound that a cut answer uses up."""
+WORDLESS = responded(replace(reply(Stop.UNKNOWN), stop_reason=StopReason(Stop.UNKNOWN)))
+RAN = ToolsRun((ToolResultPart("c1", "write", "ok"), ToolResultPart("c2", "now", "noon")))
+NP, RN = State.NUDGE_PENDING, State.REQUEST_NUDGE
+R, E, X, CP, RC, RP, RR, RS, AP, A, C, U = (
+    State.REQUEST, State.EVALUATE_STOP, State.EXECUTE_TOOLS, State.CONTINUE_PENDING, State.REQUEST_CONTINUATION,
+    State.REPAIR_PENDING, State.REQUEST_TOOL_REPAIR, State.RESUME, State.ABORT_PARTIAL, State.ABORT, State.COMPLETE,
+    State.UNRECORDED,
+)
+
+
+def with_ending(ending: Ending) -> Responded:
+    """An answer that the judge says ended so."""
+    said = answer(Stop.END_TURN, "so")
+    return replace(said, judged=replace(said.judged, ending=ending))
+
+
+def limits_of(given: dict[str, Any]) -> Limits:
+    return Limits(**{name: value for name, value in given.items() if name != "policy"})
+
+
+def walk(events: Sequence[Event], limits: dict[str, Any] | None = None) -> list[Turn]:
+    limits = limits or {}
+    turn, _ = begin("t", REQUEST, limits_of(limits), limits.get("policy", STRICT))
+    turns = [turn]
+    for event in events:
+        turn, _ = step(turn, event)
+        turns.append(turn)
+    return turns
+
+
+ROWS: list[tuple[State, str, State, str | None, list[Event], dict[str, Any]]] = [
+    # from, signal, to, terminal reason, the events that make the move (the last one makes it), limits and policy
+    (R, "provider_response", E, None, [END], {}),
+    (R, "Cancelled", A, "cancelled", [CANCEL], {}),
+    (R, "not_recorded", U, "unrecorded", [GONE], {}),
+    (E, "EndTurn", C, "completed", [END, TICK], {}),
+    (E, "ToolCall", X, None, [CALL, TICK], {}),
+    (E, "MaxTokens", CP, None, [TEXT, TICK], {}),
+    (E, "AnchorMissing", CP, None, [TEXT, TICK, TICK, SORRY, TICK], {}),
+    (E, "PartialToolCall", RP, None, [CUT_CALL, TICK], {}),
+    (E, "Paused", RS, None, [PAUSED, TICK], {}),
+    (E, "SafetyBlocked", A, "safety_blocked", [ABC["safety"], TICK], {}),
+    (E, "ContextWindowExceeded", A, "context_window_exceeded", [ABC["context"], TICK], {}),
+    (E, "Cancelled", A, "cancelled", [ABC["cancelled"], TICK], {}),
+    (E, "Interrupted", AP, "interrupted", [ABC["interrupted"], TICK], {}),
+    (E, "Unknown", AP, "error", [ABC["unknown"], TICK], {}),
+    (E, "Error", AP, "error", [ABC["error"], TICK], {}),
+    (E, "NeverFinalized", A, "stuck", [CUT_CALL, TICK], {"policy": ZOO_BEFORE}),
+    (X, "tool_results_appended", R, None, [CALL, TICK, RAN], {}),
+    (X, "step_limit", AP, "step_limit", [CALL, TICK, TICK], {"max_tool_steps": 0}),
+    (X, "no_progress", AP, "no_progress", [CALL, TICK, RAN, CALL, TICK, TICK], {"max_identical_calls": 1}),
+    (X, "Cancelled", A, "cancelled", [CALL, TICK, CANCEL], {}),
+    (X, "not_recorded", U, "unrecorded", [CALL, TICK, GONE], {}),
+    (CP, "under_limits", RC, None, [TEXT, TICK, TICK], {}),
+    (CP, "EndTurn", C, "completed", [TEXT, TICK, TICK, SORRY, TICK, TICK], {"continuation_max_attempts": 1}),
+    (CP, "retry_limit", AP, "retry_limit", [TEXT, TICK, TICK], {"continuation_max_attempts": 0}),
+    (CP, "budget_exhausted", AP, "budget_exhausted", [TEXT, TICK, TICK], {"continuation_max_output_chars": 1}),
+    (CP, "no_progress", AP, "no_progress", [EMPTY, TICK, TICK], {"max_thinking_only": 0}),
+    (RC, "provider_response", E, None, [TEXT, TICK, TICK, END], {}),
+    (RC, "Cancelled", A, "cancelled", [TEXT, TICK, TICK, CANCEL], {}),
+    (RC, "not_recorded", U, "unrecorded", [TEXT, TICK, TICK, GONE], {}),
+    (RP, "under_limits", RR, None, [CUT_CALL, TICK, TICK], {}),
+    (RP, "repair_failed", AP, "repair_failed", [CUT_CALL, TICK, TICK], {"continuation_tool_repair_attempts": 0}),
+    (RR, "provider_response", E, None, [CUT_CALL, TICK, TICK, CALL], {}),
+    (RR, "Cancelled", A, "cancelled", [CUT_CALL, TICK, TICK, CANCEL], {}),
+    (RR, "not_recorded", U, "unrecorded", [CUT_CALL, TICK, TICK, GONE], {}),
+    (RS, "provider_response", E, None, [PAUSED, TICK, END], {}),
+    (RS, "no_progress", AP, "no_progress", [PAUSED, TICK, TICK], {"max_resumes": 0}),
+    (RS, "Cancelled", A, "cancelled", [PAUSED, TICK, CANCEL], {}),
+    (RS, "not_recorded", U, "unrecorded", [PAUSED, TICK, GONE], {}),
+    (E, "EmptyAnswer", NP, None, [NOTHING, TICK], {}),
+    (E, "NoAnswer", AP, "no_answer", [NO_CALL, TICK], {}),
+    (E, "ContinuationRefused", CP, None, [EMPTY, TICK, TICK, REFUSED, TICK], {}),
+    (E, "RepairRefused", RP, None, [CUT_CALL, TICK, TICK, REFUSED, TICK], {}),
+    (X, "budget_exhausted", AP, "budget_exhausted", [TEXT, TICK, TICK, CALL_AT_LENGTH, TICK, TICK],
+     {"continuation_max_total_completion_tokens": 150}),
+    (RP, "budget_exhausted", AP, "budget_exhausted", [CUT_CALL, TICK, TICK], ROOM),
+    (RS, "budget_exhausted", AP, "budget_exhausted", [TEXT, TICK, TICK, PAUSED_AT_LENGTH, TICK, TICK],
+     {"continuation_max_total_completion_tokens": 150}),
+    (NP, "under_limits", RN, None, [NOTHING, TICK, TICK], {}),
+    (NP, "NoAnswer", AP, "no_answer", [NOTHING, TICK, TICK], {"max_empty_retries": 0}),
+    (NP, "budget_exhausted", AP, "budget_exhausted", [TEXT, TICK, TICK, NOTHING_AT_LENGTH, TICK, TICK],
+     {"continuation_max_total_completion_tokens": 150}),
+    (RN, "provider_response", E, None, [NOTHING, TICK, TICK, END], {}),
+    (RN, "Cancelled", A, "cancelled", [NOTHING, TICK, TICK, CANCEL], {}),
+    (RN, "not_recorded", U, "unrecorded", [NOTHING, TICK, TICK, GONE], {}),
+    (AP, "return_partial_with_notice", C, "error", [ABC["error"], TICK, TICK], {}),
+]
+
+
+@pytest.mark.parametrize(("before", "signal", "after", "terminal", "events", "limits"), ROWS,
+                         ids=[f"{row[0]}-{row[1]}" for row in ROWS])
+def test_a_move(
+    before: State, signal: str, after: State, terminal: str | None, events: list[Event], limits: dict[str, Any]
+) -> None:
+    *_, came_from, turn = walk(events, limits)
+    assert came_from.state is before
+    assert (turn.signal, turn.state) == (Signal(signal), after)
+    assert turn.terminal == terminal
+    if before is not AP:
+        assert turn.outcome is (after if terminal else None)
+    assert turn.ended == (after in (A, C, U))
+
+
+def test_every_row_of_the_table_is_among_the_moves() -> None:
+    assert {(row[0], Signal(row[1])) for row in ROWS} == set(TRANSITIONS)
+
+
+EVENTS: dict[str, Event] = {"response": END, "results": RAN, "tick": TICK, "cancel": CANCEL, "gone": GONE}
+WAYS: dict[State, list[Event]] = {
+    R: [], E: [END], X: [CALL, TICK], CP: [TEXT, TICK], RC: [TEXT, TICK, TICK], RP: [CUT_CALL, TICK],
+    RR: [CUT_CALL, TICK, TICK], NP: [NOTHING, TICK], RN: [NOTHING, TICK, TICK], RS: [PAUSED, TICK],
+    AP: [ABC["error"], TICK], A: [CANCEL], C: [END, TICK], U: [GONE],
+}
+ALLOWED: dict[State, set[str]] = {
+    R: {"response", "cancel", "gone"}, E: {"tick", "cancel"}, X: {"results", "cancel", "gone"}, CP: {"tick"},
+    RC: {"response", "cancel", "gone"}, RP: {"tick"}, RR: {"response", "cancel", "gone"},
+    NP: {"tick"}, RN: {"response", "cancel", "gone"}, RS: {"response", "cancel", "gone"},
+    AP: {"tick"}, A: set(), C: set(), U: set(),
+}
+
+
+@pytest.mark.parametrize("state", list(State))
+@pytest.mark.parametrize("event", list(EVENTS))
+def test_an_event_that_cannot_happen_is_refused(state: State, event: str) -> None:
+    turn = walk(WAYS[state])[-1]
+    assert turn.state is state
+    if event in ALLOWED[state]:
+        assert step(turn, EVENTS[event])[0].state is not state
+    else:
+        with pytest.raises(TransitionError):
+            step(turn, EVENTS[event])
+
+
+def test_what_was_not_asked_for_is_refused() -> None:
+    """A guard has stopped the state that was entered: no tools were run there, and no request left."""
+    with pytest.raises(TransitionError, match="nothing was asked for"):
+        walk([CALL, TICK, RAN], {"max_tool_steps": 0})
+    with pytest.raises(TransitionError, match="nothing was asked for"):
+        walk([PAUSED, TICK, END], {"max_resumes": 0})
+
+
+def test_an_ended_turn_is_not_reopened() -> None:
+    for state in ENDED:
+        turn = walk(WAYS[state])[-1]
+        for event in (CALL, RAN, TICK):
+            with pytest.raises(TransitionError):
+                step(turn, event)
+
+
+def test_a_step_changes_nothing_in_the_turn_that_it_is_given() -> None:
+    turn = walk([CALL, TICK])[-1]
+    before = (turn.state, turn.history, turn.spent, turn.answers)
+    once, again = step(turn, RAN)[0], step(turn, RAN)[0]
+    assert (turn.state, turn.history, turn.spent, turn.answers) == before
+    assert (once.history, once.spent) == (again.history, again.spent)
+
+
+LEAKED = with_ending(Ending.CALL_LEAKED)
+COMMENTARY = with_ending(Ending.COMMENTARY_ONLY)
+
+# -- terminals -------------------------------------------------------------------------------------------------------
+
+ENDS: list[tuple[str, State, State, list[Event], dict[str, Any], str | None]] = [
+    # terminal reason, where it was decided, the last state, events, limits, a word of the notice
+    ("completed", C, C, [END], {}, None),
+    ("retry_limit", AP, C, [TEXT], {"continuation_max_attempts": 0}, "continuation_max_attempts (0) is reached"),
+    ("budget_exhausted", AP, C, [TEXT], {"continuation_max_total_completion_tokens": 100}, "100 tokens, 15 characters"),
+    ("safety_blocked", A, A, [ABC["safety"]], {}, "filter"),
+    ("context_window_exceeded", A, A, [ABC["context"]], {}, "context window is full"),
+    ("cancelled", A, A, [CANCEL], {}, "cancelled"),
+    ("interrupted", AP, C, [ABC["interrupted"]], {}, "without a stop reason"),
+    ("error", AP, C, [ABC["error"]], {}, "overloaded"),
+    ("error", AP, C, [ABC["unknown"]], {}, "'entropy' is unknown"),
+    ("error", AP, C, [WORDLESS], {}, "its stop reason is not known"),
+    ("no_progress", AP, C, [EMPTY], {"max_thinking_only": 0}, "nothing new"),
+    ("repair_failed", AP, C, [CUT_CALL, CUT_CALL], {},
+     "raise the output limit, split the work into smaller parts, or simplify"),
+    ("step_limit", AP, C, [CALL], {"max_tool_steps": 0}, "max_tool_steps"),
+    ("unrecorded", U, U, [], {}, "never recorded"),
+    ("stuck", A, A, [CUT_CALL], {"policy": ZOO_BEFORE}, "never ends it"),
+    ("no_answer", AP, C, [NOTHING, NOTHING], {}, "neither text nor a tool call"),
+    ("no_answer", AP, C, [ABC["thought"], ABC["thought"]], {}, "all reasoning"),
+    ("no_answer", AP, C, [LEAKED], {}, "markup in the text"),
+    ("no_answer", AP, C, [NO_CALL], {}, "none came"),
+    ("no_answer", AP, C, [COMMENTARY], {}, "commentary alone"),
+]
+
+
+@pytest.mark.parametrize(("terminal", "outcome", "final", "events", "limits", "word"), ENDS)
+def test_an_end(
+    terminal: str, outcome: State, final: State, events: list[Event], limits: dict[str, Any], word: str | None
+) -> None:
+    trace = drive(events, limits_of(limits), policy=limits.get("policy", STRICT))
+    turn = last(trace)
+    assert (turn.terminal, turn.outcome, turn.state) == (terminal, outcome, final)
+    assert finish(trace).terminal == terminal
+    assert finish(trace).notice == turn.notice
+    assert (word is None and turn.notice is None) or (word is not None and word in (turn.notice or ""))
+
+
+def test_a_notice_is_no_text_of_the_answer() -> None:
+    turn = last(drive([TEXT], Limits(continuation_max_attempts=0)))
+    assert turn.merged().text == "the first part "
+    assert not any(turn.notice in message.text for message in turn.history if turn.notice)
+
+
+@pytest.mark.parametrize(("attempts", "words"), [
+    (0, "it was cut and"), (1, "it was cut once more and"), (2, "it was cut 2 times more and"),
+])
+def test_a_notice_counts_the_further_cuts_in_words_that_fit(attempts: int, words: str) -> None:
+    cut = [answer(Stop.MAX_TOKENS, each, tokens=10) for each in ("the first ", "the second ", "the third ")]
+    turn = last(drive(cut[: attempts + 1], Limits(continuation_max_attempts=attempts)))
+    said = f"The answer is incomplete: {words} continuation_max_attempts ({attempts}) is reached."
+    assert turn.notice is not None
+    assert turn.notice.startswith(said)
+
+
+@pytest.mark.parametrize("message", ["The server had an error.", "The server had an error"])
+def test_a_notice_of_an_error_ends_in_one_full_stop(message: str) -> None:
+    turn = last(drive([error(message)]))
+    assert turn.notice == "The answer may be incomplete: the provider reported: The server had an error."
+
+
+def test_an_error_without_words_still_has_a_notice() -> None:
+    turn = last(drive([answer(Stop.ERROR)]))
+    assert turn.notice == "The answer may be incomplete: the provider reported an error."
+
+
+# -- what is sent ----------------------------------------------------------------------------------------------------
+
+
+def send_of(trace_events: list[Event], *, number: int = -1, **more: Any) -> Send:
+    return sends(drive(trace_events, **more))[number]
+
+
+def test_the_first_request_is_the_one_that_was_asked_for() -> None:
+    request = replace(REQUEST, tool_choice="any")
+    send = sends(drive([END], request=request))[0]
+    assert (send.place, send.ordinal, send.method, send.added) == (Place.REQUEST, 0, Method.FIRST, ())
+    assert (send.max_tokens, send.tool_choice) == (100, "any")
+
+
+def test_a_continuation_by_anchor_sends_the_text_and_the_hint() -> None:
+    send = send_of([TEXT, END])
+    assert (send.place, send.ordinal, send.method, send.max_tokens) == (Place.CONTINUATION, 1, Method.ANCHOR, 100)
+    assert send.anchor == "the first part "
+    said, asked = send.added
+    assert said == Message(Role.ASSISTANT, (TextPart("the first part "),))
+    assert asked.role is Role.SYSTEM
+    assert "<last>the first part </last>" in asked.text
+    user = send_of([TEXT, END], ability=Ability(system_hint=False))
+    assert user.added[1].role is Role.USER
+
+
+def test_a_continuation_by_prefill_sends_the_text_as_the_answers_beginning() -> None:
+    able = Ability(prefill=True)
+    trace = drive([TEXT, answer(Stop.MAX_TOKENS, "and more", tokens=9), END], ability=able)
+    first, second = sends(trace)[1:]
+    assert first.method is second.method is Method.PREFILL
+    assert first.added == (Message(Role.ASSISTANT, (TextPart("the first part"),)),)
+    assert first.stripped == " "
+    assert second.added == (Message(Role.ASSISTANT, (TextPart("the first part and more"),)),)
+    assert last(trace).history == (ASKED,), "a prefill is part of the answer, not of the history"
+    assert last(trace).merged().text == "the first part and moredone."
+
+
+def test_a_continuation_keeps_the_tool_choice_of_the_request() -> None:
+    request = replace(REQUEST, tool_choice="none")
+    for events in ([TEXT, END], [EMPTY, END], [PAUSED, END]):
+        assert {send.tool_choice for send in sends(drive(events, request=request))} == {"none"}
+
+
+def test_the_cap_never_shrinks() -> None:
+    events = [EMPTY, TEXT, PAUSED, answer(Stop.MAX_TOKENS, "again "), CUT_CALL, CALL, END]
+    caps = [send.max_tokens for send in sends(drive(events, Limits(continuation_max_total_completion_tokens=10_000)))]
+    assert caps == [100, 200, 200, 200, 200, 400, 100], "only a new request begins with the request's own cap again"
+
+
+def test_a_cap_that_is_not_known_stays_unknown() -> None:
+    request = replace(REQUEST, max_tokens=None)
+    assert {send.max_tokens for send in sends(drive([EMPTY, TEXT, END], request=request))} == {None}
+
+
+def test_a_retry_without_visible_text_is_the_same_request_with_more_room() -> None:
+    send = send_of([EMPTY, END])
+    assert (send.place, send.method, send.added, send.max_tokens) == (Place.CONTINUATION, Method.BOOST, (), 200)
+
+
+def test_such_a_retry_still_expects_the_anchor_that_was_asked_for() -> None:
+    trace = drive([TEXT, EMPTY, answer(Stop.END_TURN, "the first part and the rest")])
+    assert [send.anchor for send in sends(trace)[1:]] == ["the first part ", "the first part "]
+    assert last(trace).merged().text == "the first part and the rest"
+
+
+def test_a_prefill_that_brought_only_thinking_is_sent_again_with_more_room() -> None:
+    trace = drive([TEXT, EMPTY, END], ability=Ability(prefill=True))
+    assert {send.method for send in sends(trace)[1:]} == {Method.PREFILL}
+    assert [send.max_tokens for send in sends(trace)] == [100, 100, 200]
+
+
+def test_a_repair_asks_for_the_call_alone_and_forces_it() -> None:
+    only = answer(Stop.MAX_TOKENS, "I will.", call(CUT), tokens=100)
+    trace = drive([only, CALL, END])
+    send = sends(trace)[1]
+    assert (send.place, send.ordinal, send.method) == (Place.REPAIR, 1, Method.REPAIR)
+    assert (send.tool_choice, send.max_tokens) == ("tool:write", 200), "the cap was too small for it"
+    said, asked = send.added
+    assert said == Message(Role.ASSISTANT, (TextPart("I will."),)), "the held call is in no message"
+    assert "the tool call write" in asked.text
+    assert sends(trace)[2].tool_choice is None, "the choice is free again"
+
+
+def test_a_repair_of_several_tools_or_of_none_that_is_known_forces_any() -> None:
+    two = answer(Stop.MAX_TOKENS, call(), call(CUT, "now", "c2"), tokens=100)
+    assert send_of([two, END], number=1).tool_choice == "any"
+    assert send_of([ABC["malformed"], END], number=1).tool_choice == "any"
+
+
+@pytest.mark.parametrize(("detail", "method"), [
+    ("echo", Method.ECHO), (None, Method.ECHO), ("token", Method.TOKEN), ("poll", Method.POLL), ("server", Method.POLL),
+])
+def test_a_pause_is_resumed_as_its_detail_says(detail: str | None, method: Method) -> None:
+    block = OpaquePart("server_tool", "{}")
+    send = send_of([answer(Stop.PAUSED, "wait", block, detail=detail), END])
+    assert (send.place, send.ordinal, send.method) == (Place.RESUME, 1, method)
+    echoed = (Message(Role.ASSISTANT, (TextPart("wait"), block)),)
+    assert send.added == (echoed if method is Method.ECHO else ())
+
+
+def test_an_echo_is_in_the_next_request_exactly_once() -> None:
+    trace = drive([PAUSED, CALL, END])
+    texts = [message.text for message in (*last(trace).history,)]
+    assert texts.count("wait") == 1
+    resumed = next(s for s in trace.steps if s.state is RS)
+    send = next(e for e in resumed.effects if isinstance(e, Send))
+    assert resumed.turn.history == (ASKED,), "what a request adds comes on top of the history"
+    assert len(send.added) == 1
+
+
+@pytest.mark.parametrize("detail", ["token", "poll"])
+def test_what_a_token_or_a_poll_brought_is_in_the_history_with_what_came_before(detail: str) -> None:
+    first = answer(Stop.PAUSED, "one ", detail=detail)
+    second = answer(Stop.TOOL_CALL, "one two" if detail == "poll" else "two", call())
+    turn = last(drive([first, second, END]))
+    assert turn.history[1] == Message(Role.ASSISTANT, (TextPart("one two"), call()))
+
+
+def test_a_poll_that_brings_nothing_new_loses_nothing() -> None:
+    first, second = answer(Stop.PAUSED, "one ", detail="poll"), answer(Stop.TOOL_CALL, call())
+    turn = last(drive([first, second, END]))
+    assert turn.history[1] == Message(Role.ASSISTANT, (TextPart("one "), call()))
+
+
+def test_a_loop_that_has_no_way_to_continue_says_so() -> None:
+    never = replace(last(drive([])).policy, methods=())
+    turn = last(drive([TEXT, END], policy=never))
+    assert (turn.terminal, turn.notice) == (
+        "retry_limit", "The answer is incomplete: it was cut, and this loop has no way to continue it.",
+    )
+
+
+# -- calls -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_rejected_call_gets_its_error_and_its_siblings_run() -> None:
+    trace = drive([answer(Stop.TOOL_CALL, call(), call(BAD, id="c2"), call(id="c3")), END])
+    (effect,) = dispatched(trace)
+    assert [v.call.id for v in effect.released] == ["c1", "c3"]
+    (refused,) = effect.answers
+    assert (refused.verdict.admission, refused.place, refused.result.call_id) == (Admission.REJECTED, 1, "c2")
+    assert refused.result.is_error
+    assert last(trace).terminal == "completed"
+
+
+def test_one_held_call_stops_the_batch() -> None:
+    for odd in (call(CUT, id="c2"), call("", id="c2"), call(closed=False, id="c2")):
+        trace = drive([answer(Stop.TOOL_CALL, call(), odd), END])
+        assert dispatched(trace) == []
+        assert path(trace)[2] is RP
+
+
+def test_a_phantom_is_neither_run_nor_answered() -> None:
+    trace = drive([answer(Stop.TOOL_CALL, call(), ToolCall(None, "", "")), END])
+    (effect,) = dispatched(trace)
+    assert [v.call for v in effect.batch] == [call()]
+    assert [part.call_id for part in last(trace).history[-1].results] == ["c1"]
+    only = drive([answer(Stop.TOOL_CALL, "text", ToolCall(None, "", ""))])
+    assert last(only).terminal == "no_answer"
+
+
+def test_a_reason_that_asks_for_tools_without_a_call_ends_the_turn() -> None:
+    """mastra PR #14187: it looped for ever."""
+    assert last(drive([answer(Stop.TOOL_CALL, "text")])).terminal == "no_answer"
+
+
+def test_a_repair_that_brings_no_call_has_failed() -> None:
+    for wrong in (END, TEXT, CUT_CALL, ABC["malformed"]):
+        assert last(drive([CUT_CALL, wrong, CALL])).terminal == "repair_failed"
+        twice = Limits(continuation_tool_repair_attempts=2)
+        assert last(drive([CUT_CALL, wrong, CALL, END], twice)).terminal == "completed"
+
+
+def test_a_repair_that_is_paused_is_still_a_repair() -> None:
+    assert last(drive([CUT_CALL, PAUSED, END])).terminal == "repair_failed"
+    assert last(drive([CUT_CALL, PAUSED, CALL, END])).terminal == "completed"
+
+
+def test_a_repair_that_is_rejected_by_its_schema_has_come() -> None:
+    trace = drive([CUT_CALL, ABC["rejected"], END])
+    assert last(trace).terminal == "completed"
+    assert dispatched(trace)[0].answers[0].verdict.admission is Admission.REJECTED
+
+
+def test_repairs_and_continuations_have_budgets_of_their_own() -> None:
+    events = [TEXT, CUT_CALL, CALL, answer(Stop.MAX_TOKENS, "more ", tokens=5), END]
+    turn = last(drive(events, Limits(continuation_max_attempts=2, continuation_tool_repair_attempts=1)))
+    assert (turn.terminal, turn.spent.continuations, turn.spent.repairs) == ("completed", 2, 1)
+
+
+def test_nothing_that_comes_later_makes_a_held_call_ready() -> None:
+    """No reopening: what a clean response releases are its own calls."""
+    held = answer(Stop.MAX_TOKENS, call('{"path": "held"}'), tokens=100)
+    for later in ([CALL, END], [answer(Stop.TOOL_CALL, call('{"path": "other"}')), END], [END], [PAUSED, CALL, END]):
+        for effect in dispatched(drive([held, *later], Limits(continuation_tool_repair_attempts=3))):
+            assert not any(v.call.arguments == '{"path": "held"}' for v in effect.batch)
+    promoted = [held, answer(Stop.END_TURN, "go on"), answer(Stop.END_TURN, "go on")]
+    assert dispatched(drive(promoted, Limits(continuation_tool_repair_attempts=3))) == []
+
+
+def test_the_same_response_judged_again_is_held_again() -> None:
+    response = answer(Stop.MAX_TOKENS, call(), tokens=100).response
+    assert dispatched(drive([responded(response), responded(response), responded(response)])) == []
+
+
+def test_a_promoted_call_runs() -> None:
+    assert len(dispatched(drive([answer(Stop.END_TURN, call()), END]))) == 1
+
+
+def test_steering_goes_into_the_history_behind_the_results() -> None:
+    said = Message(Role.USER, (TextPart("stop that"),))
+    turn = walk([CALL, TICK, replace(RAN, steering=(said,))])[-1]
+    assert [message.role for message in turn.history] == [Role.USER, Role.ASSISTANT, Role.TOOL, Role.USER]
+    assert turn.history[-1] == said
+
+
+def test_missing_results_are_said_to_be_missing() -> None:
+    turn = walk([CALL, TICK, ToolsRun(RAN.results[1:])])[-1]
+    assert [(r.call_id, r.is_error) for r in turn.history[-1].results] == [("c1", True), ("c2", False)]
+
+
+# -- what stays as it is ---------------------------------------------------------------------------------------------
+
+
+def test_an_untruncated_response_passes_through_unchanged() -> None:
+    """Seed 000: "ensure non-truncated normal responses are unchanged"."""
+    text = "  a text\n\nwith its own white space \n"
+    trace = drive([answer(Stop.END_TURN, ReasoningPart("hm"), text)])
+    turn = last(trace)
+    assert path(trace) == [R, E, C]
+    assert turn.merged().text == text
+    assert turn.merged().seams == ()
+    assert (turn.spent.requests, turn.spent.continuation_tokens, turn.spent.continuations) == (1, 0, 0)
+    assert turn.notice is None
+    ran = last(drive([answer(Stop.TOOL_CALL, "first", call()), answer(Stop.END_TURN, text)]))
+    assert ran.history[1] == Message(Role.ASSISTANT, (TextPart("first"), call(GOOD)))
+    assert [ran.merged(n).text for n in range(2)] == ["first", text]
+
+
+@pytest.mark.parametrize(("text", "silent"), [
+    ("__SILENT__", "__SILENT__"), (" HEARTBEAT_OK\n", "HEARTBEAT_OK"), ("not __SILENT__", None),
+])
+def test_a_silent_ending_is_recognised_and_ends_like_any_other(text: str, silent: str | None) -> None:
+    """Seed 002."""
+    trace = drive([answer(Stop.END_TURN, text)])
+    assert finish(trace).silent == silent
+    assert finish(trace).terminal == "completed"
+    assert last(trace).merged().text == text
+
+
+def test_silent_endings_are_configurable_and_count_only_at_a_peaceful_end() -> None:
+    quiet = replace(last(drive([])).policy, silent_endings=("NOTHING",))
+    assert finish(drive([answer(Stop.END_TURN, "NOTHING")], policy=quiet)).silent == "NOTHING"
+    assert finish(drive([answer(Stop.END_TURN, "__SILENT__")], policy=quiet)).silent is None
+    assert finish(drive([answer(Stop.INTERRUPTED, "__SILENT__")])).silent is None
+
+
+def test_recorded_answers_say_themselves_how_they_were_asked_for() -> None:
+    cut = responded(reply(Stop.MAX_TOKENS, "the first part ", tokens=100), index=0, method=Method.FIRST)
+    whole = reply(Stop.END_TURN, "the first part and")
+    turn = last(drive([cut, responded(whole, index=1, method=Method.PREFILL, stripped=" ", echoes=True)]))
+    assert turn.merged().text == "the first part and"
+    assert [segment.response for segment in turn.answers[-1]] == [0, 1]
+    assert [segment.method for segment in turn.answers[-1]] == [Method.FIRST, Method.PREFILL]
+
+
+def test_effects_come_one_at_a_time() -> None:
+    for events in ([TEXT, END], [CALL, END], [CUT_CALL, CALL, END], [PAUSED, END]):
+        for each in drive(events).steps:
+            assert len(each.effects) <= 1
+            assert all(isinstance(effect, (Send, RunTools)) for effect in each.effects) or each.turn.ended
+
+
+# -- what only looks finished ----------------------------------------------------------------------------------------
+
+
+def test_an_empty_answer_is_asked_for_once_more_with_a_message_that_says_so() -> None:
+    trace = drive([NOTHING, END])
+    send = sends(trace)[1]
+    assert (send.place, send.ordinal, send.method, send.max_tokens) == (Place.NUDGE, 1, Method.NUDGE, 100)
+    (asked,) = send.added
+    assert asked.text.startswith("Your previous response was empty")
+    assert last(trace).terminal == "completed"
+    assert last(trace).merged().text == "done."
+
+
+@pytest.mark.parametrize("ending", [Ending.CALL_LEAKED, Ending.NO_CALL, Ending.COMMENTARY_ONLY])
+def test_what_is_no_answer_is_not_asked_for_again(ending: Ending) -> None:
+    trace = drive([with_ending(ending), END])
+    assert (last(trace).terminal, len(sends(trace))) == ("no_answer", 1)
+
+
+def test_nothing_is_asked_again_where_silence_may_have_been_meant() -> None:
+    unsure = replace(NOTHING, judged=replace(NOTHING.judged, ending_sure=False))
+    trace = drive([unsure, END])
+    assert (last(trace).terminal, len(sends(trace))) == ("no_answer", 1)
+    wanted = replace(STRICT, allow_silence=True)
+    assert last(drive([NOTHING], policy=wanted)).terminal == "completed"
+
+
+@pytest.mark.parametrize("method", [Method.PREFILL, Method.HINT])
+def test_an_empty_rest_says_that_a_text_was_whole_unless_it_stops_in_the_middle(method: Method) -> None:
+    policy = replace(STRICT, methods=(method,))
+    able = Ability(prefill=True)
+    whole = answer(Stop.MAX_TOKENS, "That is all.", tokens=100)
+    assert last(drive([whole, NOTHING], policy=policy, ability=able)).terminal == "completed"
+    middle = answer(Stop.MAX_TOKENS, "First we take the,", tokens=100)
+    trace = drive([middle, NOTHING, NOTHING], policy=policy, ability=able)
+    assert (last(trace).terminal, sends(trace)[-1].anchor) == ("no_answer", "First we take the,")
+
+
+def test_an_empty_rest_is_asked_for_once_more_where_words_were_to_be_quoted() -> None:
+    trace = drive([answer(Stop.MAX_TOKENS, "That is all.", tokens=100), NOTHING, answer(Stop.END_TURN, "That is all.")])
+    assert [send.place for send in sends(trace)] == [Place.REQUEST, Place.CONTINUATION, Place.NUDGE]
+    assert (last(trace).terminal, last(trace).merged().text) == ("completed", "That is all.")
+
+
+# -- what a server refuses -------------------------------------------------------------------------------------------
+
+ALONE = answer(Stop.MAX_TOKENS, call(CUT), tokens=100)
+
+
+@pytest.mark.parametrize("status", [400, 422])
+def test_a_larger_cap_that_is_refused_is_the_old_one_again(status: int) -> None:
+    no = replace(REFUSED, response=replace(REFUSED.response, http_status=status))
+    trace = drive([ALONE, no, CALL, END])
+    assert [(send.place, send.max_tokens) for send in sends(trace)[:3]] == [
+        (Place.REQUEST, 100), (Place.REPAIR, 200), (Place.REPAIR, 100)]
+    assert last(trace).terminal == "completed"
+
+
+def test_a_forced_call_that_is_refused_is_free_the_next_time() -> None:
+    trace = drive([ALONE, refused("thinking does not go with a forced tool"), CALL, END])
+    assert [send.tool_choice for send in sends(trace)[:3]] == [None, "tool:write", None]
+    assert [send.max_tokens for send in sends(trace)[:3]] == [100, 200, 200]
+    assert last(trace).spent.repairs_refused == 1
+
+
+def test_a_prefill_that_is_refused_becomes_an_anchor() -> None:
+    trace = drive([TEXT, refused("prefill is not supported"), answer(Stop.END_TURN, "the first part and more")],
+                  Limits(continuation_max_attempts=1), ability=Ability(prefill=True))
+    assert [send.method for send in sends(trace)] == [Method.FIRST, Method.PREFILL, Method.ANCHOR]
+    assert (last(trace).terminal, last(trace).merged().text) == ("completed", "the first part and more")
+
+
+def test_a_refusal_of_anything_else_is_an_error() -> None:
+    assert last(drive([ALONE, refused("no such model")])).terminal == "error"
+    assert last(drive([refused("max_tokens is too large")])).terminal == "error"

@@ -1,0 +1,110 @@
+"""How the axes of a grid are typed, and what is taken where none are."""
+
+from __future__ import annotations
+
+import pytest
+
+from inspector.config.settings import Settings
+from inspector.replay.case import open_case
+from inspector.sessions import open_paths
+from inspector.sessions.agents import samples
+from inspector.whatif.axes import MOST_CELLS, Axis, default_axes, parse_axes
+from inspector.whatif.grid import Grid
+from loop_core.errors import CallerError
+from loop_core.turn.limits import Limits
+from tests.scenes.recordings import asked, chat, lines, user
+
+
+@pytest.mark.parametrize(("spec", "values"), [
+    ("3", (3,)),
+    ("1..4", (1, 2, 3, 4)),
+    ("64..256/64", (64, 128, 192, 256)),
+    ("64..300/100", (64, 164, 264)),
+    ("64..600*2", (64, 128, 256, 512)),
+    ("512, 64,128", (64, 128, 512)),
+    ("10..12,11,20", (10, 11, 12, 20)),
+    ("none,64", (64, None)),
+    ("64,recorded", (64, None)),
+    ("1_000", (1_000,)),
+    ("7..7", (7,)),
+])
+def test_values_are_typed_as_lists_and_ranges(spec, values):
+    assert parse_axes([f"max_tokens={spec}"]) == (Axis("max_tokens", values),)
+
+
+@pytest.mark.parametrize(("given", "says"), [
+    ("max_tokens", "expected NAME=SPEC"),
+    ("colour=1..3", "no limit that a replay looks at"),
+    ("max_follow_ups=1..3", "no limit that a replay looks at"),
+    ("max_tokens=", "is no number and no range"),
+    ("max_tokens=many", "is no number and no range"),
+    ("max_tokens=-1", "is no number and no range"),
+    ("max_tokens=4..1", "begins above its end"),
+    ("max_tokens=1..9/0", "never grows"),
+    ("max_tokens=1..9*1", "never grows"),
+    ("max_tokens=0..9*2", "never grows"),
+    ("max_tokens=0..9", "is not a whole number from 1"),
+    ("attempts=0..1001", "from 0 to 1,000"),
+    ("attempts=none", "is not a whole number"),
+    ("max_tokens=1..999999999", "more than 10,000 values"),
+    ("max_tokens=1..9\x1b[2J", "is no number"),
+])
+def test_what_cannot_be_read_is_one_clear_line(given, says):
+    with pytest.raises(CallerError, match=says) as raised:
+        parse_axes([given])
+    assert "\x1b" not in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_short_names_are_those_that_every_screen_shows():
+    assert [axis.name for axis in parse_axes(["attempts=1", "tokens=2", "chars=3", "repairs=4"])] == [
+        "continuation_max_attempts", "continuation_max_total_completion_tokens", "continuation_max_output_chars",
+        "continuation_tool_repair_attempts"]
+
+
+def test_one_limit_is_one_axis_and_grids_are_bounded():
+    with pytest.raises(CallerError, match="given twice"):
+        parse_axes(["attempts=1", "continuation_max_attempts=2"])
+    with pytest.raises(CallerError, match=f"200,000 cells; at most {MOST_CELLS:,}"):
+        parse_axes(["attempts=0..199", "max_tokens=1..1000"])
+    with pytest.raises(CallerError, match="at least one axis"):
+        Grid(())
+
+
+def test_cells_are_counted_with_the_last_axis_fastest_and_give_their_settings():
+    grid = Grid(parse_axes(["attempts=0..2", "tokens=none,50"]), Settings(Limits(max_resumes=4)))
+    assert grid.size == 6
+    assert [grid.values(cell) for cell in range(6)] == [(0, 50), (0, None), (1, 50), (1, None), (2, 50), (2, None)]
+    assert all(grid.cell(grid.values(cell)) == cell for cell in range(6))
+    made = grid.settings(2)
+    assert made.limits == Limits(1, 50, max_resumes=4)
+    assert made.explicit == {"continuation_max_attempts", "continuation_max_total_completion_tokens"}
+    with pytest.raises(CallerError, match="not on the grid"):
+        grid.cell((7, 50))
+
+
+def test_a_value_that_is_shown_can_be_typed_again():
+    for name in ("max_tokens", "tokens"):
+        axis = parse_axes([f"{name}=none,2_000"])[0]
+        assert [parse_axes([f"{name}={axis.said(value).replace(',', '')}"])[0].values for value in axis.values] == [
+            (2_000,), (None,)]
+
+
+def test_default_axes_lie_around_what_was_recorded():
+    first = open_case(open_paths([str(samples()[0].path)]))  # no request names a cap; every cut answer has 40 tokens
+    assert default_axes(first, False) == (
+        Axis("continuation_max_attempts", (0, 1, 2, 3, 4, 5, 6)),
+        Axis("continuation_max_total_completion_tokens", (40, 80, 160, 320, 640)))
+    assert default_axes(first, True)[1] == Axis("max_tokens", (10, 20, 40, 80, 160, None))
+    capped = open_case(open_paths([str(samples()[2].path)]))
+    assert default_axes(capped, True)[1] == Axis("max_tokens", (6, 12, 24, 48, 96))
+    uncapped = lines(asked([user("hi")], chat("Hello", tokens=12)))
+    case = open_case(open_paths(["-"], stdin=uncapped))
+    assert default_axes(case, True)[1] == Axis("max_tokens", (3, 6, 12, 24, 48, None))
+    silent = open_case(open_paths(["-"], stdin=lines(asked([user("hi")], chat("Hello", tokens=None)))))
+    assert [axis.short for axis in default_axes(silent, True)] == ["attempts"]
+    lies = open_case(open_paths(["-"], stdin=lines(asked([user("hi")], chat("Hello", tokens=2_000_000_000)))))
+    assert [axis.short for axis in default_axes(lies, True)] == ["attempts"]
+    endless = open_case(open_paths(["-"], stdin=lines(asked([user("hi")], chat("Hello"), max_tokens=10**30))))
+    for simulate in (True, False):
+        assert [axis.short for axis in default_axes(endless, simulate)] == ["attempts"]

@@ -1,0 +1,225 @@
+"""Between the values of a grid: the smallest max_tokens, to the token, and the grain at which it is known."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from inspector.config.settings import INITIAL, Settings
+from inspector.replay.replay import first_run
+from inspector.whatif import smallest as edge
+from inspector.whatif.axes import Axis
+from inspector.whatif.grid import End, Grid
+from inspector.whatif.grid_run import tune
+from inspector.whatif.smallest import cost, knee, rank, smallest
+from inspector.whatif.sweep import stem
+from tests.commands.test_cli import inspector  # noqa: F401 - a fixture
+from tests.scenes.recordings import ASKS, asked, chat, lines, user
+from tests.whatif.test_simulation import WORDS, case_of, stream
+from tests.whatif.test_sweep import brute, stories
+
+SAMPLE = "sample:02"
+"""Its answer has 134 tokens in three segments, by its own usage; the shortest was cut at 56."""
+
+
+def grid(*budgets: int | None, attempts: tuple[int, ...] = (0, 9), simulate: bool = True) -> Grid:
+    return Grid((Axis("continuation_max_attempts", attempts), Axis(INITIAL, budgets)), Settings(simulate=simulate))
+
+
+def test_the_smallest_budget_is_as_many_tokens_as_the_answer_has():
+    """12 words of a token each, and the end mark: 13 in one request, and with 12 a second one is needed."""
+    case = case_of(asked(ASKS, stream(*WORDS, tokens=13), max_tokens=100, stream=True))
+    found = smallest(tune(case, grid(4, 64)), 0)
+    assert (found.edge.budget, found.edge.grain) == (13, "to the token")
+    assert rank(found.at_edge) == (13, 1)
+    assert found.edge.below[0].spent.requests == 1
+    assert not found.edge.below[0].completed, "no attempts"
+    assert found.limits[INITIAL] == 13
+
+
+def test_fewest_output_tokens_go_before_fewest_requests(inspector):  # noqa: F811
+    """A cut call is paid for again: 61 tokens let sample 05 send its call at once, 60 make it cost 115."""
+    told = json.loads(inspector("tune", "sample:05", "--json").out)["turns"][0]
+    best = told["ends"][told["cells"][told["smallest"]["cell"]]]
+    assert all(end["output_tokens"] >= best["output_tokens"] for end in told["ends"]
+               if end["terminal_reason"] == "completed")
+    assert told["smallest"]["below"]["output_tokens"] > best["output_tokens"]
+
+
+def test_what_was_only_counted_in_characters_says_so():
+    case = case_of(asked(ASKS, chat("a" * 40, tokens=None), max_tokens=50))
+    found = smallest(tune(case, grid(2, 64)), 0)
+    assert (found.edge.budget, found.edge.grain) == (10, edge.UNCOUNTED)
+
+
+def test_over_a_recording_the_grain_is_its_responses():
+    case = case_of(asked(ASKS, stream(*WORDS, tokens=13), max_tokens=100, stream=True))
+    found = smallest(tune(case, grid(4, 64, simulate=False)), 0)
+    assert found.edge.grain == edge.RESPONSES
+    assert found.edge.budget == 1, "max_tokens cuts no recorded response"
+
+
+def test_a_budget_as_recorded_has_no_edge():
+    case = case_of(asked(ASKS, stream(*WORDS, tokens=13), max_tokens=100, stream=True))
+    assert smallest(tune(case, grid(None)), 0).edge is None
+
+
+@hypothesis_settings(max_examples=40, deadline=None)
+@given(stories, st.sets(st.integers(1, 150), min_size=1, max_size=3))
+def test_the_edge_costs_no_more_than_the_cell_and_one_token_less_does(exchanges, budgets):
+    case = case_of(*exchanges)
+    tuned = tune(case, grid(*sorted(budgets)), jobs=1)
+    for number, record in enumerate(case.loaded.turns):
+        found = smallest(tuned, number)
+        if found is None or found.edge is None:
+            continue
+        chosen = dict(zip(tuned.grid.names, tuned.grid.values(found.cell), strict=True))
+        for budget, wanted in ((found.edge.budget, True), (found.edge.budget - 1, False)):
+            if budget:
+                given_ = tuned.grid.settings_with({**chosen, INITIAL: budget})
+                end = stem(first_run(case, record, given_)).end
+                assert (end.completed and rank(end) <= rank(found.end)) is wanted, budget
+
+
+# -- all turns together ----------------------------------------------------------------------------------------------
+
+
+def turns_of(*sizes: int):
+    """A turn for each size, of as many words, each a token, and the end mark."""
+    return case_of(*(
+        asked([user(f"question {number}")], stream(*(f"word{word} " for word in range(size)), tokens=size + 1),
+              max_tokens=100, stream=True)
+        for number, size in enumerate(sizes)))
+
+
+def test_what_is_enough_for_all_turns_is_known_to_the_token():
+    """7, 21 and 13 tokens: 21 cut none of them, and 20 cut the second turn alone."""
+    case = turns_of(6, 20, 12)
+    found = knee(tune(case, grid(4, 64)))
+    assert (found.budget, found.edge.grain) == (21, "to the token")
+    assert (found.edge.turns, found.edge.worse) == ((0, 1, 2), (1,))
+    assert cost(found.edge.ends) == (7 + 21 + 13, 3)
+    assert [end.completed for end in found.edge.below] == [True, False, True], "no attempts"
+
+
+def test_the_coarsest_grain_is_that_of_all_turns():
+    case = case_of(asked([user("one")], stream(*WORDS, tokens=13), max_tokens=100, stream=True),
+                   asked([user("two")], chat("a" * 40, tokens=None), max_tokens=50))
+    found = knee(tune(case, grid(4, 64)))
+    assert (found.budget, found.edge.grain) == (13, edge.UNCOUNTED)
+
+
+def test_without_max_tokens_on_the_grid_nothing_is_refined():
+    made = tune(turns_of(6, 20), Grid((Axis("continuation_max_attempts", (0, 3)),)))
+    assert knee(made).edge is None
+    assert knee(tune(turns_of(6, 20), grid(None))).edge is None, "as recorded is no number"
+
+
+@hypothesis_settings(max_examples=25, deadline=None)
+@given(st.lists(st.integers(0, 24), min_size=1, max_size=4), st.sets(st.integers(1, 40), min_size=1, max_size=3),
+       st.sampled_from([(0,), (2,), (0, 5)]))
+def test_no_budget_at_all_is_better_than_the_one_that_is_enough_for_all(sizes, budgets, attempts):
+    """Every budget up to that of the cell, each by a replay of its own."""
+    case = turns_of(*sizes)
+    tuned = tune(case, grid(*sorted(budgets), attempts=attempts), jobs=1)
+    found = knee(tuned)
+    if found is None or found.edge is None:
+        return
+    chosen = dict(zip(tuned.grid.names, tuned.grid.values(found.enough.cell), strict=True))
+    every = {budget: brute(case, tuned.grid.settings_with({**chosen, INITIAL: budget}))
+             for budget in range(1, chosen[INITIAL] + 1)}
+    whole = {budget: cost(ends) for budget, ends in every.items()
+             if all(end.completed for end, best in zip(ends, every[chosen[INITIAL]], strict=True) if best.completed)}
+    least = min(whole.values())
+    assert found.budget == min(budget for budget, spent in whole.items() if spent == least)
+    assert cost(found.edge.ends) == least
+
+
+@hypothesis_settings(max_examples=40, deadline=None)
+@given(st.lists(stories, min_size=2, max_size=3), st.sets(st.integers(1, 150), min_size=1, max_size=2))
+def test_the_edge_of_all_turns_keeps_what_the_cell_does_and_one_token_less_does_not(told, budgets):
+    case = case_of(*(exchange for story in told for exchange in story))
+    tuned = tune(case, grid(*sorted(budgets)), jobs=1)
+    found = knee(tuned)
+    if found is None or found.edge is None:
+        return
+    chosen = dict(zip(tuned.grid.names, tuned.grid.values(found.enough.cell), strict=True))
+
+    def at(budget: int) -> list[End]:
+        return brute(case, tuned.grid.settings_with({**chosen, INITIAL: budget}))
+
+    cell = at(chosen[INITIAL])
+    assert edge.as_good(at(found.budget), cell)
+    if found.budget > 1:
+        below = at(found.budget - 1)
+        assert not edge.as_good(below, cell)
+        for place, (less, kept) in enumerate(zip(below, at(found.budget), strict=True)):
+            assert (place in found.edge.worse) is not edge.as_good([less], [kept])
+
+
+# -- every form that a grid is told in -------------------------------------------------------------------------------
+
+
+def test_text_says_the_budget_and_its_grain_and_runs_it(inspector):  # noqa: F811
+    told = inspector("tune", SAMPLE).out
+    assert told.startswith("1 OF 1 COMPLETE  at most, from attempts=0, max_tokens=134 on\n")
+    assert "134 output tokens · 1 request" in told
+    assert " 0 tokens" not in told
+    assert "max_tokens 134 to the token; with 133" in " ".join(told.split())
+    assert told.endswith("--set max_tokens=134 --simulate\n")
+
+
+def test_json_and_csv_say_the_budget_and_its_grain(inspector):  # noqa: F811
+    found = json.loads(inspector("tune", SAMPLE, "--json").out)["turns"][0]["smallest"]
+    assert (found["limits"][INITIAL], found["grain"]) == (134, "to the token")
+    assert found["below"]["terminal_reason"] != "completed"
+    rows = list(csv.DictReader(io.StringIO(inspector("tune", SAMPLE, "--csv", "-").out)))
+    assert [(row["max_tokens"], row["smallest_max_tokens"], row["grain"]) for row in rows if row["grain"]] == [
+        ("224", "134", "to the token")]
+
+
+@pytest.fixture
+def two(tmp_path):
+    """Turns of 13 and of 5 tokens in one file."""
+    path = tmp_path / "two.jsonl"
+    path.write_bytes(lines(asked([user("one")], stream(*WORDS, tokens=13), max_tokens=100, stream=True),
+                           asked([user("two")], stream(*WORDS[:4], tokens=5), max_tokens=100, stream=True)))
+    return str(path)
+
+
+AXES = ("--grid", "attempts=0", "--grid", "max_tokens=4,64")
+
+
+def test_text_says_what_is_enough_for_all_turns_and_runs_it(two, inspector):  # noqa: F811
+    told = inspector("tune", two, *AXES).out
+    assert told.startswith("2 OF 2 COMPLETE  at most, from attempts=0, max_tokens=13 on\n")
+    rows = " ".join(told[told.index("for all turns"):].split())
+    assert "enough attempts=0, max_tokens=13 2 of 2 complete · 18 output tokens" in rows
+    assert "grain: max_tokens 13 to the token; with 12 turn 1 ends as attempts after 12 output tokens in 1" in rows
+    command = told.splitlines()[-1]
+    assert "--set max_tokens=13 --simulate" in command
+
+
+def test_json_and_csv_say_what_is_enough_for_all_turns(two, inspector):  # noqa: F811
+    enough = json.loads(inspector("tune", two, *AXES, "--json").out)["enough"]
+    assert enough == {
+        "cell": 1, "completed": 2, "output_tokens": 18,
+        "edge": {"max_tokens": 13, "grain": "to the token", "completed": 2, "output_tokens": 18, "requests": 2,
+                 "below": {"completed": 1, "output_tokens": 17, "requests": 2, "worse": [1]}}}
+    rows = list(csv.DictReader(io.StringIO(inspector("tune", two, *AXES, "--csv", "-").out)))
+    assert [(row["max_tokens"], row["turn"], row["enough_max_tokens"], row["enough_grain"]) for row in rows] == [
+        ("4", "1", "", ""), ("4", "2", "", ""), ("64", "1", "13", "to the token"), ("64", "2", "13", "to the token")]
+
+
+@pytest.mark.parametrize("budgets", [(134,), (133, 134), (1, 134, 9_000)])
+def test_an_edge_on_the_grid_is_found_too(budgets, inspector):  # noqa: F811
+    asked_for = ",".join(map(str, budgets))
+    told = json.loads(inspector("tune", SAMPLE, "--grid", f"max_tokens={asked_for}", "--grid", "attempts=0",
+                                "--json").out)
+    assert told["turns"][0]["smallest"]["limits"][INITIAL] == 134

@@ -1,0 +1,148 @@
+"""Running a grid: alone or in several processes the same, with progress, and with a cancel that keeps what was done."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+import pytest
+
+from inspector.config.settings import Settings
+from inspector.replay.case import open_case
+from inspector.sessions import open_paths
+from inspector.sessions.agents import samples
+from inspector.whatif import grid_run
+from inspector.whatif.axes import parse_axes
+from inspector.whatif.grid import Grid
+from inspector.whatif.grid_run import tune
+from loop_core.errors import CallerError
+from tests.scenes.recordings import lines
+from tests.whatif.test_sweep import story
+
+forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+GRID = Grid(parse_axes(["attempts=0..4", "max_tokens=10,40,100"]))
+
+
+@pytest.fixture
+def case():
+    return open_case(open_paths([str(sample.path) for sample in samples()]))
+
+
+@pytest.fixture
+def at_once(monkeypatch):
+    """No moment of working alone: other processes are started for the smallest grid."""
+    monkeypatch.setattr(grid_run, "ALONE", -1.0)
+
+
+def test_turns_that_go_alike_share_their_cells():
+    grid = Grid(GRID.axes, Settings(simulate=True))
+    twice = open_case(open_paths([str(samples()[0].path)] * 2))
+    made = tune(twice, grid, jobs=1)
+    half = len(made.turns) // 2
+    assert [turn.codes for turn in made.turns[:half]] == [turn.codes for turn in made.turns[half:]]
+    assert all(one.codes is other.codes for one, other in zip(made.turns, made.turns[half:], strict=False))
+    assert made.tokens == [2 * tokens for tokens in tune(
+        open_case(open_paths([str(samples()[0].path)])), grid, jobs=1).tokens]
+
+
+@forks
+def test_several_processes_give_the_same(case, at_once, monkeypatch):
+    alone = tune(case, GRID, jobs=1)
+    monkeypatch.setattr(grid_run.os, "fork", forked := Counted(os.fork))
+    together = tune(case, GRID, jobs=2)
+    assert forked.times == 2
+    assert [(turn.id, turn.ends, turn.codes) for turn in together.turns] == [
+        (turn.id, turn.ends, turn.codes) for turn in alone.turns]
+    assert not together.cancelled
+
+
+class Counted:
+    def __init__(self, of):
+        self.of, self.times = of, 0
+
+    def __call__(self):
+        self.times += 1
+        return self.of()
+
+
+@forks
+def test_it_runs_beside_other_threads_too(case, at_once):
+    """As it does in the app: forking beside a thread warns in newer Pythons, and warnings are errors here."""
+    found = []
+    thread = threading.Thread(target=lambda: found.append(tune(case, GRID, jobs=2)))
+    thread.start()
+    thread.join(30)
+    assert not found[0].cancelled
+
+
+@forks
+def test_what_a_dead_process_left_is_done_here():
+    here = os.getpid()
+
+    def work(task: int) -> int:
+        if os.getpid() != here and task == 3:
+            os._exit(7)
+        return task * task
+
+    assert dict(grid_run.shared(range(8), work, 2, lambda: False)) == {task: task * task for task in range(8)}
+
+
+@forks
+def test_an_error_in_a_process_is_raised_here(capfd):
+    def work(task: int) -> int:
+        if task == 5:
+            raise CallerError("no such limit")
+        return task
+
+    with pytest.raises(CallerError, match="no such limit"):
+        list(grid_run.shared(range(8), work, 2, lambda: False))
+    assert capfd.readouterr() == ("", "")
+
+
+@forks
+def test_a_cancel_ends_the_processes():
+    done = []
+    for task, _ in grid_run.shared(range(10_000), lambda task: sum(range(3_000)), 2, lambda: len(done) >= 5):
+        done.append(task)
+    assert 5 <= len(done) < 10_000
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+
+
+def test_progress_is_told_for_every_part_and_a_cancel_keeps_what_was_done(case):
+    told = []
+    made = tune(case, GRID, jobs=1, progress=lambda done, parts: told.append((done, parts)),
+                cancelled=lambda: len(told) == 4)
+    assert told == [(number, len(case.loaded.turns)) for number in range(1, 5)]
+    assert made.cancelled
+    assert (made.done, made.parts) == (4, len(made.turns))
+    whole = tune(case, GRID, jobs=1)
+    assert [(turn.ends, turn.codes) for turn in made.turns[:4]] == [(t.ends, t.codes) for t in whole.turns[:4]]
+    assert all(turn.ends == () and turn.end(0) is None for turn in made.turns[4:])
+    assert made.looked_at == [4] * GRID.size
+
+
+def test_sums_are_those_of_the_ends(case):
+    made = tune(case, GRID)
+    for cell in range(GRID.size):
+        ends = [turn.end(cell) for turn in made.turns]
+        assert made.completed[cell] == sum(end.completed for end in ends)
+        assert made.tokens[cell] == sum(end.spent.output_tokens for end in ends)
+        assert made.segments[cell] == sum(end.segments for end in ends)
+        assert made.unrecorded[cell] == sum(end.terminal == "unrecorded" for end in ends)
+        assert made.requests[cell] == sum(end.spent.requests for end in ends)
+        assert made.simulated[cell] == 0
+        assert made.whole(cell)
+
+
+def test_nothing_to_read_is_an_empty_grid():
+    made = tune(open_case(open_paths(["-"], stdin=b"")), GRID)
+    assert (made.turns, made.parts, made.cancelled) == ((), 0, False)
+
+
+def test_a_limit_of_a_session_file_that_does_not_exist_is_an_error():
+    loaded = open_paths(["-"], stdin=lines(*story(["answer"], 20, [1], False)))
+    case = open_case(loaded)
+    broken = type(case)(case.loaded, case.judged, case.verdicts, {case.loaded.exchanges[0].path: {"colour": 3}})
+    with pytest.raises(CallerError, match="colour"):
+        tune(broken, GRID)

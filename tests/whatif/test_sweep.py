@@ -1,0 +1,291 @@
+"""Every cell against a replay of its own: the same ends and the same spend, from a fraction of the runs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from inspector.config.settings import Settings
+from inspector.replay.case import Case, open_case
+from inspector.replay.replay import first_run, replay
+from inspector.sessions import open_paths
+from inspector.sessions.agents import samples
+from inspector.whatif.axes import Axis
+from inspector.whatif.grid import End, Grid
+from inspector.whatif.grid_run import tune
+from inspector.whatif.sweep import LEAST
+from loop_core.turn.history import hint
+from loop_core.turn.limits import GUARDS, RANGES, Limits, Spent
+from loop_core.turn.presets import POLICIES
+from loop_core.turn.state import Responded
+from tests.scenes.recordings import (
+    ASKS,
+    CUT,
+    HINT,
+    MESSAGES,
+    SEND_AGAIN,
+    TOOLS,
+    WHOLE,
+    asked,
+    assistant,
+    call,
+    chat,
+    lines,
+    message,
+    result,
+    user,
+)
+
+
+def case_of(*exchanges: dict) -> Case:
+    loaded = open_paths(["-"], stdin=lines(*exchanges))
+    assert [each.error for each in loaded.inputs] == [None]
+    return open_case(loaded)
+
+
+def brute(case: Case, settings: Settings) -> list[End]:
+    """The ends of all turns from a whole replay, as `TurnFacts` would have them."""
+    made = replay(case, settings)
+    ends = []
+    for turn in made.turns:
+        step = made.trace.steps[turn.decided]
+        count = sum(len(answer) for answer in step.turn.answers)
+        unseen = any(isinstance(own.event, Responded) and own.event.cut_unseen
+                     for own in made.trace.steps[turn.first : turn.decided + 1])
+        ends.append(End(step.turn.outcome or step.turn.state, step.turn.terminal or "", "", count, step.turn.spent,
+                        step.fidelity.value, cut_unseen=unseen))
+    return ends
+
+
+def same_everywhere(case: Case, grid: Grid, jobs: int = 1) -> None:
+    tuned = tune(case, grid, jobs)
+    for cell in range(grid.size):
+        found = [turn.end(cell) for turn in tuned.turns]
+        expected = brute(case, grid.settings(cell))
+        assert [replace(end, limit="", needs=()) for end in found] == expected, grid.values(cell)
+
+
+# -- the guards ------------------------------------------------------------------------------------------------------
+
+SPENDS = [Spent(), Spent(2, 2, 2, 50, 0, 70, 1, 3, 2, 1, 0, 2), Spent(9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 1, 9, 9)]
+
+
+@pytest.mark.parametrize("guard", GUARDS, ids=lambda guard: guard.name)
+@pytest.mark.parametrize("spent", SPENDS, ids=["nothing", "some", "nines"])
+def test_the_smallest_value_passes_its_guard_and_the_next_smaller_does_not(guard, spent):
+    if guard.name not in LEAST:
+        verdicts = {guard.exceeded(replace(Limits(), **{guard.limit: value}), spent, 5)
+                    for value in RANGES[guard.limit]}
+        assert len(verdicts) == 1, "a guard without a smallest value goes by what was spent alone"
+        return
+    least = LEAST[guard.name](spent)
+    low, _ = RANGES[guard.limit]
+    for value, stopped in ((least, False), (least - 1, True)):
+        if value >= low:
+            limits = replace(Limits(), **{guard.limit: value})
+            assert guard.exceeded(limits, spent, limits.token_cap(None)) is stopped
+
+
+# -- sessions of any shape -------------------------------------------------------------------------------------------
+
+KINDS = ("cut text", "cut call", "call", "same call", "cut with nothing", "answer", "filtered", "paused", "little",
+         "nothing")
+
+
+def story(kinds: list[str], cap: int | None, tokens: list[int | None], messages: bool) -> list[dict]:
+    """A conversation in which the agent goes on after every answer as its kind asks for."""
+    made: list[dict] = []
+    history = [*ASKS]
+    more = {} if cap is None else {"max_tokens": cap}
+    for number, kind in enumerate(kinds):
+        key = "call_a1b2c3d4e5" if kind == "same call" else f"call_{number}a1b2c3d4e"
+        text = "" if kind == "little" else f"Sentence {number} is here, and "
+        used = tokens[number % len(tokens)]
+        if messages:
+            blocks = [] if kind in ("cut with nothing", "nothing") else [{"type": "text", "text": text or "."}]
+            word = {"answer": "end_turn", "call": "end_turn", "same call": "end_turn", "filtered": "refusal",
+                    "nothing": "end_turn",
+                    "paused": "pause_turn"}.get(kind, "max_tokens")
+            made.append(asked(list(history), message(blocks, word, used or 0), url=MESSAGES, max_tokens=cap or 9))
+            if kind == "paused":
+                history += [{"role": "assistant", "content": blocks}]
+            else:
+                follow = HINT if word == "max_tokens" else "Next"
+                history += [{"role": "assistant", "content": text or "."}, user(follow)]
+            continue
+        arguments = {"cut call": CUT, "call": WHOLE, "same call": WHOLE}.get(kind)
+        calls = [call(arguments, key)] if arguments else []
+        reason = {"call": "tool_calls", "same call": "tool_calls", "answer": "stop", "nothing": "stop",
+                  "filtered": "content_filter", "paused": None}.get(kind, "length")
+        said = None if kind in ("call", "same call", "cut with nothing", "nothing") else text
+        made.append(asked(list(history), chat(said, reason, *calls, tokens=used), tools=TOOLS, **more))
+        if reason == "tool_calls":
+            history += [assistant(None, *calls), result(f"ok {number}", key)]
+        elif kind in ("cut with nothing", "nothing"):
+            history += [user(HINT if kind == "cut with nothing" else f"Next: number {number}.")]
+        else:
+            follow = {"cut text": HINT, "little": HINT, "cut call": SEND_AGAIN}.get(kind, f"Next: number {number}.")
+            history += [assistant(text), user(follow)]
+    return made
+
+
+stories = st.builds(
+    story,
+    st.lists(st.sampled_from(KINDS), min_size=1, max_size=9),
+    st.sampled_from([None, 20, 100]),
+    st.lists(st.none() | st.integers(1, 60), min_size=1, max_size=3),
+    st.booleans(),
+)
+
+
+def axis(name: str, values: st.SearchStrategy) -> st.SearchStrategy:
+    return st.lists(values, min_size=1, max_size=4, unique=True).map(
+        lambda found: Axis(name, (*sorted(v for v in found if v is not None), *([None] if None in found else []))))
+
+
+AXES = {
+    "continuation_max_attempts": st.integers(0, 6),
+    "continuation_max_total_completion_tokens": st.none() | st.integers(1, 200),
+    "continuation_max_output_chars": st.integers(1, 200),
+    "continuation_tool_repair_attempts": st.integers(0, 3),
+    "max_tool_steps": st.integers(0, 4),
+    "max_identical_calls": st.integers(1, 3),
+    "max_resumes": st.integers(0, 3),
+    "max_empty_retries": st.integers(0, 2),
+    "max_thinking_only": st.integers(0, 3),
+    "min_progress_chars": st.integers(0, 60),
+    "max_tokens": st.none() | st.integers(1, 120),
+}
+grids = st.lists(st.sampled_from(sorted(AXES)), min_size=1, max_size=3, unique=True).flatmap(
+    lambda names: st.tuples(*(axis(name, AXES[name]) for name in names)))
+bases = st.builds(
+    Settings,
+    limits=st.builds(
+        Limits,
+        continuation_max_attempts=st.integers(0, 6),
+        continuation_max_total_completion_tokens=st.none() | st.integers(1, 200),
+        continuation_tool_repair_attempts=st.integers(0, 3),
+        attempts_scope=st.sampled_from(["turn", "response"]),
+    ),
+    policy=st.sampled_from(list(POLICIES.values())),
+    max_tokens=st.none() | st.integers(1, 120),
+    simulate=st.booleans(),
+)
+
+
+STOPPED = {
+    "continuation_max_attempts": (["cut text", "cut text", "answer"], {0: 1, 1: 2, 2: 3}),
+    "continuation_max_total_completion_tokens": (["cut text", "cut text", "answer"], {20: 1, 21: 2, 40: 2, 41: 3}),
+    "continuation_max_output_chars": (["cut text", "cut text", "answer"], {24: 1, 25: 2, 48: 2, 49: 3}),
+    "continuation_tool_repair_attempts": (["cut call", "cut call", "call", "answer"], {0: 1, 1: 2, 2: 4}),
+    "max_tool_steps": (["call", "call", "answer"], {0: 1, 1: 2, 2: 3}),
+    "max_identical_calls": (["same call", "same call", "same call", "answer"], {1: 2, 2: 3, 3: 4}),
+    "max_resumes": (["paused", "paused", "answer"], {0: 1, 1: 2, 2: 3}),
+    "max_empty_retries": (["nothing"], {0: 1, 1: 1}),  # one more request: no recording of an agent holds its answer
+    "max_thinking_only": (["cut with nothing", "cut with nothing", "answer"], {0: 1, 1: 2, 2: 3}),
+    "min_progress_chars": (["cut text", "cut text", "answer"], {24: 3, 25: 2}),
+    "max_tokens": (["cut text", "cut text", "answer"], {5: 3, 6: 3, 10: 3, 11: 3}),
+}
+"""Limit -> a turn of answers of 24 characters and 20 tokens, and for each value how many of them are come to.
+
+A recording was made at its own max_tokens: another one stops nothing over it.
+"""
+
+
+def test_every_guarded_limit_is_tried():
+    assert set(AXES) == set(STOPPED) == {guard.limit for guard in GUARDS} | {"max_tokens"}
+
+
+@pytest.mark.parametrize("name", STOPPED)
+def test_each_limit_stops_a_turn_just_where_it_is_reached(name):
+    kinds, expected = STOPPED[name]
+    paused = name == "max_resumes"  # only Anthropic pauses, and its requests must name a cap
+    case = case_of(*story(kinds, 100 if paused else None, [20], paused))
+    grid = Grid((Axis(name, tuple(expected)),))
+    same_everywhere(case, grid)
+    ends = [tune(case, grid).turns[0].end(cell) for cell in range(grid.size)]
+    assert dict(zip(expected, (end.segments for end in ends), strict=True)) == expected
+    stopped = {end.limit for end in ends if not end.completed and end.terminal != "unrecorded"}
+    assert stopped == (set() if name == "max_tokens" else {name})
+
+
+@hypothesis_settings(max_examples=250, deadline=None)
+@given(stories, grids, bases)
+def test_each_cell_is_what_a_replay_of_its_own_gives(exchanges, axes, base):
+    same_everywhere(case_of(*exchanges), Grid(axes, base))
+
+
+@hypothesis_settings(max_examples=250, deadline=None)
+@given(stories, st.lists(st.integers(1, 120), min_size=1, max_size=6, unique=True), bases)
+def test_each_simulated_cell_is_what_a_replay_of_its_own_gives(exchanges, budgets, base):
+    """What a budget does not cut is simulated once, for all larger ones."""
+    grid = Grid((Axis("continuation_max_attempts", (1, 9)), Axis("max_tokens", (*sorted(budgets), None))),
+                replace(base, simulate=True))
+    same_everywhere(case_of(*exchanges), grid)
+
+
+def test_each_cell_is_what_a_replay_of_its_own_gives_where_words_were_asked_for_once_more():
+    """No budget to ask once more: the answer that had ended stands, and the turn is complete with a notice."""
+    first = "The quick brown fox jumps over the lazy dog, and then it goes on to"
+    history, before = [user("tell me")], first
+    exchanges = [asked(list(history), chat(first, "length", tokens=9), max_tokens=10)]
+    for said, again in (("I'm sorry, but I can't go on.", False), (first[-40:] + " rest.", True)):
+        history += [assistant(before), user(hint(first[-40:], again=again).text)]
+        before = said
+        exchanges.append(asked(list(history), chat(said, "stop", tokens=9), max_tokens=10))
+    case = case_of(*exchanges)
+    same_everywhere(case, Grid((Axis("continuation_max_attempts", (0, 1, 2, 3)),)))
+    same_everywhere(case, Grid((Axis("continuation_max_total_completion_tokens", (5, 9, 10, 18, 19, 30, None)),)))
+    ends = tune(case, Grid((Axis("continuation_max_attempts", (0, 1, 2)),))).turns[0]
+    assert [(ends.end(cell).terminal, ends.end(cell).segments) for cell in range(3)] == [
+        ("retry_limit", 1), ("completed", 2), ("completed", 3)]
+
+
+@pytest.mark.parametrize("sample", samples(), ids=lambda sample: sample.path.stem[:2])
+def test_each_cell_of_each_sample_is_what_a_replay_of_its_own_gives(sample):
+    """The samples bring limits of their own in their files; those that no axis names stay in force."""
+    case = open_case(open_paths([str(sample.path)]))
+    around = (Axis("continuation_max_attempts", (0, 1, 3, 5, 10)), Axis("max_tokens", (10, 40, 80, 200, None)))
+    same_everywhere(case, Grid(around))
+    same_everywhere(case, Grid(around, Settings(simulate=True)))
+    same_everywhere(case, Grid((Axis("continuation_max_total_completion_tokens", (30, 100, 200, 201, None)),
+                                Axis("continuation_tool_repair_attempts", (0, 1, 2)),
+                                Axis("max_resumes", (0, 1)))))
+
+
+@hypothesis_settings(max_examples=100, deadline=None)
+@given(stories, bases)
+def test_what_an_end_needs_is_just_enough_and_one_less_is_not(exchanges, base):
+    case = case_of(*exchanges)
+    grid = Grid((Axis("continuation_max_attempts", (30,)), Axis("max_tokens", (1000,))), base)
+    for number, turn in enumerate(tune(case, grid).turns):
+        end = turn.end(0)
+        for name, least in end.needs:
+            low, _ = RANGES[name]
+            for value in (least, least - 1):
+                if value < low:
+                    continue
+                set_ = grid.settings_with({"continuation_max_attempts": 30, "max_tokens": 1000, name: value})
+                now = first_run(case, case.loaded.turns[number], set_)[-1].turn
+                assert ((now.terminal, now.spent) == (end.terminal, end.spent)) is (value == least), name
+
+
+def test_few_runs_serve_many_cells(monkeypatch):
+    """Twelve hundred cells over a recording whose responses report their tokens: one run of each turn."""
+    from inspector.whatif import sweep
+
+    ran = []
+    monkeypatch.setattr(sweep, "first_run", lambda case, record, given: ran.append(given) or first_run(
+        case, record, given))
+    case = case_of(*story(["cut text", "cut text", "answer", "cut text"], 20, [20], False))
+    grid = Grid((Axis("continuation_max_attempts", tuple(range(10))),
+                 Axis("continuation_max_output_chars", tuple(range(1, 41))), Axis("max_tokens", (10, 20, 40))))
+    tuned = tune(case, grid)
+    assert grid.size == 1_200
+    assert len(ran) == len(tuned.turns) == 2
+
+

@@ -1,0 +1,285 @@
+"""A grid as text, CSV and JSON: what stands there, that it can be read back, and that hostile names stay inert."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from dataclasses import replace
+
+import pytest
+
+from inspector.config.settings import parse_assignments, settings_of
+from inspector.replay.case import open_case
+from inspector.report.lines.spans import plain
+from inspector.sessions import open_paths
+from inspector.sessions.agents import samples
+from inspector.whatif.axes import parse_axes
+from inspector.whatif.grid import Grid
+from inspector.whatif.grid_lines import answers, cell_sheet
+from inspector.whatif.grid_report import as_csv, document, text
+from inspector.whatif.grid_run import tune
+from inspector.whatif.heat import SHOWS, heat
+from inspector.whatif.smallest import knee
+from tests.commands.test_cli import inspector  # noqa: F401 - a fixture
+from tests.scenes.recordings import lines
+from tests.test_import_hygiene import EXPLAIN, SLOW, modules_after
+from tests.whatif.test_sweep import story
+
+FIRST, SECOND, THIRD = (str(sample.path) for sample in samples()[:3])
+
+
+def tuned(*specs, paths=(FIRST,), **more):
+    return tune(open_case(open_paths(list(paths))), Grid(parse_axes(specs)), jobs=1, **more)
+
+
+def test_the_map_says_in_each_cell_how_many_turns_complete():
+    made = tuned("attempts=4,5", "tokens=100,1000")
+    assert plain(heat(made, "outcome")).split("\n") == [
+        "          cont_tokens",
+        "attempts  100     1,000",
+        "4         ■ 0/2   ■ 0/2",
+        "5         ■ 0/2   ∅ 1/2",
+    ]
+
+
+def test_the_map_of_one_turn_names_the_limit_that_stopped_it():
+    made = tuned("attempts=4,5", "tokens=100,1000", "chars=10,9999")
+    assert plain(heat(made, "outcome", turn=0)).split("\n") == [
+        "",
+        "attempts=4",
+        "             cont_chars",
+        "cont_tokens  10              9,999",
+        "100          ■ cont_chars    ■ cont_tokens",
+        "1,000        ■ cont_chars    ■ attempts",
+        "",
+        "attempts=5",
+        "             cont_chars",
+        "cont_tokens  10              9,999",
+        "100          ■ cont_chars    ■ cont_tokens",
+        "1,000        ■ cont_chars    ✓ done",
+    ]
+
+
+def numbers(made, show):
+    return [int(line.split()[-1]) for line in plain(heat(made, show)).split("\n")[1:]]
+
+
+def test_spend_and_segments_are_shaded_and_say_the_number():
+    """Turn 1 spends 40 tokens a response, turn 2 its 40 in every cell: 80, 120, 160 of 280 at most."""
+    made = tuned("attempts=0..5")
+    assert numbers(made, "spend") == [80, 120, 160, 200, 240, 280]
+    assert numbers(made, "segments") == [2, 3, 4, 5, 6, 7]
+
+
+@pytest.mark.parametrize("show", SHOWS)
+@pytest.mark.parametrize("ascii_only", [False, True])
+def test_maps_keep_to_eighty_columns_and_to_ascii(show, ascii_only):
+    made = tuned("attempts=0..6", "tokens=1..4000*2")
+    told = text(made, show, ascii_only)
+    assert max(map(len, told.split("\n"))) <= 80
+    assert told.isascii() is ascii_only
+    assert told.count("2,048") >= 2, "values that do not fit stand in a further block"
+
+
+def test_the_marked_cell_stands_out_without_colour():
+    lines = plain(heat(tuned("attempts=4,5", "tokens=100,1000"), "outcome", here=3)).split("\n")
+    assert [line.count("◀") for line in lines] == [0, 0, 0, 1]
+    assert lines[3].endswith("∅ 1/2◀")
+
+
+def test_a_turn_of_which_nothing_is_known_in_the_largest_cell_counts_no_tokens_there(inspector):  # noqa: F811
+    """Sample 17 was recorded with 32 tokens, all of them spent: of what 64 would bring, no answer is known."""
+    path = next(str(sample.path) for sample in samples() if sample.path.stem.startswith("17"))
+    done = inspector("tune", path, "--grid", "max_tokens=32,64")
+    assert "in the largest cell: no answer to its first request is known" in done.out
+    assert " 0 output tokens" not in done.out
+
+
+def test_the_sheet_says_the_answer_first_and_how_to_open_it():
+    made = tuned("attempts=0..6")
+    told = text(made, paths=[FIRST])
+    assert told.startswith("1 OF 2 COMPLETE  at most, from attempts=5 on\n")
+    assert "RECORDED in 7 cells · the recording ends first in 7:" in told
+    assert "turn 1         ✓ attempts=5  (t1)" in told
+    assert "to the unit: attempts 5, cont_tokens 201, cont_chars 768" in told
+    assert told.endswith(f"\n\ninspector replay {FIRST} --set continuation_max_attempts=5\n")
+    opened = settings_of(parse_assignments(["continuation_max_attempts=5"]), made.grid.base)
+    assert opened == made.grid.settings(5)
+
+
+def test_one_cell_tells_how_each_turn_ends_in_it():
+    told = plain(cell_sheet(tuned("attempts=3,5"), 0)).split("\n")
+    assert told[:2] == ["attempts=3", "complete       0 of 2 turns"]
+    # 4 segments of 160 tokens in turn 1, 1 of 40 in turn 2.
+    assert told[2].startswith("spent          5 segments · 200 output tokens · ")
+    assert told[3:5] == ["fidelity       RECORDED in 2 turns", ""]
+    assert told[5].startswith("turn 1         ■ attempts  4 segments · 160 output tokens · 4 requests · ")
+    assert told[6].startswith("turn 2         ∅ unrecorded")
+
+
+def test_one_turn_of_a_cell_tells_its_end_its_spend_and_its_fidelity():
+    told = plain(cell_sheet(tuned("attempts=3,5"), 0, turn=0)).split("\n")
+    assert told[:4] == ["attempts=3", "turn 1         t1", "ends in        ■ AbortPartial  retry_limit",
+                        "               stopped by attempts"]
+    assert told[4] == "segments       4"
+    assert told[5].startswith("output         160 tokens, ")
+    assert told[6].startswith("of cut answers 160 tokens, ")
+    assert told[-1] == "fidelity       RECORDED"
+    assert plain(cell_sheet(tuned("attempts=3,5", cancelled=lambda: True), 0, turn=1)).endswith("not run")
+
+
+def test_long_lists_of_turns_are_cut_and_counted():
+    made = tuned("attempts=3,5")
+    assert "1 turn more, one at a time" in plain(cell_sheet(made, 0, most=1))
+    told = plain(answers(made, knee(made), most=1))
+    assert "turn 1 " in told
+    assert "turn 2 " not in told
+    assert "1 turn more, one at a time" in told
+
+
+def test_what_was_cancelled_says_so_and_stays_blank():
+    made = tuned("attempts=0..6", cancelled=lambda: True)
+    told = text(made)
+    assert told.startswith("NO CELL  none of 7 was run\n")
+    assert "2 turns not run" in told
+    assert "cancelled      0 of 2 parts were run; the rest is left blank" in told
+    assert document(made)["cancelled"] is True
+    assert document(made)["cells"][0]["completed"] is None
+    assert as_csv(made).count("\n") == 1
+
+
+def test_a_cancel_leaves_the_turns_that_were_run():
+    asked = iter([False, True])
+    made = tuned("attempts=4,5", cancelled=lambda: next(asked, True))
+    told = text(made)
+    assert told.startswith("1 OF 1 COMPLETE  at most, from attempts=5 on\n")
+    assert "1 of 2 parts were run" in told
+    assert "1 turn not run" in told
+    assert [line.split()[-2:] for line in plain(heat(made, "outcome")).split("\n")[1:]] == [["■", "0/1"], ["✓", "1/1"]]
+
+
+def test_csv_is_read_back_row_by_row():
+    made = tuned("attempts=3,5", "tokens=none,100", paths=[FIRST, THIRD])
+    rows = list(csv.DictReader(io.StringIO(as_csv(made))))
+    assert len(rows) == 4 * 3
+    for number, row in enumerate(rows):
+        cell, turn = divmod(number, 3)
+        end = made.turns[turn].end(cell)
+        values = (row["continuation_max_attempts"], row["continuation_max_total_completion_tokens"])
+        assert values == tuple("" if value is None else str(value) for value in made.grid.values(cell))
+        assert (row["turn"], row["terminal_reason"], row["output_tokens"]) == (
+            str(turn + 1), end.terminal, str(end.spent.output_tokens))
+        assert row["fidelity"] == "RECORDED"
+
+
+def test_json_is_read_back_with_every_cell():
+    made = tuned("attempts=3,5")
+    told = json.loads(json.dumps(document(made)))
+    assert told["schema"] == "loop-inspector/tune/2"
+    assert told["axes"] == [{"name": "continuation_max_attempts", "values": [3, 5]}]
+    assert [cell["completed"] for cell in told["cells"]] == [0, 1]
+    turn = told["turns"][0]
+    assert [turn["ends"][code]["terminal_reason"] for code in turn["cells"]] == ["retry_limit", "completed"]
+    assert turn["ends"][turn["cells"][0]]["limit"] == "continuation_max_attempts"
+    assert turn["smallest"]["cell"] == 1
+    assert turn["smallest"]["limits"]["continuation_max_attempts"] == 5
+    assert told["turns"][1]["smallest"] is None
+    assert "recording ends first" in told["turns"][1]["why_not"]
+    assert told["enough"] == {"cell": 1, "completed": 1, "output_tokens": 280, "edge": None}
+
+
+HOSTILE = "=cmd|' /C calc'!A0\x1b[2J\u202e\n\"x\",y"
+
+
+def test_hostile_names_reach_no_terminal_and_no_spreadsheet():
+    made = tuned("attempts=0..3")
+    made = replace(made, turns=tuple(replace(turn, id=HOSTILE, path=HOSTILE) for turn in made.turns))
+    told = text(made, paths=["\x1b]0;x\x07.har"])
+    written = as_csv(made)
+    for said in (told, written):
+        assert not {"\x1b", "\u202e", "\x07"} & set(said)
+    row = next(csv.DictReader(io.StringIO(written)))
+    assert row["turn_id"].startswith("'=cmd")
+    assert row["turn_id"].endswith('"x",y')
+    assert json.dumps(document(made)).isascii()
+
+
+# -- the command line ------------------------------------------------------------------------------------------------
+
+
+def test_the_command_prints_the_sheet_and_ends_with_0(inspector):  # noqa: F811
+    said = inspector("tune", FIRST, "--grid", "attempts=1..6")
+    assert said.code == 0
+    assert said.out.startswith("1 OF 2 COMPLETE")
+    assert said.err == ""
+
+
+def test_a_varied_budget_is_simulated_unless_it_is_told_not_to_be(inspector):  # noqa: F811
+    """The 134 tokens of sample 02 in budgets of 70: cut once; a recording knows nothing of that budget."""
+    asked = ("tune", SECOND, "--grid", "max_tokens=70,1000", "--json")
+    told = json.loads(inspector(*asked).out)
+    assert told["simulate"] is True
+    assert [(end["segments"], end["fidelity"]) for end in told["turns"][0]["ends"]] == [
+        (2, "SIMULATED"), (1, "SIMULATED")]
+    assert [cell["simulated"] for cell in told["cells"]] == [1, 1]
+    told = json.loads(inspector(*asked, "--recorded").out)
+    assert told["simulate"] is False
+    assert {(end["segments"], end["fidelity"]) for end in told["turns"][0]["ends"]} == {(3, "RECORDED")}
+    assert json.loads(inspector("tune", SECOND, "--grid", "attempts=1", "--json").out)["simulate"] is False
+
+
+def test_what_was_simulated_is_marked_and_the_command_says_so(inspector):  # noqa: F811
+    said = inspector("tune", SECOND, "--grid", "max_tokens=70,1000")
+    assert "done~" in said.out
+    assert "~ stands behind what was simulated" in said.out
+    assert "SIMULATED in 2" in said.out
+    assert said.out.endswith("--simulate\n")
+
+
+def test_json_and_csv_from_the_command(inspector, tmp_path):  # noqa: F811
+    told = json.loads(inspector("tune", FIRST, "--grid", "attempts=5", "--json", "--policy", "pi-presence").out)
+    assert told["policy"] == "pi-presence"
+    target = tmp_path / "grid.csv"
+    assert inspector("tune", FIRST, "--grid", "attempts=5", "--csv", target).out.startswith("1 OF 2")
+    assert inspector("tune", FIRST, "--grid", "attempts=5", "--csv", "-").out == target.read_text()
+
+
+def test_what_is_the_same_in_all_cells_can_be_set(inspector):  # noqa: F811
+    said = inspector("tune", FIRST, "--grid", "attempts=5", "--set", "continuation_max_output_chars=100")
+    assert said.out.startswith("NO CELL  none of 1 completes a turn")
+    told = " ".join(said.out.split())
+    assert "continuation_max_output_chars stops it, which this grid does not vary" in told
+
+
+@pytest.mark.parametrize(("arguments", "says"), [
+    (["--grid", "colour=1"], "no limit that a replay looks at"),
+    (["--grid", "attempts=5..1"], "begins above its end"),
+    (["--grid", "attempts=1", "--set", "continuation_max_attempts=5"], "both set and varied"),
+    (["--show", "beauty"], "beauty"),
+    (["--jobs", "0"], "--jobs"),
+    (["--csv", "-", "--json"], "both write to standard output"),
+    (["--csv", FIRST], "it stays as it is"),
+    (["--csv", "/nowhere/at/all.csv"], "cannot be written"),
+])
+def test_bad_usage_is_one_line_and_2(inspector, arguments, says):  # noqa: F811
+    said = inspector("tune", FIRST, *arguments)
+    assert said.code == 2
+    assert says in said.err
+    assert "Traceback" not in said.err
+
+
+def test_an_unreadable_input_ends_with_2(inspector, tmp_path):  # noqa: F811
+    said = inspector("tune", tmp_path / "absent.har", "--grid", "attempts=1")
+    assert said.code == 2
+    assert said.out.startswith("NOTHING TO TUNE")
+    assert "absent.har" in said.err
+
+
+def test_tuning_loads_nothing_slow(tmp_path):
+    path = tmp_path / "story.jsonl"
+    path.write_bytes(lines(*story(["cut text", "answer"], 20, [20], False)))
+    code = EXPLAIN.replace('"explain"', '"tune"')
+    loaded = modules_after(code, str(path), "--grid", "attempts=0..3", "--jobs", "1")
+    assert "inspector.whatif.sweep" in loaded
+    assert loaded & SLOW == set()
