@@ -27,7 +27,7 @@ from loop_core.turn import trace as engine_events
 from loop_core.turn.limits import DEFAULT_TOKEN_FACTOR, GUARDS, OPTIONAL, RANGES, SCOPES, Limits
 from loop_core.turn.machine import TRANSITIONS
 from loop_core.turn.policy import STRICT, Signal
-from loop_core.turn.seam import Decision, Method
+from loop_core.turn.segments import Decision, Method
 from loop_core.turn.state import ENDED, State
 from loop_core.values import Stop
 from loop_core.wire import FORMATS, wire

@@ -15,7 +15,7 @@ from loop_core.frozen import field, frozen, replace
 from loop_core.turn.limits import CONTINUATION_LIMITS, Limits
 from loop_core.turn.policy import STRICT, Policy
 from loop_core.turn.presets import preset
-from loop_core.turn.seam import Method, SeamRule
+from loop_core.turn.segments import Method, SeamRule
 from loop_core.wire.profiles import PROFILES
 
 INITIAL = "max_tokens"

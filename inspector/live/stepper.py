@@ -26,7 +26,7 @@ from loop_core.judge.gate import admit_all
 from loop_core.turn.limits import Limits
 from loop_core.turn.loop import Plan, following
 from loop_core.turn.loop import begun as first_step
-from loop_core.turn.seam import Method
+from loop_core.turn.segments import Method
 from loop_core.turn.state import Cancel, Effect, Event, Finish, Place, RunTools, Send, State, Tick
 from loop_core.turn.trace import Step, advance
 from loop_core.values import Message, Request, Role, TextPart

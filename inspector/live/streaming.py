@@ -20,7 +20,8 @@ from inspector.report.lines.spans import EMPTY, Line, Role, Span, joined, paragr
 from inspector.report.lines.steps import Block
 from inspector.sessions import redact
 from loop_core.client.streaming import Joining
-from loop_core.turn.seam import Joined, Seam, Segment, join
+from loop_core.turn.seam import join
+from loop_core.turn.segments import Joined, Seam, Segment
 from loop_core.turn.state import Send
 
 # -- A sheet whose text grows at its end -----------------------------------------------------------------------------

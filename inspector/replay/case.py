@@ -21,7 +21,7 @@ from loop_core.judge.gate import Admission, Verdict, admit_all
 from loop_core.turn.history import Ability, asked_again, asked_anchor, asked_mark
 from loop_core.turn.limits import Limits
 from loop_core.turn.loop import Recorded
-from loop_core.turn.seam import Method
+from loop_core.turn.segments import Method
 from loop_core.turn.state import Event, NotRecorded, Place, Responded
 from loop_core.values import ChatResponse, Evidence, Request, Role, Stop, StopReason, ToolResultPart
 from loop_core.wire import profiles, wire

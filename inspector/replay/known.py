@@ -16,7 +16,8 @@ from collections.abc import Callable, Sequence
 from inspector.replay.token_readings import Bounds
 from inspector.replay.tokens import RANK, Basis, Measured, Stretch, text_of
 from loop_core.frozen import frozen, replace
-from loop_core.turn.seam import Method, Segment, join
+from loop_core.turn.seam import join
+from loop_core.turn.segments import Method, Segment
 from loop_core.turn.state import Place, Responded
 from loop_core.values import CallKind, ChatResponse, ReasoningPart, ResponsePart, Stop, TextPart, ToolCall
 

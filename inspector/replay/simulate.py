@@ -22,7 +22,7 @@ from loop_core.errors import DecodeError, EncodeError
 from loop_core.frozen import field, frozen, replace
 from loop_core.judge.classify import Judged
 from loop_core.turn.loop import Recorded
-from loop_core.turn.seam import Method, Segment
+from loop_core.turn.segments import Method, Segment
 from loop_core.turn.state import Event, NotRecorded, Place, Recut, Responded, RunTools, Send, Turn
 from loop_core.values import (
     CallKind,

@@ -23,7 +23,7 @@ from inspector.sessions.recording import Exchange, Input, Link, Place
 from loop_core.frozen import frozen, replace
 from loop_core.judge.classify import Judged
 from loop_core.judge.gate import Verdict
-from loop_core.turn.seam import Joined
+from loop_core.turn.segments import Joined
 from loop_core.turn.state import Recut, Responded, State, Turn
 from loop_core.turn.trace import Fidelity, Step
 from loop_core.values import Evidence

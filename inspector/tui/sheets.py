@@ -15,7 +15,7 @@ from inspector.report.lines.spans import Role, Span
 from inspector.report.lines.steps import Block, Outline
 from inspector.whatif.tree import Branch
 from loop_core.frozen import frozen
-from loop_core.turn.seam import SeamRule
+from loop_core.turn.segments import SeamRule
 
 if TYPE_CHECKING:
     from inspector.report.lines.reads import Picked

@@ -20,7 +20,8 @@ from loop_core.frozen import frozen, replace
 from loop_core.judge.gate import Admission, Verdict
 from loop_core.turn.policy import STRICT, Policy, Signal
 from loop_core.turn.presets import POLICIES
-from loop_core.turn.seam import SeamRule, join
+from loop_core.turn.seam import join
+from loop_core.turn.segments import SeamRule
 from loop_core.turn.state import Evaluated, RunTools, Send, State, Turn
 from loop_core.turn.trace import Fidelity, Step, Trace, first_difference
 from loop_core.values import Severity, Stop

@@ -21,7 +21,7 @@ from loop_core.turn.limits import Limits
 from loop_core.turn.loop import Plan, arun, asteps, following, run
 from loop_core.turn.policy import Policy
 from loop_core.turn.presets import preset
-from loop_core.turn.seam import Method
+from loop_core.turn.segments import Method
 from loop_core.turn.state import Finish, Responded, Turn
 from loop_core.turn.tools import Function, Toolbox, declare
 from loop_core.turn.trace import Step, Trace

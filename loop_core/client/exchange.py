@@ -25,7 +25,7 @@ from loop_core.client.outgoing import ability, body_of, outgoing
 from loop_core.errors import CallerError, DecodeError
 from loop_core.judge.classify import Judged, judge
 from loop_core.turn.history import Ability
-from loop_core.turn.seam import Method
+from loop_core.turn.segments import Method
 from loop_core.turn.state import Place, Responded, Send, Turn
 from loop_core.values import (
     ChatResponse,

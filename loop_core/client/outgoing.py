@@ -13,7 +13,7 @@ from typing import Any
 from loop_core.errors import CallerError
 from loop_core.formats import entry
 from loop_core.turn.history import Ability, result, tool_message
-from loop_core.turn.seam import Method
+from loop_core.turn.segments import Method
 from loop_core.turn.state import Place, Send, Turn
 from loop_core.values import Message, Request, Role, TextPart
 from loop_core.wire import decode_request, wire

@@ -17,7 +17,8 @@ from loop_core.turn.history import Ability, ability_in
 from loop_core.turn.loop import AsyncSource, Knows
 from loop_core.turn.policy import Policy
 from loop_core.turn.prompts import LOOKED_AT
-from loop_core.turn.seam import APART, Joined, SeamRule, Segment, join
+from loop_core.turn.seam import APART, join
+from loop_core.turn.segments import Joined, SeamRule, Segment
 from loop_core.turn.state import Event, RunTools, Send, Turn
 from loop_core.values import Message, Request
 from loop_core.wire import following

@@ -23,7 +23,7 @@ from loop_core.client.mask import Mask, Redact
 from loop_core.client.retries import Retries
 from loop_core.errors import CallerError, LoopError
 from loop_core.turn.history import Ability
-from loop_core.turn.seam import Method
+from loop_core.turn.segments import Method
 from loop_core.turn.state import Cancel, Event, NotRecorded, RunTools, Send, ToolsRun, Turn
 from loop_core.turn.tools import Runs, Toolbox
 from loop_core.values import Message, Request, TransportEnd

@@ -18,7 +18,8 @@ from loop_core.judge.signs import stops_in_the_middle
 from loop_core.turn import history
 from loop_core.turn.limits import Limits, Spent, bounded, least_cap
 from loop_core.turn.policy import Dispatch, Policy, Signal, word_of
-from loop_core.turn.seam import Method, Segment, added, asks_again
+from loop_core.turn.seam import added, asks_again
+from loop_core.turn.segments import Method, Segment
 from loop_core.turn.state import Answer, Evaluated, Event, Place, Responded, RunTools, Send, State, ToolsRun, Turn
 from loop_core.values import CallKind, Message, Request, Role, Stop, ToolCall
 

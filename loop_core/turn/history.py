@@ -17,7 +17,8 @@ from loop_core.judge.classify import is_phantom
 from loop_core.judge.gate import NAMELESS, REMEDY, Admission, Verdict
 from loop_core.turn import prompts
 from loop_core.turn.prompts import AGAIN, EMPTY, HINT_POINTS, MARKS, asks
-from loop_core.turn.seam import ANCHOR_CHARS, Method
+from loop_core.turn.seam import ANCHOR_CHARS
+from loop_core.turn.segments import Method
 from loop_core.values import (
     CallKind,
     ChatResponse,

@@ -27,7 +27,7 @@ from loop_core.turn import costs, moves
 from loop_core.turn.history import Ability, ability_in
 from loop_core.turn.limits import Limits, Spent
 from loop_core.turn.policy import ENDING_SIGNALS, STRICT, Policy, Signal, ending_of, runnable
-from loop_core.turn.seam import Method
+from loop_core.turn.segments import Method
 from loop_core.turn.state import Cancel, Effect, Event, NotRecorded, Place, Responded, Send, State, Tick, ToolsRun, Turn
 from loop_core.values import Request, Stop
 

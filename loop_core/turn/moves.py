@@ -16,7 +16,7 @@ from loop_core.turn.costs import batch_of, is_cut, misses_anchor
 from loop_core.turn.limits import Guard, tripped
 from loop_core.turn.policy import Signal
 from loop_core.turn.prompts import MARKS, mark_for
-from loop_core.turn.seam import Method
+from loop_core.turn.segments import Method
 from loop_core.turn.state import ENDED, Effect, Finish, Place, Send, State, Turn
 from loop_core.values import Message, Role, TextPart
 

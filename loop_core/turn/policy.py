@@ -17,7 +17,7 @@ from loop_core.judge.arguments import Shape, lenient, parse_of
 from loop_core.judge.classify import Ending, Judged
 from loop_core.judge.endings import SILENT
 from loop_core.judge.gate import Admission, Verdict
-from loop_core.turn.seam import Method, SeamRule
+from loop_core.turn.segments import Method, SeamRule
 from loop_core.values import CallKind, ChatResponse, Stop, ToolCall
 
 

@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 from loop_core.errors import CallerError
 from loop_core.turn.policy import STRICT, Batch, Dispatch, Policy, Promotion, Reads, Signal, Signals, Words
-from loop_core.turn.seam import Method, SeamRule
+from loop_core.turn.segments import Method, SeamRule
 from loop_core.values import Stop
 
 _END, _RUN, _STUCK = Signal.END_TURN, Signal.TOOL_CALL, Signal.STUCK

@@ -15,7 +15,8 @@ from loop_core.turn.history import Ability
 from loop_core.turn.limits import Limits, Spent, token_stop
 from loop_core.turn.policy import STRICT, Policy, Signal, dispatched
 from loop_core.turn.prompts import MARKS
-from loop_core.turn.seam import Joined, Method, Seam, Segment, join
+from loop_core.turn.seam import join
+from loop_core.turn.segments import Joined, Method, Seam, Segment
 from loop_core.values import ChatResponse, Message, Request, Stop, ToolResultPart
 
 

@@ -12,7 +12,7 @@ from loop_core.errors import CallerError
 from loop_core.judge.classify import judge
 from loop_core.turn.history import Ability
 from loop_core.turn.machine import begin, step
-from loop_core.turn.seam import Method
+from loop_core.turn.segments import Method
 from loop_core.turn.state import Place, Responded, RunTools, Send, Tick, ToolsRun, Turn
 from loop_core.values import (
     CallKind,

@@ -16,7 +16,7 @@ from inspector.config.settings import REPLAYED, Settings, live_limits
 from loop_core.errors import CallerError
 from loop_core.frozen import replace
 from loop_core.turn.limits import Limits
-from loop_core.turn.seam import Method, SeamRule
+from loop_core.turn.segments import Method, SeamRule
 from tests.scenes.recordings import PARTS, continued, lines
 
 ROOT = Path(__file__).parents[2]

@@ -10,7 +10,8 @@ from inspector.live.flow import Flow
 from inspector.live.streaming import Growing
 from inspector.report.lines.spans import Role, Span, paragraphs, text_of
 from loop_core.client.streaming import Joining
-from loop_core.turn.seam import Method, SeamRule, Segment, join
+from loop_core.turn.seam import join
+from loop_core.turn.segments import Method, SeamRule, Segment
 from loop_core.values import Stop, ToolCall
 from loop_core.wire import FORMATS, decode
 from tests.scenes.live import answer

@@ -15,7 +15,7 @@ from inspector.sessions.recording import Place as RecordedPlace
 from loop_core.judge.gate import Admission
 from loop_core.turn.limits import Limits
 from loop_core.turn.presets import PI_PRESENCE
-from loop_core.turn.seam import Method
+from loop_core.turn.segments import Method
 from loop_core.turn.state import RunTools, Send, State
 from loop_core.turn.trace import Fidelity
 from loop_core.values import Stop

@@ -15,7 +15,7 @@ from loop_core.judge.gate import Admission
 from loop_core.judge.signs import stops_in_the_middle
 from loop_core.turn.limits import Limits
 from loop_core.turn.loop import Plan, run
-from loop_core.turn.seam import Method
+from loop_core.turn.segments import Method
 from loop_core.turn.state import Place, RunTools, State
 from loop_core.turn.trace import Fidelity, Trace
 from loop_core.values import ReasoningPart, Request, Stop, TextPart, Usage

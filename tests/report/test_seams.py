@@ -8,7 +8,8 @@ from inspector.report.lines.merged import Change, change_lines, changes, counted
 from inspector.report.lines.sides import COLUMNS, Pair, Sides, sides
 from inspector.report.lines.spans import EMPTY, Span, text_of, width_of
 from inspector.report.lines.steps import Outline
-from loop_core.turn.seam import Decision, Method, Seam, SeamRule, Segment, join
+from loop_core.turn.seam import join
+from loop_core.turn.segments import Decision, Method, Seam, SeamRule, Segment
 from tests.scenes.recordings import ASKS, HINT, asked, assistant, chat, shown, user
 
 FIRST = "The answer begins here and is long enough to be quoted back exactly as it was. "

@@ -11,7 +11,7 @@ from loop_core.turn.history import Ability
 from loop_core.turn.limits import Limits
 from loop_core.turn.loop import Plan, Recorded, run
 from loop_core.turn.policy import STRICT, Policy
-from loop_core.turn.seam import Method
+from loop_core.turn.segments import Method
 from loop_core.turn.state import Place, Responded
 from loop_core.turn.trace import Fidelity, Trace
 from loop_core.values import (

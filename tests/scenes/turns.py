@@ -13,7 +13,7 @@ from loop_core.turn.limits import Limits
 from loop_core.turn.loop import Plan, Scripted, run
 from loop_core.turn.moves import concluded
 from loop_core.turn.policy import STRICT, Policy
-from loop_core.turn.seam import Method
+from loop_core.turn.segments import Method
 from loop_core.turn.state import Event, Finish, Responded, RunTools, Send, State, Turn
 from loop_core.turn.trace import Step, Trace
 from loop_core.values import (

@@ -16,7 +16,7 @@ from loop_core.turn.limits import Limits
 from loop_core.turn.machine import TRANSITIONS, begin, step
 from loop_core.turn.policy import STRICT, Signal
 from loop_core.turn.presets import ZOO_BEFORE
-from loop_core.turn.seam import Method
+from loop_core.turn.segments import Method
 from loop_core.turn.state import (
     ENDED,
     Cancel,

@@ -15,7 +15,7 @@ from loop_core.turn.machine import begin
 from loop_core.turn.moves import concluded
 from loop_core.turn.policy import STRICT, Policy
 from loop_core.turn.presets import BOTNEXUS, PI_PRESENCE, POLICIES, ZEROCLAW_MERGED, ZEROCLAW_RFI, ZOO_AFTER, preset
-from loop_core.turn.seam import Method
+from loop_core.turn.segments import Method
 from loop_core.turn.state import Responded, State
 from loop_core.turn.tools import Toolbox
 from loop_core.values import Message, OpaquePart, ProviderError, Role, Stop, TextPart

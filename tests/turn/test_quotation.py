@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from loop_core.turn import history
 from loop_core.turn.prompts import HINT_POINTS, mark_for
-from loop_core.turn.seam import ANCHOR_CHARS, Decision, Method, Seam, Segment, join
+from loop_core.turn.seam import ANCHOR_CHARS, join
+from loop_core.turn.segments import Decision, Method, Seam, Segment
 
 FOX = "The quick brown fox jumps over the lazy dog, and then it goes on to"
 REST = " sleep under the tree.\nThe end."

@@ -10,18 +10,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from loop_core.turn.history import anchor_of, prefill
-from loop_core.turn.seam import (
-    ANCHOR_CHARS,
-    ECHO_CHARS,
-    RESTART_CHARS,
-    Decision,
-    Method,
-    SeamRule,
-    Segment,
-    added,
-    asks_again,
-    join,
-)
+from loop_core.turn.seam import ANCHOR_CHARS, ECHO_CHARS, RESTART_CHARS, added, asks_again, join
+from loop_core.turn.segments import Decision, Method, SeamRule, Segment
 
 LINES = (
     "def read(path):\n    with open(path) as file:\n        return file.read()\n\n\n"

@@ -25,7 +25,7 @@ from inspector.whatif.policies_report import step_at
 from inspector.whatif.tree import branch
 from loop_core.turn.limits import Limits
 from loop_core.turn.presets import BOTNEXUS, PI_PRESENCE, POLICIES
-from loop_core.turn.seam import SeamRule
+from loop_core.turn.segments import SeamRule
 from loop_core.turn.trace import Trace, key
 from tests.scenes.recordings import (
     CUT,

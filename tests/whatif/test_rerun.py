@@ -23,7 +23,7 @@ from loop_core.errors import CallerError
 from loop_core.turn.limits import GUARDS, Limits
 from loop_core.turn.policy import STRICT, Batch, Dispatch, Reads
 from loop_core.turn.presets import POLICIES
-from loop_core.turn.seam import Method, SeamRule
+from loop_core.turn.segments import Method, SeamRule
 from loop_core.turn.state import State, Turn
 from loop_core.turn.trace import Step, key
 from loop_core.values import Stop

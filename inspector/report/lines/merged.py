@@ -21,7 +21,8 @@ from inspector.report.verdict import TurnVerdict
 from loop_core.frozen import frozen
 from loop_core.judge.arguments import parse
 from loop_core.judge.gate import Admission, Verdict
-from loop_core.turn.seam import APART, Decision, Joined, Seam, SeamRule, Segment, join
+from loop_core.turn.seam import APART, join
+from loop_core.turn.segments import Decision, Joined, Seam, SeamRule, Segment
 from loop_core.turn.state import Turn
 from loop_core.values import ChatResponse
 

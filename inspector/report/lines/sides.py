@@ -25,7 +25,8 @@ from inspector.report.lines.spans import (
 )
 from inspector.report.lines.steps import Block
 from loop_core.frozen import frozen
-from loop_core.turn.seam import Joined, SeamRule, Segment, join
+from loop_core.turn.seam import join
+from loop_core.turn.segments import Joined, SeamRule, Segment
 
 COLUMNS = 66
 """Below this width the two sides stand one below the other: narrower columns cannot be read."""

@@ -29,7 +29,7 @@ from inspector.tui.widgets.text_view import NOTHING, TextView
 from inspector.tui.writing import copied
 from loop_core.frozen import frozen
 from loop_core.judge.gate import Admission
-from loop_core.turn.seam import SeamRule
+from loop_core.turn.segments import SeamRule
 
 if TYPE_CHECKING:
     from inspector.report.filter_terms import Look
