@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from inspector.sessions import leaving
+from inspector.sessions import without_collector
 
 if TYPE_CHECKING:
     from inspector.config import Config
@@ -103,6 +103,7 @@ def stdin_of(paths: Sequence[str]) -> bytes | None:
     return intake.standard_input() if "-" in paths else None
 
 
+@without_collector
 def open_view(
     paths: Sequence[str], api: str | None, profile: str | None, settings: Settings, stdin: bytes | None = None
 ) -> tuple[Loaded, View]:
@@ -114,6 +115,7 @@ def open_view(
     return loaded, view(replay(case, settings))
 
 
+@without_collector
 def read_case(
     paths: Sequence[str], api: str | None, profile: str | None, stdin: bytes | None = None
 ) -> tuple[Loaded, Case]:
@@ -149,12 +151,19 @@ def saved_runs(loaded: Loaded, original: View, stdin: bytes | None) -> tuple[Tre
     return tree, store
 
 
+def without_credentials(text: str) -> str:
+    """The same text, as long, without credentials: everything that is written passes here."""
+    from inspector.sessions import redact  # not for `--help` and completion, which read nothing
+
+    return redact.text(text)
+
+
 def say(notices: Iterable[str]) -> None:
     """Tells something on standard error, a line each."""
     from inspector.report.lines.spans import one_line
 
     for notice in notices:
-        click.echo(f"inspector: {leaving.text(one_line(notice))}", err=True)
+        click.echo(f"inspector: {without_credentials(one_line(notice))}", err=True)
 
 
 def complain(loaded: Loaded) -> int:
@@ -173,7 +182,7 @@ def write(text: str) -> None:
     """Writes text to standard output."""
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     # A terminal or pipe of another encoding gets an escape for what it cannot show, not a traceback.
-    _put(leaving.text(text).encode(encoding, "backslashreplace").decode(encoding))
+    _put(without_credentials(text).encode(encoding, "backslashreplace").decode(encoding))
 
 
 def write_json(value: Any) -> None:
@@ -181,7 +190,7 @@ def write_json(value: Any) -> None:
     import json
 
     # Escaped to ASCII: whatever a transcript holds, no terminal and no pipe takes it for a command.
-    _put(leaving.text(json.dumps(value, ensure_ascii=True, indent=1)) + "\n")
+    _put(without_credentials(json.dumps(value, ensure_ascii=True, indent=1)) + "\n")
 
 
 class UnwrittenError(Exception):

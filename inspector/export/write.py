@@ -10,7 +10,7 @@ from zlib import crc32
 from inspector.config.files import replace_all
 from inspector.export import FORMS, Chosen
 from inspector.report.facts import View
-from inspector.sessions import leaving
+from inspector.sessions import redact
 from loop_core.errors import CallerError
 
 
@@ -58,7 +58,7 @@ def _word(text: str) -> str:
 
 def encoded(content: str) -> bytes:
     """The bytes of a file, without credentials; what UTF-8 cannot hold is written as an escape."""
-    return leaving.text(content).encode("utf-8", "backslashreplace")
+    return redact.text(content).encode("utf-8", "backslashreplace")
 
 
 def write(files: Mapping[str, str], folder: str, force: bool = False) -> list[str]:

@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from inspector.config.settings import Settings
 from inspector.replay.tokens import Measured
 from inspector.sessions.build import spoken_by
-from inspector.sessions.pause import without_collector
 from inspector.sessions.recording import Exchange, Input, Link, Loaded, TurnRecord
 from inspector.sessions.recording import Place as Recorded_Place
 from loop_core.frozen import field, frozen, replace
@@ -80,7 +79,6 @@ class Case:
     """Where operators cancelled: file and exchange -> whether its answer had been taken in, or was given up."""
 
 
-@without_collector
 def open_case(loaded: Loaded) -> Case:
     """Judges every response once."""
     brought = {

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from inspector.config.settings import Settings, live_limits
 from inspector.replay.case import LIVE, Case, judge_response, limits_for, reach, seen_by_loop, source_of, spoken
 from inspector.replay.fork import Terms, resumed
-from inspector.sessions.pause import without_collector
 from inspector.sessions.recording import Link, TurnRecord
 from loop_core.frozen import frozen, replace
 from loop_core.turn.history import Ability
@@ -98,7 +97,6 @@ class Replay:
         return min(bisect_right(self.ends, step), len(self.ends) - 1)
 
 
-@without_collector
 def replay(case: Case, settings: Settings | None = None) -> Replay:
     """Runs every recorded turn under the settings."""
     settings = settings or Settings()

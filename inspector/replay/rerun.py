@@ -27,7 +27,6 @@ from inspector.replay.replay import (
     terms_for,
     used,
 )
-from inspector.sessions.pause import without_collector
 from inspector.sessions.recording import Link
 from loop_core.errors import CallerError
 from loop_core.frozen import replace
@@ -37,7 +36,6 @@ from loop_core.turn.trace import Step
 T = TypeVar("T")
 
 
-@without_collector
 def rerun(parent: Replay, settings: Settings, since: int = 0) -> Replay:
     """The replay whose settings hold from step `since` on; the steps before are the parent's.
 

@@ -8,14 +8,12 @@ from typing import Any
 from inspector.report.facts import ResponseFacts, TurnFacts, View, answers_of
 from inspector.report.findings import Noted
 from inspector.report.verdict import TurnVerdict
-from inspector.sessions.pause import without_collector
 from loop_core.judge.gate import Verdict
 from loop_core.values import At, Evidence
 
 SCHEMA = "loop-inspector/explain/2"
 
 
-@without_collector
 def document(view: View, filtered: tuple[str, Sequence[int]] | None = None) -> dict[str, Any]:
     """The whole view as plain values, ready for `json.dumps`; with a filter, which responses it finds."""
     simulated = [facts for facts in _simulated(view) if facts.recut is not None]

@@ -18,7 +18,6 @@ from inspector.report import places
 from inspector.report.findings import ANOTHER_WAY, Noted, another_way, collect
 from inspector.report.look import exchange_of, place_of, why_of
 from inspector.report.verdict import TurnVerdict, judge_turn
-from inspector.sessions.pause import without_collector
 from inspector.sessions.recording import Exchange, Input, Link, Place
 from loop_core.frozen import frozen, replace
 from loop_core.judge.classify import Judged
@@ -167,7 +166,6 @@ class View:
         return self.turns[self.replay.turn_at(step)]
 
 
-@without_collector
 def view(replay: Replay, beside: View | None = None) -> View:
     """The view model of a replay; what it shares with one that was viewed before is not made again."""
     if beside is not None and beside.replay.case is replay.case:

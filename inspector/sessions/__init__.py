@@ -2,13 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+import gc
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 if TYPE_CHECKING:
     from inspector.sessions.recording import Loaded
 
-__all__ = ["open_paths"]
+__all__ = ["open_paths", "without_collector"]
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def without_collector(build: Callable[P, T]) -> Callable[P, T]:
+    """`build` with the cyclic garbage collector paused while it runs: for the entry points that read a recording.
+
+    What is read and replayed holds no cycles, but every few thousand new objects Python looks through all of them for
+    some. Afterwards the collector passes over what is there by then.
+    """
+
+    @wraps(build)
+    def paused(*args: P.args, **kwargs: P.kwargs) -> T:
+        running = gc.isenabled()
+        gc.disable()
+        try:
+            return build(*args, **kwargs)
+        finally:
+            if running:
+                gc.freeze()
+                gc.enable()
+
+    return paused
 
 
 def open_paths(

@@ -17,7 +17,6 @@ from inspector.sessions.build import Refused, build
 from inspector.sessions.importers import BESIDE, HEAD, choose
 from inspector.sessions.intake import unpack
 from inspector.sessions.joined import across
-from inspector.sessions.pause import without_collector
 from inspector.sessions.recording import (
     ODD,
     Conversation,
@@ -44,7 +43,6 @@ _PASSED = frozenset({".git", ".hg", ".svn", "__pycache__", "node_modules", ".ven
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
-@without_collector
 def open_paths(
     paths: Sequence[str], *, api: str | None = None, profile: str | None = None, stdin: bytes | None = None
 ) -> Loaded:

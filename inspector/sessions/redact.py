@@ -3,9 +3,10 @@
     bytes ─▶ spans of credentials ─▶ the same bytes, as many, with a mark such as [masked: GitHub token] in their place
 
 Where they stand is found in `inspector.sessions.detection`. Masking is applied while exchanges are built and while
-sessions are written, so that no view and no file can show one, and again by everything that leaves
-(`inspector.sessions.leaving`). A mask has the length of what it hides: offsets in a body stay true. Searches run in
-time linear in the input: the patterns are RE2's, which has no backtracking.
+sessions are written, so that no view and no file can show one. Everything that leaves the program as text (files,
+downloads, standard output and error, the clipboard, what is kept of a session) passes `text` once more. A mask has the
+length of what it hides: offsets in a body stay true. Searches run in time linear in the input: the patterns are RE2's,
+which has no backtracking.
 """
 
 from __future__ import annotations

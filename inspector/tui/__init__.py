@@ -3,7 +3,7 @@
 import gc
 import os
 
-from inspector.sessions.pause import without_collector
+from inspector.sessions import without_collector
 
 # Read when Textual is imported: keys are answered sooner, and for no more CPU.
 os.environ.setdefault("TEXTUAL_FPS", "120")

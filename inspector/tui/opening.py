@@ -20,9 +20,8 @@ from inspector.replay.case import Case, open_case
 from inspector.replay.replay import replay
 from inspector.report.facts import View, view
 from inspector.report.lines.steps import Outline
-from inspector.sessions import open_paths
+from inspector.sessions import open_paths, without_collector
 from inspector.sessions.intake import standard_input
-from inspector.sessions.pause import without_collector
 from inspector.whatif.tree import Branch
 from loop_core.frozen import field, frozen
 

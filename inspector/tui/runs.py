@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from inspector.config.settings import Settings, settings_of
-from inspector.sessions.pause import without_collector
 from inspector.tui.opening import Opened, Run, run_of
 from inspector.whatif.tree import Node, Tree, key_of
 from loop_core.errors import CallerError
@@ -49,7 +48,6 @@ class Runs:
         """Its node."""
         return self.tree.every[self.index]
 
-    @without_collector
     def under(self, assignments: Mapping[str, str], since: int | None = None) -> tuple[int, bool]:
         """The place of the run with these settings over those of the current one, and whether it had to be made.
 
@@ -60,7 +58,6 @@ class Runs:
         """
         return self.with_settings(settings_of(assignments, self.current.view.replay.settings), since)
 
-    @without_collector
     def with_settings(self, settings: Settings, since: int | None = None) -> tuple[int, bool]:
         """The same for whole settings."""
         node, new = self.tree.add(self.node, settings, since)

@@ -18,7 +18,7 @@ from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 from textual.app import App
 
 from inspector.export.write import encoded, write
-from inspector.sessions import leaving
+from inspector.sessions import redact
 from loop_core.errors import LoopError
 
 Make = Callable[[], Mapping[str, str]]
@@ -117,7 +117,7 @@ def copied(app: App[object], text: str) -> str:
     lost = refused(os.environ)
     if lost is not None:
         return f"not copied: {lost}; x writes it to a file"
-    text = leaving.text(text)
+    text = redact.text(text)
     app.copy_to_clipboard(text[:MOST])
     size = f"{len(text):,} characters"
     if len(text) > MOST:

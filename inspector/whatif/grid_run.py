@@ -22,7 +22,6 @@ from struct import Struct
 from typing import Any
 
 from inspector.replay.case import Case
-from inspector.sessions.pause import without_collector
 from inspector.whatif.grid import UNDONE, End, Grid, TurnGrid
 from inspector.whatif.sweep import Shapes, Sweep
 from loop_core.turn.limits import Spent
@@ -215,7 +214,6 @@ class Tuned:
         return 0 < self.looked_at[cell] == self.every
 
 
-@without_collector
 def tune(
     case: Case,
     grid: Grid,

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from inspector.config.files import FILE, data_folder, private_folder
-from inspector.sessions import leaving
+from inspector.sessions import redact
 from inspector.sessions.recording import Loaded
 from loop_core.errors import CallerError
 from loop_core.frozen import field, record
@@ -306,7 +306,7 @@ class Store:
 
 
 def _line(value: Act) -> bytes:
-    return leaving.text(json.dumps(value, ensure_ascii=True, separators=(",", ":"))).encode() + b"\n"
+    return redact.text(json.dumps(value, ensure_ascii=True, separators=(",", ":"))).encode() + b"\n"
 
 
 def _from(number: int, start: int) -> bytes:
