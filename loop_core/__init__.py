@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from loop_core.client.address import Server
     from loop_core.client.conversation import Answer, aask, ask, astream, stream
-    from loop_core.client.exchange import http_request
+    from loop_core.client.outgoing import http_request
     from loop_core.client.transport import AsyncLive, Live
     from loop_core.errors import LoopError
     from loop_core.judge.gate import Verdict
@@ -47,7 +47,7 @@ _HOMES = {
     "Answer": "client.conversation", "aask": "client.conversation", "ask": "client.conversation",
     "astream": "client.conversation", "stream": "client.conversation",
     "LoopError": "errors",
-    "http_request": "client.exchange",
+    "http_request": "client.outgoing",
     "Verdict": "judge.gate",
     "Limits": "turn.limits",
     "Plan": "turn.loop", "arun": "turn.loop", "run": "turn.loop",

@@ -19,7 +19,7 @@ import pytest
 
 import loop_core
 from loop_core.client.address import Server
-from loop_core.client.retries import Retries
+from loop_core.client.exchange import Retries
 from loop_core.client.transport import Line
 
 ROOT = Path(__file__).resolve().parent.parent

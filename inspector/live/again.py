@@ -31,9 +31,8 @@ from inspector.report.lines.spans import one_line
 from inspector.sessions import redact
 from inspector.sessions.native import BY_US
 from inspector.sessions.recording import Exchange
-from loop_core.client.exchange import Ask
 from loop_core.client.exchange import Heard as Answer
-from loop_core.client.outgoing import ability, body_of, outgoing
+from loop_core.client.outgoing import Ask, ability, body_of, outgoing
 from loop_core.errors import CallerError, DecodeError, LoopError
 from loop_core.frozen import replace as changed
 from loop_core.turn.history import Ability

@@ -21,7 +21,8 @@ from inspector.live.stepper import BUSY, Live, Phase, Stepper, begun
 from inspector.replay.case import cancelled
 from inspector.sessions import redact
 from inspector.sessions.native import BY_US
-from loop_core.client.exchange import Ask, Heard, Observer
+from loop_core.client.exchange import Heard, Observer
+from loop_core.client.outgoing import Ask
 from loop_core.errors import CallerError, LoopError
 from loop_core.judge.gate import Verdict
 from loop_core.turn.limits import Limits

@@ -14,7 +14,8 @@ from typing import Any
 from inspector.config.files import new_folder
 from inspector.config.settings import REPLAYED, Settings
 from inspector.sessions.native import AGAIN, PRODUCER, SessionWriter
-from loop_core.client.exchange import Ask, Heard, Observer
+from loop_core.client.exchange import Heard, Observer
+from loop_core.client.outgoing import Ask
 from loop_core.errors import CallerError
 from loop_core.values import ToolResultPart
 

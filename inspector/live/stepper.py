@@ -19,8 +19,8 @@ from inspector.replay.case import cancelled as given_up
 from inspector.replay.fork import Terms, parting, resumed
 from loop_core import frozen
 from loop_core.client.address import Server, speaker
-from loop_core.client.exchange import Ask, Heard, asks, known
-from loop_core.client.outgoing import body_of
+from loop_core.client.exchange import Heard
+from loop_core.client.outgoing import Ask, asks, body_of, known
 from loop_core.errors import CallerError, LoopError
 from loop_core.judge.gate import admit_all
 from loop_core.turn.limits import Limits

@@ -23,8 +23,9 @@ from inspector.report.verdict import TurnVerdict
 from inspector.sessions import open_paths, redact
 from inspector.sessions.recording import TurnRecord
 from loop_core.client.address import Server
-from loop_core.client.exchange import Ask, Heard
+from loop_core.client.exchange import Heard
 from loop_core.client.mask import Mask
+from loop_core.client.outgoing import Ask
 from loop_core.frozen import replace
 from loop_core.judge.gate import Admission, Verdict
 from loop_core.turn.state import Finish, RunTools, Send

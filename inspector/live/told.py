@@ -26,7 +26,8 @@ from inspector.sessions.recording import (
     ToolAnswer,
     TurnRecord,
 )
-from loop_core.client.exchange import Ask, Heard, Observer
+from loop_core.client.exchange import Heard, Observer
+from loop_core.client.outgoing import Ask
 from loop_core.judge.gate import admit_all
 from loop_core.turn.trace import Step, Trace
 from loop_core.values import Request, Role, ToolResultPart

@@ -1,4 +1,4 @@
-"""One live exchange without its I/O: what is asked, what comes back, and who is told of it. Pure; times are given.
+"""The answer to one HTTP request, without I/O: read while it comes, told to observers, and whether to ask again. Pure.
 
 Every byte that comes in passes the mask first, so that a server that repeats the key it was sent cannot make it appear
 in a response, a report or a recording.
@@ -6,40 +6,38 @@ in a response, a report or a recording.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from email.utils import parsedate_to_datetime
 from typing import Any
+
+from pydantic_core import from_json
 
 from loop_core.client.address import (
     Server,
-    headers_of,
-    key_header,
-    proof_shown,
-    refuse_plain,
-    shown,
     speaker,
-    url_of,
 )
 from loop_core.client.mask import Mask, Redact
-from loop_core.client.outgoing import ability, body_of, outgoing
-from loop_core.errors import CallerError, DecodeError
+from loop_core.client.outgoing import Ask
+from loop_core.errors import DecodeError
 from loop_core.judge.classify import Judged, judge
-from loop_core.turn.history import Ability
-from loop_core.turn.segments import Method
-from loop_core.turn.state import Place, Responded, Send, Turn
+from loop_core.turn.state import Responded
 from loop_core.values import (
+    CallKind,
     ChatResponse,
     Finding,
+    OpaquePart,
     ProviderError,
     Request,
     Severity,
     Stop,
     StopReason,
+    ToolCall,
     ToolResultPart,
     TransportEnd,
 )
-from loop_core.wire import decode_response, decoder, wire
-from loop_core.wire.body import dump
+from loop_core.wire import decode_response, decoder
+from loop_core.wire.failures import RETRYABLE_STATUS
 from loop_core.wire.profiles import Chosen, choose, native_reading
 
 MOST_BYTES = 256 * 1024 * 1024
@@ -52,27 +50,6 @@ UNREADABLE = "decode"
 """The type of the error that stands for a body which is no answer of its format."""
 AT_ONCE = 4_096
 """Bytes that are decoded together while a stream comes: an event by itself costs several times as much."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ask:
-    """One HTTP request, without its credential."""
-
-    number: int
-    """Counts from 0 over everything that a run sends, retries included."""
-    request: Request
-    place: Place
-    ordinal: int
-    method: str
-    url: str
-    headers: tuple[tuple[str, str], ...]
-    body: Mapping[str, Any] | None
-    profile: str | None
-    """Who will answer, where the address or the operator says; None where the answer must."""
-    attempt: int = 0
-    """0 for the first, then one more for each retry."""
-    repeats: int | None = None
-    """The number of the request that this one sends again."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -171,87 +148,6 @@ class Observers(Observer):
         """The keyboard interrupted the run."""
         for each in self._each:
             each.interrupted(number, answered=answered)
-
-
-def known(server: Server, request: Request) -> tuple[Ability, str]:
-    """What a server allows for the model of a request, as far as continuing goes, and who it is."""
-    profile = speaker(server, request.model).profile
-    return ability(profile, server.api), profile.name
-
-
-def asks(server: Server, send: Send, turn: Turn, number: int) -> Ask:
-    """The HTTP request that an effect of a turn asks for, as it would leave now.
-
-    Raises:
-        LoopError: it cannot be sent in this format.
-    """
-    request = outgoing(turn, send)
-    if send.method is Method.POLL:
-        polled = turn.evaluated.response.id if turn.evaluated else None
-        if not polled:
-            raise CallerError("a response is to be fetched again, and it has no id")
-        request = replace(request, previous_id=polled, stream=False)
-    return ask(server, request, send, number)
-
-
-def ask(server: Server, request: Request, send: Send, number: int) -> Ask:
-    """The HTTP request for a request of the machine.
-
-    Raises:
-        EncodeError: the format cannot carry it.
-    """
-    chosen = speaker(server, request.model)
-    path = wire(server.api).path(request)
-    polled = send.method is Method.POLL
-    if polled:
-        path = f"{path}/{request.previous_id}"
-    return Ask(
-        number, request, send.place, send.ordinal, "GET" if polled else "POST", shown(url_of(server, path)),
-        (*headers_of(server, chosen.profile.name, request.stream), *proof_shown(server, chosen.profile.name)),
-        None if polled else body_of(request, chosen.profile, send.method),
-        None if chosen.profile.name == "generic" else chosen.profile.name,
-    )
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class HttpRequest:
-    """One HTTP request as it leaves, its credential included: for what carries it, and for nothing that shows it."""
-
-    method: str
-    url: str
-    headers: tuple[tuple[str, str], ...]
-    content: bytes
-    request: Request
-    """What it asks for; `read` takes it with the answer."""
-
-
-def sealed(server: Server, asked: Ask) -> HttpRequest:
-    """The request with the key or the signature put in, here and here only.
-
-    Raises:
-        LoopError: there is nothing to sign with.
-    """
-    profile = speaker(server, asked.request.model).profile.name
-    path = wire(server.api).path(asked.request)
-    if asked.method == "GET":
-        path = f"{path}/{asked.request.previous_id}"
-    proof = {name for name, _ in proof_shown(server, profile)}
-    headers = [(name, value) for name, value in asked.headers if name not in proof]
-    headers += key_header(server, profile)
-    url, content = url_of(server, path), b"" if asked.body is None else dump(asked.body).encode()
-    if server.sign is not None:
-        headers += server.sign(asked.method, url, tuple(headers), content)
-    return HttpRequest(asked.method, url, tuple(headers), content, asked.request)
-
-
-def http_request(server: Server, turn: Turn, send: Send) -> HttpRequest:
-    """The HTTP request that an effect of a turn asks for, for a transport of the caller's own.
-
-    Raises:
-        LoopError: it cannot be sent in this format, or a key would leave as plain text.
-    """
-    refuse_plain(server)
-    return sealed(server, asks(server, send, turn, 0))
 
 
 class Hearing:
@@ -357,3 +253,99 @@ class Hearing:
             stop = StopReason(Stop.ERROR, None, "fatal")
             return ChatResponse(self._server.api, stop_reason=stop, http_status=self._status, error=error,
                                 transport_end=end, size=len(body))
+
+
+# -- whether the same request is sent again --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Retries:
+    """The bounds. Sent again is what gave no answer at all, and an answer that broke before anything of it could be
+    seen; what was cut later is for the machine to judge."""
+
+    most: int = 3
+    """How often one request is sent again."""
+    longest: float = 60.0
+    """Seconds; a server that asks for more is not waited for."""
+    first: float = 1.0
+    """Seconds before the first retry where the server names no time; doubled each time."""
+
+    def wait(self, heard: Heard) -> float | None:
+        """Seconds until the request is sent again; None where it is not."""
+        attempt = heard.ask.attempt
+        if attempt >= self.most or not retryable(heard):
+            return None
+        asked = retry_after(heard.headers)
+        wait = min(self.first * 2**attempt, self.longest) if asked is None else asked
+        return wait if wait <= self.longest else None
+
+
+def retryable(heard: Heard) -> bool:
+    """Whether the same request may get an answer, and nothing that anybody saw or ran would come twice."""
+    if heard.status is None:
+        lost = heard.response.transport_end in (TransportEnd.RESET, TransportEnd.TIMEOUT)
+        return lost and not (heard.left and kept_there(heard.ask.request))
+    if heard.status >= 400:
+        return heard.status in RETRYABLE_STATUS
+    return heard.status < 300 and broke(heard) and unseen(heard) and not kept_there(heard.ask.request)
+
+
+def broke(heard: Heard) -> bool:
+    """Whether an answer that was begun did not come to its end, by no will of ours."""
+    response = heard.response
+    if response.transport_end is TransportEnd.ABORTED:
+        return False
+    if response.error is not None and response.error.type == UNREADABLE:
+        return heard.body.lstrip()[:1] in (b"{", b"[", b"")  # JSON that was cut, and no page of a gateway
+    if response.error is not None:
+        return response.error.retryable
+    if response.saw_stop_reason or response.saw_done or heard.judged.cap_reached:
+        return False  # it came to its end, or its budget did
+    return response.streaming or response.transport_end is not TransportEnd.EOF or not _is_json(heard.body)
+
+
+def _is_json(body: bytes) -> bool:
+    try:
+        from_json(body)
+    except ValueError:
+        return False
+    return True
+
+
+def unseen(heard: Heard) -> bool:
+    """Whether nothing of an answer could be seen, and no tool of the server was begun.
+
+    A body that came as a whole is seen once it is whole; but what it holds of the server's tools is not known then.
+    """
+    response, request = heard.response, heard.ask.request
+    if response.refusal:
+        return False
+    if not response.streaming and any(tool.kind is CallKind.SERVER for tool in request.tools):
+        return False
+    if any(type(part) is OpaquePart or (type(part) is ToolCall and part.kind is CallKind.SERVER)
+           for part in response.parts):
+        return False
+    return not response.streaming or not (response.text or "").strip()
+
+
+def kept_there(request: Request) -> bool:
+    """Whether the server keeps what it was asked for: the same request again would stand there twice."""
+    extra = request.extra
+    return bool(request.background or request.previous_id or extra.get("store") is True or extra.get("conversation"))
+
+
+def retry_after(headers: Iterable[tuple[str, str]]) -> float | None:
+    """The seconds that a server asks to wait; None where it does not say. A date counts from the answer's own date."""
+    seen = {name.lower(): value.strip() for name, value in headers}
+    for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
+        try:
+            seconds = float(seen[name]) / unit
+        except (KeyError, ValueError):
+            continue
+        if 0 <= seconds < float("inf"):
+            return seconds
+    try:
+        until = parsedate_to_datetime(seen["retry-after"]) - parsedate_to_datetime(seen["date"])
+    except (KeyError, ValueError, TypeError):
+        return None
+    return max(0.0, until.total_seconds())

@@ -1,4 +1,4 @@
-"""The machine's `Send` -> the next `Request`, and the body in which one server wants it. Pure.
+"""What is sent: the machine's `Send` -> the next `Request` -> the HTTP request that one server wants. Pure.
 
 Stands above both the machine and the wire formats, which do not know each other. What a server or a model refuses is
 read from its profile: a prefill that it would answer with an error is never asked for.
@@ -7,9 +7,19 @@ read from its profile: a prefill that it would answer with an error is never ask
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
+from loop_core.client.address import (
+    Server,
+    headers_of,
+    key_header,
+    proof_shown,
+    refuse_plain,
+    shown,
+    speaker,
+    url_of,
+)
 from loop_core.errors import CallerError
 from loop_core.formats import entry
 from loop_core.turn.history import Ability, result, tool_message
@@ -17,6 +27,7 @@ from loop_core.turn.segments import Method
 from loop_core.turn.state import Place, Send, Turn
 from loop_core.values import Message, Request, Role, TextPart
 from loop_core.wire import decode_request, wire
+from loop_core.wire.body import dump
 from loop_core.wire.profile import Prefill, Profile
 
 Messages = Sequence[Message | Mapping[str, Any]]
@@ -167,3 +178,108 @@ def _message(given: Any) -> Message:
         raise CallerError(f"no message: expected a mapping whose role is one of {', '.join(sorted(ROLES))}")
     (message,) = decode_request("openai_chat", {"messages": [given]}).messages
     return message
+
+
+# -- the HTTP request ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One HTTP request, without its credential."""
+
+    number: int
+    """Counts from 0 over everything that a run sends, retries included."""
+    request: Request
+    place: Place
+    ordinal: int
+    method: str
+    url: str
+    headers: tuple[tuple[str, str], ...]
+    body: Mapping[str, Any] | None
+    profile: str | None
+    """Who will answer, where the address or the operator says; None where the answer must."""
+    attempt: int = 0
+    """0 for the first, then one more for each retry."""
+    repeats: int | None = None
+    """The number of the request that this one sends again."""
+
+
+def known(server: Server, request: Request) -> tuple[Ability, str]:
+    """What a server allows for the model of a request, as far as continuing goes, and who it is."""
+    profile = speaker(server, request.model).profile
+    return ability(profile, server.api), profile.name
+
+
+def asks(server: Server, send: Send, turn: Turn, number: int) -> Ask:
+    """The HTTP request that an effect of a turn asks for, as it would leave now.
+
+    Raises:
+        LoopError: it cannot be sent in this format.
+    """
+    request = outgoing(turn, send)
+    if send.method is Method.POLL:
+        polled = turn.evaluated.response.id if turn.evaluated else None
+        if not polled:
+            raise CallerError("a response is to be fetched again, and it has no id")
+        request = replace(request, previous_id=polled, stream=False)
+    return ask(server, request, send, number)
+
+
+def ask(server: Server, request: Request, send: Send, number: int) -> Ask:
+    """The HTTP request for a request of the machine.
+
+    Raises:
+        EncodeError: the format cannot carry it.
+    """
+    chosen = speaker(server, request.model)
+    path = wire(server.api).path(request)
+    polled = send.method is Method.POLL
+    if polled:
+        path = f"{path}/{request.previous_id}"
+    return Ask(
+        number, request, send.place, send.ordinal, "GET" if polled else "POST", shown(url_of(server, path)),
+        (*headers_of(server, chosen.profile.name, request.stream), *proof_shown(server, chosen.profile.name)),
+        None if polled else body_of(request, chosen.profile, send.method),
+        None if chosen.profile.name == "generic" else chosen.profile.name,
+    )
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class HttpRequest:
+    """One HTTP request as it leaves, its credential included: for what carries it, and for nothing that shows it."""
+
+    method: str
+    url: str
+    headers: tuple[tuple[str, str], ...]
+    content: bytes
+    request: Request
+    """What it asks for; `read` takes it with the answer."""
+
+
+def sealed(server: Server, asked: Ask) -> HttpRequest:
+    """The request with the key or the signature put in, here and here only.
+
+    Raises:
+        LoopError: there is nothing to sign with.
+    """
+    profile = speaker(server, asked.request.model).profile.name
+    path = wire(server.api).path(asked.request)
+    if asked.method == "GET":
+        path = f"{path}/{asked.request.previous_id}"
+    proof = {name for name, _ in proof_shown(server, profile)}
+    headers = [(name, value) for name, value in asked.headers if name not in proof]
+    headers += key_header(server, profile)
+    url, content = url_of(server, path), b"" if asked.body is None else dump(asked.body).encode()
+    if server.sign is not None:
+        headers += server.sign(asked.method, url, tuple(headers), content)
+    return HttpRequest(asked.method, url, tuple(headers), content, asked.request)
+
+
+def http_request(server: Server, turn: Turn, send: Send) -> HttpRequest:
+    """The HTTP request that an effect of a turn asks for, for a transport of the caller's own.
+
+    Raises:
+        LoopError: it cannot be sent in this format, or a key would leave as plain text.
+    """
+    refuse_plain(server)
+    return sealed(server, asks(server, send, turn, 0))

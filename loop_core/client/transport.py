@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, TypeVar
@@ -18,9 +18,9 @@ from urllib.parse import urlsplit
 import httpx
 
 from loop_core.client.address import SECRET_NAME, Server, loopback, refuse_plain
-from loop_core.client.exchange import Ask, Heard, Hearing, Observer, asks, known, sealed
+from loop_core.client.exchange import Heard, Hearing, Observer, Retries
 from loop_core.client.mask import Mask, Redact
-from loop_core.client.retries import Retries
+from loop_core.client.outgoing import Ask, asks, known, sealed
 from loop_core.errors import CallerError, LoopError
 from loop_core.turn.history import Ability
 from loop_core.turn.segments import Method
@@ -151,6 +151,19 @@ class _Source:
         self.sent += 1
         return Hearing(numbered, self.server, self.observer, self._redact)
 
+    @contextmanager
+    def _reading(self, asked: Ask) -> Iterator[_Reading]:
+        """The answer to a request while it is read; what httpx raises ends it, and so does whoever gives it up."""
+        reading = _Reading(self._hearing(asked), self.line.timeouts, time.monotonic())
+        try:
+            yield reading
+        except _RAISED as why:
+            if reading.heard is None:
+                reading.failed(why, asked.url)
+        except (KeyboardInterrupt, asyncio.CancelledError):
+            reading.close(TransportEnd.ABORTED, "cancelled")
+            raise
+
     def _http(self, asked: Ask) -> dict[str, Any]:
         """The request for httpx, its key or its signature included."""
         leaves = sealed(self.server, asked)
@@ -183,19 +196,35 @@ class _Source:
 
 @dataclass(slots=True)
 class _Reading:
-    """How one answer ends; says so when an error leaves the block that reads it."""
+    """One answer while it is read, with the time; `heard` once it is over."""
 
     hearing: Hearing
+    timeouts: Timeouts
     started: float
-    silence: float
     heard: Heard | None = None
 
     @property
     def ms(self) -> float:
         return round((time.monotonic() - self.started) * 1000, 3)
 
+    def take(self, data: bytes) -> bool:
+        """Takes a piece of the body; False where no more is to be read."""
+        ms = self.ms
+        if not self.hearing.feed(data, ms):
+            return False
+        if ms > self.timeouts.whole * 1000:
+            self.close(TransportEnd.TIMEOUT, f"no end after {self.timeouts.whole:g} s")
+        return self.heard is None
+
     def close(self, end: TransportEnd, problem: str = "", left: bool = True) -> None:
         self.heard = self.hearing.close(end, self.ms, problem, left)
+
+    def answer(self) -> Heard:
+        """The answer; where nothing else ended it, it came to its end."""
+        if self.heard is None:
+            self.close(TransportEnd.EOF)
+        assert self.heard is not None  # noqa: S101  (closed one line above)
+        return self.heard
 
     def failed(self, why: httpx.HTTPError | httpx.InvalidURL | httpx.StreamError, url: str) -> None:
         """Ends the answer by what httpx raised. Its own words may hold a proxy's address: ours do not."""
@@ -203,7 +232,7 @@ class _Reading:
         for kind, end, words in _FAILURES:
             if isinstance(why, kind):
                 left = not isinstance(why, _NEVER_LEFT)
-                self.close(end, words.format(host=host, silence=self.silence, why=str(why)), left)
+                self.close(end, words.format(host=host, silence=self.timeouts.silence, why=str(why)), left)
                 return
         raise why
 
@@ -271,25 +300,9 @@ class Live(_Source):
         with self._reading(asked) as reading, self._client.stream(**http) as response:
             reading.hearing.begin(response.status_code, response.headers.multi_items())
             for data in response.iter_bytes() if _coded(response) else response.iter_raw():
-                ms = reading.ms
-                if not reading.hearing.feed(data, ms):
+                if not reading.take(data):
                     break
-                if ms > self.line.timeouts.whole * 1000:
-                    reading.close(TransportEnd.TIMEOUT, f"no end after {self.line.timeouts.whole:g} s")
-                    break
-        return _over(reading)
-
-    @contextmanager
-    def _reading(self, asked: Ask) -> Iterator[_Reading]:
-        reading = _Reading(self._hearing(asked), time.monotonic(), self.line.timeouts.silence)
-        try:
-            yield reading
-        except _RAISED as why:
-            if reading.heard is None:
-                reading.failed(why, asked.url)
-        except KeyboardInterrupt:
-            reading.close(TransportEnd.ABORTED, "cancelled")
-            raise
+        return reading.answer()
 
     def run_tools(self, effect: RunTools, turn: Turn) -> Event:
         """The results of the toolbox."""
@@ -387,28 +400,13 @@ class AsyncLive(_Source):
     async def _exchange(self, asked: Ask) -> Heard:
         # Who signs may have to fetch new credentials first, and waits for them.
         http = self._http(asked) if self.server.sign is None else await asyncio.to_thread(self._http, asked)
-        async with self._reading(asked) as reading, self._client.stream(**http) as response:
-            reading.hearing.begin(response.status_code, response.headers.multi_items())
-            async for data in response.aiter_bytes() if _coded(response) else response.aiter_raw():
-                ms = reading.ms
-                if not reading.hearing.feed(data, ms):
-                    break
-                if ms > self.line.timeouts.whole * 1000:
-                    reading.close(TransportEnd.TIMEOUT, f"no end after {self.line.timeouts.whole:g} s")
-                    break
-        return _over(reading)
-
-    @asynccontextmanager
-    async def _reading(self, asked: Ask) -> AsyncIterator[_Reading]:
-        reading = _Reading(self._hearing(asked), time.monotonic(), self.line.timeouts.silence)
-        try:
-            yield reading
-        except _RAISED as why:
-            if reading.heard is None:
-                reading.failed(why, asked.url)
-        except asyncio.CancelledError:
-            reading.close(TransportEnd.ABORTED, "cancelled")
-            raise
+        with self._reading(asked) as reading:
+            async with self._client.stream(**http) as response:
+                reading.hearing.begin(response.status_code, response.headers.multi_items())
+                async for data in response.aiter_bytes() if _coded(response) else response.aiter_raw():
+                    if not reading.take(data):
+                        break
+        return reading.answer()
 
     async def aclose(self) -> None:
         """Closes the connections, unless the client was handed in."""
@@ -425,10 +423,3 @@ class AsyncLive(_Source):
 def _coded(response: httpx.Response) -> bool:
     """Whether the body has to be unpacked; where it has not, the bytes are taken as they come."""
     return "content-encoding" in response.headers
-
-
-def _over(reading: _Reading) -> Heard:
-    if reading.heard is None:
-        reading.close(TransportEnd.EOF)
-    assert reading.heard is not None  # noqa: S101  (closed one line above)
-    return reading.heard

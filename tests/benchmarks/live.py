@@ -194,7 +194,8 @@ def heard(api: str) -> Callable[[], object]:
     """Masked, redacted, decoded and judged, piece by piece."""
     from inspector.sessions import redact
     from loop_core.client.address import Server
-    from loop_core.client.exchange import Hearing, Observer, ask
+    from loop_core.client.exchange import Hearing, Observer
+    from loop_core.client.outgoing import ask
     from loop_core.turn.machine import begin
     from loop_core.values import TransportEnd
 

@@ -29,7 +29,7 @@ from loop_core import (
     run,
     stream,
 )
-from loop_core.client.retries import Retries
+from loop_core.client.exchange import Retries
 from loop_core.client.streaming import Shown
 from loop_core.client.transport import Line
 from loop_core.errors import CallerError, EncodeError

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from loop_core.client.address import Server, headers_of
-from loop_core.client.exchange import AT_ONCE, LINE_END, LONGEST_MARK, Hearing, ask, http_request
+from loop_core.client.exchange import AT_ONCE, LINE_END, LONGEST_MARK, Hearing
+from loop_core.client.outgoing import ask, http_request
 from loop_core.errors import CallerError
 from loop_core.turn.machine import begin
 from loop_core.values import Stop, ToolCall, TransportEnd, Usage

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from loop_core.client.address import Server
-from loop_core.client.exchange import Ask, Heard, Hearing, Observer, ask
-from loop_core.client.retries import Retries, kept_there, retryable
+from loop_core.client.exchange import Heard, Hearing, Observer, Retries, kept_there, retryable
+from loop_core.client.outgoing import Ask, ask
 from loop_core.turn.segments import Method
 from loop_core.turn.state import Place, Send
 from loop_core.values import CallKind, Request, Tool, TransportEnd

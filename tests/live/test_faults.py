@@ -17,7 +17,7 @@ from inspector.replay.case import open_case
 from inspector.replay.replay import replay
 from inspector.report.facts import View, view
 from inspector.sessions import open_paths
-from loop_core.client.retries import Retries
+from loop_core.client.exchange import Retries
 from loop_core.client.transport import AsyncLive, Live, Timeouts
 from loop_core.client.transport import Line as Reach
 from loop_core.turn.loop import arun, run

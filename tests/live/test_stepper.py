@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from inspector.live.stepper import Stepper, begun
 from loop_core import frozen
 from loop_core.client.address import Server
-from loop_core.client.exchange import Ask, Heard
+from loop_core.client.exchange import Heard
+from loop_core.client.outgoing import Ask
 from loop_core.errors import CallerError
 from loop_core.judge.classify import judge
 from loop_core.turn.limits import Limits

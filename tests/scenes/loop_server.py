@@ -9,7 +9,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from loop_core.client.exchange import Ask, Heard, Observer
+from loop_core.client.exchange import Heard, Observer
+from loop_core.client.outgoing import Ask
 
 
 class Line:

@@ -11,8 +11,8 @@ from inspector.provider import Answer, Placed, Provider, Story
 from inspector.provider.faults import FAULTS, Fault
 from inspector.provider.story import Declared
 from loop_core.client.address import Server
+from loop_core.client.exchange import Retries
 from loop_core.client.outgoing import ability
-from loop_core.client.retries import Retries
 from loop_core.client.transport import Line, Live, Timeouts
 from loop_core.turn.limits import Limits
 from loop_core.turn.loop import Plan, run
