@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from loop_core.frozen import frozen
 from loop_core.judge.classify import Judged, judge
 from loop_core.judge.gate import Verdict, admit_all
 from loop_core.turn.state import Responded
@@ -17,7 +17,7 @@ from loop_core.wire import decode_request, decode_response
 from loop_core.wire.profiles import choose, named, native_reading
 
 
-@frozen(eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Reading:
     """One response as `read` makes it. Go by `stop_reason`, and run no call whose verdict is not `ready`."""
 

@@ -7,10 +7,9 @@ a policy or a state. Text is `str`, offsets are bytes of the decoded body, token
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
-
-from loop_core.frozen import field, frozen
 
 
 class Stop(StrEnum):
@@ -50,7 +49,7 @@ class Part(StrEnum):
     REQUEST = "request"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class At:
     """A place in an exchange: bytes `start` to `end` of the decoded body, and a JSON pointer inside them."""
 
@@ -60,7 +59,7 @@ class At:
     pointer: str | None = None
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Quote:
     """Characters `start` to `end` of a fact of the response: `text` or `reasoning`."""
 
@@ -69,7 +68,7 @@ class Quote:
     end: int
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Evidence:
     """One reading: the rule that read it, and where."""
 
@@ -81,7 +80,7 @@ class Evidence:
     """The characters that it goes by, where it was read from a text."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class StopReason:
     """A normalized word beside the provider's own, with the readings that led to it, in order."""
 
@@ -100,7 +99,7 @@ class Severity(StrEnum):
     INFO = "info"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Finding:
     """Something worth telling: a lie, a quirk, a loss. `rule` is a stable dotted name."""
 
@@ -129,7 +128,7 @@ class ArgsForm(StrEnum):
     OBJECT = "object"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ToolCall:
     """A tool call exactly as received."""
 
@@ -155,14 +154,14 @@ class ToolCall:
     at: At | None = None
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class TextPart:
     """Visible text."""
 
     text: str
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ReasoningPart:
     """Thinking, with what must go back with it."""
 
@@ -173,7 +172,7 @@ class ReasoningPart:
     item_id: str | None = None
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class OpaquePart:
     """A block that we do not interpret, kept as its verbatim JSON so that it can be echoed."""
 
@@ -181,7 +180,7 @@ class OpaquePart:
     json: str
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ToolResultPart:
     """What a tool answered; only in requests."""
 
@@ -197,7 +196,7 @@ ResponsePart = TextPart | ReasoningPart | ToolCall | OpaquePart
 MessagePart = TextPart | ReasoningPart | ToolCall | OpaquePart | ToolResultPart
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Usage:
     """Token counts as the provider reported them; None where it reported none."""
 
@@ -218,7 +217,7 @@ class Usage:
         return self.output_tokens - (self.reasoning_tokens or 0)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Quota:
     """What the rate-limit headers said (seed 000 `quota_metadata`); raw header values by lower-case name."""
 
@@ -242,7 +241,7 @@ class TransportEnd(StrEnum):
     """Nobody knows: the recording stopped while they came (a killed process, a full disk)."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ProviderError:
     """An error that the provider reported, in a body or in the middle of a stream."""
 
@@ -252,7 +251,7 @@ class ProviderError:
     retryable: bool = False
 
 
-@frozen(eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class ChatResponse:
     """One response, decoded. `stop_reason` is the **mapped** reason: what the wire format's table says and no more."""
 
@@ -317,7 +316,7 @@ class Role(StrEnum):
     TOOL = "tool"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Message:
     """One message of a request's history."""
 
@@ -340,7 +339,7 @@ class Message:
         return tuple([p for p in self.parts if type(p) is ToolResultPart])
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Tool:
     """A tool as declared in a request."""
 
@@ -356,7 +355,7 @@ class Tool:
     tool's settings); it is sent again as it stands. None for a tool that was made here."""
 
 
-@frozen(eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Request:
     """What was, or will be, asked of a provider."""
 

@@ -88,8 +88,9 @@ INSECURE = click.option("--insecure-http", multiple=True, metavar="HOST",
 
 def configured(policy: str | None) -> tuple[Config, Settings]:
     """The configuration, and the settings that a replay starts from: the flag goes over the configuration."""
+    from dataclasses import replace
+
     from inspector import config
-    from loop_core.frozen import replace
     from loop_core.turn.presets import preset
 
     found = config.load()

@@ -8,13 +8,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 from inspector.commands import common
 from loop_core.errors import CallerError, LoopError
-from loop_core.frozen import replace
 
 if TYPE_CHECKING:
     from inspector.config.settings import Settings

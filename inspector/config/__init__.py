@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from inspector.config import files
 from inspector.config.settings import CHOICES, REPLAYED, Settings
 from loop_core.errors import CallerError
-from loop_core.frozen import field, frozen
 from loop_core.turn.limits import Limits
 
 PREFIX = "LOOP_INSPECTOR_"
@@ -31,7 +31,7 @@ NAMES: Mapping[str, str] = {
 DEFAULT = "default"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Value:
     """One value and where it came from: a file, a variable, or `default`."""
 
@@ -39,7 +39,7 @@ class Value:
     origin: str
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Config:
     """Everything that was settled, by dotted name."""
 

@@ -9,17 +9,17 @@ import errno
 import json
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 
 from inspector.config.files import data_folder
 from loop_core.errors import CallerError
-from loop_core.frozen import frozen
 
 VARIABLE = "LOOP_INSPECTOR_TAB"
 OUTSIDE = "outside of what was served: a tab opens the paths given to `inspector serve`, their folders and our data"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Bounds:
     """What may be opened, all of it as real paths."""
 

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple
 
 from loop_core.errors import CallerError
-from loop_core.frozen import field, frozen, replace
 from loop_core.turn.limits import CONTINUATION_LIMITS, Limits
 from loop_core.turn.policy import STRICT, Policy
 from loop_core.turn.presets import preset
@@ -26,7 +25,7 @@ REPLAYED = Limits(max_empty_retries=0)
 """The limits of a replay: what was not recorded is not asked for once more."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Settings:
     """What a replay may change."""
 

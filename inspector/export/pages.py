@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
 
@@ -17,12 +18,11 @@ from inspector.report.facts import ResponseFacts, TurnFacts, View
 from inspector.report.lines.spans import inert, one_line
 from inspector.report.text import place
 from inspector.sessions import redact
-from loop_core.frozen import frozen
 from loop_core.judge.gate import Admission
 from loop_core.values import Severity
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Heading:
     """A heading; 1 is the title."""
 
@@ -30,7 +30,7 @@ class Heading:
     text: str
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Said:
     """A paragraph; `grave` is how much it matters."""
 
@@ -38,14 +38,14 @@ class Said:
     grave: Severity = Severity.INFO
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Items:
     """A list."""
 
     texts: tuple[str, ...]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Table:
     """Rows below a head."""
 
@@ -53,7 +53,7 @@ class Table:
     rows: tuple[tuple[str, ...], ...]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Quote:
     """Text of a transcript, as it stands."""
 

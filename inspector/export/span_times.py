@@ -8,13 +8,13 @@ Further down: spans and metric points as plain values.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple
 
 from inspector.export.conventions import Times
 from inspector.sessions.recording import Exchange
-from loop_core.frozen import field, frozen
 
 # -- Spans and metric points as plain values -------------------------------------------------------------------------
 # Nothing here knows OpenTelemetry's own packages. Times are nanoseconds.
@@ -30,7 +30,7 @@ class Kind(StrEnum):
     CLIENT = "client"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Happened:
     """Something at one moment of a span."""
 
@@ -39,7 +39,7 @@ class Happened:
     attributes: Attributes = field(default_factory=dict)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Span:
     """One operation. Those of a turn are a trace; the turn's own comes first."""
 
@@ -58,7 +58,7 @@ class Span:
     """What the ids of a trace are made of; empty but for a turn's own."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Point:
     """One measurement of an instrument of `names.INSTRUMENTS`."""
 

@@ -12,6 +12,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
+from dataclasses import replace as changed
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,7 +35,6 @@ from inspector.sessions.recording import Exchange
 from loop_core.client.exchange import Heard as Answer
 from loop_core.client.outgoing import Ask, ability, body_of, outgoing
 from loop_core.errors import CallerError, DecodeError, LoopError
-from loop_core.frozen import replace as changed
 from loop_core.turn.history import Ability
 from loop_core.turn.loop import agoing_on, going_on
 from loop_core.turn.state import Cancel, Event, NotRecorded, Send, Tick

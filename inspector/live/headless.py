@@ -5,6 +5,7 @@ Further down: a live turn from its first request to its end state, headless.
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -23,7 +24,6 @@ from inspector.replay.case import cancelled
 from inspector.replay.replay import Replay
 from inspector.sessions import redact
 from inspector.sessions.native import BY_US
-from loop_core import frozen
 from loop_core.client.address import Server, refuse_plain, speaker
 from loop_core.client.mask import SHORTEST
 from loop_core.client.outgoing import ability, body_of, reduced
@@ -191,7 +191,7 @@ def start(typed: Typed, settings: Settings) -> Start:
     """
     api, model, base = typed.api, typed.model, typed.base
     settings = settings_of(parse_assignments(typed.assignments), settings)
-    settings = frozen.replace(settings, limits=live_limits(settings))
+    settings = dataclasses.replace(settings, limits=live_limits(settings))
     server = server_of(api, model, base, typed.profile, typed.key_env, typed.sign, typed.insecure_http)
     refuse_plain(server)
     messages = None if typed.messages is None else json_file(typed.messages, "--messages")

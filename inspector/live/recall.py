@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,6 @@ from inspector.sessions.recording import Exchange, Options, Reading, UnreadableE
 from loop_core.client.address import Server, speaker
 from loop_core.client.outgoing import ability
 from loop_core.errors import CallerError
-from loop_core.frozen import replace
 from loop_core.turn.history import Ability
 from loop_core.turn.state import Place
 from loop_core.values import ChatResponse, ProviderError, Request, Stop, StopReason, ToolResultPart, TransportEnd

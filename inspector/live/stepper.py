@@ -8,6 +8,7 @@ Further down: what is under way in a live run, and what is seen of it from outsi
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -17,7 +18,6 @@ from typing import Any
 from inspector.live.flow import Flow
 from inspector.replay.case import cancelled as given_up
 from inspector.replay.fork import Terms, parting, resumed
-from loop_core import frozen
 from loop_core.client.address import Server, speaker
 from loop_core.client.exchange import Heard
 from loop_core.client.outgoing import Ask, asks, body_of, known
@@ -82,7 +82,7 @@ class Stepper:
         """The turn after an answer, or after one that the operator gave up."""
         judged = given_up(heard.judged) if cancelled else heard.judged
         verdicts = admit_all(heard.response.tool_calls, judged, heard.ask.request.tools)
-        return self.told(frozen.replace(heard.event, judged=judged, verdicts=verdicts), sent)
+        return self.told(dataclasses.replace(heard.event, judged=judged, verdicts=verdicts), sent)
 
     def cancelled(self, sent: int) -> Stepper:
         """The turn, ended by the operator while nothing was under way."""
@@ -117,7 +117,7 @@ class Stepper:
         Raises:
             CallerError: under them it would have gone another way before now.
         """
-        plan = frozen.replace(self.plan, limits=limits)
+        plan = dataclasses.replace(self.plan, limits=limits)
         terms = Terms(self.opening, limits, plan.policy, self.last.turn.ability, self.last.turn.provider)
         at = parting(self.steps, 0, len(self.steps), terms)
         again = self.last.state is State.EXECUTE_TOOLS  # it is entered again, and asks its guards then
@@ -139,7 +139,7 @@ class Stepper:
         body = body_of(request, speaker(self.server, request.model).profile, send.method)
         if "body" in self.edited and self._body(asked.request, send) != asked.body:
             raise CallerError("max_tokens: the body was edited by hand; change it there")
-        return self._changed(frozen.replace(send, max_tokens=cap), asked, request, body, "max_tokens")
+        return self._changed(dataclasses.replace(send, max_tokens=cap), asked, request, body, "max_tokens")
 
     def with_body(self, body: Mapping[str, Any]) -> Stepper:
         """The request that waits with another body, sent as it stands.
@@ -156,8 +156,8 @@ class Stepper:
         if not any(message.parts for message in read.messages):
             raise CallerError(f"no request of {asked.request.api}: it holds no messages")
         streams = read.stream if "stream" in body else asked.request.stream
-        request = frozen.replace(read, model=read.model or asked.request.model, stream=streams)
-        return self._changed(frozen.replace(send, max_tokens=request.max_tokens), asked, request, body, "body")
+        request = dataclasses.replace(read, model=read.model or asked.request.model, stream=streams)
+        return self._changed(dataclasses.replace(send, max_tokens=request.max_tokens), asked, request, body, "body")
 
     def _sending(self) -> tuple[Ask, Send]:
         send = self.waiting
@@ -176,13 +176,14 @@ class Stepper:
             opening = request
             step = first_step(turn.id, request, self.plan)
         elif send.method in ALONE:
-            step = frozen.replace(step, turn=frozen.replace(turn, sent=send), effects=(send,))
+            step = dataclasses.replace(step, turn=dataclasses.replace(turn, sent=send), effects=(send,))
         else:
             kept = request.messages[: len(turn.history)] == turn.history
             added = request.messages[len(turn.history) :] if kept and send.place is not Place.REQUEST else ()
-            send = frozen.replace(send, added=added)
+            send = dataclasses.replace(send, added=added)
             history = turn.history if kept and send.place is not Place.REQUEST else request.messages
-            step = frozen.replace(step, turn=frozen.replace(turn, sent=send, history=history), effects=(send,))
+            turn = dataclasses.replace(turn, sent=send, history=history)
+            step = dataclasses.replace(step, turn=turn, effects=(send,))
         return replace(self, opening=opening, steps=(*self.steps[:-1], step), edited=edited,
                        asked=replace(asked, request=request, body=body))
 
@@ -195,7 +196,7 @@ def begun(turn_id: str, request: Request, server: Server, plan: Plan) -> Stepper
     """
     if plan.ability is None:
         allows, provider = known(server, request)
-        plan = frozen.replace(plan, ability=allows, provider=plan.provider or provider)
+        plan = dataclasses.replace(plan, ability=allows, provider=plan.provider or provider)
     made = _settled(Stepper(server, plan, request, (first_step(turn_id, request, plan),)), 0)
     if made.unsendable:
         raise CallerError(made.unsendable)
@@ -204,7 +205,7 @@ def begun(turn_id: str, request: Request, server: Server, plan: Plan) -> Stepper
 
 def replace_cap(request: Request, cap: int | None) -> Request:
     """The request with another budget."""
-    return frozen.replace(request, max_tokens=cap)
+    return dataclasses.replace(request, max_tokens=cap)
 
 
 def _settled(stepper: Stepper, sent: int | None, asked: Ask | None = None) -> Stepper:

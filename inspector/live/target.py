@@ -113,7 +113,7 @@ def target_of(
 
 def replace_model(request: Request, model: str) -> Request:
     """The request for another model."""
-    from loop_core.frozen import replace as changed
+    from dataclasses import replace as changed
 
     return changed(request, model=model)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from inspector.config.settings import Settings
 from inspector.live.answers import Answers, How
@@ -26,7 +27,6 @@ from loop_core.client.address import Server
 from loop_core.client.exchange import Heard
 from loop_core.client.mask import Mask
 from loop_core.client.outgoing import Ask
-from loop_core.frozen import replace
 from loop_core.judge.gate import Admission, Verdict
 from loop_core.turn.state import Finish, RunTools, Send
 from loop_core.turn.trace import Trace

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, MutableSequence, Sequence
+from dataclasses import replace
 from typing import Any
 
 from aiohttp import web
@@ -34,7 +35,6 @@ from inspector.provider.reply import Reply, answered, asked_tokens, fetched, ref
 from inspector.provider.sending import send
 from inspector.provider.story import Story
 from loop_core.errors import CallerError
-from loop_core.frozen import replace
 from loop_core.values import Request
 from loop_core.wire import FORMATS, wire
 from loop_core.wire.body import compact

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pydantic_core import from_json
@@ -12,7 +13,6 @@ from inspector.provider.errors import RequestError
 from inspector.provider.place import Place, read_mark
 from inspector.provider.story import Kind, Story
 from loop_core.errors import CallerError
-from loop_core.frozen import frozen, replace
 from loop_core.values import Request
 from loop_core.wire import FORMATS, wire
 from loop_core.wire.servers import MESSAGES, RESPONSES
@@ -22,7 +22,7 @@ SECRET = re.compile(r"auth|key|token|secret|cookie|credential|signature", re.IGN
 """Names of headers and of query values that are not kept."""
 
 
-@frozen(eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Seen:
     """One request that a server answered, without its credentials."""
 
@@ -37,7 +37,7 @@ class Seen:
     """The same in the words that all formats share."""
     scenario: str = ""
     status: int = 200
-    place: Place = Place()
+    place: Place = field(default_factory=Place)
     """Where in the scenario it stood: which answer, how much of it was said, and what was asked for."""
     segment: int = 0
     tokens: int = 0

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,6 @@ from inspector.sessions.recording import Chunk, Exchange, Input, Loaded, Options
 from inspector.sessions.thread import thread
 from loop_core.client.outgoing import body_of
 from loop_core.errors import EncodeError
-from loop_core.frozen import frozen
 from loop_core.judge.arguments import Shape, lenient, parse
 from loop_core.judge.classify import FINISHED, Judged
 from loop_core.judge.gate import Admission, Verdict
@@ -89,7 +89,7 @@ class CallState(StrEnum):
     ABSENT = "absent"
 
 
-@frozen(eq=False, repr=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Row:
     """One dialect under one scenario."""
 
@@ -135,7 +135,7 @@ class Row:
         return self.dialect.blind.get(self.played.moment, "") if unseen else ""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Silent:
     """A dialect that has no way to say what happened."""
 

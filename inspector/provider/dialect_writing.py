@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from inspector.provider.dialects import Dialect
 from inspector.provider.quirks import PIECE, rewritten
 from inspector.provider.scenarios import Played
-from loop_core.frozen import frozen, replace
 from loop_core.judge.arguments import lenient
 from loop_core.values import ChatResponse, ReasoningPart, ResponsePart, Stop, StopReason, TextPart, ToolCall, Usage
 from loop_core.wire import wire
@@ -20,7 +20,7 @@ PROMPT_TOKENS = 60
 """What the request costs, the tools included."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Manner:
     """What of an answer is neither the model's doing nor the dialect's."""
 

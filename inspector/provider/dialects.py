@@ -7,11 +7,11 @@ even our judge takes a cut answer for a finished one, and why nothing in the byt
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 from inspector.provider import quirks
 from inspector.provider.quirks import Quirk
 from loop_core.errors import CallerError
-from loop_core.frozen import field, frozen
 from loop_core.values import ProviderError
 from loop_core.wire import FORMATS, wire
 from loop_core.wire.servers import CHAT, GEMINI, MESSAGES, OLLAMA, RESPONSES
@@ -22,7 +22,7 @@ CUT_BATCH, CUT_AFTER, FULL, FILTERED = Moment.CUT_BATCH, Moment.CUT_AFTER, Momen
 PAUSED, MALFORMED, FAILED, BROKEN = Moment.PAUSED, Moment.MALFORMED, Moment.FAILED, Moment.BROKEN
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Dialect:
     """One server, and one habit of it."""
 

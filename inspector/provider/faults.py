@@ -7,6 +7,7 @@ a test holds against every format.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -15,7 +16,6 @@ from inspector.provider.place import Draft, Refusal
 from inspector.provider.quirks import rewritten
 from inspector.provider.scenarios import CHARACTERS
 from inspector.provider.story import Kind
-from loop_core.frozen import field, frozen, replace
 from loop_core.values import OpaquePart, ReasoningPart, TextPart, ToolCall
 from loop_core.wire import wire
 from loop_core.wire.body import compact
@@ -52,7 +52,7 @@ class Takes(StrEnum):
 Change = Callable[[Draft, Any], Draft]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Fault:
     """One row."""
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 from inspector.provider.reply import Reply
-from loop_core.frozen import replace
 from loop_core.wire.body import compact, read_object
 from loop_core.wire.servers import CHAT, CONVERSE, MESSAGES, RESPONSES
 

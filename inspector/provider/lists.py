@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from inspector.provider.checks import check
 from inspector.provider.checks.rules import inside
 from inspector.provider.story import Story
 from inspector.provider.times import DATE, MADE
-from loop_core.frozen import replace
 from loop_core.values import Request
 from loop_core.wire import wire
 from loop_core.wire.servers import CONVERSE, GEMINI, MESSAGES, RESPONSES

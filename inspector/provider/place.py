@@ -14,6 +14,7 @@ import base64
 import binascii
 import re
 from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from inspector.provider.dialect_writing import Manner
@@ -21,7 +22,6 @@ from inspector.provider.dialects import Dialect
 from inspector.provider.scenarios import Played
 from inspector.provider.story import Answer, Kind, Story
 from loop_core.errors import CallerError
-from loop_core.frozen import field, frozen, replace
 from loop_core.judge.arguments import parse
 from loop_core.turn.history import asked_anchor, asks_again, asks_on, nudges
 from loop_core.values import Message, Request, ResponsePart, Role, TextPart, ToolCall, ToolResultPart
@@ -34,7 +34,7 @@ LIKELY = 8
 """So many characters that a text and the answer begin with alike make it a part of it."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Place:
     """A place in a story."""
 
@@ -217,7 +217,7 @@ def _common(one: str, other: str) -> int:
 # -- places that are kept in ids -------------------------------------------------------------------------------------
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Mark:
     """What an id holds: the place behind an answer, and what made it."""
 
@@ -271,7 +271,7 @@ def read_mark(ident: str) -> Mark | None:
 # A draft is made from a place in a story, and each fault makes another draft of it.
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Sending:
     """How frames are sent; numbers count whole frames from 0, and mean the last one where there are fewer."""
 
@@ -287,7 +287,7 @@ class Sending:
     """Bytes of one piece, whatever the frames are."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Refusal:
     """An HTTP error in place of an answer."""
 
@@ -298,7 +298,7 @@ class Refusal:
     """Seconds that are asked for; None: nothing is said."""
 
 
-@frozen(eq=False, repr=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Draft:
     """One answer."""
 
@@ -322,7 +322,7 @@ class Draft:
     """How far it came."""
     spelling: Spelling | None = None
     """What is said about the end."""
-    manner: Manner = Manner()
+    manner: Manner = field(default_factory=Manner)
     frames: tuple[bytes, ...] = ()
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
@@ -30,7 +31,6 @@ from inspector.provider.dialects import chosen
 from inspector.provider.faults import FAULTS, Takes
 from inspector.provider.story import Answer, Declared, Kind, Placed, Story
 from loop_core.errors import CallerError
-from loop_core.frozen import replace
 from loop_core.values import Tool, ToolCall
 
 # -- What a scenario file may hold, as pydantic models ---------------------------------------------------------------

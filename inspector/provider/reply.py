@@ -7,6 +7,7 @@ thinking counts too, unless the dialect's does not.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from zlib import crc32
 
 from inspector.provider import frames, quirks
@@ -20,7 +21,6 @@ from inspector.provider.story import Answer, Kind, Placed, Story
 from inspector.provider.times import timed
 from inspector.provider.wishes import stopped, stops
 from loop_core.errors import CallerError, EncodeError
-from loop_core.frozen import frozen, replace
 from loop_core.values import (
     Request,
     ResponsePart,
@@ -36,18 +36,18 @@ SMALLEST, SIZES = 4, 21
 """Characters in one piece of a stream: from 4 to 24, by the seed."""
 
 
-@frozen(eq=False, repr=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Reply:
     """What is sent, and what can be told of it."""
 
     status: int
     headers: Mapping[str, str]
     frames: tuple[bytes, ...]
-    sending: Sending = Sending()
+    sending: Sending = field(default_factory=Sending)
     refusals: int = 0
     """How often the same request is refused first, by `refusal`."""
     refusal: Reply | None = None
-    place: Place = Place()
+    place: Place = field(default_factory=Place)
     segment: int = 0
     ended: Moment | None = None
     """How the answer truly ended; None for an error."""

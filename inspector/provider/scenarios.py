@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from loop_core.errors import CallerError
-from loop_core.frozen import frozen, replace
 from loop_core.values import ReasoningPart, ResponsePart, TextPart, Tool, ToolCall
 from loop_core.wire.serving import Moment
 
@@ -24,7 +24,7 @@ CHARACTERS = 4
 """Characters of one estimated token."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Cut:
     """As much of an answer as a budget allows."""
 
@@ -90,7 +90,7 @@ COMPLETE = frozenset({Moment.ENDED, Moment.CALLED})
 """Nothing is missing."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Scenario:
     """One intended answer."""
 
@@ -106,7 +106,7 @@ class Scenario:
     prompt: str = "Report what happened to the queue."
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Played:
     """How far an answer came."""
 

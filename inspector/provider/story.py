@@ -6,10 +6,10 @@ format, a file or a server.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from loop_core.frozen import field, frozen
 from loop_core.values import ReasoningPart, ResponsePart, TextPart, Tool, ToolCall
 
 
@@ -24,7 +24,7 @@ class Kind(StrEnum):
     """The calls of an answer, once more and whole."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Answer:
     """What the model means to say at one place of the story, in this order."""
 
@@ -40,7 +40,7 @@ class Answer:
         return (*thinking, *said, *self.calls)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Placed:
     """One fault, and the requests that it applies to: all that fit whatever is given."""
 
@@ -53,7 +53,7 @@ class Placed:
     when: Kind | None = None
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Declared:
     """A tool, and what it answers where a client has nothing better to run."""
 
@@ -61,7 +61,7 @@ class Declared:
     result: str = "done"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Story:
     """One scenario."""
 

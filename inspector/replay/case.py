@@ -8,13 +8,13 @@ Further down: a recorded turn as a source.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from inspector.config.settings import Settings
 from inspector.replay.tokens import Measured
 from inspector.sessions.build import spoken_by
 from inspector.sessions.recording import Exchange, Input, Link, Loaded, TurnRecord
 from inspector.sessions.recording import Place as Recorded_Place
-from loop_core.frozen import field, frozen, replace
 from loop_core.judge.classify import Judged, judge
 from loop_core.judge.gate import Admission, Verdict, admit_all
 from loop_core.turn.history import Ability, asked_again, asked_anchor, asked_mark
@@ -27,7 +27,7 @@ from loop_core.wire import profiles, wire
 from loop_core.wire.profile import Profile
 
 
-@frozen(eq=False, repr=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Heard:
     """What a live run heard: a turn of a recording, asked again from one of its steps on."""
 
@@ -40,7 +40,7 @@ class Heard:
     """What tools answered after the last exchange, where no further request carried it."""
     silent: frozenset[int] = frozenset()
     """Positions of exchanges that are no answers: sent again, or given up."""
-    after: Event = NotRecorded()
+    after: Event = field(default_factory=NotRecorded)
     """How the run ended where no answer ended it."""
     ability: Ability = field(default_factory=Ability)
     """What the server allows that was asked."""
@@ -50,7 +50,7 @@ class Heard:
     """What is missing of its recording, in words; empty where it is whole."""
 
 
-@frozen(eq=False, repr=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Case:
     """What was read, and each response judged; the same for every replay of it."""
 

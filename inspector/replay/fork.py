@@ -8,8 +8,8 @@ of the old terms are the fields `limits` and `policy` of its turn, never a decis
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
-from loop_core.frozen import field, frozen, replace
 from loop_core.turn import costs, moves
 from loop_core.turn.history import Ability
 from loop_core.turn.limits import Limits, Spent, token_stop, tripped
@@ -20,7 +20,7 @@ from loop_core.turn.trace import Step
 from loop_core.values import Request
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Terms:
     """What a run is made under, beside its answers."""
 

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 from inspector.replay.token_readings import Bounds
 from inspector.replay.tokens import RANK, Basis, Measured, Stretch, text_of
-from loop_core.frozen import frozen, replace
 from loop_core.turn.seam import join
 from loop_core.turn.segments import Method, Segment
 from loop_core.turn.state import Place, Responded
@@ -29,7 +29,7 @@ ENDED = frozenset({Stop.END_TURN, Stop.TOOL_CALL})
 """The words after which nothing more would have come."""
 
 
-@frozen(eq=False, repr=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Known:
     """The known output of one answer."""
 
@@ -68,7 +68,7 @@ class Known:
         return any(map(_is_call, self.stretches))
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Taken:
     """What one request gets of a known answer."""
 

@@ -7,6 +7,7 @@ turn's steps before it are shared; those after are made from what was heard, by 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from inspector.config.settings import Settings
 from inspector.replay.case import LIVE, Case, Heard, gate_exchange, judge_exchange, source_of
@@ -15,7 +16,6 @@ from inspector.replay.replay import Replay, Rules, TurnRun, terms_for, used
 from inspector.sessions.build import spoken_by
 from inspector.sessions.recording import Conversation, Link, Place, TurnRecord
 from loop_core.errors import CallerError
-from loop_core.frozen import frozen, replace
 from loop_core.turn.loop import Plan, begun, going_on
 from loop_core.turn.policy import Signal
 from loop_core.turn.state import Place as Asked
@@ -29,7 +29,7 @@ PLACES: Mapping[Asked, Place] = {
 """Why a request was sent -> what it did; the first of a turn is a request of its own."""
 
 
-@frozen(eq=False, repr=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Start:
     """Where in a run a turn is asked again."""
 
@@ -99,7 +99,7 @@ def cap_of(parent: Replay, settings: Settings) -> int | None:
     return settings.max_tokens if settings.max_tokens != parent.settings.max_tokens else None
 
 
-@frozen(eq=False, repr=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Again:
     """A turn with what a live run heard."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,7 +17,6 @@ from inspector.config.settings import Settings, live_limits
 from inspector.replay.case import LIVE, Case, judge_response, limits_for, reach, seen_by_loop, source_of, spoken
 from inspector.replay.fork import Terms, resumed
 from inspector.sessions.recording import Link, TurnRecord
-from loop_core.frozen import frozen, replace
 from loop_core.turn.history import Ability
 from loop_core.turn.limits import Limits
 from loop_core.turn.loop import going_on
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from inspector.replay.simulate import Simulated
 
 
-@frozen(eq=False, repr=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TurnRun:
     """One recorded turn under our machine: its steps are `Replay.trace.steps[first:end]`."""
 
@@ -51,7 +51,7 @@ class Stretch(NamedTuple):
     settings: Settings
 
 
-@frozen(eq=False, repr=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Replay:
     """A case under one setting, or under one after another."""
 
@@ -120,7 +120,7 @@ def replayed(
     return Replay(case, settings, Trace(steps), tuple(turns), since, earlier, tuple([turn.end for turn in turns]))
 
 
-@frozen(eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Rules:
     """Settings as they come to bear on one case."""
 

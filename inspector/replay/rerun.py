@@ -8,6 +8,7 @@ to `inspector.replay.fork`; where it is not known (another answer, another sourc
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from inspector.config.settings import Settings
@@ -29,7 +30,6 @@ from inspector.replay.replay import (
 )
 from inspector.sessions.recording import Link
 from loop_core.errors import CallerError
-from loop_core.frozen import replace
 from loop_core.turn.state import NotRecorded, Responded
 from loop_core.turn.trace import Step
 

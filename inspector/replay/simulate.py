@@ -13,13 +13,13 @@ space that a prefill lost) is not charged: the budget cuts what is known and not
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 
 from inspector.replay.known import Known, Taken, is_cut, merged, opening, take
 from inspector.replay.tokens import Measured, impossible, measure, splitter, under_cap
 from inspector.sessions.recording import Exchange
 from loop_core.errors import DecodeError, EncodeError
-from loop_core.frozen import field, frozen, replace
 from loop_core.judge.classify import Judged
 from loop_core.turn.loop import Recorded
 from loop_core.turn.segments import Method, Segment
@@ -51,7 +51,7 @@ RULE = "simulated.recut"
 """The rule of the evidence that every simulated stop reason carries."""
 
 
-@frozen(eq=False, repr=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Simulated:
     """A recorded turn that answers at other budgets. Its recorded answers carry their index."""
 

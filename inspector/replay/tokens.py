@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
 from importlib import import_module
@@ -21,7 +22,6 @@ from itertools import accumulate
 from typing import Any, Protocol
 
 from inspector.replay.token_readings import Bounds, Cut, Laid, Mark, by_chunks, by_count, held_back, reach
-from loop_core.frozen import frozen, replace
 from loop_core.values import CallKind, ChatResponse, ReasoningPart, ResponsePart, Stop, TextPart, ToolCall, Usage
 
 Split = Callable[[str], Sequence[str]]
@@ -72,7 +72,7 @@ UNTOLD = 1 << 15
 """The same where the answer tells of none: some servers neither send thinking nor count it apart."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Stretch:
     """A part of a response with its tokens."""
 
@@ -84,7 +84,7 @@ class Stretch:
     """Whether the tokens count under the cap; thinking does not with every provider."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Measured:
     """A response as stretches, in order."""
 

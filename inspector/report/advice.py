@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
 from inspector.config.settings import INITIAL
 from inspector.report.look import Look
-from loop_core.frozen import frozen
 from loop_core.turn.limits import Spent
 from loop_core.values import Stop
 
@@ -30,7 +30,7 @@ class Basis(StrEnum):
     """Nothing was tried: a guess, with its reason in the text."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Advice:
     """What to change about a turn."""
 

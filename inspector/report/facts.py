@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain
 
 from inspector.replay.case import LIVE, REFUSED
@@ -19,7 +20,6 @@ from inspector.report.findings import ANOTHER_WAY, Noted, another_way, collect
 from inspector.report.look import exchange_of, place_of, why_of
 from inspector.report.verdict import TurnVerdict, judge_turn
 from inspector.sessions.recording import Exchange, Input, Link, Place
-from loop_core.frozen import frozen, replace
 from loop_core.judge.classify import Judged
 from loop_core.judge.gate import Verdict
 from loop_core.turn.segments import Joined
@@ -29,7 +29,7 @@ from loop_core.values import Evidence
 from loop_core.wire import wire
 
 
-@frozen(eq=False, repr=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ResponseFacts:
     """One response, with everything that is said about it."""
 
@@ -87,7 +87,7 @@ class ResponseFacts:
         return f"{'SIMULATED ' if self.simulated else ''}response {self.index}"
 
 
-@frozen(eq=False, repr=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TurnFacts:
     """One turn under the machine, and its verdict."""
 
@@ -114,7 +114,7 @@ class TurnFacts:
         return self.ended.terminal or ""
 
 
-@frozen(eq=False, repr=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class View:
     """A session as every report shows it."""
 

@@ -7,17 +7,17 @@ each, however many steps it has.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
 from inspector.report.facts import ResponseFacts, TurnFacts, View, answer_at, answered
 from inspector.report.findings import CUT_WORDS, RAN
-from loop_core.frozen import frozen
 from loop_core.judge.gate import Admission
 from loop_core.turn.trace import Step, remaining
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Look:
     """One step of a session."""
 

@@ -12,13 +12,13 @@ import operator
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from difflib import get_close_matches
 from fnmatch import translate
 
 from inspector.report.facts import ResponseFacts, View
 from inspector.report.filter_terms import FLAGS, NUMBERS, PATTERNS, WORDS, Look
 from loop_core.errors import CallerError
-from loop_core.frozen import frozen
 
 
 class FilterError(CallerError):
@@ -33,7 +33,7 @@ Test = Callable[[Look], bool]
 OfResponse = Callable[[View, ResponseFacts], bool]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Filter:
     """An expression that was read."""
 
@@ -56,7 +56,7 @@ _TOKEN = re.compile(r"""
 """, re.VERBOSE)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Token:
     at: int
     mark: str

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from inspector.replay.case import Case, results_in
 from inspector.replay.replay import Replay, TurnRun
@@ -17,7 +18,6 @@ from inspector.sessions.items import cut_result, known_hint
 from inspector.sessions.recording import Link, Place
 from inspector.sessions.transcripts import provenance
 from inspector.sessions.transcripts.refusals import refusal
-from loop_core.frozen import frozen
 from loop_core.judge.arguments import Shape, parse
 from loop_core.judge.classify import Judged, is_phantom
 from loop_core.judge.gate import Admission, Verdict
@@ -52,7 +52,7 @@ OF_HELD_CALLS = frozenset({
 """What is said of a held call that was answered."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Noted:
     """A finding and what it is about: a response, a turn, or the whole session."""
 

@@ -6,6 +6,7 @@ Further down: a simulated answer as an exchange.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -13,7 +14,6 @@ from inspector.replay.replay import Replay, TurnRun
 from inspector.report.findings import RAN_CUT, Noted, held
 from inspector.sessions.recording import Exchange, Place
 from inspector.sessions.transcripts import provenance
-from loop_core.frozen import frozen, replace
 from loop_core.judge.classify import Ending, Judged
 from loop_core.judge.endings import SILENT
 from loop_core.judge.gate import Admission, Verdict
@@ -81,7 +81,7 @@ class Answer(NamedTuple):
         return self.judged.stop.normalized
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Look:
     """What a row of the table looks at: one turn."""
 

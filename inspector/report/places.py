@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import lru_cache
 
 from inspector.sessions.provenance import Provenance, provenance
 from inspector.sessions.recording import Exchange
 from loop_core.errors import DecodeError
-from loop_core.frozen import replace
 from loop_core.values import At, Evidence, Finding, Part, Quote
 from loop_core.wire import wire
 

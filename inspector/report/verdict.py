@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from inspector.replay.case import REFUSED
@@ -17,7 +18,6 @@ from inspector.report.findings import CUT_WORDS, RAN_CUT, Noted, recording_cut
 from inspector.report.look import Look, asked_live, look_at
 from inspector.report.trial import tried
 from inspector.sessions.recording import Place
-from loop_core.frozen import frozen, replace
 from loop_core.judge.classify import LOST, NO_WORD, Ending
 from loop_core.turn.state import State
 from loop_core.values import ChatResponse, Severity, Stop, TransportEnd
@@ -38,7 +38,7 @@ class Row(NamedTuple):
     """Whether what it says is known, and not inferred: what is not is never shown as good."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class TurnVerdict:
     """The verdict on one turn."""
 

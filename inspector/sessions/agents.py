@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from heapq import nlargest
 from pathlib import Path
 from typing import NamedTuple
@@ -21,7 +22,6 @@ from inspector.config.bounds import bounds
 from inspector.sessions.native import MARK
 from inspector.sessions.recording import About
 from loop_core.errors import CallerError
-from loop_core.frozen import frozen
 
 NEWEST = 24
 """Of more transcripts the older ones are not listed."""
@@ -108,7 +108,7 @@ _ROW = re.compile(r"^\|\s*`(?P<name>[^`]+)`\s*\|(?P<cells>.*)\|\s*$", re.MULTILI
 _HERE = Path(__file__).resolve().parents
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Sample:
     """One sample session."""
 

@@ -5,12 +5,12 @@ Knows no file format and nothing of threading. What is no LLM traffic, or traffi
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from inspector.sessions import joined, redact, traffic
 from inspector.sessions.recording import Exchange, Options, Raw
 from loop_core.errors import CallerError, DecodeError
-from loop_core.frozen import replace
 from loop_core.values import (
     At,
     ChatResponse,

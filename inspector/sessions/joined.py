@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -15,7 +16,6 @@ from inspector.sessions import detection, redact
 from inspector.sessions.provenance import provenance
 from inspector.sessions.recording import Exchange, TurnRecord
 from loop_core.errors import DecodeError
-from loop_core.frozen import replace
 from loop_core.values import ChatResponse
 from loop_core.wire import decode_response, wire
 from loop_core.wire.eventstream import resealed

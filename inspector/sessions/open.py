@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from glob import escape, glob
 
 from inspector.config import bounds
@@ -33,7 +34,6 @@ from inspector.sessions.recording import (
 )
 from inspector.sessions.thread import thread
 from inspector.sessions.transcripts.inference import settle
-from loop_core.frozen import replace
 from loop_core.wire import wire
 from loop_core.wire.profiles import named
 

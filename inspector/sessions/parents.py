@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from pydantic_core import from_json
@@ -17,7 +18,6 @@ from pydantic_core import from_json
 from inspector.sessions.items import History, Item, Kind, Tree, response_calls, response_text, squeeze
 from inspector.sessions.recording import Exchange
 from inspector.sessions.traffic import host_of
-from loop_core.frozen import record
 from loop_core.judge.classify import cut_at_cap
 from loop_core.values import ArgsForm, CallKind, ReasoningPart, Stop, ToolCall
 
@@ -31,7 +31,7 @@ _END = 128
 """Characters, white space left out, by which both ends of a long text are compared when its middle is not there."""
 
 
-@record(eq=False, repr=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Seen:
     """An exchange on its way through threading."""
 

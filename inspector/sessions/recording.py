@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple, Protocol
 
 from inspector.sessions.intake import Room
-from loop_core.frozen import field, frozen, record
 from loop_core.values import ChatResponse, Evidence, Request, ToolResultPart, TransportEnd
 from loop_core.wire.failures import REDIRECTS
 from loop_core.wire.profiles import Profile
@@ -39,7 +39,7 @@ class Place(StrEnum):
     """The same request again, after an error or an interruption."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Chunk:
     """A piece of a response as it arrived: the body up to byte `end` was there after `ms` milliseconds."""
 
@@ -47,7 +47,7 @@ class Chunk:
     ms: float
 
 
-@frozen(eq=False, repr=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Exchange:
     """One request and its response, decoded, without credentials."""
 
@@ -90,7 +90,7 @@ class Exchange:
     """The calls of which the recorder says that they did not run, by id, and why."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Skipped:
     """An entry that is not among the exchanges, and why."""
 
@@ -98,7 +98,7 @@ class Skipped:
     why: str
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class About:
     """What a native session file says of itself."""
 
@@ -108,7 +108,7 @@ class About:
     end_state: str = ""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Act:
     """Something that the operator did while the session was recorded: limits set, a policy chosen, a note, a cancel."""
 
@@ -119,7 +119,7 @@ class Act:
     at: str | None = None
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ToolAnswer:
     """A tool result as it was recorded, beside the request that carried it."""
 
@@ -128,7 +128,7 @@ class ToolAnswer:
     at: str | None = None
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Input:
     """One file (or folder, or standard input) that was asked for, and how reading it went."""
 
@@ -146,7 +146,7 @@ class Input:
     """How many credentials of each kind were masked."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Link:
     """An exchange's place in its turn, and what showed it."""
 
@@ -164,7 +164,7 @@ class Link:
     """Exchanges between its parent and it were not recorded."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class TurnRecord:
     """What the recorded agent did about one user message."""
 
@@ -178,7 +178,7 @@ class TurnRecord:
     """What was recorded of the turn and lies behind the point where that live run began."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Conversation:
     """Turns that share a history."""
 
@@ -186,7 +186,7 @@ class Conversation:
     turns: tuple[TurnRecord, ...]
 
 
-@frozen(repr=False)
+@dataclass(frozen=True, slots=True, repr=False)
 class Loaded:
     """Everything that was read in one call."""
 
@@ -225,7 +225,7 @@ class Options(NamedTuple):
     """What may still be unpacked; None: as much as the bound allows for one body."""
 
 
-@record(eq=False, repr=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Raw:
     """One exchange as a file holds it, credentials and all."""
 
@@ -263,7 +263,7 @@ class Raw:
     """The importer has made sure that the texts hold no key that `redact` would mask."""
 
 
-@record(eq=False, repr=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Reading:
     """What one importer made of one file."""
 

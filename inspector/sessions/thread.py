@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
 
@@ -15,7 +16,6 @@ from inspector.sessions.items import History, Kind, Tree
 from inspector.sessions.parents import Index, Seen, narrow, seen
 from inspector.sessions.places import Placed, last_answer, new_message, opening, place, tail_of
 from inspector.sessions.recording import Conversation, Exchange, Link, Place, TurnRecord
-from loop_core.frozen import field, record
 
 
 def thread(exchanges: Sequence[Exchange], groups: Sequence[Sequence[int]]) -> tuple[Conversation, ...]:
@@ -43,7 +43,7 @@ _SHOWN = 64
 """Of more exchanges that fit equally well only so many are named."""
 
 
-@record(eq=False)
+@dataclass(slots=True, eq=False)
 class _Turn:
     conversation: object
     user_text: str

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +24,12 @@ from inspector.report.lines.steps import Outline
 from inspector.sessions import open_paths, without_collector
 from inspector.sessions.intake import standard_input
 from inspector.whatif.tree import Branch
-from loop_core.frozen import field, frozen
 
 RECENT = 12
 STDIN = "-"
 
 
-@frozen(eq=False, repr=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Run:
     """One run of a session: the original, or a branch."""
 
@@ -39,7 +39,7 @@ class Run:
     branch: Branch | None = None
 
 
-@frozen(eq=False, repr=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Opened:
     """A session that can be shown."""
 
@@ -62,7 +62,7 @@ class Opened:
         return tuple(given.error for given in self.case.loaded.inputs if given.error)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Reading:
     """How paths are to be read and run."""
 
@@ -160,7 +160,7 @@ def keep_theme(name: str) -> None:
 VARIABLE = "LOOP_INSPECTOR_PLACE"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Where:
     """A place in the original run of a session."""
 

@@ -6,6 +6,7 @@ The modules that make sheets are imported when a tab is first opened: the first 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from inspector.report.facts import ResponseFacts, answer_at, answered, answers_of
@@ -14,7 +15,6 @@ from inspector.report.lines.sheet import Listed, Sheet
 from inspector.report.lines.spans import Role, Span
 from inspector.report.lines.steps import Block, Outline
 from inspector.whatif.tree import Branch
-from loop_core.frozen import frozen
 from loop_core.turn.segments import SeamRule
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ KEPT = 16
 """Sheets that are remembered; coming back to one costs nothing."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Asked:
     """What is looked at."""
 

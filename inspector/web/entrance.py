@@ -9,11 +9,10 @@ from __future__ import annotations
 import hmac
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from ipaddress import ip_address
 from math import inf
 from typing import NamedTuple
-
-from loop_core.frozen import frozen
 
 _HOST = re.compile(r"(?P<name>\[[0-9a-fA-F:.]{2,45}\]|[0-9A-Za-z._-]{1,253})(?::[0-9]{1,5})?", re.ASCII)
 LOCAL = "localhost"
@@ -28,7 +27,7 @@ class Refusal(NamedTuple):
     why: str
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Asked:
     """What a request says of itself; None is a header that is absent."""
 
@@ -43,7 +42,7 @@ class Asked:
     """When it came, in seconds of the clock that `Entrance.until` goes by."""
 
 
-@frozen(repr=False)
+@dataclass(frozen=True, slots=True, repr=False)
 class Entrance:
     """What opens the door. The cookie is not the token: neither can be made from the other."""
 

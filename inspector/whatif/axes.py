@@ -11,13 +11,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from inspector.config.settings import INITIAL, Settings, settings_of
 from inspector.replay.case import Case
 from inspector.replay.tokens import impossible
 from inspector.sessions.recording import Link, Place
 from loop_core.errors import CallerError
-from loop_core.frozen import frozen
 from loop_core.turn.limits import GUARDS, MOST
 from loop_core.turn.state import Turn
 from loop_core.turn.trace import remaining
@@ -38,7 +38,7 @@ MOST_VALUES = 10_000
 MOST_CELLS = 100_000
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Axis:
     """One limit and its values, ascending, None last."""
 

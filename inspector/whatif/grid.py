@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise, product
 
@@ -18,7 +18,6 @@ from inspector.config.settings import INITIAL, Settings, command, settings_of
 from inspector.replay.case import Case
 from inspector.whatif.axes import TOKENS, Axis, Value, counted, default_axes
 from loop_core.errors import CallerError
-from loop_core.frozen import replace
 from loop_core.turn.limits import Limits, Spent
 from loop_core.turn.state import State
 

@@ -7,6 +7,7 @@ recorded agent sent again is passed over. Rows of `DECISIONS` are tried in order
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
 from typing import NamedTuple
@@ -16,7 +17,6 @@ from inspector.replay.case import Case, seen_by_loop
 from inspector.replay.replay import Replay, TurnRun, replay
 from inspector.report.findings import CUT_WORDS, held
 from inspector.sessions.recording import Place
-from loop_core.frozen import frozen, replace
 from loop_core.judge.gate import Admission, Verdict
 from loop_core.turn.policy import STRICT, Policy, Signal
 from loop_core.turn.presets import POLICIES
@@ -221,7 +221,7 @@ class Cell(NamedTuple):
     """The first step of this policy's run that differs from strict's, by its index; None where none does."""
 
 
-@frozen(eq=False, repr=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Matrix:
     """Policies by turns: `rows[turn][policy]`."""
 

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from inspector.config.settings import INITIAL
 from inspector.replay.case import Case
@@ -33,7 +34,6 @@ from inspector.whatif.axes import SHORT, Axis, Value, size_of
 from inspector.whatif.grid import APART, UNDONE, End, Grid, Group, TurnGrid
 from inspector.whatif.grid_run import Tuned
 from inspector.whatif.sweep import Sweep
-from loop_core.frozen import frozen
 from loop_core.turn.state import State
 from loop_core.turn.trace import Fidelity
 
@@ -49,7 +49,7 @@ ESTIMATED = "by cuts that are ESTIMATED"
 RESPONSES = "to the token, of recorded responses that no budget cuts"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Edge:
     """The smallest max_tokens of some turns, all other limits as in their best cell."""
 
@@ -162,7 +162,7 @@ class _Runs:
         return any(step.estimated is not None for step in steps)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Smallest:
     """What one turn needs."""
 
@@ -259,7 +259,7 @@ def why_not(tuned: Tuned, end: End) -> str:
     return f"it ends in {end.state.value} ({end.terminal}), whatever the budget"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Point:
     """A cell that no other beats."""
 
@@ -268,7 +268,7 @@ class Point:
     tokens: int
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Knee:
     """The curve of completed turns over spend, and its two marked cells."""
 

@@ -17,6 +17,7 @@ import stat
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,6 @@ from inspector.config.files import FILE, data_folder, private_folder
 from inspector.sessions import redact
 from inspector.sessions.recording import Loaded
 from loop_core.errors import CallerError
-from loop_core.frozen import field, record
 
 # -- A lock on a file that is open, as each system gives one ---------------------------------------------------------
 # Where a file system has none, there is none.
@@ -76,7 +76,7 @@ class NewerError(CallerError):
     """A file that a newer program wrote; it is left as it is."""
 
 
-@record
+@dataclass(slots=True)
 class Kept:
     """What the acts come to."""
 

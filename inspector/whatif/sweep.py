@@ -8,7 +8,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
@@ -19,7 +19,6 @@ from inspector.replay.replay import bounded_by, first_run
 from inspector.sessions.recording import TurnRecord
 from inspector.whatif.axes import TOKENS, Value, size_of
 from inspector.whatif.grid import APART, End, Grid, Group
-from loop_core.frozen import frozen, replace
 from loop_core.turn.limits import GUARDS, Limits, Spent, least_cap, token_stop, tripped
 from loop_core.turn.machine import TRANSITIONS
 from loop_core.turn.moves import GUARDED
@@ -63,7 +62,7 @@ class Look(NamedTuple):
     """Whether the answer had ended, and the guard only allows to ask for its first words once more."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Stem:
     """A run under the laxest limits."""
 

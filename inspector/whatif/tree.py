@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import zip_longest
 from typing import NamedTuple
 
@@ -19,7 +20,6 @@ from inspector.replay.replay import Replay, TurnRun
 from inspector.replay.rerun import rerun
 from inspector.report.facts import TurnFacts, View, view
 from loop_core.errors import CallerError
-from loop_core.frozen import frozen
 from loop_core.turn.state import State
 from loop_core.turn.trace import Step, first_difference, key
 
@@ -115,7 +115,7 @@ class Alignment:
 # A branch never changes what it was made from, and shares with it every step that its settings do not change.
 
 
-@frozen(eq=False, repr=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Branch:
     """One run beside another: beside the one that it was made from, if nothing else is said."""
 
@@ -192,7 +192,7 @@ ORIGINAL = "original"
 """The name and the key of the run that everything begins with."""
 
 
-@frozen(eq=False, repr=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Node:
     """One run, and where it came from."""
 

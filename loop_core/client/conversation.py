@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from loop_core.client.address import Server, refuse_plain
@@ -15,7 +16,6 @@ from loop_core.client.exchange import Observer, Observers
 from loop_core.client.outgoing import Messages, messages_of
 from loop_core.client.streaming import Showing, Shown
 from loop_core.errors import CallerError
-from loop_core.frozen import frozen, replace
 from loop_core.judge.gate import Verdict
 from loop_core.turn.limits import Limits
 from loop_core.turn.loop import Plan, arun, asteps, following, run
@@ -311,7 +311,7 @@ class Stream:
         return await anext(aiter(self._async), None)
 
 
-@frozen(eq=False, repr=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class _Chat:
     """Whom a conversation asks, and how."""
 

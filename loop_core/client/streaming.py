@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 from loop_core.client.exchange import Observer
 from loop_core.client.mask import Mask
 from loop_core.errors import DecodeError
-from loop_core.frozen import frozen, replace
 from loop_core.turn.history import Ability, ability_in
 from loop_core.turn.loop import AsyncSource, Knows
 from loop_core.turn.policy import Policy
@@ -155,7 +155,7 @@ class Shown(Observer):
             self._show(APART + text if self._more and not self._given else text)
 
 
-@frozen(eq=False, repr=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Showing:
     """A source that tells `shown` of every request before it leaves."""
 

@@ -10,13 +10,13 @@ import json
 import math
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 from typing import Any
 
 from pydantic_core import from_json
 
-from loop_core.frozen import frozen
 from loop_core.values import CallKind, Tool, ToolCall
 
 _KEPT_AS_IS = frozenset({"enum", "const", "default", "example", "examples", "required"})
@@ -172,7 +172,7 @@ class Shape(StrEnum):
     INVALID = "invalid"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Arguments:
     """The reading of one call's arguments; `stopped_at` counts characters."""
 

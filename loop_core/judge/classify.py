@@ -8,9 +8,9 @@ native word arrives already read (`native`), and what is known of a server arriv
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
-from loop_core.frozen import frozen, replace
 from loop_core.judge import arguments
 from loop_core.judge.arguments import Arguments, Shape, parse_of
 from loop_core.judge.endings import Ending, Seen, delivered, ending_of, stopped_by_string, string_untold
@@ -50,7 +50,7 @@ class Speaker(Protocol):
         """The context in tokens, where it is known."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Judged:
     """The mapped and the effective reason of one response, and what was noticed on the way."""
 
@@ -66,7 +66,7 @@ class Judged:
     findings: tuple[Finding, ...] = ()
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Case:
     """What a rule looks at."""
 

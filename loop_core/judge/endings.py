@@ -7,13 +7,13 @@ format: what a decoder could not read it says in findings, and what it kept verb
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
 
 from pydantic_core import from_json
 
 from loop_core.formats import entry
-from loop_core.frozen import frozen
 from loop_core.judge.signs import Leak, leaked
 from loop_core.values import (
     At,
@@ -64,7 +64,7 @@ UNREAD = frozenset({"frame.invalid", "frame.shape", "body.shape"})
 """Findings that say that something was sent which we do not read: it may have been the answer."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Heard:
     """What a row looks at: one response that ended in peace."""
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from loop_core.frozen import frozen
 from loop_core.judge import arguments
 from loop_core.judge.arguments import Arguments, Shape, parse, parse_of
 from loop_core.judge.classify import Judged, is_phantom, means_nothing
@@ -31,7 +31,7 @@ class Admission(StrEnum):
     REJECTED = "rejected"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """What the gate says of one call; `arguments` only where it is ready."""
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Container
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from loop_core.errors import TransitionError
-from loop_core.frozen import changed, replace
 from loop_core.judge.arguments import Shape, parse
 from loop_core.judge.gate import Admission, Verdict, admit_all
 from loop_core.judge.signs import stops_in_the_middle
@@ -148,7 +148,7 @@ def counted(turn: Turn, seen: Evaluated) -> Spent:
         counts["continuation_tokens"] = spent.continuation_tokens + (tokens or 0)
         counts["tokens_assumed"] = spent.tokens_assumed + assumed
         counts["continuation_chars"] = spent.continuation_chars + chars
-    return changed(spent, counts)
+    return replace(spent, **counts)
 
 
 def _spent_on_response(turn: Turn, signal: Signal) -> Change:
@@ -165,7 +165,7 @@ def _spent_on_response(turn: Turn, signal: Signal) -> Change:
         else:
             counts["attempts"] = spent.attempts - 1  # none was made
         names = turn.refused | ({refused.name} if refused else frozenset())
-        return {"refused": names, "spent": changed(spent, counts)}
+        return {"refused": names, "spent": replace(spent, **counts)}
     if signal is Signal.MAX_TOKENS:
         continuing = sent is not None and sent.place is Place.CONTINUATION
         empty = not seen.response.text
@@ -179,7 +179,7 @@ def _spent_on_response(turn: Turn, signal: Signal) -> Change:
         calls = tuple([(v.call.name, v.call.arguments) for v in seen.verdicts])
         counts["identical"] = spent.identical + 1 if calls == turn.last_calls else 1
         change["last_calls"] = calls
-    return {**change, "spent": changed(spent, counts)} if counts else change
+    return {**change, "spent": replace(spent, **counts)} if counts else change
 
 
 def is_cut(turn: Turn) -> bool:

@@ -9,9 +9,9 @@ for the reason itself and leans on no other module to have kept a call away.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from loop_core.formats import entry
-from loop_core.frozen import frozen, replace
 from loop_core.judge import gate
 from loop_core.judge.classify import is_phantom
 from loop_core.judge.gate import NAMELESS, REMEDY, Admission, Verdict
@@ -33,7 +33,7 @@ from loop_core.values import (
 )
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Ability:
     """What the server allows, as far as continuing goes."""
 

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Container, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from loop_core.errors import CallerError
 from loop_core.formats import entry
-from loop_core.frozen import frozen, replace
 from loop_core.values import Request, ToolResultPart
 
 DEFAULT_TOKEN_FACTOR = 4
 """Seed 000: `max_total_completion_tokens_per_turn = 4 * initial_max_tokens`."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Limits:
     """What one turn may use. Counts are whole numbers; characters are Unicode code points."""
 
@@ -114,7 +114,7 @@ CONTINUATION_LIMITS = (
 """Seed 000's four, in the order in which every screen shows them."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Spent:
     """What a turn has used so far; every count only grows, but `attempts` under the scope `response`, and by one where
     the server refused to make a continuation."""

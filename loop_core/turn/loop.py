@@ -7,9 +7,9 @@ comparing texts: our hint is never the recorded agent's.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Protocol, runtime_checkable
 
-from loop_core.frozen import field, frozen, replace
 from loop_core.turn import moves
 from loop_core.turn.history import Ability
 from loop_core.turn.limits import Limits
@@ -66,14 +66,14 @@ class Knows(Protocol):
         """What the server allows, as far as continuing goes, and who it is."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Recorded:
     """A recorded turn: its answers in order, each with the place that it was recorded at, and its tool results."""
 
     answers: tuple[tuple[Place, int, Responded], ...]
     results: Mapping[int, tuple[ToolResultPart, ...]] = field(default_factory=dict)
     """Tool results by the round of tools that they answer, from 0."""
-    after: Event = NotRecorded()
+    after: Event = field(default_factory=NotRecorded)
     """What happens where the recording holds nothing more."""
     cancelled: bool = False
     """Whether the turn was ended by its operator after the last of the answers."""
@@ -139,7 +139,7 @@ class Scripted:
 _TICK = Tick()
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Plan:
     """How a turn is run."""
 

@@ -6,8 +6,8 @@ Pure functions from a turn to a turn; which move is made is decided in `machine`
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
-from loop_core.frozen import replace
 from loop_core.judge import gate
 from loop_core.judge.classify import Ending
 from loop_core.judge.gate import Admission, Verdict

@@ -8,11 +8,11 @@ reads one is below it, and the machine.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 from typing import NamedTuple
 
-from loop_core.frozen import field, frozen
 from loop_core.judge.arguments import Shape, lenient, parse_of
 from loop_core.judge.classify import Ending, Judged
 from loop_core.judge.endings import SILENT
@@ -136,7 +136,7 @@ ENDING_SIGNALS: Mapping[Ending, Signal] = MappingProxyType({
 """What an end of turn leads to that only looks like one."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Policy:
     """What a loop believes of a response and does about it."""
 

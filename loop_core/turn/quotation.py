@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from loop_core.frozen import frozen
 from loop_core.turn.prompts import FOLDS, LOOKED_AT, holds, opening, prompt_end
 
 LONG = 24
@@ -20,7 +20,7 @@ SHORT = 8
 """Fewer characters count only at the very beginning, or where something closes that opened before them."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Quotation:
     """Where the words were found, or what of our prompt has to go where they were not."""
 

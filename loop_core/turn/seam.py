@@ -9,9 +9,9 @@ A seam is sure where what was asked back came, where the provider goes on by its
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
-from loop_core.frozen import replace
 from loop_core.turn.prompts import opening
 from loop_core.turn.quotation import find
 from loop_core.turn.segments import Decision, Joined, Method, Seam, SeamRule, Segment

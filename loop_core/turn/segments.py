@@ -5,9 +5,9 @@ An answer that was cut and continued has one segment for each response. How a se
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 
-from loop_core.frozen import frozen
 from loop_core.turn.prompts import MARKS
 
 
@@ -74,7 +74,7 @@ class Decision(StrEnum):
     """The text beside a repaired call goes on from nothing: a blank line stands between."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Segment:
     """The visible text of one response of an answer."""
 
@@ -92,7 +92,7 @@ class Segment:
     """The name of the tags that stood around the words to quote."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Seam:
     """One join: `at` is where segment `index` begins in the text, `cut` what was left out of its beginning."""
 
@@ -116,7 +116,7 @@ class Seam:
         return "".join([*pieces, text[at:]])
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Joined:
     """The merged text and its seams, one for every segment but the first."""
 

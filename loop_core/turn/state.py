@@ -6,9 +6,9 @@ Values only. `machine` moves them, `moves` says what a move costs and does; driv
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 
-from loop_core.frozen import field, frozen
 from loop_core.judge.classify import Judged
 from loop_core.judge.gate import Verdict
 from loop_core.turn.history import Ability
@@ -57,7 +57,7 @@ class Place(StrEnum):
     NUDGE = "nudge"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Send:
     """Effect: ask the provider. `added` is what this request appends to the history that it sends."""
 
@@ -76,7 +76,7 @@ class Send:
     """The cap to go back to where a server refuses this one, since it was raised; None: it was not."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Answer:
     """What a call that may not run is answered with; the result is ready and says why."""
 
@@ -86,7 +86,7 @@ class Answer:
     """Its place in the batch, from 0, the released calls counted."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class RunTools:
     """Effect: run the released calls, in order, and no others.
 
@@ -119,7 +119,7 @@ class RunTools:
         return tuple(found)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Finish:
     """Effect: the turn is over; `notice` is for the operator and never assistant text."""
 
@@ -132,7 +132,7 @@ class Finish:
 Effect = Send | RunTools | Finish
 
 
-@frozen(repr=False)
+@dataclass(frozen=True, slots=True, repr=False)
 class Recut:
     """How a simulated answer was made: the output that a recording holds, cut again at another budget."""
 
@@ -159,7 +159,7 @@ class Recut:
         return "" if self.apart is None else f"cut after {self.apart[0]:,} to {self.apart[1]:,} characters"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Responded:
     """Event: the provider answered. `method`, `stripped` and `echoes` tell how it was really asked for."""
 
@@ -190,7 +190,7 @@ class Responded:
         return cut and self.judged.stop.normalized is not Stop.MAX_TOKENS and not self.judged.cap_reached
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ToolsRun:
     """Event: the tools ran, and what the user said meanwhile (steering)."""
 
@@ -199,12 +199,12 @@ class ToolsRun:
     steering: tuple[Message, ...] = ()
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Tick:
     """Event: go on; for states that wait for nothing."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Cancel:
     """Event: the operator or the client ended the turn."""
 
@@ -212,7 +212,7 @@ class Cancel:
     """Set where it ended a turn that was being asked live, in a run that began as a recording."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class NotRecorded:
     """Event: the recording has no answer for the place that was asked."""
 
@@ -223,7 +223,7 @@ class NotRecorded:
 Event = Responded | ToolsRun | Tick | Cancel | NotRecorded
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Evaluated:
     """The response that is being, or was last, looked at."""
 
@@ -239,7 +239,7 @@ _GOES_ON = frozenset({Method.PREFILL, Method.TOKEN, Method.POLL})
 """Methods that leave the text so far out of the history."""
 
 
-@frozen(eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Turn:
     """One turn, as a value: where it is, what it has, what it spent."""
 

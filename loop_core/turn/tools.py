@@ -10,10 +10,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from loop_core.errors import CallerError, LoopError
-from loop_core.frozen import field, frozen
 from loop_core.judge.gate import Admission, Verdict
 from loop_core.turn.history import result
 from loop_core.turn.limits import bounded
@@ -40,7 +40,7 @@ class Runs(Protocol):
         """The results, or `NotRecorded` where a call of the batch has none."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Toolbox:
     """The tools of an agent, and where its user speaks."""
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from loop_core.frozen import field, frozen
 from loop_core.judge.arguments import parse
 from loop_core.judge.gate import Admission
 from loop_core.turn.limits import Spent
@@ -122,7 +122,7 @@ Labels = tuple[str, str]
 """Provider and model."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Metrics:
     """Seed 000's two counters and two histograms; values of a histogram are kept, so that any bucket can be made."""
 
@@ -201,7 +201,7 @@ class Fidelity(StrEnum):
     LIVE = "LIVE"
 
 
-@frozen(eq=False, repr=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Step:
     """One move: the state that was entered, what led there, and the turn after it."""
 
@@ -247,7 +247,7 @@ class Step:
         return self.turn.evaluated.index if self.turn.evaluated else None
 
 
-@frozen(eq=False, repr=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Trace:
     """All steps of one or more turns, in order."""
 

@@ -7,6 +7,7 @@ One package a format, and one row of the registry (`loop_core.formats`); the pac
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from typing import Any, cast
@@ -15,7 +16,6 @@ from pydantic_core import from_json
 
 from loop_core.errors import CallerError, DecodeError, EncodeError
 from loop_core.formats import FORMATS
-from loop_core.frozen import replace
 from loop_core.values import ChatResponse, Request, TransportEnd
 from loop_core.wire.base import Decoder, Mapped, Pieces
 from loop_core.wire.format import Format

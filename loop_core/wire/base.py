@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple
 
 from pydantic_core import from_json
 
 from loop_core.errors import DecodeError
-from loop_core.frozen import field, frozen, replace
 from loop_core.values import (
     At,
     ChatResponse,
@@ -56,7 +56,7 @@ class Foreign(NamedTuple):
     least: Mapped
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Pieces:
     """The pieces of output that a stream carries, as they were sent, each kind in its order."""
 

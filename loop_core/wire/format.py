@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from loop_core.frozen import field, frozen
 from loop_core.values import ChatResponse, Request, Tool
 from loop_core.wire.base import Decoder, Mapped, Pieces, See
 from loop_core.wire.body import as_is
@@ -67,7 +67,7 @@ def _nobody(parts: Sequence[Any]) -> Sequence[tuple[int, str]]:
     return ()
 
 
-@frozen(eq=False, repr=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Format:
     """Everything that is particular to one wire format."""
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
-from loop_core.frozen import field, frozen
 from loop_core.wire.base import Mapped
 
 
@@ -42,7 +42,7 @@ def mark(*path: str | int, like: str = "") -> Mark:
     return Mark(path, re.compile(like))
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Profile:
     """One server, or one kind of server, with what it is known by and what it is known for."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache, lru_cache
 from itertools import islice
 from typing import Any, NamedTuple
@@ -16,7 +17,6 @@ from urllib.parse import urlsplit
 from pydantic_core import from_json
 
 from loop_core.errors import CallerError
-from loop_core.frozen import replace
 from loop_core.values import At, ChatResponse, Evidence, Part, Stop, StopReason
 from loop_core.wire import FORMATS, wire
 from loop_core.wire.base import Mapped

@@ -7,10 +7,10 @@ scripted provider answers; reading an answer does without.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from loop_core.frozen import field, frozen
 from loop_core.values import ProviderError
 
 Event = dict[str, Any]
@@ -63,7 +63,7 @@ class Carried(StrEnum):
     """Its values one by one, the last one open (Vertex AI `partialArgs`)."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Spelling:
     """What is sent at one moment."""
 
@@ -183,7 +183,7 @@ def google_error(refused: Refused) -> Event:
     return {"error": error}
 
 
-@frozen(eq=False, repr=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Serving:
     """What only somebody has to know who speaks for a server of the format."""
 

@@ -6,6 +6,7 @@ import contextlib
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,6 @@ from inspector import cli
 from inspector.config import every, files, load
 from inspector.config.settings import REPLAYED, Settings, live_limits
 from loop_core.errors import CallerError
-from loop_core.frozen import replace
 from loop_core.turn.limits import Limits
 from loop_core.turn.segments import Method, SeamRule
 from tests.scenes.recordings import PARTS, continued, lines

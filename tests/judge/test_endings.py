@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from loop_core.frozen import replace
 from loop_core.judge.classify import Ending, Judged, judge
 from loop_core.judge.endings import shows, stop_strings
 from loop_core.turn.policy import STRICT, Reads, ending_of

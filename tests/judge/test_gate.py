@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 import pytest
 
-from loop_core.frozen import replace
 from loop_core.judge.gate import REMEDY, Admission, admit, admit_all
 from loop_core.values import ArgsForm, CallKind, Stop, Tool, ToolCall
 from tests.scenes.turns import CUT, GOOD, NOW, WRITE, call, judged

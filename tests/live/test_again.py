@@ -8,6 +8,7 @@ import importlib
 import json
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,7 +26,6 @@ from inspector.whatif.comparison import values
 from inspector.whatif.tree import Tree
 from loop_core.client.address import Server
 from loop_core.errors import CallerError
-from loop_core.frozen import replace
 from loop_core.turn.state import Place
 from loop_core.turn.tools import Toolbox
 from loop_core.turn.trace import Fidelity, key

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,6 @@ import pytest
 
 from inspector.live.answers import REFUSAL, Answers, Decision, How, results_of
 from loop_core.errors import CallerError
-from loop_core.frozen import replace
 from loop_core.judge.classify import judge
 from loop_core.judge.gate import Admission, Verdict
 from loop_core.turn.costs import batch_of

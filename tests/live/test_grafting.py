@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,6 @@ from inspector.live.target import grafted
 from inspector.sessions import open_paths
 from inspector.sessions.agents import samples
 from loop_core.client.outgoing import body_of
-from loop_core.frozen import replace
 from loop_core.values import Message, Role, TextPart
 from loop_core.wire import wire
 

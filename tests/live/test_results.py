@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from inspector.live.results import Results, recorded_results
-from loop_core.frozen import replace
 from loop_core.judge.gate import Admission, Verdict
 from loop_core.turn.limits import Limits
 from loop_core.turn.state import Answer, NotRecorded, RunTools, ToolsRun, Turn

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inspector.live.stepper import Stepper, begun
-from loop_core import frozen
 from loop_core.client.address import Server
 from loop_core.client.exchange import Heard
 from loop_core.client.outgoing import Ask
@@ -49,7 +49,7 @@ def heard(asked: Ask, response: ChatResponse) -> Heard:
 
 
 def stepper(cap: int = 100, tools: tuple[Tool, ...] = (), **limits: Any) -> Stepper:
-    asked = frozen.replace(request("openai_chat", tools=tools), max_tokens=cap)
+    asked = dataclasses.replace(request("openai_chat", tools=tools), max_tokens=cap)
     return begun("live", asked, SERVER, plan("openai_chat", **limits))
 
 
@@ -225,9 +225,9 @@ def frozen_cap(turn: Stepper) -> Stepper:
     send = turn.waiting
     assert isinstance(send, Send)
     step = turn.last
-    lost = frozen.replace(step, turn=frozen.replace(
-        step.turn, request=frozen.replace(step.turn.request, max_tokens=None),
-        sent=frozen.replace(send, max_tokens=None)))
+    lost = dataclasses.replace(step, turn=dataclasses.replace(
+        step.turn, request=dataclasses.replace(step.turn.request, max_tokens=None),
+        sent=dataclasses.replace(send, max_tokens=None)))
     assert turn.asked is not None
-    response = frozen.replace(said("One, ", Stop.MAX_TOKENS), api="anthropic_messages")
+    response = dataclasses.replace(said("One, ", Stop.MAX_TOKENS), api="anthropic_messages")
     return replace(turn, steps=(lost,)).heard(heard(turn.asked, response), 1)

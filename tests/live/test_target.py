@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +12,6 @@ from inspector.sessions.recording import Exchange
 from loop_core.client.address import Server, loopback, refuse_plain, unencrypted, url_of
 from loop_core.client.transport import AsyncLive, Live
 from loop_core.errors import CallerError
-from loop_core.frozen import replace
 from loop_core.values import ChatResponse, Evidence, Message, Request, Role, TextPart
 from loop_core.wire import wire
 from loop_core.wire.profiles import GENERIC, choose, named

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,7 +11,6 @@ import pytest
 from inspector.provider.place import Sending
 from inspector.provider.reply import Reply, reply
 from inspector.provider.story import Kind, Placed, Story
-from loop_core.frozen import replace
 from loop_core.turn.history import hint, repair
 from loop_core.values import ChatResponse, Message, Request, Role, Stop, TextPart, ToolCall
 from loop_core.wire import FORMATS, decode

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +12,6 @@ from inspector.provider.place import Mark, Place, locate, reached, read_mark
 from inspector.provider.reply import answered, fetched, reply
 from inspector.provider.story import Answer, Kind, Placed, Story
 from loop_core.errors import CallerError
-from loop_core.frozen import replace
 from loop_core.judge.arguments import parse
 from loop_core.judge.gate import Admission, Verdict
 from loop_core.turn.history import hint, repair

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -12,7 +13,6 @@ from inspector.provider.faults import FAULTS
 from inspector.provider.reply import reply, speaks
 from inspector.provider.story import Placed, Story
 from loop_core.errors import CallerError
-from loop_core.frozen import replace
 from loop_core.judge.arguments import parse
 from loop_core.judge.classify import judge
 from loop_core.judge.gate import Admission, admit_all

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import base64
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from loop_core.frozen import replace
 from loop_core.values import (
     ChatResponse,
     ProviderError,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from inspector.replay.tokens import HIDDEN, UNTOLD, Basis, Measured, agrees, impossible, measure, under_cap
-from loop_core.frozen import replace
 from loop_core.values import CallKind, ChatResponse, OpaquePart, ReasoningPart, Stop, ToolCall, Usage
 from loop_core.wire.base import Pieces
 from tests.scenes.turns import call, reply

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from loop_core.frozen import replace
 from loop_core.judge.gate import Admission, Verdict, admit_all
 from loop_core.turn.costs import batch_of
 from loop_core.turn.limits import Limits, bounded

@@ -1,9 +1,10 @@
 """Who is let in: each rule with a request that breaks it alone, and what a browser really sends let through."""
 
+from dataclasses import replace
+
 import pytest
 
 from inspector.web.entrance import RULES, Asked, Entrance, Refusal
-from loop_core.frozen import replace
 
 OURS = "127.0.0.1:8717"
 DOOR = Entrance("token-of-the-address", "value-of-the-cookie")

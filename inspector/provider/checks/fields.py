@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
-
-from loop_core.frozen import frozen
 
 Where = tuple[str | int, ...]
 Spellings = Callable[[str], Sequence[str]]
@@ -37,7 +36,7 @@ class Flaw(StrEnum):
     """It asks for what a scripted answer cannot give; nothing of it is passed over in silence."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Field:
     """One member."""
 
@@ -58,7 +57,7 @@ class Field:
     """The server's code, where it is not that of the flaw."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Found:
     """A member that is not as it has to be."""
 

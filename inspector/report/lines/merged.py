@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from inspector.report.facts import ResponseFacts, View, answers_of
@@ -18,7 +19,6 @@ from inspector.report.lines.sheet import Listed
 from inspector.report.lines.spans import Line, Role, Span, joined, paragraphs, quoted, said
 from inspector.report.lines.steps import Block, role_of
 from inspector.report.verdict import TurnVerdict
-from loop_core.frozen import frozen
 from loop_core.judge.arguments import parse
 from loop_core.judge.gate import Admission, Verdict
 from loop_core.turn.seam import APART, join
@@ -154,7 +154,7 @@ def shortened(text: str) -> str:
 HERE = "┃"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Laid:
     """A line and the segment that it belongs to; -1 for what belongs to the whole."""
 

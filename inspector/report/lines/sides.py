@@ -6,6 +6,7 @@ What a seam left out stands opposite the same words in the text before it, so th
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import zip_longest
 
 from inspector.report.facts import ResponseFacts, View
@@ -24,7 +25,6 @@ from inspector.report.lines.spans import (
     wrapped,
 )
 from inspector.report.lines.steps import Block
-from loop_core.frozen import frozen
 from loop_core.turn.seam import join
 from loop_core.turn.segments import Joined, SeamRule, Segment
 
@@ -35,7 +35,7 @@ SHOWN = 240
 BETWEEN: Line = (Span(" │ ", Role.RULE),)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Pair:
     """What stands at one height on the two sides."""
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from inspector.report.facts import View
 from inspector.report.lines import glyphs
 from inspector.report.lines.spans import Line, Role, Span, said
 from inspector.report.verdict import TurnVerdict
 from inspector.sessions.transcripts import provenance
-from loop_core.frozen import field, frozen
 from loop_core.judge.gate import Admission, Verdict
 from loop_core.turn.state import RunTools, Send, State
 from loop_core.turn.trace import Step
@@ -28,7 +28,7 @@ from loop_core.values import Severity, Stop
 # key press among a hundred thousand steps costs what it costs among a hundred.
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Block:
     """One run of one turn: a heading row, then its steps."""
 
@@ -164,7 +164,7 @@ def role_of(verdict: TurnVerdict) -> Role:
 STATE_COLUMNS = max(len(state.value) for state in State)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Remarks:
     """What the operator put on steps: marks, notes, and where breakpoints stop."""
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 import binascii
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from inspector.sessions import traffic
 from inspector.sessions.recording import Chunk, Raw, Skipped
-from loop_core.frozen import field, record, replace
 from loop_core.values import TransportEnd
 from loop_core.wire.framing import joined
 from loop_core.wire.openai_responses.table import TERMINAL_EVENTS
@@ -29,7 +29,7 @@ _SECONDS = 1e11
 """A larger time counts milliseconds."""
 
 
-@record(eq=False, repr=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Answer:
     """One answer while its messages are collected."""
 

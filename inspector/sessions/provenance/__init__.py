@@ -11,11 +11,11 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, NamedTuple
 
 from inspector.sessions.provenance.pieces import Frame, Piece, Supply, Wanted, frames
-from loop_core.frozen import frozen
 from loop_core.values import At, CallKind, ChatResponse, Part, ReasoningPart, TextPart, ToolCall
 from loop_core.wire import wire
 from loop_core.wire.jsonslice import byte_span, path_of
@@ -36,7 +36,7 @@ class Read(NamedTuple):
     """It says once more what other bytes said; without such, the pieces of a fact in order are the fact."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Provenance:
     """The readings of one body, by fact and by byte; made by `provenance`."""
 

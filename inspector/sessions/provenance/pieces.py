@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple
 
-from loop_core.frozen import frozen, record
 from loop_core.values import ChatResponse
 from loop_core.wire import wire
 from loop_core.wire.base import Decoder
@@ -24,7 +24,7 @@ _TRIES = 64
 """How often a text that no pieces make is looked for from another beginning: a body may be made to have many."""
 
 
-@record
+@dataclass(slots=True)
 class Piece:
     """A value that may be a piece of a text."""
 
@@ -37,7 +37,7 @@ class Piece:
     used: bool = False
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Wanted:
     """A text of the response: the fact that it is, and before which byte none of it can stand."""
 

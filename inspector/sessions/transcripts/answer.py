@@ -6,13 +6,13 @@ and the rows since then; so a history is walked once however long it grows.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from inspector.sessions.recording import Act, Exchange, Place, ToolAnswer
 from inspector.sessions.transcripts import provenance
 from inspector.sessions.transcripts.jsonl import Line
 from inspector.sessions.transcripts.refusals import stops, why_refused
-from loop_core.frozen import field, record, replace
 from loop_core.values import (
     At,
     ChatResponse,
@@ -76,7 +76,7 @@ class Where(NamedTuple):
         return tuple(reversed(found))
 
 
-@record(eq=False, repr=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Answer:
     """A model's answer while its file is read."""
 

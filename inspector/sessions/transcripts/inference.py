@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from inspector.sessions.items import known_hint
@@ -18,7 +19,6 @@ from inspector.sessions.recording import Exchange, Input
 from inspector.sessions.transcripts import provenance
 from inspector.sessions.transcripts.answer import Answer
 from inspector.sessions.transcripts.refusals import placeholder
-from loop_core.frozen import replace
 from loop_core.judge.arguments import Shape, parse
 from loop_core.values import ArgsForm, At, Part, Stop, StopReason, ToolResultPart
 from loop_core.wire.anthropic_messages.table import API as CLAUDE

@@ -5,6 +5,7 @@ Once the end is accepted the recording is opened in its place, and the screen is
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from textual.binding import Binding
@@ -28,7 +29,6 @@ from inspector.tui.session.screen import SessionScreen
 from inspector.tui.widgets.bars import Status, Verdict
 from inspector.tui.widgets.text_view import TextView
 from loop_core.errors import LoopError
-from loop_core.frozen import replace
 from loop_core.turn.state import Send
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import ClassVar
 
@@ -31,7 +32,6 @@ from inspector.tui.widgets.bars import KeyBar, Panel
 from inspector.tui.widgets.fields import note
 from inspector.tui.widgets.rows import RowList
 from loop_core.errors import LoopError
-from loop_core.frozen import frozen, replace
 
 # -- The picker's list -----------------------------------------------------------------------------------------------
 # Sessions that can be opened, under a heading for each kind.
@@ -42,7 +42,7 @@ STORY = 24
 """Columns of a verdict that the beginning of a story follows, where there is room."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Choice:
     """A row: a session, or a heading where there is no path."""
 

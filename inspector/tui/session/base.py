@@ -9,6 +9,7 @@ Further down: what can be done to the pane in hand, whatever it shows; breakpoin
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar
 
@@ -27,7 +28,6 @@ from inspector.tui.sheets import MERGED_FORMS, TABS, WIRE_MODES, Asked, Key, She
 from inspector.tui.widgets.panes import StepList
 from inspector.tui.widgets.text_view import NOTHING, TextView
 from inspector.tui.writing import copied
-from loop_core.frozen import frozen
 from loop_core.judge.gate import Admission
 from loop_core.turn.segments import SeamRule
 
@@ -118,7 +118,7 @@ class Panes(Screen[None]):
 # An expression of the filter language, on or off; and the next step that one stops at.
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Breakpoint:
     """One breakpoint."""
 

@@ -8,9 +8,9 @@ Further down: what one event of a Messages stream adds to the output.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
-from loop_core.frozen import replace
 from loop_core.values import ArgsForm, At, CallKind, OpaquePart, Part, ReasoningPart, ResponsePart, TextPart, ToolCall
 from loop_core.wire.anthropic_messages.table import FIELDS, KINDS, KNOWN, worth_keeping
 from loop_core.wire.base import Pieces, See

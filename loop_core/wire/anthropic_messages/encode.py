@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 from loop_core.errors import EncodeError
-from loop_core.frozen import field, record
 from loop_core.values import (
     CallKind,
     ChatResponse,
@@ -31,7 +31,7 @@ _NEWLINE = re.compile(r"\r\n|\n|\r")
 _CALL_TYPES = {CallKind.FUNCTION: "tool_use", CallKind.SERVER: "server_tool_use"}
 
 
-@record
+@dataclass(slots=True)
 class _Block:
     """One content block to be sent: a part, its type, and the fields that a part of their own carried."""
 

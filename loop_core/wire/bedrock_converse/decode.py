@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from loop_core.frozen import replace
 from loop_core.values import (
     ArgsForm,
     At,

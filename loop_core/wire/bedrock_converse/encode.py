@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 from loop_core.errors import EncodeError
-from loop_core.frozen import field, record
 from loop_core.values import (
     CallKind,
     ChatResponse,
@@ -32,7 +32,7 @@ METRICS = '"metrics":{"latencyMs":0}'
 """A member that every answer has; nothing here has a clock."""
 
 
-@record
+@dataclass(slots=True)
 class _Block:
     """One content block to be sent: a part, and the citations that a part of their own carried."""
 

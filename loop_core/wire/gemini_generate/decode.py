@@ -7,9 +7,9 @@ is in `parts`. Does not decide whether a call may run: under any reason a call t
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
-from loop_core.frozen import replace
 from loop_core.values import At, ChatResponse, Evidence, Part, Severity, Stop, StopReason, Usage
 from loop_core.wire import base
 from loop_core.wire.failures import read_error

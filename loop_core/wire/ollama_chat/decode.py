@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
-from loop_core.frozen import replace
 from loop_core.values import (
     ArgsForm,
     At,

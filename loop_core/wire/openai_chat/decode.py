@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
-from loop_core.frozen import replace
 from loop_core.values import At, ChatResponse, Evidence, Part, ResponsePart, Severity, Stop, StopReason, ToolCall, Usage
 from loop_core.wire.base import Decoder as Base
 from loop_core.wire.base import Foreign, Mapped
