@@ -19,8 +19,7 @@ import pytest
 
 import loop_core
 from loop_core.client.address import Server
-from loop_core.client.exchange import Retries
-from loop_core.client.transport import Line
+from loop_core.client.exchange import Line, Retries
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS_TO_COME = {"values", "errors", "wire", "judge", "turn", "client"}

@@ -46,7 +46,7 @@ from loop_core.wire import deltas, wire
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from loop_core.client.transport import Line
+    from loop_core.client.exchange import Line
 
 FOLDER = "live"
 """Within the data folder."""

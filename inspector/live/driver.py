@@ -30,7 +30,8 @@ from loop_core.turn.state import Cancel, Finish, RunTools, Send, ToolsRun
 from loop_core.values import ToolResultPart
 
 if TYPE_CHECKING:
-    from loop_core.client.transport import AsyncLive, Line
+    from loop_core.client.exchange import Line
+    from loop_core.client.transport import AsyncLive
 
 
 # -- What the operator of a live turn does, in the recording beside what is sent and heard ---------------------------

@@ -37,7 +37,7 @@ from loop_core.wire import wire
 
 if TYPE_CHECKING:
     from inspector.live.aws import AwsSigner
-    from loop_core.client.transport import Line
+    from loop_core.client.exchange import Line
 
 
 # -- A live turn from its first request to its end state, headless ---------------------------------------------------

@@ -28,7 +28,8 @@ from loop_core.turn.trace import Step, Trace
 from loop_core.values import Request, Tool, Usage
 
 if TYPE_CHECKING:
-    from loop_core.client.transport import AsyncLive, Line
+    from loop_core.client.exchange import Line
+    from loop_core.client.transport import AsyncLive
 
 Prompt = str | Request | Messages
 """What is asked: a text of the user, a history, or a whole request with whatever else its API takes."""
@@ -55,7 +56,7 @@ def ask(
         limits: what the turn may use; None: the defaults of `Limits`.
         policy: how the loop decides, a `Policy` or the name of a preset.
         max_tokens: the output cap of each request; None: the server's own.
-        line: timeouts, retries and the proxy (`loop_core.client.transport.Line`).
+        line: timeouts, retries and the proxy (`loop_core.client.exchange.Line`).
         observer: is told of everything that is sent and heard.
 
     Returns:

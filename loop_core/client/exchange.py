@@ -7,7 +7,7 @@ in a response, a report or a recording.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from email.utils import parsedate_to_datetime
 from typing import Any
 
@@ -255,7 +255,7 @@ class Hearing:
                                 transport_end=end, size=len(body))
 
 
-# -- whether the same request is sent again --------------------------------------------------------------------------
+# -- how long an answer is waited for, and whether the same request is sent again -----------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,3 +349,26 @@ def retry_after(headers: Iterable[tuple[str, str]]) -> float | None:
     except (KeyError, ValueError, TypeError):
         return None
     return max(0.0, until.total_seconds())
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """Seconds."""
+
+    connect: float = 10.0
+    silence: float = 120.0
+    """Between two pieces of an answer, and before the first."""
+    whole: float = 1800.0
+    """For one answer."""
+    poll: float = 2.0
+    """Between two looks at a response that is made in the background."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """How servers are reached."""
+
+    timeouts: Timeouts = field(default_factory=Timeouts)
+    retries: Retries = field(default_factory=Retries)
+    proxy: str | None = field(default=None, repr=False)
+    """A proxy's URL; None: as the environment says (HTTPS_PROXY, NO_PROXY…), but never for this machine itself."""

@@ -10,7 +10,7 @@ import asyncio
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from loop_core.client.address import SECRET_NAME, Server, loopback, refuse_plain
-from loop_core.client.exchange import Heard, Hearing, Observer, Retries
+from loop_core.client.exchange import Heard, Hearing, Line, Observer, Timeouts
 from loop_core.client.mask import Mask, Redact
 from loop_core.client.outgoing import Ask, asks, known, sealed
 from loop_core.errors import CallerError, LoopError
@@ -34,71 +34,41 @@ Spelled = Callable[[Ask], Ask]
 """How a request is spelled in the end, where the format alone does not say: as one that was recorded."""
 
 
-@dataclass(frozen=True, slots=True)
-class Timeouts:
-    """Seconds."""
+def _client(connection: Line, kind: type[_Client], transport: type[Any], server: Server) -> _Client:
+    """A client of httpx for this server.
 
-    connect: float = 10.0
-    silence: float = 120.0
-    """Between two pieces of an answer, and before the first."""
-    whole: float = 1800.0
-    """For one answer."""
-    poll: float = 2.0
-    """Between two looks at a response that is made in the background."""
+    Raises:
+        CallerError: a proxy or a file of certificates that is named cannot be used. Its own words may hold a
+            password: ours do not.
+    """
+    try:
+        return kind(**_options(connection, transport, server.base or wire(server.api).home.base))
+    except OSError as why:
+        said = f"the certificates cannot be read (SSL_CERT_FILE, SSL_CERT_DIR): {why.strerror or 'no certificate'}"
+        raise CallerError(said) from None
+    except ImportError:
+        raise CallerError("a SOCKS proxy needs another package: pip install 'httpx[socks]'") from None
+    except (httpx.InvalidURL, ValueError):
+        raise CallerError("the proxy is no address (HTTP_PROXY, HTTPS_PROXY, ALL_PROXY): expected "
+                          "http://HOST:PORT") from None
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """How servers are reached."""
-
-    timeouts: Timeouts = field(default_factory=Timeouts)
-    retries: Retries = field(default_factory=Retries)
-    proxy: str | None = field(default=None, repr=False)
-    """A proxy's URL; None: as the environment says (HTTPS_PROXY, NO_PROXY…), but never for this machine itself."""
-
-    @property
-    def waits(self) -> httpx.Timeout:
-        """How long httpx waits."""
-        return httpx.Timeout(self.timeouts.silence, connect=self.timeouts.connect)
-
-    def options(self, transport: type[Any], base: str) -> dict[str, Any]:
-        """Arguments for a client of httpx that asks the server at this address."""
-        options: dict[str, Any] = {"verify": _certificates()}
-        if self.proxy is not None:
-            return {**options, "proxy": self.proxy}
-        host = urlsplit(base).hostname or ""
-        if not loopback(host):
-            return options
-        named = f"[{host}]" if ":" in host else host  # what names the host goes before what the environment says
-        return {**options, "mounts": {f"all://{named}": transport(verify=_certificates())}}
-
-    def client(self, kind: type[_Client], transport: type[Any], base: str) -> _Client:
-        """A client of httpx for the server at this address.
-
-        Raises:
-            CallerError: a proxy or a file of certificates that is named cannot be used. Its own words may hold a
-                password: ours do not.
-        """
-        try:
-            return kind(**self.options(transport, base))
-        except OSError as why:
-            said = f"the certificates cannot be read (SSL_CERT_FILE, SSL_CERT_DIR): {why.strerror or 'no certificate'}"
-            raise CallerError(said) from None
-        except ImportError:
-            raise CallerError("a SOCKS proxy needs another package: pip install 'httpx[socks]'") from None
-        except (httpx.InvalidURL, ValueError):
-            raise CallerError("the proxy is no address (HTTP_PROXY, HTTPS_PROXY, ALL_PROXY): expected "
-                              "http://HOST:PORT") from None
+def _options(connection: Line, transport: type[Any], base: str) -> dict[str, Any]:
+    """Arguments for a client that asks the server at this address."""
+    options: dict[str, Any] = {"verify": _certificates()}
+    if connection.proxy is not None:
+        return {**options, "proxy": connection.proxy}
+    host = urlsplit(base).hostname or ""
+    if not loopback(host):
+        return options
+    named = f"[{host}]" if ":" in host else host  # what names the host goes before what the environment says
+    return {**options, "mounts": {f"all://{named}": transport(verify=_certificates())}}
 
 
 @cache
 def _certificates() -> Any:
     """Whom to trust; reading the certificates takes longer than a small answer."""
     return httpx.create_ssl_context()
-
-
-def _base(server: Server) -> str:
-    return server.base or wire(server.api).home.base
 
 
 def _without_credentials(client: _Client) -> _Client:
@@ -166,10 +136,10 @@ class _Source:
 
     def _http(self, asked: Ask) -> dict[str, Any]:
         """The request for httpx, its key or its signature included."""
-        leaves = sealed(self.server, asked)
+        leaves, timeouts = sealed(self.server, asked), self.line.timeouts
         # Said of each request too, for a client that was handed in: a redirect would take the key along.
         return {"method": leaves.method, "url": leaves.url, "headers": leaves.headers, "follow_redirects": False,
-                "timeout": self.line.waits,
+                "timeout": httpx.Timeout(timeouts.silence, connect=timeouts.connect),
                 **({} if asked.body is None else {"content": leaves.content})}
 
     def _ran(self, effect: RunTools, turn: Turn, ran: ToolsRun) -> ToolsRun:
@@ -268,7 +238,7 @@ class Live(_Source):
         """
         super().__init__(server, observer, toolbox, line, redact, spelled)
         self._own = client is None
-        self._client = (self.line.client(httpx.Client, httpx.HTTPTransport, _base(server)) if client is None
+        self._client = (_client(self.line, httpx.Client, httpx.HTTPTransport, server) if client is None
                         else _without_credentials(client))
 
     def respond(self, send: Send, turn: Turn) -> Event:
@@ -344,7 +314,7 @@ class AsyncLive(_Source):
         """
         super().__init__(server, observer, toolbox, line, redact, spelled)
         self._own = client is None
-        self._client = (self.line.client(httpx.AsyncClient, httpx.AsyncHTTPTransport, _base(server))
+        self._client = (_client(self.line, httpx.AsyncClient, httpx.AsyncHTTPTransport, server)
                         if client is None else _without_credentials(client))
         self._cancelled = asyncio.Event()
 

@@ -29,9 +29,8 @@ from loop_core import (
     run,
     stream,
 )
-from loop_core.client.exchange import Retries
+from loop_core.client.exchange import Line, Retries
 from loop_core.client.streaming import Shown
-from loop_core.client.transport import Line
 from loop_core.errors import CallerError, EncodeError
 from loop_core.judge.gate import Admission
 from loop_core.turn.policy import STRICT

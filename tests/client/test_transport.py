@@ -18,9 +18,9 @@ import pytest
 from inspector.live.recorder import Recorder
 from inspector.sessions import open_paths
 from loop_core.client.address import Server, key_header, shown, speaker, url_of
-from loop_core.client.exchange import Retries, retry_after
+from loop_core.client.exchange import Line, Retries, Timeouts, retry_after
 from loop_core.client.mask import Mask
-from loop_core.client.transport import AsyncLive, Line, Live, Timeouts
+from loop_core.client.transport import AsyncLive, Live
 from loop_core.errors import CallerError
 from loop_core.turn.loop import arun, run
 from loop_core.turn.state import RunTools, ToolsRun, Turn

@@ -23,8 +23,7 @@ from inspector.report.facts import View, view
 from inspector.report.lines.spans import text_of
 from inspector.report.lines.steps import step_line
 from inspector.sessions import open_paths
-from loop_core.client.exchange import Retries
-from loop_core.client.transport import Line, Timeouts
+from loop_core.client.exchange import Line, Retries, Timeouts
 from loop_core.errors import CallerError, LoopError
 from loop_core.turn.limits import Limits
 from loop_core.turn.state import Finish, RunTools, Send

@@ -17,9 +17,9 @@ from inspector.replay.case import open_case
 from inspector.replay.replay import replay
 from inspector.report.facts import View, view
 from inspector.sessions import open_paths
-from loop_core.client.exchange import Retries
-from loop_core.client.transport import AsyncLive, Live, Timeouts
-from loop_core.client.transport import Line as Reach
+from loop_core.client.exchange import Line as Reach
+from loop_core.client.exchange import Retries, Timeouts
+from loop_core.client.transport import AsyncLive, Live
 from loop_core.turn.loop import arun, run
 from loop_core.turn.state import Turn
 from loop_core.turn.tools import Toolbox

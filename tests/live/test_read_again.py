@@ -18,8 +18,7 @@ from inspector.report.document import document
 from inspector.report.facts import view
 from inspector.sessions import open_paths
 from loop_core.client.address import Server
-from loop_core.client.exchange import Retries
-from loop_core.client.transport import Line, Timeouts
+from loop_core.client.exchange import Line, Retries, Timeouts
 from loop_core.turn.limits import Limits
 from loop_core.turn.tools import Toolbox
 from loop_core.values import Message, Request, Role, Stop, TextPart, Tool, ToolCall

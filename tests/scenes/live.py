@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from loop_core.client.address import Server
-from loop_core.client.exchange import Observer, Retries
+from loop_core.client.exchange import Line, Observer, Retries, Timeouts
 from loop_core.client.outgoing import ability
-from loop_core.client.transport import Line, Timeouts
 from loop_core.turn.limits import Limits
 from loop_core.turn.loop import Plan
 from loop_core.values import ChatResponse, Message, Request, Role, Stop, StopReason, TextPart, ToolCall, Usage

@@ -11,8 +11,7 @@ from inspector.live.again import Wanted, wanted
 from inspector.replay.case import open_case
 from inspector.replay.replay import Replay, replay
 from inspector.sessions import open_paths
-from loop_core.client.exchange import Retries
-from loop_core.client.transport import Line, Timeouts
+from loop_core.client.exchange import Line, Retries, Timeouts
 from loop_core.values import Tool, ToolCall
 
 WEATHER = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}

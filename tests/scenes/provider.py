@@ -11,9 +11,9 @@ from inspector.provider import Answer, Placed, Provider, Story
 from inspector.provider.faults import FAULTS, Fault
 from inspector.provider.story import Declared
 from loop_core.client.address import Server
-from loop_core.client.exchange import Retries
+from loop_core.client.exchange import Line, Retries, Timeouts
 from loop_core.client.outgoing import ability
-from loop_core.client.transport import Line, Live, Timeouts
+from loop_core.client.transport import Live
 from loop_core.turn.limits import Limits
 from loop_core.turn.loop import Plan, run
 from loop_core.turn.policy import STRICT, Policy

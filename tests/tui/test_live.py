@@ -33,8 +33,7 @@ from inspector.tui.screens.ask import Choose
 from inspector.tui.screens.picker import PickerScreen
 from inspector.tui.session.screen import SessionScreen
 from inspector.tui.widgets.text_view import TextView
-from loop_core.client.exchange import Retries
-from loop_core.client.transport import Line, Timeouts
+from loop_core.client.exchange import Line, Retries, Timeouts
 from loop_core.turn.state import Finish, RunTools, Send
 from loop_core.values import Stop, ToolCall, Usage
 from tests.client.test_transport import ERROR, streams

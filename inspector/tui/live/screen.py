@@ -32,7 +32,7 @@ from loop_core.errors import LoopError
 from loop_core.turn.state import Send
 
 if TYPE_CHECKING:
-    from loop_core.client.transport import Line as Reached
+    from loop_core.client.exchange import Line as Reached
 
 FRAME = 1 / 12
 """Seconds between two looks at an answer that streams: each draws what has come since."""

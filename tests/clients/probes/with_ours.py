@@ -9,7 +9,8 @@ from common import Job, Report, main
 
 from inspector.provider.listening import bases
 from loop_core.client.address import Server
-from loop_core.client.transport import Line, Live, Timeouts
+from loop_core.client.exchange import Line, Timeouts
+from loop_core.client.transport import Live
 from loop_core.turn.loop import run
 from loop_core.turn.tools import Toolbox
 from loop_core.values import Message, Request, Role, TextPart, Tool
