@@ -26,7 +26,7 @@ from inspector.provider.asked import (
     shown_path,
 )
 from inspector.provider.checks import check, names_model
-from inspector.provider.errors import RequestError
+from inspector.provider.checks.rules import RequestError
 from inspector.provider.idents import identified
 from inspector.provider.lists import Count, counted, counting
 from inspector.provider.paths import DOUBLED, format_of

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from inspector.provider.errors import RequestError
+from inspector.provider.checks.rules import RequestError
 from inspector.provider.place import Place, read_mark
 from inspector.provider.story import Kind, Story
 from loop_core.errors import CallerError

@@ -5,20 +5,9 @@ Owns no rule about what is an error; whoever finds one raises `RequestError`.
 
 from __future__ import annotations
 
-from loop_core.errors import CallerError
 from loop_core.wire import wire
 from loop_core.wire.body import compact
 from loop_core.wire.serving import Refused
-
-
-class RequestError(CallerError):
-    """A request that is refused: the words, and what a format that has a place for it says beside them."""
-
-    def __init__(
-        self, message: str, status: int = 400, *, code: str | None = None, param: str | None = None
-    ) -> None:
-        super().__init__(message)
-        self.status, self.code, self.param = status, code, param
 
 
 def kind_of_error(api: str, status: int) -> str:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from pydantic_core import from_json
 
 from inspector.provider.checks.gemini_generate import member
-from inspector.provider.errors import RequestError
+from inspector.provider.checks.rules import RequestError
 from loop_core.judge.arguments import problems, usable
 from loop_core.values import Request, ResponsePart, TextPart, Tool
 from loop_core.wire import wire

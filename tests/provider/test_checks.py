@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from inspector.provider.checks import check, names_model
-from inspector.provider.errors import RequestError, error_body
+from inspector.provider.checks.rules import RequestError
+from inspector.provider.errors import error_body
 from inspector.provider.reply import reply
 from inspector.provider.story import Answer, Story
 from inspector.provider.wishes import match

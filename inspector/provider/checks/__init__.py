@@ -17,8 +17,7 @@ from inspector.provider.checks import (
 )
 from inspector.provider.checks.fields import Field, Flaw, Found, Spellings, brackets, dots, first, plain, says
 from inspector.provider.checks.fields import unknown as _unknown
-from inspector.provider.checks.rules import Rule
-from inspector.provider.errors import RequestError
+from inspector.provider.checks.rules import RequestError, Rule
 from loop_core.wire.servers import CHAT, CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES
 
 CODES: Mapping[Flaw, str] = {

@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from inspector.provider.checks.fields import Field, dots
-from inspector.provider.checks.rules import Body, Rule, inside, items, listed, turns, unpaired
-from inspector.provider.errors import RequestError
+from inspector.provider.checks.rules import Body, RequestError, Rule, inside, items, listed, turns, unpaired
 
 KNOWN = (
     "anthropic_beta", "anthropic_version", "betas", "billing_policy", "cache_control", "compaction", "container",

@@ -11,8 +11,7 @@ from itertools import pairwise
 from typing import Any
 
 from inspector.provider.checks.fields import Field, dots
-from inspector.provider.checks.rules import Body, Rule, inside, items, listed, turns, unpaired
-from inspector.provider.errors import RequestError
+from inspector.provider.checks.rules import Body, RequestError, Rule, inside, items, listed, turns, unpaired
 
 OTHERS = ("n", "stop", "stop_sequences", "logprobs", "top_logprobs", "response_format")
 

@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from inspector.provider.checks.fields import Field
-from inspector.provider.checks.rules import Body, Rule, inside, items
-from inspector.provider.errors import RequestError
+from inspector.provider.checks.rules import Body, RequestError, Rule, inside, items
 
 
 def snake(name: str) -> str:

@@ -8,8 +8,7 @@ passed over by the real server; here nothing that asks for another answer is.
 from __future__ import annotations
 
 from inspector.provider.checks.fields import Field
-from inspector.provider.checks.rules import Body, Rule
-from inspector.provider.errors import RequestError
+from inspector.provider.checks.rules import Body, RequestError, Rule
 
 FIELDS: tuple[Field, ...] = (
     Field("model", "string", required=True),

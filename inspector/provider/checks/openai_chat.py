@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from inspector.provider.checks.fields import Field
-from inspector.provider.checks.rules import Body, Rule, inside, items, listed
-from inspector.provider.errors import RequestError
+from inspector.provider.checks.rules import Body, RequestError, Rule, inside, items, listed
 
 ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 FORMATS = ("text", "json_object", "json_schema")

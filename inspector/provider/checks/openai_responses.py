@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from inspector.provider.checks.fields import Field
-from inspector.provider.checks.rules import Body, Rule, inside, items
-from inspector.provider.errors import RequestError
+from inspector.provider.checks.rules import Body, RequestError, Rule, inside, items
 
 INCLUDES = (
     "file_search_call.results", "web_search_call.results", "web_search_call.action.sources",

@@ -10,9 +10,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from inspector.provider.checks.fields import Where
-from inspector.provider.errors import RequestError
+from loop_core.errors import CallerError
 
 Body = Mapping[str, Any]
+
+
+class RequestError(CallerError):
+    """A request that is refused: the words, and what a format that has a place for it says beside them."""
+
+    def __init__(
+        self, message: str, status: int = 400, *, code: str | None = None, param: str | None = None
+    ) -> None:
+        super().__init__(message)
+        self.status, self.code, self.param = status, code, param
 
 
 class Rule(NamedTuple):
