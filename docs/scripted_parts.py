@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from inspector.provider.faults import FAULTS, Fault
-from inspector.provider.listening import pointing
 from inspector.provider.reading import shipped
+from inspector.provider.server import pointing
 from loop_core.wire import FORMATS, wire
 
 

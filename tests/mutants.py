@@ -176,18 +176,10 @@ REPORT: tuple[Table, ...] = (
     Table("inspector.provider.dialects", "OTHERS", "tests/provider/test_dialect_expected.py"),
     Table("inspector.provider.faults", "FAULTS", "tests/provider/test_expected.py"),
     Table("loop_core.wire.serving", "OPENAI_CODES", "tests/provider/test_serving.py"),
-    *(Table(f"inspector.provider.checks.{api}", name, "tests/provider/test_checks.py") for name in ("FIELDS", "RULES")
-      for api in ("openai_chat", "openai_responses", "anthropic_messages", "gemini_generate", "bedrock_converse",
-                  "gemini_interactions", "ollama_chat")),
-    Table("inspector.provider.checks.openai_responses", "CALLS", "tests/provider/test_checks.py"),
-    Table("inspector.provider.checks.openai_responses", "KEPT", "tests/provider/test_checks.py"),
+    Table("loop_core.wire.openai_responses.serving", "CALLS", "tests/provider/test_checks.py"),
+    Table("loop_core.wire.openai_responses.serving", "KEPT", "tests/provider/test_checks.py"),
     Table("inspector.provider.checks", "CODES", "tests/provider/test_checks.py"),
     Table("inspector.provider.checks", "BOUNDS", "tests/provider/test_checks.py"),
-    Table("inspector.provider.wishes", "SHAPES", "tests/provider/test_checks.py"),
-    *(Table("inspector.provider.paths", name, "tests/provider/test_endpoints.py") for name in ("NEAR", "CLIENTS")),
-    Table("inspector.provider.lists", "COUNTS", "tests/provider/test_endpoints.py"),
-    Table("inspector.provider.idents", "HEADERS", "tests/provider/test_endpoints.py"),
-    Table("inspector.provider.times", "TIMES", "tests/provider/test_endpoints.py"),
     Table("inspector.provider.peers", "ANSWERS", "tests/provider/test_dialect_expected.py"),
     Table("inspector.provider.peers", "MEANS", "tests/provider/test_dialect_expected.py"),
     Table("inspector.provider.dialect_rows", "DECISIONS", "tests/provider/test_dialect_expected.py"),
@@ -215,7 +207,8 @@ FORMAT_TABLES = re.compile(r"[A-Z_]*REASONS|BACKGROUND")
 READS = re.compile(r"READS")
 """The table of what a wire format reads where."""
 SERVED_TESTS = {"SAYS": "tests/provider/test_dialect_expected.py", "CANNOT": "tests/provider/test_faults.py",
-                "ENDS": "tests/provider/test_faults.py"}
+                "ENDS": "tests/provider/test_faults.py", "PEERS": "tests/provider/test_dialect_expected.py",
+                "MEMBERS": "tests/provider/test_checks.py", "RULES": "tests/provider/test_checks.py"}
 """The tables of how a server of a wire format is played, and their tests."""
 SERVED = re.compile("|".join(SERVED_TESTS))
 FIELD_TESTS = {
@@ -226,8 +219,11 @@ FIELD_TESTS = {
     "stream_type": "tests/client/test_exchange.py", "region": "tests/live/test_aws.py",
     "joints": "tests/wire/test_provenance.py",
     "history": "tests/live/test_run.py", "rules": "tests/report/test_document.py",
+    "json_shape": "tests/provider/test_checks.py", "follows": "tests/provider/test_serving.py",
+    **dict.fromkeys(("count", "near", "client_header", "request_id", "dated"), "tests/provider/test_endpoints.py"),
 }
-"""Fields of a wire format, and of its row in the registry, that need not be given, and their tests."""
+"""Fields of a wire format, of its row in the registry and of how it is served that need not be given, and their
+tests."""
 SERVERS = Table("loop_core.wire.servers", "SERVERS", "tests/wire/test_profiles.py", names=("SERVERS", "PROFILES"))
 
 
@@ -252,6 +248,7 @@ def tables() -> Iterator[Table]:
         for module, name in _assigned(entry.package, SERVED):
             yield Table(module, name, SERVED_TESTS[name])
         yield Table(entry.package, "FORMAT", "", names=("no copy",))
+        yield Table(f"{entry.package}.serving", "SERVING", "", names=("no copy",))
         yield Table("loop_core.formats", "FORMATS", "", (list(FORMATS).index(api),), ("no copy",))
     yield SERVERS
     for position, profile in enumerate(PROFILES):

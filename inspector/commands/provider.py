@@ -14,7 +14,7 @@ import click
 from inspector.commands import common
 from inspector.provider.faults import FAULTS
 from inspector.provider.reading import shipped
-from inspector.provider.story import Story
+from inspector.provider.scenarios import Story
 
 
 @click.command(context_settings=common.CONTEXT)
@@ -53,7 +53,7 @@ def provider(
         common.write_json(tools_of(reading.story_of([tools])[0]))
         return
     from inspector.provider.dialects import chosen
-    from inspector.provider.listening import address, origin, serve
+    from inspector.provider.server import address, origin, serve
 
     address(listen)
     allowed = origin(cors) if cors is not None else None

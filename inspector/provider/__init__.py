@@ -15,14 +15,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from inspector.provider.asked import Seen
+    from inspector.provider.incoming import Seen
     from inspector.provider.reading import read, shipped
+    from inspector.provider.scenarios import Answer, Kind, Placed, Story
     from inspector.provider.server import Provider, serving
-    from inspector.provider.story import Answer, Kind, Placed, Story
 
 _HOMES = {
-    "Seen": "asked", "read": "reading", "shipped": "reading", "Provider": "server", "serving": "server",
-    "Answer": "story", "Kind": "story", "Placed": "story", "Story": "story",
+    "Seen": "incoming", "read": "reading", "shipped": "reading", "Provider": "server", "serving": "server",
+    "Answer": "scenarios", "Kind": "scenarios", "Placed": "scenarios", "Story": "scenarios",
 }
 """Public name -> its module, imported when first used: the table of dialects needs no server, aiohttp nor pydantic."""
 

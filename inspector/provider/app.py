@@ -5,6 +5,7 @@ It remembers only how often it has refused a request; whatever else it has to kn
 
 from __future__ import annotations
 
+import hashlib
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, MutableSequence, Sequence
 from dataclasses import replace
@@ -12,36 +13,37 @@ from typing import Any
 
 from aiohttp import web
 
-from inspector.provider import frames, lists, wishes
-from inspector.provider.asked import (
+from inspector.provider import frames
+from inspector.provider.checks import check, match, names_model, stops
+from inspector.provider.incoming import (
+    ANY,
+    DOUBLED,
     Seen,
     api_of,
     arrays,
     as_array,
     chosen,
-    in_thread,
+    counted,
+    counting,
+    format_of,
+    linked,
     polled,
     read_body,
     shown_headers,
     shown_path,
 )
-from inspector.provider.checks import check, names_model
-from inspector.provider.checks.rules import RequestError
-from inspector.provider.idents import identified
-from inspector.provider.lists import Count, counted, counting
-from inspector.provider.paths import DOUBLED, format_of
 from inspector.provider.place import locate, read_mark
-from inspector.provider.reply import Reply, answered, asked_tokens, fetched, refusal
+from inspector.provider.reply import Reply, answered, asked_tokens, fetched, identified, refusal
+from inspector.provider.scenarios import Story
 from inspector.provider.sending import send
-from inspector.provider.story import Story
 from loop_core.errors import CallerError
 from loop_core.values import Request
-from loop_core.wire import FORMATS, wire
+from loop_core.wire import wire
 from loop_core.wire.body import compact
+from loop_core.wire.demands import RequestError
 from loop_core.wire.servers import OLLAMA
+from loop_core.wire.serving import DATE, MADE
 
-ANY = next(iter(FORMATS))
-"""The format of a path of which nothing is known."""
 MOST_BYTES = 64 * 1024 * 1024
 """Of a request."""
 KEPT = 64
@@ -124,11 +126,11 @@ class _Served:
 
     async def tags(self, http: web.Request) -> web.StreamResponse:
         """The scenarios as Ollama's models."""
-        return web.json_response(lists.tags(self.stories))
+        return web.json_response(ollama_tags(self.stories))
 
     async def version(self, http: web.Request) -> web.StreamResponse:
         """The version of Ollama's server."""
-        return web.json_response({"version": lists.OLLAMA_VERSION})
+        return web.json_response({"version": OLLAMA_VERSION})
 
     async def show(self, http: web.Request) -> web.StreamResponse:
         """One scenario as Ollama's model."""
@@ -140,11 +142,11 @@ class _Served:
             story = chosen(self.stories, Request(OLLAMA, model=name))
         except CallerError as why:
             return await self._send(http, OLLAMA, _error(OLLAMA, why))
-        return web.json_response(lists.shown(story))
+        return web.json_response(ollama_model(story))
 
     async def models(self, http: web.Request) -> web.StreamResponse:
         """The scenarios as models."""
-        return await self._document(http, format_of(http.raw_path, http.headers), lists.models(self.stories))
+        return await self._document(http, format_of(http.raw_path, http.headers), models_document(self.stories))
 
     async def model(self, http: web.Request) -> web.StreamResponse:
         """One scenario as a model."""
@@ -152,7 +154,7 @@ class _Served:
         story = next((story for story in self.stories if story.name == name), None)
         if story is None:
             return await self._send(http, api, _error(api, _no_model(name)))
-        return await self._document(http, api, lists.model(story))
+        return await self._document(http, api, model_document(story))
 
     async def options(self, http: web.Request) -> web.StreamResponse:
         """What may be asked; whether a page may is in the headers of `--cors`."""
@@ -174,9 +176,9 @@ class _Served:
     async def answer(self, http: web.Request) -> web.StreamResponse:
         """The answer to one request of any format."""
         path = http.raw_path
-        row = None if DOUBLED.search(path) else counted(path)
-        if row is not None:
-            return await self._counted(http, row)
+        counting_api = None if DOUBLED.search(path) else counted(path)
+        if counting_api is not None:
+            return await self._counted(http, counting_api)
         api = api_of(path)
         if api is None or polled(path) is not None or DOUBLED.search(path):
             return await self.nothing(http)
@@ -184,8 +186,8 @@ class _Served:
         sent = await http.read()
         try:
             body = read_body(sent)
-            check(api, body, given=names_model(path))
-            request = in_thread(wire(api).read_request(body, path), body)
+            check(api, body, optional=names_model(path))
+            request = linked(wire(api).read_request(body, path), body)
             found = chosen(self.stories, request)
             story = found.name
             reply = self._reply(found, request, as_array(api, path, request))
@@ -198,15 +200,15 @@ class _Served:
         self._note(http, api, body, request, story, reply)
         return await self._send(http, api, reply, sent)
 
-    async def _counted(self, http: web.Request, row: Count) -> web.StreamResponse:
+    async def _counted(self, http: web.Request, api: str) -> web.StreamResponse:
         sent = await http.read()
         try:
-            request = counting(row, read_body(sent), http.raw_path)
+            request, document = counting(api, read_body(sent), http.raw_path)
             if request.model is not None:
                 chosen(self.stories, request)
         except CallerError as why:
-            return await self._send(http, row.api, _error(row.api, why), sent)
-        return await self._document(http, row.api, row.tell(asked_tokens(request)), sent)
+            return await self._send(http, api, _error(api, why), sent)
+        return await self._document(http, api, document(asked_tokens(request)), sent)
 
     async def poll(self, http: web.Request) -> web.StreamResponse:
         """A response that was made before, in the background or not: the same one, whole."""
@@ -235,10 +237,10 @@ class _Served:
     def _reply(self, story: Story, request: Request, array: bool) -> Reply:
         """The reply to a request; one that was made before is not encoded again."""
         place = locate(story, request)
-        wishes.match(request, story.answers[place.answer].text, story.name)
+        match(request, story.answers[place.answer].text, story.name)
         # Whatever a reply depends on besides the place is in here.
         key = (story.name, request.api, request.stream, array, request.model, request.max_tokens, request.tool_choice,
-               place, asked_tokens(request), wishes.stops(request))
+               place, asked_tokens(request), stops(request))
         if key in self._kept:
             self._kept.move_to_end(key)
             return self._kept[key]
@@ -282,3 +284,61 @@ def _error(api: str, why: CallerError) -> Reply:
 
 def _no_model(name: str) -> RequestError:
     return RequestError(f"no scenario is called {name[:80]!r}", 404, code="model_not_found")
+
+
+# -- The scenarios as models: documents in the shape of each server --------------------------------------------------
+
+
+OLLAMA_VERSION = "0.12.11"
+"""The server whose API is spoken."""
+DETAILS: Mapping[str, Any] = {
+    "parent_model": "", "format": "gguf", "family": "scripted", "families": ["scripted"], "parameter_size": "1B",
+    "quantization_level": "F16",
+}
+CONTEXT = 131_072
+"""Tokens; nothing here ever fills them."""
+
+
+def model_document(story: Story) -> dict[str, Any]:
+    """A scenario as a model, in one object that OpenAI's, Anthropic's and Google's clients read."""
+    name = story.name
+    return {
+        "id": name, "object": "model", "created": MADE, "owned_by": "loop-inspector",
+        "type": "model", "display_name": story.story, "created_at": DATE,
+        "name": f"models/{name}", "displayName": name, "description": story.story,
+        "supportedGenerationMethods": ["generateContent", "countTokens"],
+    }
+
+
+def models_document(stories: Sequence[Story]) -> dict[str, Any]:
+    """The scenarios as models, in one document for the same clients."""
+    rows = [model_document(story) for story in stories]
+    return {"object": "list", "data": rows, "models": rows, "has_more": False, "first_id": rows[0]["id"],
+            "last_id": rows[-1]["id"]}
+
+
+def ollama_tags(stories: Sequence[Story]) -> dict[str, Any]:
+    """The scenarios as Ollama's models."""
+    return {"models": [{
+        "name": story.name, "model": story.name, "modified_at": DATE, "size": len(_script(story)),
+        "digest": hashlib.sha256(_script(story)).hexdigest(), "details": DETAILS,
+    } for story in stories]}
+
+
+def ollama_model(story: Story) -> dict[str, Any]:
+    """One of Ollama's models."""
+    calls = any(answer.calls for answer in story.answers)
+    thinks = any(answer.reasoning for answer in story.answers)
+    return {
+        "modelfile": f"FROM {story.name}\n", "parameters": "", "template": "{{ .Prompt }}", "license": "",
+        "details": DETAILS,
+        "model_info": {"general.architecture": "scripted", "general.basename": story.name,
+                       "scripted.context_length": CONTEXT},
+        "capabilities": ["completion", *(["tools"] if calls else []), *(["thinking"] if thinks else [])],
+        "modified_at": DATE,
+    }
+
+
+def _script(story: Story) -> bytes:
+    """What a scenario means to say: its weights, as it were."""
+    return repr(story.answers).encode()

@@ -14,8 +14,7 @@ from typing import Any
 from inspector.provider import frames, quirks
 from inspector.provider.place import Draft, Refusal
 from inspector.provider.quirks import rewritten
-from inspector.provider.scenarios import CHARACTERS
-from inspector.provider.story import Kind
+from inspector.provider.scenarios import CHARACTERS, Kind
 from loop_core.values import OpaquePart, ReasoningPart, TextPart, ToolCall
 from loop_core.wire import wire
 from loop_core.wire.body import compact

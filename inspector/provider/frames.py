@@ -134,3 +134,20 @@ def as_array(frames: Iterable[bytes]) -> tuple[bytes, ...]:
 def array_error(body: bytes) -> bytes:
     """A body as the one element of an array: how an error is told in place of a stream that is an array."""
     return b"[" + body + b"]"
+
+
+# -- times -----------------------------------------------------------------------------------------------------------
+
+
+def timed(api: str, stream: bool, sent: Iterable[bytes]) -> tuple[bytes, ...]:
+    """The frames of an answer, or its body, with their times."""
+    change = wire(api).serving.dated
+    if change is None:
+        return tuple(sent)
+    if stream:
+        return changed(api, sent, lambda name, value: change(value))
+    made = []
+    for body in sent:
+        value = read_object(body.decode())
+        made.append(compact(value).encode() if value is not None and change(value) else body)
+    return tuple(made)

@@ -19,8 +19,7 @@ from typing import Any
 
 from inspector.provider.dialect_writing import Manner
 from inspector.provider.dialects import Dialect
-from inspector.provider.scenarios import Played
-from inspector.provider.story import Answer, Kind, Story
+from inspector.provider.scenarios import Answer, Kind, Played, Story
 from loop_core.errors import CallerError
 from loop_core.judge.arguments import parse
 from loop_core.turn.history import asked_anchor, asks_again, asks_on, nudges

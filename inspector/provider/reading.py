@@ -29,7 +29,7 @@ from pydantic import (
 
 from inspector.provider.dialects import chosen
 from inspector.provider.faults import FAULTS, Takes
-from inspector.provider.story import Answer, Declared, Kind, Placed, Story
+from inspector.provider.scenarios import Answer, Declared, Kind, Placed, Story
 from loop_core.errors import CallerError
 from loop_core.values import Tool, ToolCall
 

@@ -6,20 +6,20 @@ thinking counts too, unless the dialect's does not.
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from zlib import crc32
 
 from inspector.provider import frames, quirks
+from inspector.provider.checks import stopped, stops
 from inspector.provider.dialect_writing import Manner, written
 from inspector.provider.dialects import DIALECTS, Dialect, chosen
-from inspector.provider.errors import error_body, kind_of_error
 from inspector.provider.faults import FAULTS, Fault, Layer
+from inspector.provider.frames import timed
 from inspector.provider.place import Draft, Mark, Place, Sending, locate, missing, read_mark
-from inspector.provider.scenarios import CHARACTERS, Played, Scenario, cost, play, tokens
-from inspector.provider.story import Answer, Kind, Placed, Story
-from inspector.provider.times import timed
-from inspector.provider.wishes import stopped, stops
+from inspector.provider.scenarios import CHARACTERS, Answer, Kind, Placed, Played, Scenario, Story, cost, play, tokens
 from loop_core.errors import CallerError, EncodeError
 from loop_core.values import (
     Request,
@@ -28,8 +28,8 @@ from loop_core.values import (
     ToolCall,
 )
 from loop_core.wire import wire
-from loop_core.wire.body import forced
-from loop_core.wire.serving import Moment
+from loop_core.wire.body import compact, forced, read_object
+from loop_core.wire.serving import Moment, Refused
 
 UNLIMITED = 1_000_000_000
 SMALLEST, SIZES = 4, 21
@@ -293,3 +293,31 @@ def refusal(
     if named:
         headers[named] = kind_of_error(api, status)
     return Reply(status, headers, (error_body(api, status, message, code, param),))
+
+
+def kind_of_error(api: str, status: int) -> str:
+    """The type of an error, as this format's server names it; empty where it names none."""
+    return wire(api).serving.errors.get(status, "")
+
+
+def error_body(api: str, status: int, message: str, code: str | None = None, param: str | None = None) -> bytes:
+    """An error as this format's server tells of it."""
+    said = Refused(status, message, kind_of_error(api, status), code, param)
+    return compact(wire(api).serving.refused(said)).encode()
+
+
+# -- ids of requests -------------------------------------------------------------------------------------------------
+
+
+def identified(api: str, reply: Reply, *origin: object) -> Reply:
+    """The reply with the id of its request, made from its origin, so that a recording of the same requests has the same
+    ids; Anthropic's errors hold it too."""
+    named = wire(api).serving.request_id
+    if named is None:
+        return reply
+    ident = named.spell(hashlib.sha256(json.dumps([str(each) for each in origin]).encode()).hexdigest()[:32])
+    answer = replace(reply, headers={**reply.headers, named.header: ident})
+    if not named.in_errors or reply.status < 400:
+        return answer
+    body = read_object(b"".join(reply.frames).decode())
+    return answer if body is None else replace(answer, frames=(compact({**body, "request_id": ident}).encode(),))

@@ -16,9 +16,9 @@ from loop_core.values import ChatResponse, Request, Tool
 from loop_core.wire.base import Decoder, Mapped, Pieces, See
 from loop_core.wire.body import as_is
 from loop_core.wire.profile import Prefill
+from loop_core.wire.reads import Row
 
 if TYPE_CHECKING:
-    from loop_core.wire.reads import Row
     from loop_core.wire.serving import Serving
 
 
@@ -79,6 +79,8 @@ class Format:
     paths: Sequence[re.Pattern[str]]
     """URL paths that the format is served under."""
     recognises: Recognise
+    reads: tuple[Row, ...]
+    """Which values of the format's JSON become which facts."""
     deltas: Callable[[Pieces], See]
     """What keeps the pieces of output that each JSON value of a stream carries."""
     read_request: ReadRequest
@@ -123,12 +125,6 @@ class Format:
     def polls(self) -> bool:
         """Whether a response that is still being made can be fetched by its id."""
         return any(row.detail == "poll" for row in self.stop_reasons.values())
-
-    @property
-    def reads(self) -> tuple[Row, ...]:
-        """Which values of the format's JSON become which facts; loaded when provenance is asked for."""
-        rows: tuple[Row, ...] = import_module(f"loop_core.wire.{self.id}.reads").READS
-        return rows
 
     @property
     def serving(self) -> Serving:

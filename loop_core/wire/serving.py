@@ -6,12 +6,14 @@ scripted provider answers; reading an answer does without.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple
 
 from loop_core.values import ProviderError
+from loop_core.wire.demands import Body, Demands, JSONShape
 
 Event = dict[str, Any]
 
@@ -183,6 +185,64 @@ def google_error(refused: Refused) -> Event:
     return {"error": error}
 
 
+MADE, DATE = 1_700_000_000, "2023-11-14T22:13:20Z"
+"""When every scripted answer was made, in both spellings: the encoders have no clock and write zeros."""
+LOAD, READ, WRITE = 2_000_000, 250_000, 20_000_000
+"""Nanoseconds for loading a model, for a token that is read, for one that is written: the same request always gets the
+same bytes."""
+
+
+def count_in(value: Any, name: str) -> int:
+    """The whole number in an object's member; 0 where there is none."""
+    number = value.get(name) if isinstance(value, dict) else None
+    return number if type(number) is int else 0
+
+
+class RequestId(NamedTuple):
+    """The header in which a provider names a request."""
+
+    header: str
+    spell: Callable[[str], str]
+    """32 hexadecimal digits -> the id."""
+    in_errors: bool = False
+    """The body of an error holds it too, as `request_id`."""
+
+
+def _itself(body: Body) -> Any:
+    return body
+
+
+class TokenCount(NamedTuple):
+    """Where a server is asked how many tokens a request has, and how it answers."""
+
+    path: re.Pattern[str]
+    answer: Callable[[int], Event]
+    inner: Callable[[Body], Any] = _itself
+    """The body -> the request that is counted."""
+    optional: frozenset[str] = frozenset()
+    """What a request may lack that is only counted."""
+
+
+PeerWord = str | tuple[str, str]
+"""What another library says of a native word, or says without and with calls; empty where it does not speak with this
+provider, or what it says is not known."""
+PeerWords = tuple[PeerWord, ...]
+"""One for each library, in the order of `inspector.provider.peers`."""
+PEER_ABSENT = "(absent)"
+"""The key of a stream that ended without a word."""
+PEER_FAILURE = "(error)"
+"""The key of an error that comes in the middle of an answer."""
+PEER_STOP: PeerWords = ("stop", "stop", "stop", "stop")
+PEER_CALL: PeerWords = ("tool_calls", "tool-calls", "tool_call", "toolUse")
+PEER_LENGTH: PeerWords = ("length", "length", "length", "length")
+PEER_FILTER: PeerWords = ("content_filter", "content-filter", "content_filter", "error")
+PEER_FAILED: PeerWords = ("raises", "error", "raises", "error")
+
+
+def _nothing(value: Mapping[str, Any]) -> None:
+    return None
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Serving:
     """What only somebody has to know who speaks for a server of the format."""
@@ -242,3 +302,21 @@ class Serving:
     """Fault (or fault and `stream` or `whole`) that has no meaning -> why."""
     ends: Mapping[str, str] = field(default_factory=dict)
     """The same -> the end state that our own loop reaches, where that is not the usual one."""
+    # -- requests -----------------------------------------------------------------------------------------------
+    demands: Demands = field(default_factory=Demands)
+    json_shape: Callable[[Body], JSONShape | None] = _nothing
+    """What of a request no reader takes (`Request.extra`) -> the JSON that the text is to be."""
+    follows: Callable[[Body], str | None] = _nothing
+    """The answer that a request goes on from, where the server keeps it under another name than `previous_id`."""
+    count: TokenCount | None = None
+    near: re.Pattern[str] | None = None
+    """Found in paths of the provider where nothing is served: they get its errors. Without one, those of the first
+    format."""
+    client_header: str = ""
+    """A header that only this provider's clients send, for paths that several providers have."""
+    # -- what encoders leave out --------------------------------------------------------------------------------
+    request_id: RequestId | None = None
+    dated: Callable[[Event], bool] | None = None
+    """Sets the times of a body or an event, and says whether there are any; None where the format has none."""
+    peers: Mapping[str, PeerWords] = field(default_factory=dict)
+    """Native word -> what other libraries say of it."""

@@ -11,7 +11,7 @@ import pytest
 from inspector.config.settings import Settings
 from inspector.live.headless import Ran, run_live
 from inspector.provider import Placed, Provider, Story, serving
-from inspector.provider.asked import Seen
+from inspector.provider.incoming import Seen
 from inspector.replay.case import open_case
 from inspector.replay.replay import replay
 from inspector.report.facts import view

@@ -7,15 +7,13 @@ from typing import Any
 
 import pytest
 
-from inspector.provider.checks import check, names_model
-from inspector.provider.checks.rules import RequestError
-from inspector.provider.errors import error_body
-from inspector.provider.reply import reply
-from inspector.provider.story import Answer, Story
-from inspector.provider.wishes import match
+from inspector.provider.checks import check, match, names_model
+from inspector.provider.reply import error_body, reply
+from inspector.provider.scenarios import Answer, Story
 from loop_core.turn.history import hint
 from loop_core.values import Message, Request, Role, TextPart, Tool, ToolCall, ToolResultPart
 from loop_core.wire import FORMATS, decode, wire
+from loop_core.wire.demands import RequestError
 from loop_core.wire.servers import CHAT, CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES
 from tests.scenes.cut_forms import CUT_FORMS
 from tests.scenes.refusals import (
@@ -118,7 +116,7 @@ def test_what_the_server_takes_is_taken(api: str, more: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("path", ["/openai/deployments/gpt/chat/completions?api-version=1", "/v1/agents/completions"])
 def test_a_path_that_names_the_model_spares_it(path: str) -> None:
-    check(CHAT, {"messages": [HI]}, given=names_model(path))
+    check(CHAT, {"messages": [HI]}, optional=names_model(path))
     assert names_model("/v1/chat/completions") == frozenset()
 
 

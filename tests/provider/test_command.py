@@ -22,8 +22,8 @@ from click.testing import CliRunner
 from inspector.cli import main
 from inspector.provider import reading, shipped
 from inspector.provider.faults import FAULTS
-from inspector.provider.listening import address, greeting
 from inspector.provider.reading import parsed
+from inspector.provider.server import address, greeting
 from loop_core.errors import CallerError
 from loop_core.turn.seam import ANCHOR_CHARS
 from loop_core.wire import FORMATS

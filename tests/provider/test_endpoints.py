@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from inspector.provider import Provider, serving
-from inspector.provider.listening import origin
+from inspector.provider.server import origin
 from loop_core.errors import CallerError
 from loop_core.wire import FORMATS
 from loop_core.wire.servers import CHAT, CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES

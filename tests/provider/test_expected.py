@@ -10,7 +10,7 @@ import pytest
 
 from inspector.provider.place import Sending
 from inspector.provider.reply import Reply, reply
-from inspector.provider.story import Kind, Placed, Story
+from inspector.provider.scenarios import Kind, Placed, Story
 from loop_core.turn.history import hint, repair
 from loop_core.values import ChatResponse, Message, Request, Role, Stop, TextPart, ToolCall
 from loop_core.wire import FORMATS, decode

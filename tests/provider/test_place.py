@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from inspector.provider.place import Mark, Place, locate, reached, read_mark
 from inspector.provider.reply import answered, fetched, reply
-from inspector.provider.story import Answer, Kind, Placed, Story
+from inspector.provider.scenarios import Answer, Kind, Placed, Story
 from loop_core.errors import CallerError
 from loop_core.judge.arguments import parse
 from loop_core.judge.gate import Admission, Verdict

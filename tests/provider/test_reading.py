@@ -11,7 +11,7 @@ import yaml
 
 from inspector.provider import reading, serving, shipped
 from inspector.provider.reading import FOLDER, parsed, read, story_of
-from inspector.provider.story import Kind, Placed
+from inspector.provider.scenarios import Kind, Placed
 from loop_core.errors import CallerError
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"

@@ -8,10 +8,9 @@ from dataclasses import replace
 import pytest
 
 from inspector.provider.dialects import DIALECTS
-from inspector.provider.errors import error_body
 from inspector.provider.faults import FAULTS
-from inspector.provider.reply import reply, speaks
-from inspector.provider.story import Placed, Story
+from inspector.provider.reply import error_body, reply, speaks
+from inspector.provider.scenarios import Placed, Story
 from loop_core.errors import CallerError
 from loop_core.judge.arguments import parse
 from loop_core.judge.classify import judge

@@ -13,12 +13,11 @@ from typing import Any
 import pytest
 
 from inspector.provider import Answer, Story, shipped
-from inspector.provider.errors import error_body
 from inspector.provider.faults import FAULTS
 from inspector.provider.frames import JSON
 from inspector.provider.place import Place
-from inspector.provider.reply import Reply, answered
-from inspector.provider.story import Kind
+from inspector.provider.reply import Reply, answered, error_body
+from inspector.provider.scenarios import Kind
 from loop_core.values import Request
 from loop_core.wire import FORMATS
 from loop_core.wire.servers import CHAT, CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES

@@ -9,7 +9,7 @@ from typing import Any
 
 from inspector.provider import Answer, Placed, Provider, Story
 from inspector.provider.faults import FAULTS, Fault
-from inspector.provider.story import Declared
+from inspector.provider.scenarios import Declared
 from loop_core.client.address import Server
 from loop_core.client.exchange import Line, Retries, Timeouts
 from loop_core.client.outgoing import ability

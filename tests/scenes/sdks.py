@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from inspector.provider.story import Declared
+from inspector.provider.scenarios import Declared
 from loop_core.wire.servers import CHAT, CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES
 
 

@@ -6,7 +6,7 @@ from loop_core.wire.anthropic_messages.blocks import deltas
 from loop_core.wire.anthropic_messages.decode import Decoder, handovers
 from loop_core.wire.anthropic_messages.encode import encode
 from loop_core.wire.anthropic_messages.request import ASKING_LOSES, encode_request, path, read_request
-from loop_core.wire.anthropic_messages.table import API, LOSES, PATHS, STOP_REASONS, recognises
+from loop_core.wire.anthropic_messages.table import API, LOSES, PATHS, READS, STOP_REASONS, recognises
 from loop_core.wire.format import VERSION, Format, Home
 from loop_core.wire.profile import Prefill
 
@@ -16,6 +16,7 @@ FORMAT = Format(
     stop_reasons=STOP_REASONS,
     paths=PATHS,
     recognises=recognises,
+    reads=READS,
     deltas=deltas,
     read_request=read_request,
     encode=encode,

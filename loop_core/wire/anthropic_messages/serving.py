@@ -1,18 +1,44 @@
-"""How a server of Messages is played."""
+"""How a server of Messages is played: its words, and what it demands of a request."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from typing import Any
 
+from loop_core.wire.demands import (
+    Body,
+    Demands,
+    JSONShape,
+    Member,
+    RequestError,
+    Rule,
+    dots,
+    inside,
+    items,
+    listed,
+    turns,
+    unpaired,
+)
 from loop_core.wire.serving import (
+    PEER_ABSENT,
+    PEER_CALL,
+    PEER_FAILED,
+    PEER_FAILURE,
+    PEER_FILTER,
+    PEER_LENGTH,
+    PEER_STOP,
     Calls,
     Carried,
     Event,
     Moment,
     Own,
+    PeerWords,
     Refused,
+    RequestId,
     Serving,
     Spelling,
+    TokenCount,
     Told,
     fails,
     say,
@@ -28,6 +54,16 @@ SAYS: Mapping[Moment, Spelling] = {
     Moment.MALFORMED: say("tool_use"),
     Moment.FAILED: fails(None, "Overloaded", "overloaded_error"),
     Moment.BROKEN: say(None, Carried.OPEN),
+}
+PEERS: Mapping[str, PeerWords] = {
+    "end_turn": PEER_STOP,
+    "tool_use": PEER_CALL,
+    "max_tokens": PEER_LENGTH,
+    "model_context_window_exceeded": ("length", "length", "length", "raises"),
+    "refusal": PEER_FILTER,
+    "pause_turn": ("length", "stop", "suspended", "stop"),
+    PEER_ABSENT: ("stop", "interrupted", "none", "error"),
+    PEER_FAILURE: PEER_FAILED,
 }
 CANNOT: Mapping[str, str] = {
     "malformed_call whole": "arguments are an object",
@@ -59,6 +95,152 @@ def _refused(refused: Refused) -> Event:
     return {"type": "error", "error": {"type": refused.kind, "message": refused.message}}
 
 
+def _follows(body: Body) -> str | None:
+    # Its SDK's runner of tools begins a thread by itself (anthropic 2.12.0 types/beta/beta_thread_continue_params.py).
+    last = inside(body, "thread", "previous_message_id")
+    return str(last) if inside(body, "thread", "type") == "continue" else None
+
+
+# -- What it demands: it permits no member that it does not know -----------------------------------------------------
+# Members, ranges and values: anthropic 2.12.0 types/message_create_params.py and types/beta, and its API reference.
+
+KNOWN = (
+    "anthropic_beta", "anthropic_version", "betas", "billing_policy", "cache_control", "compaction", "container",
+    "context_management", "diagnostics", "fallback_credit_token", "fallbacks", "inference_geo", "max_tokens",
+    "mcp_servers", "messages", "metadata", "model", "output_config", "output_format", "service_tier", "speed",
+    "stop_sequences", "stream", "system", "temperature", "thinking", "thread", "tool_choice", "tools", "top_k",
+    "top_p", "user_profile_id", "workspace_id",
+)
+"""The members of a request, those of betas and of clouds too."""
+
+MEMBERS: tuple[Member, ...] = (
+    Member("model", "string", required=True),
+    Member("max_tokens", "integer", required=True, least=1),
+    Member("messages", "array", required=True),
+    Member("messages[]", "object"),
+    Member("messages[].role", "string", required=True, among=("user", "assistant", "system")),
+    Member("messages[].content", "string|array", required=True),
+    Member("messages[].content[]", "object"),
+    Member("messages[].content[].type", "string", required=True),
+    Member("messages[].content[type=text].text", "string", required=True),
+    Member("messages[].content[type=tool_use].id", "string", required=True),
+    Member("messages[].content[type=tool_use].name", "string", required=True),
+    Member("messages[].content[type=tool_use].input", "object", required=True),
+    Member("messages[].content[type=tool_result].tool_use_id", "string", required=True),
+    Member("messages[].content[type=tool_result].content", "string|array"),
+    Member("messages[].content[type=tool_result].is_error", "boolean"),
+    Member("system", "string|array"),
+    Member("stop_sequences", "array"),
+    Member("stop_sequences[]", "string"),
+    Member("stream", "boolean"),
+    Member("temperature", "number", least=0, most=1),
+    Member("top_p", "number", least=0, most=1),
+    Member("top_k", "integer", least=0),
+    Member("thinking", "object"),
+    Member("thinking.type", "string", required=True, among=("enabled", "disabled", "adaptive")),
+    Member("thinking[type=enabled].budget_tokens", "integer", required=True),
+    Member("output_config", "object"),
+    Member("output_config.format.type", "string", required=True, among=("json_schema",)),
+    Member("output_config.format.schema", "object", required=True),
+    Member("tools", "array"),
+    Member("tools[]", "object"),
+    Member("tools[!type].name", "string", required=True),
+    Member("tools[!type].input_schema", "object", required=True),
+    Member("tools[type=custom].name", "string", required=True),
+    Member("tools[type=custom].input_schema", "object", required=True),
+    Member("tool_choice", "object"),
+    Member("tool_choice.type", "string", required=True, among=("auto", "any", "tool", "none")),
+    Member("tool_choice[type=tool].name", "string", required=True),
+)
+
+
+def _some_message(body: Body) -> RequestError | None:
+    if body.get("messages") or inside(body, "thread", "type") == "continue":
+        return None
+    return RequestError("messages: at least one message is expected")
+
+
+def _first_role(body: Body) -> RequestError | None:
+    history = turns(body.get("messages"), joined=True)
+    if history and history[0].role != "user":
+        return RequestError('messages: the first message must have the role "user"')
+    return None
+
+
+def _pairs(body: Body) -> RequestError | None:
+    history = turns(body.get("messages"), joined=True)
+    if inside(body, "thread", "type") == "continue":
+        history = history[1:]  # what it answers is the server's to know
+    found = unpaired(history, _call, _result)
+    if found is None:
+        return None
+    if found.result:
+        return RequestError(f"{dots(found.where)}: unexpected `tool_use_id` in a `tool_result` block: "
+                            f"{found.ids[0][:80]}; the message before it has no `tool_use` block of this id")
+    return RequestError(f"{dots(found.where)}: `tool_use` ids without `tool_result` blocks immediately after: "
+                        f"{listed(found.ids)}; the next message must begin with one for each")
+
+
+def _call(block: Mapping[str, Any]) -> str | None:
+    return str(block.get("id")) if block.get("type") == "tool_use" else None
+
+
+def _result(block: Mapping[str, Any]) -> str | None:
+    return str(block.get("tool_use_id")) if block.get("type") == "tool_result" else None
+
+
+def _choice(body: Body) -> RequestError | None:
+    if inside(body, "thread", "type") == "continue":
+        return None  # tools that were declared before hold on
+    name = inside(body, "tool_choice", "name")
+    if inside(body, "tool_choice", "type") in ("any", "tool") and not body.get("tools"):
+        return RequestError("tool_choice: it may only be given together with tools")
+    if inside(body, "tool_choice", "type") == "tool" and name not in [
+            tool.get("name") for _, tool in items(body.get("tools"))]:
+        return RequestError(f"tool_choice: the tool {name[:80]!r} is not found in the tools that are provided")
+    return None
+
+
+def _empty_text(body: Body) -> RequestError | None:
+    for turn in turns(body.get("messages"), joined=False):
+        for where, block in turn.blocks:
+            if block.get("type") == "text" and block.get("text") == "":
+                return RequestError(f"{dots(where[:2])}: text content must be non-empty")
+    return None
+
+
+def _last_blank(body: Body) -> RequestError | None:
+    history = turns(body.get("messages"), joined=True)
+    text = history[-1].blocks[-1][1].get("text") if history and history[-1].blocks else None
+    if history and history[-1].role == "assistant" and isinstance(text, str) and text != text.rstrip():
+        return RequestError("messages: the content of a final assistant message cannot end with whitespace")
+    return None
+
+
+def _blank_stop(body: Body) -> RequestError | None:
+    if any(not stop.strip() for stop in body.get("stop_sequences") or ()):
+        return RequestError("stop_sequences: each must contain something else than whitespace")
+    return None
+
+
+RULES: tuple[Rule, ...] = (
+    Rule("some_message", _some_message, "API reference; in a thread its client sends none to go on after a pause"),
+    Rule("first_role", _first_role, "API reference, Messages: the first message has the role user"),
+    Rule("pairs", _pairs, "API docs, tool use: troubleshooting of tool_result blocks"),
+    Rule("choice", _choice, "threads of copilot proxies: 400 invalid_request_error, no code"),
+    Rule("empty_text", _empty_text, "hermes-agent#55092; API docs, errors"),
+    Rule("last_blank", _last_blank, "API docs, prefill: no trailing whitespace"),
+    Rule("blank_stop", _blank_stop, "API docs, errors of stop_sequences"),
+)
+
+
+def _json_shape(extra: Body) -> JSONShape | None:
+    for at in (("output_config", "format"), ("output_format",)):
+        if inside(extra, *at, "type") == "json_schema":
+            return JSONShape(".".join(at), inside(extra, *at, "schema"))
+    return None
+
+
 SERVING = Serving(
     own=Own("anthropic", "claude-sonnet-4-5", "anthropic 2.12.0 types/stop_reason.py", whole="cynative PR#283"),
     base="",
@@ -77,4 +259,13 @@ SERVING = Serving(
     stopped="stop_sequence",
     stopped_field="stop_sequence",
     cannot=CANNOT,
+    demands=Demands(MEMBERS, RULES, known={"": KNOWN}),
+    json_shape=_json_shape,
+    request_id=RequestId("request-id", "req_01{:.22}".format, in_errors=True),
+    count=TokenCount(re.compile(r"/v1/messages/count_tokens/?(?=$|[?#])"), lambda count: {"input_tokens": count},
+                     optional=frozenset({"max_tokens"})),
+    near=re.compile(r"/messages(?=[/?#]|$)"),
+    client_header="anthropic-version",
+    follows=_follows,
+    peers=PEERS,
 )

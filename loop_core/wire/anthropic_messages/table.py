@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from loop_core.values import CallKind, Stop, StopReason
 from loop_core.wire.base import Mapped
 from loop_core.wire.body import compact
+from loop_core.wire.reads import Row
 
 API = "anthropic_messages"
 _SDK = "anthropic 2.12.0 types/stop_reason.py"
@@ -140,3 +141,41 @@ def unflatten(native: Mapping[str, str], name: str) -> str | None:
             path = f"{name}.{key}"
             members[key] = native[word] if word == path and path in _JSON else unflatten(native, path) or "null"
     return "{" + ",".join(f"{compact(key)}:{text}" for key, text in members.items()) + "}" if members else None
+
+
+# -- Which values of a Messages body or event become which facts -----------------------------------------------------
+
+
+_INDEX = ("/index",)
+_COUNTS: tuple[tuple[str, str], ...] = (
+    ("usage.input_tokens", "/usage/input_tokens"),
+    ("usage.output_tokens", "/usage/output_tokens"),
+    ("usage.reasoning_tokens", "/usage/output_tokens_details/thinking_tokens"),
+    ("usage.cached_tokens", "/usage/cache_read_input_tokens"),
+)
+_MESSAGE: tuple[tuple[str, str], ...] = (
+    ("id", "/id"), ("model", "/model"), ("refusal", "/stop_details/explanation"), *_COUNTS,
+)
+_BLOCK: tuple[tuple[str, str], ...] = (
+    ("text", "/text"),
+    ("reasoning", "/thinking"),
+    ("call.id", "/id"),
+    ("call.name", "/name"),
+    ("call.arguments", "/input"),
+)
+_DELTA: tuple[tuple[str, str], ...] = (
+    ("text", "/text"),
+    ("reasoning", "/thinking"),
+    ("call.arguments", "/partial_json"),
+)
+_HOLDERS: tuple[str, ...] = ("", "/message")
+"""Where a message stands: the whole body, or its beginning in `message_start`."""
+
+READS: tuple[Row, ...] = (
+    Row("error", "/error"),
+    Row("refusal", "/delta/stop_details/explanation"),
+    *(Row(fact, holder + place) for holder in _HOLDERS for fact, place in _MESSAGE),
+    *(Row(fact, f"{holder}/content/*{place}") for holder in _HOLDERS for fact, place in _BLOCK),
+    *(Row(fact, f"/content_block{place}", _INDEX) for fact, place in _BLOCK),
+    *(Row(fact, f"/delta{place}", _INDEX) for fact, place in _DELTA),
+)

@@ -1,19 +1,51 @@
-"""How a server of Converse is played."""
+"""How a server of Converse is played: its words, and what it demands of a request."""
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any
 
+from loop_core.wire.demands import (
+    Body,
+    Demands,
+    JSONShape,
+    Member,
+    RequestError,
+    Rule,
+    dots,
+    inside,
+    items,
+    listed,
+    turns,
+    unpaired,
+)
 from loop_core.wire.serving import (
+    LOAD,
+    PEER_ABSENT,
+    PEER_CALL,
+    PEER_FAILED,
+    PEER_FAILURE,
+    PEER_FILTER,
+    PEER_LENGTH,
+    PEER_STOP,
+    READ,
+    WRITE,
     Calls,
     Carried,
     Event,
     Moment,
     Own,
+    PeerWords,
     Refused,
+    RequestId,
     Serving,
     Spelling,
+    TokenCount,
     Told,
+    count_in,
     fails,
     itself,
     say,
@@ -28,6 +60,16 @@ SAYS: Mapping[Moment, Spelling] = {
     Moment.MALFORMED: say("malformed_tool_use"),
     Moment.FAILED: fails(None, "The model stream failed.", "modelStreamErrorException"),
     Moment.BROKEN: say(None, Carried.OPEN),
+}
+PEERS: Mapping[str, PeerWords] = {
+    "end_turn": PEER_STOP,
+    "tool_use": PEER_CALL,
+    "max_tokens": PEER_LENGTH,
+    "model_context_window_exceeded": ("length", "other", "length", "length"),
+    "guardrail_intervened": PEER_FILTER,
+    "malformed_tool_use": ("stop", "other", "error", "error"),
+    PEER_ABSENT: ("", "other", "none", "error"),
+    PEER_FAILURE: PEER_FAILED,
 }
 CANNOT: Mapping[str, str] = {
     "paused": "it has no word for a pause",
@@ -58,6 +100,142 @@ def _refused(refused: Refused) -> Event:
     return {"message": refused.message, "__type": refused.kind}
 
 
+def _dated(value: Event) -> bool:
+    usage, metrics = value.get("usage"), value.get("metrics")
+    if not isinstance(metrics, dict):
+        return False
+    spent = LOAD + READ * count_in(usage, "inputTokens") + WRITE * count_in(usage, "outputTokens")
+    metrics["latencyMs"] = spent // 1_000_000
+    return True
+
+
+# -- What it demands -------------------------------------------------------------------------------------------------
+# Members, ranges and values: botocore 1.44.5, the model of bedrock-runtime. What other APIs call a choice of answers
+# or probabilities is refused, at the top and among the fields for the model, where it would be passed over.
+
+OTHERS = ("n", "stop", "stop_sequences", "logprobs", "top_logprobs", "response_format")
+
+MEMBERS: tuple[Member, ...] = (
+    Member("messages", "array", required=True, least=1),
+    Member("messages[]", "object"),
+    Member("messages[].role", "string", required=True, among=("user", "assistant", "system")),
+    Member("messages[].content", "array", required=True, least=1),
+    Member("messages[].content[]", "object"),
+    Member("messages[].content[].text", "string"),
+    Member("messages[].content[].toolUse", "object"),
+    Member("messages[].content[].toolUse.toolUseId", "string", required=True),
+    Member("messages[].content[].toolUse.name", "string", required=True),
+    Member("messages[].content[].toolUse.input", "object", required=True),
+    Member("messages[].content[].toolResult", "object"),
+    Member("messages[].content[].toolResult.toolUseId", "string", required=True),
+    Member("messages[].content[].toolResult.content", "array", required=True),
+    Member("messages[].content[].toolResult.status", "string", among=("success", "error")),
+    Member("system", "array"),
+    Member("system[]", "object"),
+    Member("inferenceConfig", "object"),
+    Member("inferenceConfig.maxTokens", "integer", least=1),
+    Member("inferenceConfig.temperature", "number", least=0, most=1),
+    Member("inferenceConfig.topP", "number", least=0, most=1),
+    Member("inferenceConfig.stopSequences", "array", most=2500),
+    Member("inferenceConfig.stopSequences[]", "string"),
+    Member("toolConfig", "object"),
+    Member("toolConfig.tools", "array", required=True, least=1),
+    Member("toolConfig.tools[].toolSpec", "object"),
+    Member("toolConfig.tools[].toolSpec.name", "string", required=True),
+    Member("toolConfig.tools[].toolSpec.inputSchema", "object", required=True),
+    Member("toolConfig.toolChoice", "object"),
+    Member("toolConfig.toolChoice.tool.name", "string", required=True),
+    Member("outputConfig", "object"),
+    Member("outputConfig.textFormat", "object"),
+    Member("outputConfig.textFormat.type", "string", required=True, among=("json_schema",)),
+    Member("outputConfig.textFormat.structure", "object", required=True),
+    Member("additionalModelRequestFields", "object"),
+    *(Member(f"{holder}{name}", only=()) for holder in ("", "additionalModelRequestFields.") for name in OTHERS),
+)
+
+
+def _first_role(body: Body) -> RequestError | None:
+    history = turns(body.get("messages"), joined=False)
+    if history and history[0].role != "user":
+        return RequestError("A conversation must start with a message of the user.")
+    return None
+
+
+def _alternation(body: Body) -> RequestError | None:
+    history = turns(body.get("messages"), joined=False)
+    if any(one.role == other.role for one, other in pairwise(history)):
+        return RequestError("A conversation must alternate between the roles user and assistant.")
+    return None
+
+
+def _pairs(body: Body) -> RequestError | None:
+    history = turns(body.get("messages"), joined=False)
+    found = unpaired([turn._replace(blocks=_results_first(turn.blocks)) for turn in history], _call, _result)
+    if found is None:
+        return None
+    if found.result:
+        return RequestError(f"The toolResult block at {dots(found.where)} has no toolUse block in the turn before it: "
+                            f"{found.ids[0][:80]}")
+    place = f"messages.{int(found.where[1]) + 1}.content"
+    return RequestError(f"Expected toolResult blocks at {place} for the ids {listed(found.ids)}")
+
+
+def _results_first(blocks: Any) -> Any:
+    """In a turn of Converse results may stand after words."""
+    return sorted(blocks, key=lambda each: _result(each[1]) is None)
+
+
+def _call(block: Mapping[str, Any]) -> str | None:
+    call = block.get("toolUse")
+    runs_there = inside(call, "type") == "server_tool_use"
+    return str(call.get("toolUseId")) if isinstance(call, Mapping) and not runs_there else None
+
+
+def _result(block: Mapping[str, Any]) -> str | None:
+    ident = inside(block, "toolResult", "toolUseId")
+    runs_there = inside(block, "toolResult", "type") is not None  # what the provider ran stands with its call
+    return str(ident) if ident is not None and not runs_there else None
+
+
+def _undeclared(body: Body) -> RequestError | None:
+    used = any("toolUse" in block or "toolResult" in block for turn in turns(body.get("messages"), joined=False)
+               for _, block in turn.blocks)
+    if used and body.get("toolConfig") is None:
+        return RequestError("The toolConfig field must be defined where toolUse and toolResult content blocks are.")
+    return None
+
+
+def _choice(body: Body) -> RequestError | None:
+    name = inside(body, "toolConfig", "toolChoice", "tool", "name")
+    names = [inside(tool, "toolSpec", "name") for _, tool in items(inside(body, "toolConfig", "tools"))]
+    if name is not None and name not in names:
+        return RequestError(f"toolConfig.toolChoice.tool.name: no tool is declared as {str(name)[:80]!r}")
+    return None
+
+
+RULES: tuple[Rule, ...] = (
+    Rule("first_role", _first_role, "langchain-aws threads: a conversation starts with the user"),
+    Rule("alternation", _alternation, "dify#9294; langchainjs#6724"),
+    Rule("undeclared", _undeclared, "User guide, tool use: toolConfig in every request of a conversation with calls"),
+    Rule("pairs", _pairs, "aws-bedrock-js-plugin#664"),
+    Rule("choice", _choice, "API reference, SpecificToolChoice: the name of a tool that the model must request"),
+)
+
+
+def _uuid(digits: str) -> str:
+    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
+
+
+def _json_shape(extra: Body) -> JSONShape | None:
+    text = inside(extra, "outputConfig", "textFormat", "structure", "jsonSchema", "schema")
+    if text is None:
+        return None
+    try:
+        return JSONShape("outputConfig.textFormat", json.loads(text))
+    except (TypeError, ValueError):
+        return JSONShape("outputConfig.textFormat", False)
+
+
 SERVING = Serving(
     own=Own("bedrock", "anthropic.claude-sonnet-4-5", "goose#11838", "the block of a cut call may never end",
             whole="botocore 1.44.5 service-2.json: input is a document"),
@@ -79,4 +257,12 @@ SERVING = Serving(
     stopped="stop_sequence",
     cannot=CANNOT,
     ends=ENDS,
+    demands=Demands(MEMBERS, RULES),
+    json_shape=_json_shape,
+    request_id=RequestId("x-amzn-requestid", _uuid),
+    dated=_dated,
+    count=TokenCount(re.compile(r"/model/(?P<model>[^/?#]+)/count-tokens/?(?=$|[?#])"),
+                     lambda count: {"inputTokens": count}, lambda body: inside(body, "input", "converse")),
+    near=re.compile(r"/model/"),
+    peers=PEERS,
 )

@@ -7,7 +7,7 @@ from loop_core.wire.gemini_generate.decode import Decoder
 from loop_core.wire.gemini_generate.encode import encode
 from loop_core.wire.gemini_generate.request import ASKING_LOSES, encode_request, path, read_request
 from loop_core.wire.gemini_generate.schemas import reduced
-from loop_core.wire.gemini_generate.table import API, LOSES, PATHS, STOP_REASONS, deltas, recognises
+from loop_core.wire.gemini_generate.table import API, LOSES, PATHS, READS, STOP_REASONS, deltas, recognises
 
 FORMAT = Format(
     id=API,
@@ -15,6 +15,7 @@ FORMAT = Format(
     stop_reasons=STOP_REASONS,
     paths=PATHS,
     recognises=recognises,
+    reads=READS,
     deltas=deltas,
     read_request=read_request,
     encode=encode,

@@ -1,17 +1,24 @@
-"""How a server of generateContent is played."""
+"""How a server of generateContent is played: its words, and what it demands of a request."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
 
+from loop_core.wire.demands import Body, Demands, JSONShape, Member, RequestError, Rule, Telling, inside, items
 from loop_core.wire.serving import (
     GOOGLE_ERRORS,
+    PEER_FILTER,
     Carried,
     Event,
     Moment,
     Own,
+    PeerWords,
     Serving,
     Spelling,
+    TokenCount,
     Told,
     fails,
     google_error,
@@ -28,6 +35,13 @@ SAYS: Mapping[Moment, Spelling] = {
     Moment.MALFORMED: say("MALFORMED_FUNCTION_CALL", Carried.DROPPED, finishMessage="Malformed function call"),
     Moment.FAILED: fails(None, "The model is overloaded.", "UNAVAILABLE", "503"),
     Moment.BROKEN: say(None),
+}
+PEERS: Mapping[str, PeerWords] = {
+    "STOP": (("stop", "tool_calls"), ("stop", "tool-calls"), "stop", ("stop", "toolUse")),
+    "MAX_TOKENS": (("length", "tool_calls"), "length", "length", "length"),
+    "SAFETY": PEER_FILTER,
+    "MALFORMED_FUNCTION_CALL": ("stop", "error", "error", "error"),
+    "CONTINUATION": ("length", "length", "length", "raises"),
 }
 CANNOT: Mapping[str, str] = {
     "context_full": "it has no word for a full context",
@@ -52,6 +66,147 @@ def _told(value: Event) -> Sequence[Event]:
     return value.get("candidates") or ()
 
 
+def _count(count: int) -> Event:
+    return {"totalTokens": count, "promptTokensDetails": [{"modality": "TEXT", "tokenCount": count}]}
+
+
+# -- What it demands: it finds a field for every name, or refuses it -------------------------------------------------
+# Members and values: google-genai 3.4.0 models.py (what it sends) and types.py, and the API reference. Names are read
+# in both spellings, as the server does.
+
+def snake(name: str) -> str:
+    """`functionCall` -> `function_call`."""
+    return re.sub(r"[A-Z]", lambda found: f"_{found[0].lower()}", name)
+
+
+def spellings(name: str) -> Sequence[str]:
+    """A name in both spellings."""
+    return (name, snake(name))
+
+
+_KNOWN = (
+    "contents", "tools", "toolConfig", "safetySettings", "systemInstruction", "generationConfig", "cachedContent",
+    "model", "labels", "store", "serviceTier", "continuationToken", "modelArmorConfig", "outputConfig",
+)
+_KNOWN_SETTINGS = (
+    "temperature", "topP", "topK", "candidateCount", "maxOutputTokens", "stopSequences", "responseLogprobs", "logprobs",
+    "presencePenalty", "frequencyPenalty", "seed", "responseMimeType", "responseSchema", "responseJsonSchema",
+    "responseFormat", "routingConfig", "modelSelectionConfig", "responseModalities", "mediaResolution", "speechConfig",
+    "audioTimestamp", "thinkingConfig", "imageConfig", "enableEnhancedCivicAnswers", "enableAffectiveDialog",
+    "audioTranscriptionConfig", "translationConfig", "streamFunctionCallArguments",
+)
+KNOWN = tuple(spelled for name in _KNOWN for spelled in spellings(name))
+KNOWN_SETTINGS = tuple(spelled for name in (*_KNOWN_SETTINGS, "_responseJsonSchema") for spelled in spellings(name))
+
+MEMBERS: tuple[Member, ...] = (
+    Member("contents", "array", required=True, least=1),
+    Member("contents[]", "object"),
+    Member("contents[].role", "string", among=("user", "model", "function")),
+    Member("contents[].parts", "array|object", required=True, least=1),
+    Member("contents[].parts[]", "object"),
+    Member("contents[].parts[].text", "string"),
+    Member("contents[].parts[].functionCall", "object"),
+    Member("contents[].parts[].functionCall.name", "string", required=True),
+    Member("contents[].parts[].functionCall.args", "object"),
+    Member("contents[].parts[].functionResponse", "object"),
+    Member("contents[].parts[].functionResponse.name", "string", required=True),
+    Member("contents[].parts[].functionResponse.response", "object", required=True),
+    Member("systemInstruction", "object"),
+    Member("safetySettings", "array"),
+    Member("generationConfig", "object"),
+    Member("generationConfig.temperature", "number", least=0, most=2),
+    Member("generationConfig.topP", "number", least=0, most=1),
+    Member("generationConfig.topK", "number"),
+    Member("generationConfig.maxOutputTokens", "integer", least=1),
+    Member("generationConfig.candidateCount", "integer", only=(1,),
+          hint="one answer is given, and several are asked for"),
+    Member("generationConfig.stopSequences", "array", most=5),
+    Member("generationConfig.stopSequences[]", "string"),
+    Member("generationConfig.responseLogprobs", "boolean", only=(False,)),
+    Member("generationConfig.logprobs", "integer", only=()),
+    Member("generationConfig.responseMimeType", "string", among=("text/plain", "application/json")),
+    Member("generationConfig.responseSchema", "object"),
+    Member("tools", "array"),
+    Member("tools[]", "object"),
+    Member("tools[].functionDeclarations", "array"),
+    Member("tools[].functionDeclarations[].name", "string", required=True),
+    Member("tools[].functionDeclarations[].parameters", "object"),
+    Member("toolConfig", "object"),
+    Member("toolConfig.functionCallingConfig", "object"),
+    Member("toolConfig.functionCallingConfig.mode", "string",
+          among=("MODE_UNSPECIFIED", "AUTO", "ANY", "NONE", "VALIDATED")),
+    Member("toolConfig.functionCallingConfig.allowedFunctionNames", "array"),
+)
+
+
+member = partial(inside, spellings=spellings)
+"""The member at the end of these names, in either spelling."""
+
+
+def _pairs(body: Body) -> RequestError | None:
+    """The calls of a model's turn against the answers of all that follows it up to the next one.
+
+    Contents of the model in a row are one turn: Google's own client sends the pieces of a stream so.
+    """
+    called = answers = 0
+    before: Any = None
+    for _, content in items(body.get("contents")):
+        role, parts = content.get("role"), [part for _, part in items(content.get("parts"))]
+        if role == "model":
+            if before != "model":
+                if answers != called:
+                    return _uneven()
+                called = answers = 0
+            called += sum(member(part, "functionCall") is not None for part in parts)
+        else:
+            answers += sum(member(part, "functionResponse") is not None for part in parts)
+            if answers and not called:
+                return RequestError("a function response turn must come immediately after a function call turn")
+        before = role
+    return _uneven() if before != "model" and answers != called else None
+
+
+def _uneven() -> RequestError:
+    return RequestError("the number of function response parts must be equal to the number of function call parts of "
+                        "the function call turn")
+
+
+def _choice(body: Body) -> RequestError | None:
+    allowed = member(body, "toolConfig", "functionCallingConfig", "allowedFunctionNames") or ()
+    names = [member(each, "name") for _, tool in items(body.get("tools"))
+             for _, each in items(member(tool, "functionDeclarations"))]
+    odd = next((name for name in allowed if name not in names), None)
+    if odd is None:
+        return None
+    at = "toolConfig.functionCallingConfig.allowedFunctionNames"
+    return RequestError(f"{at}: no function is declared as {str(odd)[:80]!r}", param=at)
+
+
+def _schema_alone(body: Body) -> RequestError | None:
+    schema = member(body, "generationConfig", "responseSchema")
+    if schema is None or member(body, "generationConfig", "responseMimeType") == "application/json":
+        return None
+    return RequestError("generationConfig.responseSchema is only served with responseMimeType application/json")
+
+
+RULES: tuple[Rule, ...] = (
+    Rule("pairs", _pairs, "gemini-cli#5443, #7410, #4504"),
+    Rule("choice", _choice, "API reference, FunctionCallingConfig: names should match FunctionDeclaration.name"),
+    Rule("schema_alone", _schema_alone, "API reference, GenerationConfig.responseSchema: a compatible MIME type"),
+)
+
+
+def _json_shape(extra: Body) -> JSONShape | None:
+    settings = member(extra, "generationConfig")
+    for name in ("responseJsonSchema", "_responseJsonSchema"):
+        if member(settings, name) is not None:
+            return JSONShape(f"generationConfig.{name}", member(settings, name))
+    if member(settings, "responseSchema") is not None:
+        return JSONShape("generationConfig.responseSchema", member(settings, "responseSchema"), "openapi")
+    wanted = member(settings, "responseMimeType") == "application/json"
+    return JSONShape("generationConfig.responseMimeType") if wanted else None
+
+
 SERVING = Serving(
     own=Own("gemini", "gemini-2.5-flash", "wire notes", "a cut call is not sent"),
     base="",
@@ -68,4 +223,12 @@ SERVING = Serving(
     stops=("generationConfig", "stopSequences"),
     cannot=CANNOT,
     ends=ENDS,
+    demands=Demands(MEMBERS, RULES, Telling.BRACKETS, spellings, {
+        "": KNOWN, "generationConfig": KNOWN_SETTINGS, "generation_config": KNOWN_SETTINGS}),
+    json_shape=_json_shape,
+    count=TokenCount(re.compile(r"/models/(?P<model>[^/:?#]+):countTokens(?=$|[?#])"), _count,
+                     lambda body: body.get("generateContentRequest", body)),
+    near=re.compile(r"/v1beta(?=[/?#]|$)|/models/[^/?#]+:"),
+    client_header="x-goog-api-key",
+    peers=PEERS,
 )

@@ -6,7 +6,7 @@ from loop_core.wire.format import VERSION, Format, Home
 from loop_core.wire.gemini_interactions.decode import Decoder
 from loop_core.wire.gemini_interactions.encode import encode
 from loop_core.wire.gemini_interactions.request import ASKING_LOSES, encode_request, path, read_request
-from loop_core.wire.gemini_interactions.table import API, LOSES, PATHS, STOP_REASONS, chained, deltas, recognises
+from loop_core.wire.gemini_interactions.table import API, LOSES, PATHS, READS, STOP_REASONS, chained, deltas, recognises
 
 FORMAT = Format(
     id=API,
@@ -14,6 +14,7 @@ FORMAT = Format(
     stop_reasons=STOP_REASONS,
     paths=PATHS,
     recognises=recognises,
+    reads=READS,
     deltas=deltas,
     read_request=read_request,
     encode=encode,

@@ -1,9 +1,10 @@
-"""How a server of Interactions is played."""
+"""How a server of Interactions is played: its words, and what it demands of a request."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from loop_core.wire.demands import Body, Demands, JSONShape, Member, Rule, inside
 from loop_core.wire.serving import (
     Calls,
     Carried,
@@ -61,6 +62,41 @@ def _refused(refused: Refused) -> Event:
     return {"error": {"message": refused.message, "code": refused.kind}}
 
 
+# -- What it demands -------------------------------------------------------------------------------------------------
+# Members and values: google-genai 3.4.0 _gaos/types/interactions: createmodelinteraction.py, generationconfig.py.
+
+MEMBERS: tuple[Member, ...] = (
+    Member("input", "string|array|object"),
+    Member("input[].type", "string"),
+    Member("system_instruction", "string"),
+    Member("previous_interaction_id", "string"),
+    Member("continuation_token", "string"),
+    Member("stream", "boolean"),
+    Member("background", "boolean"),
+    Member("store", "boolean"),
+    Member("generation_config", "object"),
+    Member("generation_config.temperature", "number", least=0, most=2),
+    Member("generation_config.top_p", "number", least=0, most=1),
+    Member("generation_config.max_output_tokens", "integer", least=1),
+    Member("generation_config.stop_sequences", "array"),
+    Member("generation_config.stop_sequences[]", "string"),
+    Member("generation_config.tool_choice", "string|object"),
+    Member("tools", "array"),
+    Member("tools[]", "object"),
+    Member("tools[].type", "string", required=True),
+)
+RULES: tuple[Rule, ...] = ()
+
+
+def _json_shape(extra: Body) -> JSONShape | None:
+    wanted = extra.get("response_format")
+    for each in wanted if isinstance(wanted, list) else [wanted]:
+        schema = inside(each, "schema")
+        if inside(each, "type") == "text" and (inside(each, "mime_type") == "application/json" or schema):
+            return JSONShape("response_format", schema)
+    return None
+
+
 SERVING = Serving(
     own=Own("gemini", "gemini-3.5-flash", "google-genai 3.4.0 _gaos/types/interactions/interaction.py",
             whole="google-genai 3.4.0 _gaos/types/interactions/functioncallstep.py: arguments is an object"),
@@ -78,4 +114,6 @@ SERVING = Serving(
     refused=_refused,
     poll=r"/interactions/(?P<id>v1_[^/?#]+)$",
     cannot=CANNOT,
+    demands=Demands(MEMBERS, RULES),
+    json_shape=_json_shape,
 )

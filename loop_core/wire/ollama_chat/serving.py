@@ -1,18 +1,27 @@
-"""How Ollama is played."""
+"""How Ollama is played: its words, and what it demands of a request."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
+from loop_core.wire.demands import Body, Demands, JSONShape, Member, RequestError, Rule
 from loop_core.wire.serving import (
+    DATE,
+    LOAD,
+    PEER_ABSENT,
+    READ,
+    WRITE,
     Carried,
     Event,
     Moment,
     Own,
+    PeerWords,
     Refused,
     Serving,
     Spelling,
     Told,
+    count_in,
     fails,
     itself,
     say,
@@ -25,6 +34,11 @@ SAYS: Mapping[Moment, Spelling] = {
     **spent("length", full="length"),
     Moment.FAILED: fails(None, "an error was encountered while running the model", retryable=False),
     Moment.BROKEN: say(None),
+}
+PEERS: Mapping[str, PeerWords] = {
+    "stop": (("stop", "tool_calls"), "", "stop", ""),
+    "length": (("length", "tool_calls"), "", "length", ""),
+    PEER_ABSENT: ("stop", "", "none", ""),
 }
 CANNOT: Mapping[str, str] = {
     "filtered": "it has no word for a filter",
@@ -50,6 +64,74 @@ def _refused(refused: Refused) -> Event:
     return {"error": refused.message}
 
 
+def _dated(value: Event) -> bool:
+    if "created_at" not in value:
+        return False
+    value["created_at"] = DATE
+    if value.get("done") is True:
+        parts = {"load_duration": LOAD, "prompt_eval_duration": READ * count_in(value, "prompt_eval_count"),
+                 "eval_duration": WRITE * count_in(value, "eval_count")}
+        durations = {"total_duration": sum(parts.values()), **parts}
+        value.update({name: took for name, took in durations.items() if name in value})
+    return True
+
+
+# -- What it demands: it is lenient ----------------------------------------------------------------------------------
+# Roles, pairs of calls and results, empty lists and unknown members are left alone; what is checked is what its Go
+# types cannot read.
+# Members: ollama 0.6.3 _types.py; the server's api/types.go. The four members of other APIs at the end of the table
+# are passed over by the real server; here nothing that asks for another answer is.
+
+MEMBERS: tuple[Member, ...] = (
+    Member("model", "string", required=True),
+    Member("messages", "array"),
+    Member("messages[]", "object"),
+    Member("messages[].role", "string"),
+    Member("messages[].content", "string"),
+    Member("messages[].thinking", "string"),
+    Member("messages[].images", "array"),
+    Member("messages[].tool_calls", "array"),
+    Member("messages[].tool_calls[]", "object"),
+    Member("messages[].tool_calls[].function", "object"),
+    Member("messages[].tool_calls[].function.name", "string"),
+    Member("messages[].tool_calls[].function.arguments", "object"),
+    Member("tools", "array"),
+    Member("tools[]", "object"),
+    Member("tools[].function", "object"),
+    Member("tools[].function.parameters", "object"),
+    Member("stream", "boolean"),
+    Member("think", "boolean|string"),
+    Member("format", "string|object"),
+    Member("options", "object"),
+    Member("options.num_predict", "number"),
+    Member("options.temperature", "number"),
+    Member("options.stop", "array"),
+    Member("options.stop[]", "string"),
+    Member("logprobs", "boolean", only=(False,)),
+    Member("top_logprobs", "integer", least=0, most=20, only=(0,)),
+    Member("n", only=(1,), hint="one answer is given, and several are asked for"),
+    Member("stop", only=(), hint="in Ollama's own API it is options.stop"),
+    Member("response_format", only=(), hint="in Ollama's own API it is format"),
+)
+
+
+def _format(body: Body) -> RequestError | None:
+    asked = body.get("format")
+    if isinstance(asked, str) and asked not in ("", "json"):
+        return RequestError(f'invalid format: {asked[:80]!r}; expected "json" or a JSON schema')
+    return None
+
+
+RULES: tuple[Rule, ...] = (
+    Rule("format", _format, "server/routes.go and the API docs: json or a JSON schema"),
+)
+
+
+def _json_shape(extra: Body) -> JSONShape | None:
+    wanted = extra.get("format")
+    return JSONShape("format", {"type": "object"} if wanted == "json" else wanted) if wanted else None
+
+
 SERVING = Serving(
     own=Own("ollama", "qwen3:8b", "ollama llm/server.go DoneReason; TradingAgents#168",
             "a cut call vanishes; length for num_predict and num_ctx alike"),
@@ -66,4 +148,9 @@ SERVING = Serving(
     stops=("options", "stop"),
     cannot=CANNOT,
     ends=ENDS,
+    demands=Demands(MEMBERS, RULES),
+    json_shape=_json_shape,
+    dated=_dated,
+    near=re.compile(r"/api/"),
+    peers=PEERS,
 )

@@ -14,6 +14,7 @@ from typing import Any
 
 from loop_core.values import Stop
 from loop_core.wire.base import Mapped, Pieces, See
+from loop_core.wire.reads import Row
 
 API = "ollama_chat"
 _SERVER = "ollama llm/server.go DoneReason; ollama/ollama#4235"
@@ -62,3 +63,20 @@ def deltas(pieces: Pieces) -> See:
             thinking(message["thinking"])
 
     return see
+
+
+# -- Which values of a line of an Ollama chat become which facts -----------------------------------------------------
+
+
+_CALL = "/message/tool_calls/*"
+
+READS: tuple[Row, ...] = (
+    Row("model", "/model"),
+    Row("usage.input_tokens", "/prompt_eval_count"),
+    Row("usage.output_tokens", "/eval_count"),
+    Row("text", "/message/content"),
+    Row("reasoning", "/message/thinking"),
+    Row("call.id", f"{_CALL}/id"),
+    Row("call.name", f"{_CALL}/function/name"),
+    Row("call.arguments", f"{_CALL}/function/arguments"),
+)

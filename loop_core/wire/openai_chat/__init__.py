@@ -6,7 +6,7 @@ from loop_core.wire.format import ANY_PATH, Format, Home
 from loop_core.wire.openai_chat.decode import Decoder
 from loop_core.wire.openai_chat.encode import encode
 from loop_core.wire.openai_chat.request import ASKING_LOSES, encode_request, path, read_request
-from loop_core.wire.openai_chat.table import API, LOSES, PATHS, STOP_REASONS, deltas, recognises
+from loop_core.wire.openai_chat.table import API, LOSES, PATHS, READS, STOP_REASONS, deltas, recognises
 from loop_core.wire.profile import Prefill
 
 FORMAT = Format(
@@ -15,6 +15,7 @@ FORMAT = Format(
     stop_reasons=STOP_REASONS,
     paths=PATHS,
     recognises=recognises,
+    reads=READS,
     deltas=deltas,
     read_request=read_request,
     encode=encode,

@@ -1,10 +1,30 @@
-"""How a server of chat completions is played."""
+"""How a server of Chat Completions is played: its words, and what it demands of a request."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from loop_core.wire.serving import Event, Moment, Own, Serving, Spelling, Told, fails, say, spent
+from loop_core.wire.demands import Body, Demands, JSONShape, Member, RequestError, Rule, Telling, inside, items, listed
+from loop_core.wire.serving import (
+    MADE,
+    PEER_ABSENT,
+    PEER_CALL,
+    PEER_FAILED,
+    PEER_FAILURE,
+    PEER_FILTER,
+    PEER_LENGTH,
+    Event,
+    Moment,
+    Own,
+    PeerWords,
+    RequestId,
+    Serving,
+    Spelling,
+    Told,
+    fails,
+    say,
+    spent,
+)
 
 SAYS: Mapping[Moment, Spelling] = {
     Moment.ENDED: say("stop"),
@@ -14,6 +34,15 @@ SAYS: Mapping[Moment, Spelling] = {
     Moment.MALFORMED: say("tool_calls"),
     Moment.FAILED: fails(None, "The server had an error while processing the request.", "server_error"),
     Moment.BROKEN: say(None),
+}
+PEERS: Mapping[str, PeerWords] = {
+    "stop": (("stop", "tool_calls"), "stop", "stop", "stop"),
+    "length": PEER_LENGTH,
+    "tool_calls": PEER_CALL,
+    "content_filter": PEER_FILTER,
+    "MAX_TOKENS": ("length", "other", "none", "error"),
+    PEER_ABSENT: ("raises", "error", "none", "error"),
+    PEER_FAILURE: PEER_FAILED,
 }
 CANNOT: Mapping[str, str] = {
     "paused": "it has no word for a pause",
@@ -36,6 +65,142 @@ def _indexes(value: Event) -> Sequence[tuple[Event, str]]:
     return [(call, "index") for choice in _choices(value) for call in choice.get("delta", {}).get("tool_calls", ())]
 
 
+def _dated(value: Event) -> bool:
+    if "created" not in value:  # an error
+        return False
+    value["created"] = MADE
+    return True
+
+
+# -- What it demands: unknown members are left alone, many servers have more -----------------------------------------
+# Members, ranges and values: openai 3.54.0 types/chat/completion_create_params.py and its API reference.
+
+ROLES = ("system", "developer", "user", "assistant", "tool", "function")
+FORMATS = ("text", "json_object", "json_schema")
+
+MEMBERS: tuple[Member, ...] = (
+    Member("messages", "array", required=True, least=1),
+    Member("messages[]", "object"),
+    Member("messages[].role", "string", required=True, among=ROLES),
+    Member("messages[].content", "string|array"),
+    Member("messages[role=user].content", "string|array", required=True),
+    Member("messages[role=system].content", "string|array", required=True),
+    Member("messages[role=tool].tool_call_id", "string", required=True),
+    Member("messages[].tool_calls", "array", least=1),
+    Member("messages[].tool_calls[]", "object"),
+    Member("messages[].tool_calls[].id", "string", required=True),
+    Member("messages[].tool_calls[].function", "object"),
+    Member("messages[].tool_calls[].function.name", "string", required=True),
+    Member("messages[].tool_calls[].function.arguments", "string", required=True),
+    Member("max_tokens", "integer", least=1),
+    Member("max_completion_tokens", "integer", least=1),
+    Member("stream", "boolean"),
+    Member("stream_options", "object"),
+    Member("temperature", "number", least=0, most=2),
+    Member("top_p", "number", least=0, most=1),
+    Member("presence_penalty", "number", least=-2, most=2),
+    Member("frequency_penalty", "number", least=-2, most=2),
+    Member("seed", "integer"),
+    Member("parallel_tool_calls", "boolean"),
+    Member("stop", "string|array", most=4),
+    Member("stop[]", "string"),
+    Member("n", "integer", least=1, only=(1,), code="unsupported_value",
+          hint="one answer is given, and several are asked for"),
+    Member("logprobs", "boolean", only=(False,)),
+    Member("top_logprobs", "integer", only=(0,)),
+    Member("response_format", "object"),
+    Member("response_format.type", "string", required=True, among=FORMATS),
+    Member("response_format[type=json_schema].json_schema", "object", required=True),
+    Member("response_format.json_schema.name", "string", required=True),
+    Member("response_format.json_schema.schema", "object"),
+    Member("tools", "array"),
+    Member("tools[]", "object"),
+    Member("tools[].type", "string", required=True),
+    Member("tools[type=function].function", "object", required=True),
+    Member("tools[].function.name", "string", required=True),
+    Member("tools[].function.parameters", "object"),
+    Member("tool_choice", "string|object"),
+    Member("tool_choice[type=function].function", "object", required=True),
+)
+
+
+def _model(body: Body) -> RequestError | None:
+    return None if isinstance(body.get("model"), str) else RequestError("a model parameter is expected")
+
+
+def _pairs(body: Body) -> RequestError | None:
+    called, left = set[str](), dict[str, None]()
+    for number, message in items(body.get("messages")):
+        param = f"messages.[{number}].role"
+        if message.get("role") == "tool":
+            ident = message.get("tool_call_id")
+            if str(ident) not in called:
+                return RequestError(f"the message of the role tool with tool_call_id {str(ident)[:80]!r} does not "
+                                    "follow a message with these 'tool_calls'", param=param)
+            left.pop(str(ident), None)
+            continue
+        if left:
+            return _unanswered(left, param)
+        left = {str(call.get("id")): None for _, call in items(message.get("tool_calls"))}
+        called = set(left)
+    return _unanswered(left, "messages") if left else None
+
+
+def _unanswered(left: Iterable[str], param: str) -> RequestError:
+    return RequestError(
+        "messages of the role tool must follow a message with 'tool_calls', one for each 'tool_call_id'; there are "
+        f"none for {listed(left)}", param=param)
+
+
+def _choice(body: Body) -> RequestError | None:
+    choice, tools = body.get("tool_choice"), body.get("tools")
+    if choice is None:
+        return None
+    if not tools:
+        return RequestError("'tool_choice' is only allowed where 'tools' are given", param="tool_choice")
+    if isinstance(choice, str):
+        known = choice in ("none", "auto", "required")
+        return None if known else RequestError(
+            f"'tool_choice' is {choice[:80]!r}: expected none, auto or required", code="invalid_value",
+            param="tool_choice")
+    kind = choice.get("type") if isinstance(choice, Mapping) else None
+    name = inside(choice, str(kind), "name")
+    names = [inside(tool, str(kind), "name") for _, tool in items(tools)]
+    if kind in ("function", "custom") and name not in names:
+        return RequestError(f"the tool choice {str(name)[:80]!r} is not among 'tools'", param="tool_choice")
+    return None
+
+
+def _stream_options(body: Body) -> RequestError | None:
+    if body.get("stream_options") is None or body.get("stream") is True:
+        return None
+    return RequestError("'stream_options' is only allowed where 'stream' is true", param="stream_options")
+
+
+def _word_json(body: Body) -> RequestError | None:
+    if inside(body, "response_format", "type") != "json_object" or "json" in str(body.get("messages")).lower():
+        return None
+    return RequestError("'messages' must contain the word json where 'response_format' is json_object",
+                        param="messages")
+
+
+RULES: tuple[Rule, ...] = (
+    Rule("model", _model, "400 without code and param, as Azure and OpenAI answer"),
+    Rule("pairs", _pairs, "GhidrAssist#45, openai-python threads: param messages.[N].role, no code"),
+    Rule("choice", _choice, "dapr-agents#248; writer-framework PR#1013"),
+    Rule("stream_options", _stream_options, "API reference: only set this when you set stream: true"),
+    Rule("word_json", _word_json, "API reference, response_format: json_object"),
+)
+
+
+def _json_shape(extra: Body) -> JSONShape | None:
+    kind = inside(extra, "response_format", "type")
+    if kind == "json_object":
+        return JSONShape("response_format", {"type": "object"})
+    schema = inside(extra, "response_format", "json_schema", "schema")
+    return JSONShape("response_format", schema) if kind == "json_schema" else None
+
+
 SERVING = Serving(
     own=Own("openai", "gpt-4o-mini", "openai 3.54.0 types/chat/chat_completion.py"),
     base="/v1",
@@ -49,4 +214,9 @@ SERVING = Serving(
     stops=("stop",),
     cannot=CANNOT,
     ends=ENDS,
+    demands=Demands(MEMBERS, RULES, Telling.CODES),
+    json_shape=_json_shape,
+    request_id=RequestId("x-request-id", "req_{}".format),
+    dated=_dated,
+    peers=PEERS,
 )

@@ -7,7 +7,7 @@ from loop_core.wire.openai_responses.asking import ASKING_LOSES, encode_request,
 from loop_core.wire.openai_responses.decode import Decoder
 from loop_core.wire.openai_responses.encode import encode
 from loop_core.wire.openai_responses.request import read_request
-from loop_core.wire.openai_responses.table import API, LOSES, PATHS, STOP_REASONS, chained, deltas, recognises
+from loop_core.wire.openai_responses.table import API, LOSES, PATHS, READS, STOP_REASONS, chained, deltas, recognises
 
 FORMAT = Format(
     id=API,
@@ -15,6 +15,7 @@ FORMAT = Format(
     stop_reasons=STOP_REASONS,
     paths=PATHS,
     recognises=recognises,
+    reads=READS,
     deltas=deltas,
     read_request=read_request,
     encode=encode,

@@ -7,7 +7,7 @@ from typing import Any
 
 from common import Job, Report, main
 
-from inspector.provider.listening import bases
+from inspector.provider.server import bases
 from loop_core.client.address import Server
 from loop_core.client.exchange import Line, Timeouts
 from loop_core.client.transport import Live

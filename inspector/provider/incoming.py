@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pydantic_core import from_json
 
-from inspector.provider.checks.rules import RequestError
+from inspector.provider.checks import check
 from inspector.provider.place import Place, read_mark
-from inspector.provider.story import Kind, Story
+from inspector.provider.scenarios import Kind, Story
 from loop_core.errors import CallerError
 from loop_core.values import Request
 from loop_core.wire import FORMATS, wire
-from loop_core.wire.servers import MESSAGES, RESPONSES
+from loop_core.wire.demands import RequestError
 from loop_core.wire.serving import Moment
 
 SECRET = re.compile(r"auth|key|token|secret|cookie|credential|signature", re.IGNORECASE)
@@ -90,15 +90,10 @@ def read_body(body: bytes) -> Mapping[str, Any]:
     return value
 
 
-def in_thread(request: Request, body: Mapping[str, Any]) -> Request:
-    """The request, with the answer that it goes on from where that is the server's to know: Anthropic's threads.
-
-    Its SDK's runner of tools begins one by itself (anthropic 2.12.0 types/beta/beta_thread_continue_params.py).
-    """
-    thread = body.get("thread") if request.api == MESSAGES else None
-    if not isinstance(thread, Mapping) or thread.get("type") != "continue":
-        return request
-    return replace(request, previous_id=str(thread.get("previous_message_id")))
+def linked(request: Request, body: Mapping[str, Any]) -> Request:
+    """The request, with the answer that it goes on from where the server keeps it under a name of its own."""
+    last = wire(request.api).serving.follows(body)
+    return request if last is None else replace(request, previous_id=last)
 
 
 def as_array(api: str, path: str, request: Request) -> bool:
@@ -126,8 +121,7 @@ def chosen(stories: Sequence[Story], request: Request) -> Story:
     found = next((story for story in stories if story.name in names), None)
     if found is None:
         raise RequestError(f"no scenario is called {names[0][:80]!r}; the model is expected to be one of "
-                           f"{', '.join(story.name for story in stories)}", 404, code="model_not_found",
-                           param="model" if request.api == RESPONSES else None)
+                           f"{', '.join(story.name for story in stories)}", 404, code="model_not_found")
     return found
 
 
@@ -142,3 +136,45 @@ def shown_path(path: str) -> str:
 def shown_headers(headers: Mapping[str, str]) -> dict[str, str]:
     """The headers by lower-case name, those that hold credentials left out."""
     return {name.lower(): value for name, value in headers.items() if not SECRET.search(name)}
+
+
+# -- paths where nothing is served -----------------------------------------------------------------------------------
+
+DOUBLED = re.compile(r"^[^?#]*?/(v1(?:beta)?)/(v1(?:beta)?)(?=[/?#]|$)")
+"""A version that a client put behind a base URL which ends in one."""
+ANY = next(iter(FORMATS))
+"""The format of a path of which nothing is known."""
+
+
+def format_of(path: str, headers: Mapping[str, str]) -> str:
+    """The format whose words are used under this path: the one that is served there, whose provider's path or whose
+    client it is, or `ANY`."""
+    rows = [(api, wire(api).serving) for api in reversed(list(FORMATS))]
+    near = next((api for api, row in rows if row.near is not None and row.near.search(path)), None)
+    client = next((api for api, row in rows if row.client_header and row.client_header in headers), None)
+    return api_of(path) or near or client or ANY
+
+
+# -- tokens of a request ---------------------------------------------------------------------------------------------
+
+
+def counted(path: str) -> str | None:
+    """The format whose server counts the tokens of a request under this path; None where none does."""
+    return next((api for api in FORMATS if (count := wire(api).serving.count) and count.path.search(path)), None)
+
+
+def counting(api: str, body: Mapping[str, Any], path: str) -> tuple[Request, Callable[[int], dict[str, Any]]]:
+    """The request whose tokens are asked for, and how the server answers with their number.
+
+    Raises:
+        RequestError: the server would refuse it.
+    """
+    row = wire(api).serving.count
+    assert row is not None  # noqa: S101  (`counted` has found it)
+    inner = row.inner(body)
+    found = inner if isinstance(inner, Mapping) else {}
+    check(api, found, optional=row.optional)
+    request = wire(api).read_request(found, path)
+    named = row.path.search(path)
+    model = named.groupdict().get("model") if named else None
+    return replace(request, model=model or request.model), row.answer

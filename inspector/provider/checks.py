@@ -1,7 +1,7 @@
-"""The members of a request body as rows: where they stand, what they may be, and the first one that is otherwise.
+"""Requests as real servers check them: the first thing that a server of the format would refuse, in its words.
 
-A path names a member: `messages[].role`. `[]` goes through a list, `[name=value]` through those elements of a list (or
-the one object) whose member is so, `[!name]` through those that have none of that name. Knows no format.
+What each demands is in its package (`loop_core.wire.demands`). Further down: what a request asks of the answer's text,
+strings that end it and JSON of a shape. A wish is honoured, or the request is refused.
 """
 
 from __future__ import annotations
@@ -12,9 +12,42 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-Where = tuple[str | int, ...]
-Spellings = Callable[[str], Sequence[str]]
-"""A name -> all the names under which a member may stand."""
+from pydantic_core import from_json
+
+from loop_core.judge.arguments import problems, usable
+from loop_core.values import Request, ResponsePart, TextPart, Tool
+from loop_core.wire import wire
+from loop_core.wire.demands import Body, Member, RequestError, Spellings, Telling, Where, dots, inside, plain
+
+_NAMED = re.compile(r"/deployments/|/agents/|/publishers/")
+"""Paths of servers that name the model, or the agent, themselves (Azure, Mistral, Vertex)."""
+
+
+def names_model(path: str) -> frozenset[str]:
+    """What a request need not say under this path."""
+    return frozenset({"model"}) if _NAMED.search(path) else frozenset()
+
+
+def check(api: str, body: Body, *, optional: frozenset[str] = frozenset()) -> None:
+    """Looks at a request as the server of this format would; it may lack the members in `optional`.
+
+    Raises:
+        RequestError: the server would refuse it.
+    """
+    demands = wire(api).serving.demands
+    fields = tuple(field for field in demands.members if field.path not in optional)
+    found = first(body, fields, demands.spellings)
+    for path, names in demands.known.items():
+        found = found or unknown(body, path, names)
+    if found is not None:
+        raise _told(found, demands.telling)
+    for rule in demands.rules:
+        error = rule.find(body) if rule.name not in optional else None
+        if error is not None:
+            raise error
+
+
+# -- members ---------------------------------------------------------------------------------------------------------
 
 
 class Flaw(StrEnum):
@@ -37,33 +70,12 @@ class Flaw(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
-    """One member."""
-
-    path: str
-    types: str = ""
-    """Names of JSON types, with `|` between them; empty: any."""
-    required: bool = False
-    among: tuple[str, ...] = ()
-    """All the values that a text may have."""
-    least: float | None = None
-    """Of a number, or of the elements of a list."""
-    most: float | None = None
-    only: tuple[Any, ...] | None = None
-    """The values beside null that ask for nothing; any other is refused."""
-    hint: str = ""
-    """What to do instead."""
-    code: str = ""
-    """The server's code, where it is not that of the flaw."""
-
-
-@dataclass(frozen=True, slots=True)
 class Found:
     """A member that is not as it has to be."""
 
     flaw: Flaw
     where: Where
-    field: Field
+    field: Member
     value: Any = None
 
 
@@ -80,12 +92,7 @@ _ABSENT = object()
 _STEP = re.compile(r"\[[^\]]*\]|[^.\[]+")
 
 
-def plain(name: str) -> Sequence[str]:
-    """Names that are spelled in one way."""
-    return (name,)
-
-
-def first(body: Mapping[str, Any], fields: Iterable[Field], spellings: Spellings = plain) -> Found | None:
+def first(body: Mapping[str, Any], fields: Iterable[Member], spellings: Spellings = plain) -> Found | None:
     """The first member that is not as it has to be, in the order of the rows."""
     for field in fields:
         for where, value in _places(body, _STEP.findall(field.path), (), spellings):
@@ -102,7 +109,7 @@ def unknown(body: Mapping[str, Any], path: str, names: Iterable[str]) -> Found |
         if isinstance(value, Mapping):
             odd = next((str(name) for name in value if name not in known), None)
             if odd is not None:
-                return Found(Flaw.UNKNOWN, (*where, odd), Field(path), value[odd])
+                return Found(Flaw.UNKNOWN, (*where, odd), Member(path), value[odd])
     return None
 
 
@@ -136,7 +143,7 @@ def _fits(item: Any, condition: str) -> bool:
     return bool(item.get(name) == value)
 
 
-def _flaw(field: Field, value: Any) -> Flaw | None:
+def _flaw(field: Member, value: Any) -> Flaw | None:
     if value is _ABSENT:
         return Flaw.MISSING if field.required else None
     if value is None:
@@ -191,6 +198,81 @@ def brackets(where: Where) -> str:
     return "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in where).lstrip(".")
 
 
-def dots(where: Where) -> str:
-    """`messages.0.role`."""
-    return ".".join(map(str, where))
+CODES: Mapping[Flaw, str] = {
+    Flaw.MISSING: "missing_required_parameter",
+    Flaw.TYPE: "invalid_type",
+    Flaw.VALUE: "invalid_value",
+    Flaw.EMPTY: "empty_array",
+    Flaw.LONG: "array_above_max_length",
+    Flaw.UNSERVED: "unsupported_parameter",
+}
+"""What is wrong -> OpenAI's code for it."""
+BOUNDS: Mapping[Flaw, str] = {Flaw.LOW: "{}_below_min_value", Flaw.HIGH: "{}_above_max_value"}
+"""The same for numbers, whose type is named."""
+
+
+def _code(found: Found) -> str | None:
+    if found.field.code and found.flaw is Flaw.UNSERVED:
+        return found.field.code
+    if found.flaw in BOUNDS:
+        return BOUNDS[found.flaw].format("integer" if found.field.types == "integer" else "decimal")
+    return CODES.get(found.flaw)
+
+
+def _told(found: Found, telling: Telling) -> RequestError:
+    if telling is Telling.DOTS:
+        return RequestError(f"{dots(found.where)}: {says(found)}")
+    at = brackets(found.where)
+    if telling is Telling.BRACKETS:
+        return RequestError(f"{at}: {says(found)}", param=at)
+    return RequestError(f"'{at}': {says(found)}", code=_code(found), param=at)
+
+
+# -- what is asked of the text ---------------------------------------------------------------------------------------
+
+
+def stops(request: Request) -> tuple[str, ...]:
+    """The strings that end the answer."""
+    serving = wire(request.api).serving
+    given = inside(request.extra, *serving.stops, spellings=serving.demands.spellings) if serving.stops else None
+    found = [given] if isinstance(given, str) else given if isinstance(given, list) else []
+    return tuple(each for each in found if isinstance(each, str) and each)
+
+
+def stopped(parts: Sequence[ResponsePart], strings: Sequence[str]) -> tuple[tuple[ResponsePart, ...], str | None]:
+    """The parts up to the first of these strings in the text, and the string; thinking is not looked at."""
+    for number, part in enumerate(parts):
+        if type(part) is not TextPart:
+            continue
+        found = [(at, string) for string in strings if (at := part.text.find(string)) >= 0]
+        if found:
+            at, string = min(found)
+            kept = (TextPart(part.text[:at]),) if at else ()
+            return (*parts[:number], *kept), string
+    return tuple(parts), None
+
+
+def match(request: Request, text: str, name: str) -> None:
+    """Looks whether the text of a scenario is the JSON that is asked for.
+
+    Raises:
+        RequestError: it is not, or the schema is none.
+    """
+    shape = wire(request.api).serving.json_shape(request.extra)
+    if shape is None:
+        return
+    schema = shape.schema
+    tool = Tool("answer", schema, dialect=shape.dialect) if isinstance(schema, Mapping) else None
+    if schema is not None and (tool is None or not usable(tool)):
+        raise RequestError(f"{shape.at}: the schema is no JSON schema", param=shape.at)
+    if not text:
+        return
+    try:
+        value = from_json(text)
+    except ValueError:
+        raise RequestError(f"{shape.at}: the scenario {name} answers with a text that is no JSON",
+                           param=shape.at) from None
+    wrong = problems(tool, value) if tool is not None else ()
+    if wrong:
+        raise RequestError(f"{shape.at}: the scenario {name} answers with JSON that the schema does not permit: "
+                           f"{wrong[0][:200]}", param=shape.at)

@@ -1,4 +1,8 @@
-"""What a rule about a whole request is, and what rules of several formats share.
+"""What a server demands of a request, as rows: the members of its body, and rules that no single member breaks.
+
+A path names a member: `messages[].role`. `[]` goes through a list, `[name=value]` through those elements of a list (or
+the one object) whose member is so, `[!name]` through those that have none of that name. Knows no format, and does not
+check: `inspector.provider.checks` does, for the scripted provider.
 
 Further down: calls and results that do not belong together, in histories whose results travel in the message after
 the call.
@@ -7,12 +11,16 @@ the call.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any, NamedTuple
 
-from inspector.provider.checks.fields import Where
 from loop_core.errors import CallerError
 
 Body = Mapping[str, Any]
+Where = tuple[str | int, ...]
+Spellings = Callable[[str], Sequence[str]]
+"""A name -> all the names under which a member may stand."""
 
 
 class RequestError(CallerError):
@@ -25,6 +33,27 @@ class RequestError(CallerError):
         self.status, self.code, self.param = status, code, param
 
 
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One member."""
+
+    path: str
+    types: str = ""
+    """Names of JSON types, with `|` between them; empty: any."""
+    required: bool = False
+    among: tuple[str, ...] = ()
+    """All the values that a text may have."""
+    least: float | None = None
+    """Of a number, or of the elements of a list."""
+    most: float | None = None
+    only: tuple[Any, ...] | None = None
+    """The values beside null that ask for nothing; any other is refused."""
+    hint: str = ""
+    """What to do instead."""
+    code: str = ""
+    """The server's code, where it is not that of the flaw."""
+
+
 class Rule(NamedTuple):
     """A rule that no single member breaks."""
 
@@ -34,6 +63,46 @@ class Rule(NamedTuple):
     """Where it is known from."""
 
 
+def plain(name: str) -> Sequence[str]:
+    """Names that are spelled in one way."""
+    return (name,)
+
+
+class Telling(StrEnum):
+    """How a server names the member that is at fault."""
+
+    DOTS = "dots"
+    """`messages.0.role`, in the message."""
+    BRACKETS = "brackets"
+    """`messages[0].role`, in the message and beside it."""
+    CODES = "codes"
+    """The same, with a code for what is wrong (OpenAI)."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Demands:
+    """All that a server demands of a request."""
+
+    members: tuple[Member, ...] = ()
+    """The first one that is not met is told."""
+    rules: tuple[Rule, ...] = ()
+    """The same, once every field is as it has to be."""
+    telling: Telling = Telling.DOTS
+    spellings: Spellings = plain
+    known: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Path of an object -> the only names that are permitted in it."""
+
+
+class JSONShape(NamedTuple):
+    """The JSON that a request asks of the text."""
+
+    at: str
+    """The member that asks for it."""
+    schema: Any = None
+    """None: any."""
+    dialect: str = "json_schema"
+
+
 def items(value: Any) -> Iterator[tuple[int, Mapping[str, Any]]]:
     """The objects of a list, with their numbers."""
     for number, item in enumerate(value if isinstance(value, list) else ()):
@@ -41,10 +110,11 @@ def items(value: Any) -> Iterator[tuple[int, Mapping[str, Any]]]:
             yield number, item
 
 
-def inside(value: Any, *names: str) -> Any:
+def inside(value: Any, *names: str, spellings: Spellings = plain) -> Any:
     """The member at the end of these names; None where one is missing."""
     for name in names:
-        value = value.get(name) if isinstance(value, Mapping) else None
+        known = value if isinstance(value, Mapping) else {}
+        value = next((each for spelled in spellings(name) if (each := known.get(spelled)) is not None), None)
     return value
 
 
@@ -52,6 +122,16 @@ def listed(ids: Iterable[str]) -> str:
     """Ids in a message, the first few."""
     names = [name[:80] for name in ids]
     return ", ".join(names[:5]) + (" …" if len(names) > 5 else "")
+
+
+def dots(where: Where) -> str:
+    """`messages.0.role`."""
+    return ".".join(map(str, where))
+
+
+# -- What a rule about a whole request is, and what rules of several formats share -----------------------------------
+# Further down: calls and results that do not belong together, in histories whose results travel in the message after
+# the call.
 
 
 # -- Calls and results that do not belong together, in histories whose results travel in the message after the call --
