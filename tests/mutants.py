@@ -128,7 +128,7 @@ ENGINE: tuple[Table, ...] = (
     Table("loop_core.wire.openai_responses.asking", "CHOICES", "tests/wire/test_asking.py"),
     *(Table(f"loop_core.wire.{api}.request", "CHOICES", "tests/wire/test_asking.py") for api in (
         "anthropic_messages", "gemini_generate", "bedrock_converse", "ollama_chat", "gemini_interactions")),
-    Table("inspector.live.opening", "VARIABLES", "tests/live/test_run.py"),
+    Table("inspector.live.inputs", "VARIABLES", "tests/live/test_run.py"),
     Table("inspector.live.headless", "EXITS", "tests/live/test_run.py"),
     Table("inspector.export.conventions", "PROVIDERS", "tests/export/test_convention_names.py"),
     Table("inspector.export.conventions", "INSTRUMENTS", "tests/export/test_otel_sdk.py"),
@@ -138,7 +138,7 @@ ENGINE: tuple[Table, ...] = (
     Table("inspector.export.otel_sdk", "PROTOCOLS", "tests/export/test_otel_sdk.py"),
     Table("inspector.live.target", "SPELLINGS", "tests/live/test_grafting.py"),
     Table("inspector.live.target", "KEPT_HEADERS", "tests/live/test_target.py"),
-    Table("inspector.replay.live_branch", "PLACES", "tests/live/test_again.py"),
+    Table("inspector.replay.rerun", "PLACES", "tests/live/test_again.py"),
     Table("loop_core.wire.failures", "MARKS", "tests/wire/test_failures.py"),
     Table("loop_core.wire.failures", "RETRYABLE_STATUS", "tests/wire/test_failures.py"),
     Table("loop_core.wire.failures", "RETRYABLE_WORDS", "tests/wire/test_failures.py"),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from inspector.commands import common
-from inspector.config import bounds
+from inspector.config import files
 
 if TYPE_CHECKING:
     from inspector.web.certificate import Certificate
@@ -72,7 +72,7 @@ def serve(
     _serve(
         located, _options(api, profile, policy, plain), title=_title(paths), port=port,
         host="127.0.0.1" if host == "localhost" else host, local=local, sessions=sessions,
-        environment={bounds.VARIABLE: bounds.variable(located, allow_tools, os.environ)},
+        environment={files.BOUNDS_VARIABLE: files.bounds_text(located, allow_tools, os.environ)},
         certificate=certificate, idle=idle * 60, seconds=hours * 3600,
     )
     sys.exit(code)

@@ -310,7 +310,7 @@ def _from(
 def _given(tools: str | None) -> Toolbox | None:
     if tools is None:
         return None
-    from inspector.live.tools import tools_of
+    from inspector.live.inputs import tools_of
     from loop_core.turn.tools import Toolbox
 
     return Toolbox(tools_of(tools)[1])

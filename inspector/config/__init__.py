@@ -79,7 +79,7 @@ def load(environment: Mapping[str, str] | None = None) -> Config:
     """
     given = os.environ if environment is None else environment
     found: dict[str, Value] = {}
-    for path in files.files(given):
+    for path in files.config_files(given):
         from inspector.config.model import read
 
         found |= {name: Value(value, str(path)) for name, value in read(path).items()}

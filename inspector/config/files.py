@@ -1,17 +1,24 @@
-"""Writing: folders and files of ours for nobody else; files that are written beside their place, then renamed.
+"""Files and folders of ours: how they are written, where they are kept, and what a tab of a browser may open.
 
-Further down: where things are kept.
+What is kept is for its owner alone; files are written beside their place, then renamed. The bounds of a tab stand in an
+environment variable as JSON. Without it, in a terminal, everything may be opened; where it is damaged, nothing.
 """
 
 from __future__ import annotations
 
+import errno
+import json
 import os
 import secrets
 import stat
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+
+from loop_core.errors import CallerError
 
 FOLDER, FILE = 0o700, 0o600
 """What is kept of sessions is for its owner alone."""
@@ -130,7 +137,7 @@ def project_file(start: Path | None = None) -> Path | None:
     return None
 
 
-def files(environment: Mapping[str, str]) -> list[Path]:
+def config_files(environment: Mapping[str, str]) -> list[Path]:
     """The configurations that are there, in the order in which they are read."""
     user = user_file(environment)
     if user is None and environment.get(CONFIG_VARIABLE) == "":
@@ -155,3 +162,83 @@ def state_folder() -> Path:
     from platformdirs import user_state_path
 
     return user_state_path(APP, appauthor=False)
+
+
+# -- What a tab of a browser may open ----------------------------------------------------------------------------------
+
+BOUNDS_VARIABLE = "LOOP_INSPECTOR_TAB"
+OUTSIDE = "outside of what was served: a tab opens the paths given to `inspector serve`, their folders and our data"
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What may be opened, all of it as real paths."""
+
+    anything: bool = True
+    files: frozenset[str] = frozenset()
+    folders: frozenset[str] = frozenset()
+    """With what is directly in them."""
+    trees: frozenset[str] = frozenset()
+    """With everything below them."""
+    tools: bool = True
+    """Whether Python callables may be imported and run."""
+
+    def holds(self, path: str) -> bool:
+        """Whether a file or a folder may be opened; links are followed first."""
+        if self.anything:
+            return True
+        real = os.path.realpath(path)
+        if real in self.files or real in self.folders:
+            return True
+        if os.path.dirname(real) in self.folders and not os.path.isdir(real):
+            return True
+        return any(real == tree or real.startswith(os.path.join(tree, "")) for tree in self.trees)
+
+
+def bounds_text(paths: Sequence[str], tools: bool, environment: Mapping[str, str]) -> str:
+    """The value for a tab on these paths; without any it may open everything."""
+    trees = [str(path) for path in paths if os.path.isdir(path)]
+    files = [path for path in paths if path not in trees]
+    return json.dumps({
+        "anything": not paths, "tools": tools,
+        "files": [os.path.realpath(path) for path in files],
+        "folders": [os.path.realpath(os.path.dirname(os.path.abspath(path))) for path in files],
+        "trees": [os.path.realpath(path) for path in [*trees, str(data_folder(environment))]],
+    })
+
+
+def bounds_of(environment: Mapping[str, str]) -> Bounds:
+    """The bounds of this process."""
+    return _read(environment.get(BOUNDS_VARIABLE))
+
+
+@cache
+def _read(text: str | None) -> Bounds:
+    if text is None:
+        return Bounds()
+    try:
+        value = json.loads(text)
+        return Bounds(value["anything"] is True, frozenset(value["files"]), frozenset(value["folders"]),
+                      frozenset(value["trees"]), value["tools"] is True)
+    except (ValueError, TypeError, KeyError):
+        return Bounds(anything=False, tools=False)
+
+
+def check_bounds(path: str) -> None:
+    """Lets pass what may be opened.
+
+    Raises:
+        PermissionError: it may not.
+    """
+    if not bounds_of(os.environ).holds(path):
+        raise PermissionError(errno.EACCES, OUTSIDE, path)
+
+
+def check_tools(given: str) -> None:
+    """Lets Python tools pass where they may be run.
+
+    Raises:
+        CallerError: they may not.
+    """
+    if not bounds_of(os.environ).tools:
+        raise CallerError(f"--tools {given}: Python tools run in a tab only with `inspector serve --allow-tools`")

@@ -16,7 +16,7 @@ from inspector.export import conventions
 from inspector.export.conventions import OURS
 from inspector.export.span_times import Point, given, length, moment
 from inspector.export.spans import first_chunk, operation, spans, who
-from inspector.live.told import Kept, replay_of
+from inspector.live.recorder import Kept, replay_of
 from inspector.report.facts import ResponseFacts, TurnFacts, View, view
 from loop_core.errors import CallerError
 from loop_core.turn.trace import Labels, Record, Trace, fold

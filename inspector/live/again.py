@@ -19,15 +19,14 @@ from typing import TYPE_CHECKING, Any
 
 from inspector.config.files import private_folder
 from inspector.config.settings import Settings, live_limits, name_of
+from inspector.live.answers import TurnResults, recorded_results
 from inspector.live.headless import refuse_secrets
-from inspector.live.recorder import Recorder
-from inspector.live.results import Results, recorded_results
+from inspector.live.recorder import Recorder, exchange_of
 from inspector.live.target import Cost, Target, cost_of, estimate, grafted, left_of, target_of
-from inspector.live.told import exchange_of
 from inspector.replay.case import LIVE, Heard
-from inspector.replay.live_branch import Start, cap_of, start_of
 from inspector.replay.replay import Replay, rules_for, terms_for
-from inspector.replay.rerun import heard as case_from
+from inspector.replay.rerun import BranchStart, cap_of, start_of
+from inspector.replay.rerun import case_since as case_from
 from inspector.report.lines.spans import one_line
 from inspector.sessions import redact
 from inspector.sessions.native import BY_US
@@ -65,7 +64,7 @@ class Wanted:
     cost: Cost
     counted: bool
     """Whether the input of the first request was counted when it was recorded; else it is estimated."""
-    results: Results
+    results: TurnResults
     first: Step
     """The step that the run goes on from."""
     ability: Ability
@@ -102,7 +101,7 @@ def wanted(
     refuse_secrets(body, target.server)
     of_turn = [parent.case.loaded.exchanges[link.index] for link in (*start.turn.record.links, *start.turn.record.left)]
     opened = len(opening.request.messages) if opening.request else 0
-    results = Results(recorded_results(of_turn, opened), given, opened)
+    results = TurnResults(recorded_results(of_turn, opened), given, opened)
     left = left_of(first.turn, any(isinstance(each, Send) for each in first.effects), results.any)
     counted = _counted(parent, start, target, model, base)
     tokens = counted if counted is not None else estimate(len(json.dumps(body, ensure_ascii=False)))
@@ -122,7 +121,7 @@ def _ahead(step: Step) -> Step:
     return step
 
 
-def _first(parent: Replay, settings: Settings, since: int, start: Start, target: Target, can: Ability) -> Step:
+def _first(parent: Replay, settings: Settings, since: int, start: BranchStart, target: Target, can: Ability) -> Step:
     case = case_from(parent, settings.profile, since)
     rules = rules_for(case, settings)
     terms = terms_for(case, start.turn.record, start.opening, rules, live=True)
@@ -145,7 +144,7 @@ def _spelling(opening: Exchange, target: Target) -> Callable[[Ask], Ask]:
     return spelled
 
 
-def _counted(parent: Replay, start: Start, target: Target, model: str | None, base: str) -> int | None:
+def _counted(parent: Replay, start: BranchStart, target: Target, model: str | None, base: str) -> int | None:
     """The input tokens that the provider counted for the request that is asked again."""
     if start.kept or model or base:
         return None  # another request than the recorded one, or another tokenizer

@@ -1,36 +1,142 @@
-"""How each call of a batch is answered: run, typed by hand, taken from a recording, or refused.
+"""How the calls of a live turn are answered: from a recording, by a tool, by hand, or not at all.
 
-Only what the gate released can be answered at all. What is not decided is done as it would be headless: from the
-recording where one is given, else by the tool itself.
-
-Further down: tool results of a recording, to answer live calls with.
+`TurnResults` answers a turn that is asked live again: each call gets the result that was recorded for it in the same
+turn, with equal arguments and as often as it was recorded. Where there is none the turn stops and says so; nothing is
+invented. `Answers` holds what an operator decides of each call; what is not decided is done as it would be without one:
+from the recording where one is given (`RecordedResults`), else by the tool. Only released calls can be answered.
 """
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 from inspector.replay.case import results_in
 from inspector.sessions import open_paths
-from inspector.sessions.recording import Loaded
+from inspector.sessions.recording import Exchange, Loaded
 from loop_core.errors import CallerError
 from loop_core.judge.arguments import parse
 from loop_core.judge.gate import Admission, Verdict
 from loop_core.turn.history import answered, result
 from loop_core.turn.limits import bounded
-from loop_core.turn.state import RunTools, ToolsRun, Turn
+from loop_core.turn.state import Event, NotRecorded, RunTools, ToolsRun, Turn
 from loop_core.turn.tools import Toolbox
-from loop_core.values import ToolCall, ToolResultPart
+from loop_core.values import Message, ToolCall, ToolResultPart
 
-# -- Tool results of a recording, to answer live calls with ----------------------------------------------------------
-# By name and arguments, else the k-th of that tool.
+CallKey = tuple[str, str]
+"""A call's name, and its arguments in one spelling."""
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class TurnResults:
+    """What answers the calls of a live run."""
+
+    recorded: Mapping[CallKey, Sequence[ToolResultPart]]
+    """The results that were recorded for each call, in order."""
+    given: Toolbox | None = None
+    """Tools that the operator gave: a call of one of them is run."""
+    opened: int = 0
+    """Messages that the turn began with: what was answered before them was answered in earlier turns."""
+
+    @property
+    def any(self) -> bool:
+        """Whether any call could be answered."""
+        return bool(self.recorded) or bool(self.given and self.given.tools)
+
+    @property
+    def chars(self) -> int:
+        """Characters of all recorded results."""
+        return sum(len(part.text) for parts in self.recorded.values() for part in parts)
+
+    def run(self, effect: RunTools, turn: Turn) -> Event:
+        """A result for every released call, or the end of the turn where one has none."""
+        used = _counted(turn.history[self.opened :])
+        before = turn.spent.result_chars
+        found: list[ToolResultPart] = []
+        for verdict in effect.released:
+            part = self._one(verdict, used)
+            if part is None:
+                return NotRecorded(_missing(verdict.call))
+            part = bounded(part, turn.limits, before)
+            before += len(part.text)
+            found.append(part)
+        return ToolsRun(effect.whole(found))
+
+    def _one(self, verdict: Verdict, used: dict[CallKey, int]) -> ToolResultPart | None:
+        call = verdict.call
+        if self.given is not None and call.name in self.given.tools:
+            return self.given.one(verdict)
+        asked = _asked(call)
+        parts = self.recorded.get(asked, ())
+        number = used.get(asked, 0)
+        used[asked] = number + 1
+        if number >= len(parts):
+            return None
+        said = parts[number]
+        return ToolResultPart(call.id, call.name, said.text, said.is_error, said.json)
+
+
+def _missing(call: ToolCall) -> str:
+    return (f"The turn stops at a call of {call.name or 'a tool without a name'}: no result is recorded for it with "
+            "these arguments, and none is invented.")
+
+
+def recorded_results(exchanges: Iterable[Exchange], opened: int) -> dict[CallKey, list[ToolResultPart]]:
+    """The results in the requests of one turn, by their calls; each once, though every later request repeats it.
+
+    `opened` is how many messages the turn began with.
+    """
+    found: dict[CallKey, list[ToolResultPart]] = {}
+    for exchange in exchanges:
+        if exchange.request is not None:
+            one: dict[CallKey, list[ToolResultPart]] = {}
+            for asked, part in _answers(exchange.request.messages[opened:]):
+                one.setdefault(asked, []).append(part)
+            for asked, parts in one.items():
+                if len(parts) > len(found.get(asked, ())):
+                    found[asked] = parts
+    return found
+
+
+def _counted(messages: Sequence[Message]) -> dict[CallKey, int]:
+    counts: dict[CallKey, int] = {}
+    for asked, _ in _answers(messages):
+        counts[asked] = counts.get(asked, 0) + 1
+    return counts
+
+
+def _answers(messages: Sequence[Message]) -> Iterable[tuple[CallKey, ToolResultPart]]:
+    """Calls and their results: by their ids, else the next call of that name."""
+    waiting: list[ToolCall] = []
+    for message in messages:
+        for part in message.results:
+            call = next((each for each in waiting if each.id is not None and each.id == part.call_id), None)
+            if call is None:
+                call = next((each for each in waiting if None in (each.id, part.call_id)
+                             and part.name in (each.name, None)), None)
+            if call is not None:
+                waiting.remove(call)
+                yield _asked(call), part
+        waiting += message.tool_calls
+
+
+def _asked(call: ToolCall) -> CallKey:
+    try:
+        value: Any = json.loads(call.arguments or "{}")
+        return call.name, json.dumps(value, sort_keys=True)
+    except ValueError:
+        return call.name, call.arguments or ""
+
+
+# -- Results of any recording, by name and arguments, else the k-th of that tool -------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedCall:
     """One call of a recording, and its result."""
 
     name: str
@@ -38,10 +144,10 @@ class Recorded:
     result: ToolResultPart
 
 
-class Results:
+class RecordedResults:
     """What a recording answered, in its order; counts how often each tool was asked for here."""
 
-    def __init__(self, path: str, found: Sequence[Recorded]) -> None:
+    def __init__(self, path: str, found: Sequence[RecordedCall]) -> None:
         self.path = path
         self._found = tuple(found)
         self._asked: Counter[str] = Counter()
@@ -71,7 +177,7 @@ class Results:
         self._asked[_key(call)] += 1
 
 
-def results_of(path: str) -> Results:
+def results_of(path: str) -> RecordedResults:
     """The tool results of a recording, in any form that is read.
 
     Raises:
@@ -84,10 +190,10 @@ def results_of(path: str) -> Results:
     found = list(_found(loaded))
     if not found:
         raise CallerError(f"--results {path}: the recording holds no tool result")
-    return Results(path, found)
+    return RecordedResults(path, found)
 
 
-def _found(loaded: Loaded) -> Iterator[Recorded]:
+def _found(loaded: Loaded) -> Iterator[RecordedCall]:
     """Every call with its result: recorded by itself, else carried by the request that followed."""
     alone: dict[tuple[str, int | None], list[ToolResultPart]] = {}
     for given in loaded.inputs:
@@ -102,7 +208,7 @@ def _found(loaded: Loaded) -> Iterator[Recorded]:
         if calls and results:
             for call, result in zip(calls, answered(calls, results), strict=True):
                 if result in results:  # else nothing came for this call
-                    yield Recorded(call.name, call.arguments or "", result)
+                    yield RecordedCall(call.name, call.arguments or "", result)
 
 
 def _value(arguments: str) -> object:
@@ -112,6 +218,9 @@ def _value(arguments: str) -> object:
 
 def _key(call: ToolCall) -> str:
     return f"{call.name}\0{call.arguments}"
+
+
+# -- The operator's decisions ----------------------------------------------------------------------------------------
 
 
 class How(StrEnum):
@@ -148,7 +257,7 @@ class Answers:
     """The tools of a live turn and what was decided of the calls that wait; runs a batch as `Toolbox` does."""
 
     toolbox: Toolbox = field(default_factory=Toolbox)
-    results: Results | None = None
+    results: RecordedResults | None = None
     decided: dict[int, Decision] = field(default_factory=dict)
     """By the place of the call in its batch."""
     done: list[tuple[Verdict, str]] = field(default_factory=list)

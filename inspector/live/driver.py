@@ -14,10 +14,9 @@ from dataclasses import replace
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from inspector.live.flow import Flow
 from inspector.live.headless import Start, planned, refuse_secrets
 from inspector.live.recorder import Recorder
-from inspector.live.stepper import BUSY, Live, Phase, Stepper, begun
+from inspector.live.stepper import BUSY, Flow, Live, Phase, Stepper, begun
 from inspector.replay.case import cancelled
 from inspector.sessions import redact
 from inspector.sessions.native import BY_US

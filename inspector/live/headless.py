@@ -16,10 +16,8 @@ from typing import TYPE_CHECKING
 from inspector.config.files import data_folder
 from inspector.config.settings import Settings, live_limits, parse_assignments, settings_of
 from inspector.live.answers import Answers, results_of
-from inspector.live.opening import json_file, key_for, request_of, secrets_of
-from inspector.live.recorder import Recorder
-from inspector.live.told import Kept, replay_of
-from inspector.live.tools import tools_of
+from inspector.live.inputs import json_file, key_for, request_of, secrets_of, tools_of
+from inspector.live.recorder import Kept, Recorder, replay_of
 from inspector.replay.case import cancelled
 from inspector.replay.replay import Replay
 from inspector.sessions import redact

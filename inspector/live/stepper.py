@@ -1,27 +1,26 @@
 """A live turn as a value that waits at each effect: what is about to happen, and what the operator may change of it.
 
-Pure: no clock, no connection, no screen. A driver carries the effect out and tells what came; the machine decides. A
-change is refused where the turn as it went would have gone another way, so that the recording read again is this turn.
-
-Further down: what is under way in a live run, and what is seen of it from outside.
+Pure: it opens no connection and knows no screen. A driver carries the effect out and reports what came; the machine
+decides. A change is refused where the turn as it went would have gone another way, so that the recording read again is
+this turn.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from time import monotonic
 from typing import Any
 
-from inspector.live.flow import Flow
 from inspector.replay.case import cancelled as given_up
-from inspector.replay.fork import Terms, parting, resumed
+from inspector.replay.replay import Terms, parting, resumed
 from loop_core.client.address import Server, speaker
 from loop_core.client.exchange import Heard
 from loop_core.client.outgoing import Ask, asks, body_of, known
-from loop_core.errors import CallerError, LoopError
+from loop_core.client.streaming import MaskedText
+from loop_core.errors import CallerError, DecodeError, LoopError
 from loop_core.judge.gate import admit_all
 from loop_core.turn.limits import Limits
 from loop_core.turn.loop import Plan, following
@@ -30,7 +29,71 @@ from loop_core.turn.segments import Method
 from loop_core.turn.state import Cancel, Effect, Event, Finish, Place, RunTools, Send, State, Tick
 from loop_core.turn.trace import Step, advance
 from loop_core.values import Message, Request, Role, TextPart
+from loop_core.wire import following as stream_reader
 from loop_core.wire import wire
+
+
+class Flow:
+    """One answer while it streams: a piece is appended, and `read` decodes what came since it was last called.
+
+    A screen that draws twelve times a second pays twelve times a second and not for each event.
+    """
+
+    def __init__(self, api: str, number: int, secrets: Sequence[str] = ()) -> None:
+        """`secrets` are masked also where a server sends them in pieces."""
+        self.number = number
+        self.status: int | None = None
+        """None until its head is there."""
+        self.headers: Sequence[tuple[str, str]] = ()
+        self.size = 0
+        self.pieces = 0
+        self.ms = 0.0
+        self.bytes: list[bytes] = []
+        self._api = api
+        self._read = 0
+        self._decoder, self._found = stream_reader(api)
+        self._broken = False
+        self._kinds = {kind: MaskedText(secrets) for kind in ("text", "thinking", "call")}
+
+    def begun(self, status: int, headers: Sequence[tuple[str, str]]) -> None:
+        """The head is there."""
+        self.status, self.headers = status, headers
+        self._decoder, self._found = stream_reader(self._api, headers)
+
+    def came(self, data: bytes, ms: float) -> None:
+        """A piece is there."""
+        self.bytes.append(data)
+        self.size += len(data)
+        self.pieces += 1
+        self.ms = ms
+
+    def read(self) -> bool:
+        """Decodes what came since the last time; whether anything did."""
+        fresh, self._read = self.bytes[self._read :], len(self.bytes)
+        if fresh and not self._broken:
+            try:
+                self._decoder.feed(b"".join(fresh))
+            except DecodeError:
+                self._broken = True  # the judge will say so when the answer is over
+        return bool(fresh)
+
+    @property
+    def text(self) -> str:
+        """The visible text, as far as it was read."""
+        return self._kinds["text"].of(self._found.text)
+
+    @property
+    def thinking(self) -> str:
+        """The thinking."""
+        return self._kinds["thinking"].of(self._found.thinking)
+
+    @property
+    def call(self) -> str:
+        """The arguments of its calls, one after the other."""
+        return self._kinds["call"].of(self._found.call)
+
+
+# -- The turn --------------------------------------------------------------------------------------------------------
 
 ALONE = frozenset({Method.PREFILL, Method.TOKEN, Method.POLL})
 """Methods whose request adds nothing to the history: an edit of its messages is for this request alone."""
@@ -225,7 +288,7 @@ def _settled(stepper: Stepper, sent: int | None, asked: Ask | None = None) -> St
     return replace(stepper, steps=tuple(steps), asked=asked, edited=(), unsendable=why_not)
 
 
-# -- What is under way in a live run, and what is seen of it from outside --------------------------------------------
+# -- What is under way -----------------------------------------------------------------------------------------------
 
 
 class Phase(StrEnum):

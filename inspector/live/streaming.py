@@ -10,7 +10,7 @@ from __future__ import annotations
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Mapping, Sequence
 
-from inspector.live.flow import Flow
+from inspector.live.stepper import Flow
 from inspector.live.telling import head_of, under_way
 from inspector.report.facts import View
 from inspector.report.lines import glyphs

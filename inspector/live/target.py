@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
-from inspector.live.opening import ANY, secrets_of, variable_for, wanted
+from inspector.live.inputs import ANY, secrets_of, variable_for, wanted
 from inspector.sessions.detection import REDACTED
 from inspector.sessions.recording import Exchange
 from loop_core.client.address import Server, refuse_plain, shown, speaker, unencrypted, url_of

@@ -12,9 +12,8 @@ from dataclasses import replace
 from inspector.config.settings import Settings
 from inspector.live.answers import Answers, How
 from inspector.live.driver import Driver
-from inspector.live.flow import Flow
-from inspector.live.stepper import Phase
-from inspector.live.told import NAME, Told, replay_of_turns
+from inspector.live.recorder import NAME, Told, replay_of_turns
+from inspector.live.stepper import Flow, Phase
 from inspector.replay.case import Case, open_case
 from inspector.replay.replay import Replay, TurnRun
 from inspector.report.facts import TurnFacts, View, view

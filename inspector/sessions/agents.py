@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from pydantic_core import from_json
 
-from inspector.config.bounds import bounds
+from inspector.config.files import bounds_of
 from inspector.sessions.native import MARK
 from inspector.sessions.recording import About
 from loop_core.errors import CallerError
@@ -58,7 +58,7 @@ class Transcript(NamedTuple):
 
 def transcripts(environment: Mapping[str, str], most: int = NEWEST) -> list[Transcript]:
     """The newest transcripts of all agents; `environment` says where home is."""
-    within = bounds(environment)
+    within = bounds_of(environment)
     return nlargest(most, (each for each in _all(environment) if within.holds(each.path)))
 
 

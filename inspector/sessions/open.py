@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from glob import escape, glob
 
-from inspector.config import bounds
+from inspector.config import files
 from inspector.sessions import intake
 from inspector.sessions.build import Refused, build
 from inspector.sessions.importers import BESIDE, HEAD, choose
@@ -91,7 +91,7 @@ def _inherit(exchanges: list[Exchange], conversations: Sequence[Conversation]) -
 def _open(path: str, options: Options, stdin: bytes | None) -> Iterator[tuple[Input, list[Exchange]]]:
     try:
         if path != STDIN:
-            bounds.check(path)
+            files.check_bounds(path)
         if path != STDIN and os.path.isdir(path):
             yield from _folder(path, options)
             return
@@ -107,7 +107,7 @@ def _open(path: str, options: Options, stdin: bytes | None) -> Iterator[tuple[In
     pattern = BESIDE.get(source.format)
     for name in sorted(glob(os.path.join(escape(os.path.splitext(path)[0]), pattern))) if pattern else ():
         try:
-            bounds.check(name)
+            files.check_bounds(name)
             yield _read(name, intake.file_bytes(name), options)
         except (OSError, intake.BoundError) as why:
             yield _failed(name, _unread(why)), []
@@ -131,7 +131,7 @@ def _folder(path: str, options: Options) -> Iterator[tuple[Input, list[Exchange]
             if not stat.S_ISREG(os.stat(name).st_mode):
                 skipped.append(Skipped(number, f"{name}: no regular file"))
                 continue
-            bounds.check(name)
+            files.check_bounds(name)
             with open(name, "rb") as file:
                 head = file.read(HEAD)
             importer = choose(_plain(head), name) if head else None
@@ -164,11 +164,11 @@ def _files(path: str, skipped: list[Skipped]) -> Iterator[str]:
     def failed(why: OSError) -> None:
         skipped.append(Skipped(len(skipped), f"{why.filename}: cannot be read: {why.strerror}"))
 
-    for folder, folders, files in os.walk(path, onerror=failed):
-        within = bounds.bounds(os.environ)
+    for folder, folders, names in os.walk(path, onerror=failed):
+        within = files.bounds_of(os.environ)
         folders[:] = sorted(name for name in folders
                             if name not in _PASSED and within.holds(os.path.join(folder, name)))
-        for name in sorted(files):
+        for name in sorted(names):
             yield os.path.join(folder, name)
 
 

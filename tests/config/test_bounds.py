@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from inspector.config.bounds import VARIABLE, Bounds, bounds, check, variable
-from inspector.live.opening import json_file
-from inspector.live.tools import tools_of
+from inspector.config.files import BOUNDS_VARIABLE, Bounds, bounds_of, bounds_text, check_bounds
+from inspector.live.inputs import json_file, tools_of
 from inspector.sessions import open_paths
 from inspector.sessions.agents import transcripts
 from inspector.tui.screens.picker import choices
@@ -39,8 +38,8 @@ def places(tmp_path: Path) -> Path:
 def confined(places: Path, monkeypatch: pytest.MonkeyPatch) -> Confine:
     def confine(*names: str, tools: bool = False) -> None:
         environment = {"LOOP_INSPECTOR_DATA": str(places / "data")}
-        value = variable([str(places / name) for name in names], tools, environment)
-        monkeypatch.setenv(VARIABLE, value)
+        value = bounds_text([str(places / name) for name in names], tools, environment)
+        monkeypatch.setenv(BOUNDS_VARIABLE, value)
 
     return confine
 
@@ -72,14 +71,14 @@ def test_without_paths_everything_is_read_and_without_a_variable_too(
 ) -> None:
     confined()
     assert open_paths([str(places / "secret" / "seven.jsonl")]).inputs[0].error is None
-    monkeypatch.delenv(VARIABLE)
-    check("/")
+    monkeypatch.delenv(BOUNDS_VARIABLE)
+    check_bounds("/")
 
 
 @pytest.mark.parametrize("value", ["", "x", "[]", "{}", "null",
                                    '{"anything": 1, "files": [], "folders": [], "trees": []}'])
 def test_a_variable_that_says_nothing_lets_nothing_through(value: str) -> None:
-    assert bounds({VARIABLE: value}) == Bounds(anything=False, tools=False)
+    assert bounds_of({BOUNDS_VARIABLE: value}) == Bounds(anything=False, tools=False)
 
 
 def test_tools_and_messages_are_files_too(places: Path, confined: Confine) -> None:
@@ -122,5 +121,5 @@ def test_nothing_else_is_listed(places: Path, confined: Confine, monkeypatch: py
     environment = {"CLAUDE_CONFIG_DIR": str(places / "claude"), "HOME": str(places)}
     assert [each.path for each in transcripts(environment)] == [str(project / "mine.jsonl")]
     confined("served/one.jsonl")
-    assert transcripts({**environment, VARIABLE: os.environ[VARIABLE]}) == []
+    assert transcripts({**environment, BOUNDS_VARIABLE: os.environ[BOUNDS_VARIABLE]}) == []
     assert [each.path for each in choices() if each.path] == [recent[1]]

@@ -17,9 +17,9 @@ import pytest
 from inspector import cli
 from inspector.config.settings import Settings
 from inspector.live.again import Asking, ask, file_of
+from inspector.live.answers import TurnResults
 from inspector.live.headless import run_live
 from inspector.live.recall import recall
-from inspector.live.results import Results
 from inspector.replay.case import Heard
 from inspector.report.facts import view
 from inspector.whatif.comparison import values
@@ -497,7 +497,7 @@ def test_a_run_that_asks_for_nothing_leaves_nothing(tmp_path: Path) -> None:
     """A call at once, for which nothing is recorded: the turn stops before any request."""
     parent = read(with_a_call("http://127.0.0.1:9", tmp_path / "s.har"))
     wanted = looked(parent, 2)
-    nothing = dataclasses.replace(wanted, results=Results({}))
+    nothing = dataclasses.replace(wanted, results=TurnResults({}))
     with pytest.raises(CallerError, match="nothing was asked: The turn stops at a call of weather"):
         ask(nothing, NAME, tmp_path / "data", PATIENT)
     assert list((tmp_path / "data" / "live").iterdir()) == []

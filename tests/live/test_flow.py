@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inspector.live.flow import Flow
+from inspector.live.stepper import Flow
 from inspector.live.streaming import Growing
 from inspector.report.lines.spans import Role, Span, paragraphs, text_of
 from loop_core.client.streaming import Joining

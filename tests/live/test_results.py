@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from inspector.live.results import Results, recorded_results
+from inspector.live.answers import TurnResults, recorded_results
 from loop_core.judge.gate import Admission, Verdict
 from loop_core.turn.limits import Limits
 from loop_core.turn.state import Answer, NotRecorded, RunTools, ToolsRun, Turn
@@ -37,7 +37,7 @@ def test_the_results_of_a_turn_each_once(tmp_path) -> None:
 
 
 def test_equal_arguments_whatever_their_spelling_and_as_often_as_recorded() -> None:
-    results = Results({("weather", '{"city": "Oslo"}'): [ToolResultPart("a", "weather", "snow"),
+    results = TurnResults({("weather", '{"city": "Oslo"}'): [ToolResultPart("a", "weather", "snow"),
                                                          ToolResultPart("b", "weather", "sleet")]}, None, 1)
     spaced = replace(OSLO, id="new", arguments=' {"city" :  "Oslo"}')
     first = results.run(ready(spaced), turned())
@@ -54,7 +54,7 @@ def test_equal_arguments_whatever_their_spelling_and_as_often_as_recorded() -> N
 
 @pytest.mark.parametrize("call", [ROME, replace(OSLO, name="climate")])
 def test_another_call_ends_the_turn(call: ToolCall) -> None:
-    results = Results({("weather", '{"city": "Oslo"}'): [ToolResultPart("a", "weather", "snow")]}, None, 1)
+    results = TurnResults({("weather", '{"city": "Oslo"}'): [ToolResultPart("a", "weather", "snow")]}, None, 1)
     for batch in (ready(call), ready(OSLO, call)):
         found = results.run(batch, turned())
         assert isinstance(found, NotRecorded)
@@ -64,19 +64,19 @@ def test_another_call_ends_the_turn(call: ToolCall) -> None:
 def test_what_is_given_is_run_and_only_that() -> None:
     ran: list[object] = []
     given = Toolbox({"weather": lambda arguments: ran.append(arguments) or "sun"})
-    results = Results({}, given, 1)
+    results = TurnResults({}, given, 1)
     found = results.run(ready(OSLO), turned())
     assert isinstance(found, ToolsRun)
     assert (found.results[0].text, len(ran)) == ("sun", 1)
     assert isinstance(results.run(ready(replace(OSLO, name="other")), turned()), NotRecorded)
     assert len(ran) == 1
-    assert (results.any, Results({}).any, Results({}, Toolbox()).any) == (True, False, False)
+    assert (results.any, TurnResults({}).any, TurnResults({}, Toolbox()).any) == (True, False, False)
 
 
 def test_a_rejected_call_gets_its_error_and_is_not_run() -> None:
     verdict = Verdict(OSLO, Admission.REJECTED, "", "city is missing", None)
     answer = ToolResultPart(OSLO.id, OSLO.name, "Not run: city is missing", is_error=True)
     rejected = RunTools((), (Answer(verdict, answer, 0),))
-    found = Results({}).run(rejected, turned())
+    found = TurnResults({}).run(rejected, turned())
     assert isinstance(found, ToolsRun)
     assert (found.results[0].is_error, found.results[0].text) == (True, "Not run: city is missing")

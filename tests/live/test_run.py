@@ -20,9 +20,8 @@ from inspector.commands.provider import tools_of as tools_printed
 from inspector.config.settings import Settings, settings_of
 from inspector.live.headless import Ran as Ran_
 from inspector.live.headless import run_live
-from inspector.live.opening import key_for, request_of
+from inspector.live.inputs import key_for, request_of, tools_of
 from inspector.live.recorder import Recorder
-from inspector.live.tools import tools_of
 from inspector.provider import shipped
 from inspector.replay.case import open_case
 from inspector.replay.replay import replay

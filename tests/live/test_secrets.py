@@ -10,7 +10,7 @@ from urllib.parse import quote, quote_plus
 
 import pytest
 
-from inspector.live.opening import secrets_of
+from inspector.live.inputs import secrets_of
 from loop_core.client.address import Server
 from loop_core.client.mask import Mask
 from loop_core.values import Stop, ToolCall

@@ -12,7 +12,7 @@ from aiohttp import ClientSession, ClientWebSocketResponse, CookieJar
 
 from inspector import cli
 from inspector.commands import serve
-from inspector.config import bounds
+from inspector.config import files
 from tests.scenes.web import SAMPLE, Program, gone, program, words
 
 LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are looked up as Linux lists them")
@@ -88,7 +88,7 @@ def test_a_tab_is_told_what_it_may_open(arguments: list[str], monkeypatch: pytes
     monkeypatch.setattr(serve, "_serve", lambda *_, **named: given.update(named))
     with pytest.raises(SystemExit):
         cli.run()
-    told = bounds.bounds(given["environment"])
+    told = files.bounds_of(given["environment"])
     assert told.tools is ("--allow-tools" in arguments)
     assert told.anything is (SAMPLE not in arguments)
     assert told.holds(SAMPLE)

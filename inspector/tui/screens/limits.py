@@ -331,7 +331,7 @@ def refused(run: Run, step: int, whole: bool) -> str | None:
         CallerError: what came before was simulated.
     """
     from inspector.live.target import why_not
-    from inspector.replay.live_branch import start_of
+    from inspector.replay.rerun import start_of
 
     replay = run.view.replay
     since = replay.turns[replay.turn_at(step)].first if whole else step

@@ -20,7 +20,7 @@ from textual.reactive import reactive
 from textual.screen import Screen
 from textual.worker import get_current_worker
 
-from inspector.config.bounds import bounds
+from inspector.config.files import bounds_of
 from inspector.report.facts import View
 from inspector.report.lines.spans import EMPTY, Line, Role, Span, field, said, wrapped
 from inspector.report.lines.steps import role_of
@@ -197,7 +197,7 @@ def choices() -> list[Choice]:
     own = rows(os.environ)
     found = [Choice(HEADING), *own, Choice("")] if own else []
     found.append(Choice("Sample sessions"))
-    within = bounds(os.environ)
+    within = bounds_of(os.environ)
     for each in samples():
         if not within.holds(str(each.path)):
             continue

@@ -1,23 +1,27 @@
-"""What a live turn begins with: a prompt, a file of messages, or a whole request body of the API.
+"""What a live turn begins with: a prompt, a file of messages or a request body, the key, and the tools.
 
-Further down: keys from the environment.
+A key goes to the server that it belongs to, and to no other. Tools are declarations from a file, which may hold the
+`result` of every call, or Python callables by the name of their module, which are run.
 """
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from inspector.config import bounds
+from inspector.config import files
 from inspector.sessions.detection import VARIABLE
 from loop_core.client.mask import SHORTEST
 from loop_core.errors import CallerError
-from loop_core.values import Message, Request, Role, TextPart
+from loop_core.turn.tools import Run, declared
+from loop_core.values import Message, Request, Role, TextPart, Tool
 from loop_core.wire import wire
 
 
@@ -58,7 +62,7 @@ def json_file(path: str, option: str) -> Any:
         CallerError: it cannot be read, or is no JSON.
     """
     try:
-        bounds.check(path)
+        files.check_bounds(path)
         return json.loads(Path(path).read_text("utf-8"))
     except OSError as why:
         raise CallerError(f"{option} {path}: {why.strerror or why}") from None
@@ -69,7 +73,6 @@ def json_file(path: str, option: str) -> Any:
 
 
 # -- Keys from the environment ---------------------------------------------------------------------------------------
-# Each goes to the server that it belongs to, and to no other; tools show none.
 
 ANY = "LOOP_INSPECTOR_API_KEY"
 """Goes to whatever server is asked."""
@@ -139,3 +142,82 @@ def secrets_of(environment: Mapping[str, str]) -> tuple[str, ...]:
 def _secret(value: str) -> bool:
     """Whether a value is more than a word, a number or the name of a file."""
     return len(value) >= SHORTEST and not value.isalpha() and not value.isdigit() and value[0] not in "/~."
+
+
+# -- Tools -----------------------------------------------------------------------------------------------------------
+
+Made = tuple[tuple[Tool, ...], Mapping[str, Run]]
+
+
+def tools_of(given: str) -> Made:
+    """The declared tools, and those of them that can be run; `given` is a file or MODULE:ATTR.
+
+    Raises:
+        CallerError: there is no such file, module or attribute, or what is there are no tools.
+    """
+    module, colon, name = given.partition(":")
+    if colon and not Path(given).exists() and all(word.isidentifier() for word in module.split(".")):
+        return _callables(given, module, name)
+    value = json_file(given, "--tools")
+    items = value.get("tools") if isinstance(value, Mapping) else value
+    if not isinstance(items, list):
+        raise CallerError(f"--tools {given}: expected a JSON list of tools")
+    found = [_declared(given, item) for item in _flat(items)]
+    return tuple(tool for tool, _ in found), {tool.name: run for tool, run in found if run is not None}
+
+
+def _flat(items: Iterable[Any]) -> Iterable[Any]:
+    """Gemini's lists of functions taken apart."""
+    for item in items:
+        inner = item.get("functionDeclarations") if isinstance(item, Mapping) else None
+        if isinstance(inner, list):
+            yield from inner
+        else:
+            yield item
+
+
+def _declared(given: str, item: Any) -> tuple[Tool, Run | None]:
+    """A tool in any provider's form, or in the plain one: name, description, parameters."""
+    inner = item
+    if isinstance(item, Mapping):
+        inner = next((item[key] for key in ("function", "toolSpec") if isinstance(item.get(key), Mapping)), item)
+    name = inner.get("name") if isinstance(inner, Mapping) else None
+    if not isinstance(name, str) or not name:
+        raise CallerError(f"--tools {given}: a tool without a name")
+    schema = next((inner[key] for key in ("parameters", "input_schema", "inputSchema", "parametersJsonSchema")
+                   if isinstance(inner.get(key), Mapping)), None)
+    if schema is not None and isinstance(schema.get("json"), Mapping):
+        schema = schema["json"]
+    described, result = inner.get("description"), item.get("result")
+    tool = Tool(name, schema, described if isinstance(described, str) else "")
+    return tool, None if result is None else lambda arguments: result
+
+
+def _callables(given: str, module: str, name: str) -> Made:
+    files.check_tools(given)
+    sys.path.insert(0, "")  # as `python -m` finds modules beside the work at hand
+    try:
+        found = importlib.import_module(module)
+    except ImportError as why:
+        raise CallerError(f"--tools {given}: {why}") from None
+    finally:
+        sys.path.remove("")
+    value = getattr(found, name, None)
+    named: dict[str, Any] = {}
+    if isinstance(value, Mapping):
+        named = {str(key): item for key, item in value.items()}
+    elif callable(value):
+        named = {_name(value): value}
+    elif isinstance(value, (list, tuple)):
+        named = {_name(item): item for item in value}
+    if not named or not all(callable(item) for item in named.values()):
+        raise CallerError(f"--tools {given}: expected a callable, a list of them, or names and callables")
+    try:
+        made = {key: declared(item, key) for key, item in named.items()}
+    except CallerError as why:
+        raise CallerError(f"--tools {given}: {why}") from None
+    return tuple(tool for tool, _ in made.values()), {key: run for key, (_, run) in made.items()}
+
+
+def _name(value: Any) -> str:
+    return str(getattr(value, "__name__", "tool"))
