@@ -125,7 +125,7 @@ ENGINE: tuple[Table, ...] = (
     Table("loop_core.wire.gemini_interactions.table", "LAST_EVENTS", "tests/wire/test_gemini_interactions.py"),
     Table("loop_core.wire.gemini_generate.request", "DECLARED_AS", "tests/wire/test_asking.py"),
     Table("loop_core.wire.openai_chat.request", "TOOL_CHOICES", "tests/wire/test_asking.py"),
-    Table("loop_core.wire.openai_responses.asking", "CHOICES", "tests/wire/test_asking.py"),
+    Table("loop_core.wire.openai_responses.request", "TOOL_CHOICES", "tests/wire/test_asking.py"),
     *(Table(f"loop_core.wire.{api}.request", "CHOICES", "tests/wire/test_asking.py") for api in (
         "anthropic_messages", "gemini_generate", "bedrock_converse", "ollama_chat", "gemini_interactions")),
     Table("inspector.live.inputs", "VARIABLES", "tests/live/test_run.py"),

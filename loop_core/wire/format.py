@@ -87,7 +87,7 @@ class Format:
     # -- writing ------------------------------------------------------------------------------------------------
     encode: Encode
     loses: Mapping[str, str]
-    """What a response cannot carry -> why; `encode` refuses the first kind and `essence` leaves out the second."""
+    """What a response cannot carry -> why: `encode` refuses it, or leaves it out."""
     encode_request: Callable[[Request], dict[str, Any]]
     """The body that the provider expects for a request; what it cannot carry is an `EncodeError`."""
     asking_loses: Mapping[str, str]

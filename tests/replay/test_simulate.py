@@ -20,7 +20,7 @@ from loop_core.turn.state import Place, RunTools, State
 from loop_core.turn.trace import Fidelity, Trace
 from loop_core.values import ReasoningPart, Request, Stop, TextPart, Usage
 from loop_core.wire import FORMATS, decode
-from loop_core.wire.essence import essence
+from tests.scenes.essence import essence
 from tests.scenes.simulated import AMPLE, TOKEN, WHOLE_CALLS, WORDS, answers, call, play, said, simulated, tokens
 
 each_format = pytest.mark.parametrize("api", FORMATS)

@@ -14,10 +14,10 @@ from loop_core.errors import EncodeError
 from loop_core.values import ChatResponse as Response
 from loop_core.values import ReasoningPart, Stop, StopReason, TextPart, ToolCall, TransportEnd, Usage
 from loop_core.wire import decode, wire
-from loop_core.wire.essence import essence
 from loop_core.wire.framing import TextSequence, joined
 from tests.report.test_verdict import only
 from tests.scenes.bodies import entry, har
+from tests.scenes.essence import essence
 from tests.scenes.recordings import shown
 
 URL = "wss://api.openai.com/v1/responses"

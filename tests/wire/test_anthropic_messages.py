@@ -35,7 +35,7 @@ from loop_core.values import (
 )
 from loop_core.wire import decode
 from loop_core.wire.anthropic_messages import LOSES, PATHS, STOP_REASONS, encode, read_request, recognises
-from loop_core.wire.essence import essence
+from tests.scenes.essence import essence
 
 API = "anthropic_messages"
 CORPUS = Path(os.environ.get("LOOP_INSPECTOR_CORPUS") or Path(__file__).parents[3] / "shared" / "corpus")

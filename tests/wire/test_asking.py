@@ -30,8 +30,8 @@ from loop_core.values import (
     ToolResultPart,
 )
 from loop_core.wire import FORMATS, wire
-from loop_core.wire.essence import asked
 from loop_core.wire.gemini_generate.schemas import problems, reduced
+from tests.scenes.essence import request_essence
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 WEATHER = Tool("weather", SCHEMA, "The weather of a city.")
@@ -193,7 +193,7 @@ def test_the_body_is_what_the_provider_documents(api: str) -> None:
 def test_a_request_that_was_encoded_is_read_back(api: str) -> None:
     format_, request = wire(api), story(api, extra=EXTRA.get(api, {"temperature": 0}))
     again = format_.read_request(format_.encode_request(request), "http://h/v1" + format_.path(request))
-    assert asked(again, format_.asking_loses) == asked(request, format_.asking_loses)
+    assert request_essence(again, format_.asking_loses) == request_essence(request, format_.asking_loses)
 
 
 @pytest.mark.parametrize(("api", "choice", "field", "expected"), [
@@ -612,7 +612,7 @@ def test_any_request_is_read_back(
     request = Request(api, history, "m", tools, choice, cap, stream)
     body = json.loads(json.dumps(format_.encode_request(request)))
     again = format_.read_request(body, "http://h/v1" + format_.path(request))
-    assert asked(again, format_.asking_loses) == asked(request, format_.asking_loses)
+    assert request_essence(again, format_.asking_loses) == request_essence(request, format_.asking_loses)
     assert format_.encode_request(again) == format_.encode_request(request)
 
 
@@ -698,7 +698,7 @@ def test_recorded_requests_are_read_encoded_and_read_again(api: str, recorded: C
         request = format_.read_request(exchange.request, exchange.url)
         body = json.loads(json.dumps(format_.encode_request(request)))
         again = format_.read_request(body, "http://h/v1" + format_.path(request))
-        assert asked(again, format_.asking_loses) == asked(request, format_.asking_loses), exchange.id
+        assert request_essence(again, format_.asking_loses) == request_essence(request, format_.asking_loses), exchange.id
         found = differences(plain(exchange.request), plain(body))
         assert {path for path in found if not allowed.fullmatch(path)} == set(), exchange.id
         same += not found

@@ -36,8 +36,8 @@ from loop_core.values import (
 )
 from loop_core.wire import decode
 from loop_core.wire.bedrock_converse import LOSES, PATHS, STOP_REASONS, encode, read_request, recognises
-from loop_core.wire.essence import essence
 from loop_core.wire.eventstream import EventStream, encode_frame, event_frame, exception_frame
+from tests.scenes.essence import essence
 
 API = "bedrock_converse"
 CORPUS = Path(os.environ.get("LOOP_INSPECTOR_CORPUS") or Path(__file__).parents[3] / "shared" / "corpus")

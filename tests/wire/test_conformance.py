@@ -23,7 +23,7 @@ from loop_core.errors import DecodeError, EncodeError
 from loop_core.values import ChatResponse, Request, Stop
 from loop_core.wire import FORMATS, decode, deltas, wire
 from loop_core.wire.base import Decoder, Mapped
-from loop_core.wire.essence import essence
+from tests.scenes.essence import essence
 
 FINISHED = (Stop.END_TURN, Stop.TOOL_CALL)
 Recorded = Callable[[str], Sequence[Any]]

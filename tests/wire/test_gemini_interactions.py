@@ -33,8 +33,8 @@ from loop_core.values import (
     Usage,
 )
 from loop_core.wire import decode, wire
-from loop_core.wire.essence import essence
 from loop_core.wire.profiles import PROFILES, choose
+from tests.scenes.essence import essence
 
 API = "gemini_interactions"
 FORMAT = wire(API)

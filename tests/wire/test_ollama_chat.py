@@ -28,8 +28,8 @@ from loop_core.values import (
     TransportEnd,
     Usage,
 )
-from loop_core.wire.essence import essence
 from loop_core.wire.ollama_chat import LOSES, PATHS, STOP_REASONS, Decoder, encode, read_request, recognises
+from tests.scenes.essence import essence
 
 CALL = {"function": {"name": "f", "arguments": {"a": 1}}}
 COUNTS = {"total_duration": 9, "prompt_eval_count": 7, "eval_count": 3}

@@ -28,10 +28,10 @@ from loop_core.values import (
     Usage,
 )
 from loop_core.wire.base import Mapped
-from loop_core.wire.essence import essence
 from loop_core.wire.openai_chat import LOSES, PATHS, Decoder, encode, read_request, recognises
 from loop_core.wire.openai_chat.calls import Calls
 from loop_core.wire.openai_chat.choice import Choice
+from tests.scenes.essence import essence
 
 API = "openai_chat"
 

@@ -29,8 +29,8 @@ from loop_core.values import (
     ToolCall,
     Usage,
 )
-from loop_core.wire.essence import essence
 from loop_core.wire.openai_responses import LOSES, PATHS, Decoder, encode, read_request, recognises
+from tests.scenes.essence import essence
 
 TEXT = {"type": "message", "id": "msg_1", "status": "completed", "role": "assistant",
         "content": [{"type": "output_text", "text": "Hello", "annotations": []}]}

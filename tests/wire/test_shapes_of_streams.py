@@ -10,7 +10,7 @@ import pytest
 from inspector.sessions.provenance import provenance
 from loop_core.values import ChatResponse, Stop, StopReason, TextPart, ToolCall, Usage
 from loop_core.wire import FORMATS, decode, wire
-from loop_core.wire.essence import essence
+from tests.scenes.essence import essence
 
 ENDS = {"openai_chat": "tool_calls", "openai_responses": "completed", "anthropic_messages": "tool_use",
         "gemini_generate": "STOP"}

@@ -38,7 +38,7 @@ from loop_core.wire.body import (
 )
 from loop_core.wire.openai_responses.table import API
 
-CHOICES: Mapping[str, str] = {"auto": "auto", "any": "required", "none": "none"}
+TOOL_CHOICES: Mapping[str, str] = {"auto": "auto", "any": "required", "none": "none"}
 ASKING_LOSES: Mapping[str, str] = {
     "continuation_token": "an answer is gone on with by its id",
     "message.grouping": "a history is a list of items, whatever message they came in",
@@ -75,9 +75,9 @@ def encode_request(request: Request) -> dict[str, Any]:
         history = history[1:]
     body["input"] = [item for message in history for item in _items(message, calls, request.tools)]
     if request.tools:
-        body["tools"] = [_tool(tool) for tool in request.tools]
+        body["tools"] = [_write_tool(tool) for tool in request.tools]
     if request.tool_choice is not None:
-        body["tool_choice"] = _choice(request.tool_choice, request)
+        body["tool_choice"] = _write_choice(request.tool_choice, request)
     body |= known(max_output_tokens=request.max_tokens, previous_response_id=request.previous_id)
     body |= {name: True for name in ("stream", "background") if getattr(request, name)}
     return merged(body, request.extra)
@@ -92,18 +92,18 @@ def _items(
             said.append(part)
             continue
         if said:
-            yield _message(message.role, said)
+            yield _write_message(message.role, said)
             said = []
         if type(part) is ToolResultPart:
-            yield _result(part, calls.get(part.call_id), tools)
+            yield _write_result(part, calls.get(part.call_id), tools)
         elif type(part) is ToolCall:
-            yield _call(part)
+            yield _write_call(part)
         elif type(part) is ReasoningPart:
-            yield _reasoning(part)
+            yield _write_reasoning(part)
         elif type(part) is OpaquePart:
             yield _object(part)
     if said or not message.parts:
-        yield _message(message.role, said)
+        yield _write_message(message.role, said)
 
 
 def _is_content(role: Role, part: OpaquePart) -> bool:
@@ -111,7 +111,7 @@ def _is_content(role: Role, part: OpaquePart) -> bool:
     return role is not Role.ASSISTANT or part.type.startswith(("input_", "output_", "refusal"))
 
 
-def _message(role: Role, parts: list[MessagePart]) -> dict[str, Any]:
+def _write_message(role: Role, parts: list[MessagePart]) -> dict[str, Any]:
     word = "user" if role is Role.TOOL else role.value
     if role is not Role.ASSISTANT and len(parts) <= 1 and all(type(part) is TextPart for part in parts):
         return {"role": word, "content": "".join(part.text for part in parts if type(part) is TextPart)}
@@ -132,7 +132,7 @@ def _object(part: MessagePart) -> dict[str, Any]:
     return value
 
 
-def _reasoning(part: ReasoningPart) -> dict[str, Any]:
+def _write_reasoning(part: ReasoningPart) -> dict[str, Any]:
     summary = [{"type": "summary_text", "text": part.text}] if part.text else []
     return {"type": "reasoning", **known(id=part.item_id), "summary": summary, **known(encrypted_content=part.data)}
 
@@ -150,7 +150,7 @@ def _own_item(call: ToolCall) -> dict[str, Any] | None:
     return item
 
 
-def _call(call: ToolCall) -> dict[str, Any]:
+def _write_call(call: ToolCall) -> dict[str, Any]:
     item = _own_item(call)
     if item is not None:
         return item
@@ -163,7 +163,7 @@ def _call(call: ToolCall) -> dict[str, Any]:
             **known(status=call.status)}
 
 
-def _result(part: ToolResultPart, call: ToolCall | None, tools: Sequence[Tool]) -> dict[str, Any]:
+def _write_result(part: ToolResultPart, call: ToolCall | None, tools: Sequence[Tool]) -> dict[str, Any]:
     item = _own_item(call) if call is not None else None
     if call is None or item is None:
         # The call itself may stand in a history that the server keeps; its tool is declared all the same.
@@ -182,7 +182,7 @@ def _result(part: ToolResultPart, call: ToolCall | None, tools: Sequence[Tool]) 
             "output": output if isinstance(output, (dict, list)) else part.text}
 
 
-def _tool(tool: Tool) -> Mapping[str, Any]:
+def _write_tool(tool: Tool) -> Mapping[str, Any]:
     if tool.declared is not None:
         return tool.declared
     said = {"description": tool.description} if tool.description else {}
@@ -194,12 +194,12 @@ def _tool(tool: Tool) -> Mapping[str, Any]:
     return {"type": "function", "name": tool.name, **said, "parameters": tool.schema, "strict": False}
 
 
-def _choice(choice: str, request: Request) -> Any:
+def _write_choice(choice: str, request: Request) -> Any:
     name = forced(choice)
     if name is None:
-        if choice not in CHOICES:
+        if choice not in TOOL_CHOICES:
             raise unknown_choice(choice, API)
-        return CHOICES[choice]
+        return TOOL_CHOICES[choice]
     tool = next((tool for tool in request.tools if tool.name == name), None)
     if tool is not None and tool.declared is not None and tool.declared.get("type") not in ("function", "custom"):
         return {"type": tool.declared.get("type")}

@@ -47,7 +47,7 @@ def essence(response: ChatResponse, loses: Collection[str] = ()) -> dict[str, An
     return {name: value for name, value in whole.items() if name not in loses}
 
 
-def asked(request: Request, loses: Collection[str] = ()) -> dict[str, Any]:
+def request_essence(request: Request, loses: Collection[str] = ()) -> dict[str, Any]:
     """The same for a request. Under `message.grouping` a history is its parts, each with who says it; under
     `text.grouping` texts of one message that follow each other are one."""
     names = ("api", "model", "tool_choice", "max_tokens", "stream", "n", "previous_id", "continuation_token",
