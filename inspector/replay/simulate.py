@@ -39,8 +39,9 @@ from loop_core.values import (
     Usage,
 )
 from loop_core.wire import decode, deltas, wire
-from loop_core.wire.base import Mapped, Pieces
+from loop_core.wire.base import Mapped
 from loop_core.wire.profile import Profile
+from loop_core.wire.reads import Pieces
 
 RESUMED = frozenset({Method.ECHO, Method.TOKEN, Method.POLL, Method.NUDGE})
 FRESH = frozenset({Place.REQUEST, Place.RESUME, Place.NUDGE})

@@ -17,8 +17,9 @@ from pydantic_core import from_json
 from loop_core.errors import CallerError, DecodeError, EncodeError
 from loop_core.formats import FORMATS
 from loop_core.values import ChatResponse, Request, TransportEnd
-from loop_core.wire.base import Decoder, Mapped, Pieces
+from loop_core.wire.base import Decoder, Mapped
 from loop_core.wire.format import Format
+from loop_core.wire.reads import Pieces
 
 __all__ = ["FORMATS", "decode", "decode_request", "decode_response", "decoder", "deltas", "encode_request",
            "encode_response", "following", "wire"]

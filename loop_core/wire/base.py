@@ -1,8 +1,8 @@
 """The incremental decoder that every wire format builds on.
 
-Owns: choosing the framing from the first bytes, parsing each frame's JSON, byte offsets, transport facts, quota, and
-errors in any shape. Does not know any format's fields: a format subclasses `Decoder`, implements `on_event`, `on_body`
-and `build`, and keeps its stop words in a table.
+Owns: parsing each frame's JSON, byte offsets, transport facts, quota, and errors in any shape. Does not know any
+format's fields: a format subclasses `Decoder`, implements `on_event`, `on_body` and `build`, and keeps its stop words
+in a table.
 
     bytes -> framing -> (payload, name, start, end) -> from_json -> on_event / on_body -> build -> ChatResponse
 
@@ -13,8 +13,8 @@ and `build`, and keeps its stop words in a table.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
 from pydantic_core import from_json
@@ -36,9 +36,10 @@ from loop_core.values import (
 )
 from loop_core.wire.body import mended
 from loop_core.wire.failures import classify, read_error, read_quota, redirect
-from loop_core.wire.framing import SEPARATOR, SSE, Frame, Framing, TextSequence, Whole
+from loop_core.wire.framing import SSE, Frame, Framing, Whole, framing_of
 from loop_core.wire.json_array import JSONArray
 from loop_core.wire.jsonslice import byte_span, path_of
+from loop_core.wire.reads import See
 
 
 class Mapped(NamedTuple):
@@ -56,27 +57,10 @@ class Foreign(NamedTuple):
     least: Mapped
 
 
-@dataclass(frozen=True, slots=True)
-class Pieces:
-    """The pieces of output that a stream carries, as they were sent, each kind in its order."""
-
-    text: list[str] = field(default_factory=list)
-    thinking: list[str] = field(default_factory=list)
-    call: list[str] = field(default_factory=list)
-    """Of the arguments of calls."""
-
-
 RECORDING_CUT = "recording_cut"
 """The detail of an unknown reason where the recording, and not the answer, is known to have been cut."""
 STRETCH = 32_768
 """Bytes of a stream that are split into frames at a time: the frames of a long one need not all be held at once."""
-See = Callable[[Any, str | None, int, int], None]
-"""Looks at one JSON value of a stream: the value, its event name, and its first and last byte."""
-
-
-def _unread(body: Any) -> None:
-    """What is done with a whole body where only the pieces of a stream are wanted."""
-
 
 _MISSHAPEN = (TypeError, AttributeError, KeyError, IndexError, ValueError, RecursionError)
 """What reading a frame of the wrong shape raises: the provider's fault, and never ours to crash on."""
@@ -87,8 +71,6 @@ _LOOSE = frozenset({Stop.END_TURN, Stop.TOOL_CALL, Stop.UNKNOWN})
 _NOISE = ("frame.no_json", "a frame is a word that is no JSON")
 _LENIENT = frozenset({"frame.lenient", "body.lenient"})
 """Rules of what the fast parser refuses: only there may half a character stand."""
-_ERROR_FIELD = b"error:"
-_SSE_STARTS = (b"data", b"event", b"id:", b"retry", b":")
 
 
 class Decoder:
@@ -121,6 +103,7 @@ class Decoder:
         self.words = words or {}
         """The stop words of the profile that was chosen; they go before the format's own."""
         self.http_status = http_status
+        self._failed = http_status is not None and http_status >= 400
         self.headers = headers
         self.n = n
         self.background = background
@@ -183,13 +166,13 @@ class Decoder:
         if self._framing is None and self._head.strip():
             self._framing = self._choose(final=True)
             if self._framing is None:
-                raise DecodeError("the body begins with neither JSON nor an event stream", api=self.api,
-                                  expected="`{`, `[` or `data:`")
+                raise self._no_body()
             self._take(self._framing, self._head)
         if self._framing is not None:
             self._take(self._framing, b"")
             self._frames(self._framing.flush(), last=True)
-        self._read_failure()
+        if self.error is None and self._failed:
+            self.fail(read_error({}, self.http_status) or ProviderError(""), At(Part.HEADERS, pointer="status"))
         if isinstance(self._framing, SSE) and self._framing.single is not None:
             said = "events are parted by one line break instead of two: others read them as one event"
             self.find("frame.single_newline", said, At(Part.BODY, *self._framing.single))
@@ -219,7 +202,7 @@ class Decoder:
 
     def seeing(self, see: See) -> None:
         """From now on every JSON value of a stream that is fed goes to `see`, and none is read here."""
-        self.on_event, self.on_body = see, _unread  # type: ignore[method-assign, assignment]
+        self.on_event, self.on_body = see, lambda body: None  # type: ignore[method-assign, assignment]
 
     # -- what formats call ---------------------------------------------------------------------------------------
 
@@ -274,40 +257,19 @@ class Decoder:
     # -- inside --------------------------------------------------------------------------------------------------
 
     def _choose(self, final: bool = False) -> Framing | None:
-        head = self._head
-        text = head[3:] if head.startswith(b"\xef\xbb\xbf") else head
-        text = text.lstrip()
-        if not text or (not final and b"\xef\xbb\xbf".startswith(head)):
-            return None
-        first = text[:1]
-        if first == SEPARATOR:
-            self.streaming = True
-            return TextSequence()
-        if first == b"{":
-            self.streaming = self.object_framing is not Whole
-            return self.object_framing()
-        if first == b"[":
-            self.streaming = self.array_framing is not Whole
-            return self.array_framing()
-        if any(text.startswith(mark) for mark in _SSE_STARTS):
-            self.streaming = True
-            return SSE()
-        if not final and any(mark.startswith(text) for mark in (*_SSE_STARTS, _ERROR_FIELD)):
-            return None  # too few bytes to tell
-        if self.binary_framing is not None and first < b" ":  # a frame begins with its length: no text does
-            self.streaming = True
-            return self.binary_framing()
-        if self.http_status is not None and self.http_status >= 300:
-            return Whole()  # a proxy's HTML page: kept as the error's text
-        if text.startswith(_ERROR_FIELD) or (final and self._begins_sse(text)):
-            self.streaming = True
-            return SSE()
-        raise DecodeError("the body begins with neither JSON nor an event stream", api=self.api,
-                          expected="`{`, `[` or `data:`")
+        """How the body is framed, as far as its first bytes tell; None while they are too few."""
+        failed = self.http_status is not None and self.http_status >= 300
+        try:
+            framing = framing_of(self._head, self.object_framing, self.array_framing, self.binary_framing,
+                                 final=final, failed=failed)
+        except ValueError:
+            raise self._no_body() from None
+        self.streaming = framing is not None and type(framing) is not Whole
+        return framing
 
-    @staticmethod
-    def _begins_sse(text: bytes) -> bool:
-        return any(mark.startswith(text[: len(mark)]) for mark in _SSE_STARTS)
+    def _no_body(self) -> DecodeError:
+        return DecodeError("the body begins with neither JSON nor an event stream", api=self.api,
+                           expected="`{`, `[` or `data:`")
 
     def _take(self, framing: Framing, data: bytes) -> None:
         if not isinstance(framing, JSONArray):
@@ -377,7 +339,6 @@ class Decoder:
 
     def _body(self, payload: bytes, start: int, end: int) -> None:
         self._whole = payload
-        failed = self.http_status is not None and self.http_status >= 400
         whole = At(Part.BODY, start, end)
         try:
             body = from_json(payload.lstrip(b"\xef\xbb\xbf"))
@@ -386,10 +347,9 @@ class Decoder:
                 body = json.loads(payload.decode("utf-8", "replace").lstrip("\ufeff"), strict=False)
                 self.find("body.lenient", "the body holds invalid UTF-8 or control characters", whole)
             except (ValueError, RecursionError):
-                if failed:
-                    text = payload.decode("utf-8", "replace").strip()
-                    told = read_error(text[:2000], self.http_status) or ProviderError(text[:2000])
-                    self.fail(told, whole)
+                if self._failed:
+                    text = payload.decode("utf-8", "replace").strip()[:2000]
+                    self.fail(read_error(text, self.http_status) or ProviderError(text), whole)
                     return
                 self.cut = True
                 self.find("body.cut", f"the body is no complete JSON value ({str(why)[:120]})", whole)
@@ -406,39 +366,29 @@ class Decoder:
         elif error is None:
             self.find("body.no_object", "the body is no JSON object", At(Part.BODY, start, end))
 
-    def _read_failure(self) -> None:
-        if self.error is None and self.http_status is not None and self.http_status >= 400:
-            error = read_error({}, self.http_status)
-            self.fail(error or ProviderError(""), At(Part.HEADERS, pointer="status"))
-
     def _with_transport(self, response: ChatResponse) -> ChatResponse:
         stop = response.stop_reason
         sent_on = redirect(self.http_status, self.headers)
         if sent_on is not None and not response.parts and not stop.raw:
             # What stands in the body is a page about the redirect, if anything: nothing about it is worth telling.
-            self.error, seen_in = sent_on
+            self.error, pointer = sent_on
             self.findings.clear()
-            seen = Evidence("error.redirect", At(Part.HEADERS, pointer=seen_in), self.error.message[:200])
-            response = replace(response, stop_reason=StopReason(Stop.ERROR, None, "fatal", (seen,)))
-            return self._told(response)
-        failed = self.http_status is not None and self.http_status >= 400
-        if self.error is not None and (failed or stop.normalized is not Stop.SAFETY_BLOCKED):
+            seen = Evidence("error.redirect", At(Part.HEADERS, pointer=pointer), self.error.message[:200])
+            stop = StopReason(Stop.ERROR, None, "fatal", (seen,))
+        elif self.error is not None and (self._failed or stop.normalized is not Stop.SAFETY_BLOCKED):
             # An error outranks a reason that came beside it: `length` plus an error is still an error.
             word, detail, rule = classify(self.error)
             seen = Evidence(rule, self.error_at, self.error.message[:200])
-            kept = stop.evidence if stop.raw else ()
-            stop = StopReason(word, stop.raw, detail, (*kept, seen))
+            stop = StopReason(word, stop.raw, detail, (*(stop.evidence if stop.raw else ()), seen))
         elif self.transport_end is TransportEnd.CUT and stop.normalized is Stop.INTERRUPTED:
             # What is missing is missing from the recording: nothing shows that the server did not send it.
             seen = Evidence(RECORDING_CUT, At(Part.BODY, self.size, self.size), "the recording stops here")
             stop = StopReason(Stop.UNKNOWN, stop.raw, RECORDING_CUT, (*stop.evidence, seen))
         elif self.cut and stop.raw is None:
             stop = replace(stop, evidence=(*stop.evidence, Evidence("cut", At(Part.BODY, self.size, self.size))))
-        return self._told(replace(response, stop_reason=stop))
-
-    def _told(self, response: ChatResponse) -> ChatResponse:
         return replace(
             response,
+            stop_reason=stop,
             streaming=self.streaming,
             http_status=self.http_status,
             error=self.error,

@@ -13,10 +13,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from loop_core.values import ChatResponse, Request, Tool
-from loop_core.wire.base import Decoder, Mapped, Pieces, See
+from loop_core.wire.base import Decoder, Mapped
 from loop_core.wire.body import as_is
 from loop_core.wire.profile import Prefill
-from loop_core.wire.reads import Row
+from loop_core.wire.reads import Pieces, Row, See
 
 if TYPE_CHECKING:
     from loop_core.wire.serving import Serving

@@ -261,3 +261,44 @@ class TextSequence:
                 frames.append((payload, None, start, start + len(payload)))
             self._offset += len(text) + len(SEPARATOR)
         return frames
+
+
+# -- which framing a body has ----------------------------------------------------------------------------------------
+
+_ERROR_FIELD = b"error:"
+_SSE_FIELDS = (b"data", b"event", b"id:", b"retry", b":")
+
+
+def framing_of(
+    head: bytes, object_framing: type[Framing], array_framing: type[Framing], binary_framing: type[Framing] | None, *,
+    final: bool, failed: bool,
+) -> Framing | None:
+    """The framing of a body with these first bytes, which are all of it if `final`; None while they are too few.
+
+    Bodies that begin with `{`, with `[` and with no text are framed as the format says. One of any other text is kept
+    whole if the response `failed`: a proxy's HTML page is the text of the error.
+
+    Raises:
+        ValueError: it is neither JSON nor a stream.
+    """
+    text = head.removeprefix(_BOM).lstrip()
+    if not text or (not final and _BOM.startswith(head)):
+        return None
+    first = text[:1]
+    if first == SEPARATOR:
+        return TextSequence()
+    if first == b"{":
+        return object_framing()
+    if first == b"[":
+        return array_framing()
+    if text.startswith(_SSE_FIELDS):
+        return SSE()
+    if not final and any(field.startswith(text) for field in (*_SSE_FIELDS, _ERROR_FIELD)):
+        return None
+    if binary_framing is not None and first < b" ":  # a frame begins with its length: no text does
+        return binary_framing()
+    if failed:
+        return Whole()
+    if text.startswith(_ERROR_FIELD) or (final and any(field.startswith(text[: len(field)]) for field in _SSE_FIELDS)):
+        return SSE()
+    raise ValueError(head)

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import Any, NamedTuple
@@ -21,6 +22,20 @@ from typing import Any, NamedTuple
 from pydantic_core import from_json
 
 from loop_core.wire.jsonslice import pointer
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """The pieces of output that a stream carries, as they were sent, each kind in its order."""
+
+    text: list[str] = field(default_factory=list)
+    thinking: list[str] = field(default_factory=list)
+    call: list[str] = field(default_factory=list)
+    """Of the arguments of calls."""
+
+
+See = Callable[[Any, str | None, int, int], None]
+"""Looks at one JSON value of a stream: the value, its event name, and its first and last byte."""
 
 
 class Row(NamedTuple):

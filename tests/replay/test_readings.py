@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from inspector.replay.token_readings import Mark, Slot, held_back, marks, reach, shares
 from inspector.replay.tokens import Basis, Measured, measure
 from loop_core.values import Stop
-from loop_core.wire.base import Pieces
+from loop_core.wire.reads import Pieces
 from tests.scenes.turns import call, reply
 
 

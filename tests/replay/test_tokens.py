@@ -9,7 +9,7 @@ import pytest
 
 from inspector.replay.tokens import HIDDEN, UNTOLD, Basis, Measured, agrees, impossible, measure, under_cap
 from loop_core.values import CallKind, ChatResponse, OpaquePart, ReasoningPart, Stop, ToolCall, Usage
-from loop_core.wire.base import Pieces
+from loop_core.wire.reads import Pieces
 from tests.scenes.turns import call, reply
 
 

@@ -13,9 +13,9 @@ from typing import Any
 
 from loop_core.values import ArgsForm, At, CallKind, OpaquePart, Part, ReasoningPart, ResponsePart, TextPart, ToolCall
 from loop_core.wire.anthropic_messages.table import FIELDS, KINDS, KNOWN, worth_keeping
-from loop_core.wire.base import Pieces, See
 from loop_core.wire.body import compact
 from loop_core.wire.jsonslice import slice_of
+from loop_core.wire.reads import Pieces, See
 
 
 class Block:

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from loop_core.values import Stop, StopReason
-from loop_core.wire.base import Mapped, Pieces, See
-from loop_core.wire.reads import Row
+from loop_core.wire.base import Mapped
+from loop_core.wire.reads import Pieces, Row, See
 
 API = "bedrock_converse"
 _MODEL = "botocore 1.44.5 bedrock-runtime service-2.json StopReason"

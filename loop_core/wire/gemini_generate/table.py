@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from loop_core.values import Stop
-from loop_core.wire.base import Mapped, Pieces, See
-from loop_core.wire.reads import Row
+from loop_core.wire.base import Mapped
+from loop_core.wire.reads import Pieces, Row, See
 
 API = "gemini_generate"
 _SDK = "google-genai 3.4.0 types.py FinishReason"

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from loop_core.values import Request, Stop
-from loop_core.wire.base import Mapped, Pieces, See
-from loop_core.wire.reads import Row
+from loop_core.wire.base import Mapped
+from loop_core.wire.reads import Pieces, Row, See
 
 API = "gemini_interactions"
 _STATUS = "google-genai 3.4.0 _gaos/types/interactions/interaction.py InteractionStatus"

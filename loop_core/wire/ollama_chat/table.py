@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from loop_core.values import Stop
-from loop_core.wire.base import Mapped, Pieces, See
-from loop_core.wire.reads import Row
+from loop_core.wire.base import Mapped
+from loop_core.wire.reads import Pieces, Row, See
 
 API = "ollama_chat"
 _SERVER = "ollama llm/server.go DoneReason; ollama/ollama#4235"

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from loop_core.values import Stop, Usage
-from loop_core.wire.base import Foreign, Mapped, Pieces, See
-from loop_core.wire.reads import Row
+from loop_core.wire.base import Foreign, Mapped
+from loop_core.wire.reads import Pieces, Row, See
 
 API = "openai_chat"
 

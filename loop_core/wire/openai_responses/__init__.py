@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from loop_core.wire.format import ANY_PATH, Format, Home
-from loop_core.wire.openai_responses.asking import ASKING_LOSES, encode_request, path
 from loop_core.wire.openai_responses.decode import Decoder
 from loop_core.wire.openai_responses.encode import encode
-from loop_core.wire.openai_responses.request import read_request
+from loop_core.wire.openai_responses.request import ASKING_LOSES, encode_request, path, read_request
 from loop_core.wire.openai_responses.table import API, LOSES, PATHS, READS, STOP_REASONS, chained, deltas, recognises
 
 FORMAT = Format(
