@@ -239,14 +239,14 @@ class Stepper:
             opening = request
             step = first_step(turn.id, request, self.plan)
         elif send.method in ALONE:
-            step = dataclasses.replace(step, turn=dataclasses.replace(turn, sent=send), effects=(send,))
+            step = step._replace(turn=turn._replace(sent=send), effects=(send,))
         else:
             kept = request.messages[: len(turn.history)] == turn.history
             added = request.messages[len(turn.history) :] if kept and send.place is not Place.REQUEST else ()
             send = dataclasses.replace(send, added=added)
             history = turn.history if kept and send.place is not Place.REQUEST else request.messages
-            turn = dataclasses.replace(turn, sent=send, history=history)
-            step = dataclasses.replace(step, turn=turn, effects=(send,))
+            turn = turn._replace(sent=send, history=history)
+            step = step._replace(turn=turn, effects=(send,))
         return replace(self, opening=opening, steps=(*self.steps[:-1], step), edited=edited,
                        asked=replace(asked, request=request, body=body))
 

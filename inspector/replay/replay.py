@@ -81,16 +81,16 @@ def resumed(step: Step, terms: Terms) -> Step:
     tools, is entered again. A request that is under way stays as it was sent.
     """
     turn, effects = step.turn, step.effects
-    turn = replace(turn, request=terms.request, limits=terms.limits, policy=terms.policy, ability=terms.ability,
+    turn = turn._replace(request=terms.request, limits=terms.limits, policy=terms.policy, ability=terms.ability,
                    provider=terms.provider, bound_by=terms.bound_by)
     seen = turn.evaluated
     if turn.state is State.EVALUATE_STOP and seen is not None:
         again = _reread(seen, terms.policy, terms.provider)
-        spent = costs.counted(replace(turn, spent=step.before.spent), again) if step.before is not None else turn.spent
-        turn = replace(turn, evaluated=again, spent=spent)
+        spent = costs.counted(turn._replace(spent=step.before.spent), again) if step.before is not None else turn.spent
+        turn = turn._replace(evaluated=again, spent=spent)
     elif turn.state is State.EXECUTE_TOOLS or (turn.state is State.RESUME and turn.sent is None):
         turn, effects = moves.entered(turn)
-    return replace(step, turn=turn, effects=effects)
+    return step._replace(turn=turn, effects=effects)
 
 
 def _reread(seen: Evaluated, policy: Policy, provider: str) -> Evaluated:
@@ -121,7 +121,7 @@ def _limits_decide(step: Step, before: Turn, limits: Limits, policy: Policy) -> 
 
 def _capped_otherwise(send: Send, turn: Turn, limits: Limits, policy: Policy) -> bool:
     """Whether the output cap of a request could be another: it is kept within what the token bound leaves."""
-    old, new = turn.room, replace(turn, limits=limits, policy=policy).room
+    old, new = turn.room, turn._replace(limits=limits, policy=policy).room
     if old == new:
         return False
     cap = send.max_tokens
@@ -172,7 +172,7 @@ def _read_otherwise(before: Turn, after: Turn, policy: Policy) -> bool:
     seen, old = before.evaluated, before.policy
     if seen is None:
         return True
-    now = replace(before, policy=policy, evaluated=_reread(seen, policy, before.provider))
+    now = before._replace(policy=policy, evaluated=_reread(seen, policy, before.provider))
     if now.evaluated is None or now.evaluated.word is not seen.word or read(now) is not after.signal:
         return True
     if costs.is_cut(now) is not costs.is_cut(before):
@@ -246,7 +246,7 @@ class Replay:
             return step
         path = self.case.loaded.exchanges[self.turns[self.turn_at(index)].record.links[0].index].path
         limits = limits_for(self.case, path, settings)
-        return replace(step, turn=replace(step.turn, limits=limits, policy=policy))
+        return step._replace(turn=step.turn._replace(limits=limits, policy=policy))
 
     def turn_at(self, step: int) -> int:
         """The index of the turn that a step belongs to."""

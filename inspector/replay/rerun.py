@@ -110,7 +110,7 @@ def _capped(step: Step, cap: int) -> Step:
     if turn.sent is None:
         return step
     effects = tuple(replace(effect, max_tokens=cap) if isinstance(effect, Send) else effect for effect in effects)
-    return replace(step, turn=replace(turn, sent=replace(turn.sent, max_tokens=cap)), effects=effects)
+    return step._replace(turn=turn._replace(sent=replace(turn.sent, max_tokens=cap)), effects=effects)
 
 
 def cap_of(parent: Replay, settings: Settings) -> int | None:

@@ -6,7 +6,7 @@ Further down: a simulated answer as an exchange.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -81,8 +81,7 @@ class Answer(NamedTuple):
         return self.judged.stop.normalized
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
+class Look(NamedTuple):
     """What a row of the table looks at: one turn."""
 
     ended: Turn

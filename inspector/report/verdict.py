@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from inspector.replay.case import REFUSED
@@ -229,7 +229,7 @@ ROWS: tuple[Row, ...] = (
         lambda look: ""),
     Row("COMPLETE", "✓", "+", Severity.INFO,
         lambda look: True,
-        lambda look: say.ended(replace(look, worst=len(look.answers) - 1, word=look.last_word)),
+        lambda look: say.ended(look._replace(worst=len(look.answers) - 1, word=look.last_word)),
         lambda look: ""),
 )
 """Worst first; the last row always holds."""

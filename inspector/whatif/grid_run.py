@@ -14,7 +14,7 @@ import warnings
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from operator import add, attrgetter, itemgetter
@@ -319,11 +319,8 @@ class _Collected:
             self.codes[cell] = own[code]
 
 
-_spent = attrgetter(*(field.name for field in fields(Spent)))
-
-
 def _plain(end: End) -> tuple[Any, ...]:
-    return (end.state.value, end.terminal, end.limit, end.segments, _spent(end.spent), end.fidelity, end.needs,
+    return (end.state.value, end.terminal, end.limit, end.segments, tuple(end.spent), end.fidelity, end.needs,
             end.cut_unseen)
 
 

@@ -118,7 +118,7 @@ def _look(step: Step) -> Look | None:
         return None
     spent = turn.spent
     if turn.state is State.RESUME and turn.sent is not None:  # looked at before this request was counted
-        spent = replace(spent, requests=spent.requests - 1, resumes=spent.resumes - 1)
+        spent = spent._replace(requests=spent.requests - 1, resumes=spent.resumes - 1)
     ended = turn.signal is Signal.ANCHOR_MISSING
     return Look(place, turn.state, spent, segments(turn), step.fidelity.value, ended)
 

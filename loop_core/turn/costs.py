@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Container
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from loop_core.errors import TransitionError
@@ -148,7 +147,7 @@ def counted(turn: Turn, seen: Evaluated) -> Spent:
         counts["continuation_tokens"] = spent.continuation_tokens + (tokens or 0)
         counts["tokens_assumed"] = spent.tokens_assumed + assumed
         counts["continuation_chars"] = spent.continuation_chars + chars
-    return replace(spent, **counts)
+    return spent._replace(**counts)
 
 
 def _spent_on_response(turn: Turn, signal: Signal) -> Change:
@@ -165,7 +164,7 @@ def _spent_on_response(turn: Turn, signal: Signal) -> Change:
         else:
             counts["attempts"] = spent.attempts - 1  # none was made
         names = turn.refused | ({refused.name} if refused else frozenset())
-        return {"refused": names, "spent": replace(spent, **counts)}
+        return {"refused": names, "spent": spent._replace(**counts)}
     if signal is Signal.MAX_TOKENS:
         continuing = sent is not None and sent.place is Place.CONTINUATION
         empty = not seen.response.text
@@ -179,7 +178,7 @@ def _spent_on_response(turn: Turn, signal: Signal) -> Change:
         calls = tuple([(v.call.name, v.call.arguments) for v in seen.verdicts])
         counts["identical"] = spent.identical + 1 if calls == turn.last_calls else 1
         change["last_calls"] = calls
-    return {**change, "spent": replace(spent, **counts)} if counts else change
+    return {**change, "spent": spent._replace(**counts)} if counts else change
 
 
 def is_cut(turn: Turn) -> bool:
@@ -253,8 +252,7 @@ def _spent_on_tools(turn: Turn, event: ToolsRun) -> Change:
         # What was asked for again and has not come: the model is told.
         note = history.not_run(turn.broken, turn.ability.system_hint, turn.beside)
         messages = (*messages, *((note,) if note else ()))
-    spent = replace(
-        turn.spent,
+    spent = turn.spent._replace(
         tool_steps=turn.spent.tool_steps + 1,
         result_chars=turn.spent.result_chars + chars,
     )

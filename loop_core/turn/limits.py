@@ -114,8 +114,7 @@ CONTINUATION_LIMITS = (
 """Seed 000's four, in the order in which every screen shows them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Spent:
+class Spent(NamedTuple):
     """What a turn has used so far; every count only grows, but `attempts` under the scope `response`, and by one where
     the server refused to make a continuation."""
 

@@ -19,7 +19,6 @@ Not pretty, and known: `AbortPartial` passes into `Complete` as seed 000 draws i
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import NamedTuple
 
 from loop_core.errors import TransitionError
@@ -141,7 +140,7 @@ def step(turn: Turn, event: Event = _TICK) -> tuple[Turn, tuple[Effect, ...]]:
     if row.terminal is not None:
         told = event.why if isinstance(event, NotRecorded) and event.why else moves.notice(turn, signal, row.terminal)
         change |= {"outcome": row.to, "terminal": row.terminal, "notice": told}
-    return moves.entered(replace(turn, **change))
+    return moves.entered(turn._replace(**change))
 
 
 # -- signals ---------------------------------------------------------------------------------------------------------

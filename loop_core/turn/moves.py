@@ -81,11 +81,11 @@ def entered(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
 
 
 def _enter_request(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
-    spent = replace(turn.spent, requests=turn.spent.requests + 1)
+    spent = turn.spent._replace(requests=turn.spent.requests + 1)
     asked = turn.request
     cap = costs.within(turn, asked.max_tokens)
     send = Send(Place.REQUEST, spent.tool_steps, Method.FIRST, (), cap, asked.tool_choice)
-    return replace(turn, spent=spent, sent=send, answers=(*turn.answers, ())), (send,)
+    return turn._replace(spent=spent, sent=send, answers=(*turn.answers, ())), (send,)
 
 
 def _enter_end(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
@@ -104,13 +104,12 @@ def _enter_tools(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
         came = (verdict.call for verdict in effect.batch if verdict.admission is not Admission.HELD)
         left = gate.missing(turn.broken, came, turn.beside) if turn.policy.settles else ()
         beside = (*turn.beside, *(verdict for verdict in turn.broken if verdict not in left)) if left else ()
-        turn = replace(turn, repairing=False, broken=left, beside=beside)
+        turn = turn._replace(repairing=False, broken=left, beside=beside)
     return turn, (effect,)
 
 
 def _enter_continuation(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
-    spent = replace(
-        turn.spent,
+    spent = turn.spent._replace(
         requests=turn.spent.requests + 1,
         attempts=turn.spent.attempts + 1,
         continuations=turn.spent.continuations + 1,
@@ -142,7 +141,7 @@ def _enter_continuation(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
         asked = history.hint(anchor, system, mark, again)
         send = Send(Place.CONTINUATION, ordinal, method, (said, asked), cap, choice, anchor=anchor, mark=mark,
                     lower_cap=lower)
-    return replace(turn, spent=spent, sent=send), (send,)
+    return turn._replace(spent=spent, sent=send), (send,)
 
 
 def unsettled(turn: Turn) -> tuple[Verdict, ...]:
@@ -154,7 +153,7 @@ def unsettled(turn: Turn) -> tuple[Verdict, ...]:
 def _enter_repair(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
     seen = turn.evaluated
     verdicts = unsettled(turn) or turn.broken
-    spent = replace(turn.spent, requests=turn.spent.requests + 1, repairs=turn.spent.repairs + 1)
+    spent = turn.spent._replace(requests=turn.spent.requests + 1, repairs=turn.spent.repairs + 1)
     said = history.assistant(seen.response, (), turn.tail) if seen else None
     added = (*((said,) if said else ()), history.repair(verdicts, turn.ability.system_hint, turn.beside))
     if costs.refused_now(turn):
@@ -162,7 +161,7 @@ def _enter_repair(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
     cap, lower = costs.raised(turn, turn.policy.settles and is_cut(turn))
     choice = turn.request.tool_choice if "choice" in turn.refused else _choice(turn, verdicts)
     send = Send(Place.REPAIR, spent.repairs, Method.REPAIR, added, cap, tool_choice=choice, lower_cap=lower)
-    return replace(turn, spent=spent, sent=send, repairing=True, broken=verdicts), (send,)
+    return turn._replace(spent=spent, sent=send, repairing=True, broken=verdicts), (send,)
 
 
 def _choice(turn: Turn, verdicts: Sequence[Verdict]) -> str | None:
@@ -176,7 +175,7 @@ def _choice(turn: Turn, verdicts: Sequence[Verdict]) -> str | None:
 
 def _enter_nudge(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
     """The same request once more, and a message that its answer was empty; an answer that was begun goes on."""
-    spent = replace(turn.spent, requests=turn.spent.requests + 1, empty_retries=turn.spent.empty_retries + 1)
+    spent = turn.spent._replace(requests=turn.spent.requests + 1, empty_retries=turn.spent.empty_retries + 1)
     begun, sent, system = turn.merged().text, turn.sent, turn.ability.system_hint
     anchor = history.anchor_of(begun) if begun.strip() else ""
     mark = mark_for([begun, *(message.text for message in turn.history)]) if anchor else MARKS[0]
@@ -187,22 +186,22 @@ def _enter_nudge(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
         (*said, history.nudge(anchor, system, mark)), costs.within(turn, sent.max_tokens if sent else None),
         sent.tool_choice if sent else None, anchor=anchor, mark=mark,
     )
-    return replace(turn, spent=spent, sent=send), (send,)
+    return turn._replace(spent=spent, sent=send), (send,)
 
 
 def _enter_resume(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
     seen = turn.evaluated
     if seen is None or tripped("resume", turn.limits, turn.spent, turn.token_stop, turn.policy.lacks & {"room"}):
-        return replace(turn, sent=None), ()  # the next tick leaves by the guard
+        return turn._replace(sent=None), ()  # the next tick leaves by the guard
     methods = {"token": Method.TOKEN, "poll": Method.POLL, "server": Method.POLL}
     method = methods.get(seen.judged.stop.detail or "", Method.ECHO)
     said = history.echo(seen.response, turn.tail) if method is Method.ECHO else None
-    spent = replace(turn.spent, requests=turn.spent.requests + 1, resumes=turn.spent.resumes + 1)
+    spent = turn.spent._replace(requests=turn.spent.requests + 1, resumes=turn.spent.resumes + 1)
     cap, choice = (turn.sent.max_tokens, turn.sent.tool_choice) if turn.sent else (None, None)
     send = Send(Place.RESUME, spent.resumes, method, (said,) if said else (), costs.within(turn, cap), choice)
-    turn = replace(turn, spent=spent, sent=send)
+    turn = turn._replace(spent=spent, sent=send)
     if turn.policy.settles and method is not Method.POLL and gate.held(seen.verdicts):
-        turn = replace(turn, repairing=True, broken=unsettled(turn))  # it does not go back with the pause
+        turn = turn._replace(repairing=True, broken=unsettled(turn))  # it does not go back with the pause
     return turn, (send,)
 
 

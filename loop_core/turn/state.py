@@ -6,8 +6,9 @@ Values only. `machine` moves them, `moves` says what a move costs and does; driv
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from loop_core.judge.classify import Judged
 from loop_core.judge.gate import Verdict
@@ -239,8 +240,7 @@ _GOES_ON = frozenset({Method.PREFILL, Method.TOKEN, Method.POLL})
 """Methods that leave the text so far out of the history."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Turn:
+class Turn(NamedTuple):
     """One turn, as a value: where it is, what it has, what it spent."""
 
     id: str
@@ -248,14 +248,14 @@ class Turn:
     provider: str = ""
     """Who answers, for events and metrics: a profile's name or a host."""
     state: State = State.REQUEST
-    limits: Limits = field(default_factory=Limits)
+    limits: Limits = Limits()
     policy: Policy = STRICT
-    ability: Ability = field(default_factory=Ability)
+    ability: Ability = Ability()
     history: tuple[Message, ...] = ()
     """What the next request sends, before `Send.added`."""
     answers: tuple[tuple[Segment, ...], ...] = ((),)
     """The segments of every answer: one answer before each run of tools, and the last."""
-    spent: Spent = field(default_factory=Spent)
+    spent: Spent = Spent()
     evaluated: Evaluated | None = None
     sent: Send | None = None
     """The request that is, or was last, under way."""

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from loop_core.judge.arguments import parse
 from loop_core.judge.gate import Admission
@@ -201,8 +201,7 @@ class Fidelity(StrEnum):
     LIVE = "LIVE"
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Step:
+class Step(NamedTuple):
     """One move: the state that was entered, what led there, and the turn after it."""
 
     turn: Turn

@@ -225,8 +225,8 @@ def frozen_cap(turn: Stepper) -> Stepper:
     send = turn.waiting
     assert isinstance(send, Send)
     step = turn.last
-    lost = dataclasses.replace(step, turn=dataclasses.replace(
-        step.turn, request=dataclasses.replace(step.turn.request, max_tokens=None),
+    lost = step._replace(turn=step.turn._replace(
+        request=dataclasses.replace(step.turn.request, max_tokens=None),
         sent=dataclasses.replace(send, max_tokens=None)))
     assert turn.asked is not None
     response = dataclasses.replace(said("One, ", Stop.MAX_TOKENS), api="anthropic_messages")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +28,7 @@ def turn(limits: Limits | None = None) -> Turn:
 def batch(*calls: ToolCall) -> RunTools:
     response, seen = answer(Stop.TOOL_CALL, *calls).response, judged(Stop.TOOL_CALL)
     verdicts = admit_all(calls, seen, (WRITE, NOW, Tool("shell", kind=CallKind.CUSTOM)))
-    return batch_of(replace(turn(), evaluated=Evaluated(response, seen, verdicts, None, Stop.TOOL_CALL)))
+    return batch_of(turn()._replace(evaluated=Evaluated(response, seen, verdicts, None, Stop.TOOL_CALL)))
 
 
 class Log:

@@ -47,7 +47,7 @@ from tests.scenes.recordings import (
 )
 from tests.whatif.test_branch import stories, story
 
-COMPARED = [field.name for field in fields(Turn) if field.name not in ("limits", "policy", "request")]
+COMPARED = [name for name in Turn._fields if name not in ("limits", "policy", "request")]
 
 
 def told(turn: Turn | None) -> list | None:

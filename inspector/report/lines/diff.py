@@ -6,7 +6,6 @@ Further down: the messages of a request, and how those that are sent now differ 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import fields
 
 from inspector.report.facts import View
 from inspector.report.lines.sheet import Listed
@@ -114,10 +113,9 @@ def _spent(step: Step, before: Step | None) -> list[Line]:
     old = before.turn.spent if before is not None else Spent()
     new = step.turn.spent
     parts: list[Line] = []
-    for each in fields(Spent):
-        was, now = getattr(old, each.name), getattr(new, each.name)
+    for name, was, now in zip(Spent._fields, old, new, strict=True):
         if was != now:
-            parts.append((Span(f"{each.name.replace('_', ' ')} ", Role.DIM), *changed(f"{was:,}", f"{now:,}")))
+            parts.append((Span(f"{name.replace('_', ' ')} ", Role.DIM), *changed(f"{was:,}", f"{now:,}")))
     return [field("spent", *joined(parts))] if parts else [field("spent", Span("nothing", Role.DIM))]
 
 
