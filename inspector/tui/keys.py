@@ -13,7 +13,6 @@ from pkgutil import walk_packages
 from textual.app import App
 from textual.binding import ActiveBinding, Binding
 from textual.command import DiscoveryHit, Hit, Hits, Provider
-from textual.dom import DOMNode
 from textual.screen import Screen
 
 from loop_core.errors import CallerError
@@ -85,24 +84,22 @@ def check(keys: Mapping[str, str]) -> None:
 
 def every_id() -> Mapping[str, Binding]:
     """Each binding of the app, its screens and its widgets, by its id: what a configuration may remap."""
-    return {each.id: each for owner in owners() for each in owner.BINDINGS if isinstance(each, Binding) and each.id}
+    return {each.id: each for owner in owners() for each in declared(owner) if each.id}
 
 
-def owners() -> list[type[DOMNode]]:
+def declared(owner: type) -> list[Binding]:
+    """The bindings that a class itself declares."""
+    return [each for each in vars(owner).get("BINDINGS", ()) if isinstance(each, Binding)]
+
+
+def owners() -> list[type]:
     """Every class of the app that declares bindings, found in its modules: a new one is registered nowhere."""
     import inspector.tui
 
-    for module in walk_packages(inspector.tui.__path__, "inspector.tui."):
-        import_module(module.name)
-    ours = (kind for kind in _below(DOMNode) if kind.__module__.startswith("inspector.tui."))
-    found = {kind for kind in ours if "BINDINGS" in vars(kind)}
+    modules = [import_module(each.name) for each in walk_packages(inspector.tui.__path__, "inspector.tui.")]
+    found = [kind for module in modules for kind in vars(module).values()
+             if isinstance(kind, type) and kind.__module__ == module.__name__ and "BINDINGS" in vars(kind)]
     return sorted(found, key=lambda kind: (kind.__module__, kind.__name__))
-
-
-def _below(kind: type[DOMNode]) -> Iterator[type[DOMNode]]:
-    for below in kind.__subclasses__():
-        yield below
-        yield from _below(below)
 
 
 # -- The command palette ---------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from inspector.config.files import FILE, private_folder, replace_all
 from inspector.config.settings import Settings
@@ -69,6 +69,18 @@ class Reading:
     api: str | None = None
     profile: str | None = None
     settings: Settings = field(default_factory=Settings)
+
+
+@runtime_checkable
+class ReadingApp(Protocol):
+    """An app that was told how to read."""
+
+    reading: Reading
+
+
+def reading_of(app: object) -> Reading:
+    """How an app reads paths; the plain way where it was told nothing."""
+    return app.reading if isinstance(app, ReadingApp) else Reading()
 
 
 @without_collector

@@ -50,7 +50,7 @@ KEPT = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Viewpoint:
     """What is looked at."""
 
     tab: str
@@ -78,41 +78,43 @@ class Sheets:
         self._kept: dict[Key, Sheet] = {}
         self._readings: dict[Key, Provenance | None] = {}
 
-    def at(self, asked: Asked) -> Sheet:
+    def at(self, viewpoint: Viewpoint) -> Sheet:
         """The sheet for what is looked at."""
-        if not asked.outline.view.steps:
+        if not viewpoint.outline.view.steps:
             return Listed([(Span("nothing was read", Role.DIM),)])
-        make, key_of = _MAKERS[asked.tab]
-        key = (asked.tab, asked.outline, *key_of(asked))
-        sheet = self._kept.pop(key, None) or make(asked)
+        make, key_of = _MAKERS[viewpoint.tab]
+        key = (viewpoint.tab, viewpoint.outline, *key_of(viewpoint))
+        sheet = self._kept.pop(key, None) or make(viewpoint)
         self._kept[key] = sheet
         if len(self._kept) > KEPT:
             del self._kept[next(iter(self._kept))]
         if isinstance(sheet, Merged):
-            return sheet.at(asked.step)
-        return sheet if asked.picked is None or asked.tab != "wire" else self._picking(sheet, asked, asked.picked)
+            return sheet.at(viewpoint.step)
+        if viewpoint.picked is None or viewpoint.tab != "wire":
+            return sheet
+        return self._picking(sheet, viewpoint, viewpoint.picked)
 
-    def traced(self, asked: Asked) -> bool:
+    def traced(self, viewpoint: Viewpoint) -> bool:
         """Whether it is known already which bytes of the response at hand became which fact."""
-        return whose(asked) in self._readings
+        return whose(viewpoint) in self._readings
 
-    def readings(self, asked: Asked) -> Provenance | None:
+    def readings(self, viewpoint: Viewpoint) -> Provenance | None:
         """Which bytes of the response at hand became which fact: decoded once, when it is first asked for."""
         from inspector.report.places import readings
 
-        key = whose(asked)
+        key = whose(viewpoint)
         if key not in self._readings:
-            facts = _answer(asked)
+            facts = _answer(viewpoint)
             self._readings[key] = readings(facts.exchange) if facts is not None else None
             if len(self._readings) > READINGS:
                 del self._readings[next(iter(self._readings))]
         return self._readings[key]
 
-    def _picking(self, sheet: Sheet, asked: Asked, picked: Picked) -> Sheet:
+    def _picking(self, sheet: Sheet, viewpoint: Viewpoint, picked: Picked) -> Sheet:
         from inspector.report.lines.reads import told
         from inspector.report.lines.slices import Bytes
 
-        found, facts = self.readings(asked), _answer(asked)
+        found, facts = self.readings(viewpoint), _answer(viewpoint)
         if not isinstance(sheet, Bytes) or found is None or facts is None or picked.fact not in found.facts:
             return sheet
         reads = found.by_fact[picked.fact]
@@ -121,97 +123,97 @@ class Sheets:
         return sheet.picking(told(found, picked, facts.exchange.response), ranges, (here.start, here.end))
 
 
-def _block(asked: Asked) -> Block:
-    return asked.outline.block_of(asked.step)
+def _block(viewpoint: Viewpoint) -> Block:
+    return viewpoint.outline.block_of(viewpoint.step)
 
 
-def _answer(asked: Asked) -> ResponseFacts | None:
-    return answer_at(asked.outline.view, asked.step)
+def _answer(viewpoint: Viewpoint) -> ResponseFacts | None:
+    return answer_at(viewpoint.outline.view, viewpoint.step)
 
 
-def whose(asked: Asked) -> Key:
+def whose(viewpoint: Viewpoint) -> Key:
     """The response at hand, told from those of every other run."""
-    return (asked.outline, *at_hand(asked))
+    return (viewpoint.outline, *at_hand(viewpoint))
 
 
-def at_hand(asked: Asked) -> Key:
+def at_hand(viewpoint: Viewpoint) -> Key:
     """What tells one response from the next: its index, or the step that brought it; before the first, the step."""
-    view = asked.outline.view
-    index = view.steps[asked.step].response
+    view = viewpoint.outline.view
+    index = view.steps[viewpoint.step].response
     if index is not None:
         return ("recorded", index)
-    at = answered(view, asked.step)
-    return ("awaited", asked.step) if at is None else ("simulated", at)
+    at = answered(view, viewpoint.step)
+    return ("awaited", viewpoint.step) if at is None else ("simulated", at)
 
 
-def _side(asked: Asked) -> Key:
+def _side(viewpoint: Viewpoint) -> Key:
     """Side by side is opened at the seam of the response at hand; the merged text is laid out once for all of them."""
-    return (asked.form, *at_hand(asked)) if asked.form != "merged" else ()
+    return (viewpoint.form, *at_hand(viewpoint)) if viewpoint.form != "merged" else ()
 
 
-def _merged(asked: Asked) -> Sheet:
-    view, block = asked.outline.view, _block(asked)
-    if asked.form == "merged":
-        return merged(view, block, asked.step, asked.seam)
+def _merged(viewpoint: Viewpoint) -> Sheet:
+    view, block = viewpoint.outline.view, _block(viewpoint)
+    if viewpoint.form == "merged":
+        return merged(view, block, viewpoint.step, viewpoint.seam)
     from inspector.report.lines.sides import sides
 
-    return sides(view, block, asked.step, asked.seam)
+    return sides(view, block, viewpoint.step, viewpoint.seam)
 
 
-def _of_response(asked: Asked) -> Sheet:
+def _of_response(viewpoint: Viewpoint) -> Sheet:
     from inspector.report.lines import response
 
-    view, facts = asked.outline.view, _answer(asked)
-    return response.awaited(view.steps[asked.step]) if facts is None else response.response(view, facts)
+    view, facts = viewpoint.outline.view, _answer(viewpoint)
+    return response.awaited(view.steps[viewpoint.step]) if facts is None else response.response(view, facts)
 
 
-def _wire(asked: Asked) -> Sheet:
+def _wire(viewpoint: Viewpoint) -> Sheet:
     from inspector.report.lines import response, wire
 
-    view, facts = asked.outline.view, _answer(asked)
-    if facts is None and asked.wire_mode == "request":
-        block = _block(asked)
-        facts = next((coming for _, coming in answers_of(view, asked.step, block.end)), None)
-    return response.awaited(view.steps[asked.step]) if facts is None else wire.wire(facts, asked.wire_mode)
+    view, facts = viewpoint.outline.view, _answer(viewpoint)
+    if facts is None and viewpoint.wire_mode == "request":
+        block = _block(viewpoint)
+        facts = next((coming for _, coming in answers_of(view, viewpoint.step, block.end)), None)
+    return response.awaited(view.steps[viewpoint.step]) if facts is None else wire.wire(facts, viewpoint.wire_mode)
 
 
-def _calls(asked: Asked) -> Sheet:
+def _calls(viewpoint: Viewpoint) -> Sheet:
     from inspector.report.lines import calls
 
-    return calls.calls(asked.outline.view, _block(asked), _answer(asked), asked.step)
+    return calls.calls(viewpoint.outline.view, _block(viewpoint), _answer(viewpoint), viewpoint.step)
 
 
-def _diff(asked: Asked) -> Sheet:
+def _diff(viewpoint: Viewpoint) -> Sheet:
     from inspector.report.lines import diff
     from inspector.whatif import branch_lines as whatif
 
-    if asked.against == "run":
-        if asked.branch is None:
+    if viewpoint.against == "run":
+        if viewpoint.branch is None:
             return Listed([(Span("this is the original run; e runs it with other limits", Role.DIM),)])
-        return whatif.against_original(asked.branch)
-    return diff.diff(asked.outline.view, asked.step)
+        return whatif.against_original(viewpoint.branch)
+    return diff.diff(viewpoint.outline.view, viewpoint.step)
 
 
-def _events(asked: Asked) -> Sheet:
+def _events(viewpoint: Viewpoint) -> Sheet:
     from inspector.report.lines import machine
 
-    return machine.events(asked.outline.view, _block(asked), asked.step)
+    return machine.events(viewpoint.outline.view, _block(viewpoint), viewpoint.step)
 
 
-def _machine(asked: Asked) -> Sheet:
+def _machine(viewpoint: Viewpoint) -> Sheet:
     from inspector.report.lines import machine
 
-    block = _block(asked)
-    return Listed(machine.sheet_lines(asked.outline.view.steps, block.first, asked.step, block.end))
+    block = _block(viewpoint)
+    return Listed(machine.sheet_lines(viewpoint.outline.view.steps, block.first, viewpoint.step, block.end))
 
 
-_MAKERS: Mapping[str, tuple[Callable[[Asked], Sheet], Callable[[Asked], Key]]] = {
-    "merged": (_merged, lambda asked: (_block(asked), asked.seam, *_side(asked))),
+_MAKERS: Mapping[str, tuple[Callable[[Viewpoint], Sheet], Callable[[Viewpoint], Key]]] = {
+    "merged": (_merged, lambda viewpoint: (_block(viewpoint), viewpoint.seam, *_side(viewpoint))),
     "response": (_of_response, at_hand),
-    "wire": (_wire, lambda asked: (*at_hand(asked), asked.wire_mode)),
-    "calls": (_calls, lambda asked: (_block(asked), *at_hand(asked))),
-    "diff": (_diff, lambda asked: (asked.against, asked.step if asked.against == "step" else None)),
-    "events": (_events, lambda asked: (_block(asked), asked.step)),
-    "machine": (_machine, lambda asked: (asked.step,)),
+    "wire": (_wire, lambda viewpoint: (*at_hand(viewpoint), viewpoint.wire_mode)),
+    "calls": (_calls, lambda viewpoint: (_block(viewpoint), *at_hand(viewpoint))),
+    "diff": (_diff, lambda viewpoint: (viewpoint.against, viewpoint.step if viewpoint.against == "step" else None)),
+    "events": (_events, lambda viewpoint: (_block(viewpoint), viewpoint.step)),
+    "machine": (_machine, lambda viewpoint: (viewpoint.step,)),
 }
 """Tab -> how its sheet is made, and what it depends on beside the run."""

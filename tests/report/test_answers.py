@@ -15,7 +15,7 @@ from inspector.report.lines.sheet import Sheet
 from inspector.report.lines.spans import text_of
 from inspector.report.lines.steps import Outline
 from inspector.sessions import open_paths
-from inspector.tui.sheets import TABS, Asked, Sheets
+from inspector.tui.sheets import TABS, Sheets, Viewpoint
 from loop_core.turn.limits import Limits
 from loop_core.turn.state import Responded
 from loop_core.wire import decode
@@ -156,6 +156,6 @@ def test_every_view_of_every_sample_at_other_budgets(path, budget):
     assert seen.headline()
     for step in range(len(seen.steps)):
         for tab in TABS[:-1]:
-            sheet = sheets.at(Asked(tab.name, outline, step))
+            sheet = sheets.at(Viewpoint(tab.name, outline, step))
             assert len(sheet)
             assert sheet.height(len(sheet) - 1, 70) == len(sheet.rows(len(sheet) - 1, 70))

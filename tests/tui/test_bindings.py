@@ -37,7 +37,7 @@ def keys(owner: type[DOMNode]) -> list[str]:
 @each_owner
 def test_a_binding_can_be_remapped_read_about_and_done(owner: type[DOMNode]) -> None:
     assert len(bindings(owner)) == len(owner.BINDINGS), "a binding without an id and a tooltip"
-    places = {"": [owner, LoopInspector], "app": [LoopInspector], "screen": [
+    places = {"": [owner, *getattr(owner, "PARTS", ()), LoopInspector], "app": [LoopInspector], "screen": [
         kind for kind in OWNERS if issubclass(kind, Screen)]}
     for each in bindings(owner):
         assert each.id, f"{each.key} has no id"

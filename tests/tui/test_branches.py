@@ -10,9 +10,9 @@ from textual.pilot import Pilot
 
 from inspector.tui.app import LoopInspector
 from inspector.tui.fields import WORDS
+from inspector.tui.screens.breakpoints import Breakpoint
 from inspector.tui.screens.limits import ABOUT, MEANS, LimitsForm
 from inspector.tui.screens.tree import Beside, Nodes, Pairs, RunTree
-from inspector.tui.session.base import Breakpoint
 from inspector.tui.session.screen import SessionScreen
 from inspector.tui.widgets.fields import Cycle
 from tests.scenes.app import PARTS, continued, page
@@ -151,7 +151,7 @@ async def test_what_was_tried_and_written_is_there_the_next_time(app_on: AppOn, 
         assert "kept from before: 1 branch, 2 marks, 1 note, 1 breakpoint" in page(pilot.app)
         assert screen.remarks.marks == {0}
         assert screen.remarks.notes == {1: "look"}
-        assert [each.enabled for each in screen.breakpoints] == [True]
+        assert [each.enabled for each in screen.remarks.breakpoints] == [True]
         await pilot.press("o")
         assert screen.run.name == "attempts=5"
         assert screen.remarks.marks == {marked}
@@ -159,7 +159,7 @@ async def test_what_was_tried_and_written_is_there_the_next_time(app_on: AppOn, 
     async with app_on(continued()).run_test(size=THREE) as pilot:
         await settled(pilot)
         assert [run.name for run in session(pilot).runs.every] == ["original"]
-        assert session(pilot).breakpoints == ()
+        assert session(pilot).remarks.breakpoints == ()
 
 
 async def test_what_is_done_before_the_store_is_open_is_kept_too(
@@ -169,7 +169,7 @@ async def test_what_is_done_before_the_store_is_open_is_kept_too(
     async with app_on(continued()).run_test(size=THREE) as pilot:
         await pilot.press("m", "e", "5", "enter")
         screen = session(pilot)
-        screen._read_kept()
+        screen.remarks.restore()
         await settled(pilot)
         assert [run.name for run in screen.runs.every] == ["original", "attempts=5"]
         assert screen.run.name == "attempts=5"
@@ -199,7 +199,7 @@ async def test_a_file_of_a_newer_version_is_left_alone_and_told(app_on: AppOn, t
         await settled(pilot)
         assert "nothing is kept of this session" in page(pilot.app)
         await pilot.press("m")
-        assert session(pilot).breakpoints == ()
+        assert session(pilot).remarks.breakpoints == ()
     assert kept.read_text() == newer
     assert Breakpoint("held").enabled
 
@@ -245,7 +245,7 @@ async def test_a_branch_that_was_made_before_the_store_was_open_says_that_it_is_
     async with app_on(continued()).run_test(size=THREE) as pilot:
         await pilot.press("e", "5", "enter")
         assert "not kept" not in page(pilot.app)
-        session(pilot)._read_kept()
+        session(pilot).remarks.restore()
         await settled(pilot)
         assert "cannot be written" in page(pilot.app)
         await pilot.press("R")

@@ -270,10 +270,10 @@ async def test_v_cycles_the_forms_of_wire_and_diff(app_on: AppOn) -> None:
         await pilot.press("space", "3", "g")
         marks = []
         for _ in range(5):
-            marks.append(session(pilot).wire_mode)
+            marks.append(session(pilot).panes.wire_mode)
             await pilot.press("v")
         assert marks == ["events", "parsed", "raw", "hex", "request"] == list(wire.MODES)
-        assert session(pilot).wire_mode == "events"
+        assert session(pilot).panes.wire_mode == "events"
         await pilot.press("5", "v")
         assert "this is the original run" in page(pilot.app)
         await pilot.press("2", "v")
@@ -285,7 +285,7 @@ async def test_v_lays_the_segments_side_by_side(app_on: AppOn, size: tuple[int, 
     async with app_on().run_test(size=size) as pilot:
         await pilot.press("}", "}", "v")
         await pilot.pause()
-        assert session(pilot).merged_form == "side by side"
+        assert session(pilot).panes.merged_form == "side by side"
         assert "seam 1 to 2: prefill, joined byte for byte · by careful" in page(pilot.app)
         rows = seen(pilot.app)
         heads = next(row for row in rows if "segment 1 " in row)
@@ -295,7 +295,7 @@ async def test_v_lays_the_segments_side_by_side(app_on: AppOn, size: tuple[int, 
         assert rows.index(left) < rows.index(right)
         assert left.index(f"1 {PARTS[0][:20]}") < right.index(f"2 {PARTS[1][:20]}") - 30
         await pilot.press("v")
-        assert session(pilot).merged_form == "merged"
+        assert session(pilot).panes.merged_form == "merged"
 
 
 async def test_s_tries_the_seam_rules_and_comes_back(app_on: AppOn) -> None:
@@ -307,16 +307,16 @@ async def test_s_tries_the_seam_rules_and_comes_back(app_on: AppOn) -> None:
     async with app_on(entries).run_test(size=ONE_PANE) as pilot:
         before = told(pilot.app)
         await pilot.press("s")
-        assert session(pilot).seam == "concat"
+        assert session(pilot).panes.seam == "concat"
         assert "seam concat: 40 characters differ from careful · branch: --set seam=concat" in page(pilot.app)
         assert f'++ "{again}" 40 characters more than by careful' in told(pilot.app)
         assert session(pilot).sheet.copied() == first + again + "And it ends."
         await pilot.press("s")
-        assert session(pilot).seam == "overlap"
+        assert session(pilot).panes.seam == "overlap"
         assert "seam overlap: 0 characters differ" in page(pilot.app)
         assert session(pilot).sheet.copied() == first + "And it ends."
         await pilot.press("s")
-        assert session(pilot).seam is None
+        assert session(pilot).panes.seam is None
         assert "seam rule careful: the rule in force" in page(pilot.app)
         assert told(pilot.app) == before
         await pilot.press("2", "s")
@@ -467,7 +467,7 @@ async def test_a_click_moves_opens_tabs_and_presses_keys(app_on: AppOn) -> None:
         await pilot.click("#steps", offset=(10, 4))
         assert session(pilot).step == 3
         await pilot.click("#tabs", offset=(14, 0))
-        assert session(pilot).tab == "response"
+        assert session(pilot).panes.tab == "response"
         await pilot.click("#keys", offset=(2, 0))
         await pilot.pause()
         assert session(pilot).step == 4

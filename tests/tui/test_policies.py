@@ -131,7 +131,7 @@ async def test_enter_opens_the_cell_as_a_branch_where_it_parts_from_strict(
         assert [step.state for step in own[first : screen.step]] == [s.state for s in strict[offset : offset + far]]
         assert own[screen.step].state is not strict[offset + far].state
         assert "turn 2: ran a cut call · here it parts from strict" in page(pilot.app)
-        assert screen.tab == "diff"
+        assert screen.panes.tab == "diff"
         await pilot.press("o")
         assert screen.run.name == "original"
         # The same cell again is the same run.
@@ -292,7 +292,7 @@ async def test_a_run_that_parts_from_a_later_step_is_laid_out_from_the_first(app
     async with app_on().run_test(size=SMALL) as pilot:
         screen = pilot.app.screen
         assert isinstance(screen, SessionScreen)
-        screen._branch({"continuation_max_attempts": "1"}, 5)
+        screen.branches.branch({"continuation_max_attempts": "1"}, 5)
         assert screen.run.view.replay.since == 5
         cells = await opened(pilot)
         assert ", from the first step on" in seen(pilot.app)[0]

@@ -2,14 +2,14 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from textual.pilot import Pilot
 
 from inspector.tui.app import LoopInspector
-from inspector.tui.screens.breakpoints import BreakpointList
-from inspector.tui.session.base import Breakpoint
+from inspector.tui.screens.breakpoints import Breakpoint, BreakpointList
 from inspector.tui.session.screen import SessionScreen
 from inspector.tui.widgets.panes import StepList
 from tests.scenes.app import page, seen
@@ -115,7 +115,7 @@ async def test_a_breakpoint_is_offered_set_and_stops(app_on: AppOn) -> None:
         assert "● on  state:ContinuePending  stops 5 times" in page(pilot.app)
         await pilot.press("escape", "c")
         screen = session(pilot)
-        assert screen.breakpoints == (Breakpoint("state:ContinuePending"),)
+        assert screen.remarks.breakpoints == (Breakpoint("state:ContinuePending"),)
         hits = [i for i, step in enumerate(screen.run.view.steps) if step.state.value == "ContinuePending"]
         assert screen.step == hits[1]
         assert "breakpoint: state:ContinuePending" in page(pilot.app)
@@ -136,7 +136,7 @@ async def test_a_breakpoint_is_typed_switched_and_removed(app_on: AppOn) -> None
         assert seen_.state.value == "EvaluateStop"
         assert any(verdict.admission.value == "held" for verdict in seen_.turn.evaluated.verdicts)
         await pilot.press("b", "d", "escape")
-        assert session(pilot).breakpoints == ()
+        assert session(pilot).remarks.breakpoints == ()
 
 
 async def test_marks_are_set_seen_and_gone_to(app_on: AppOn) -> None:
@@ -169,31 +169,23 @@ async def test_a_note_stands_beside_its_step(app_on: AppOn) -> None:
 
 @pytest.mark.parametrize(("steps", "most"), [(28, 1), (5_000, 100)])
 def test_a_held_key_runs_faster_but_never_far(steps: int, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    from inspector.tui.session import commanding
+    from inspector.tui.session import stepping
 
-    class Screen(commanding.Stepping):
-        moves: list[int] = []  # noqa: RUF012
-
-        def __init__(self) -> None:
-            self._struck, self._streak = (0, 0.0), 0
-
-        step = 0  # type: ignore[assignment]
-        run = type("Run", (), {"view": type("View", (), {"steps": range(steps)})})  # type: ignore[assignment]
-        listed = type("All", (), {"moved": staticmethod(lambda step, by: step + by)})  # type: ignore[assignment]
-
+    listed = SimpleNamespace(moved=lambda step, by: step + by)
+    stage = SimpleNamespace(step=0, listed=listed, run=SimpleNamespace(view=SimpleNamespace(steps=range(steps))))
     now = [0.0]
-    monkeypatch.setattr(commanding, "monotonic", lambda: now[0])
-    screen = Screen()
+    monkeypatch.setattr(stepping, "monotonic", lambda: now[0])
+    part = stepping.Stepping(stage, SimpleNamespace(), lambda assignments, since: None)
     strides = []
     for _ in range(80):
         now[0] += 0.03
-        strides.append(screen._moved(1))
+        strides.append(part.moved(1))
     assert strides[:8] == [1] * 8
     assert max(strides) == min(most, 2**9)
     assert strides == sorted(strides)
     now[0] += 0.2
-    assert screen._moved(1) == 1
-    assert screen._moved(-1) == -1
+    assert part.moved(1) == 1
+    assert part.moved(-1) == -1
 
 
 async def test_a_mark_and_a_note_that_cannot_be_kept_say_so_and_are_shown_so(

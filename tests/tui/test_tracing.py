@@ -44,17 +44,17 @@ def in_sight(pilot: Pilot[Any], role: Role) -> str:
 async def test_a_fact_is_brought_into_sight_in_every_form(app_on: AppOn, size: tuple[int, int], forms: int) -> None:
     async with app_on().run_test(size=size) as pilot:
         await pilot.press(*HELD, "3", *"v" * forms)
-        facts = session(pilot)._sheets.readings(session(pilot)._asked)
+        facts = session(pilot).panes.sheets.readings(session(pilot).panes.viewpoint)
         assert facts is not None
         for fact in facts.facts:
             await pilot.press(".")
-            picked = session(pilot).picked
+            picked = session(pilot).panes.picked
             assert picked is not None
             assert picked.fact == fact
             assert in_sight(pilot, Role.PICKED)
             assert fact[:20] in page(pilot.app)
         await pilot.press(".", ",")
-        assert session(pilot).picked == (facts.facts[-1], 0)
+        assert session(pilot).panes.picked == (facts.facts[-1], 0)
 
 
 async def test_the_note_and_the_head_name_the_fact(app_on: AppOn) -> None:
@@ -68,34 +68,34 @@ async def test_slices_are_gone_through_and_come_round(app_on: AppOn) -> None:
     async with app_on().run_test(size=ONE_PANE) as pilot:
         await pilot.press(*HELD, "3", ">")
         assert "no fact is looked at yet" in page(pilot.app)
-        while session(pilot).picked is None or session(pilot).picked.fact != "tool_calls[0].arguments":
+        while session(pilot).panes.picked is None or session(pilot).panes.picked.fact != "tool_calls[0].arguments":
             await pilot.press(".")
         shown = []
         for _ in range(-(-len(CUT_ARGUMENTS) // 20)):
             shown.append(in_sight(pilot, Role.PICKED)[1:-1].replace('\\"', '"'))
             await pilot.press(">")
         assert "".join(shown) == CUT_ARGUMENTS
-        assert session(pilot).picked.reading == 0
+        assert session(pilot).panes.picked.reading == 0
         await pilot.press("<")
-        assert session(pilot).picked.reading == len(shown) - 1
+        assert session(pilot).panes.picked.reading == len(shown) - 1
 
 
 async def test_another_response_has_other_facts(app_on: AppOn) -> None:
     async with app_on().run_test(size=ONE_PANE) as pilot:
         await pilot.press("space", "3", ".", "space")
-        assert session(pilot).picked is not None  # the same response is still at hand
+        assert session(pilot).panes.picked is not None  # the same response is still at hand
         await pilot.press("space", "space")
-        assert session(pilot).picked is None
+        assert session(pilot).panes.picked is None
 
 
 async def test_a_key_opens_wire_from_any_tab_and_leaves_the_request(app_on: AppOn) -> None:
     async with app_on().run_test(size=ONE_PANE) as pilot:
         await pilot.press("space", "1", ".")
-        assert session(pilot).tab == "wire"
+        assert session(pilot).panes.tab == "wire"
         await pilot.press("v", "v", "v", "v")
-        assert session(pilot).wire_mode == "request"
+        assert session(pilot).panes.wire_mode == "request"
         await pilot.press(".")
-        assert session(pilot).wire_mode == "events"
+        assert session(pilot).panes.wire_mode == "events"
         assert in_sight(pilot, Role.PICKED)
 
 
@@ -113,12 +113,12 @@ async def test_a_click_says_what_a_line_became_and_picks_the_byte(app_on: AppOn)
         row = next(number for number, line in enumerate(rows) if '"model": "gpt-5-mini"' in line)
         column = rows[row].index("gpt-5-mini") + 3
         await pilot.click(offset=(column, row))
-        assert session(pilot).picked is not None
-        assert session(pilot).picked.fact == "model"
+        assert session(pilot).panes.picked is not None
+        assert session(pilot).panes.picked.fact == "model"
         assert "became id, model, text" in page(pilot.app)
         assert text.scroll_offset.y == 0
         await pilot.click(offset=(rows[row].index("{"), row))  # no fact of its own: the next of the line
-        assert session(pilot).picked.fact == "text"
+        assert session(pilot).panes.picked.fact == "text"
 
 
 async def test_a_click_in_hex_picks_the_fact_of_the_byte(app_on: AppOn) -> None:
@@ -135,19 +135,19 @@ async def test_a_click_in_hex_picks_the_fact_of_the_byte(app_on: AppOn) -> None:
         y = text.region.y + text._row_of(line) - int(text.scroll_offset.y)
         x = text.content_region.x + text_of(sheet.line(line)).rindex(chr(sheet.body[at]))
         await pilot.click(offset=(x, y))
-        assert session(pilot).picked is not None
-        assert session(pilot).picked.fact in ("model", "id")
+        assert session(pilot).panes.picked is not None
+        assert session(pilot).panes.picked.fact in ("model", "id")
 
 
 async def test_enter_goes_through_what_is_in_sight(app_on: AppOn) -> None:
     async with app_on().run_test(size=ONE_PANE) as pilot:
         await pilot.press("space", "3", "g", "enter")
-        first = session(pilot).picked
+        first = session(pilot).panes.picked
         assert first is not None
         assert first.fact == "id"
         assert "became id, model, text" in page(pilot.app)
         await pilot.press("enter")
-        assert session(pilot).picked.fact == "model"
+        assert session(pilot).panes.picked.fact == "model"
 
 
 async def test_a_fact_of_the_response_leads_to_its_bytes(app_on: AppOn) -> None:
@@ -156,11 +156,11 @@ async def test_a_fact_of_the_response_leads_to_its_bytes(app_on: AppOn) -> None:
         rows = seen(pilot.app)
         row = next(number for number, line in enumerate(rows) if "output 64 of 256" in line)
         await pilot.click(offset=(rows[row].index("output 64"), row))
-        assert session(pilot).tab == "wire"
-        assert session(pilot).picked.fact == "usage.output_tokens"
+        assert session(pilot).panes.tab == "wire"
+        assert session(pilot).panes.picked.fact == "usage.output_tokens"
         assert in_sight(pilot, Role.PICKED) == "64"
         await pilot.press("2", "enter")
-        assert session(pilot).picked.fact == "stop_reason"
+        assert session(pilot).panes.picked.fact == "stop_reason"
 
 
 async def test_a_click_beside_any_fact_does_nothing(app_on: AppOn) -> None:
@@ -170,7 +170,7 @@ async def test_a_click_beside_any_fact_does_nothing(app_on: AppOn) -> None:
         row = next(number for number, line in enumerate(rows) if "our machine" in line)
         before = told(pilot.app)
         await pilot.click(offset=(rows[row].index("our machine"), row))
-        assert session(pilot).tab == "response"
+        assert session(pilot).panes.tab == "response"
         assert told(pilot.app) == before
 
 
@@ -184,7 +184,7 @@ async def test_a_large_body_is_traced_beside_the_screen(app_on: AppOn, monkeypat
         await pilot.pause()
         assert in_sight(pilot, Role.PICKED) == '"length"'
         session(pilot).action_fact(1)  # it is known now
-        assert session(pilot).picked.fact == "id"
+        assert session(pilot).panes.picked.fact == "id"
 
 
 async def test_what_was_asked_of_another_response_is_not_shown(
@@ -197,7 +197,7 @@ async def test_what_was_asked_of_another_response_is_not_shown(
         session(pilot).step = 4
         await pilot.app.workers.wait_for_complete()
         await pilot.pause()
-        assert session(pilot).picked is None
+        assert session(pilot).panes.picked is None
 
 
 async def test_a_match_that_wraps_is_marked_whole(app_on: AppOn) -> None:

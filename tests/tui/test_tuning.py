@@ -238,7 +238,7 @@ async def test_enter_opens_the_cell_as_a_run_where_it_first_differs_and_u_comes_
         assert session.step == session.run.branch.difference
         assert original[: session.step] == made[: session.step]
         assert "turn 1 parts here" in page(pilot.app)
-        assert session.tab == "diff"
+        assert session.panes.tab == "diff"
         await pilot.press("u")
         again = pilot.app.screen
         assert isinstance(again, TuneScreen)

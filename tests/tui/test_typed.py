@@ -33,7 +33,7 @@ async def test_a_number_that_is_struck_at_once_arrives(app_on: AppOn, text: str,
         await pilot.pause(0.1)
         assert isinstance(pilot.app.screen, SessionScreen)
         assert pilot.app.screen.step == step
-        assert pilot.app.screen.tab == "merged", "a figure is no tab once a colon was struck"
+        assert pilot.app.screen.panes.tab == "merged", "a figure is no tab once a colon was struck"
 
 
 async def test_a_form_takes_what_is_struck_before_it_is_drawn(app_on: AppOn) -> None:

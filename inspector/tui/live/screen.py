@@ -6,9 +6,9 @@ Once the end is accepted the recording is opened in its place, and the screen is
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
-from textual.binding import Binding
+from textual.binding import Binding, BindingType
 from textual.reactive import reactive
 from textual.timer import Timer
 
@@ -20,12 +20,13 @@ from inspector.live.telling import coming, exchanges, now, recorded, seen, waiti
 from inspector.report.lines.sheet import Listed, Sheet
 from inspector.report.lines.spans import EMPTY, Line
 from inspector.tui.keys import name_of
-from inspector.tui.live.operating import LIVE_KEYS, MEANS, Operating
+from inspector.tui.live.operating import MEANS, TurnControls
 from inspector.tui.opening import Opened, remember, run_of
 from inspector.tui.opening import opened as opened_of
 from inspector.tui.runs import Runs
-from inspector.tui.session.again import Again
+from inspector.tui.session.live_run import LiveRun
 from inspector.tui.session.screen import SessionScreen
+from inspector.tui.session.stage import Part
 from inspector.tui.widgets.bars import Status, Verdict
 from inspector.tui.widgets.text_view import TextView
 from loop_core.errors import LoopError
@@ -39,14 +40,17 @@ FRAME = 1 / 12
 STAY, LEAVE = "stay", "leave"
 
 
-class LiveScreen(SessionScreen, Operating):
+class LiveScreen(SessionScreen):
     """One live run, then its recording."""
+
+    PARTS: ClassVar[tuple[type[Part], ...]] = (TurnControls, *SessionScreen.PARTS)
+    BINDINGS: ClassVar[list[BindingType]] = [*TurnControls.BINDINGS]
 
     coming: reactive[str] = reactive("", init=False, repaint=False)
     """What has come of the answer under way, in short."""
 
     def __init__(self, start: Start, line: Reached | None = None) -> None:
-        self.driver = Driver(start, self._told, line)
+        self.driver = Driver(start, self._changed, line)
         self._titled = f"{start.request.model}, live"
         self._streams: Streams | None = None
         self._frames: Timer | None = None
@@ -54,17 +58,25 @@ class LiveScreen(SessionScreen, Operating):
         self._left_to_wait = ""
         self._drawn: tuple[object, ...] = ()
         super().__init__(self._as_it_stands())
+        self.controls = TurnControls(self, self.driver, self._changed)
+        self.adopt(self.controls)
+        self.action_give_up = self._give_up
+
+    @property
+    def finished(self) -> bool:
+        """Whether the run is over and the screen shows its recording."""
+        return self.controls.finished
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Which keys mean something now; giving up is for this run as for one that was asked from a recording."""
         if action == "give_up" and not self.finished:
             return MEANS[action](self.driver)
-        return super().check_action(action, parameters)
+        return self.controls.allows(action) and super().check_action(action, parameters)
 
-    def action_give_up(self) -> None:
+    def _give_up(self) -> None:
         """Cancels the turn."""
         if self.finished:
-            super().action_give_up()
+            self.branches.live.action_give_up()
         else:
             self.driver.cancel()
 
@@ -93,7 +105,7 @@ class LiveScreen(SessionScreen, Operating):
 
     # -- what is under way ---------------------------------------------------------------------------------------
 
-    def _told(self) -> None:
+    def _changed(self) -> None:
         """The driver says that something has changed: it is drawn once, however much has."""
         if not self._due and self.is_mounted:
             self._due = True
@@ -117,7 +129,7 @@ class LiveScreen(SessionScreen, Operating):
         elif self._streams is None or self._streams.flow is not live.flow:
             self._streams = Streams(live.flow, self.run.view, self.run.outline.blocks[-1])
         self._say_now()
-        self._show()
+        self.show()
         self.refresh_bindings()
         if self._frames is not None:
             (self._frames.resume if live.phase in BUSY else self._frames.pause)()
@@ -145,7 +157,7 @@ class LiveScreen(SessionScreen, Operating):
 
     def _key(self, name: str) -> str:
         """The key of a binding as it is set now."""
-        every = (*LIVE_KEYS, *Again.BINDINGS)
+        every = (*TurnControls.BINDINGS, *LiveRun.BINDINGS)
         own = next((each.key for each in every if isinstance(each, Binding) and each.id == name), "")
         return name_of(self.app._keymap.get(name, own).split(",")[0])
 
@@ -158,12 +170,12 @@ class LiveScreen(SessionScreen, Operating):
         streams = self._streams
         if streams is None or live.phase is not Phase.STREAMING:
             return
-        before = streams.sheets.get(self.tab)
+        before = streams.sheets.get(self.panes.tab)
         fresh = streams.flow.read()
         self.coming = coming(streams.flow)
         if not fresh or before is None or not self._at_end:
             return
-        grown = streams.sheet(self.tab)
+        grown = streams.sheet(self.panes.tab)
         if grown is not before:
             self.sheet = grown
         elif self.sheet is grown:
@@ -177,18 +189,18 @@ class LiveScreen(SessionScreen, Operating):
             self._left_to_wait = left
             self._say_now()
             if self._at_end:
-                self._show()
+                self.show()
 
     # -- what is shown -------------------------------------------------------------------------------------------
 
-    def _show(self) -> None:
+    def show(self) -> None:
         """The sheet of what is looked at; at the end of a run, what waits or comes."""
-        if self.finished or not self._at_end or self.tab not in FLOWING:
-            super()._show()
+        if self.finished or not self._at_end or self.panes.tab not in FLOWING:
+            super().show()
             return
         made = self._at_the_end()
         if made is None:
-            super()._show()
+            super().show()
         else:
             self.sheet = made
             if isinstance(made, Listed) and made.focus:
@@ -198,12 +210,12 @@ class LiveScreen(SessionScreen, Operating):
         """What a tab shows where the cursor is at the end; None: what it shows of the step there."""
         live, step = self.driver.live, self.run.view.steps[-1]
         if self._streams is not None and live.phase is Phase.STREAMING:
-            return self._streams.sheet(self.tab)
+            return self._streams.sheet(self.panes.tab)
         waits = [*exchanges(self.driver), EMPTY] if live.phase in BUSY else []
         waits += waiting(self.driver)
-        if self.tab == "merged":
+        if self.panes.tab == "merged":
             return self._below_the_text(waits)
-        asks = isinstance(live.pending, Send) and (self.tab, self.wire_mode) == ("wire", "request")
+        asks = isinstance(live.pending, Send) and (self.panes.tab, self.panes.wire_mode) == ("wire", "request")
         return Listed(waits) if live.failed is not None or step.turn.evaluated is None or asks else None
 
     def _below_the_text(self, waits: list[Line]) -> Sheet:
@@ -211,7 +223,7 @@ class LiveScreen(SessionScreen, Operating):
         view = self.run.view
         if all(not segments for segments in view.steps[-1].turn.answers):
             return Listed(waits)
-        text = self._sheets.at(self._asked)
+        text = self.panes.sheets.at(self.panes.viewpoint)
         lines = [text.line(at) for at in range(len(text))]
         if view.steps[-1].turn.ended:
             return Listed(lines, len(lines) - 1, text.copied)  # its last lines tell of the end
@@ -221,10 +233,10 @@ class LiveScreen(SessionScreen, Operating):
 
     def _open_recording(self) -> None:
         """The recording takes the place of the run; where there is none that can be read, the run stays as it is."""
-        self.finished = True
+        self.controls.finished = True
         if self._frames is not None:
             self._frames.stop()
-        self._behind(self.driver.close())
+        self.controls.work(self.driver.close())
         path, problem = self.driver.path, ""
         recorder = self.driver.acts.recorder
         try:
@@ -249,7 +261,7 @@ class LiveScreen(SessionScreen, Operating):
         self.step = last
         verdict = self.query_one(Verdict)
         verdict.live, verdict.paths, verdict.run, verdict.view = (), opened.shown, self.run.name, self.run.view
-        self._show()
+        self.show()
         self.refresh_bindings()
         if not problem:
             self.restore()
@@ -274,9 +286,9 @@ class LiveScreen(SessionScreen, Operating):
 
     def _left(self, chosen: str | None) -> None:
         if chosen == LEAVE:
-            self.app.call_next(self._give_up)
+            self.app.call_next(self._abandon_and_leave)
 
-    async def _give_up(self) -> None:
+    async def _abandon_and_leave(self) -> None:
         await self.abandon()
         await self.app.run_action("app.back")
 
@@ -287,5 +299,5 @@ class LiveScreen(SessionScreen, Operating):
         self.driver.cancel()
         await self.driver.settled()
         await self.driver.act()  # the end is accepted, and noted in the recording
-        self.finished = True
+        self.controls.finished = True
         await self.driver.close()

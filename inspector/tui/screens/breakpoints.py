@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -10,23 +12,84 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.screen import ModalScreen
 
+from inspector.report import filters
+from inspector.report.facts import View
+from inspector.report.filter_terms import Look
 from inspector.report.filters import FilterError
 from inspector.report.lines.spans import Line, Role, Span, said
 from inspector.tui.messages import RowOpened
-from inspector.tui.session.base import Breakpoint, read
 from inspector.tui.widgets.fields import Note, note
 from inspector.tui.widgets.rows import RowList
+from loop_core.judge.gate import Admission
 
-Count = Callable[[Breakpoint], int]
+# -- Breakpoints as values -------------------------------------------------------------------------------------------
+# An expression of the filter language, on or off; and the next step that one stops at.
 
+
+@dataclass(frozen=True, slots=True)
+class Breakpoint:
+    """One breakpoint."""
+
+    text: str
+    enabled: bool = True
+
+
+@lru_cache(maxsize=64)
+def filter_of(text: str) -> filters.Filter:
+    """The filter of an expression; one that was read before keeps what it learned of each response.
+
+    Raises:
+        FilterError: it cannot be read.
+    """
+    return filters.parse(text)
+
+
+def next_stop(
+    stops: Sequence[Breakpoint], view: View, step: int, by: int, marks: frozenset[int]
+) -> tuple[int, str] | None:
+    """The nearest step that an enabled breakpoint stops at, and its expression; None where there is none."""
+    found = [
+        (at, each.text) for each in stops if each.enabled
+        and (at := filters.hit_after(filter_of(each.text), view, step, by, marks)) is not None
+    ]
+    return (min if by > 0 else max)(found, key=lambda hit: hit[0], default=None)
+
+
+def hits(stop: Breakpoint, view: View, marks: frozenset[int]) -> int:
+    """At how many steps a breakpoint stops."""
+    count, at = 0, -1
+    while (following := filters.hit_after(filter_of(stop.text), view, at, 1, marks)) is not None:
+        count, at = count + 1, following
+    return count
+
+
+def suggested(look: Look) -> list[str]:
+    """Expressions that would stop at steps like this one."""
+    step, response = look.step, look.response
+    found = [f"state:{step.state.value}"]
+    if response is not None:
+        found.append(f"stop:{response.judged.stop.normalized.value}")
+        if response.judged.ending is not None:
+            found.append(f"ending:{response.judged.ending.value}")
+        if any(verdict.admission is Admission.HELD for verdict in response.verdicts):
+            found.append("held")
+        found += [f"tool:{verdict.call.name}" for verdict in response.verdicts[:1] if verdict.call.name.isidentifier()]
+    found += [f"event:{record['event']}" for record in step.records]
+    return list(dict.fromkeys([*found, "budget>=80%", "end:*"]))
+
+
+# -- The list of them ------------------------------------------------------------------------------------------------
 
 class Stops(RowList):
-    """Breakpoints, then suggestions."""
+    """Breakpoints, then what would stop at steps like this one."""
 
-    def __init__(self, stops: Sequence[Breakpoint], offered: Sequence[str], count: Count) -> None:
+    def __init__(self, stops: Sequence[Breakpoint], view: View, step: int, marks: frozenset[int]) -> None:
         super().__init__(id="stops")
-        self.stops, self.offered = list(stops), list(offered)
-        self._count_of = count
+        self.stops = list(stops)
+        known = {each.text for each in stops}
+        offered = suggested(Look(view, step, marks)) if view.steps else []
+        self.offered = [text for text in offered if text not in known]
+        self._view, self._marks = view, marks
         self._counts: dict[str, int] = {}
 
     @property
@@ -37,7 +100,7 @@ class Stops(RowList):
     def hits(self, stop: Breakpoint) -> int:
         """How often a breakpoint stops; counted once."""
         if stop.text not in self._counts:
-            self._counts[stop.text] = self._count_of(stop)
+            self._counts[stop.text] = hits(stop, self._view, self._marks)
         return self._counts[stop.text]
 
     def row(self, index: int) -> Line:
@@ -70,9 +133,9 @@ class BreakpointList(ModalScreen[Sequence[Breakpoint] | None]):
         Binding("d,delete", "remove", "remove", tooltip="Remove it", id="stops.remove"),
     ]
 
-    def __init__(self, stops: Sequence[Breakpoint], offered: Sequence[str], count: Count) -> None:
+    def __init__(self, stops: Sequence[Breakpoint], view: View, step: int, marks: frozenset[int]) -> None:
         super().__init__()
-        self._list = Stops(stops, offered, count)
+        self._list = Stops(stops, view, step, marks)
 
     def compose(self) -> ComposeResult:
         """A title, the rows, the keys."""
@@ -128,7 +191,7 @@ class BreakpointList(ModalScreen[Sequence[Breakpoint] | None]):
         if text is None or not text.strip():
             return
         try:
-            read(text.strip())
+            filter_of(text.strip())
         except FilterError as why:
             self.query_one("#stops-note", Note).line = (said(str(why), Role.ERROR),)
             return

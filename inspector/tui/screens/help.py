@@ -14,7 +14,7 @@ from textual.widgets import Input
 
 from inspector.report.lines.sheet import Listed
 from inspector.report.lines.spans import EMPTY, Line, Role, Span, text_of
-from inspector.tui.keys import active
+from inspector.tui.keys import active, declared
 from inspector.tui.widgets.fields import note
 from inspector.tui.widgets.text_view import TextView
 
@@ -99,11 +99,14 @@ def sections(screen: Screen[object]) -> Sections:
     return found
 
 
-def _part(screen: Screen[object], found: ActiveBinding) -> type | None:
-    """The part of the screen that owns a binding."""
-    return next((each for each in reversed(type(screen).__mro__)
-                 if any(isinstance(b, Binding) and b.id == found.binding.id
-                        for b in each.__dict__.get("BINDINGS", ()))), None)
+def _owners(screen: Screen[object]) -> list[type]:
+    """Who declares the keys of a screen: its parts, in their order, then its class and those that it derives from."""
+    return [*(type(part) for part in getattr(screen, "parts", ())), *reversed(type(screen).__mro__)]
+
+
+def _owner(screen: Screen[object], found: ActiveBinding) -> type | None:
+    return next((kind for kind in _owners(screen)
+                 if any(each.id == found.binding.id for each in declared(kind))), None)
 
 
 def _title(screen: Screen[object], found: ActiveBinding) -> str:
@@ -111,15 +114,15 @@ def _title(screen: Screen[object], found: ActiveBinding) -> str:
         return "Everywhere"
     if found.node is not screen:
         return "This pane"
-    return getattr(_part(screen, found), "TITLE_OF_KEYS", "This screen")
+    return getattr(_owner(screen, found), "TITLE_OF_KEYS", "This screen")
 
 
 def _order(screen: Screen[object], found: ActiveBinding) -> int:
-    """Parts of the screen first, in their order; then the pane, then the app."""
+    """What the screen declares first, in that order; then the pane, then the app."""
     if found.node is screen.app:
         return 1000
-    part = _part(screen, found) if found.node is screen else None
-    return 999 if part is None else list(reversed(type(screen).__mro__)).index(part)
+    owner = _owner(screen, found) if found.node is screen else None
+    return 999 if owner is None else _owners(screen).index(owner)
 
 
 def filter_terms() -> list[tuple[str, str]]:

@@ -1,23 +1,29 @@
 """The session screen: the steps, one question about them, the machine; one pane at a time where it is narrow.
 
-Puts the parts together and lays them out. Widgets get what is looked at by reactives and answer by messages.
+Puts the parts together and lays them out. Widgets get what is looked at by reactives and answer by messages, which go
+to the part that they concern.
 """
 
 from __future__ import annotations
 
 from shutil import get_terminal_size
+from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
+from textual.binding import BindingType
 from textual.containers import Container, Horizontal
 
-from inspector.tui.messages import RowOpened, StepMoved, StepWanted, TabWanted
+from inspector.report.lines import glyphs
+from inspector.tui.messages import LinesPointed, RowOpened, StepMoved, StepWanted, TabWanted
 from inspector.tui.opening import Opened, Where
-from inspector.tui.session.again import Exporting
-from inspector.tui.session.base import Viewing
-from inspector.tui.session.commanding import Commanding, Stepping
-from inspector.tui.session.remarking import Remarking
-from inspector.tui.session.running import Comparing, Running, Tuning
+from inspector.tui.session.branches import Branches, Comparisons
+from inspector.tui.session.exports import Exports
+from inspector.tui.session.live_run import LiveRun
+from inspector.tui.session.panes import Panes
+from inspector.tui.session.remarks import RemarkBook
+from inspector.tui.session.stage import Part, SessionStage
+from inspector.tui.session.stepping import Stepping
 from inspector.tui.session.tracing import Tracing
 from inspector.tui.sheets import TABS
 from inspector.tui.widgets.bars import KeyBar, Status, Verdict
@@ -27,17 +33,31 @@ from inspector.tui.widgets.text_view import TextView
 NARROW, WIDE, ROOMY = 110, 120, 140
 
 
-class SessionScreen(Exporting, Viewing, Tracing, Comparing, Tuning, Commanding, Running, Remarking, Stepping):
+class SessionScreen(SessionStage):
     """One session under any number of runs."""
 
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (NARROW, "-medium"), (WIDE, "-wide"), (ROOMY, "-roomy")]  # noqa: RUF012
+    PARTS: ClassVar[tuple[type[Part], ...]] = (
+        Stepping, RemarkBook, LiveRun, Branches, Comparisons, Tracing, Panes, Exports)
+    """In the order in which the help lists their keys."""
+    BINDINGS: ClassVar[list[BindingType]] = [binding for part in PARTS for binding in part.BINDINGS]
 
     def __init__(self, opened: Opened, begins: Where | None = None) -> None:
         super().__init__(opened)
         self._begins = begins
+        self.panes, self.remarks = Panes(self), RemarkBook(self)
+        self.branches = Branches(self, self.panes, self.remarks)
+        self.stepping = Stepping(self, self.remarks, self.branches.branch)
+        self.tracing = Tracing(self, self.panes)
+        self.adopt(self.stepping, self.remarks, self.branches.live, self.branches,
+                   Comparisons(self, self.branches), self.tracing, self.panes, Exports(self, self.panes))
         # The class that the breakpoints will give anyway; with it from the start, styles are worked out once.
         columns = get_terminal_size().columns
         self.add_class([name for least, name in self.HORIZONTAL_BREAKPOINTS if least <= columns][-1])
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """There is nothing to give up where nothing is asked."""
+        return self.branches.live.under_way if action == "give_up" else super().check_action(action, parameters)
 
     # -- layout --------------------------------------------------------------------------------------------------
 
@@ -46,7 +66,7 @@ class SessionScreen(Exporting, Viewing, Tracing, Comparing, Tuning, Commanding, 
         yield self.verdict()
         with Horizontal(id="body"):
             yield StepList(id="steps").data_bind(
-                SessionScreen.step, SessionScreen.remarks, outline=SessionScreen.listed)
+                SessionScreen.step, remarks=SessionScreen.step_remarks, outline=SessionScreen.listed)
             with Container(id="middle"):
                 yield Tabs(id="tabs").data_bind(
                     SessionScreen.outline, SessionScreen.step, tab=SessionScreen.open_tab, steps=SessionScreen.narrow)
@@ -65,47 +85,61 @@ class SessionScreen(Exporting, Viewing, Tracing, Comparing, Tuning, Commanding, 
 
     def on_mount(self) -> None:
         """Opens on the first step, the list in hand where it is seen; or at the place that was left."""
-        self._show()
+        self.show()
         if self._begins is not None:
-            self._go(self._begins.step, "")
+            self.go(self._begins.step, "")
             if self._begins.tab in {tab.name for tab in TABS}:
-                self.action_tab(self._begins.tab)
-        self._fit(self.app.size.width)
+                self.panes.action_tab(self._begins.tab)
+        self.panes.fit(self.app.size.width < NARROW)
         self.call_after_refresh(self.restore)
+
+    def restore(self) -> None:
+        """Reads what was kept of this session."""
+        self.remarks.restore()
 
     @property
     def where(self) -> Where:
         """The place that is looked at."""
-        return Where(self.opened.paths, self.step, self.tab)
+        return Where(self.opened.paths, self.step, self.panes.tab)
 
     def on_resize(self) -> None:
         """One pane or several."""
-        self._fit(self.size.width)
+        self.panes.fit(self.size.width < NARROW)
 
-    def _fit(self, width: int) -> None:
-        self.narrow = width < NARROW
-        self._mark_tab()
-        self._focus_pane()
+    # -- what is looked at ---------------------------------------------------------------------------------------
+
+    def show(self) -> None:
+        """Shows the sheet of what is looked at now."""
+        self.sheet = self.panes.sheet()
+
+    def watch_step(self) -> None:
+        """Another step: another sheet, perhaps, and what was noted there."""
+        self.show()
+        if self.step in self.remarks.notes:
+            self.note = f"{glyphs.NOTE} {self.remarks.notes[self.step]}"
+
+    def watch_outline(self) -> None:
+        """Another run: the same filter over its steps."""
+        self.remarks.filter_again()
 
     # -- messages ------------------------------------------------------------------------------------------------
 
     @on(StepWanted)
     def _step_wanted(self, message: StepWanted) -> None:
-        self._go(message.step, "")
+        self.go(message.step, "")
 
     @on(StepMoved)
     def _step_moved(self, message: StepMoved) -> None:
-        self._go(self._moved(message.by), "")
+        self.go(self.stepping.moved(message.by), "")
 
     @on(TabWanted)
     def _tab_wanted(self, message: TabWanted) -> None:
-        self.action_tab(message.tab)
+        self.panes.action_tab(message.tab)
 
     @on(RowOpened)
     def _row_opened(self) -> None:
-        """Enter in the list shows the step."""
-        if self.narrow:
-            self.listing = False
-            self._mark_tab()
-        self.query_one(TextView).focus(scroll_visible=False)
+        self.panes.leave_list()
 
+    @on(LinesPointed)
+    def _lines_pointed(self, message: LinesPointed) -> None:
+        self.tracing.pointed(message)

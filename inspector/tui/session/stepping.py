@@ -1,24 +1,22 @@
-"""The command line: the number of a step, settings to run again under, or anything that a key does, by its name.
+"""Stepping: forwards and backwards by step, event and turn, to a breakpoint, or to what is typed after a colon.
 
-Further down: stepping.
+Held keys run faster. The line after the colon takes the number of a step, settings to run again under, or the name of
+anything that a key does.
 """
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from time import monotonic
 from typing import ClassVar
 
 from textual.binding import ActiveBinding, Binding, BindingType
 
-from inspector.tui.session.base import Base
-from inspector.tui.session.running import Running
+from inspector.tui.session.remarks import RemarkBook
+from inspector.tui.session.stage import Part, SessionStage
 from loop_core.errors import LoopError
-
-# -- Stepping --------------------------------------------------------------------------------------------------------
-# Forwards and backwards, by step, event and turn, to a number or a breakpoint; held keys run faster.
 
 REPEAT = 0.09
 """Seconds within which a key that comes again is held down."""
@@ -28,7 +26,7 @@ SHARE = 50
 """A held key never takes more than this part of the session at a time."""
 
 
-class Stepping(Base):
+class Stepping(Part):
     """Where the cursor goes."""
 
     TITLE_OF_KEYS = "Stepping"
@@ -44,59 +42,59 @@ class Stepping(Base):
         Binding("]", "turn(1)", "turn", tooltip="The first step of the next turn", id="turn.next"),
         Binding("[", "turn(-1)", "Turn before", show=False, id="turn.previous",
                 tooltip="The first step of this turn, or of the one before"),
+        Binding(":", "command", "go to", id="command",
+                tooltip="A step's number, settings such as max_tokens=80, or the name of anything that a key does"),
     ]
-    _struck, _streak = (0, 0.0), 0
-    """The last move and when it came; how often it has come in a row."""
+
+    def __init__(self, stage: SessionStage, remarks: RemarkBook,
+                 branch: Callable[[dict[str, str], int | None], None]) -> None:
+        """`branch` runs again under other settings, from a step on."""
+        super().__init__(stage)
+        self.remarks, self._branch = remarks, branch
+        self._struck, self._streak = (0, 0.0), 0
+        """The last move and when it came; how often it has come in a row."""
 
     def action_step(self, by: int) -> None:
         """Steps forward or back."""
-        target = self._moved(by)
-        edge = f"this is the {'last' if by > 0 else 'first'} step" + (" that the filter keeps" if self.filtered else "")
-        self._go(None if target == self.step else target, edge)
+        target = self.moved(by)
+        edge = f"this is the {'last' if by > 0 else 'first'} step"
+        edge += " that the filter keeps" if self.stage.filtered else ""
+        self.stage.go(None if target == self.stage.step else target, edge)
 
-    def _moved(self, by: int) -> int:
+    def moved(self, by: int) -> int:
         """The step that a move leads to, among those that the list shows; a held key moves further."""
         now, (before, at) = monotonic(), self._struck
         self._streak = self._streak + 1 if before == by and now - at < REPEAT else 0
         self._struck = (by, now)
-        assert self.listed is not None  # noqa: S101 - set in __init__
-        most = max(1, len(self.run.view.steps) // SHARE)
-        return self.listed.moved(self.step, by * min(2 ** (self._streak // LATER), most))
+        most = max(1, len(self.stage.run.view.steps) // SHARE)
+        listed = self.stage.run.outline if self.stage.listed is None else self.stage.listed
+        return listed.moved(self.stage.step, by * min(2 ** (self._streak // LATER), most))
 
     def action_event(self, by: int) -> None:
         """Goes to the next or previous event worth stopping at."""
-        assert self.outline is not None  # noqa: S101 - set in __init__
         where = "after" if by > 0 else "before"
-        self._go(self.outline.interesting(self.step, by), f"nothing out of the ordinary {where} this step")
+        found = self.stage.run.outline.interesting(self.stage.step, by)
+        self.stage.go(found, f"nothing out of the ordinary {where} this step")
 
     def action_proceed(self, by: int) -> None:
         """Runs to the next or previous breakpoint; where there is none, to the end."""
-        from inspector.tui.session.base import next_stop
+        from inspector.tui.screens.breakpoints import next_stop
 
-        found = next_stop(self.breakpoints, self.run.view, self.step, by, self.remarks.marks)
+        found = next_stop(self.remarks.breakpoints, self.stage.run.view, self.stage.step, by, self.remarks.marks)
         if found is not None:
-            self.step, self.note = found[0], f"breakpoint: {found[1]}"
+            self.stage.step, self.stage.note = found[0], f"breakpoint: {found[1]}"
             return
-        self.step = len(self.run.view.steps) - 1 if by > 0 else 0
+        self.stage.step = len(self.stage.run.view.steps) - 1 if by > 0 else 0
         where = "the last step" if by > 0 else "the first step"
-        enabled = any(each.enabled for each in self.breakpoints)
-        self.note = f"no breakpoint on the way: {where}" + ("" if enabled else "; b sets breakpoints")
+        enabled = any(each.enabled for each in self.remarks.breakpoints)
+        self.stage.note = f"no breakpoint on the way: {where}" + ("" if enabled else "; b sets breakpoints")
 
     def action_turn(self, by: int) -> None:
         """Goes to another turn."""
-        assert self.outline is not None  # noqa: S101 - set in __init__
         edge = "this is the last turn" if by > 0 else "this is the first turn"
-        self._go(self.outline.turn_start(self.step, by), edge)
+        self.stage.go(self.stage.run.outline.turn_start(self.stage.step, by), edge)
 
-
-class Commanding(Running, Stepping):
-    """What is typed after a colon."""
-
-    TITLE_OF_KEYS = "Stepping"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(":", "command", "go to", id="command",
-                tooltip="A step's number, settings such as max_tokens=80, or the name of anything that a key does"),
-    ]
+    # -- the command line ----------------------------------------------------------------------------------------
 
     def action_command(self) -> None:
         """Asks for a line, which it completes."""
@@ -107,13 +105,13 @@ class Commanding(Running, Stepping):
         from loop_core.turn.presets import POLICIES
 
         # Looked up before the prompt opens: what a list in hand can do is then among them.
-        every = {str(found.binding.id): found for _, found in active(self.app.screen)}
+        every = {str(found.binding.id): found for _, found in active(self.stage.app.screen)}
         able = {name: found for name, found in every.items() if name != "command"}
         words = {name: choice.words for name, choice in CHOICES.items()}
         values = {**words, "attempts_scope": SCOPES, "policy": tuple(POLICIES), "simulate": ("yes", "no")}
         settings = [f"{name}={value}" for name in (*RANGES, *values) for value in values.get(name) or ("",)]
-        hint = f"1 to {len(self.run.view.steps):,}, a setting such as max_tokens=80, or a command such as export"
-        self.app.push_screen(
+        hint = f"1 to {len(self.stage.run.view.steps):,}, a setting such as max_tokens=80, or a command such as export"
+        self.stage.app.push_screen(
             Prompt(":", hint, words=Words([*sorted(able), *settings])), lambda typed: self._command(typed, able))
 
     def _command(self, typed: str | None, able: Mapping[str, ActiveBinding]) -> None:
@@ -129,11 +127,11 @@ class Commanding(Running, Stepping):
             self._do(line, able)
 
     def _jump(self, line: str, number: int) -> None:
-        last = len(self.run.view.steps)
+        last = len(self.stage.run.view.steps)
         if 1 <= number <= last:
-            self._go(number - 1, "")
+            self.stage.go(number - 1, "")
         else:
-            self.note = f"{line!r} is no step: 1 to {last:,}"
+            self.stage.note = f"{line!r} is no step: 1 to {last:,}"
 
     def _set(self, line: str) -> None:
         """Runs again under these settings, as `inspector replay --set` takes them."""
@@ -142,10 +140,10 @@ class Commanding(Running, Stepping):
         try:
             stretches = parse_stretches(shlex.split(line.removeprefix("set ")))
         except (LoopError, ValueError) as why:
-            self.note = f"{line!r}: {why}"
+            self.stage.note = f"{line!r}: {why}"
             return
         if len(stretches) != 1:
-            self.note = f"{line!r}: expected settings that all hold from one step on"
+            self.stage.note = f"{line!r}: expected settings that all hold from one step on"
             return
         ((since, assignments),) = stretches
         self._branch(assignments, since)
@@ -154,7 +152,7 @@ class Commanding(Running, Stepping):
         """Does what a key would do; the beginning of its name is enough where no other begins so."""
         found = [line] if line in able else [name for name in able if name.startswith(line)]
         if len(found) == 1:
-            self.run_worker(self.app.run_action(able[found[0]].binding.action, able[found[0]].node))
+            self.stage.run_worker(self.stage.app.run_action(able[found[0]].binding.action, able[found[0]].node))
             return
         near = found or get_close_matches(line, able, 3, 0.6)
-        self.note = f"{line!r} is no command here" + (f"; did you mean {', '.join(near[:4])}?" if near else "")
+        self.stage.note = f"{line!r} is no command here" + (f"; did you mean {', '.join(near[:4])}?" if near else "")
