@@ -60,9 +60,9 @@ def run_command(
             raise click.UsageError("--step needs a terminal; without it the turn is run to its end")
         begun = headless.start(typed, settings)
         os.environ.setdefault("TEXTUAL_FPS", "120")  # read when Textual is imported
-        from inspector.tui.live.begin import run
+        from inspector.tui.launch import run_live
 
-        sys.exit(run(begun, config))
+        sys.exit(run_live(begun, config))
     sink = None
     if otel:
         from inspector.export import telemetry

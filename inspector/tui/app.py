@@ -23,7 +23,7 @@ from textual.widgets import Input
 from inspector.replay.case import Case
 from inspector.report.lines.spans import Role, one_line
 from inspector.sessions.intake import heavy
-from inspector.tui.messages import ActionWanted, PathWanted, SessionWanted
+from inspector.tui.messages import ActionWanted, NotingScreen, PathWanted, PlacedScreen, SessionWanted, TurnScreen
 from inspector.tui.opening import Opened, Reading, Where, keep_theme, last_theme, load, opened, remember
 from inspector.tui.paint import Paint
 from inspector.tui.session.screen import SessionScreen
@@ -204,8 +204,6 @@ class LoopInspector(TypedAhead):
         if self._start is not None:
             return self._session(self._start)
         if self._paths:
-
-
             return LoadingScreen(self._paths)
         from inspector.tui.screens.picker import PickerScreen
 
@@ -303,17 +301,17 @@ class LoopInspector(TypedAhead):
     @property
     def where(self) -> Where | None:
         """The session that is open, and the place in it; None where none is."""
-        return next((screen.where for screen in reversed(self.screen_stack) if isinstance(screen, SessionScreen)), None)
+        return next((screen.where for screen in reversed(self.screen_stack) if isinstance(screen, PlacedScreen)), None)
 
     def _tell(self, text: str) -> None:
-        if hasattr(self.screen, "note"):
+        if isinstance(self.screen, NotingScreen):
             self.screen.note = one_line(text)
 
     # -- keys ----------------------------------------------------------------------------------------------------
 
     async def run_action(self, action: Any, *arguments: Any, **options: Any) -> bool:
         """Takes the last note away before anything new is done."""
-        if getattr(self.screen, "note", "") and not str(action).startswith("app.command"):
+        if isinstance(self.screen, NotingScreen) and self.screen.note and not str(action).startswith("app.command"):
             self._tell("")
         return await super().run_action(action, *arguments, **options)
 
@@ -323,10 +321,10 @@ class LoopInspector(TypedAhead):
 
     async def action_back(self) -> None:
         """Back, then quit; a turn that runs is asked about first."""
-        asks = getattr(self.screen, "asks_to_leave", None)
-        if asks is not None and asks():
+        if isinstance(self.screen, TurnScreen) and self.screen.asks_to_leave():
             return
-        if len(self.screen_stack) > 1 and not getattr(self.screen_stack[-2], "passing", False):
+        # A loading screen only leads to a session: Textual cannot switch away from an app's first screen.
+        if len(self.screen_stack) > 1 and not isinstance(self.screen_stack[-2], LoadingScreen):
             self.pop_screen()
         else:
             self._leave_app()
@@ -334,14 +332,14 @@ class LoopInspector(TypedAhead):
     async def action_quit(self) -> None:
         """Quits at once; turns that run are cancelled, and their recordings closed."""
         for screen in self.screen_stack:
-            abandon = getattr(screen, "abandon", None)
-            if abandon is not None:
-                await abandon()
+            if isinstance(screen, TurnScreen):
+                await screen.abandon()
         self._leave_app()
 
     def _leave_app(self) -> None:
         """A turn that was begun from the command line says how it ended."""
-        self.exit(READ, getattr(self.screen_stack[0], "exit_code", READ))
+        first = self.screen_stack[0]
+        self.exit(READ, first.exit_code if isinstance(first, TurnScreen) else READ)
 
     def action_keys(self) -> None:
         """Shows all keys."""
@@ -371,9 +369,6 @@ def _light_terminal() -> bool:
 
 class LoadingScreen(Screen[None]):
     """Says what is being read."""
-
-    passing = True
-    """It only leads to a session: back from there quits. (Textual cannot switch away from an app's first screen.)"""
 
     def __init__(self, paths: Sequence[str]) -> None:
         super().__init__()

@@ -6,12 +6,18 @@ import gc
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from inspector.config.settings import Settings
 from inspector.report.lines.spans import one_line
 from inspector.sessions.intake import heavy
 from inspector.tui.app import READ, UNREADABLE, LoopInspector
+from inspector.tui.keys import check
 from inspector.tui.opening import STDIN, Opened, Reading, load, remembered
+
+if TYPE_CHECKING:
+    from inspector.config import Config
+    from inspector.live.headless import Start
 
 
 def run(
@@ -36,10 +42,7 @@ def run(
 def _run(
     paths: Sequence[str], reading: Reading, plain: bool, theme: str | None, keys: Mapping[str, str] | None
 ) -> int:
-    if keys:
-        from inspector.tui.keys import check
-
-        check(keys)
+    check(keys or {})
     if not _shows_screens():
         return _plainly(paths, reading)
     begins = remembered(os.environ)
@@ -56,6 +59,19 @@ def _run(
     app.opened_paths = tuple(paths) if start is not None else ()
     code = app.run()
     return _complain(app.errors) or code or app.return_code or READ
+
+
+def run_live(start: Start, config: Config) -> int:
+    """Opens the app on a live turn whose first request waits; gives the exit code, which says how the turn ended.
+
+    Raises:
+        LoopError: a theme or key binding that does not exist.
+    """
+    check(config.keys)
+    app = LoopInspector(live=start, reading=Reading(settings=start.settings), plain=config.ascii, theme=config.theme,
+                        keys=config.keys)
+    app.run()
+    return app.return_code or 0
 
 
 def _shows_screens() -> bool:

@@ -1,9 +1,12 @@
-"""Every message that the widgets send. State goes down by reactives, intent comes up by these; containers decide."""
+"""What screens, widgets and the app say to each other: messages, and what the app expects of a screen.
+
+State goes down by reactives, intent comes up by messages; containers decide.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from textual.dom import DOMNode
 from textual.message import Message
@@ -11,10 +14,47 @@ from textual.message import Message
 if TYPE_CHECKING:
     from inspector.provider.dialect_output import Asked
     from inspector.provider.dialect_rows import Told
-    from inspector.tui.opening import Opened
+    from inspector.tui.opening import Opened, Where
     from inspector.tui.tuned import Ran
     from inspector.whatif.grid import Grid
     from inspector.whatif.policies import Matrix
+
+
+# -- What the app expects of a screen --------------------------------------------------------------------------------
+
+
+@runtime_checkable
+class NotingScreen(Protocol):
+    """A screen with a line for what the last action has to say."""
+
+    note: str
+
+
+@runtime_checkable
+class PlacedScreen(Protocol):
+    """A screen that can be opened again at the same place."""
+
+    @property
+    def where(self) -> Where:
+        """The place that is looked at."""
+
+
+@runtime_checkable
+class TurnScreen(Protocol):
+    """A screen with a turn that may not have ended."""
+
+    @property
+    def exit_code(self) -> int:
+        """How the turn ended, as an exit code."""
+
+    def asks_to_leave(self) -> bool:
+        """Asks whether to leave a turn that has not ended; whether it did."""
+
+    async def abandon(self) -> None:
+        """Ends the turn, whatever is under way."""
+
+
+# -- Messages --------------------------------------------------------------------------------------------------------
 
 
 @dataclass

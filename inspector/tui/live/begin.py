@@ -1,6 +1,4 @@
 """The form that begins a live turn: whom to ask, what, within which limits; what cannot be used is told there.
-
-Further down: starting the app on a live turn, and how it exits.
 """
 
 from __future__ import annotations
@@ -15,13 +13,9 @@ from textual.containers import Horizontal, Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Input
 
-from inspector.config import Config
 from inspector.config.settings import Settings
 from inspector.live.headless import Start, Typed, start
 from inspector.report.lines.spans import Role, said
-from inspector.tui.app import LoopInspector
-from inspector.tui.keys import check
-from inspector.tui.opening import Reading
 from inspector.tui.widgets.fields import Cycle, Lines, Note, lines, note
 from loop_core.errors import CallerError, LoopError
 from loop_core.formats import FORMATS
@@ -133,20 +127,3 @@ def _named(text: str) -> Note:
     made = note(text, Role.STRONG)
     made.add_class("name")
     return made
-
-
-# -- Starting the app on a live turn, and how it exits ---------------------------------------------------------------
-# By the end state of the turn.
-
-
-def run(start: Start, config: Config) -> int:
-    """Opens the app on a turn whose first request waits; gives the exit code.
-
-    Raises:
-        LoopError: a theme or key binding that does not exist.
-    """
-    check(config.keys)
-    app = LoopInspector(live=start, reading=Reading(settings=start.settings), plain=config.ascii, theme=config.theme,
-                        keys=config.keys)
-    app.run()
-    return app.return_code or 0

@@ -26,7 +26,7 @@ from inspector.report.lines.spans import EMPTY, Line, Role, Span, field, said, w
 from inspector.report.lines.steps import role_of
 from inspector.sessions.agents import Transcript, samples, short, transcripts
 from inspector.tui.messages import PathWanted, RowOpened
-from inspector.tui.opening import Reading, load, recent
+from inspector.tui.opening import Reading, load, reading_of, recent
 from inspector.tui.paint import paint_of
 from inspector.tui.widgets.bars import KeyBar, Panel
 from inspector.tui.widgets.fields import note
@@ -281,5 +281,4 @@ class PickerScreen(Screen[None]):
         """One intended answer as every provider tells of it."""
         from inspector.tui.screens.providers import ProvidersScreen
 
-        reading: Reading | None = getattr(self.app, "reading", None)
-        self.app.push_screen(ProvidersScreen((reading or Reading()).settings))
+        self.app.push_screen(ProvidersScreen(reading_of(self.app).settings))

@@ -23,7 +23,7 @@ from textual.widgets import Input
 from inspector.report.lines.sheet import Listed
 from inspector.report.lines.spans import EMPTY, Role, said
 from inspector.tui.messages import GridRun, RowOpened
-from inspector.tui.opening import Reading
+from inspector.tui.opening import reading_of
 from inspector.tui.screens.prompt import Prompt
 from inspector.tui.tuned import FORMS, Table, ran
 from inspector.tui.widgets.bars import KeyBar
@@ -270,18 +270,15 @@ class TuneScreen(Screen[int | None]):
 
     # -- taking away ---------------------------------------------------------------------------------------------
 
-    @property
-    def _reading(self) -> Reading:
-        found: Reading | None = getattr(self.app, "reading", None)
-        return found or Reading()
-
     def action_copy(self) -> None:
         """Copies the command line of the grid."""
-        self.note = copied(self.app, self.table.command(self._reading.api, self._reading.profile))
+        reading = reading_of(self.app)
+        self.note = copied(self.app, self.table.command(reading.api, reading.profile))
 
     def action_copy_cell(self) -> None:
         """Copies the command line of the cell."""
-        self.note = copied(self.app, self.table.cell_command(self._reading.api, self._reading.profile))
+        reading = reading_of(self.app)
+        self.note = copied(self.app, self.table.cell_command(reading.api, reading.profile))
 
     def action_export(self) -> None:
         """Asks for a form, then for a folder; a browser takes the file by itself."""
