@@ -60,9 +60,9 @@ def serve(
         raise click.UsageError("--key belongs to a certificate: expected --cert")
     certificate = None
     if cert is not None:
-        from inspector.web.certificate import load
+        from inspector.web.certificate import load_certificate
 
-        certificate = load(cert, key)
+        certificate = load_certificate(cert, key)
     if "-" in paths:
         raise click.UsageError("standard input cannot be given to every tab; name a file")
     located = common.located_all(paths)

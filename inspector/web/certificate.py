@@ -10,7 +10,7 @@ from loop_core.errors import CallerError
 Certificate: TypeAlias = SSLContext
 
 
-def load(cert: str, key: str | None) -> Certificate:
+def load_certificate(cert: str, key: str | None) -> Certificate:
     """A certificate chain and its private key, from files.
 
     Raises:

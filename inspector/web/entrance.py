@@ -20,7 +20,7 @@ OWN_SITE = ("same-origin", "none")
 """What Sec-Fetch-Site says of our own page, and of an address that was typed or opened from outside the browser."""
 
 
-class Refusal(NamedTuple):
+class EntryRefusal(NamedTuple):
     """A status, and one line for whoever sees it in a browser."""
 
     status: int
@@ -28,7 +28,7 @@ class Refusal(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class BrowserClaims:
     """What a request says of itself; None is a header that is absent."""
 
     hosts: tuple[str, ...]
@@ -73,52 +73,52 @@ class Entrance:
             return False
         return address.is_loopback or self.exposed
 
-    def refusal(self, asked: Asked) -> Refusal | None:
+    def refusal(self, asked: BrowserClaims) -> EntryRefusal | None:
         """Why this request may not come in; None where it may."""
         return next((refusal for holds, refusal in RULES if not holds(self, asked)), None)
 
-    def brings_token(self, asked: Asked) -> bool:
+    def brings_token(self, asked: BrowserClaims) -> bool:
         """Whether the request carries the token of the printed address."""
         return _same(asked.token, self.token)
 
-    def from_elsewhere(self, asked: Asked) -> bool:
+    def from_elsewhere(self, asked: BrowserClaims) -> bool:
         """Whether another site led here; a browser then keeps a strict cookie back until our own page asks."""
         return asked.site is not None and asked.site not in OWN_SITE
 
 
-def _one_known_host(entrance: Entrance, asked: Asked) -> bool:
+def _one_known_host(entrance: Entrance, asked: BrowserClaims) -> bool:
     return len(asked.hosts) == 1 and entrance.knows(asked.hosts[0])
 
 
-def _own_origin(entrance: Entrance, asked: Asked) -> bool:
+def _own_origin(entrance: Entrance, asked: BrowserClaims) -> bool:
     if asked.origin is None:
         return not asked.websocket
     return asked.origin.lower() == f"http{'s' if entrance.encrypted else ''}://{asked.hosts[0]}".lower()
 
 
-def _own_site(entrance: Entrance, asked: Asked) -> bool:
+def _own_site(entrance: Entrance, asked: BrowserClaims) -> bool:
     return not entrance.from_elsewhere(asked) or (entrance.brings_token(asked) and not asked.websocket)
 
 
-def _token_is_right(entrance: Entrance, asked: Asked) -> bool:
+def _token_is_right(entrance: Entrance, asked: BrowserClaims) -> bool:
     return asked.token is None or entrance.brings_token(asked)
 
 
-def _has_key(entrance: Entrance, asked: Asked) -> bool:
+def _has_key(entrance: Entrance, asked: BrowserClaims) -> bool:
     return entrance.brings_token(asked) or _same(asked.cookie, entrance.cookie)
 
 
-def _in_time(entrance: Entrance, asked: Asked) -> bool:
+def _in_time(entrance: Entrance, asked: BrowserClaims) -> bool:
     return asked.now < entrance.until
 
 
-RULES: tuple[tuple[Callable[[Entrance, Asked], bool], Refusal], ...] = (
-    (_one_known_host, Refusal(421, "this server does not answer to that name; use the address that it printed")),
-    (_own_origin, Refusal(403, "only the page of this server may ask that")),
-    (_own_site, Refusal(403, "another site led here; open the address that the server printed")),
-    (_token_is_right, Refusal(403, "the token is wrong; open the address that the server printed last")),
-    (_has_key, Refusal(403, "the token is missing; open the address that the server printed")),
-    (_in_time, Refusal(403, "the token has expired; SIGUSR1 makes the server print an address with a new one")),
+RULES: tuple[tuple[Callable[[Entrance, BrowserClaims], bool], EntryRefusal], ...] = (
+    (_one_known_host, EntryRefusal(421, "this server does not answer to that name; use the address that it printed")),
+    (_own_origin, EntryRefusal(403, "only the page of this server may ask that")),
+    (_own_site, EntryRefusal(403, "another site led here; open the address that the server printed")),
+    (_token_is_right, EntryRefusal(403, "the token is wrong; open the address that the server printed last")),
+    (_has_key, EntryRefusal(403, "the token is missing; open the address that the server printed")),
+    (_in_time, EntryRefusal(403, "the token has expired; SIGUSR1 makes the server print an address with a new one")),
 )
 """What must hold, in order, and what is said where it does not."""
 

@@ -19,35 +19,35 @@ class FrameError(LoopError):
     """A frame that the page never sends."""
 
 
-class Typed(NamedTuple):
+class InputFrame(NamedTuple):
     """Keys, mouse and pasted text, as a terminal sends them."""
 
     data: bytes
 
 
-class Resized(NamedTuple):
+class SizeFrame(NamedTuple):
     """Cells of the terminal."""
 
     width: int
     height: int
 
 
-class Pinged(NamedTuple):
+class PingFrame(NamedTuple):
     """To be answered with the same text."""
 
     text: str
 
 
-class Focused(NamedTuple):
+class FocusFrame(NamedTuple):
     """Whether the page has the keyboard."""
 
     here: bool
 
 
-Frame: TypeAlias = Typed | Resized | Pinged | Focused
+Frame: TypeAlias = InputFrame | SizeFrame | PingFrame | FocusFrame
 
 
-def said(text: str) -> Frame:
+def frame_of(text: str) -> Frame:
     """One frame.
 
     Raises:
@@ -79,17 +79,17 @@ def _text(value: Any, name: str) -> str:
     return value
 
 
-def _resized(value: Any) -> Resized:
+def _resized(value: Any) -> SizeFrame:
     if not isinstance(value, dict):
         raise FrameError("resize: expected an object with width and height")
-    return Resized(cells(value.get("width"), "width"), cells(value.get("height"), "height"))
+    return SizeFrame(cells(value.get("width"), "width"), cells(value.get("height"), "height"))
 
 
 FRAMES: Mapping[str, Callable[[Any], Frame]] = {
-    "stdin": lambda value: Typed(_text(value, "stdin").encode("utf-8", "replace")),
+    "stdin": lambda value: InputFrame(_text(value, "stdin").encode("utf-8", "replace")),
     "resize": _resized,
-    "ping": lambda value: Pinged(_text(value, "ping")[:64]),
-    "focus": lambda value: Focused(True),
-    "blur": lambda value: Focused(False),
+    "ping": lambda value: PingFrame(_text(value, "ping")[:64]),
+    "focus": lambda value: FocusFrame(True),
+    "blur": lambda value: FocusFrame(False),
 }
 """Word -> how its value is read."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 
-class File(NamedTuple):
+class PageFile(NamedTuple):
     """One file of the page."""
 
     place: Path
@@ -21,14 +21,14 @@ class File(NamedTuple):
 
 
 _OURS, _THEIRS = (Path(str(files(package))) / "static" for package in ("inspector.web", "textual_serve"))
-FILES: Mapping[str, File] = {
-    "page.css": File(_OURS / "page.css", "text/css"),
-    "page.js": File(_OURS / "page.js", "text/javascript"),
-    "icon.svg": File(_OURS / "icon.svg", "image/svg+xml"),
-    "xterm.css": File(_THEIRS / "css" / "xterm.css", "text/css"),
-    "textual.js": File(_THEIRS / "js" / "textual.js", "text/javascript"),
-    "mono.ttf": File(_THEIRS / "fonts" / "RobotoMono-VariableFont_wght.ttf", "font/ttf"),
-    "mono-italic.ttf": File(_THEIRS / "fonts" / "RobotoMono-Italic-VariableFont_wght.ttf", "font/ttf"),
+FILES: Mapping[str, PageFile] = {
+    "page.css": PageFile(_OURS / "page.css", "text/css"),
+    "page.js": PageFile(_OURS / "page.js", "text/javascript"),
+    "icon.svg": PageFile(_OURS / "icon.svg", "image/svg+xml"),
+    "xterm.css": PageFile(_THEIRS / "css" / "xterm.css", "text/css"),
+    "textual.js": PageFile(_THEIRS / "js" / "textual.js", "text/javascript"),
+    "mono.ttf": PageFile(_THEIRS / "fonts" / "RobotoMono-VariableFont_wght.ttf", "font/ttf"),
+    "mono-italic.ttf": PageFile(_THEIRS / "fonts" / "RobotoMono-Italic-VariableFont_wght.ttf", "font/ttf"),
 }
 """Name under `/static/` -> file."""
 

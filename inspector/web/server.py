@@ -22,7 +22,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 
 from inspector.web import frames, front
 from inspector.web.certificate import Certificate
-from inspector.web.entrance import Asked, Entrance
+from inspector.web.entrance import BrowserClaims, Entrance
 from inspector.web.sparing import Sparing, logger
 from inspector.web.tab import GRACE, SCHEMES, Tab
 from loop_core.errors import CallerError
@@ -89,7 +89,7 @@ class AppServer:
 
     @web.middleware
     async def _door(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        asked = Asked(
+        asked = BrowserClaims(
             hosts=tuple(request.headers.getall("Host", ())), origin=request.headers.get("Origin"),
             site=request.headers.get("Sec-Fetch-Site"), cookie=request.cookies.get(self.cookie),
             token=request.query.get("token") if request.path == "/" else None,
@@ -102,7 +102,7 @@ class AppServer:
             return self._let_in(asked)
         return await handler(request)
 
-    def _let_in(self, asked: Asked) -> web.Response:
+    def _let_in(self, asked: BrowserClaims) -> web.Response:
         """To the page without anything behind its address; the token becomes a cookie that no script reads."""
         if self._entrance.from_elsewhere(asked):
             response = web.Response(text=front.ONWARD, content_type="text/html")
@@ -324,7 +324,7 @@ async def _listen(
         try:
             if message.type is not WSMsgType.TEXT:
                 raise frames.FrameError("expected text")
-            frame = frames.said(message.data)
+            frame = frames.frame_of(message.data)
         except frames.FrameError as why:
             await _dismiss(request, socket, str(why), WSCloseCode.POLICY_VIOLATION)
             return False
@@ -338,13 +338,13 @@ async def _listen(
 
 async def _act(frame: frames.Frame, socket: web.WebSocketResponse, tab: Tab) -> None:
     match frame:
-        case frames.Typed(data):
+        case frames.InputFrame(data):
             await tab.send_bytes(data)
-        case frames.Resized(width, height):
+        case frames.SizeFrame(width, height):
             await tab.set_terminal_size(width, height)
-        case frames.Focused(here):
+        case frames.FocusFrame(here):
             await (tab.focus() if here else tab.blur())
-        case frames.Pinged(text):
+        case frames.PingFrame(text):
             await socket.send_json(["pong", text])
 
 

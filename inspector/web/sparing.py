@@ -51,7 +51,7 @@ class Sparing:
         self.of(context.get("exception"), str(context.get("message", "")))
 
 
-class Handler(logging.Handler):
+class SparingHandler(logging.Handler):
     """Takes what aiohttp logs, whose own lines hold a traceback."""
 
     def __init__(self, sparing: Sparing) -> None:
@@ -66,5 +66,5 @@ class Handler(logging.Handler):
 def logger(sparing: Sparing) -> logging.Logger:
     """A logger that tells nobody else."""
     made = logging.Logger("inspector.web", logging.WARNING)
-    made.addHandler(Handler(sparing))
+    made.addHandler(SparingHandler(sparing))
     return made

@@ -44,7 +44,7 @@ _MODE = re.compile(rb"\x1b\[\?((?!2026)\d+)[hl]|\x1b\]11;[^\x1b]*\x1b\\")
 """What sets a terminal up: a mode, but for that of one frame, and the colour around the cells."""
 
 
-class Files(DownloadManager):
+class TabFiles(DownloadManager):
     """The files that a process hands over, each once."""
 
     def __init__(self) -> None:
@@ -79,7 +79,7 @@ class Tab(AppService):
         write_str: Callable[[str], Awaitable[None]], environment: Mapping[str, str] | None = None,
         name: str = "",
     ) -> None:
-        self.files = Files()
+        self.files = TabFiles()
         self.over = asyncio.Event()
         self.name = name
         """What the page that shows it calls itself, so that it finds it again; empty where it does not."""

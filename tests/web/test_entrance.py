@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from inspector.web.entrance import RULES, Asked, Entrance, Refusal
+from inspector.web.entrance import RULES, BrowserClaims, Entrance, EntryRefusal
 
 OURS = "127.0.0.1:8717"
 DOOR = Entrance("token-of-the-address", "value-of-the-cookie")
 EXPOSED = replace(DOOR, exposed=True, name="box.lan")
-PAGE = Asked((OURS,), cookie="value-of-the-cookie")
+PAGE = BrowserClaims((OURS,), cookie="value-of-the-cookie")
 SOCKET = replace(PAGE, origin=f"http://{OURS}", site="same-origin", websocket=True)
-FIRST = Asked((OURS,), site="none", token="token-of-the-address")
+FIRST = BrowserClaims((OURS,), site="none", token="token-of-the-address")
 
 
 @pytest.mark.parametrize("asked", [
@@ -21,11 +21,11 @@ FIRST = Asked((OURS,), site="none", token="token-of-the-address")
     replace(FIRST, site="cross-site"),  # a link in another page, with the token
     replace(FIRST, cookie="of a server that has ended"),
 ])
-def test_what_a_browser_sends_for_our_own_page_comes_in(asked: Asked) -> None:
+def test_what_a_browser_sends_for_our_own_page_comes_in(asked: BrowserClaims) -> None:
     assert DOOR.refusal(asked) is None
 
 
-def status(refusal: Refusal | None) -> int | None:
+def status(refusal: EntryRefusal | None) -> int | None:
     return None if refusal is None else refusal.status
 
 
@@ -63,7 +63,7 @@ def status(refusal: Refusal | None) -> int | None:
     (replace(FIRST, token="tökén-\udcff"), 403),
     (replace(PAGE, token="wrong"), 403),  # even with the cookie: it is an address of an older start
 ])
-def test_everything_else_is_refused(asked: Asked, expected: int) -> None:
+def test_everything_else_is_refused(asked: BrowserClaims, expected: int) -> None:
     assert status(DOOR.refusal(asked)) == expected
 
 
@@ -91,7 +91,7 @@ def test_neither_secret_is_shown() -> None:
 
 
 @pytest.mark.parametrize("asked", [PAGE, SOCKET, FIRST])
-def test_token_and_cookie_hold_until_they_expire(asked: Asked) -> None:
+def test_token_and_cookie_hold_until_they_expire(asked: BrowserClaims) -> None:
     door = replace(DOOR, until=100.0)
     assert door.refusal(replace(asked, now=99.9)) is None
     for now in (100.0, 100.1, 1e9):

@@ -6,21 +6,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inspector.web.frames import MOST_CELLS, Focused, FrameError, Pinged, Resized, Typed, said
+from inspector.web.frames import MOST_CELLS, FocusFrame, FrameError, InputFrame, PingFrame, SizeFrame, frame_of
 
 
 @pytest.mark.parametrize(("text", "frame"), [
-    ('["stdin", "\\u001b[A"]', Typed(b"\x1b[A")),
-    ('["stdin", "gr\\u00fcn"]', Typed("grün".encode())),
-    ('["stdin", "\\ud800"]', Typed(b"?")),
-    ('["resize", {"width": 120, "height": 40}]', Resized(120, 40)),
-    ('["resize", {"width": 1000000000, "height": 1}]', Resized(MOST_CELLS, 1)),
-    ('["ping", "1700000000000"]', Pinged("1700000000000")),
-    ('["focus"]', Focused(True)),
-    ('["blur"]', Focused(False)),
+    ('["stdin", "\\u001b[A"]', InputFrame(b"\x1b[A")),
+    ('["stdin", "gr\\u00fcn"]', InputFrame("grün".encode())),
+    ('["stdin", "\\ud800"]', InputFrame(b"?")),
+    ('["resize", {"width": 120, "height": 40}]', SizeFrame(120, 40)),
+    ('["resize", {"width": 1000000000, "height": 1}]', SizeFrame(MOST_CELLS, 1)),
+    ('["ping", "1700000000000"]', PingFrame("1700000000000")),
+    ('["focus"]', FocusFrame(True)),
+    ('["blur"]', FocusFrame(False)),
 ])
 def test_the_frames_of_the_page(text: str, frame: object) -> None:
-    assert said(text) == frame
+    assert frame_of(text) == frame
 
 
 @pytest.mark.parametrize(("text", "says"), [
@@ -34,7 +34,7 @@ def test_the_frames_of_the_page(text: str, frame: object) -> None:
 ])
 def test_crafted_frames_are_refused(text: str, says: str) -> None:
     with pytest.raises(FrameError, match=says.replace("[", r"\[")):
-        said(text)
+        frame_of(text)
 
 
 JSON = st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
@@ -45,10 +45,10 @@ WORDS = st.sampled_from(["stdin", "resize", "ping", "focus", "blur"])
 @given(st.text() | JSON.map(json.dumps) | st.tuples(WORDS, JSON).map(json.dumps))
 def test_a_frame_is_read_or_refused_and_nothing_else_happens(text: str) -> None:
     try:
-        frame = said(text)
+        frame = frame_of(text)
     except FrameError:
         return
-    assert isinstance(frame, Typed | Resized | Pinged | Focused)
-    if isinstance(frame, Resized):
+    assert isinstance(frame, InputFrame | SizeFrame | PingFrame | FocusFrame)
+    if isinstance(frame, SizeFrame):
         assert 1 <= frame.width <= MOST_CELLS
         assert 1 <= frame.height <= MOST_CELLS

@@ -19,7 +19,7 @@ from aiohttp.http_exceptions import BadHttpMessage, HttpProcessingError
 
 from inspector.commands import serve
 from inspector.web import server
-from inspector.web.certificate import load
+from inspector.web.certificate import load_certificate
 from inspector.web.entrance import Entrance
 from inspector.web.sparing import Sparing
 from tests.scenes.web import ECHO, SAMPLE, TOKEN, Program, program, told
@@ -176,7 +176,7 @@ async def test_rubbish_is_one_line_of_the_program() -> None:
 
 async def test_with_a_certificate_all_of_it_is_encrypted(certificate: tuple[Path, Path]) -> None:
     cert, key = certificate
-    context = load(str(cert), str(key))
+    context = load_certificate(str(cert), str(key))
     trusts = ssl.create_default_context(cafile=str(cert))
     async with server.listening(made([], encrypted=True), "127.0.0.1", 0, context, patience=0.5) as port:
         origin = f"https://127.0.0.1:{port}"
@@ -199,7 +199,7 @@ def test_a_certificate_that_is_none_is_told(tmp_path: Path, certificate: tuple[P
     (tmp_path / "x.pem").write_text("x")
     for given, why in ((tmp_path / "x.pem", "no certificate"), (cert, "no certificate"), (tmp_path / "no", "No such")):
         with pytest.raises(CallerError, match=why):
-            load(str(given), None)
+            load_certificate(str(given), None)
 
 
 @pytest.mark.parametrize("encrypted", [True, False])
@@ -214,7 +214,7 @@ def test_without_a_certificate_that_is_said_in_red(
 
     monkeypatch.setattr(server, "run", run)
     monkeypatch.setattr(serve.click, "secho", lambda text, fg=None, **_: lines.append((text, fg)))
-    context = load(*map(str, certificate)) if encrypted else None
+    context = load_certificate(*map(str, certificate)) if encrypted else None
     serve._serve([], [], title="x", port=0, host="0.0.0.0", local=False, sessions=1, environment={},
                  certificate=context, idle=0, seconds=1)
     assert capsys.readouterr().out.startswith("https://" if encrypted else "http://")
