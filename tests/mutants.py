@@ -195,9 +195,9 @@ REPORT: tuple[Table, ...] = (
     Table("inspector.whatif.grid", "APART", "tests/whatif/test_sweep.py"),
     Table("inspector.whatif.heat", "SHOWS", "tests/whatif/test_tune_report.py"),
     Table("inspector.web.entrance", "RULES", "tests/web/test_entrance.py"),
-    Table("inspector.web.frames", "FRAMES", "tests/web/test_frames.py"),
-    Table("inspector.web.front", "HEADERS", "tests/web/test_front.py"),
-    Table("inspector.web.front", "FILES", "tests/web/test_front.py"),
+    Table("inspector.web.browser", "FRAMES", "tests/web/test_frames.py"),
+    Table("inspector.web.browser", "HEADERS", "tests/web/test_front.py"),
+    Table("inspector.web.browser", "FILES", "tests/web/test_front.py"),
     Table("inspector.web.tab", "SCHEMES", "tests/web/test_server.py"),
 )
 BELIEFS = ("words", "unlisted", "reason_map", "promotions", "signals", "lacks")

@@ -16,7 +16,7 @@ from inspector.commands import common
 from inspector.config import files
 
 if TYPE_CHECKING:
-    from inspector.web.certificate import Certificate
+    from inspector.web.listener import Certificate
 
 PORT = 8717
 SESSIONS = 8
@@ -60,7 +60,7 @@ def serve(
         raise click.UsageError("--key belongs to a certificate: expected --cert")
     certificate = None
     if cert is not None:
-        from inspector.web.certificate import load_certificate
+        from inspector.web.listener import load_certificate
 
         certificate = load_certificate(cert, key)
     if "-" in paths:

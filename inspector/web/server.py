@@ -7,25 +7,21 @@ whichever ends first ends the other.
 from __future__ import annotations
 
 import asyncio
-import errno
 import signal
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from math import inf
-from typing import Any
 from urllib.parse import quote
 
 from aiohttp import WSCloseCode, WSMsgType, web
 from aiohttp.http_exceptions import HttpProcessingError
 
-from inspector.web import frames, front
-from inspector.web.certificate import Certificate
+from inspector.web import browser
 from inspector.web.entrance import BrowserClaims, Entrance
-from inspector.web.sparing import Sparing, logger
+from inspector.web.listener import Certificate, Sparing, listening
 from inspector.web.tab import GRACE, SCHEMES, Tab
-from loop_core.errors import CallerError
 
 MOST_BYTES = 4 << 20
 """Of one frame from a tab; what is pasted comes as one."""
@@ -36,8 +32,6 @@ PATIENCE = 3.0
 STALLED = 20.0
 """Seconds after which a process that takes no input is given up."""
 PING = 15.0
-HEADERS = 10.0
-"""Seconds within which the head of a request has to be there."""
 EXPIRED = 4001
 """The close code of a page whose token has expired: `page.js` says so."""
 NO_CURSOR = b"\x1b[?25l"
@@ -105,7 +99,7 @@ class AppServer:
     def _let_in(self, asked: BrowserClaims) -> web.Response:
         """To the page without anything behind its address; the token becomes a cookie that no script reads."""
         if self._entrance.from_elsewhere(asked):
-            response = web.Response(text=front.ONWARD, content_type="text/html")
+            response = web.Response(text=browser.ONWARD, content_type="text/html")
         else:
             response = web.Response(status=303, headers={"Location": "/"})
         if asked.token is not None:
@@ -116,10 +110,10 @@ class AppServer:
     # -- the page ------------------------------------------------------------------------------------------------
 
     async def _page(self, request: web.Request) -> web.Response:
-        return web.Response(text=front.page(self._title), content_type="text/html")
+        return web.Response(text=browser.page(self._title), content_type="text/html")
 
     async def _file(self, request: web.Request) -> web.StreamResponse:
-        found = front.FILES.get(request.match_info["name"])
+        found = browser.FILES.get(request.match_info["name"])
         if found is None:
             raise web.HTTPNotFound
         return web.FileResponse(found.place, headers={"Content-Type": found.content_type, "Cache-Control": "no-cache"})
@@ -291,10 +285,10 @@ class AppServer:
 
 
 async def _with_headers(request: web.Request, response: web.StreamResponse) -> None:
-    for name, value in front.HEADERS.items():
+    for name, value in browser.HEADERS.items():
         if name not in response.headers:
             response.headers[name] = value
-    response.headers["Server"] = front.HEADERS["Server"]
+    response.headers["Server"] = browser.HEADERS["Server"]
 
 
 async def _handed_over(request: web.Request, tab: Tab, key: str, name: str) -> web.StreamResponse:
@@ -323,9 +317,9 @@ async def _listen(
             return True
         try:
             if message.type is not WSMsgType.TEXT:
-                raise frames.FrameError("expected text")
-            frame = frames.frame_of(message.data)
-        except frames.FrameError as why:
+                raise browser.FrameError("expected text")
+            frame = browser.frame_of(message.data)
+        except browser.FrameError as why:
             await _dismiss(request, socket, str(why), WSCloseCode.POLICY_VIOLATION)
             return False
         try:
@@ -336,15 +330,15 @@ async def _listen(
     return socket.close_code not in (WSCloseCode.MESSAGE_TOO_BIG, WSCloseCode.PROTOCOL_ERROR)
 
 
-async def _act(frame: frames.Frame, socket: web.WebSocketResponse, tab: Tab) -> None:
+async def _act(frame: browser.Frame, socket: web.WebSocketResponse, tab: Tab) -> None:
     match frame:
-        case frames.InputFrame(data):
+        case browser.InputFrame(data):
             await tab.send_bytes(data)
-        case frames.SizeFrame(width, height):
+        case browser.SizeFrame(width, height):
             await tab.set_terminal_size(width, height)
-        case frames.FocusFrame(here):
+        case browser.FocusFrame(here):
             await (tab.focus() if here else tab.blur())
-        case frames.PingFrame(text):
+        case browser.PingFrame(text):
             await socket.send_json(["pong", text])
 
 
@@ -370,8 +364,8 @@ async def _dismiss(request: web.Request, socket: web.WebSocketResponse, text: st
 
 def _cells(request: web.Request, name: str, otherwise: int) -> int:
     try:
-        return frames.cells(int(request.query[name]), name)
-    except (KeyError, ValueError, frames.FrameError):
+        return browser.cells(int(request.query[name]), name)
+    except (KeyError, ValueError, browser.FrameError):
         return otherwise
 
 
@@ -397,43 +391,3 @@ async def run(
         if renewed is not None:
             loop.add_signal_handler(signal.SIGUSR1, lambda: renewed(bound))
         await ending.wait()
-
-
-@asynccontextmanager
-async def listening(
-    server: AppServer, host: str, port: int, certificate: Certificate | None = None, patience: float = HEADERS
-) -> AsyncIterator[int]:
-    """Answers requests within the block, which is given the port.
-
-    aiohttp closes a connection that has brought no whole head of a request this long after it was made, or after the
-    last answer on it.
-
-    Raises:
-        CallerError: the address cannot be listened on.
-    """
-    loop = asyncio.get_running_loop()
-    before = loop.get_exception_handler()
-    loop.set_exception_handler(server.trouble.loop_raised)
-    runner = web.AppRunner(server.application(), access_log=None, handle_signals=False, shutdown_timeout=GRACE,
-                           keepalive_timeout=patience, logger=logger(server.trouble))
-    await runner.setup()
-    waits = {} if certificate is None else {"ssl": certificate, "ssl_handshake_timeout": patience}
-    try:
-        listener = await _listener(runner, host, port, waits)
-        try:
-            yield listener.sockets[0].getsockname()[1]
-        finally:
-            listener.close()
-    finally:
-        await runner.cleanup()
-        loop.set_exception_handler(before)
-
-
-async def _listener(runner: web.AppRunner, host: str, port: int, waits: Mapping[str, Any]) -> asyncio.Server:
-    assert runner.server is not None  # noqa: S101  (it was set up)
-    try:
-        return await asyncio.get_running_loop().create_server(runner.server, host, port, **waits)
-    except OSError as why:
-        if why.errno == errno.EADDRINUSE:
-            raise CallerError(f"port {port} is in use; --port 0 takes a free one") from None
-        raise CallerError(f"cannot listen on {host}, port {port}: {why.strerror or why}") from None

@@ -149,7 +149,7 @@ class Tab(AppService):
         for name in _TERMINAL:
             environment.pop(name, None)
         return environment | {
-            "TEXTUAL_DRIVER": "inspector.web.driver:TabDriver", "TERM": "xterm-256color", "COLORTERM": "truecolor",
+            "TEXTUAL_DRIVER": "inspector.web.tab_driver:TabDriver", "TERM": "xterm-256color", "COLORTERM": "truecolor",
             "COLORFGBG": SCHEMES[self._scheme], **self._environment,
         }
 

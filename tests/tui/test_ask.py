@@ -19,6 +19,7 @@ from inspector.tui.opening import Reading, load
 from inspector.tui.screens import ask as asking
 from inspector.tui.screens.ask import AskLive
 from inspector.tui.screens.limits import LimitsForm
+from inspector.tui.session.exports import Exports
 from inspector.tui.session.screen import SessionScreen
 from inspector.tui.widgets.fields import Cycle
 from loop_core.values import Stop
@@ -279,9 +280,10 @@ async def test_no_key_is_shown_copied_or_written(
                 shown += [page(pilot.app), told(pilot.app)]
         await pilot.press("Y")
         shown.append(pilot.app.export_screenshot())
+        exports = next(part for part in session(pilot).parts if isinstance(part, Exports))
         for form in FORMS:
             session(pilot).step = 1
-            for name, text in session(pilot)._files(form, "").items():
+            for name, text in exports.files(form, "").items():
                 (tmp_path / f"out-{form}-{name}").write_text(text)
     assert fake.got[0].headers["authorization"] == f"Bearer {key}"
     assert len(copied) > 20

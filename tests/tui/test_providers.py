@@ -24,8 +24,10 @@ from inspector.tui.app import LoopInspector
 from inspector.tui.screens.ask import Choose
 from inspector.tui.screens.picker import PickerScreen
 from inspector.tui.screens.providers import Dialects, ProvidersScreen
+from inspector.tui.session.exports import Exports
 from inspector.tui.session.screen import SessionScreen
 from inspector.tui.widgets.text_view import TextView
+from inspector.tui.writing import leave
 from tests.scenes.app import page, seen, told
 
 AppOn = Callable[..., LoopInspector]
@@ -247,8 +249,9 @@ async def test_a_session_of_a_row_can_be_exported_in_every_form(tmp_path: Path) 
         await pilot.press("j", "j", "enter", "space")
         screen = pilot.app.screen
         assert isinstance(screen, SessionScreen)
+        exports = next(part for part in screen.parts if isinstance(part, Exports))
         for form in FORMS:
-            screen._leave(lambda form=form: screen._files(form, ""), str(tmp_path))
+            leave(pilot.app, lambda form=form: exports.files(form, ""), screen.say, str(tmp_path))
             await pilot.pause()
             assert screen.note.startswith("written: "), (form, screen.note)
 

@@ -3,7 +3,7 @@
 import os
 import threading
 
-from inspector.web.driver import whole
+from inspector.web.tab_driver import whole
 
 
 def test_packets_that_are_longer_than_a_pipe_do_not_mix() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inspector.web.frames import MOST_CELLS, FocusFrame, FrameError, InputFrame, PingFrame, SizeFrame, frame_of
+from inspector.web.browser import MOST_CELLS, FocusFrame, FrameError, InputFrame, PingFrame, SizeFrame, frame_of
 
 
 @pytest.mark.parametrize(("text", "frame"), [

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from inspector.web import front
+from inspector.web import browser
 from tests.scenes.web import ECHO, serving
 
 SAID = {
@@ -56,5 +56,5 @@ async def test_everything_that_the_page_and_its_styles_name_is_there() -> None:
 
 @pytest.mark.parametrize("name", ["page.js", "page.css"])
 def test_our_own_files_name_no_other_host(name: str) -> None:
-    text = re.sub(r"^\s*//.*$", "", front.FILES[name].place.read_text("utf-8"), flags=re.MULTILINE)
+    text = re.sub(r"^\s*//.*$", "", browser.FILES[name].place.read_text("utf-8"), flags=re.MULTILINE)
     assert not re.search(r"https?:|//\w", text.replace("ws://${location.host}", ""))

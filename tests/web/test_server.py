@@ -131,7 +131,7 @@ async def test_a_tab_is_a_process_that_hears_it_and_ends_with_it(monkeypatch: py
             assert begun["argv"] == ["$(touch shell); `id`", "*"]
             assert begun["env"] == {
                 "COLUMNS": "100", "ROWS": "30", "COLORFGBG": "0;15", "STY": None, "TERM": "xterm-256color",
-                "TEXTUAL_DRIVER": "inspector.web.driver:TabDriver",
+                "TEXTUAL_DRIVER": "inspector.web.tab_driver:TabDriver",
             }
             for frame, packet in [
                 (["stdin", "grün"], {"kind": "D", "data": "grün"}),

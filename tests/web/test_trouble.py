@@ -18,10 +18,9 @@ from aiohttp import ClientSession, CookieJar
 from aiohttp.http_exceptions import BadHttpMessage, HttpProcessingError
 
 from inspector.commands import serve
-from inspector.web import server
-from inspector.web.certificate import load_certificate
+from inspector.web import listener, server
 from inspector.web.entrance import Entrance
-from inspector.web.sparing import Sparing
+from inspector.web.listener import Sparing, load_certificate
 from tests.scenes.web import ECHO, SAMPLE, TOKEN, Program, program, told
 
 LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits of another process are set as on Linux")
@@ -41,7 +40,7 @@ async def answers(origin: str, token: str = TOKEN, **more: object) -> int:
 @pytest.mark.parametrize("sent", [b"", b"GET / HT", b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n"])
 async def test_a_head_that_does_not_come_in_time_ends_the_connection(sent: bytes) -> None:
     said: list[str] = []
-    async with server.listening(made(said), "127.0.0.1", 0, patience=0.3) as port:
+    async with listener.listening(made(said), "127.0.0.1", 0, patience=0.3) as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(sent)
         assert await asyncio.wait_for(reader.read(), 30) == b""
@@ -51,7 +50,7 @@ async def test_a_head_that_does_not_come_in_time_ends_the_connection(sent: bytes
 
 
 async def test_a_head_that_drips_ends_the_connection_too() -> None:
-    async with server.listening(made([]), "127.0.0.1", 0, patience=0.3) as port:
+    async with listener.listening(made([]), "127.0.0.1", 0, patience=0.3) as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
 
         async def drip() -> None:
@@ -70,7 +69,7 @@ async def test_a_head_that_drips_ends_the_connection_too() -> None:
 
 
 def test_a_head_has_ten_seconds() -> None:
-    assert inspect.signature(server.listening).parameters["patience"].default == 10
+    assert inspect.signature(listener.listening).parameters["patience"].default == 10
 
 
 async def test_what_is_no_request_is_one_line_and_the_next_ones_are_counted() -> None:
@@ -85,7 +84,7 @@ async def test_what_is_no_request_is_one_line_and_the_next_ones_are_counted() ->
         assert re.match(rb"HTTP/1.[01] 400 ", await asyncio.wait_for(reader.read(), 30))
         writer.close()
 
-    async with server.listening(at, "127.0.0.1", 0) as port:
+    async with listener.listening(at, "127.0.0.1", 0) as port:
         for _ in range(4):
             await malformed()
         assert len(said) == 1
@@ -178,7 +177,7 @@ async def test_with_a_certificate_all_of_it_is_encrypted(certificate: tuple[Path
     cert, key = certificate
     context = load_certificate(str(cert), str(key))
     trusts = ssl.create_default_context(cafile=str(cert))
-    async with server.listening(made([], encrypted=True), "127.0.0.1", 0, context, patience=0.5) as port:
+    async with listener.listening(made([], encrypted=True), "127.0.0.1", 0, context, patience=0.5) as port:
         origin = f"https://127.0.0.1:{port}"
         async with ClientSession(cookie_jar=CookieJar(unsafe=True)) as session:
             async with session.get(f"{origin}/?token={TOKEN}", ssl=trusts, allow_redirects=False) as answer:

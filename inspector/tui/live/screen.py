@@ -98,6 +98,10 @@ class LiveScreen(SessionScreen):
         self._frames = self.set_interval(FRAME, self._frame, pause=True)
         self._renew()
 
+    async def on_unmount(self) -> None:
+        """However the app ends, the recording is closed."""
+        await self.driver.close()
+
     def restore(self) -> None:
         """Nothing is kept of a session that is still being made."""
         if self.finished:

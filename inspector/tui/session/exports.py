@@ -44,15 +44,16 @@ class Exports(Part):
 
         def chosen(form: str | None) -> None:
             if form is not None:
-                leave(self.stage.app, lambda: self._files(form, screen), self.stage.say)
+                leave(self.stage.app, lambda: self.files(form, screen), self.stage.say)
 
         self.stage.app.push_screen(Choose("Export", rows), chosen)
 
     def action_report(self) -> None:
         """A bug report into the working directory, or as a download."""
-        leave(self.stage.app, lambda: self._files("bug", ""), self.stage.say, ".")
+        leave(self.stage.app, lambda: self.files("bug", ""), self.stage.say, ".")
 
-    def _files(self, form: str, screen: str) -> Mapping[str, str]:
+    def files(self, form: str, screen: str) -> Mapping[str, str]:
+        """The files of a form: name -> content; `screen` is its picture."""
         from inspector.export import FORMS, Chosen
         from inspector.export.write import name_of
         from inspector.report.facts import answer_at

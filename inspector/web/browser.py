@@ -1,4 +1,4 @@
-"""What a browser is given: the page, the files that it asks for by name, and the headers of every answer.
+"""What passes between the server and a browser, as values: page, files and headers to it, frames from it.
 
 The terminal's script, style and fonts are textual-serve's; the page around them is ours, names no other host and holds
 no script. Only names of the table are answered, so no path is ever looked up on disk.
@@ -6,11 +6,14 @@ no script. Only names of the table are answered, so no path is ever looked up on
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Mapping
 from html import escape
-from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
+
+from loop_core.errors import LoopError
 
 
 class PageFile(NamedTuple):
@@ -20,7 +23,9 @@ class PageFile(NamedTuple):
     content_type: str
 
 
-_OURS, _THEIRS = (Path(str(files(package))) / "static" for package in ("inspector.web", "textual_serve"))
+# Found without loading it: textual_serve imports its server.
+_OURS, _THEIRS = (Path(next(iter(find_spec(package).submodule_search_locations))) / "static"  # type: ignore[arg-type,union-attr]
+                  for package in ("inspector.web", "textual_serve"))
 FILES: Mapping[str, PageFile] = {
     "page.css": PageFile(_OURS / "page.css", "text/css"),
     "page.js": PageFile(_OURS / "page.js", "text/javascript"),
@@ -86,3 +91,91 @@ _PAGE = """<!DOCTYPE html>
 </body>
 </html>
 """
+
+
+# -- What a tab says over its WebSocket, as values. Pure; whatever is malformed is refused, with what was expected ---
+# The frames are those that textual-serve's page sends: a JSON array of a word and what belongs to it.
+
+
+MOST_CELLS = 2_000
+"""Columns or rows; a browser shows fewer, and the app draws every cell."""
+
+
+class FrameError(LoopError):
+    """A frame that the page never sends."""
+
+
+class InputFrame(NamedTuple):
+    """Keys, mouse and pasted text, as a terminal sends them."""
+
+    data: bytes
+
+
+class SizeFrame(NamedTuple):
+    """Cells of the terminal."""
+
+    width: int
+    height: int
+
+
+class PingFrame(NamedTuple):
+    """To be answered with the same text."""
+
+    text: str
+
+
+class FocusFrame(NamedTuple):
+    """Whether the page has the keyboard."""
+
+    here: bool
+
+
+Frame: TypeAlias = InputFrame | SizeFrame | PingFrame | FocusFrame
+
+
+def frame_of(text: str) -> Frame:
+    """One frame.
+
+    Raises:
+        FrameError: it is none that the page sends.
+    """
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        raise FrameError("not JSON; expected an array of a word and its value") from None
+    if not isinstance(value, list) or not value or not isinstance(value[0], str) or value[0] not in FRAMES:
+        raise FrameError(f"unknown frame; expected an array that begins with one of {', '.join(FRAMES)}")
+    return FRAMES[value[0]](value[1] if len(value) > 1 else None)
+
+
+def cells(value: Any, name: str) -> int:
+    """A number of columns or rows, at most as many as are drawn.
+
+    Raises:
+        FrameError: it is no positive whole number.
+    """
+    if type(value) is not int or value < 1:
+        raise FrameError(f"{name}: expected a whole number from 1")
+    return min(value, MOST_CELLS)
+
+
+def _text(value: Any, name: str) -> str:
+    if not isinstance(value, str):
+        raise FrameError(f"{name}: expected a text")
+    return value
+
+
+def _resized(value: Any) -> SizeFrame:
+    if not isinstance(value, dict):
+        raise FrameError("resize: expected an object with width and height")
+    return SizeFrame(cells(value.get("width"), "width"), cells(value.get("height"), "height"))
+
+
+FRAMES: Mapping[str, Callable[[Any], Frame]] = {
+    "stdin": lambda value: InputFrame(_text(value, "stdin").encode("utf-8", "replace")),
+    "resize": _resized,
+    "ping": lambda value: PingFrame(_text(value, "ping")[:64]),
+    "focus": lambda value: FocusFrame(True),
+    "blur": lambda value: FocusFrame(False),
+}
+"""Word -> how its value is read."""

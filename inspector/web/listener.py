@@ -1,0 +1,156 @@
+"""How the server listens: an address, perhaps with a certificate, and trouble told sparingly."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from ssl import PROTOCOL_TLS_SERVER, SSLContext, SSLError
+from typing import Any, Protocol, TypeAlias
+
+from aiohttp import web
+
+from inspector.web.tab import GRACE
+from loop_core.errors import CallerError
+
+Certificate: TypeAlias = SSLContext
+
+
+def load_certificate(cert: str, key: str | None) -> Certificate:
+    """A certificate chain and its private key, from files.
+
+    Raises:
+        CallerError: it cannot be used.
+    """
+    made = SSLContext(PROTOCOL_TLS_SERVER)
+    try:
+        made.load_cert_chain(cert, key, password=lambda: "")  # nobody is asked for one
+    except SSLError as why:
+        said = f"no certificate with its unencrypted key, in PEM ({why.reason or 'unknown'})"
+        raise CallerError(f"--cert {cert}: {said}") from None
+    except OSError as why:
+        raise CallerError(f"--cert {cert}{f', --key {key}' if key else ''}: {why.strerror or why}") from None
+    return made
+
+
+# -- Trouble of the server, told in single lines and sparingly: whoever makes it cannot fill a log -------------------
+
+
+EVERY = 60.0
+"""Seconds between two lines of one kind."""
+EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+MALFORMED, FAILED, CROWDED = "malformed", "failed", "crowded"
+"""Kinds: a request that is none, one that could not be answered, no room for a further connection."""
+
+
+class Sparing:
+    """Tells each kind once a minute at most; the next line counts what was left out."""
+
+    def __init__(self, tell: Callable[[str], None], clock: Callable[[], float] = time.monotonic,
+                 malformed: type[Exception] = ValueError) -> None:
+        """`malformed` is what is raised for a request that is none."""
+        self._tell, self._clock, self._malformed = tell, clock, malformed
+        self._since: dict[str, float] = {}
+        self._left_out: dict[str, int] = {}
+
+    def __call__(self, kind: str, line: str) -> None:
+        """Tells this, or counts it."""
+        now = self._clock()
+        if kind in self._since and now - self._since[kind] < EVERY:
+            self._left_out[kind] = self._left_out.get(kind, 0) + 1
+            return
+        more = self._left_out.pop(kind, 0)
+        self._since[kind] = now
+        self._tell(f"{' '.join(line.split())[:200]}{f' ({more:,} more since the last line)' if more else ''}")
+
+    def of(self, why: BaseException | None, otherwise: str = "") -> None:
+        """Tells of what was raised."""
+        if isinstance(why, OSError) and why.errno in EXHAUSTED:
+            self(CROWDED, f"no room for a further connection or file: {why.strerror}; it goes on when one ends")
+        elif isinstance(why, self._malformed):
+            self(MALFORMED, f"a malformed request was refused: {type(why).__name__}")
+        elif why is not None:
+            self(FAILED, f"a request could not be answered: {type(why).__name__}: {why}")
+        else:
+            self(FAILED, otherwise)
+
+    def loop_raised(self, _loop: object, context: Mapping[str, Any]) -> None:
+        """Takes what an event loop has nobody else to tell."""
+        self.of(context.get("exception"), str(context.get("message", "")))
+
+
+class SparingHandler(logging.Handler):
+    """Takes what aiohttp logs, whose own lines hold a traceback."""
+
+    def __init__(self, sparing: Sparing) -> None:
+        super().__init__(logging.WARNING)
+        self._sparing = sparing
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """One line, or none."""
+        self._sparing.of(record.exc_info[1] if record.exc_info else None, record.getMessage())
+
+
+def logger(sparing: Sparing) -> logging.Logger:
+    """A logger that tells nobody else."""
+    made = logging.Logger("inspector.web", logging.WARNING)
+    made.addHandler(SparingHandler(sparing))
+    return made
+
+
+# -- Listening -------------------------------------------------------------------------------------------------------
+
+HEAD_WAIT = 10.0
+"""Seconds within which the head of a request has to be there."""
+
+
+class Listenable(Protocol):
+    """What answers requests, and whom trouble is told to."""
+
+    trouble: Sparing
+
+    def application(self) -> web.Application:
+        """The routes."""
+
+
+@asynccontextmanager
+async def listening(
+    server: Listenable, host: str, port: int, certificate: Certificate | None = None, patience: float = HEAD_WAIT
+) -> AsyncIterator[int]:
+    """Answers requests within the block, which is given the port.
+
+    aiohttp closes a connection that has brought no whole head of a request this long after it was made, or after the
+    last answer on it.
+
+    Raises:
+        CallerError: the address cannot be listened on.
+    """
+    loop = asyncio.get_running_loop()
+    before = loop.get_exception_handler()
+    loop.set_exception_handler(server.trouble.loop_raised)
+    runner = web.AppRunner(server.application(), access_log=None, handle_signals=False, shutdown_timeout=GRACE,
+                           keepalive_timeout=patience, logger=logger(server.trouble))
+    await runner.setup()
+    waits = {} if certificate is None else {"ssl": certificate, "ssl_handshake_timeout": patience}
+    try:
+        listener = await _listener(runner, host, port, waits)
+        try:
+            yield listener.sockets[0].getsockname()[1]
+        finally:
+            listener.close()
+    finally:
+        await runner.cleanup()
+        loop.set_exception_handler(before)
+
+
+async def _listener(runner: web.AppRunner, host: str, port: int, waits: Mapping[str, Any]) -> asyncio.Server:
+    assert runner.server is not None  # noqa: S101  (it was set up)
+    try:
+        return await asyncio.get_running_loop().create_server(runner.server, host, port, **waits)
+    except OSError as why:
+        if why.errno == errno.EADDRINUSE:
+            raise CallerError(f"port {port} is in use; --port 0 takes a free one") from None
+        raise CallerError(f"cannot listen on {host}, port {port}: {why.strerror or why}") from None
