@@ -13,7 +13,7 @@ from inspector.live.again import FOLDER, after_of, file_of, silent_of
 from inspector.live.target import base_of
 from inspector.replay.case import Heard
 from inspector.sessions.build import build
-from inspector.sessions.native import AGAIN, read_session
+from inspector.sessions.native import AGAIN, read
 from inspector.sessions.recording import Exchange, Options, Reading, UnreadableError
 from loop_core.client.address import Server, speaker
 from loop_core.client.outgoing import ability
@@ -33,7 +33,7 @@ def recall(name: str, folder: Path) -> Heard:
     path = file_of(folder, live_run(name))
     try:
         data = path.read_bytes()
-        reading = read_session(data)
+        reading = read(data, str(path), Options())
     except OSError as why:
         raise CallerError(f"live={name}: its recording {FOLDER}/{path.name} cannot be read: "
                           f"{why.strerror or why}") from None

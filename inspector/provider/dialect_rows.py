@@ -20,7 +20,7 @@ from inspector.provider.peers import Peer, peers
 from inspector.provider.scenarios import COMPLETE, TOOLS, Played, Scenario, play
 from inspector.replay.case import Case, open_case
 from inspector.replay.replay import Replay, replay
-from inspector.sessions.build import Refused, build
+from inspector.sessions.build import Unbuilt, build
 from inspector.sessions.recording import Chunk, Exchange, Input, Loaded, Options, Raw
 from inspector.sessions.thread import thread
 from loop_core.client.outgoing import body_of
@@ -213,7 +213,7 @@ def raw(dialect: Dialect, spelling: Spelling, played: Played, sent: Sequence[byt
 def _case(dialect: Dialect, spelling: Spelling, played: Played, sent: Sequence[bytes]) -> Case:
     path = f"{played.scenario.name} {dialect.name}"
     exchange = build(raw(dialect, spelling, played, sent), path, Options())
-    if isinstance(exchange, Refused):
+    if isinstance(exchange, Unbuilt):
         raise EncodeError(f"{dialect.name} wrote what is not read: {exchange.why}", api=dialect.api)
     given = Input(path, "dialect", 1)
     return open_case(Loaded((given,), (exchange,), thread([exchange], [[0]])))

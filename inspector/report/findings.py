@@ -14,10 +14,9 @@ from inspector.replay.case import Case, results_in
 from inspector.replay.replay import Replay, TurnRun
 from inspector.replay.tokens import impossible, text_bytes
 from inspector.report import places
-from inspector.sessions.items import cut_result, known_hint
 from inspector.sessions.recording import Link, Place
-from inspector.sessions.transcripts import provenance
-from inspector.sessions.transcripts.refusals import refusal
+from inspector.sessions.transcripts.answer import is_unrecorded
+from inspector.sessions.wordings import cut_result, known_hint, refusal
 from loop_core.judge.arguments import Shape, parse
 from loop_core.judge.classify import Judged, is_phantom
 from loop_core.judge.gate import Admission, Verdict
@@ -158,7 +157,7 @@ def _ran(
         elif answer.is_error:
             message = f"the recorded agent answered the held call {name} with an error ({where}); it may have run"
             finding = Finding("agent.failed_held_call", Severity.INFO, message, At(Part.REQUEST))
-        elif provenance.unseen(stop):
+        elif is_unrecorded(stop):
             message = f"the recorded agent ran {name} ({where}); how the answer ended was not recorded"
             finding = Finding("agent.ran_call_of_unseen_end", Severity.WARNING, message, At(Part.REQUEST))
         elif not shows_cut(case.judged[index], verdict):
@@ -275,7 +274,7 @@ def another_way(replay: Replay, turn: TurnRun) -> Iterable[Noted]:
         return
     ended, links = replay.trace.steps[turn.decided].turn, turn.record.links
     reached = ended.evaluated.index if ended.evaluated else None
-    if ended.evaluated is not None and provenance.unseen(ended.evaluated.judged.stop):
+    if ended.evaluated is not None and is_unrecorded(ended.evaluated.judged.stop):
         return  # our machine ends there because the recording does not say how the answer ended
     decided = _waiting_for(replay, turn)
     after = [link.index for link in links].index(reached) + 1 if reached is not None else 0

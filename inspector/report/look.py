@@ -13,7 +13,7 @@ from typing import NamedTuple
 from inspector.replay.replay import Replay, TurnRun
 from inspector.report.findings import RAN_CUT, Noted, held
 from inspector.sessions.recording import Exchange, Place
-from inspector.sessions.transcripts import provenance
+from inspector.sessions.transcripts.answer import inference_of, is_unrecorded
 from loop_core.judge.classify import Ending, Judged
 from loop_core.judge.endings import SILENT
 from loop_core.judge.gate import Admission, Verdict
@@ -136,13 +136,13 @@ class Look(NamedTuple):
     @property
     def unseen(self) -> bool:
         """Whether the deciding response's end is not in the file, though the response is."""
-        return provenance.unseen(self.judged.stop)
+        return is_unrecorded(self.judged.stop)
 
     @property
     def inferred(self) -> Evidence | None:
         """What the end of the turn's last response was read from, where no word was recorded and it looks whole."""
         stop = self.answers[-1].judged.stop
-        return provenance.shown(stop) if stop.normalized in (Stop.END_TURN, Stop.TOOL_CALL) else None
+        return inference_of(stop) if stop.normalized in (Stop.END_TURN, Stop.TOOL_CALL) else None
 
     @property
     def ending(self) -> Ending | None:
@@ -248,6 +248,6 @@ def _deciding(answers: Sequence[Answer], ended: Turn) -> int:
     # What the agent sent again was its own affair, once the answer came.
     retried = {place for place, (_, after) in enumerate(pairwise(answers)) if after.place is Place.RETRY}
     # And of an answer that it went on from, an end that was not recorded says nothing of the turn.
-    retried |= {place for place in range(last) if provenance.unseen(answers[place].judged.stop)}
+    retried |= {place for place in range(last) if is_unrecorded(answers[place].judged.stop)}
     troubled = (i for i in reversed(range(last)) if not _clean(answers[i].judged, ended) and i not in retried)
     return next(troubled, last)

@@ -6,7 +6,7 @@ from inspector.report.advice import all_reasoning, limit_said, nothing_read, sen
 from inspector.report.findings import CUT_WORDS
 from inspector.report.look import Look
 from inspector.sessions.recording import Place
-from inspector.sessions.transcripts import provenance
+from inspector.sessions.transcripts.answer import reason_text
 from loop_core.judge.arguments import Shape, parse
 from loop_core.judge.gate import Verdict
 from loop_core.values import ArgsForm, ChatResponse, Stop
@@ -26,7 +26,7 @@ def budget(look: Look) -> str:
     used = usage.output_tokens if usage else None
     cap = exchange.request.max_tokens if exchange.request else None
     raw = exchange.response.raw_stop_reason
-    word = provenance.in_words(exchange.response.stop_reason) if raw is None else f'"{raw}"'
+    word = reason_text(exchange.response.stop_reason) if raw is None else f'"{raw}"'
     if used is not None and cap is not None and exchange.response.other_choices:
         choices = exchange.response.other_choices + 1
         return f"{word}, {used:,} tokens in {choices} choices of at most {cap:,} each{_reasoning(look)}"

@@ -1,7 +1,7 @@
 """Where agents write their transcripts by default, and which of those are the newest.
 
-Looks at names and times alone: nothing is opened here, and nothing is ever written there. A table: adding an agent is
-one row.
+Looks at names and times alone: nothing is opened here, and nothing is ever written there. The folders stand in the rows
+of `inspector.sessions.importers`.
 
 Further down: the sample sessions that come with the program.
 """
@@ -19,6 +19,7 @@ from typing import NamedTuple
 from pydantic_core import from_json
 
 from inspector.config.files import bounds_of
+from inspector.sessions.importers import IMPORTERS
 from inspector.sessions.native import MARK
 from inspector.sessions.recording import About
 from loop_core.errors import CallerError
@@ -27,23 +28,6 @@ NEWEST = 24
 """Of more transcripts the older ones are not listed."""
 LOOKED_AT = 20_000
 """Names that are looked at before a large folder is left."""
-
-
-class Agent(NamedTuple):
-    """One agent: its folder, by an environment variable or below the home folder, and where sessions lie in it."""
-
-    name: str
-    variable: str
-    folder: str
-    parts: tuple[str, ...]
-    """Folder names down to the files, `*` for any one folder and `**` for any depth."""
-
-
-AGENTS: tuple[Agent, ...] = (
-    Agent("Claude Code", "CLAUDE_CONFIG_DIR", ".claude", ("projects", "*")),
-    Agent("pi", "PI_CODING_AGENT_DIR", ".pi/agent", ("sessions", "**")),
-    Agent("OpenClaw", "OPENCLAW_STATE_DIR", ".openclaw", ("agents", "*", "sessions")),
-)
 
 
 class Transcript(NamedTuple):
@@ -64,15 +48,15 @@ def transcripts(environment: Mapping[str, str], most: int = NEWEST) -> list[Tran
 
 def _all(environment: Mapping[str, str]) -> Iterator[Transcript]:
     home = environment.get("HOME") or environment.get("USERPROFILE")
-    for agent in AGENTS:
-        root = environment.get(agent.variable) or (os.path.join(home, agent.folder) if home else "")
+    for place in (each for row in IMPORTERS.values() for each in row.folders):
+        root = environment.get(place.variable) or (os.path.join(home, place.folder) if home else "")
         left = [LOOKED_AT]
-        for entry in _files(root, agent.parts, left) if root else ():
+        for entry in _files(root, place.parts, left) if root else ():
             try:
                 seen = entry.stat()
             except OSError:
                 continue
-            yield Transcript(seen.st_mtime, entry.path, seen.st_size, agent.name)
+            yield Transcript(seen.st_mtime, entry.path, seen.st_size, place.agent)
 
 
 def _files(folder: str, parts: tuple[str, ...], left: list[int]) -> Iterator[os.DirEntry[str]]:

@@ -33,7 +33,7 @@ NOT_RECORDED = "not_recorded"
 _NO_BODY = frozenset({"OPTIONS", "HEAD", "CONNECT", "TRACE"})
 
 
-class Refused(NamedTuple):
+class Unbuilt(NamedTuple):
     """Why a raw exchange is not among the exchanges; `other` is the API that it speaks where `--api` said another."""
 
     why: str
@@ -42,11 +42,11 @@ class Refused(NamedTuple):
     """The bytes are no body of the API."""
 
 
-def build(raw: Raw, path: str, options: Options, counts: redact.Counts | None = None) -> Exchange | Refused:
+def build(raw: Raw, path: str, options: Options, counts: redact.Counts | None = None) -> Exchange | Unbuilt:
     """One exchange, decoded, or why it is none; `counts` learns what was masked."""
     url = redact.url(raw.url)
     api = _api(raw, url, options)
-    if isinstance(api, Refused):
+    if isinstance(api, Unbuilt):
         return api
     request_json, request = _request(raw, api, url, counts)
     headers = redact.headers(raw.headers, shapes=not raw.clean, counts=counts)
@@ -68,13 +68,13 @@ def build(raw: Raw, path: str, options: Options, counts: redact.Counts | None = 
             )
         except DecodeError as why:
             if raw.end is not TransportEnd.CUT:
-                return Refused(f"no {api} response: {why}", undecodable=True)
+                return Unbuilt(f"no {api} response: {why}", undecodable=True)
             raw.recorded, body = False, b""  # too little of it was recorded to tell what it is
             response = _not_recorded(raw, api, headers, request)
         silent = raw.recorded and _says_nothing(response, request) and _may_be_other(raw, response, options)
         if silent and not traffic.by_content(body):
             what = f"no LLM traffic: {raw.method} {traffic.path_of(url)} answers" if url else "no response: it holds"
-            return Refused(f"{what} nothing that {api} knows", undecodable=not url)
+            return Unbuilt(f"{what} nothing that {api} knows", undecodable=not url)
     if raw.problem:
         broke = Finding(f"transport.{raw.end.value}", Severity.WARNING, raw.problem)
         response = replace(response, findings=(*response.findings, broke))
@@ -122,21 +122,21 @@ def spoken_by(exchange: Exchange, profile: str) -> Exchange:
     return replace(exchange, profile=chosen.profile, profile_evidence=chosen.evidence, response=response)
 
 
-def _api(raw: Raw, url: str, options: Options) -> str | Refused:
+def _api(raw: Raw, url: str, options: Options) -> str | Unbuilt:
     if raw.method in _NO_BODY:
-        return Refused(f"no LLM traffic: {raw.method} {traffic.path_of(url)}")
+        return Unbuilt(f"no LLM traffic: {raw.method} {traffic.path_of(url)}")
     found = raw.api or (traffic.by_path(url) if url else None)
     if found is None and url and (name := traffic.unread(url)) is not None:
-        return Refused(f"{name}: not read yet")
+        return Unbuilt(f"{name}: not read yet")
     if found is None:
         found = traffic.by_content(raw.body)
     if options.api is not None and found is not None and found != options.api:
-        return Refused(f"{found}, where --api {options.api} was given", found)
+        return Unbuilt(f"{found}, where --api {options.api} was given", found)
     if found is not None:
         return found
     if options.api is not None and raw.body and (not url or _asks(raw)):
         return options.api
-    return Refused(
+    return Unbuilt(
         f"no LLM traffic: {raw.method} {traffic.host_of(url)}{traffic.path_of(url)}"
         if url
         else "a response of no known API"

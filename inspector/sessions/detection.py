@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import re2
 
-from inspector.sessions.credentials import ALPHABETS, FORMS, NAMES, NO_VARIABLES, PASSWORDS, VARIABLES
+from inspector.sessions.credentials import ALPHABETS, FORMS, NAMES, PASSWORDS
 from loop_core.client.mask import SHORTEST
 
 REDACTED = "REDACTED"
@@ -26,12 +26,13 @@ NUMBER = "a number as a password"
 """Nines stand for it, or what holds it were no JSON any more."""
 
 
-class Span(NamedTuple):
+class CredentialSpan(NamedTuple):
     """A credential: bytes `start` to `end`, and what it is."""
 
     start: int
     end: int
     name: str
+
 
 _PIECE = re.compile(r"\{([A-Za-z])(\d+)(?:(\+)|-(\d+))?\}")
 
@@ -85,6 +86,14 @@ _LOOSE = r"([^\s\"'\\,;<>(){}\[\]&]+)"
 
 _QUOTED = r"([^\"'\\\r\n]+)"
 
+VARIABLES: tuple[str, ...] = ("token", "key", "pat")
+"""Last words of an environment variable in capitals (`SLACK_TOKEN=…`) whose value is a credential, where it looks
+random."""
+
+NO_VARIABLES: tuple[str, ...] = ("CACHE_KEY", "PRIMARY_KEY", "FOREIGN_KEY", "SORT_KEY", "PARTITION_KEY",
+    "PUBLIC_KEY", "NEXT_TOKEN", "PAGE_TOKEN")
+"""Ends of such names that hold no credential."""
+
 
 _CONTEXTS: tuple[tuple[str, str], ...] = (
     ("cookie", rf"(?i){_BEFORE}((?:set[_-]?)?cookie){_BETWEEN}{_QUOTED}"),
@@ -119,22 +128,25 @@ _CONTEXTS: tuple[tuple[str, str], ...] = (
 """Kind -> name, quote and value of credentials that are known by what stands before them."""
 
 
+def _compiled(pattern: str, captures: bool = True) -> Any:
+    options = re2.Options()
+    options.max_mem = 256 << 20  # else the many counted repetitions fall back to the slow automaton
+    options.never_capture = not captures
+    return re2.compile(pattern.encode(), options)
+
+
 @cache
 def _shapes() -> tuple[Any, tuple[tuple[str, bool], ...]]:
     rows = [(form.name, pattern_of(form.template), _fixed(form.template)) for form in FORMS]
     rows += [(name, pattern, False) for name, pattern in _OWN_SHAPES]
-    options = re2.Options()
-    options.max_mem = 256 << 20  # else the many counted repetitions fall back to the slow automaton
     joined = "|".join(f"({pattern})" for _, pattern, _ in rows)
-    return re2.compile(f"{_BEFORE}(?:{joined})".encode(), options), tuple((name, fixed) for name, _, fixed in rows)
+    return _compiled(f"{_BEFORE}(?:{joined})"), tuple((name, fixed) for name, _, fixed in rows)
 
 
 @cache
 def _context() -> tuple[Any, tuple[str, ...]]:
-    options = re2.Options()
-    options.max_mem = 256 << 20
-    joined = "|".join(f"(?:{pattern})" for _, pattern in _CONTEXTS)
-    return re2.compile(joined.encode(), options), tuple(kind for kind, _ in _CONTEXTS)
+    return _compiled("|".join(f"(?:{pattern})" for _, pattern in _CONTEXTS)), tuple(kind for kind, _ in _CONTEXTS)
+
 
 _WORDS = frozenset({
     "string", "str", "text", "bytes", "integer", "int", "number", "bool", "boolean", "object", "array", "none",
@@ -184,6 +196,7 @@ def _turns(word: str) -> int:
     """How often capitals and others follow each other."""
     return sum(a.isupper() != b.isupper() for a, b in pairwise(word))
 
+
 _STRUCTURE = re.compile(r"\s*[,:\]}](?:[\s,:\[\]{}0-9.eE+-]|true|false|null|\\[nrt])*")
 """What follows a string of JSON that ends in `password=`: masked, the JSON would be none."""
 
@@ -212,8 +225,6 @@ def _credentials(value: str) -> bool:
         return False
 
 
-def _bearer(value: str) -> bool:
-    return any(char.isdigit() for char in value) and not value.isdigit()
 
 _SIGNATURES = re.compile(r"x-(?:amz|goog)-(?:signature|credential|security-token)", re.IGNORECASE)
 
@@ -250,7 +261,8 @@ _TESTS: Mapping[str, tuple[str, _Test]] = {
     "sql": ("password", lambda name, quote, value, after: is_password(value, True, after)),
     "login in base64": ("basic credentials", lambda name, quote, value, after: _credentials(value)),
     "signature": ("signature", lambda name, quote, value, after: random_looking(value)),
-    "bearer": ("bearer token", lambda name, quote, value, after: _bearer(value)),
+    "bearer": ("bearer token", lambda name, quote, value, after: re.search("[0-9]", value) is not None
+                                                                    and not value.isdigit()),
     "basic": ("basic credentials", lambda name, quote, value, after: _credentials(value)),
     "address": ("password", lambda name, quote, value, after: not value.startswith((REDACTED, "$", "{", "%", "*"))),
     "user": ("token", lambda name, quote, value, after: random_looking(value)),
@@ -262,9 +274,6 @@ _TESTS: Mapping[str, tuple[str, _Test]] = {
 @cache
 def _either() -> Any:
     """Hints of both patterns in one search, for the many texts that hold neither: those are then never made."""
-    options = re2.Options()
-    options.max_mem = 64 << 20
-    options.never_capture = True
     begun = "|".join(_hint(form.template) for form in FORMS if _PIECE.match(form.template) is None)
     forms = "|".join([f"{_BEFORE}(?:{begun})", *_INNER_HINTS, "PRIVATE KEY", "Private-Lines", "sk-[A-Za-z0-9_-]{20}"])
     names = any_of((*NAMES, *PASSWORDS, "cookie", "auth"))
@@ -276,7 +285,7 @@ def _either() -> Any:
         r"(?i)%3A%2F%2F[^\s/?#@\"'\\<>&]+%40",
         r"(?i)(?:key|token|secret|sig|signature|password|passwd|pwd|auth|code|credential|jwt)=",
     )
-    return re2.compile("|".join([forms, *(f"(?:{each})" for each in contexts)]).encode(), options)
+    return _compiled("|".join([forms, *(f"(?:{each})" for each in contexts)]), captures=False)
 
 _INNER_HINTS = (r"[0-9a-f]{24}\.[A-Za-z0-9]{16}", r"8Q~[A-Za-z0-9_~.-]{20}", r"\.atlasv1\.[A-Za-z0-9_-]{20}",
                 r":AA[A-Za-z0-9_-]{20}", r"[0-9a-f]{24}-us[0-9]", r":[0-9a-f]{32}", r"[0-9a-f]{24}-[0-9a-f]{8}-",
@@ -299,31 +308,33 @@ def _hint(template: str) -> str:
 def suspicious(data: str | bytes) -> bool:
     """Whether `body` could find anything here (a search, for a whole file at once)."""
     raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
-    return _either().search(raw) is not None or ESCAPES.search(raw) is not None or _own(raw)
+    return _either().search(raw) is not None or ESCAPES.search(raw) is not None or any(_of_this_machine(raw))
+
 
 ESCAPES = re.compile(rb"\\/|\\u00[2-7]")
 """Escapes of plain characters in JSON: a credential that holds one is found in the string that it spells."""
 
 
-def spans(data: bytes) -> list[Span]:
+def spans(data: bytes) -> list[CredentialSpan]:
     """Where credentials stand in a text as UTF-8, in order, none over another."""
     known = _either().search(data) is not None
     found = [*(_of_forms(data) if known else ()), *(_of_contexts(data) if known else ()), *_of_this_machine(data)]
     if len(found) < 2:
         return found
-    merged: list[Span] = []
+    merged: list[CredentialSpan] = []
     for span in sorted(found, key=lambda each: (each.start, -each.end)):
         if merged and span.start < merged[-1].end:
             last = merged[-1]
-            merged[-1] = Span(last.start, max(last.end, span.end), last.name)
+            merged[-1] = CredentialSpan(last.start, max(last.end, span.end), last.name)
         else:
             merged.append(span)
     return merged
 
+
 _WORD = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
 
 
-def _of_forms(data: bytes) -> Iterator[Span]:
+def _of_forms(data: bytes) -> Iterator[CredentialSpan]:
     pattern, rows = _shapes()
     at = 0
     while (match := pattern.search(data, at)) is not None:
@@ -332,11 +343,11 @@ def _of_forms(data: bytes) -> Iterator[Span]:
         if fixed and end < len(data) and data[end] in _WORD:
             at = start + 1
             continue
-        yield Span(start, end, name)
+        yield CredentialSpan(start, end, name)
         at = end
 
 
-def _of_contexts(data: bytes) -> Iterator[Span]:
+def _of_contexts(data: bytes) -> Iterator[CredentialSpan]:
     pattern, kinds = _context()
     at = 0
     while (match := pattern.search(data, at)) is not None:
@@ -348,10 +359,10 @@ def _of_contexts(data: bytes) -> Iterator[Span]:
         end -= len(value.encode()) - len(stripped.encode())
         after = data[end] if end < len(data) else 32
         if said == "password" and random_looking(name):
-            yield Span(match.start(last - 2), match.end(last - 2), "user")  # of an address: it may be a key
+            yield CredentialSpan(match.start(last - 2), match.end(last - 2), "user")  # of an address: it may be a key
         if stripped and test(name, quote, stripped, after):
             bare = not quote and data[match.end(last - 2)] in b"\"\\" and _NUMBER.fullmatch(stripped)
-            yield Span(start, end, NUMBER if bare else said or name.lower())
+            yield CredentialSpan(start, end, NUMBER if bare else said or name.lower())
             at = end
         else:
             # On from behind the name: what follows it may be a credential of another kind.
@@ -362,16 +373,13 @@ def _text(piece: bytes | None) -> str:
     return (piece or b"").decode("utf-8", "replace")
 
 
-def _of_this_machine(data: bytes) -> Iterator[Span]:
+def _of_this_machine(data: bytes) -> Iterator[CredentialSpan]:
     pattern = _variables(_environment())
     if pattern is not None:
-        yield from (Span(match.start(), match.end(), "a credential of this machine") for match in
-        pattern.finditer(data))
+        for match in pattern.finditer(data):
+            yield CredentialSpan(match.start(), match.end(), "a credential of this machine")
 
 
-def _own(data: bytes) -> bool:
-    pattern = _variables(_environment())
-    return pattern is not None and pattern.search(data) is not None
 
 VARIABLE = re.compile(r"(?:^|_)(?:(?:API)?KEY(?:_ID)?|TOKEN(?:_[A-Z]+)?|SECRET|PASSWORD|PASSWD)$", re.IGNORECASE)
 """The name of an environment variable whose value is a credential."""
@@ -391,57 +399,3 @@ def _variables(values: tuple[str, ...]) -> Any | None:
         return None
     forms = {form for value in values for form in (value, json.dumps(value)[1:-1], value.replace("/", "\\/"))}
     return re2.compile("|".join(re2.escape(form) for form in sorted(forms, key=len, reverse=True)).encode())
-
-_STRINGS = r"\"(?:[^\"\\]|\\.)*(?:\\/|\\u00[2-7][0-9A-Fa-f])(?:[^\"\\]|\\.)*\""
-"""A JSON string that holds an escape of a plain character. Between strings no backslash stands, so none is missed."""
-
-
-@cache
-def _strings() -> Any:
-    return re2.compile(_STRINGS.encode())
-
-_SPELLED = re.compile(r"\\(?:u[0-9A-Fa-f]{4}|.)|[^\\]", re.DOTALL)
-
-
-def escaped(data: bytes) -> list[Span]:
-    """Credentials in JSON strings that spell some of their characters as escapes."""
-    found: list[Span] = []
-    for match in _strings().finditer(data):
-        start, end = match.span()
-        found += spelled(data, start + 1, end - 1)
-    return found
-
-
-def spelled(data: bytes, start: int, end: int) -> list[Span]:
-    """Credentials in the inside of one JSON string, found in what it spells and placed where it is spelled."""
-    try:
-        said = json.loads(b'"' + data[start:end] + b'"', strict=False).encode("utf-8", "surrogatepass")
-    except ValueError:
-        said = None  # no whole string: it is read piece by piece
-    if said is not None and not spans(said):
-        return []  # nearly always: the places of its characters, which cost far more, are not needed
-    plain, places = unescaped(data[start:end])
-    return [Span(start + places[a], start + places[b], name) for a, b, name in spans(plain)]
-
-
-def unescaped(inside: bytes) -> tuple[bytes, list[int]]:
-    """The bytes that the inside of a JSON string spells, and for each, and the end, where its spelling begins."""
-    if b"\\" not in inside:
-        return inside, list(range(len(inside) + 1))
-    out = bytearray()
-    places: list[int] = []
-    text = inside.decode("utf-8", "surrogateescape")
-    at = 0
-    for piece in _SPELLED.finditer(text):
-        written = piece[0]
-        size = len(written.encode("utf-8", "surrogateescape"))
-        try:
-            said = json.loads(f'"{written}"') if written[0] == "\\" else written
-        except ValueError:
-            said = written
-        escape = written[0] == "\\"
-        raw = said.encode("utf-8", "surrogatepass" if escape else "surrogateescape")
-        places += [at] * len(raw) if escape else range(at, at + size)  # all bytes of an escape begin where it begins
-        out += raw
-        at += size
-    return bytes(out), [*places, at]

@@ -28,7 +28,7 @@ HALF = 8
 else."""
 
 
-class Piece(NamedTuple):
+class SpelledPiece(NamedTuple):
     """A piece of a fact: where it begins in what all pieces make, what it spells, and where that is spelled."""
 
     first: int
@@ -46,7 +46,7 @@ def hidden(body: bytes, api: str, response: ChatResponse, counts: redact.Counts 
     said = _raw("\n".join(texts(response)))
     if not said or not detection.spans(said):
         return body
-    found: list[detection.Span] = []
+    found: list[detection.CredentialSpan] = []
     for pieces in pieces_of(body, api, response).values():
         for span in detection.spans(b"".join([piece.plain for piece in pieces])):
             found += placed(pieces, span)
@@ -64,30 +64,30 @@ def texts(response: ChatResponse) -> Iterator[str]:
             yield call.arguments
 
 
-def pieces_of(body: bytes, api: str, response: ChatResponse) -> dict[str, list[Piece]]:
+def pieces_of(body: bytes, api: str, response: ChatResponse) -> dict[str, list[SpelledPiece]]:
     """Every fact of an answer with the pieces of the body that spell it; nothing where the body cannot be read."""
     try:
         read = provenance(api, body, response)
     except DecodeError:
         return {}
-    found: dict[str, list[Piece]] = {}
+    found: dict[str, list[SpelledPiece]] = {}
     for fact in read.facts:
         made = found.setdefault(fact, [])
         first = 0
         for start, end in [(each.start, each.end) for each in read.of(fact)]:
             quoted = body[start : start + 1] == b'"' and end - start >= 2
-            plain, at = detection.unescaped(body[start + quoted : end - quoted])
-            made.append(Piece(first, plain, [start + quoted + place for place in at]))
+            plain, at = redact.unescaped(body[start + quoted : end - quoted])
+            made.append(SpelledPiece(first, plain, [start + quoted + place for place in at]))
             first += len(plain)
     return found
 
 
-def placed(pieces: Sequence[Piece], span: detection.Span) -> Iterator[detection.Span]:
+def placed(pieces: Sequence[SpelledPiece], span: detection.CredentialSpan) -> Iterator[detection.CredentialSpan]:
     """Where in the body the pieces of a span are spelled."""
     for piece in pieces:
         start, end = max(span.start - piece.first, 0), min(span.end - piece.first, len(piece.plain))
         if start < end:
-            yield detection.Span(piece.places[start], piece.places[end], span.name)
+            yield detection.CredentialSpan(piece.places[start], piece.places[end], span.name)
 
 
 def across(
@@ -124,8 +124,9 @@ def _mend(made: list[Exchange], before: int, after: int, counts: redact.Counts |
         since, until = max(start - len(tail), 0), end - len(tail)
         halves = (tail[start:], head[since:until])
         if halves[0]:
-            made[before] = _without(made[before], detection.Span(len(first) - len(halves[0]), len(first), name))
-        made[after] = _without(made[after], detection.Span(since, until, name))
+            seam = detection.CredentialSpan(len(first) - len(halves[0]), len(first), name)
+            made[before] = _without(made[before], seam)
+        made[after] = _without(made[after], detection.CredentialSpan(since, until, name))
         # The requests repeat the answer so far: they get the very masks that stand in it, or no turn could be followed.
         shown = (_raw(made[before].response.text or "")[len(first) - len(halves[0]) :],
                  _raw(made[after].response.text or "")[since:until])
@@ -134,7 +135,7 @@ def _mend(made: list[Exchange], before: int, after: int, counts: redact.Counts |
     return said
 
 
-def _without(exchange: Exchange, span: detection.Span) -> Exchange:
+def _without(exchange: Exchange, span: detection.CredentialSpan) -> Exchange:
     """The exchange with a span of its text masked."""
     pieces = pieces_of(exchange.body, exchange.api, exchange.response).get("text", [])
     return again(exchange, redact.masked(exchange.body, sorted(placed(pieces, span))))

@@ -17,15 +17,24 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from inspector.config.files import private_file, replace_all
 from inspector.sessions import detection, redact, traffic
-from inspector.sessions.recording import About, Act, Chunk, Place, Raw, Reading, ToolAnswer, UnreadableError, cut_behind
+from inspector.sessions.recording import (
+    About,
+    Act,
+    Chunk,
+    Options,
+    Place,
+    Raw,
+    Reading,
+    ToolAnswer,
+    UnreadableError,
+    cut_behind,
+)
 from loop_core.errors import CallerError
 from loop_core.turn.limits import Limits
 from loop_core.values import ToolResultPart, TransportEnd
 from loop_core.wire import FORMATS
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from pydantic import BaseModel
 
 VERSION = 1
@@ -102,9 +111,7 @@ class SessionWriter:
     def __enter__(self) -> SessionWriter:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, why: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
 
@@ -134,7 +141,13 @@ def schema() -> dict[str, Any]:
     return json_schema()
 
 
-def read_session(data: bytes) -> Reading:
+def sniff(head: bytes, path: str) -> int:
+    """The first line is the header."""
+    line = head.removeprefix(b"\xef\xbb\xbf").split(b"\n", 1)[0]
+    return 100 if line.lstrip().startswith(b"{") and f'"{MARK}"'.encode() in line else 0
+
+
+def read(data: bytes, path: str, options: Options) -> Reading:
     """The exchanges and acts of a session file.
 
     Raises:

@@ -14,8 +14,8 @@ from glob import escape, glob
 
 from inspector.config import files
 from inspector.sessions import intake
-from inspector.sessions.build import Refused, build
-from inspector.sessions.importers import BESIDE, HEAD, choose
+from inspector.sessions.build import Unbuilt, build
+from inspector.sessions.importers import HEAD, IMPORTERS, choose, importer
 from inspector.sessions.intake import unpack
 from inspector.sessions.joined import across
 from inspector.sessions.recording import (
@@ -33,7 +33,7 @@ from inspector.sessions.recording import (
     unusable,
 )
 from inspector.sessions.thread import thread
-from inspector.sessions.transcripts.inference import settle
+from inspector.sessions.transcripts.endings import settle
 from loop_core.wire import wire
 from loop_core.wire.profiles import named
 
@@ -104,7 +104,7 @@ def _open(path: str, options: Options, stdin: bytes | None) -> Iterator[tuple[In
         return
     source, found = _read(path, data, options)
     yield source, found
-    pattern = BESIDE.get(source.format)
+    pattern = IMPORTERS[source.format].beside if source.format in IMPORTERS else ""
     for name in sorted(glob(os.path.join(escape(os.path.splitext(path)[0]), pattern))) if pattern else ():
         try:
             files.check_bounds(name)
@@ -134,12 +134,12 @@ def _folder(path: str, options: Options) -> Iterator[tuple[Input, list[Exchange]
             files.check_bounds(name)
             with open(name, "rb") as file:
                 head = file.read(HEAD)
-            importer = choose(_plain(head), name) if head else None
-            data = intake.file_bytes(name, head) if importer is not None else b""
+            known = bool(head) and choose(_plain(head), name) is not None
+            data = intake.file_bytes(name, head) if known else b""
         except (OSError, intake.BoundError) as why:
             skipped.append(Skipped(number, f"{name}: {_unread(why)}"))
             continue
-        if importer is None:
+        if not known:
             skipped.append(Skipped(number, f"{name}: no session"))
             continue
         source, found = _read(name, data, options)
@@ -190,16 +190,16 @@ def _read(path: str, data: bytes, options: Options) -> tuple[Input, list[Exchang
     if isinstance(plain, str):
         return _failed(path, f"a gzip file that is damaged or too large ({plain}): {_EXPECTED}"), []
     head = plain[:HEAD]
-    importer = choose(head, path)
-    if importer is None:
+    name = choose(head, path)
+    if name is None:
         return _failed(path, _unknown(plain)), []
     try:
-        reading = importer.read(plain, path, options)
+        reading = importer(name).read(plain, path, options)
     except UnreadableError as why:
-        return _failed(path, str(why), importer.name), []
+        return _failed(path, str(why), name), []
     except ODD as why:
-        return _failed(path, f"a file that {unusable(why)}: {_EXPECTED}", importer.name), []
-    return _decoded(path, importer.name, reading, options)
+        return _failed(path, f"a file that {unusable(why)}: {_EXPECTED}", name), []
+    return _decoded(path, name, reading, options)
 
 
 def _unknown(data: bytes) -> str:
@@ -229,12 +229,12 @@ def _rare(head: bytes) -> bool:
 
 def _decoded(path: str, format_name: str, reading: Reading, options: Options) -> tuple[Input, list[Exchange]]:
     exchanges = list(reading.exchanges)
-    refused: list[tuple[Raw, Refused]] = []
+    refused: list[tuple[Raw, Unbuilt]] = []
     for raw in reading.raws:
         try:
             built = build(raw, path, options, reading.masked)
         except ODD as why:
-            built = Refused(f"an exchange that {unusable(why)}")
+            built = Unbuilt(f"an exchange that {unusable(why)}")
         if isinstance(built, Exchange):
             exchanges.append(built)
         else:
@@ -266,7 +266,7 @@ def _decoded(path: str, format_name: str, reading: Reading, options: Options) ->
 
 
 def _nothing(
-    format_name: str, refused: list[tuple[Raw, Refused]], skipped: list[Skipped], options: Options
+    format_name: str, refused: list[tuple[Raw, Unbuilt]], skipped: list[Skipped], options: Options
 ) -> tuple[str | None, list[str]]:
     """The error of a file that gave no exchange, or the notice where it was readable and simply holds none."""
     for raw, why in refused:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from pydantic_core import from_json
 
-from inspector.sessions.items import History, Item, Kind, Tree, response_calls, response_text, squeeze
+from inspector.sessions.items import History, HistoryItem, HistoryTree, ItemKind, response_calls, response_text, squeeze
 from inspector.sessions.recording import Exchange
 from inspector.sessions.traffic import host_of
 from loop_core.judge.classify import cut_at_cap
@@ -32,7 +32,7 @@ _END = 128
 
 
 @dataclass(slots=True, eq=False, repr=False)
-class Seen:
+class SeatedExchange:
     """An exchange on its way through threading."""
 
     index: int
@@ -75,10 +75,10 @@ class Seen:
         return self.calls if self.cut else ()
 
 
-class Found(NamedTuple):
+class ParentSearch(NamedTuple):
     """Exchanges that fit as the parent, the item of the later history that shows it, and how."""
 
-    candidates: Sequence[Seen]
+    candidates: Sequence[SeatedExchange]
     item: int
     why: str
 
@@ -103,7 +103,7 @@ def _mark(token: str) -> str:
     return token[:_MARK].translate(_URL_SAFE)
 
 
-def seen(index: int, exchange: Exchange, history: History, when: float) -> Seen:
+def seated(index: int, exchange: Exchange, history: History, when: float) -> SeatedExchange:
     """An exchange, with what threading asks of it."""
     response, request = exchange.response, exchange.request
     calls, text = response_calls(response.parts), response_text(response.parts)
@@ -111,7 +111,7 @@ def seen(index: int, exchange: Exchange, history: History, when: float) -> Seen:
     cut = word not in _FINISHED or any(map(_unparsed, calls)) or cut_at_cap(response, request) is not None
     model = request.model if request is not None else None
     identity = (exchange.api, host_of(exchange.url), model, history.system)
-    return Seen(
+    return SeatedExchange(
         index, exchange, history, when, text, calls, cut, word in _FAILED, text, history.node, identity=identity
     )
 
@@ -128,19 +128,19 @@ def _unparsed(call: ToolCall) -> bool:
 class Index:
     """The exchanges met so far, by their requests and by their answers."""
 
-    def __init__(self, tree: Tree) -> None:
+    def __init__(self, tree: HistoryTree) -> None:
         self.tree = tree
-        self.ids: defaultdict[str, list[Seen]] = defaultdict(list)
-        self._requests: defaultdict[tuple[object, ...], list[Seen]] = defaultdict(list)
-        self._tokens: defaultdict[tuple[object, ...], list[Seen]] = defaultdict(list)
-        self._unrecorded: defaultdict[int, list[Seen]] = defaultdict(list)
-        self._beginnings: defaultdict[tuple[int, str], list[Seen]] = defaultdict(list)
-        self._chains: defaultdict[int, list[Seen]] = defaultdict(list)
-        self._answers: defaultdict[int, list[tuple[str, Seen]]] = defaultdict(list)
-        self._keyed: defaultdict[int, tuple[int, dict[int, list[Seen]]]] = defaultdict(lambda: (0, {}))
-        self._calls: defaultdict[tuple[str | None, ...], list[Seen]] = defaultdict(list)
+        self.ids: defaultdict[str, list[SeatedExchange]] = defaultdict(list)
+        self._requests: defaultdict[tuple[object, ...], list[SeatedExchange]] = defaultdict(list)
+        self._tokens: defaultdict[tuple[object, ...], list[SeatedExchange]] = defaultdict(list)
+        self._unrecorded: defaultdict[int, list[SeatedExchange]] = defaultdict(list)
+        self._beginnings: defaultdict[tuple[int, str], list[SeatedExchange]] = defaultdict(list)
+        self._chains: defaultdict[int, list[SeatedExchange]] = defaultdict(list)
+        self._answers: defaultdict[int, list[tuple[str, SeatedExchange]]] = defaultdict(list)
+        self._keyed: defaultdict[int, tuple[int, dict[int, list[SeatedExchange]]]] = defaultdict(lambda: (0, {}))
+        self._calls: defaultdict[tuple[str | None, ...], list[SeatedExchange]] = defaultdict(list)
 
-    def add(self, one: Seen) -> None:
+    def add(self, one: SeatedExchange) -> None:
         """Makes an exchange findable."""
         history, response = one.history, one.exchange.response
         self._requests[(history.node, *one.identity)].append(one)
@@ -152,7 +152,7 @@ class Index:
             self._unrecorded[history.node].append(one)
         if one.text or one.calls or one.paused:
             self._answers[history.node].append((one.text, one))
-            if history.items and history.items[-1].kind is Kind.ASSISTANT:
+            if history.items and history.items[-1].kind is ItemKind.ASSISTANT:
                 self._answers[history.nodes[-2]].append((history.items[-1].text + one.text, one))
             if one.joined != one.text:
                 self._answers[one.base].append((one.joined, one))
@@ -162,15 +162,15 @@ class Index:
             if _telling(names):
                 self._calls[names].append(one)
 
-    def asked(self, node: int, identity: tuple[object, ...]) -> Sequence[Seen]:
+    def asked(self, node: int, identity: tuple[object, ...]) -> Sequence[SeatedExchange]:
         """The exchanges that sent exactly this request, in order."""
         return self._requests.get((node, *identity), ())
 
-    def with_token(self, node: int, identity: tuple[object, ...], token: str) -> Sequence[Seen]:
+    def with_token(self, node: int, identity: tuple[object, ...], token: str) -> Sequence[SeatedExchange]:
         """The exchanges that sent exactly this request and were given this continuation token."""
         return self._tokens.get((node, token, *identity), ())
 
-    def _at(self, node: int) -> dict[int, list[Seen]]:
+    def _at(self, node: int) -> dict[int, list[SeatedExchange]]:
         """The answers that followed the history of a node, by their keys; made when they are first looked for."""
         answers = self._answers[node]
         done, keyed = self._keyed[node]
@@ -200,23 +200,23 @@ class Index:
     def _text_key(self, text: str) -> int:
         return self.tree.key(("text", squeeze(text)))
 
-    def find(self, history: History) -> Found | None:
+    def find(self, history: History) -> ParentSearch | None:
         """The nearest exchange that a history contains, request and answer; None where it contains none."""
         last = True
         for number in range(len(history.items) - 1, -1, -1):
             item = history.items[number]
-            if item.kind is not Kind.ASSISTANT:
+            if item.kind is not ItemKind.ASSISTANT:
                 continue
             node = history.nodes[number]
             found = self._exact(item, node) if node in self._answers else None
             if found is None and last:
                 found = self._by_ids(item) or self._related(item, node)
             if found is not None:
-                return Found(found[0], number, found[1])
+                return ParentSearch(found[0], number, found[1])
             last = False
         return None
 
-    def _exact(self, item: Item, node: int) -> tuple[list[Seen], str] | None:
+    def _exact(self, item: HistoryItem, node: int) -> tuple[list[SeatedExchange], str] | None:
         answers = self._at(node)
         found = answers.get(item.key)
         if found:
@@ -247,7 +247,7 @@ class Index:
                 return found, "the history repeats its request and its text, without its calls"
         return None
 
-    def _by_ids(self, item: Item) -> tuple[list[Seen], str] | None:
+    def _by_ids(self, item: HistoryItem) -> tuple[list[SeatedExchange], str] | None:
         names = tuple(call.id for call in item.calls)
         if not _telling(names):
             return None
@@ -257,7 +257,7 @@ class Index:
             (found, f"the id {names[0]} of its call names it, though the history before was edited") if found else None
         )
 
-    def _related(self, item: Item, node: int) -> tuple[list[Seen], str] | None:
+    def _related(self, item: HistoryItem, node: int) -> tuple[list[SeatedExchange], str] | None:
         """Exchanges that asked the same, where the history's answer is theirs continued, shortened, or not recorded."""
         if node in self._unrecorded:
             return self._unrecorded[node], "the history continues its request; what it answered was not recorded"
@@ -277,7 +277,7 @@ class Index:
                 return [one], "the history repeats its request and its answer, the middle of a long text left out"
         return None
 
-    def _same_calls(self, one: Seen, item: Item) -> bool:
+    def _same_calls(self, one: SeatedExchange, item: HistoryItem) -> bool:
         said = self.tree.said_loosely
         return said("", one.calls) == said("", item.calls) and _same_ids(one.calls, item.calls)
 
@@ -306,13 +306,13 @@ def _drawn(name: str) -> bool:
         len(_TURN.findall(letters)) >= 3 for letters in _LETTERS.findall(name))
 
 
-def narrow(found: Found, child: Seen, ordered: bool) -> list[Seen]:
+def narrow(found: ParentSearch, child: SeatedExchange, ordered: bool) -> list[SeatedExchange]:
     """The candidates that fit best: signatures, the same server, model and system text, asked before the child."""
     left = list(found.candidates)
     if len(left) == 1:
         return left
     repeated = _tokens(part for message in child.history.items[found.item].messages for part in message.parts)
-    tests: list[Callable[[Seen], bool]] = [
+    tests: list[Callable[[SeatedExchange], bool]] = [
         lambda one: not repeated.isdisjoint(_tokens(one.exchange.response.parts)),
         lambda one: one.identity[:2] == child.identity[:2],
         lambda one: one.identity[2] == child.identity[2],

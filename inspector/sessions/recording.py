@@ -297,9 +297,7 @@ class UnreadableError(Exception):
 
 
 class Importer(Protocol):
-    """One file format."""
-
-    name: str
+    """What the module of one file format offers."""
 
     def sniff(self, head: bytes, path: str) -> int:
         """How sure it is, from the first 64 KB, that it can read this: 0 not at all, 100 beyond doubt."""

@@ -11,6 +11,7 @@ which has no backtracking.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, MutableMapping, Sequence
 from functools import cache, lru_cache
@@ -25,9 +26,8 @@ from inspector.sessions.detection import (
     NUMBER,
     REDACTED,
     SHORT,
-    Span,
+    CredentialSpan,
     any_of,
-    escaped,
     is_password,
     random_looking,
     spans,
@@ -56,7 +56,7 @@ def count(counts: Counts | None, name: str) -> None:
         counts[name] = counts.get(name, 0) + 1
 
 
-def masked(data: bytes, found: Sequence[Span], counts: Counts | None = None) -> bytes:
+def masked(data: bytes, found: Sequence[CredentialSpan], counts: Counts | None = None) -> bytes:
     """The same bytes, as many, with masks at the spans."""
     pieces: list[bytes] = []
     done = 0
@@ -70,7 +70,7 @@ def masked(data: bytes, found: Sequence[Span], counts: Counts | None = None) -> 
 def body(data: bytes, counts: Counts | None = None) -> bytes:
     """The same bytes, as many, without credentials, also where JSON escapes spell them."""
     if ESCAPES.search(data):
-        data = masked(data, escaped(data), counts)
+        data = masked(data, escaped_spans(data), counts)
     return masked(data, spans(data), counts)
 
 
@@ -223,3 +223,60 @@ def _of_member(name: str, value: Any, counts: Counts | None) -> Any:
     if re.fullmatch(any_of(PASSWORDS), name, re.IGNORECASE):
         return _named_mask(name, value, counts) if is_password(value, True, 32) else value
     return _named_mask(name, value, counts) if random_looking(value) else value
+
+
+# -- credentials that JSON escapes spell ------------------------------------------------------------------------------
+
+_STRINGS = r"\"(?:[^\"\\]|\\.)*(?:\\/|\\u00[2-7][0-9A-Fa-f])(?:[^\"\\]|\\.)*\""
+"""A JSON string that holds an escape of a plain character. Between strings no backslash stands, so none is missed."""
+
+
+@cache
+def _strings() -> Any:
+    return re2.compile(_STRINGS.encode())
+
+_SPELLED = re.compile(r"\\(?:u[0-9A-Fa-f]{4}|.)|[^\\]", re.DOTALL)
+
+
+def escaped_spans(data: bytes) -> list[CredentialSpan]:
+    """Credentials in JSON strings that spell some of their characters as escapes."""
+    found: list[CredentialSpan] = []
+    for match in _strings().finditer(data):
+        start, end = match.span()
+        found += spelled_spans(data, start + 1, end - 1)
+    return found
+
+
+def spelled_spans(data: bytes, start: int, end: int) -> list[CredentialSpan]:
+    """Credentials in the inside of one JSON string, found in what it spells and placed where it is spelled."""
+    try:
+        said = json.loads(b'"' + data[start:end] + b'"', strict=False).encode("utf-8", "surrogatepass")
+    except ValueError:
+        said = None  # no whole string: it is read piece by piece
+    if said is not None and not spans(said):
+        return []  # nearly always: the places of its characters, which cost far more, are not needed
+    plain, places = unescaped(data[start:end])
+    return [CredentialSpan(start + places[a], start + places[b], name) for a, b, name in spans(plain)]
+
+
+def unescaped(inside: bytes) -> tuple[bytes, list[int]]:
+    """The bytes that the inside of a JSON string spells, and for each, and the end, where its spelling begins."""
+    if b"\\" not in inside:
+        return inside, list(range(len(inside) + 1))
+    out = bytearray()
+    places: list[int] = []
+    text = inside.decode("utf-8", "surrogateescape")
+    at = 0
+    for piece in _SPELLED.finditer(text):
+        written = piece[0]
+        size = len(written.encode("utf-8", "surrogateescape"))
+        try:
+            said = json.loads(f'"{written}"') if written[0] == "\\" else written
+        except ValueError:
+            said = written
+        escape = written[0] == "\\"
+        raw = said.encode("utf-8", "surrogatepass" if escape else "surrogateescape")
+        places += [at] * len(raw) if escape else range(at, at + size)  # all bytes of an escape begin where it begins
+        out += raw
+        at += size
+    return bytes(out), [*places, at]

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
 
-from inspector.sessions.items import History, Kind, Tree
-from inspector.sessions.parents import Index, Seen, narrow, seen
-from inspector.sessions.places import Placed, last_answer, new_message, opening, place, tail_of
+from inspector.sessions.items import History, HistoryTree, ItemKind
+from inspector.sessions.parents import Index, SeatedExchange, narrow, seated
+from inspector.sessions.places import PlaceEvidence, last_answer, new_message, opening, place, tail_of
 from inspector.sessions.recording import Conversation, Exchange, Link, Place, TurnRecord
 
 
@@ -54,8 +54,8 @@ class _Turn:
 class _Step(NamedTuple):
     """Where an exchange goes: its place, the exchange that it follows, or those that it might follow."""
 
-    placed: Placed
-    parent: Seen | None = None
+    placed: PlaceEvidence
+    parent: SeatedExchange | None = None
     direct: bool = True
     """False where exchanges between the two were not recorded."""
     ambiguous: tuple[int, ...] = ()
@@ -65,11 +65,11 @@ class _Threader:
     """One group; exchanges are taken shortest history first, so that parents come before children."""
 
     def __init__(self, exchanges: Sequence[Exchange], group: Sequence[int]) -> None:
-        self.tree = Tree()
+        self.tree = HistoryTree()
         self.index = Index(self.tree)
         self.turns: list[_Turn] = []
         self.by_opening: dict[tuple[int, int], int] = {}
-        self.seated: dict[tuple[str, int], Seen] = {}
+        self.seated: dict[tuple[str, int], SeatedExchange] = {}
         """By file and entry."""
         self.group = [(index, exchanges[index]) for index in group]
         self.when, self.ordered = _times(self.group)
@@ -77,14 +77,14 @@ class _Threader:
     def run(self) -> list[_Turn]:
         """Seats every exchange; those that name their parent by id come after it, those without a request last."""
         waiting: list[tuple[int, Exchange]] = []
-        free: list[Seen] = []
+        free: list[SeatedExchange] = []
         answers = {exchange.response.id for _, exchange in self.group if exchange.response.id}
         for index, exchange in self.group:
             request = exchange.request
             if request is not None and request.previous_id is not None and request.previous_id in answers:
                 waiting.append((index, exchange))
             elif request is not None:
-                free.append(seen(index, exchange, self.tree.history(request), self.when[index]))
+                free.append(seated(index, exchange, self.tree.history(request), self.when[index]))
         free.sort(key=lambda one: (*one.history.size, one.when, one.index))
         for one in free:
             self._seat(one, self._step(one))
@@ -96,7 +96,7 @@ class _Threader:
 
     # -- finding -------------------------------------------------------------------------------------------------
 
-    def _step(self, one: Seen) -> _Step:
+    def _step(self, one: SeatedExchange) -> _Step:
         again = self._told(one) or self._again(one)
         if again is not None:
             return again
@@ -108,21 +108,21 @@ class _Threader:
         tail = tail_of(one.history)
         if len(left) > 1:
             why = f"{len(left)} exchanges could be its parent: {found.why}"
-            return _Step(Placed(place(tail, None).place, why), ambiguous=_indices(left))
+            return _Step(PlaceEvidence(place(tail, None).place, why), ambiguous=_indices(left))
         parent = left[0]
         placed = place(tail, parent if direct else None)
         gap = "" if direct else "; exchanges between the two were not recorded"
-        return _Step(Placed(placed.place, f"{placed.why}; {found.why}{gap}"), parent, direct)
+        return _Step(PlaceEvidence(placed.place, f"{placed.why}; {found.why}{gap}"), parent, direct)
 
-    def _told(self, one: Seen, parent: Seen | None = None) -> _Step | None:
+    def _told(self, one: SeatedExchange, parent: SeatedExchange | None = None) -> _Step | None:
         """What a loop that recorded itself says of its request: its history may look like another turn's."""
         exchange = one.exchange
         before = parent or self.seated.get((exchange.path, exchange.entry - 1))
         if exchange.said is None or exchange.again or before is None:
             return None
-        return _Step(Placed(exchange.said, "its recorder says so"), before)
+        return _Step(PlaceEvidence(exchange.said, "its recorder says so"), before)
 
-    def _again(self, one: Seen) -> _Step | None:
+    def _again(self, one: SeatedExchange) -> _Step | None:
         """The same request once more: a retry, a repair with a larger cap, a resumption; None where it is none."""
         node, identity = one.history.node, one.identity
         asked = self.index.asked(node, identity)
@@ -131,43 +131,43 @@ class _Threader:
         token = _token(one.exchange)
         owners = self.index.with_token(node, identity, token) if token is not None else ()
         if len(owners) == 1:
-            return _Step(Placed(Place.RESUME, "the same request with the continuation token of the answer"), owners[0])
+            why = "the same request with the continuation token of the answer"
+            return _Step(PlaceEvidence(Place.RESUME, why), owners[0])
         last = asked[-1]
         if last.failed and _repeats(last, one, self.ordered):
-            return _Step(Placed(Place.RETRY, "the same request again after an error or an interruption"), last)
+            return _Step(PlaceEvidence(Place.RETRY, "the same request again after an error or an interruption"), last)
         if last.cut and one.exchange.recorder is not None:  # which cap was sent is not in a transcript
             again = Place.REPAIR if last.call_cut else Place.RETRY
-            return _Step(Placed(again, "the same request again after a cut"), last)
+            return _Step(PlaceEvidence(again, "the same request again after a cut"), last)
         before, now = _cap(last), _cap(one)
         if self.ordered and last.cut and before is not None and now is not None and now > before:
             place_again = Place.REPAIR if last.call_cut else Place.RETRY
-            return _Step(
-                Placed(place_again, f"the same request again with a larger output limit ({before} to {now})"), last
-            )
+            why = f"the same request again with a larger output limit ({before} to {now})"
+            return _Step(PlaceEvidence(place_again, why), last)
         return None
 
-    def _after_failure(self, one: Seen) -> _Step | None:
+    def _after_failure(self, one: SeatedExchange) -> _Step | None:
         """A history that leaves the cut answer out and adds a hint to its request."""
         items, nodes = one.history.items, one.history.nodes
         start = len(items)
-        while start > 0 and items[start - 1].kind in (Kind.USER, Kind.SYSTEM):
+        while start > 0 and items[start - 1].kind in (ItemKind.USER, ItemKind.SYSTEM):
             start -= 1
             asked = [each for each in self.index.asked(nodes[start], one.identity)[-_SHOWN:] if each.cut]
             placed = place(items[start:], asked[0]) if asked else None
             if placed is not None and start > 0:
                 if len(asked) == 1:
-                    return _Step(Placed(placed.place, f"{placed.why}; the cut answer was left out"), asked[0])
+                    return _Step(PlaceEvidence(placed.place, f"{placed.why}; the cut answer was left out"), asked[0])
                 if placed.place is Place.REQUEST:
                     return None
                 return _Step(
-                    Placed(Place.REQUEST, f"{len(asked)} cut exchanges could be its parent"),
+                    PlaceEvidence(Place.REQUEST, f"{len(asked)} cut exchanges could be its parent"),
                     ambiguous=_indices(asked),
                 )
         return None
 
     # -- seating -------------------------------------------------------------------------------------------------
 
-    def _seat(self, one: Seen, step: _Step) -> None:
+    def _seat(self, one: SeatedExchange, step: _Step) -> None:
         parent, placed = step.parent, step.placed
         why = placed.why
         new = placed.place is Place.REQUEST
@@ -190,7 +190,7 @@ class _Threader:
         self.index.add(one)
         self._link(turn, one.index, placed.place, why, step.ambiguous, parent, not step.direct)
 
-    def _open(self, one: Seen, conversation: object, new: bool) -> int:
+    def _open(self, one: SeatedExchange, conversation: object, new: bool) -> int:
         number = new_message(one.history) if new else -1
         if number < 0:
             number = opening(one.history)
@@ -201,7 +201,7 @@ class _Threader:
             self.by_opening.setdefault((id(conversation), one.history.nodes[number + 1]), turn)
         return turn
 
-    def _beyond_gap(self, one: Seen, ancestor: Seen, new: bool) -> int:
+    def _beyond_gap(self, one: SeatedExchange, ancestor: SeatedExchange, new: bool) -> int:
         """The turn where the parent is missing: the ancestor's, another one's with the same opening, or a new one."""
         number = new_message(one.history) if new else opening(one.history)
         if number < len(ancestor.history.items):
@@ -211,7 +211,7 @@ class _Threader:
         return self._open(one, conversation, new) if known is None or new else known
 
     def _link(
-        self, turn: int, index: int, where: Place, why: str, ambiguous: tuple[int, ...], parent: Seen | None,
+        self, turn: int, index: int, where: Place, why: str, ambiguous: tuple[int, ...], parent: SeatedExchange | None,
         gap: bool = False,
     ) -> None:
         held = self.turns[turn]
@@ -236,30 +236,29 @@ class _Threader:
                 return
             waiting = later
 
-    def _seat_by_id(self, index: int, exchange: Exchange, parents: list[Seen]) -> None:
+    def _seat_by_id(self, index: int, exchange: Exchange, parents: list[SeatedExchange]) -> None:
         request = exchange.request
         assert request is not None  # noqa: S101  # narrowed by the caller
         parent = parents[0]
         start = self.tree.step(parent.history.node, self.tree.said(parent.text, parent.calls))
         history = self.tree.history(request, start)
-        one = seen(index, exchange, history, self.when[index])
+        one = seated(index, exchange, history, self.when[index])
         if len(parents) > 1:
             why = f"{len(parents)} exchanges answered with the id that it goes on from"
-            self._seat(
-                one,
-                _Step(Placed(place(history.items, None).place, why), ambiguous=tuple(each.index for each in parents)),
-            )
+            ambiguous = tuple(each.index for each in parents)
+            self._seat(one, _Step(PlaceEvidence(place(history.items, None).place, why), ambiguous=ambiguous))
             return
         again = self._told(one, parent) or self._again(one)
         if again is None:
             placed = place(history.items, parent)
-            again = _Step(Placed(placed.place, f"{placed.why}; it names the response that it goes on from"), parent)
+            why = f"{placed.why}; it names the response that it goes on from"
+            again = _Step(PlaceEvidence(placed.place, why), parent)
         self._seat(one, again)
 
     def _alone(self, index: int, exchange: Exchange) -> None:
         """An exchange without a request: a poll of a response that is known, or a turn of its own."""
         history = History((), (self.tree.step(0, self.tree.key(("alone", index))),), 0)
-        one = seen(index, exchange, history, self.when[index])
+        one = seated(index, exchange, history, self.when[index])
         told = self._told(one)
         if told is not None:
             self._seat(one, told)
@@ -267,17 +266,17 @@ class _Threader:
         name = exchange.response.id
         parents = [each for each in self.index.ids.get(name, ()) if each.paused] if name else []
         if parents:
-            step = _Step(Placed(Place.RESUME, "the same response is fetched again"), parents[-1])
+            step = _Step(PlaceEvidence(Place.RESUME, "the same response is fetched again"), parents[-1])
         else:
-            step = _Step(Placed(Place.REQUEST, "its request was not recorded"))
+            step = _Step(PlaceEvidence(Place.REQUEST, "its request was not recorded"))
         self._seat(one, step)
 
 
-def _indices(candidates: Sequence[Seen]) -> tuple[int, ...]:
+def _indices(candidates: Sequence[SeatedExchange]) -> tuple[int, ...]:
     return tuple(sorted(each.index for each in candidates[:_SHOWN]))
 
 
-def _repeats(last: Seen, one: Seen, ordered: bool) -> bool:
+def _repeats(last: SeatedExchange, one: SeatedExchange, ordered: bool) -> bool:
     """Whether a request that got no answer is sent again, and not another one with the same history.
 
     What was refused for good (a key, a model that does not exist) is sent again as it was, or not at all; and only
@@ -288,7 +287,7 @@ def _repeats(last: Seen, one: Seen, ordered: bool) -> bool:
     return ordered and last.exchange.request_json == one.exchange.request_json
 
 
-def _cap(one: Seen) -> int | None:
+def _cap(one: SeatedExchange) -> int | None:
     return one.exchange.request.max_tokens if one.exchange.request is not None else None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from inspector.sessions.transcripts.refusals import connection_lost, interruption, refusal
+from inspector.sessions.wordings import connection_lost, interruption, refusal
 from loop_core.values import ToolResultPart
 from tests.scenes.transcripts import (
     MISSING,

@@ -9,9 +9,9 @@ from collections import Counter
 import pytest
 
 from inspector.sessions import open_paths
-from inspector.sessions.items import HINTS as HINT_ROWS
-from inspector.sessions.items import RESULTS, cut_result, known_hint
 from inspector.sessions.thread import thread
+from inspector.sessions.wordings import HINTS as HINT_ROWS
+from inspector.sessions.wordings import RESULTS, cut_result, known_hint
 from tests.scenes.bodies import (
     GEMINI,
     MESSAGES,

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from inspector.report.lines.spans import Line, Role, Span
 from inspector.report.verdict import ROWS
-from inspector.sessions.transcripts import provenance
+from inspector.sessions.transcripts.answer import inference_of, is_unrecorded
 from loop_core.judge.gate import Admission
 from loop_core.turn.state import State
 from loop_core.values import Stop, StopReason
@@ -40,10 +40,10 @@ STOP: Mapping[Stop, tuple[str, Role]] = {
 
 def of_reason(stop: StopReason) -> tuple[str, Role]:
     """The glyph of a reason; one that was inferred, or that the file does not hold, is never shown as good."""
-    if provenance.unseen(stop):
+    if is_unrecorded(stop):
         return "∅", Role.WARN
     glyph, role = STOP[stop.normalized]
-    return ("≈", Role.PLAIN) if role is Role.OK and provenance.shown(stop) is not None else (glyph, role)
+    return ("≈", Role.PLAIN) if role is Role.OK and inference_of(stop) is not None else (glyph, role)
 
 
 STATE: Mapping[State, tuple[str, Role]] = {

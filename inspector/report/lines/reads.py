@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from inspector.report.lines.spans import Line, Role, Span, joined, said
-from inspector.sessions.provenance import Provenance, Read
+from inspector.sessions.provenance import FactRead, Provenance
 from loop_core.values import ChatResponse, ToolCall
 
 VALUE_SHOWN = 40
@@ -42,10 +42,10 @@ def turned(found: Provenance, picked: Picked, by: int) -> Picked:
     return Picked(picked.fact, (picked.reading + by) % len(found.by_fact[picked.fact]))
 
 
-def became(found: Provenance, start: int, end: int) -> list[Read]:
+def became(found: Provenance, start: int, end: int) -> list[FactRead]:
     """What the bytes from `start` to `end` became, in the order of the bytes."""
     last = bisect_left(found.by_start, end, key=lambda read: read.start)
-    inside: list[Read] = []
+    inside: list[FactRead] = []
     index = last - 1
     while index >= 0 and found.reach[index] > start:
         if found.by_start[index].end > start:
@@ -54,12 +54,12 @@ def became(found: Provenance, start: int, end: int) -> list[Read]:
     return inside[::-1]
 
 
-def picked_of(found: Provenance, read: Read) -> Picked:
+def picked_of(found: Provenance, read: FactRead) -> Picked:
     """A reading as what is looked at."""
     return Picked(read.fact, found.by_fact[read.fact].index(read))
 
 
-def next_of(found: Provenance, reads: Sequence[Read], picked: Picked | None) -> Picked:
+def next_of(found: Provenance, reads: Sequence[FactRead], picked: Picked | None) -> Picked:
     """The reading of these after the one that is looked at, round the end; the first where it is none of them."""
     every = [picked_of(found, read) for read in reads]
     return every[(every.index(picked) + 1) % len(every)] if picked in every else every[0]
@@ -82,7 +82,7 @@ def told(found: Provenance, picked: Picked, response: ChatResponse) -> Line:
     ])
 
 
-def noted(reads: Sequence[Read], start: int, end: int) -> str:
+def noted(reads: Sequence[FactRead], start: int, end: int) -> str:
     """What a range of bytes became, in one short line."""
     names = list(dict.fromkeys(read.fact for read in reads))
     where = f"bytes {start:,}–{end:,}" if end - start > 1 else f"byte {start:,}"

@@ -16,7 +16,7 @@ from inspector.report.facts import View
 from inspector.report.lines import glyphs
 from inspector.report.lines.spans import Line, Role, Span, said
 from inspector.report.verdict import TurnVerdict
-from inspector.sessions.transcripts import provenance
+from inspector.sessions.transcripts.answer import inference_of
 from loop_core.judge.gate import Admission, Verdict
 from loop_core.turn.state import RunTools, Send, State
 from loop_core.turn.trace import Step
@@ -267,7 +267,7 @@ def _evaluated(step: Step) -> Line:
         return ()
     stop = seen.judged.stop
     found = [Span(stop.normalized.value, Role.NORMALIZED)]
-    if provenance.shown(stop) is not None:
+    if inference_of(stop) is not None:
         found.append(Span(" inferred", Role.DIM))
     if seen.judged.mapped.normalized is not stop.normalized:
         found.append(Span(f" said {seen.judged.mapped.normalized.value}", Role.RAW))

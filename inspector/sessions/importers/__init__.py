@@ -1,51 +1,128 @@
-"""The file formats that can be read, one file and one line each, in the order in which they are asked.
+"""The file formats that can be read: one module and one row each, in the order in which they are tried.
 
-Each is imported when it is first asked, so that a file that the first one knows does not pay for the others. What reads
-an agent's transcript is large and imported for such a file alone: by what they are known stands in `transcripts`.
+A module has `sniff` and `read` (`inspector.sessions.recording.Importer`). It is imported when its format is first
+tried, so that a file that an earlier one knows does not pay for the others.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
+from functools import lru_cache
 from importlib import import_module
-from typing import cast
+from typing import Any, NamedTuple, cast
 
+from pydantic_core import from_json
+
+from inspector.sessions import traffic
 from inspector.sessions.recording import ODD, Importer
 
-IMPORTERS: Mapping[str, str] = {
-    "har": "inspector.sessions.importers.har.HARImporter",
-    "session": "inspector.sessions.importers.native.NativeImporter",
-    "claude-code": "inspector.sessions.importers.transcripts.ClaudeCodeImporter",
-    "pi": "inspector.sessions.importers.transcripts.PiImporter",
-    "known": "inspector.sessions.importers.known.KnownImporter",
-    "pairs": "inspector.sessions.importers.pairs.PairsImporter",
-    "body": "inspector.sessions.importers.body.BodyImporter",
+
+class AgentFolder(NamedTuple):
+    """Where an agent keeps its files by default: by an environment variable, or below the home folder."""
+
+    agent: str
+    variable: str
+    folder: str
+    parts: tuple[str, ...]
+    """Folder names down to the files, `*` for any one folder and `**` for any depth."""
+
+
+class FileFormat(NamedTuple):
+    """One format."""
+
+    module: str
+    folders: tuple[AgentFolder, ...] = ()
+    beside: str = ""
+    """The files that belong to one of it, below a folder of the file's name without its suffix."""
+
+
+_HERE = "inspector.sessions.importers"
+IMPORTERS: Mapping[str, FileFormat] = {
+    "har": FileFormat(f"{_HERE}.har"),
+    "session": FileFormat("inspector.sessions.native"),
+    "claude-code": FileFormat(
+        f"{_HERE}.claude_code", (AgentFolder("Claude Code", "CLAUDE_CONFIG_DIR", ".claude", ("projects", "*")),),
+        "subagents/*.jsonl",
+    ),
+    "pi": FileFormat(f"{_HERE}.pi", (
+        AgentFolder("pi", "PI_CODING_AGENT_DIR", ".pi/agent", ("sessions", "**")),
+        AgentFolder("OpenClaw", "OPENCLAW_STATE_DIR", ".openclaw", ("agents", "*", "sessions")),
+    )),
+    "known": FileFormat(f"{_HERE}.unread"),
+    "pairs": FileFormat(f"{_HERE}.pairs"),
+    "body": FileFormat(f"{_HERE}.body"),
 }
-BESIDE: Mapping[str, str] = {"claude-code": "subagents/*.jsonl"}
-"""Format -> files that belong to one of it: below a folder of the file's name without its suffix."""
 CERTAIN = 100
 HEAD = 1 << 16
+"""Bytes of a file by which its format is recognised."""
 
 
-@cache
 def importer(name: str) -> Importer:
     """The importer of this name."""
-    module, _, kind = IMPORTERS[name].rpartition(".")
-    return cast("Importer", getattr(import_module(module), kind)())
+    return cast("Importer", import_module(IMPORTERS[name].module))
 
 
-def choose(head: bytes, path: str) -> Importer | None:
-    """The importer that is surest of a file that begins with `head`; None where none knows it."""
+def choose(head: bytes, path: str) -> str | None:
+    """The format that is surest of a file that begins with `head`; None where none knows it."""
     best, best_score = None, 0
     for name in IMPORTERS:
-        one = importer(name)
         try:
-            score = one.sniff(head, path)
+            score = importer(name).sniff(head, path)
         except ODD:
-            continue  # what it cannot look at is none of its files
+            continue  # what it cannot examine is none of its files
         if score >= CERTAIN:
-            return one
+            return name
         if score > best_score:
-            best, best_score = one, score
+            best, best_score = name, score
     return best
+
+
+# -- The first look at a file, for every `sniff` ---------------------------------------------------------------------
+
+_LINES = 8
+
+
+class FileHead(NamedTuple):
+    """What a head holds."""
+
+    first: Any
+    """Its first JSON value, as far as it goes; None where it begins with none."""
+    lines: tuple[Any, ...]
+    """The JSON values of its first lines, the last of them perhaps cut; empty unless there are several."""
+    text: bytes
+    """The head without mark and leading white space."""
+
+
+@lru_cache(maxsize=4)
+def first_look(head: bytes) -> FileHead:
+    """Parses the beginning of a file."""
+    text = (head[3:] if head.startswith(b"\xef\xbb\xbf") else head).lstrip()
+    if text[:1] not in (b"{", b"["):
+        return FileHead(None, (), text)
+    end = text.find(b"\n")
+    first_line = partial(text[:end]) if end > 0 else None
+    if end > 0 and first_line is not None and complete(text[:end]):
+        lines = [line for line in text.split(b"\n")[: _LINES * 4] if line.strip()]
+        values = [value for value in map(partial, lines[:_LINES]) if value is not None]
+        return FileHead(first_line, tuple(values), text)
+    return FileHead(partial(text), (), text)
+
+
+def partial(text: bytes) -> Any:
+    """The JSON value that `text` begins, cut where it ends; None where it is no JSON."""
+    try:
+        return from_json(text, allow_partial="trailing-strings")
+    except ValueError:
+        try:
+            return from_json(traffic.mend(text.decode("utf-8", "replace")), allow_partial="trailing-strings")
+        except ValueError:
+            return None
+
+
+def complete(text: bytes) -> bool:
+    """Whether `text` is one whole JSON value."""
+    try:
+        traffic.loads(text)
+    except ValueError:
+        return False
+    return True

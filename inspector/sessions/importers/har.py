@@ -186,31 +186,27 @@ _SHORTENED = re.compile(r"truncat|shortened|cut off|incomplete", re.IGNORECASE)
 _SCAN = json.JSONDecoder(strict=False).raw_decode
 
 
-class HARImporter:
-    """HTTP Archive files."""
+def sniff(head: bytes, path: str) -> int:
+    """A JSON object that holds `log`."""
+    if _BEGINS.match(head):
+        return 100
+    return 60 if path.lower().endswith(".har") and head.lstrip()[:1] == b"{" else 0
 
-    name = "har"
 
-    def sniff(self, head: bytes, path: str) -> int:
-        """A JSON object that holds `log`."""
-        if _BEGINS.match(head):
-            return 100
-        return 60 if path.lower().endswith(".har") and head.lstrip()[:1] == b"{" else 0
-
-    def read(self, data: bytes, path: str, options: Options) -> Reading:
-        """All entries, in the file's order."""
-        reading = Reading()
-        entries, rest = _entries(data, reading)
-        clean, room = not detection.suspicious(data), options.room
-        for number, entry in enumerate(entries):
-            try:
-                _take(reading, number, _raw(number, entry, clean, room), entry)
-            except ODD as why:
-                reading.skipped.append(Skipped(number, f"an entry that {unusable(why)}"))
-        if rest is not None:
-            _take_cut(reading, len(entries), rest, room)
-            cut_behind(reading.raws)
-        return reading
+def read(data: bytes, path: str, options: Options) -> Reading:
+    """All entries, in the file's order."""
+    reading = Reading()
+    entries, rest = _entries(data, reading)
+    clean, room = not detection.suspicious(data), options.room
+    for number, entry in enumerate(entries):
+        try:
+            _take(reading, number, _raw(number, entry, clean, room), entry)
+        except ODD as why:
+            reading.skipped.append(Skipped(number, f"an entry that {unusable(why)}"))
+    if rest is not None:
+        _take_cut(reading, len(entries), rest, room)
+        cut_behind(reading.raws)
+    return reading
 
 
 def _take(reading: Reading, number: int, raw: Raw | str, entry: Any, cut: bool = False) -> None:

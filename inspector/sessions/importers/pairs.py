@@ -16,7 +16,7 @@ from typing import Any
 from pydantic_core import from_json
 
 from inspector.sessions import redact, traffic
-from inspector.sessions.importers.body import look
+from inspector.sessions.importers import first_look
 from inspector.sessions.intake import unpack
 from inspector.sessions.recording import (
     ODD,
@@ -125,51 +125,47 @@ _LAST = ", the last"
 _DECODER = json.JSONDecoder(strict=False)
 
 
-class PairsImporter:
-    """JSON and JSON Lines of request/response pairs."""
+def sniff(head: bytes, path: str) -> int:
+    """Whether the first value, or the first of its list, holds a response beside a request."""
+    first = first_look(head).first
+    if isinstance(first, dict):
+        held = next((first[key] for key in LISTS if isinstance(first.get(key), list)), None)
+        return _score(first) or (80 if isinstance(held, list) and held and _score(held[0]) else 0)
+    if isinstance(first, list) and first:
+        return _score(first[0])
+    return 0
 
-    name = "pairs"
 
-    def sniff(self, head: bytes, path: str) -> int:
-        """Whether the first value, or the first of its list, holds a response beside a request."""
-        first = look(head).first
-        if isinstance(first, dict):
-            held = next((first[key] for key in LISTS if isinstance(first.get(key), list)), None)
-            return _score(first) or (80 if isinstance(held, list) and held and _score(held[0]) else 0)
-        if isinstance(first, list) and first:
-            return _score(first[0])
-        return 0
-
-    def read(self, data: bytes, path: str, options: Options) -> Reading:
-        """All pairs, one entry each."""
-        reading = Reading()
-        text = traffic.mend(data.decode("utf-8", "replace").lstrip("\ufeff"))
-        if "\ufffd" in text:
-            reading.error = traffic.utf8_error(data)
-        broken = 0
-        for entry, (piece, where) in enumerate(_pieces(text)):
-            try:
-                value = traffic.loads(piece)
-            except ValueError:
-                begun = _cut_pair(entry, piece, options, reading) if where.endswith(_LAST) else None
-                broken += _broken(reading, entry, where, begun)
-                continue
-            try:
-                raw = _pair(entry, value, piece, options, reading)
-            except ODD as why:
-                raw = f"a pair that {unusable(why)}"
-            if isinstance(raw, str):
-                reading.skipped.append(Skipped(entry, raw))
-            else:
-                reading.raws.append(raw)
-        if not reading.raws and (broken == len(reading.skipped)):
-            where = (
-                f"no valid JSON ({reading.skipped[0].why.partition('(')[2]}"
-                if broken
-                else "no request/response pair in it"
-            )
-            raise UnreadableError(reading.error or f'{where}: expected {{"request": …, "response": …}}')
-        return reading
+def read(data: bytes, path: str, options: Options) -> Reading:
+    """All pairs, one entry each."""
+    reading = Reading()
+    text = traffic.mend(data.decode("utf-8", "replace").lstrip("\ufeff"))
+    if "\ufffd" in text:
+        reading.error = traffic.utf8_error(data)
+    broken = 0
+    for entry, (piece, where) in enumerate(_pieces(text)):
+        try:
+            value = traffic.loads(piece)
+        except ValueError:
+            begun = _cut_pair(entry, piece, options, reading) if where.endswith(_LAST) else None
+            broken += _broken(reading, entry, where, begun)
+            continue
+        try:
+            raw = _pair(entry, value, piece, options, reading)
+        except ODD as why:
+            raw = f"a pair that {unusable(why)}"
+        if isinstance(raw, str):
+            reading.skipped.append(Skipped(entry, raw))
+        else:
+            reading.raws.append(raw)
+    if not reading.raws and (broken == len(reading.skipped)):
+        where = (
+            f"no valid JSON ({reading.skipped[0].why.partition('(')[2]}"
+            if broken
+            else "no request/response pair in it"
+        )
+        raise UnreadableError(reading.error or f'{where}: expected {{"request": …, "response": …}}')
+    return reading
 
 
 def _cut_pair(entry: int, piece: str, options: Options, reading: Reading) -> Raw | None:

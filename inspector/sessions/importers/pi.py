@@ -3,8 +3,6 @@
 Owns their tree (`id`, `parentId`; version 1 has none and is a line) and their words for the end of an answer, which are
 pi's and no provider's. A label, a change of model or of thinking, a compaction are entries of the tree that no request
 carried. Source: pi's `docs/session-format.md`; the words are those of seed 002.
-
-Further down: the fields of pi's entries.
 """
 
 from __future__ import annotations
@@ -14,18 +12,23 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from inspector.sessions.recording import ODD, About, Exchange, Options, Reading
-from inspector.sessions.transcripts import provenance
-from inspector.sessions.transcripts.answer import Answer, Said, Where
-from inspector.sessions.transcripts.inference import infer
-from inspector.sessions.transcripts.jsonl import Fields, Line, Lines, slice_of
-from inspector.sessions.transcripts.refusals import connection_lost
-from loop_core.errors import CallerError
+from inspector.sessions.importers import first_look
+from inspector.sessions.recording import About, Options, Reading
+from inspector.sessions.transcripts import Fields, Lines, TranscriptReader, slice_of
+from inspector.sessions.transcripts.answer import (
+    InterimRow,
+    Line,
+    TranscriptAnswer,
+    TreePlace,
+    content_text,
+    recorder_reason,
+)
+from inspector.sessions.transcripts.endings import infer
+from inspector.sessions.wordings import connection_lost
 from loop_core.values import (
     ArgsForm,
     At,
     CallKind,
-    Evidence,
     Finding,
     OpaquePart,
     ProviderError,
@@ -39,11 +42,8 @@ from loop_core.values import (
 )
 from loop_core.wire.base import Mapped
 from loop_core.wire.failures import RETRYABLE_STATUS, RETRYABLE_WORDS, classify
-from loop_core.wire.profiles import Chosen, choose, named
 
-# -- The fields of pi's entries --------------------------------------------------------------------------------------
-# An answer's parts, usage and end, and what stands between two answers.
-# Pure functions of one entry; the tree of entries is the importer's.
+# -- The fields of an entry --------------------------------------------------------------------------------------------
 
 STOPS: Mapping[str, Mapped] = {
     "stop": Mapped(Stop.END_TURN, None, "seed 002: end_turn, pause_turn and stop_sequence"),
@@ -55,7 +55,7 @@ STOPS: Mapping[str, Mapped] = {
 """pi's words; it maps the providers' before it writes them down."""
 
 
-def take_content(answer: Answer, content: Any, line: Line, at: At) -> None:
+def take_content(answer: TranscriptAnswer, content: Any, line: Line, at: At) -> None:
     """The parts of an answer. Arguments are the JSON of the row: pi has parsed, and perhaps mended, what came."""
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
     path = ("message", "content") if "message" in line.value else ("content",)
@@ -81,7 +81,7 @@ def take_content(answer: Answer, content: Any, line: Line, at: At) -> None:
             answer.parts.append(OpaquePart(str(kind), slice_at() or "{}"))
 
 
-def take_end(answer: Answer, message: dict[str, Any], at: At) -> None:
+def take_end(answer: TranscriptAnswer, message: dict[str, Any], at: At) -> None:
     """The recorder's word, in our vocabulary."""
     word = message.get("stopReason")
     place = At(at.part, at.start, at.end, "/message/stopReason")
@@ -92,11 +92,11 @@ def take_end(answer: Answer, message: dict[str, Any], at: At) -> None:
     if row.stop is Stop.ERROR if row else isinstance(message.get("errorMessage"), str):
         answer.error = _error(text(message.get("errorMessage")) or "")
         stop, detail, rule = classify(answer.error)
-        answer.stop = provenance.said_by_recorder(stop, detail, place, word, rule)
+        answer.stop = recorder_reason(stop, detail, place, word, rule)
     elif row is None:
-        answer.stop = provenance.said_by_recorder(Stop.UNKNOWN, None, place, word, "unknown_word")
+        answer.stop = recorder_reason(Stop.UNKNOWN, None, place, word, "unknown_word")
     else:
-        answer.stop = provenance.said_by_recorder(row.stop, row.detail, place, word, "pi.stop_reasons")
+        answer.stop = recorder_reason(row.stop, row.detail, place, word, "pi.stop_reasons")
 
 
 def _error(message: str) -> ProviderError:
@@ -116,35 +116,28 @@ def usage_of(usage: Any) -> Usage | None:
     return Usage(given, made, None, cached)
 
 
-def said(line: Line, role: str, message: dict[str, Any]) -> Said | None:
+def interim_row(line: Line, role: str, message: dict[str, Any]) -> InterimRow | None:
     """A message between two answers; None where no model was told of it."""
     content = message.get("content")
-    words = content if isinstance(content, str) else "\n".join(_texts(content))
+    words = content if isinstance(content, str) else content_text(content)
     if role == "toolResult":
         key, name = text(message.get("toolCallId")), text(message.get("toolName"))
         part = ToolResultPart(key, name, words, message.get("isError") is True)
-        return Said(line.number, "", (part,))
+        return InterimRow(line.number, "", (part,))
     if role == "bashExecution":
         if message.get("excludeFromContext") is True:
             return None
-        return Said(line.number, f"{message.get('command', '')}\n{message.get('output', '')}", own=True)
-    return Said(line.number, words, own=role != "user")
-
-
-def _texts(content: Any) -> list[str]:
-    if not isinstance(content, list):
-        return []
-    return [
-        block["text"] if isinstance(block.get("text"), str) else f"[{block.get('type')}]"
-        for block in content if isinstance(block, dict)
-    ]
+        return InterimRow(line.number, f"{message.get('command', '')}\n{message.get('output', '')}", own=True)
+    return InterimRow(line.number, words, own=role != "user")
 
 
 def text(value: Any) -> str | None:
     """A text that is there and not empty."""
     return value if isinstance(value, str) and value else None
 
-NAME = "pi"
+
+# -- The tree of entries -----------------------------------------------------------------------------------------------
+
 APIS: Mapping[str, str] = {
     "anthropic-messages": "anthropic_messages",
     "openai-completions": "openai_chat",
@@ -177,73 +170,62 @@ FIELDS: Fields = {
 """What is read of an entry, and the types that it can have."""
 
 
+def sniff(head: bytes, path: str) -> int:
+    """The header is the first line."""
+    first = first_look(head).first
+    if not isinstance(first, dict) or first.get("type") != "session" or "id" not in first:
+        return 0
+    return 100 if "cwd" in first or "version" in first else 0
+
+
 def read(data: bytes, path: str, options: Options) -> Reading:
     """Every answer in the file, those of all branches."""
     return _Session(path, options).read(data)
 
 
-class _Session:
+class _Session(TranscriptReader):
     """One file being read."""
 
+    name, agent, fields = "pi", "pi", FIELDS
+    several_apis = steered = True
+
     def __init__(self, path: str, options: Options) -> None:
-        self.path, self.options = path, options
-        self.reading = Reading()
-        self.answers: list[Answer] = []
-        self.places: dict[str, Where] = {}
-        self.last = Where(None)
-        self.told: Counter[str] = Counter()
+        super().__init__(path, options)
+        self.last = TreePlace(None)
         self.labels: Counter[str] = Counter()
         self.compacted: str | None = None
-        self.chosen: dict[tuple[str, str | None], Chosen] = {}
         self.assumed = 0
         self.title = ""
 
-    def read(self, data: bytes) -> Reading:
-        lines = Lines(data, FIELDS)
-        for line in lines:
-            value = line.value
-            key = value.get("id")
-            if isinstance(key, str) and key in self.places:
-                self.told["repeat an entry before them (same id)"] += 1
-                continue
-            where = self._above(value)
-            try:
-                if value.get("type") in ("message", "custom_message"):
-                    where = self._message(line, value, where)
-                else:
-                    lines.count(value.get("type"), PASSED)
-                    self._other(line, value)
-            except ODD as why:
-                lines.lost(line.number, why)
-            if isinstance(key, str):
-                self.places[key] = where  # OpenClaw's first entries name the header as their parent
-            if value.get("type") != "label":
-                self.last = where
+    def take(self, line: Line, lines: Lines, place: TreePlace) -> TreePlace:
+        """A message, or an entry that no request carried."""
+        if line.value.get("type") in ("message", "custom_message"):
+            return self._message(line, line.value, place)
+        lines.count(line.value.get("type"), PASSED)
+        self._other(line, line.value)
+        return place
+
+    def keep(self, line: Line, place: TreePlace) -> None:
+        """Also the last place: OpenClaw's first entries name the header as their parent, version 1 names none."""
+        super().keep(line, place)
+        if line.value.get("type") != "label":
+            self.last = place
+
+    def settle(self) -> None:
+        """Where an entry has no word, what the others show."""
         for answer in self.answers:
             answer.stop = answer.stop or infer(answer, frozenset())
-        for answer in self.answers:
-            self.reading.exchanges.append(self._exchange(answer))
-            self.reading.answers += answer.answers()
-        lines.report(self.reading)
-        self.reading.masked = lines.masked
-        self._summary()
-        return self.reading
 
-    # -- entries ---------------------------------------------------------------------------------------------------
-
-    def _above(self, value: dict[str, Any]) -> Where:
+    def above(self, value: dict[str, Any]) -> TreePlace:
+        """The place of the entry that it names as its parent."""
         if "parentId" not in value:
             return self.last  # version 1: each entry follows the one before
         parent = value["parentId"]
         if not isinstance(parent, str):
-            return Where(None)
-        found = self.places.get(parent)
-        if found is None:
-            if parent not in self._calls_of_last():
-                self.told["name a parent that is not in the file before them"] += 1
-                return Where(None)
+            return TreePlace(None)
+        if parent not in self.places and parent in self._calls_of_last():
             return self.last  # OpenClaw: a result names its call
-        return found
+        return self.parent(parent) or TreePlace(None)
 
     def _calls_of_last(self) -> set[str | None]:
         answer = self.last.answer
@@ -260,32 +242,29 @@ class _Session:
             size = f" ({before:,} tokens before)" if type(before) is int else ""
             self.compacted = f"line {line.number}: the history was compacted before this answer{size}"
 
-    def _message(self, line: Line, value: dict[str, Any], where: Where) -> Where:
+    def _message(self, line: Line, value: dict[str, Any], where: TreePlace) -> TreePlace:
         custom = value.get("type") == "custom_message"
         message = value if custom else value.get("message")
         role = message.get("role", "custom" if custom else None) if isinstance(message, dict) else None
         if not isinstance(message, dict) or not isinstance(role, str):
-            self.told["are of an unexpected shape"] += 1
+            self.remarks["are of an unexpected shape"] += 1
             return where
         if role == "assistant":
             return self._assistant(line, message, where)
-        row = said(line, role, message)
+        row = interim_row(line, role, message)
         if row is None:
             return where
         if where.answer is not None:
             where.answer.follow(row)
-        return Where(where.answer, (where.since, row))
+        return TreePlace(where.answer, (where.since, row))
 
-    def _assistant(self, line: Line, message: dict[str, Any], where: Where) -> Where:
+    def _assistant(self, line: Line, message: dict[str, Any], where: TreePlace) -> TreePlace:
         api = APIS.get(str(message.get("api")))
         if api is None:
             api, self.assumed = self.options.api or ASSUMED, self.assumed + 1
-        model = message.get("model")
         key = line.value.get("id")
-        answer = Answer(
-            f"{key if isinstance(key, str) else 'line'}:{line.number}", api, model if isinstance(model, str) else None,
-            where, line.number, text(line.value.get("timestamp")),
-        )
+        name = f"{key if isinstance(key, str) else 'line'}:{line.number}"
+        answer = self.begin(name, api, message.get("model"), where, line)
         at = answer.take(line)
         take_content(answer, message.get("content"), line, at)
         answer.usage = usage_of(message.get("usage"))
@@ -293,30 +272,10 @@ class _Session:
         if self.compacted is not None:
             answer.findings.append(Finding("transcript.compacted", Severity.INFO, self.compacted))
             self.compacted = None
-        if where.answer is not None:
-            where.answer.next.append(answer)
-        self.answers.append(answer)
-        return Where(answer)
+        return TreePlace(self.add(answer))
 
-    # -- the file --------------------------------------------------------------------------------------------------
-
-    def _exchange(self, answer: Answer) -> Exchange:
-        key = (answer.api, answer.model)
-        chosen = self.chosen.get(key)
-        if chosen is None:
-            chosen = self.chosen[key] = self._profile(*key)
-        mark = Evidence("transcript.pi", At(pointer="/type"), "rows of pi, not the provider's bytes")
-        return answer.exchange(self.path, NAME, chosen.profile, (mark, *chosen.evidence), steered=True)
-
-    def _profile(self, api: str, model: str | None) -> Chosen:
-        if self.options.profile is not None:
-            try:
-                return named(self.options.profile, api, model)
-            except CallerError:
-                pass  # one of several formats in the file, and not that profile's
-        return choose(api, "", (), None, model)
-
-    def _summary(self) -> None:
+    def summarise(self) -> None:
+        """Whose words the stop reasons are, what was assumed, the labels, and the session's title."""
         notices = self.reading.notices
         if self.answers:
             notices.insert(0, "stop reasons are pi's own words for the providers', which are not in the file")
@@ -325,6 +284,5 @@ class _Session:
             notices.append(f"answers that do not say their API, taken for {taken}: {self.assumed:,}")
         if self.labels:
             notices.append(f"labels: {', '.join(sorted(self.labels)[:20])}")
-        notices += [f"entries that {what}: {count:,}" for what, count in self.told.items()]
         if self.title:
             self.reading.about = About(title=self.title)

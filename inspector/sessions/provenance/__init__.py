@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, NamedTuple
 
-from inspector.sessions.provenance.pieces import Frame, Piece, Supply, Wanted, frames
+from inspector.sessions.provenance.pieces import FactText, Frame, Supply, TextPiece, frames
 from loop_core.values import At, CallKind, ChatResponse, Part, ReasoningPart, TextPart, ToolCall
 from loop_core.wire import wire
 from loop_core.wire.jsonslice import byte_span, path_of
@@ -24,7 +24,7 @@ from loop_core.wire.reads import Found
 _COUNTS = ("input_tokens", "output_tokens", "reasoning_tokens", "cached_tokens")
 
 
-class Read(NamedTuple):
+class FactRead(NamedTuple):
     """Bytes `start` to `end` of the body became `fact`, or a piece of it."""
 
     fact: str
@@ -40,9 +40,9 @@ class Read(NamedTuple):
 class Provenance:
     """The readings of one body, by fact and by byte; made by `provenance`."""
 
-    by_fact: Mapping[str, tuple[Read, ...]]
+    by_fact: Mapping[str, tuple[FactRead, ...]]
     """For each fact its pieces in their order, then its repetitions."""
-    by_start: tuple[Read, ...]
+    by_start: tuple[FactRead, ...]
     reach: tuple[int, ...]
     """The furthest end of a reading up to each of `by_start`."""
 
@@ -51,13 +51,13 @@ class Provenance:
         """The facts that were read: `stop_reason`, `usage.output_tokens`, `text`, `tool_calls[0].arguments`, …"""
         return tuple(self.by_fact)
 
-    def of(self, fact: str, *, again: bool = False) -> tuple[Read, ...]:
+    def of(self, fact: str, *, again: bool = False) -> tuple[FactRead, ...]:
         """The bytes that a fact was read from, in the order in which they make it; with `again` its repetitions."""
         return tuple(read for read in self.by_fact.get(fact, ()) if read.again is again)
 
-    def at(self, offset: int) -> tuple[Read, ...]:
+    def at(self, offset: int) -> tuple[FactRead, ...]:
         """What the byte at `offset` became, the smallest value first; nothing where it became no fact."""
-        found: list[Read] = []
+        found: list[FactRead] = []
         index = bisect_right(self.by_start, offset, key=lambda read: read.start) - 1
         while index >= 0 and self.reach[index] > offset:
             if self.by_start[index].end > offset:
@@ -78,7 +78,7 @@ def provenance(api: str, body: bytes, response: ChatResponse | None = None, **op
     read, decoded = frames(api, body, **options)
     response, rows = response or decoded, wire(api).reads
     values = [(frame, found) for frame in read for found in frame.found(rows)]
-    by_fact: dict[str, dict[Read, None]] = defaultdict(dict)
+    by_fact: dict[str, dict[FactRead, None]] = defaultdict(dict)
     for reads in (_stop(response, read, values), _single(response, values), _counted(response, values),
                   _pieced(response, values)):
         for each in reads:
@@ -94,14 +94,14 @@ def provenance(api: str, body: bytes, response: ChatResponse | None = None, **op
 _Value = tuple[Frame, Found]
 
 
-def _read(fact: str, value: _Value, again: bool = False) -> Read:
-    return Read(fact, value[1].start, value[1].end, value[1].pointer, again)
+def _read(fact: str, value: _Value, again: bool = False) -> FactRead:
+    return FactRead(fact, value[1].start, value[1].end, value[1].pointer, again)
 
 
 # -- facts of one value ----------------------------------------------------------------------------------------------
 
 
-def _stop(response: ChatResponse, read: Sequence[Frame], values: Sequence[_Value]) -> Iterator[Read]:
+def _stop(response: ChatResponse, read: Sequence[Frame], values: Sequence[_Value]) -> Iterator[FactRead]:
     """Where the decoder itself says that it read the reason; what a row says of the same frame goes with it."""
     starts = [frame.start for frame in read]
     told = any(value[1].row.fact == "error" for value in values)
@@ -117,12 +117,12 @@ def _stop(response: ChatResponse, read: Sequence[Frame], values: Sequence[_Value
         if frame is not None and frame.pieces and at.end <= frame.end:
             span = byte_span(frame.payload, 0, *path_of(at.pointer or ""))
         start, end = (at.start, at.end) if frame is None or span is None else frame.place(*span)
-        yield Read("stop_reason", start, end, at.pointer or "")
+        yield FactRead("stop_reason", start, end, at.pointer or "")
         if evidence.rule.startswith("error.") and not told:
-            yield Read("error", start, end, at.pointer or "")
+            yield FactRead("error", start, end, at.pointer or "")
 
 
-def _single(response: ChatResponse, values: Sequence[_Value]) -> Iterator[Read]:
+def _single(response: ChatResponse, values: Sequence[_Value]) -> Iterator[FactRead]:
     """The id, the model, native words and the error: the first value that says it, and those that say it again."""
     words = [(f"native.{name}", said) for name, said in response.native.items()]
     for fact, said in (("id", response.id), ("model", response.model), *words):
@@ -133,7 +133,7 @@ def _single(response: ChatResponse, values: Sequence[_Value]) -> Iterator[Read]:
         yield from (_read("error", value) for value in values if value[1].row.fact == "error")
 
 
-def _counted(response: ChatResponse, values: Sequence[_Value]) -> Iterator[Read]:
+def _counted(response: ChatResponse, values: Sequence[_Value]) -> Iterator[FactRead]:
     """Token counts: of the last frame that says them, in one number or in several that make it."""
     for name in _COUNTS:
         fact, count = f"usage.{name}", getattr(response.usage, name, None)
@@ -162,25 +162,25 @@ def _number(text: str) -> int | None:
 # -- facts that may come in pieces -----------------------------------------------------------------------------------
 
 
-def _pieced(response: ChatResponse, values: Sequence[_Value]) -> Iterator[Read]:
+def _pieced(response: ChatResponse, values: Sequence[_Value]) -> Iterator[FactRead]:
     supplies: dict[str, Supply] = defaultdict(Supply)
     kinds = _wanted(response)
     for _, found in values:
         row = found.row
         if row.fact in kinds or row.fact in ("call", "call.value"):
-            supplies[row.fact].add(Piece(found.text, found.string, found.start, found.end, found.pointer,
+            supplies[row.fact].add(TextPiece(found.text, found.string, found.start, found.end, found.pointer,
                                          (row.group, *found.key)))
     for kind, wanted in kinds.items():
         made = [(each, supplies[kind].take(each)) for each in wanted]
         for each, pieces in made:
-            yield from (Read(each.fact, piece.start, piece.end, piece.pointer) for piece in pieces)
+            yield from (FactRead(each.fact, piece.start, piece.end, piece.pointer) for piece in pieces)
         for fact, piece in supplies[kind].repetitions(made):
-            yield Read(fact, piece.start, piece.end, piece.pointer, again=True)
+            yield FactRead(fact, piece.start, piece.end, piece.pointer, again=True)
         if kind == "call.arguments" and "call.value" in supplies:
             yield from _put_together({each.fact for each, pieces in made if not pieces}, response, supplies)
 
 
-def _put_together(facts: Set[str], response: ChatResponse, supplies: Mapping[str, Supply]) -> Iterator[Read]:
+def _put_together(facts: Set[str], response: ChatResponse, supplies: Mapping[str, Supply]) -> Iterator[FactRead]:
     """Arguments that a decoder makes of single values: every value between where a call begins and the next does."""
     places: dict[str, list[int]] = defaultdict(list)
     for piece in supplies["call"]:
@@ -194,7 +194,7 @@ def _put_together(facts: Set[str], response: ChatResponse, supplies: Mapping[str
     for piece in supplies["call.value"]:
         index = bisect_right(begun, (piece.start, "")) - 1
         if piece.text and index >= 0 and begun[index][1] in facts:
-            yield Read(begun[index][1], piece.start, piece.end, piece.pointer)
+            yield FactRead(begun[index][1], piece.start, piece.end, piece.pointer)
 
 
 def _calls(response: ChatResponse) -> Iterator[tuple[str, ToolCall]]:
@@ -207,20 +207,20 @@ def _calls(response: ChatResponse) -> Iterator[tuple[str, ToolCall]]:
             counts[owner] += 1
 
 
-def _wanted(response: ChatResponse) -> dict[str, list[Wanted]]:
+def _wanted(response: ChatResponse) -> dict[str, list[FactText]]:
     """What the response says, by kind of fact, in the order of its parts."""
-    wanted: dict[str, list[Wanted]] = defaultdict(list)
+    wanted: dict[str, list[FactText]] = defaultdict(list)
     joint = wire(response.api).joints.get("reasoning", "")
     for part in response.parts:
         if type(part) is TextPart and part.text:
-            wanted["text"].append(Wanted("text", part.text))
+            wanted["text"].append(FactText("text", part.text))
         elif type(part) is ReasoningPart and part.text:
-            wanted["reasoning"].append(Wanted("reasoning", part.text, joint=joint))
+            wanted["reasoning"].append(FactText("reasoning", part.text, joint=joint))
     if response.refusal:
-        wanted["refusal"].append(Wanted("refusal", response.refusal))
+        wanted["refusal"].append(FactText("refusal", response.refusal))
     for fact, call in _calls(response):
         after = (call.at.start if call.at is not None else None) or 0
         for kind, said in (("id", call.id), ("name", call.name or None), ("arguments", call.arguments)):
             if said is not None:
-                wanted[f"call.{kind}"].append(Wanted(f"{fact}.{kind}", said, after, cut=kind == "arguments"))
+                wanted[f"call.{kind}"].append(FactText(f"{fact}.{kind}", said, after, cut=kind == "arguments"))
     return wanted

@@ -25,7 +25,7 @@ _TRIES = 64
 
 
 @dataclass(slots=True)
-class Piece:
+class TextPiece:
     """A value that may be a piece of a text."""
 
     text: str
@@ -38,7 +38,7 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class FactText:
     """A text of the response: the fact that it is, and before which byte none of it can stand."""
 
     fact: str
@@ -56,15 +56,15 @@ class Supply:
     __slots__ = ("_all", "_groups", "_left", "_tries")
 
     def __init__(self) -> None:
-        self._all: list[Piece] = []
+        self._all: list[TextPiece] = []
         self._groups: dict[tuple[Any, ...], _Group] = {}
         self._left: dict[tuple[Any, ...], _Group] = {}  # groups that are not used up
         self._tries = _TRIES
 
-    def __iter__(self) -> Iterator[Piece]:
+    def __iter__(self) -> Iterator[TextPiece]:
         return iter(self._all)
 
-    def add(self, piece: Piece) -> None:
+    def add(self, piece: TextPiece) -> None:
         """Takes one more; what is no string goes on with nothing."""
         self._all.append(piece)
         key = piece.group if piece.string else (*piece.group, piece.start)
@@ -72,9 +72,9 @@ class Supply:
             self._groups[key] = self._left[key] = _Group()
         self._groups[key].pieces.append(piece)
 
-    def take(self, wanted: Wanted) -> list[Piece]:
+    def take(self, wanted: FactText) -> list[TextPiece]:
         """The pieces that make the text; they are used then. None at all where no pieces make it."""
-        found: list[Piece] = []
+        found: list[TextPiece] = []
         empty = []
         for key, group in self._left.items():
             if group.used_up:
@@ -90,7 +90,7 @@ class Supply:
             piece.used = True
         return found
 
-    def repetitions(self, made: Iterable[tuple[Wanted, Sequence[Piece]]]) -> list[tuple[str, Piece]]:
+    def repetitions(self, made: Iterable[tuple[FactText, Sequence[TextPiece]]]) -> list[tuple[str, TextPiece]]:
         """Unused pieces that, alone or with the rest of their group, say again what was made: fact and piece."""
         by_group: dict[tuple[tuple[Any, ...], str], str] = {}
         by_text: dict[str, str] = {}
@@ -100,7 +100,7 @@ class Supply:
             if wanted.text and pieces:
                 by_text.setdefault(wanted.text, wanted.fact)
                 by_group[pieces[0].group, wanted.text] = wanted.fact
-        found: list[tuple[str, Piece]] = []
+        found: list[tuple[str, TextPiece]] = []
         for key, group in self._groups.items():
             rest = [piece for piece in group.pieces if not piece.used]
             if not rest or (rest[0].group[1:2] and rest[0].group[1:2] not in owners):
@@ -119,7 +119,7 @@ class _Group:
     __slots__ = ("head", "pieces")
 
     def __init__(self) -> None:
-        self.pieces: list[Piece] = []
+        self.pieces: list[TextPiece] = []
         self.head = 0  # all before it are used
 
     @property
@@ -129,7 +129,7 @@ class _Group:
             self.head += 1
         return self.head == len(self.pieces)
 
-    def run(self, wanted: Wanted) -> list[Piece]:
+    def run(self, wanted: FactText) -> list[TextPiece]:
         """Unused pieces in a row that make the text."""
         pieces = self.pieces
         tries = _TRIES
@@ -145,10 +145,10 @@ class _Group:
         return []
 
 
-def _picked(pieces: Iterable[Piece], wanted: Wanted, *, gaps: bool) -> list[Piece]:
+def _picked(pieces: Iterable[TextPiece], wanted: FactText, *, gaps: bool) -> list[TextPiece]:
     """Unused pieces that make the text, each taken where it fits; without `gaps` none may be passed over."""
     text, joint = wanted.text, wanted.joint
-    found: list[Piece] = []
+    found: list[TextPiece] = []
     at = 0
     for piece in pieces:
         if piece.used or piece.start < wanted.after:
@@ -169,7 +169,7 @@ def _picked(pieces: Iterable[Piece], wanted: Wanted, *, gaps: bool) -> list[Piec
     return []
 
 
-def _beginning(pieces: Iterable[Piece], wanted: Wanted) -> list[Piece]:
+def _beginning(pieces: Iterable[TextPiece], wanted: FactText) -> list[TextPiece]:
     """The JSON value that the text is the beginning of, so far as it goes."""
     for piece in pieces:
         usable = not (piece.used or piece.string) and piece.start >= wanted.after

@@ -1,5 +1,274 @@
 """What agents write down of their sessions: rows of their own instead of the provider's bytes.
 
-Shared by the importers of such files: the lines of a file, a model's answer with what was asked before it, and where
-the word for its end comes from. An exchange made here says so (`Exchange.recorder`); see `docs/transcripts.md`.
+Shared by the importers of such files, one module for each format in `inspector.sessions.importers`: the lines of a file
+(`Lines`), and the reader that makes exchanges of them (`TranscriptReader`). An answer with what was asked before it is
+in `answer`, the rules for an end without a word in `endings`. An exchange made here says so (`Exchange.recorder`).
+
+A line that is cut, broken, repeated or of an unknown kind never hides the others: it is counted and reported.
 """
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
+
+from pydantic_core import from_json
+
+from inspector.sessions import detection, redact, traffic
+from inspector.sessions.recording import ODD, Exchange, Options, Reading, unusable
+from inspector.sessions.transcripts.answer import Line, TranscriptAnswer, TreePlace
+from inspector.sessions.wordings import connection_lost
+from loop_core.errors import CallerError
+from loop_core.values import At, Evidence, ProviderError
+from loop_core.wire.failures import RETRYABLE_STATUS, RETRYABLE_WORDS, read_error
+from loop_core.wire.jsonslice import byte_span
+from loop_core.wire.profiles import Chosen, choose, named
+
+_NAMED = 5
+"""Of more damaged lines only so many are named."""
+
+Kinds = Mapping[str, tuple[type, ...]]
+"""Member -> the types of value that it can have."""
+Fields = Mapping[str, Kinds]
+"""A member of a row that is an object, or "" for the row itself -> its members that are read, and their types."""
+_WORDS: Mapping[type, str] = {
+    str: "text", dict: "an object", list: "a list", bool: "true or false", int: "a number", float: "a number",
+    type(None): "null",
+}
+
+
+class Lines:
+    """The lines of one file, read once, and what was noticed on the way."""
+
+    def __init__(self, data: bytes, fields: Fields) -> None:
+        self._data = data.removeprefix(b"\xef\xbb\xbf")
+        self._fields = fields
+        self._suspicious = detection.suspicious(data)
+        self._damaged: list[str] = []
+        self._odd = 0
+        self.passed: Counter[str] = Counter()
+        """Records that are known and say nothing of exchanges, by type."""
+        self.unknown: Counter[str] = Counter()
+        """Records of types that are not known."""
+        self.masked: Counter[str] = Counter()
+        """Credentials that were masked, by kind."""
+
+    def __iter__(self) -> Iterator[Line]:
+        """Every line that is a JSON object."""
+        data, start, number, size = self._data, 0, 0, len(self._data)
+        while start < size:
+            newline = data.find(b"\n", start)
+            end = size if newline < 0 else newline
+            number += 1
+            piece = data[start:end]
+            start = end + 1
+            if not piece or piece.isspace():
+                continue
+            if self._suspicious:
+                piece = redact.body(piece, self.masked)
+            value = self._parsed(piece, number, last=newline < 0)
+            if type(value) is dict:
+                self._check_types(number, value)
+                yield Line(number, piece, value)
+
+    def _parsed(self, piece: bytes, number: int, last: bool) -> Any:
+        try:
+            value = from_json(piece)
+        except ValueError:
+            try:
+                value = traffic.reparse(piece)
+            except ValueError:
+                if last:
+                    self._damaged.append(
+                        f"line {number}, the last, is cut after {len(piece):,} bytes; what stands before it was read"
+                    )
+                else:
+                    self._damaged.append(f"line {number} is no JSON: expected an object; the rest was read")
+                return None
+            if traffic.utf8_error(piece) is not None:
+                self._damaged.append(f"line {number} holds invalid UTF-8, shown as U+FFFD")
+        if type(value) is not dict:
+            self._odd += 1
+        return value
+
+    def _check_types(self, number: int, value: dict[str, Any]) -> None:
+        """Notes the members whose value is of no type that they can have; what reads them takes them for absent."""
+        for name, kinds in self._fields.items():
+            held = value.get(name) if name else value
+            if type(held) is not dict:
+                continue
+            for member, wanted in kinds.items():
+                given = held.get(member)
+                if given is not None and type(given) not in wanted:
+                    place = f"{name}.{member}" if name else member
+                    self._damaged.append(
+                        f"line {number}: {place} is {_WORDS[type(given)]}, and {_WORDS[wanted[0]]} was expected; "
+                        "it was passed over"
+                    )
+
+    def lost(self, number: int, why: Exception) -> None:
+        """Notes a line that nothing can be made of."""
+        self._damaged.append(f"line {number} {unusable(why)}; the rest was read")
+
+    def count(self, kind: Any, known: frozenset[str]) -> None:
+        """Counts a record that says nothing of exchanges."""
+        name = kind if isinstance(kind, str) and kind.isprintable() else "no type"
+        (self.passed if name in known else self.unknown)[name[:40]] += 1
+
+    def report(self, reading: Reading) -> None:
+        """Tells of everything that is not among the exchanges."""
+        notices = reading.notices
+        notices += self._damaged[:_NAMED]
+        if len(self._damaged) > _NAMED:
+            notices.append(f"{len(self._damaged) - _NAMED:,} more damaged lines were passed over")
+        if self._odd:
+            notices.append(f"lines that are no JSON object were passed over: {self._odd:,}")
+        if self.unknown:
+            notices.append(f"records of unknown type were passed over: {_listed(self.unknown)}")
+        if self.passed:
+            notices.append(f"records that hold no exchange: {_listed(self.passed)}")
+
+
+def slice_of(data: bytes, *path: str | int) -> str | None:
+    """The verbatim JSON of the value at `path` of a line; None where there is none."""
+    span = byte_span(data, 0, *path)
+    return None if span is None else data[span[0] : span[1]].decode("utf-8", "replace")
+
+
+def _listed(counts: Counter[str]) -> str:
+    return ", ".join(f"{kind} ({count:,})" for kind, count in sorted(counts.items()))
+
+
+def error_in_text(text: str, status: int | None, kind: str | None) -> ProviderError:
+    """The error that an agent writes down as text: the provider's own where its JSON stands in it."""
+    start = text.find("{")
+    try:
+        body = json.loads(text[start : text.rfind("}") + 1]) if start >= 0 else None
+    except (ValueError, RecursionError):
+        body = None
+    error = read_error(body, status) if isinstance(body, dict) else None
+    retryable = status in RETRYABLE_STATUS or kind in RETRYABLE_WORDS | {"rate_limit"} or connection_lost(text)
+    return error or ProviderError(text, kind, None if status is None else str(status), retryable)
+
+
+# -- The reader of a whole file --------------------------------------------------------------------------------------
+
+
+class TranscriptReader:
+    """One file while it is read: its tree of rows and its answers. A format says what each row means."""
+
+    name: ClassVar[str]
+    """Of the format, as the registry has it."""
+    agent: ClassVar[str]
+    """Who writes such files, for people."""
+    fields: ClassVar[Fields]
+    """What is read of a row, and the types that it can have."""
+    key: ClassVar[str] = "id"
+    """The member that names a row."""
+    row_word: ClassVar[tuple[str, str]] = ("an entry", "entries")
+    """What the agent calls a row, and several."""
+    several_apis: ClassVar[bool] = False
+    """Whether one file may hold answers of several wire formats."""
+    steered: ClassVar[bool] = False
+    """Whether words of the user beside tool results belong to the turn under way."""
+
+    def __init__(self, path: str, options: Options) -> None:
+        self.path, self.options = path, options
+        self.reading = Reading()
+        self.answers: list[TranscriptAnswer] = []
+        self.places: dict[str, TreePlace] = {}
+        """Row -> what a row below it follows."""
+        self.remarks: Counter[str] = Counter()
+        """What is reported of rows that were not read as others are."""
+        self._speakers: dict[tuple[str, str | None], Chosen] = {}
+
+    def read(self, data: bytes) -> Reading:
+        """Every answer in the file."""
+        lines, reading = Lines(data, self.fields), self.reading
+        one, several = self.row_word
+        for line in lines:
+            key = line.value.get(self.key)
+            if isinstance(key, str) and key in self.places:
+                self.remarks[f"repeat {one} before them (same {self.key})"] += 1
+                continue
+            place = self.above(line.value)
+            try:
+                place = self.take(line, lines, place)
+            except ODD as why:
+                lines.lost(line.number, why)
+            self.keep(line, place)
+        self.settle()
+        for answer in self.answers:
+            reading.exchanges.append(self._exchange(answer))
+            reading.answers += answer.answers()
+        lines.report(reading)
+        reading.masked = lines.masked
+        self.summarise()
+        reading.notices += [f"{several} that {what}: {count:,}" for what, count in self.remarks.items()]
+        return reading
+
+    # -- what a format says ------------------------------------------------------------------------------------------
+
+    def above(self, value: dict[str, Any]) -> TreePlace:
+        """The place in the tree that a row follows."""
+        raise NotImplementedError
+
+    def take(self, line: Line, lines: Lines, place: TreePlace) -> TreePlace:
+        """Reads one row; the place that the rows below it follow."""
+        raise NotImplementedError
+
+    def settle(self) -> None:
+        """Decides how each answer ended, once all rows are known."""
+        raise NotImplementedError
+
+    def summarise(self) -> None:
+        """Adds what is to be said of the whole file."""
+
+    # -- what formats share ------------------------------------------------------------------------------------------
+
+    def keep(self, line: Line, place: TreePlace) -> None:
+        """Notes the place of a row by its name."""
+        key = line.value.get(self.key)
+        if isinstance(key, str):
+            self.places[key] = place
+
+    def parent(self, name: str) -> TreePlace | None:
+        """The place of the row of this name; None, and a remark, where the file does not hold it before."""
+        found = self.places.get(name)
+        if found is None:
+            self.remarks["name a parent that is not in the file before them"] += 1
+        return found
+
+    def begin(self, name: str, api: str, model: Any, place: TreePlace, line: Line) -> TranscriptAnswer:
+        """An answer that begins at a row; `add` puts it among those of the file."""
+        started = line.value.get("timestamp")
+        return TranscriptAnswer(name, api, model if isinstance(model, str) else None, place, line.number,
+                                started if isinstance(started, str) else None)
+
+    def add(self, answer: TranscriptAnswer) -> TranscriptAnswer:
+        """Adds an answer to the file, and below the one that it follows."""
+        place = answer.above
+        if place.answer is not None:
+            place.answer.next.append(answer)
+        self.answers.append(answer)
+        return answer
+
+    def _exchange(self, answer: TranscriptAnswer) -> Exchange:
+        key = (answer.api, answer.model)
+        if key not in self._speakers:
+            self._speakers[key] = self._speaker(*key)
+        speaker = self._speakers[key]
+        rule = f"transcript.{self.name.replace('-', '_')}"
+        mark = Evidence(rule, At(pointer="/type"), f"rows of {self.agent}, not the provider's bytes")
+        return answer.exchange(self.path, self.name, speaker.profile, (mark, *speaker.evidence), self.steered)
+
+    def _speaker(self, api: str, model: str | None) -> Chosen:
+        if self.options.profile is not None:
+            try:
+                return named(self.options.profile, api, model)
+            except CallerError:
+                if not self.several_apis:
+                    raise
+        return choose(api, "", (), None, model)

@@ -1,18 +1,21 @@
-"""One answer of a model on its way from rows to an `Exchange`, and what stands between it and the answer before.
+"""One answer of a model on its way from the rows of a transcript to an `Exchange`.
 
 A transcript keeps no requests. What was asked is the answer before (by id, as a provider that keeps histories has it)
 and the rows since then; so a history is walked once however long it grows.
+
+The first half says where the word for an answer's end comes from: the provider, the recorder's own table, or an
+inference of ours. Every stop reason of a transcript begins its evidence with one of these. Nothing is invented: what no
+row shows stays `unknown`, with the detail `not_recorded`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from inspector.sessions.recording import Act, Exchange, Place, ToolAnswer
-from inspector.sessions.transcripts import provenance
-from inspector.sessions.transcripts.jsonl import Line
-from inspector.sessions.transcripts.refusals import stops, why_refused
+from inspector.sessions.wordings import stops, why_refused
 from loop_core.values import (
     At,
     ChatResponse,
@@ -32,10 +35,108 @@ from loop_core.values import (
     ToolResultPart,
     Usage,
 )
+from loop_core.wire.base import Mapped
 from loop_core.wire.profiles import Profile
 
+PROVIDER = "transcript.provider"
+"""The provider's own word, copied into the row."""
+RECORDER = "transcript.recorder"
+"""The recorder's word; what the provider said is not in the file."""
+ABSENT = "transcript.absent"
+"""The row has a place for the word, and none in it."""
+NO_ROW = "transcript.no_row"
+"""The row has the word, and the file lacks the row of the call that the word speaks of."""
+INFERRED = "transcript.inferred."
+"""Begins the rules that read the end from other rows."""
+NOT_RECORDED = "not_recorded"
+_WORD = 40
+"""A recorder's word is short; what is longer is a message."""
 
-class Said(NamedTuple):
+
+def provider_reason(word: str, at: At, table: Mapping[str, Mapped], name: str) -> StopReason:
+    """The provider's word, as the table of its wire format maps it."""
+    seen = Evidence(PROVIDER, at, word)
+    row = table.get(word)
+    if row is None:
+        return StopReason(Stop.UNKNOWN, word, None, (seen, Evidence("unknown_word", at, word)))
+    return StopReason(row.stop, word, row.detail, (seen, Evidence(f"{name}.stop_reasons", at, word)))
+
+
+def recorder_reason(stop: Stop, detail: str | None, at: At, word: str, rule: str) -> StopReason:
+    """The recorder's word in our vocabulary; the provider's is absent."""
+    return StopReason(stop, None, detail, (Evidence(RECORDER, at, word), Evidence(rule, at, word)))
+
+
+def inferred_reason(stop: Stop, detail: str | None, at: At, rule: str, shown_at: At | None, note: str) -> StopReason:
+    """What other rows show of an end that has no word of its own."""
+    return StopReason(stop, None, detail, (Evidence(ABSENT, at), Evidence(f"{INFERRED}{rule}", shown_at, note)))
+
+
+def unrecorded_reason(at: At) -> StopReason:
+    """An end that no row shows."""
+    return StopReason(Stop.UNKNOWN, None, NOT_RECORDED, (Evidence(ABSENT, at),))
+
+
+def missing_call_reason(told: StopReason) -> StopReason:
+    """An answer that asked for a call whose row is not in the file: what it asked for was not recorded."""
+    seen = Evidence(NO_ROW, told.evidence[0].at, "the row of its call is not in the file")
+    return StopReason(Stop.UNKNOWN, told.raw, NOT_RECORDED, (*told.evidence, seen))
+
+
+def is_unrecorded(stop: StopReason) -> bool:
+    """Whether the file holds the answer, or a part of it, and nothing of how it ended."""
+    if stop.normalized is not Stop.UNKNOWN or not stop.evidence:
+        return False
+    return stop.evidence[0].rule == ABSENT or stop.evidence[-1].rule == NO_ROW
+
+
+def inference_of(stop: StopReason) -> Evidence | None:
+    """What a reason was inferred from; None where a word gives it, or nothing does."""
+    return next((seen for seen in stop.evidence if seen.rule.startswith(INFERRED)), None)
+
+
+def reason_text(stop: StopReason) -> str:
+    """A reason without a word of the provider's, as a sentence says it."""
+    first = stop.evidence[0] if stop.evidence else None
+    if first is not None and first.rule == RECORDER:
+        return f'"{first.note}" as the recorder says' if len(first.note) <= _WORD else "an error row of the recorder"
+    if first is not None and first.rule == ABSENT:
+        found = f", {stop.normalized.value} inferred" if inference_of(stop) is not None else ""
+        return f"no stop reason recorded{found}"
+    return "no stop reason"
+
+
+def reason_finding(stop: StopReason) -> Finding | None:
+    """What is to be said of a reason that no word in the file gives; None where one does."""
+    first = stop.evidence[0]
+    if stop.evidence[-1].rule == NO_ROW:
+        told = f"the stop reason is {stop.raw!r}, and the row of the call is not in the file"
+        return Finding("transcript.not_recorded", Severity.INFO, told, first.at)
+    if first.rule == RECORDER and len(first.note) <= _WORD:
+        told = f"the recorder says {first.note!r} in words of its own; the provider's stop reason was not recorded"
+        return Finding("transcript.normalized", Severity.INFO, told, first.at)
+    if first.rule != ABSENT:
+        return None
+    seen = inference_of(stop)
+    if seen is None:
+        told = "the stop reason was not recorded, and nothing in the file shows how the answer ended"
+        return Finding("transcript.not_recorded", Severity.INFO, told, first.at)
+    told = f"the stop reason was not recorded; {stop.normalized.value} is inferred: {seen.note}"
+    return Finding("transcript.inferred", Severity.INFO, told, seen.at)
+
+
+# -- Rows and answers -------------------------------------------------------------------------------------------------
+
+
+class Line(NamedTuple):
+    """One line of a file: its number from 1, its bytes without credentials, and the object that it holds."""
+
+    number: int
+    data: bytes
+    value: dict[str, Any]
+
+
+class InterimRow(NamedTuple):
     """A row between two answers: results of tools, a user's words, or words that the agent put in itself."""
 
     line: int
@@ -56,19 +157,19 @@ class Said(NamedTuple):
         return not (self.own or self.results or self.mark)
 
 
-Link = tuple[Any, Said] | None
+RowChain = tuple[Any, InterimRow] | None
 """Rows since an answer, the last one first: shared between branches, so that a row is kept once."""
 
 
-class Where(NamedTuple):
+class TreePlace(NamedTuple):
     """A place in the tree of rows: the answer above it, and the rows since."""
 
-    answer: Answer | None
-    since: Link = None
+    answer: TranscriptAnswer | None
+    since: RowChain = None
 
-    def rows(self) -> tuple[Said, ...]:
+    def rows(self) -> tuple[InterimRow, ...]:
         """The rows since the answer, in order."""
-        found: list[Said] = []
+        found: list[InterimRow] = []
         link = self.since
         while link is not None:
             found.append(link[1])
@@ -77,13 +178,13 @@ class Where(NamedTuple):
 
 
 @dataclass(slots=True, eq=False, repr=False)
-class Answer:
+class TranscriptAnswer:
     """A model's answer while its file is read."""
 
     id: str
     api: str
     model: str | None
-    above: Where
+    above: TreePlace
     line: int
     """Of its first row."""
     started: str | None = None
@@ -101,10 +202,10 @@ class Answer:
     status: int | None = None
     stop: StopReason | None = None
     findings: list[Finding] = field(default_factory=list)
-    after: list[Said] = field(default_factory=list)
+    after: list[InterimRow] = field(default_factory=list)
     """The rows that follow it, in the file's order, up to the next answers."""
     results: dict[str, ToolResultPart] = field(default_factory=dict)
-    next: list[Answer] = field(default_factory=list)
+    next: list[TranscriptAnswer] = field(default_factory=list)
 
     def take(self, line: Line) -> At:
         """Adds a row to its body; where it stands there."""
@@ -114,7 +215,7 @@ class Answer:
         self.size = start + len(line.data)
         return At(Part.BODY, start, self.size)
 
-    def follow(self, said: Said) -> None:
+    def follow(self, said: InterimRow) -> None:
         """A row after it."""
         self.after.append(said)
         for part in said.results:
@@ -147,8 +248,8 @@ class Answer:
         self, path: str, recorder: str, profile: Profile, chosen: tuple[Evidence, ...], steered: bool = False
     ) -> Exchange:
         """The decoded exchange; `stop` must be known by now. `steered`: words beside results are said within a turn."""
-        stop = self.stop or provenance.not_recorded(self.word_at)
-        told = provenance.finding(stop)
+        stop = self.stop or unrecorded_reason(self.word_at)
+        told = reason_finding(stop)
         findings = (*self.findings, told) if told is not None else tuple(self.findings)
         response = ChatResponse(
             self.api, self._closed(stop), stop, self.usage, id=self.id, model=self.model, http_status=self.status,
@@ -181,7 +282,7 @@ class Answer:
     @property
     def unseen(self) -> bool:
         """Whether nothing in the file shows how it ended."""
-        return self.stop is not None and provenance.unseen(self.stop)
+        return self.stop is not None and is_unrecorded(self.stop)
 
     @property
     def cancelled(self) -> bool:
@@ -241,7 +342,7 @@ class Answer:
         return [ToolAnswer(self.line - 1, part) for part in self.results.values()]
 
 
-def _results(before: Answer | None, rows: tuple[Said, ...], line: int) -> tuple[ToolResultPart, ...]:
+def _results(before: TranscriptAnswer | None, rows: tuple[InterimRow, ...], line: int) -> tuple[ToolResultPart, ...]:
     """The results among the rows, and those of calls beside theirs: each stands below its own call, on no one path."""
     found = [part for row in rows for part in row.results]
     if before is None or not found:
@@ -254,7 +355,17 @@ def _results(before: Answer | None, rows: tuple[Said, ...], line: int) -> tuple[
     return (*beside, *found)
 
 
-def early_usage(answer: Answer) -> None:
+def content_text(content: Any) -> str:
+    """The text of a list of content blocks; blocks without a text are named."""
+    if not isinstance(content, list):
+        return ""
+    return "\n".join(
+        block["text"] if isinstance(block.get("text"), str) else f"[{block.get('type')}]"
+        for block in content if isinstance(block, dict)
+    )
+
+
+def early_usage(answer: TranscriptAnswer) -> None:
     """Takes back a count of output tokens that was written down before the answer was whole, and says so."""
     usage = answer.usage
     if usage is None or usage.output_tokens is None or answer.word is not None:

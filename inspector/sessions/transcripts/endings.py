@@ -4,24 +4,33 @@ Claude Code leaves the word out by design since 1.0.10 (claude-code #1546): a ro
 and the word comes later. The rules are a table, the strictest first. A rule that finds nothing says nothing, and an
 answer of which no rule knows anything stays `unknown`, with the detail `not_recorded`.
 
-Further down: an answer that another session quotes whole.
+The end of a subagent may also stand in another file: its parent takes up what it said last as the result of a call.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from inspector.sessions.items import known_hint
 from inspector.sessions.recording import Exchange, Input
-from inspector.sessions.transcripts import provenance
-from inspector.sessions.transcripts.answer import Answer
-from inspector.sessions.transcripts.refusals import placeholder
+from inspector.sessions.transcripts.answer import (
+    INFERRED,
+    TranscriptAnswer,
+    inferred_reason,
+    is_unrecorded,
+    missing_call_reason,
+    provider_reason,
+    reason_finding,
+    unrecorded_reason,
+)
+from inspector.sessions.wordings import known_hint, placeholder
 from loop_core.judge.arguments import Shape, parse
-from loop_core.values import ArgsForm, At, Part, Stop, StopReason, ToolResultPart
+from loop_core.judge.classify import FINISHED
+from loop_core.values import ArgsForm, At, Evidence, Part, Stop, StopReason, ToolResultPart
 from loop_core.wire.anthropic_messages.table import API as CLAUDE
+from loop_core.wire.base import Mapped
 
 KNOWN_CAPS = frozenset({4_096, 8_192, 16_384, 32_000, 32_768, 64_000, 65_536, 128_000})
 """Output caps that Claude models and Claude Code have by default: exactly so many tokens are no accident."""
@@ -32,7 +41,7 @@ RESUMED = re.compile(
 """Begins what Claude Code itself tells a model whose answer the output cap cut."""
 
 
-class Shown(NamedTuple):
+class EndSign(NamedTuple):
     """What a rule read."""
 
     stop: Stop
@@ -42,57 +51,57 @@ class Shown(NamedTuple):
 
 Caps = frozenset[int]
 """Output caps that the rows of a file state."""
-Rule = Callable[[Answer, Caps], Shown | None]
+Rule = Callable[[TranscriptAnswer, Caps], EndSign | None]
 
 
-def error_row(answer: Answer, caps: Caps) -> Shown | None:
+def error_row(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
     """The agent's own row after it: the output cap, or the context, was exceeded."""
     for row in answer.after:
         if row.mark == "ended":
             break  # what fails after the end of a turn is another request
         if row.mark in ("cap", "context"):
             stop = Stop.MAX_TOKENS if row.mark == "cap" else Stop.CONTEXT_WINDOW_EXCEEDED
-            return Shown(stop, f"line {row.line}: {row.text[:120]}", At(Part.BODY, *_last_row(answer)))
+            return EndSign(stop, f"line {row.line}: {row.text[:120]}", At(Part.BODY, *_last_row(answer)))
     return None
 
 
-def turn_ended(answer: Answer, caps: Caps) -> Shown | None:
+def turn_ended(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
     """The agent wrote down that its turn had ended: that outranks whatever is only likely."""
     row = next((row for row in answer.after if row.mark == "ended"), None)
     if row is None or answer.calls or not answer.parts:
         return None
-    return Shown(Stop.END_TURN, f"line {row.line}: the agent recorded the end of its turn ({row.text})",
+    return EndSign(Stop.END_TURN, f"line {row.line}: the agent recorded the end of its turn ({row.text})",
                  At(Part.REQUEST, None, None, f"line {row.line}"))
 
 
-def call_cut(answer: Answer, caps: Caps) -> Shown | None:
+def call_cut(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
     """A call of it ends in the middle of its JSON."""
     for call in answer.calls:
         if call.form is ArgsForm.STRING and parse(call.arguments).shape is Shape.CUT:
-            return Shown(Stop.MAX_TOKENS, f"the arguments of {call.name} end in the middle of their JSON", call.at)
+            return EndSign(Stop.MAX_TOKENS, f"the arguments of {call.name} end in the middle of their JSON", call.at)
     return None
 
 
-def tokens_at_cap(answer: Answer, caps: Caps) -> Shown | None:
+def tokens_at_cap(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
     """Its output tokens are exactly a cap that the file states, or that Claude has by default."""
     used = answer.usage.output_tokens if answer.usage else None
     defaults = KNOWN_CAPS if answer.api == CLAUDE else frozenset()
     if used is None or used not in caps | defaults:
         return None
     source = "that this file states" if used in caps else "by default"
-    return Shown(Stop.MAX_TOKENS, f"its {used:,} output tokens are exactly a cap {source}",
+    return EndSign(Stop.MAX_TOKENS, f"its {used:,} output tokens are exactly a cap {source}",
                  _count(answer, used))
 
 
-def resumed(answer: Answer, caps: Caps) -> Shown | None:
+def resumed(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
     """The agent itself, and not the user, told the model at once that the output cap had cut it."""
     row = next((row for row in answer.after if row.results or row.mark or row.text.strip()), None)
     if row is None or not row.own or row.results or RESUMED.match(row.text) is None:
         return None
-    return Shown(Stop.MAX_TOKENS, f"line {row.line}: the agent says that the output limit was hit", _REQUEST)
+    return EndSign(Stop.MAX_TOKENS, f"line {row.line}: the agent says that the output limit was hit", _REQUEST)
 
 
-def interrupted(answer: Answer, caps: Caps) -> Shown | None:
+def interrupted(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
     """The user stopped it while it came, or stopped a tool that it had asked for."""
     if answer.calls and _answered(answer):
         return None  # what was stopped is a later request, or a tool
@@ -100,27 +109,27 @@ def interrupted(answer: Answer, caps: Caps) -> Shown | None:
         if row.mark == "interrupted":
             if row.at_tool and answer.calls:
                 note = f"line {row.line}: the user stopped a tool that it had asked for"
-                return Shown(Stop.TOOL_CALL, note, _REQUEST)
-            return Shown(Stop.CANCELLED, f"line {row.line}: the user interrupted it", _REQUEST)
+                return EndSign(Stop.TOOL_CALL, note, _REQUEST)
+            return EndSign(Stop.CANCELLED, f"line {row.line}: the user interrupted it", _REQUEST)
         if row.typed:
             break  # what was interrupted after that is another request
     return None
 
 
-def calls_answered(answer: Answer, caps: Caps) -> Shown | None:
+def calls_answered(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
     """Every call in it is answered by a result."""
     if not answer.calls or not _answered(answer):
         return None
     said = "its call is" if len(answer.calls) == 1 else f"its {len(answer.calls)} calls are"
-    return Shown(Stop.TOOL_CALL, f"{said} answered by tool results", _REQUEST)
+    return EndSign(Stop.TOOL_CALL, f"{said} answered by tool results", _REQUEST)
 
 
-def user_went_on(answer: Answer, caps: Caps) -> Shown | None:
+def user_went_on(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
     """A new message of the user follows a text without calls; one that asks for the rest says nothing."""
     row = next((row for row in answer.after if row.typed), None)
     if row is None or answer.calls or not answer.text.strip() or known_hint(row.text, call=False) is not None:
         return None
-    return Shown(Stop.END_TURN, f"line {row.line}: the user went on with a new message", _REQUEST)
+    return EndSign(Stop.END_TURN, f"line {row.line}: the user went on with a new message", _REQUEST)
 
 
 RULES: tuple[tuple[str, Rule], ...] = (
@@ -137,22 +146,40 @@ RULES: tuple[tuple[str, Rule], ...] = (
 _REQUEST = At(Part.REQUEST)
 
 
-def infer(answer: Answer, caps: Caps) -> StopReason:
+def infer(answer: TranscriptAnswer, caps: Caps) -> StopReason:
     """The reason of an answer that has no word for it, with the rule that read it."""
     for name, rule in RULES:
         shown = rule(answer, caps)
         if shown is not None:
-            return provenance.inferred(shown.stop, None, answer.word_at, name, shown.at, shown.note)
-    return provenance.not_recorded(answer.word_at)
+            return inferred_reason(shown.stop, None, answer.word_at, name, shown.at, shown.note)
+    return unrecorded_reason(answer.word_at)
 
 
-def _answered(answer: Answer) -> bool:
+def provider_stop(answer: TranscriptAnswer, caps: Caps, words: Mapping[str, Mapped]) -> StopReason:
+    """The mapped reason of an answer whose rows hold the provider's own word, with where it comes from.
+
+    A word that says cut is never taken back; one that says finished is, where the agent itself says at once that the
+    answer was cut.
+    """
+    if answer.word is None:
+        return infer(answer, caps)
+    said = provider_reason(answer.word, answer.word_at, words, answer.api)
+    if said.normalized is Stop.TOOL_CALL and not answer.calls:
+        return missing_call_reason(said)
+    sign = error_row(answer, caps) if said.normalized in FINISHED else None
+    if sign is None:
+        return said
+    seen = Evidence(f"{INFERRED}error_row", sign.at, sign.note)
+    return StopReason(sign.stop, answer.word, None, (*said.evidence, seen))
+
+
+def _answered(answer: TranscriptAnswer) -> bool:
     """Whether every call has a result of its own; one that only stands for an interruption is none."""
     found = [_result(answer, call.id) for call in answer.calls]
     return all(part is not None and not placeholder(part) for part in found)
 
 
-def _result(answer: Answer, key: str | None) -> ToolResultPart | None:
+def _result(answer: TranscriptAnswer, key: str | None) -> ToolResultPart | None:
     """The result of a call; one without an id answers an answer's only call (some recorders leave ids out)."""
     if key is not None:
         return answer.results.get(key)
@@ -160,7 +187,7 @@ def _result(answer: Answer, key: str | None) -> ToolResultPart | None:
     return alone[0] if len(alone) == 1 and len(answer.calls) == 1 else None
 
 
-def _count(answer: Answer, used: int) -> At:
+def _count(answer: TranscriptAnswer, used: int) -> At:
     """Where the count of output tokens stands: the number in its last row that has it, else that row."""
     end = answer.size
     for row in reversed(answer.rows):
@@ -172,14 +199,13 @@ def _count(answer: Answer, used: int) -> At:
     return At(Part.BODY, *_last_row(answer))
 
 
-def _last_row(answer: Answer) -> tuple[int, int]:
+def _last_row(answer: TranscriptAnswer) -> tuple[int, int]:
     return answer.size - len(answer.rows[-1]), answer.size
 
 
 # -- An answer that another session quotes whole ---------------------------------------------------------------------
-# The end of a subagent that its own file does not record.
-# A parent takes up what a subagent said last as the result of the call that began it. A result that holds the whole
-# text shows that the subagent was done; it may stand in another file, so this is looked for when all files are read.
+# A result that holds the whole text of a subagent's answer shows that the subagent was done. It may stand in another
+# file, so this is examined when all files are read.
 
 TASKS = frozenset({"Task", "Agent", "TaskOutput", "AgentOutputTool"})
 """The tools of Claude Code whose results are what a subagent said."""
@@ -206,7 +232,7 @@ def settle(exchanges: list[Exchange], inputs: Sequence[Input]) -> None:
 
 
 def _open(exchange: Exchange) -> bool:
-    if exchange.recorder is None or not provenance.unseen(exchange.response.stop_reason):
+    if exchange.recorder is None or not is_unrecorded(exchange.response.stop_reason):
         return False
     return not exchange.response.tool_calls and bool((exchange.response.text or "").strip())
 
@@ -249,8 +275,8 @@ def _folded_quote(text: str) -> str:
 def _ended(exchange: Exchange, note: str) -> Exchange:
     response = exchange.response
     at = response.stop_reason.evidence[0].at or At(Part.BODY)
-    stop = provenance.inferred(Stop.END_TURN, None, at, "quoted", At(Part.REQUEST), note)
-    told = provenance.finding(stop)
+    stop = inferred_reason(Stop.END_TURN, None, at, "quoted", At(Part.REQUEST), note)
+    told = reason_finding(stop)
     others = tuple(found for found in response.findings if found.rule != "transcript.not_recorded")
     findings = (*others, told) if told is not None else others
     return replace(exchange, response=replace(response, stop_reason=stop, findings=findings))

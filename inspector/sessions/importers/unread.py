@@ -9,11 +9,11 @@ import re
 from collections.abc import Callable
 from typing import Any, NamedTuple, NoReturn
 
-from inspector.sessions.importers.body import Look, look
+from inspector.sessions.importers import FileHead, first_look
 from inspector.sessions.recording import Options, Reading, UnreadableError
 
 
-class Known(NamedTuple):
+class KnownFormat(NamedTuple):
     """One format; `test` is asked with each of the first JSON values (an object, or the first of a list)."""
 
     name: str
@@ -54,34 +54,34 @@ def _is_mini_swe(value: dict[str, Any]) -> bool:
     return "messages" in value and isinstance(info, dict) and ("exit_status" in info or "mini_version" in info)
 
 
-JSON: tuple[Known, ...] = (
-    Known("Qwen Code transcript", _is_qwen),
-    Known(
+JSON: tuple[KnownFormat, ...] = (
+    KnownFormat("Qwen Code transcript", _is_qwen),
+    KnownFormat(
         "Codex rollout",
         _typed("session_meta", "turn_context", "response_item", "event_msg", "compacted", keys=("payload",)),
     ),
-    Known("Gemini CLI chat", _is_gemini_cli),
-    Known("Copilot CLI session", _typed("session.start", keys=("data",))),
-    Known("Droid session", _typed("session_start", keys=("id",))),
-    Known("Kimi Code session", _typed("metadata", keys=("protocol_version",))),
-    Known("Kimi Code session", _has("agents", "workDir", "createdAt")),
-    Known("Hermes session", _has("session_id", "platform", "messages")),
-    Known("opencode storage", lambda value: ("sessionID" in value or "messageID" in value) and "id" in value),
-    Known("opencode storage", _has("projectID", "directory", "id")),
-    Known("inspect_ai log", _is_inspect),
-    Known("SWE-agent trajectory", _has("environment", "trajectory")),
-    Known("SWE-agent trajectory", _has("trajectory", "history")),
-    Known("mini-swe-agent trajectory", _is_mini_swe),
-    Known("ATIF trajectory", lambda value: str(value.get("schema_version", "")).startswith("ATIF")),
-    Known("OpenHands trajectory", _has("source", "action", "args")),
-    Known("Langfuse export", _has("trace", "observations")),
-    Known("Langfuse export", _has("traceId", "observations")),
-    Known("LangSmith runs", _has("run_type", "inputs")),
-    Known("OpenTelemetry traces (OTLP)", _has("resourceSpans")),
-    Known("OpenTelemetry traces (OTLP)", _has("resource_spans")),
-    Known("OpenTelemetry logs (OTLP)", _has("resourceLogs")),
-    Known("LiteLLM log", _has("litellm_call_id", "response")),
-    Known("LiteLLM log", _has("call_type", "model_parameters")),
+    KnownFormat("Gemini CLI chat", _is_gemini_cli),
+    KnownFormat("Copilot CLI session", _typed("session.start", keys=("data",))),
+    KnownFormat("Droid session", _typed("session_start", keys=("id",))),
+    KnownFormat("Kimi Code session", _typed("metadata", keys=("protocol_version",))),
+    KnownFormat("Kimi Code session", _has("agents", "workDir", "createdAt")),
+    KnownFormat("Hermes session", _has("session_id", "platform", "messages")),
+    KnownFormat("opencode storage", lambda value: ("sessionID" in value or "messageID" in value) and "id" in value),
+    KnownFormat("opencode storage", _has("projectID", "directory", "id")),
+    KnownFormat("inspect_ai log", _is_inspect),
+    KnownFormat("SWE-agent trajectory", _has("environment", "trajectory")),
+    KnownFormat("SWE-agent trajectory", _has("trajectory", "history")),
+    KnownFormat("mini-swe-agent trajectory", _is_mini_swe),
+    KnownFormat("ATIF trajectory", lambda value: str(value.get("schema_version", "")).startswith("ATIF")),
+    KnownFormat("OpenHands trajectory", _has("source", "action", "args")),
+    KnownFormat("Langfuse export", _has("trace", "observations")),
+    KnownFormat("Langfuse export", _has("traceId", "observations")),
+    KnownFormat("LangSmith runs", _has("run_type", "inputs")),
+    KnownFormat("OpenTelemetry traces (OTLP)", _has("resourceSpans")),
+    KnownFormat("OpenTelemetry traces (OTLP)", _has("resource_spans")),
+    KnownFormat("OpenTelemetry logs (OTLP)", _has("resourceLogs")),
+    KnownFormat("LiteLLM log", _has("litellm_call_id", "response")),
+    KnownFormat("LiteLLM log", _has("call_type", "model_parameters")),
 )
 
 _CASSETTE = re.compile(rb"(?:\A|\n)(?:http_)?interactions:[ \t]*\r?\n")
@@ -91,22 +91,18 @@ _FLOWS = re.compile(
 )
 
 
-class KnownImporter:
-    """Every format of the table."""
+def sniff(head: bytes, path: str) -> int:
+    """Whether a row of the table knows the file."""
+    return 95 if name_of(head, path) is not None else 0
 
-    name = "known"
 
-    def sniff(self, head: bytes, path: str) -> int:
-        """Whether a row of the table knows the file."""
-        return 95 if name_of(head, path) is not None else 0
+def read(data: bytes, path: str, options: Options) -> Reading:
+    """Never reads.
 
-    def read(self, data: bytes, path: str, options: Options) -> Reading:
-        """Never reads.
-
-        Raises:
-            UnreadableError: always; the line names the format.
-        """
-        _refuse(name_of(data[: 1 << 16], path) or "known format")
+    Raises:
+        UnreadableError: always; the line names the format.
+    """
+    _refuse(name_of(data[: 1 << 16], path) or "known format")
 
 
 def _refuse(name: str) -> NoReturn:
@@ -115,11 +111,11 @@ def _refuse(name: str) -> NoReturn:
 
 def name_of(head: bytes, path: str) -> str | None:
     """The name of the transcript format that a file is in; None where the table does not know it."""
-    seen = look(head)
+    seen = first_look(head)
     return _by_value(seen) or _by_bytes(head, path)
 
 
-def _by_value(seen: Look) -> str | None:
+def _by_value(seen: FileHead) -> str | None:
     values = [*(seen.first[:4] if isinstance(seen.first, list) else [seen.first]), *seen.lines]
     for row in JSON:
         if any(isinstance(value, dict) and row.test(value) for value in values):

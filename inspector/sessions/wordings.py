@@ -1,0 +1,241 @@
+"""What agents write in place of an answer or a result: tables of their own wordings, each with where it was met.
+
+Three tables: hints after a cut, calls that did not run, lost connections. A user message after a cut is
+a continuation only if a row here knows it, or if it quotes what was cut: all else that a user says is a new turn. A
+result that says that its call did not run is no answer of the tool. Those wordings are constants of the agents, so
+each is searched at the beginning of a text and nowhere else: a file that a tool has read may hold any sentence.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from loop_core.values import ToolResultPart
+
+# -- Hints after a cut -----------------------------------------------------------------------------------------------
+
+
+class HintWording(NamedTuple):
+    """One wording; the pattern is searched in the message, white space folded, letters in lower case."""
+
+    name: str
+    pattern: str
+    source: str
+    call: bool = False
+    """Whether it speaks of a tool call, and means nothing where none was cut."""
+
+
+def _hint(name: str, source: str, *pattern: str, call: bool = False) -> HintWording:
+    return HintWording(name, "".join(pattern), source, call)
+
+
+HINTS: tuple[HintWording, ...] = (
+    _hint(
+        "continue_exactly", "seed 000 (continuation hint); Hermes; ZeroClaw",
+        r"\b(?:continue|resume|go on|pick up|carry on)\b[^.!?]{0,40}",
+        r"\b(?:where|(?:at|from) the (?:exact )?(?:point|place|spot)) (?:where |that )?",
+        r"(?:you|it|the (?:text|answer|output|response)) (?:\w+ )?(?:left|stop|cut|end|broke|break|were|was|paused)",
+    ),
+    _hint(
+        "previous_cut", "seed 000; Hermes; gsd-pi",
+        r"\b(?:previous|last|your) (?:response|message|output|answer|reply|generation|turn)\b[^.!?,;]{0,40}",
+        r"\b(?:truncated|cut (?:off|short)|incomplete|interrupted mid|hit the (?:output|token|length))",
+    ),
+    _hint(
+        "limit_hit", "Claude Code; typeclaw",
+        r"\b(?:output|response|completion|max(?:imum)?)[ _-](?:output[ _-])?(?:token[s]?|length)(?: limit)? ",
+        r"(?:was |has been |is )?(?:hit|reached|exceeded)",
+    ),
+    _hint(
+        "no_recap", "Claude Code; cursor2api",
+        r"\b(?:resume|continue)\b.{0,60}\b(?:no|without|do not|don't)\b.{0,20}",
+        r"\b(?:apolog|recap|repeat|preamble|restat)",
+    ),
+    _hint(
+        "do_not_repeat", "seed 000 (continuation hint)",
+        r"\bdo not (?:repeat|restate|restart|regenerate)\b.{0,60}",
+        r"\b(?:already[ -](?:sent|said|wrote|written|given|above)|previous|sent|wrote|written|text|beginning)",
+    ),
+    _hint(
+        "bare_continue", "LibreChat; bedrock-access-gateway; pi-length-continue",
+        r"^(?:please |now )?(?:continue|go on|keep going|carry on|resume|proceed)",
+        r"(?: please| writing| generating)?(?: (?:the|your) (?:response|answer|output|text))?[ .!…]*$",
+    ),
+    _hint(
+        "call_cut", "seed 000 (tool repair); Hermes; DeepChat; Strands",
+        r"\b(?:call|tool use|function|arguments?|payload)s?\b[^.!?]{0,60}",
+        r"\b(?:truncated|cut (?:off|short)|incomplete|malformed|invalid json|not valid json|never finished)",
+        call=True,
+    ),
+    _hint(
+        "resend_call", "seed 000 (tool repair); pi #6285",
+        r"\b(?:re-?(?:send|issue|emit|do|try|generate)|repeat|send|emit|issue|make)\b[^.!?]{0,60}",
+        r"\b(?:tool|function|call|arguments|payload|json)\b",
+        call=True,
+    ),
+    _hint(
+        "split_call", "Hermes; cynative",
+        r"\b(?:split|break)\b[^.!?]{0,60}\b(?:smaller|several|multiple|parts?|chunks?)\b[^.!?]{0,40}",
+        r"\b(?:call|write|tool)s?\b",
+        call=True,
+    ),
+)
+
+RESULTS: tuple[HintWording, ...] = (
+    _hint(
+        "cut_result", "pi #6285; OpenClaw; Zoo-Code",
+        r"\b(?:truncated|cut (?:off|short)|incomplete|output (?:token )?limit|",
+        r"max[_ ]?(?:output[_ ])?tokens|length limit)\b",
+    ),
+    _hint(
+        "not_run", "pi #6285; agentao",
+        r"\b(?:not (?:been )?(?:executed|run)|was (?:blocked|held|rejected|discarded)|re-?issue)\b",
+    ),
+    _hint(
+        "invalid_arguments", "Claude Code; pydantic-ai; LangChain",
+        r"\b(?:invalid|malformed|unparsable|could not parse|failed to parse)\b.{0,30}",
+        r"\b(?:json|arguments?|input|parameters?)\b|\binputvalidationerror\b",
+    ),
+)
+"""How agents tell a model, in a tool result, that its call was cut and did not run."""
+
+_LONG = 600
+"""A hint is short, or stands at the beginning of what follows it."""
+_QUOTE = 24
+"""Characters, white space left out, that a message must repeat of a cut text's end."""
+
+
+def known_hint(text: str, call: bool = True) -> str | None:
+    """The name of the hint that `text` gives after a cut (of a call, or of text alone); None where it gives none."""
+    return _search(HINTS if call else tuple(row for row in HINTS if not row.call), text)
+
+
+def cut_result(text: str) -> str | None:
+    """The name of the wording by which a tool result says that its call was cut; None where it says nothing of it."""
+    return _search(RESULTS, text)
+
+
+def _search(rows: tuple[HintWording, ...], text: str) -> str | None:
+    folded = " ".join(text[:_LONG].lower().replace("\u2019", "'").split())
+    return next((row.name for row in rows if re.search(row.pattern, folded)), None)
+
+
+def quotes_end(text: str, cut: str) -> bool:
+    """Whether `text` repeats the end of the text that was cut."""
+    end = "".join(cut.split())[-_QUOTE:]
+    return len(end) == _QUOTE and end in "".join(text.split())
+
+
+# -- Calls that did not run, and interruptions of the user -----------------------------------------------------------
+
+
+class NotRun(NamedTuple):
+    """One wording by which a result says that its call did not run."""
+
+    name: str
+    pattern: str
+    """Matched at the beginning of the result: lower case, white space folded, the marks of an error left out."""
+    why: str
+    source: str
+
+
+REFUSALS: tuple[NotRun, ...] = (
+    NotRun("user_refused", r"the user doesn't want to proceed with this tool use\b", "the user refused it",
+           "Claude Code"),
+    NotRun("user_cancelled", r"the user doesn't want to take this action right now\b", "the user refused it",
+           "Claude Code; also where the turn was stopped before the call began"),
+    NotRun("user_denied", r"permission for this tool use was denied\b", "the user refused it",
+           "Claude Code, subagents"),
+    NotRun("plan_refused", r"the agent proposed a plan that was rejected by the user\b", "the user refused the plan",
+           "Claude Code"),
+    NotRun("not_granted", r"claude requested permissions? .{0,500}haven't granted it yet", "a permission was missing",
+           "Claude Code"),
+    NotRun("rule_denied", r"permission to (?:use|read|edit|write) .{0,500}\bdenied\b", "a permission rule refused it",
+           "Claude Code"),
+    NotRun("hook_blocked", r"(?:pretooluse:\S+ hook|hook pretooluse:\S+|execution stopped by pretooluse hook|"
+           r"\S+ operation blocked by hook)\b", "a hook refused it", "Claude Code"),
+    NotRun("input_refused", r"inputvalidationerror\b", "the agent refused its arguments", "Claude Code"),
+    NotRun("validation_failed", r"validation failed for tool\b", "the agent refused its arguments", "pi"),
+    NotRun("no_such_tool", r"(?:no such tool available\b|tool \S+ not found\b)", "the agent knows no such tool",
+           "Claude Code; pi"),
+    NotRun("blocked", r"tool execution was blocked\b", "an extension refused it", "pi"),
+    NotRun("skipped", r"skipped due to queued user message\b", "the user spoke first, and it was skipped", "pi"),
+)
+"""In this order; the first that fits names the refusal."""
+_ANY = re.compile("|".join(row.pattern for row in REFUSALS))
+
+STOPS = "stop what you are doing and wait for the user"
+"""Ends a refusal after which the agent does not go on by itself."""
+_MARKS = re.compile(r"^(?:</?(?:tool_use_error|error)>|error:|\s)+")
+
+_INTERRUPTION = re.compile(
+    r"\s*\[Request (?:interrupted|cancell?ed|aborted) by (?:the )?user(?P<tool> for tool use)?[^\]\n]{0,80}\]"
+)
+_PLACEHOLDER = re.compile(r"\s*(?:<error>)?\s*Interrupted by user\s*(?:</error>)?\s*$", re.IGNORECASE)
+
+
+class Interruption(NamedTuple):
+    """The mark by which an agent notes that the user stopped it, and what the user wrote behind it."""
+
+    at_tool: bool
+    """Whether a tool was running, or waited to be allowed: the answer was whole by then."""
+    rest: str
+
+
+def refusal(part: ToolResultPart) -> NotRun | None:
+    """The wording by which a result says that its call did not run; None where it says nothing of it."""
+    said = _folded_result(part.text)
+    if _ANY.match(said) is None:
+        return None  # as nearly all results
+    return next((row for row in REFUSALS if re.match(row.pattern, said)), None)
+
+
+def why_refused(part: ToolResultPart, denied: bool = False) -> str | None:
+    """The same in words; None where the call may have run. `denied`: the row around it says that the user refused."""
+    row = refusal(part)
+    if row is None:
+        return f"{REFUSALS[0].why}: it did not run" if denied else None
+    return f"{row.why}: it did not run"
+
+
+def stops(part: ToolResultPart) -> bool:
+    """Whether the agent was told to stop and wait: the turn is over until the user speaks."""
+    return STOPS in part.text[:_LONG].lower() and refusal(part) is not None
+
+
+def interruption(text: str) -> Interruption | None:
+    """The mark of an interruption that a text begins with; None where it begins with none."""
+    found = _INTERRUPTION.match(text)
+    return None if found is None else Interruption(found["tool"] is not None, text[found.end() :].strip())
+
+
+def placeholder(part: ToolResultPart) -> bool:
+    """Whether a result only stands where the user's interruption left none: it shows nothing of the call."""
+    found = interruption(part.text)
+    return (found is not None and not found.at_tool) or _PLACEHOLDER.match(part.text) is not None
+
+
+def _folded_result(text: str) -> str:
+    folded = " ".join(text[:_LONG].lower().replace("\u2019", "'").split())
+    return _MARKS.sub("", folded)
+
+
+# -- Lost connections: such a request is sent again as it was --------------------------------------------------------
+
+LOST: tuple[str, ...] = (
+    r"terminated", r"fetch failed", r"failed to fetch", r"socket hang up", r"other side closed", r"premature close",
+    r"connection error", r"connection (?:was )?(?:lost|reset|closed|aborted|refused)",
+    r"network (?:error|connection lost)", r"timed? ?out",
+    r"stream (?:was )?(?:closed|ended) (?:unexpectedly|early|before)",
+    r"e(?:connreset|pipe|timedout|hostunreach|ai_again)",
+    r"und_err_\w+", r"incomplete chunked read", r"peer closed connection",
+)
+"""Wordings of undici, Node.js, Bun, httpx and the providers' SDKs."""
+_LOST = re.compile(rf"\b(?:{'|'.join(LOST)})\b", re.IGNORECASE)
+_LONG_NOTE = 400
+
+
+def connection_lost(message: str) -> bool:
+    """Whether the message of a failed request says that its connection was lost."""
+    return _LOST.search(message[:_LONG_NOTE]) is not None
