@@ -32,7 +32,7 @@ from loop_core.turn.state import ENDED, State
 from loop_core.values import Stop
 from loop_core.wire import FORMATS, wire
 from loop_core.wire import profiles as speakers
-from loop_core.wire.base import Mapped
+from loop_core.wire.base import StopRow
 from loop_core.wire.failures import FATAL_WORDS, MARKS, RETRYABLE_STATUS, RETRYABLE_WORDS
 
 
@@ -90,7 +90,7 @@ def words() -> str:
     return table(("word", "meaning", "without calls leads to", "with held calls", "with calls that may run"), rows)
 
 
-def _mapped(rows: Mapping[str, Mapped]) -> str:
+def _mapped(rows: Mapping[str, StopRow]) -> str:
     return table(("native word", "mapped to", "detail", "source"), (
         (code(word), code(row.stop.value), code(row.detail), row.source) for word, row in rows.items()
     ))

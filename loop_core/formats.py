@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 
-class Entry(NamedTuple):
+class FormatEntry(NamedTuple):
     """One row."""
 
     package: str
@@ -28,28 +28,28 @@ class Entry(NamedTuple):
     """Its stop words say whether a stop string was hit."""
 
 
-FORMATS: Mapping[str, Entry] = {
-    "openai_chat": Entry("loop_core.wire.openai_chat", ("/chat/completions",), (b'"choices"',), late_system=True),
-    "openai_responses": Entry(
+FORMATS: Mapping[str, FormatEntry] = {
+    "openai_chat": FormatEntry("loop_core.wire.openai_chat", ("/chat/completions",), (b'"choices"',), late_system=True),
+    "openai_responses": FormatEntry(
         "loop_core.wire.openai_responses", ("/responses",), (b'"output"', b'"response.', b'"response":'),
         late_system=True, least_cap=16),
-    "anthropic_messages": Entry(
+    "anthropic_messages": FormatEntry(
         "loop_core.wire.anthropic_messages", ("/messages",), (b'"stop_reason"', b'"content_block', b'"message_start"'),
         tells_strings=True),
-    "gemini_generate": Entry(
+    "gemini_generate": FormatEntry(
         "loop_core.wire.gemini_generate", ("GenerateContent", ":generateContent"),
         (b'"candidates"', b'"promptFeedback"', b'"usageMetadata"')),
-    "bedrock_converse": Entry(
+    "bedrock_converse": FormatEntry(
         "loop_core.wire.bedrock_converse", ("/converse",), (b'"stopReason"', b":event-type"), tells_strings=True),
-    "ollama_chat": Entry("loop_core.wire.ollama_chat", ("/api/chat",), (b'"done"',), late_system=True),
-    "gemini_interactions": Entry(
+    "ollama_chat": FormatEntry("loop_core.wire.ollama_chat", ("/api/chat",), (b'"done"',), late_system=True),
+    "gemini_interactions": FormatEntry(
         "loop_core.wire.gemini_interactions", ("/interactions",), (b'"interaction', b'"event_type"', b'"steps"'),
         servers=("gemini",)),
 }
-NOTHING = Entry("")
+NOTHING = FormatEntry("")
 """What is known of a format that has no row."""
 
 
-def entry(api: str) -> Entry:
+def entry(api: str) -> FormatEntry:
     """The row of a format; of one that is unknown nothing is assumed."""
     return FORMATS.get(api, NOTHING)

@@ -52,13 +52,13 @@ def provider(
     if tools is not None:
         common.write_json(tools_of(reading.story_of([tools])[0]))
         return
-    from inspector.provider.dialects import chosen
+    from inspector.provider.dialects import dialects_named
     from inspector.provider.server import address, origin, serve
 
     address(listen)
     allowed = origin(cors) if cors is not None else None
     if profile is not None:
-        chosen((profile,))
+        dialects_named((profile,))
     serve(reading.story_of(scenarios), listen, profile, pace, click.echo, cors=allowed)
 
 

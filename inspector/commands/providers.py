@@ -29,11 +29,11 @@ def providers(
     from inspector.provider.dialect_rows import rows
 
     if names:
-        common.write(dialect_output.listed())
+        common.write(dialect_output.list_text())
         return
-    chosen = scenarios.named(scenario or next(iter(scenarios.SCENARIOS)))
+    chosen = scenarios.scenario_named(scenario or next(iter(scenarios.SCENARIOS)))
     settings = common.configured(policy)[1]
-    told = rows(chosen, budget, dialects.chosen(tuple(only)), settings)
+    told = rows(chosen, budget, dialects.dialects_named(tuple(only)), settings)
     if save is not None:
         from inspector.provider.dialect_output import save_all
 

@@ -21,7 +21,7 @@ from loop_core.errors import CallerError
 from loop_core.turn.history import Ability
 from loop_core.turn.state import Place
 from loop_core.values import ChatResponse, ProviderError, Request, Stop, StopReason, ToolResultPart, TransportEnd
-from loop_core.wire.profiles import Chosen, choose, named
+from loop_core.wire.profiles import ProfileChoice, choose, profile_named
 
 
 def recall(name: str, folder: Path) -> Heard:
@@ -105,11 +105,11 @@ def _asked(exchange: Exchange) -> tuple[Ability, str]:
     by_name = any(seen.rule == "profile.named" for seen in exchange.profile_evidence)
     chosen = _by_address(exchange, request)
     if by_name and exchange.profile.name != chosen.profile.name:
-        chosen = named(exchange.profile.name, exchange.api, request.model)
+        chosen = profile_named(exchange.profile.name, exchange.api, request.model)
     return ability(chosen.profile, exchange.api), chosen.profile.name
 
 
-def _by_address(exchange: Exchange, request: Request) -> Chosen:
+def _by_address(exchange: Exchange, request: Request) -> ProfileChoice:
     try:
         return speaker(Server(exchange.api, base_of(exchange.url, exchange.api, request)), request.model)
     except CallerError:

@@ -14,7 +14,7 @@ from typing import Any
 from aiohttp import web
 
 from inspector.provider import frames
-from inspector.provider.checks import check, match, names_model, stops
+from inspector.provider.checks import check, match_json, names_model, stop_strings
 from inspector.provider.incoming import (
     ANY,
     DOUBLED,
@@ -22,18 +22,18 @@ from inspector.provider.incoming import (
     api_of,
     arrays,
     as_array,
-    chosen,
-    counted,
-    counting,
+    count_request,
+    counting_format,
     format_of,
-    linked,
-    polled,
+    polled_response,
+    public_headers,
+    public_path,
     read_body,
-    shown_headers,
-    shown_path,
+    story_for,
+    with_previous,
 )
 from inspector.provider.place import locate, read_mark
-from inspector.provider.reply import Reply, answered, asked_tokens, fetched, identified, refusal
+from inspector.provider.reply import Reply, refusal, reply_at, request_tokens, stored_reply, with_request_id
 from inspector.provider.scenarios import Story
 from inspector.provider.sending import send
 from loop_core.errors import CallerError
@@ -139,7 +139,7 @@ class _Served:
             name = body.get("model") or body.get("name")
             if not isinstance(name, str):
                 raise RequestError("model: expected string, and it is missing")
-            story = chosen(self.stories, Request(OLLAMA, model=name))
+            story = story_for(self.stories, Request(OLLAMA, model=name))
         except CallerError as why:
             return await self._send(http, OLLAMA, _error(OLLAMA, why))
         return web.json_response(ollama_model(story))
@@ -163,7 +163,7 @@ class _Served:
     async def nothing(self, http: web.Request) -> web.StreamResponse:
         """What is served nowhere, whatever the method."""
         path, api = http.raw_path, format_of(http.raw_path, http.headers)
-        shown, doubled = shown_path(path), DOUBLED.search(path)
+        shown, doubled = public_path(path), DOUBLED.search(path)
         why = f"nothing is served under {shown}"
         if doubled:
             why += f": /{doubled[1]} stands twice, so the base URL has one too many"
@@ -176,19 +176,19 @@ class _Served:
     async def answer(self, http: web.Request) -> web.StreamResponse:
         """The answer to one request of any format."""
         path = http.raw_path
-        counting_api = None if DOUBLED.search(path) else counted(path)
+        counting_api = None if DOUBLED.search(path) else counting_format(path)
         if counting_api is not None:
             return await self._counted(http, counting_api)
         api = api_of(path)
-        if api is None or polled(path) is not None or DOUBLED.search(path):
+        if api is None or polled_response(path) is not None or DOUBLED.search(path):
             return await self.nothing(http)
         request, story, body = Request(api), "", None
         sent = await http.read()
         try:
             body = read_body(sent)
             check(api, body, optional=names_model(path))
-            request = linked(wire(api).read_request(body, path), body)
-            found = chosen(self.stories, request)
+            request = with_previous(wire(api).read_request(body, path), body)
+            found = story_for(self.stories, request)
             story = found.name
             reply = self._reply(found, request, as_array(api, path, request))
         except CallerError as why:
@@ -203,22 +203,22 @@ class _Served:
     async def _counted(self, http: web.Request, api: str) -> web.StreamResponse:
         sent = await http.read()
         try:
-            request, document = counting(api, read_body(sent), http.raw_path)
+            request, document = count_request(api, read_body(sent), http.raw_path)
             if request.model is not None:
-                chosen(self.stories, request)
+                story_for(self.stories, request)
         except CallerError as why:
             return await self._send(http, api, _error(api, why), sent)
-        return await self._document(http, api, document(asked_tokens(request)), sent)
+        return await self._document(http, api, document(request_tokens(request)), sent)
 
     async def poll(self, http: web.Request) -> web.StreamResponse:
         """A response that was made before, in the background or not: the same one, whole."""
-        api, ident = polled(http.path) or (ANY, "")
+        api, ident = polled_response(http.path) or (ANY, "")
         mark = None if DOUBLED.search(http.raw_path) else read_mark(ident)
         story = next((story for story in self.stories if mark is not None and story.name == mark.story), None)
         if mark is None or story is None or mark.place.answer >= len(story.answers):
             return await self.nothing(http)
         ident = ident.removeprefix(wire(api).serving.answer_id.partition("{")[0])
-        reply = fetched(api, story, mark, ident, self.profile)
+        reply = stored_reply(api, story, mark, ident, self.profile)
         self._note(http, api, None, Request(api, model=story.name, max_tokens=mark.cap or None), story.name, reply)
         return await self._send(http, api, reply)
 
@@ -231,20 +231,20 @@ class _Served:
     async def _send(self, http: web.Request, api: str, reply: Reply, sent: bytes = b"") -> web.StreamResponse:
         if reply.status >= 400 and arrays(api, http.raw_path):
             reply = replace(reply, frames=(frames.array_error(b"".join(reply.frames)),))
-        named = identified(api, reply, *self._seeds, http.method, shown_path(http.raw_path), sent)
+        named = with_request_id(api, reply, *self._seeds, http.method, public_path(http.raw_path), sent)
         return await send(http, named, self.pace)
 
     def _reply(self, story: Story, request: Request, array: bool) -> Reply:
         """The reply to a request; one that was made before is not encoded again."""
         place = locate(story, request)
-        match(request, story.answers[place.answer].text, story.name)
+        match_json(request, story.answers[place.answer].text, story.name)
         # Whatever a reply depends on besides the place is in here.
         key = (story.name, request.api, request.stream, array, request.model, request.max_tokens, request.tool_choice,
-               place, asked_tokens(request), stops(request))
+               place, request_tokens(request), stop_strings(request))
         if key in self._kept:
             self._kept.move_to_end(key)
             return self._kept[key]
-        made = answered(story, request, place, request.stream, self.profile)
+        made = reply_at(story, request, place, request.stream, self.profile)
         if array and made.status < 400:
             made = replace(made, frames=frames.as_array(made.frames), headers={**made.headers,
                                                                                "content-type": "application/json"})
@@ -268,7 +268,7 @@ class _Served:
     ) -> None:
         if self._seen is None and self._told is None:
             return
-        seen = Seen(api, shown_path(http.raw_path), shown_headers(http.headers), body, request, story, reply.status,
+        seen = Seen(api, public_path(http.raw_path), public_headers(http.headers), body, request, story, reply.status,
                     reply.place, reply.segment, reply.tokens, reply.ended, reply.faults, error)
         if self._seen is not None:
             self._seen.append(seen)

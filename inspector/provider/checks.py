@@ -36,9 +36,9 @@ def check(api: str, body: Body, *, optional: frozenset[str] = frozenset()) -> No
     """
     demands = wire(api).serving.demands
     fields = tuple(field for field in demands.members if field.path not in optional)
-    found = first(body, fields, demands.spellings)
+    found = first_flaw(body, fields, demands.spellings)
     for path, names in demands.known.items():
-        found = found or unknown(body, path, names)
+        found = found or unknown_member(body, path, names)
     if found is not None:
         raise _told(found, demands.telling)
     for rule in demands.rules:
@@ -70,7 +70,7 @@ class Flaw(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class BadMember:
     """A member that is not as it has to be."""
 
     flaw: Flaw
@@ -92,24 +92,24 @@ _ABSENT = object()
 _STEP = re.compile(r"\[[^\]]*\]|[^.\[]+")
 
 
-def first(body: Mapping[str, Any], fields: Iterable[Member], spellings: Spellings = plain) -> Found | None:
+def first_flaw(body: Mapping[str, Any], fields: Iterable[Member], spellings: Spellings = plain) -> BadMember | None:
     """The first member that is not as it has to be, in the order of the rows."""
     for field in fields:
         for where, value in _places(body, _STEP.findall(field.path), (), spellings):
             flaw = _flaw(field, value)
             if flaw is not None:
-                return Found(flaw, where, field, None if value is _ABSENT else value)
+                return BadMember(flaw, where, field, None if value is _ABSENT else value)
     return None
 
 
-def unknown(body: Mapping[str, Any], path: str, names: Iterable[str]) -> Found | None:
+def unknown_member(body: Mapping[str, Any], path: str, names: Iterable[str]) -> BadMember | None:
     """The first member of the object at `path` whose name is none of these."""
     known = frozenset(names)
     for where, value in _places(body, _STEP.findall(path), (), plain):
         if isinstance(value, Mapping):
             odd = next((str(name) for name in value if name not in known), None)
             if odd is not None:
-                return Found(Flaw.UNKNOWN, (*where, odd), Member(path), value[odd])
+                return BadMember(Flaw.UNKNOWN, (*where, odd), Member(path), value[odd])
     return None
 
 
@@ -166,7 +166,7 @@ def _flaw(field: Member, value: Any) -> Flaw | None:
 # -- in words --------------------------------------------------------------------------------------------------------
 
 
-def says(found: Found) -> str:
+def flaw_in_words(found: BadMember) -> str:
     """What is wrong, in words that all formats share."""
     field, value = found.field, _shown(found.value)
     kinds = " or ".join(field.types.split("|"))
@@ -211,7 +211,7 @@ BOUNDS: Mapping[Flaw, str] = {Flaw.LOW: "{}_below_min_value", Flaw.HIGH: "{}_abo
 """The same for numbers, whose type is named."""
 
 
-def _code(found: Found) -> str | None:
+def _code(found: BadMember) -> str | None:
     if found.field.code and found.flaw is Flaw.UNSERVED:
         return found.field.code
     if found.flaw in BOUNDS:
@@ -219,19 +219,19 @@ def _code(found: Found) -> str | None:
     return CODES.get(found.flaw)
 
 
-def _told(found: Found, telling: Telling) -> RequestError:
+def _told(found: BadMember, telling: Telling) -> RequestError:
     if telling is Telling.DOTS:
-        return RequestError(f"{dots(found.where)}: {says(found)}")
+        return RequestError(f"{dots(found.where)}: {flaw_in_words(found)}")
     at = brackets(found.where)
     if telling is Telling.BRACKETS:
-        return RequestError(f"{at}: {says(found)}", param=at)
-    return RequestError(f"'{at}': {says(found)}", code=_code(found), param=at)
+        return RequestError(f"{at}: {flaw_in_words(found)}", param=at)
+    return RequestError(f"'{at}': {flaw_in_words(found)}", code=_code(found), param=at)
 
 
 # -- what is asked of the text ---------------------------------------------------------------------------------------
 
 
-def stops(request: Request) -> tuple[str, ...]:
+def stop_strings(request: Request) -> tuple[str, ...]:
     """The strings that end the answer."""
     serving = wire(request.api).serving
     given = inside(request.extra, *serving.stops, spellings=serving.demands.spellings) if serving.stops else None
@@ -239,7 +239,7 @@ def stops(request: Request) -> tuple[str, ...]:
     return tuple(each for each in found if isinstance(each, str) and each)
 
 
-def stopped(parts: Sequence[ResponsePart], strings: Sequence[str]) -> tuple[tuple[ResponsePart, ...], str | None]:
+def until_stop(parts: Sequence[ResponsePart], strings: Sequence[str]) -> tuple[tuple[ResponsePart, ...], str | None]:
     """The parts up to the first of these strings in the text, and the string; thinking is not looked at."""
     for number, part in enumerate(parts):
         if type(part) is not TextPart:
@@ -252,7 +252,7 @@ def stopped(parts: Sequence[ResponsePart], strings: Sequence[str]) -> tuple[tupl
     return tuple(parts), None
 
 
-def match(request: Request, text: str, name: str) -> None:
+def match_json(request: Request, text: str, name: str) -> None:
     """Looks whether the text of a scenario is the JSON that is asked for.
 
     Raises:

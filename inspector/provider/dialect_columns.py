@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from inspector.provider.dialect_lines import SILENT, Entry, cells, name_of, reason, word
-from inspector.provider.dialect_rows import Row, Silent, Told
+from inspector.provider.dialect_lines import SILENT, TableEntry, cells, name_of, reason, word
+from inspector.provider.dialect_rows import DialectRow, SilentRow, TableRow
 from inspector.provider.peers import VERSIONS
 from inspector.report.lines.sheet import Listed
 from inspector.report.lines.spans import Line, Measure, Role, Span, clip, field, more, quoted, said, text_of, width_of
@@ -17,7 +17,7 @@ from inspector.report.lines.spans import cells as cells_of
 from loop_core.judge.gate import Admission
 
 GAP, INDENT = 2, "  "
-Shown = str | Entry
+Shown = str | TableEntry
 """A line of the list: the name of a wire format over its dialects, or a dialect."""
 
 
@@ -25,38 +25,38 @@ class Column(NamedTuple):
     """What stands in one column, and how soon it is left out."""
 
     title: str
-    make: Callable[[Told], Line]
+    make: Callable[[TableRow], Line]
     most: int
     """Columns that it takes at most."""
     ranks: range
     """From the rank of the narrowest list that has it to that of the widest."""
 
 
-def _effective(row: Told) -> Line:
+def _effective(row: TableRow) -> Line:
     return cells(row)[3]
 
 
-def _raw(row: Told) -> Line:
+def _raw(row: TableRow) -> Line:
     return cells(row)[1]
 
 
-def _seen_by(row: Told) -> Line:
+def _seen_by(row: TableRow) -> Line:
     return cells(row)[4]
 
 
-def _call(row: Told) -> Line:
+def _call(row: TableRow) -> Line:
     return cells(row)[5]
 
 
-def _decision(row: Told) -> Line:
+def _decision(row: TableRow) -> Line:
     return cells(row)[6]
 
 
-def peers(row: Told) -> Line:
+def peers(row: TableRow) -> Line:
     """The libraries that mean something else, in short: those that take it for finished by name and with a mark."""
-    differ = [peer for peer in row.peers if not peer.agrees] if isinstance(row, Row) else []
+    differ = [peer for peer in row.peers if not peer.agrees] if isinstance(row, DialectRow) else []
     loose = [peer.name for peer in differ if peer.looser]
-    words = f"all {len(loose)} !" if isinstance(row, Row) and len(loose) == len(row.peers) > 1 else " ".join(
+    words = f"all {len(loose)} !" if isinstance(row, DialectRow) and len(loose) == len(row.peers) > 1 else " ".join(
         f"{each}!" for each in loose)
     rest = f"{len(differ) - len(loose)} differ" if len(differ) > len(loose) else ""
     return tuple(span for span in (Span(words, Role.ERROR), Span(" " if words and rest else ""), Span(rest, Role.DIM))
@@ -78,7 +78,7 @@ LEAST = 8
 """Columns that none is made narrower than."""
 
 
-class Layout(NamedTuple):
+class ColumnLayout(NamedTuple):
     """Which columns are seen, and how wide each is; the name goes before them."""
 
     columns: Sequence[Column]
@@ -86,7 +86,7 @@ class Layout(NamedTuple):
     names: int
 
 
-def shown(entries: Sequence[Entry]) -> list[Shown]:
+def list_lines(entries: Sequence[TableEntry]) -> list[Shown]:
     """The lines of the list: the entries under the wire format that they speak."""
     found: list[Shown] = []
     api = ""
@@ -98,41 +98,41 @@ def shown(entries: Sequence[Entry]) -> list[Shown]:
     return found
 
 
-def layout(entries: Sequence[Entry], width: int) -> Layout:
+def layout(entries: Sequence[TableEntry], width: int) -> ColumnLayout:
     """The columns that fit, the widest of them made narrower where even the most important ones do not."""
     names = len(INDENT) + max((width_of(name_of(entry, short=True)) for entry in entries), default=0)
     for rank in RANKS:
         columns = [column for column in COLUMNS if rank in column.ranks]
         sizes = [_size(column, entries) for column in columns]
         if names + sum(sizes) + GAP * len(sizes) <= width:
-            return Layout(columns, sizes, names)
+            return ColumnLayout(columns, sizes, names)
     while names + sum(sizes) + GAP * len(sizes) > width and max(sizes) > LEAST:
         sizes[sizes.index(max(sizes))] -= 1
-    return Layout(columns, sizes, names)
+    return ColumnLayout(columns, sizes, names)
 
 
-def _size(column: Column, entries: Sequence[Entry]) -> int:
-    said = [width_of(column.make(entry.row)) for entry in entries if isinstance(entry.row, Row)]
+def _size(column: Column, entries: Sequence[TableEntry]) -> int:
+    said = [width_of(column.make(entry.row)) for entry in entries if isinstance(entry.row, DialectRow)]
     return min(column.most, max([len(column.title), *said]))
 
 
-def titles(laid: Layout) -> Line:
+def titles(laid: ColumnLayout) -> Line:
     """The names of the columns."""
     return _laid((Span(f"{INDENT}dialect", Role.KEY),), [(Span(c.title, Role.KEY),) for c in laid.columns], laid)
 
 
-def line(each: Shown, laid: Layout, measure: Measure = cells_of, mark: str = "…") -> Line:
+def line(each: Shown, laid: ColumnLayout, measure: Measure = cells_of, mark: str = "…") -> Line:
     """One line of the list."""
     if isinstance(each, str):
         return (Span(each, Role.TITLE),)
     head: Line = (Span(INDENT), *name_of(each, short=True))
-    if not isinstance(each.row, Row):
+    if not isinstance(each.row, DialectRow):
         return (*head, Span(" " * (laid.names + GAP - width_of(head, measure))), Span(SILENT, Role.DIM))
     return _laid(head, [column.make(each.row) for column in laid.columns], laid, measure, mark)
 
 
 def _laid(
-    head: Line, row: Sequence[Line], laid: Layout, measure: Measure = cells_of, mark: str = "…",
+    head: Line, row: Sequence[Line], laid: ColumnLayout, measure: Measure = cells_of, mark: str = "…",
 ) -> Line:
     spans: list[Span] = []
     for cell, size in zip((head, *row), (laid.names, *laid.sizes), strict=True):
@@ -147,19 +147,19 @@ def find(lines: Sequence[Shown], needle: str, start: int, by: int, again: bool) 
     for far in range(again, len(lines) + again):
         at = (start + far * by) % len(lines)
         each = lines[at]
-        if isinstance(each, Entry) and wanted in _said(each).lower():
+        if isinstance(each, TableEntry) and wanted in _said(each).lower():
             return at
     return None
 
 
-def _said(entry: Entry) -> str:
+def _said(entry: TableEntry) -> str:
     words = [text_of(cell) for cell in cells(entry.row)]
     return " ".join([*words, entry.row.dialect.title, *(like.name for like in entry.like)])
 
 
 def place_of(lines: Sequence[Shown], dialect: str) -> int:
     """The line that stands for a dialect; the first dialect's where none does."""
-    entries = [(at, each) for at, each in enumerate(lines) if isinstance(each, Entry)]
+    entries = [(at, each) for at, each in enumerate(lines) if isinstance(each, TableEntry)]
     return next((at for at, each in entries if dialect in (each.row.name, *(like.name for like in each.like))),
                 entries[0][0] if entries else 0)
 
@@ -168,7 +168,7 @@ def place_of(lines: Sequence[Shown], dialect: str) -> int:
 # Pure.
 
 
-def sheet(row: Told, like: Sequence[Told] = ()) -> Listed:
+def sheet(row: TableRow, like: Sequence[TableRow] = ()) -> Listed:
     """Everything about one row; `like` are those that say the same."""
     dialect = row.dialect
     lines: list[Line] = [
@@ -179,12 +179,12 @@ def sheet(row: Told, like: Sequence[Told] = ()) -> Listed:
     last: list[Line] = [(), field("written in", said(dialect.source, Role.DIM))]
     if like:
         last.append(field("says the same", Span(", ".join(other.name.partition("/")[2] for other in like))))
-    if isinstance(row, Silent):
+    if isinstance(row, SilentRow):
         return Listed([*lines, field("here", Span(SILENT, Role.WARN)), *last])
     return Listed([*lines, *_words(row), *_calls(row), *_decided(row), *_peers(row), *last])
 
 
-def _words(row: Row) -> list[Line]:
+def _words(row: DialectRow) -> list[Line]:
     judged, response = row.judged, row.exchange.response
     lines = [field("raw word", *word(row)),
              field("mapped", Span(judged.mapped.normalized.value, Role.NORMALIZED)),
@@ -200,7 +200,7 @@ def _words(row: Row) -> list[Line]:
     return lines + [field("finding" if not i else "", said(note, Role.WARN)) for i, note in enumerate(notes)]
 
 
-def _calls(row: Row) -> list[Line]:
+def _calls(row: DialectRow) -> list[Line]:
     lines: list[Line] = [(), field("the call", Span(row.call.value))]
     for verdict in row.verdicts:
         held = verdict.admission is not Admission.READY
@@ -208,19 +208,19 @@ def _calls(row: Row) -> list[Line]:
                            quoted(verdict.call.arguments or "", Role.RAW)))
         lines.append(more(Span(verdict.admission.value.upper(), Role.HELD if held else Role.OK), Span("  "),
                           said(verdict.why)))
-    lines += [field("lost" if not i else "", said(what, Role.WARN)) for i, what in enumerate(row.lost)]
+    lines += [field("lost" if not i else "", said(what, Role.WARN)) for i, what in enumerate(row.losses)]
     if row.blind:
         lines.append(field("blind", Span(row.blind, Role.ERROR)))
     return lines
 
 
-def _decided(row: Row) -> list[Line]:
+def _decided(row: DialectRow) -> list[Line]:
     last = row.run.trace.steps[-1].turn
     lines: list[Line] = [(), field("decision", *cells(row)[6], Span(f"  by {last.policy.name}", Role.DIM))]
     return [*lines, more(said(last.notice, Role.DIM))] if last.notice else lines
 
 
-def _peers(row: Row) -> list[Line]:
+def _peers(row: DialectRow) -> list[Line]:
     return [
         field("peers" if not number else "", Span(f"{VERSIONS[peer.name]:<20}", Role.DIM), Span(f"{peer.word:<16}"),
               Span("as we do" if peer.agrees else f"that is {peer.means.value}",

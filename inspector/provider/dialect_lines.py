@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from inspector.provider.dialect_rows import LOST, CallState, Row, Silent, Told
+from inspector.provider.dialect_rows import LOST, CallState, DialectRow, SilentRow, TableRow
 from inspector.provider.peers import VERSIONS
 from inspector.provider.scenarios import CHARACTERS, COMPLETE
 from inspector.report.lines.glyphs import STOP
@@ -22,26 +22,26 @@ COLUMNS = ("dialect", "raw word", "mapped", "effective", "seen by", "the call", 
 GAP = 2
 
 
-class Entry(NamedTuple):
+class TableEntry(NamedTuple):
     """One line of the table: a row, and those that say the same."""
 
-    row: Told
-    like: tuple[Told, ...] = ()
+    row: TableRow
+    like: tuple[TableRow, ...] = ()
 
 
-def entries(told: Sequence[Told], each: bool = False) -> list[Entry]:
+def entries(told: Sequence[TableRow], each: bool = False) -> list[TableEntry]:
     """The lines of the table; with `each`, every row has its own."""
-    groups: dict[object, list[Told]] = {}
+    groups: dict[object, list[TableRow]] = {}
     for number, row in enumerate(told):
         key: object = number if each else (row.dialect.api, cells(row)[1:], _blind(row))
         groups.setdefault(key, []).append(row)
-    return [Entry(first, tuple(rest)) for first, *rest in groups.values()]
+    return [TableEntry(first, tuple(rest)) for first, *rest in groups.values()]
 
 
-def cells(row: Told) -> tuple[Line, ...]:
+def cells(row: TableRow) -> tuple[Line, ...]:
     """One cell for each of `COLUMNS`."""
     name: Line = (said(row.name, Role.STRONG),)
-    if isinstance(row, Silent):
+    if isinstance(row, SilentRow):
         return name, (Span(SILENT, Role.DIM),), (), (), (), (), (), ()
     mapped, stop = row.judged.mapped.normalized, row.judged.stop.normalized
     role = STOP[stop][1]
@@ -52,14 +52,14 @@ def cells(row: Told) -> tuple[Line, ...]:
         word(row),
         (Span(mapped.value, Role.NORMALIZED),),
         (Span(stop.value, role), cap, tightened),
-        (Span(seen_by(row), Role.DIM),),
+        (Span(deciding_rules(row), Role.DIM),),
         (Span(row.call.value, Role.DIM if row.call is CallState.NONE else Role.PLAIN),),
         _decision(row),
         _differing(row),
     )
 
 
-def word(row: Row) -> Line:
+def word(row: DialectRow) -> Line:
     """The raw stop word, and a native one beside it."""
     raw = row.exchange.response.raw_stop_reason
     status = row.exchange.response.http_status or 200
@@ -73,18 +73,18 @@ def word(row: Row) -> Line:
     return (*shown, *(span for pair in zip(native, values, strict=True) for span in pair))
 
 
-def seen_by(row: Row) -> str:
+def deciding_rules(row: DialectRow) -> str:
     """The rules that made the effective reason, the last one being the one that decided."""
     rules = [seen.rule.rpartition(".")[2] for seen in row.judged.stop.evidence]
     return ", ".join(rule.replace("_", " ") for rule in rules if rule != "stop_reasons") or "stop reasons"
 
 
-def _decision(row: Row) -> Line:
+def _decision(row: DialectRow) -> Line:
     role = Role.ERROR if row.runs_cut or row.blind or row.decision == LOST else Role.PLAIN
     return (Span(row.decision, role),)
 
 
-def _differing(row: Row) -> Line:
+def _differing(row: DialectRow) -> Line:
     """The libraries that mean something else, those that take it for finished marked."""
     return joined(
         ((Span(f"{peer.name} ", Role.DIM), Span(f"{peer.word}{'!' if peer.looser else ''}",
@@ -97,7 +97,7 @@ def _differing(row: Row) -> Line:
 Grid = list[tuple[Line, ...]]
 
 
-def table(told: Sequence[Told], width: int, each: bool = False) -> list[Line]:
+def table(told: Sequence[TableRow], width: int, each: bool = False) -> list[Line]:
     """The table in `width` columns: each row on one line where that is possible, with what is less beneath it."""
     shown = entries(told, each)
     whole: Grid = [(name_of(entry), *cells(entry.row)[1:]) for entry in shown]
@@ -109,7 +109,7 @@ def table(told: Sequence[Told], width: int, each: bool = False) -> list[Line]:
     return _by_api(shown, width)
 
 
-def name_of(entry: Entry, short: bool = False) -> Line:
+def name_of(entry: TableEntry, short: bool = False) -> Line:
     """The name of an entry, and how many say the same; `short` leaves the wire format out."""
     first = Span(_short(entry.row) if short else entry.row.name, Role.STRONG)
     return (first, Span(f" +{len(entry.like)}", Role.DIM)) if entry.like else (first,)
@@ -141,7 +141,7 @@ def _laid(row: Sequence[Line], sizes: Sequence[int], width: int) -> Line:
 NARROW = ("  dialect", "raw word", "reason", "the call", "decision")
 
 
-def _by_api(shown: Sequence[Entry], width: int) -> list[Line]:
+def _by_api(shown: Sequence[TableEntry], width: int) -> list[Line]:
     """Under a heading for each API, with one column for the reason; stacked where even that is too wide."""
     grid: Grid = []
     beneath: Grid = []
@@ -174,39 +174,39 @@ def _by_api(shown: Sequence[Entry], width: int) -> list[Line]:
     return made
 
 
-def reason(row: Told) -> Line:
+def reason(row: TableRow) -> Line:
     """From the mapped reason to the effective one, where they differ."""
     _, _, mapped, effective, *_ = cells(row)
-    if isinstance(row, Row) and row.judged.mapped.normalized is not row.judged.stop.normalized:
+    if isinstance(row, DialectRow) and row.judged.mapped.normalized is not row.judged.stop.normalized:
         return (*mapped, Span(" → ", Role.DIM), *effective[:2])
     return effective
 
 
-def _blind(row: Told) -> Line:
+def _blind(row: TableRow) -> Line:
     """Why nothing told that the answer was cut."""
-    return (Span("blind: ", Role.ERROR), Span(row.blind)) if isinstance(row, Row) and row.blind else ()
+    return (Span("blind: ", Role.ERROR), Span(row.blind)) if isinstance(row, DialectRow) and row.blind else ()
 
 
-def _why(row: Told, seen: Line, differ: Line) -> Line:
+def _why(row: TableRow, seen: Line, differ: Line) -> Line:
     """What was seen beside the word itself, and the libraries that differ."""
-    if not isinstance(row, Row):
+    if not isinstance(row, DialectRow):
         return ()
-    plain_word = seen_by(row) in ("stop reasons", "absent")
+    plain_word = deciding_rules(row) in ("stop reasons", "absent")
     groups = [] if plain_word else [(Span("seen by ", Role.DIM), *seen)]
     return joined([*groups, *([(Span("peers: ", Role.DIM), *differ)] if differ else [])], "; ")
 
 
-def alike(told: Sequence[Told]) -> list[Line]:
+def alike(told: Sequence[TableRow]) -> list[Line]:
     """Which rows are meant by the first of their kind."""
     return [(Span(f"as {entry.row.name}: ", Role.DIM), Span(", ".join(_short(row) for row in entry.like)))
             for entry in entries(told) if entry.like]
 
 
-def _short(row: Told) -> str:
+def _short(row: TableRow) -> str:
     return row.name.partition("/")[2]
 
 
-def heading(told: Sequence[Told], policy: str) -> list[Line]:
+def heading(told: Sequence[TableRow], policy: str) -> list[Line]:
     """What was asked, what became of it, and whom it deceives."""
     if not told:
         return [(Span("no dialect was asked for", Role.WARN),)]
@@ -220,9 +220,9 @@ def heading(told: Sequence[Told], policy: str) -> list[Line]:
     ]
 
 
-def outcome(told: Sequence[Told], policy: str) -> list[Line]:
+def outcome(told: Sequence[TableRow], policy: str) -> list[Line]:
     """What was decided how often, how many look finished and are not, and whom that deceives."""
-    rows = [row for row in told if isinstance(row, Row)]
+    rows = [row for row in told if isinstance(row, DialectRow)]
     lines: list[Line] = []
     if rows:
         decided = Counter(row.decision for row in rows)

@@ -15,7 +15,7 @@ from typing import Any
 from inspector.config.settings import Settings
 from inspector.provider import dialect_rows
 from inspector.provider.dialect_lines import alike, heading, table
-from inspector.provider.dialect_rows import MS, Row, Told, rows
+from inspector.provider.dialect_rows import MS, DialectRow, TableRow, rows
 from inspector.provider.dialects import DIALECTS
 from inspector.provider.peers import VERSIONS
 from inspector.provider.scenarios import CHARACTERS, SCENARIOS, Scenario
@@ -28,7 +28,7 @@ from loop_core.turn.trace import Fidelity
 SCHEMA = "loop-inspector/providers/1"
 
 
-def text(told: Sequence[Told], policy: Policy, width: int, each: bool = False) -> str:
+def text(told: Sequence[TableRow], policy: Policy, width: int, each: bool = False) -> str:
     """The table as linear text, what matters first."""
     lines: list[Line] = [piece for line in heading(told, policy.name) for piece in wrapped(line, width)]
     lines += [(), *table(told, width, each)]
@@ -37,7 +37,7 @@ def text(told: Sequence[Told], policy: Policy, width: int, each: bool = False) -
     return plain(lines) + "\n"
 
 
-def listed() -> str:
+def list_text() -> str:
     """Every scenario and every dialect, with what it does and where that is written."""
     lines = ["scenarios"]
     lines += [f"  {each.name:<16} {each.title} (budget {each.budget})" for each in SCENARIOS.values()]
@@ -48,7 +48,7 @@ def listed() -> str:
     return "\n".join(lines) + "\n"
 
 
-def document(told: Sequence[Told], scenario: Scenario, policy: Policy) -> dict[str, Any]:
+def document(told: Sequence[TableRow], scenario: Scenario, policy: Policy) -> dict[str, Any]:
     """The same as plain values."""
     return {
         "schema": SCHEMA,
@@ -62,14 +62,14 @@ def document(told: Sequence[Told], scenario: Scenario, policy: Policy) -> dict[s
     }
 
 
-def _row(row: Told) -> dict[str, Any]:
+def _row(row: TableRow) -> dict[str, Any]:
     dialect = row.dialect
     head = {"dialect": dialect.name, "api": dialect.api, "profile": dialect.profile, "habit": dialect.habit or None,
             "does": dialect.title or None, "source": dialect.source, "moment": row.played.moment.value}
-    return {**head, "told": True, **_told(row)} if isinstance(row, Row) else {**head, "told": False}
+    return {**head, "told": True, **_told(row)} if isinstance(row, DialectRow) else {**head, "told": False}
 
 
-def _told(row: Row) -> dict[str, Any]:
+def _told(row: DialectRow) -> dict[str, Any]:
     response, judged = row.exchange.response, row.judged
     usage = response.usage
     return {
@@ -89,7 +89,7 @@ def _told(row: Row) -> dict[str, Any]:
         "call": row.call.value,
         "tool_calls": [{"name": v.call.name, "arguments_raw": v.call.arguments, "closed": v.call.closed,
                         "verdict": v.admission.value, "why": v.why} for v in row.verdicts],
-        "lost": list(row.lost),
+        "lost": list(row.losses),
         "decision": row.decision,
         "terminal_reason": row.run.trace.steps[-1].turn.terminal,
         "runs_held_call": row.runs_cut,
@@ -104,12 +104,12 @@ def _told(row: Row) -> dict[str, Any]:
 PROVENANCE = "made from an intended answer and encoded in the provider's wire format; no provider was asked"
 
 
-def file_name(row: Row) -> str:
+def file_name(row: DialectRow) -> str:
     """The name of the row's file, unique among the rows of one scenario."""
     return f"{row.played.scenario.name}.{row.name.replace('/', '.')}.session.jsonl"
 
 
-def save_all(told: Sequence[Told], folder: str | Path) -> list[Path]:
+def save_all(told: Sequence[TableRow], folder: str | Path) -> list[Path]:
     """Writes a session for each row that says something, into a folder that is made where it is missing.
 
     Raises:
@@ -117,7 +117,7 @@ def save_all(told: Sequence[Told], folder: str | Path) -> list[Path]:
     """
     from inspector.sessions.native import write_session
 
-    rows = [row for row in told if isinstance(row, Row)]
+    rows = [row for row in told if isinstance(row, DialectRow)]
     paths = [Path(folder) / file_name(row) for row in rows]
     try:
         Path(folder).mkdir(parents=True, exist_ok=True)
@@ -128,7 +128,7 @@ def save_all(told: Sequence[Told], folder: str | Path) -> list[Path]:
     return paths
 
 
-def records(row: Row) -> Iterator[dict[str, Any]]:
+def records(row: DialectRow) -> Iterator[dict[str, Any]]:
     """The lines of the session file."""
     exchange, played, dialect = row.exchange, row.played, row.dialect
     yield {
@@ -174,7 +174,7 @@ FIRST = next(iter(SCENARIOS.values()))
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class TableQuery:
     """One question."""
 
     scenario: Scenario = FIRST
@@ -189,24 +189,24 @@ class Asked:
         """The budget in force."""
         return self.scenario.budget if self.budget is None else self.budget
 
-    def rows(self) -> tuple[Told, ...]:
+    def rows(self) -> tuple[TableRow, ...]:
         """The answers."""
         return rows(self.scenario, self.budget, settings=self.settings)
 
-    def turned(self, by: int) -> Asked:
+    def turned(self, by: int) -> TableQuery:
         """The same of the next or previous scenario, under its own budget."""
         every = list(SCENARIOS.values())
         return replace(self, scenario=every[(every.index(self.scenario) + by) % len(every)], budget=None)
 
-    def stepped(self, by: int) -> Asked:
+    def stepped(self, by: int) -> TableQuery:
         """The same with a larger or smaller budget."""
-        return replace(self, budget=stepped(self.limit, by))
+        return replace(self, budget=next_budget(self.limit, by))
 
     def command(self) -> str:
         """The command line that shows the same table."""
         return shlex.join([*self._words(), *(["--each"] if self.each else [])])
 
-    def command_for(self, row: Row) -> str:
+    def command_for(self, row: DialectRow) -> str:
         """The command line that writes the session of a row to `path_of` it."""
         return shlex.join([*self._words(), "--only", row.name, "--save", FOLDER])
 
@@ -217,12 +217,12 @@ class Asked:
         return [*words, "--policy", self.settings.policy.name]
 
 
-def path_of(row: Row) -> str:
+def path_of(row: DialectRow) -> str:
     """Where `command_for` puts the session of a row."""
     return f"{FOLDER}/{file_name(row)}"
 
 
-def stepped(budget: int, by: int) -> int:
+def next_budget(budget: int, by: int) -> int:
     """The next larger or smaller budget: a small one changes by ones, a larger one by more."""
     size = next((size for most, size in STEPS if budget + min(by, 0) < most), COARSEST)
     following = budget // size + 1 if by > 0 else -(-budget // size) - 1

@@ -14,10 +14,10 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from inspector.config.settings import Settings
-from inspector.provider.dialect_writing import streamed, written
+from inspector.provider.dialect_writing import is_streamed, response_pieces
 from inspector.provider.dialects import DIALECTS, Dialect
 from inspector.provider.peers import Peer, peers
-from inspector.provider.scenarios import COMPLETE, TOOLS, Played, Scenario, play
+from inspector.provider.scenarios import COMPLETE, TOOLS, PlayedScenario, Scenario, play
 from inspector.replay.case import Case, open_case
 from inspector.replay.replay import Replay, replay
 from inspector.sessions.build import Unbuilt, build
@@ -32,7 +32,7 @@ from loop_core.turn.state import RunTools, State
 from loop_core.values import CallKind, Message, ReasoningPart, Request, ResponsePart, Role, TextPart, ToolCall
 from loop_core.wire import wire
 from loop_core.wire.profiles import PROFILES
-from loop_core.wire.serving import Calls, Spelling
+from loop_core.wire.serving import CallFraming, Spelling
 
 if TYPE_CHECKING:
     from inspector.report.facts import View
@@ -59,7 +59,7 @@ def url(dialect: Dialect, stream: bool) -> str:
     return host + form.home.version + form.path(Request(dialect.api, model=dialect.model, stream=stream))
 
 
-def body(dialect: Dialect, played: Played, stream: bool) -> dict[str, Any]:
+def body(dialect: Dialect, played: PlayedScenario, stream: bool) -> dict[str, Any]:
     """The request body."""
     spelling = dialect.spelling(played.moment)
     request = Request(
@@ -90,16 +90,16 @@ class CallState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Row:
+class DialectRow:
     """One dialect under one scenario."""
 
     dialect: Dialect
-    played: Played
+    played: PlayedScenario
     run: Replay
     sent: tuple[bytes, ...]
     """The body, in the pieces in which it was sent."""
     call: CallState
-    lost: tuple[str, ...]
+    losses: tuple[str, ...]
     """What the model had written and the bytes do not hold."""
     decision: str
     """What the loop does about it, under the policy."""
@@ -136,11 +136,11 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Silent:
+class SilentRow:
     """A dialect that has no way to say what happened."""
 
     dialect: Dialect
-    played: Played
+    played: PlayedScenario
 
     @property
     def name(self) -> str:
@@ -148,7 +148,7 @@ class Silent:
         return self.dialect.name
 
 
-Told = Row | Silent
+TableRow = DialectRow | SilentRow
 
 
 def rows(
@@ -156,24 +156,24 @@ def rows(
     budget: int | None = None,
     dialects: Sequence[Dialect] = DIALECTS,
     settings: Settings | None = None,
-) -> tuple[Told, ...]:
+) -> tuple[TableRow, ...]:
     """Each dialect's row, in the order of the table; None is the scenario's own budget, and the default settings."""
     settings = settings or Settings()
     return tuple(_told(dialect, play(scenario, budget, dialect.free_thinking), settings) for dialect in dialects)
 
 
-def opened(row: Row) -> View:
+def row_view(row: DialectRow) -> View:
     """The row as a session that every report and screen can show."""
     from inspector.report.facts import view
 
     return view(row.run)
 
 
-def _told(dialect: Dialect, played: Played, settings: Settings) -> Told:
+def _told(dialect: Dialect, played: PlayedScenario, settings: Settings) -> TableRow:
     spelling = dialect.spelling(played.moment)
     if spelling is None:
-        return Silent(dialect, played)
-    sent = tuple(written(dialect, spelling, played))
+        return SilentRow(dialect, played)
+    sent = tuple(response_pieces(dialect, spelling, played))
     case = _case(dialect, spelling, played, sent)
     exchange, judged = case.loaded.exchanges[0], case.judged[0]
     run = replay(case, settings)
@@ -181,16 +181,16 @@ def _told(dialect: Dialect, played: Played, settings: Settings) -> Told:
     response = exchange.response
     said = peers(dialect.api, dialect.profile, response.raw_stop_reason, response.error is not None,
                  bool(response.tool_calls), judged.stop.normalized)
-    return Row(dialect, played, run, sent, call_state(played, exchange), lost(played, response.parts), decision,
-               runs_cut, said)
+    return DialectRow(dialect, played, run, sent, call_state(played, exchange),
+                      losses(played, response.parts), decision, runs_cut, said)
 
 
 # -- the session -----------------------------------------------------------------------------------------------------
 
 
-def raw(dialect: Dialect, spelling: Spelling, played: Played, sent: Sequence[bytes]) -> Raw:
+def raw(dialect: Dialect, spelling: Spelling, played: PlayedScenario, sent: Sequence[bytes]) -> Raw:
     """The exchange as an importer would give it."""
-    stream = streamed(dialect, spelling)
+    stream = is_streamed(dialect, spelling)
     kind = wire(dialect.api).stream_type if stream else "application/json"
     chunks: list[Chunk] = []
     for number, piece in enumerate(sent, 1):
@@ -210,7 +210,7 @@ def raw(dialect: Dialect, spelling: Spelling, played: Played, sent: Sequence[byt
     )
 
 
-def _case(dialect: Dialect, spelling: Spelling, played: Played, sent: Sequence[bytes]) -> Case:
+def _case(dialect: Dialect, spelling: Spelling, played: PlayedScenario, sent: Sequence[bytes]) -> Case:
     path = f"{played.scenario.name} {dialect.name}"
     exchange = build(raw(dialect, spelling, played, sent), path, Options())
     if isinstance(exchange, Unbuilt):
@@ -237,7 +237,7 @@ LOST = "lose the rest"
 RUN_HELD = "run held call"
 
 
-def _decision(run: Replay, played: Played) -> tuple[str, bool]:
+def _decision(run: Replay, played: PlayedScenario) -> tuple[str, bool]:
     """What was decided about the response, and whether a call that the strict gate holds is run."""
     steps = run.trace.steps
     at = next(index for index, step in enumerate(steps) if step.state is State.EVALUATE_STOP)
@@ -249,7 +249,7 @@ def _decision(run: Replay, played: Played) -> tuple[str, bool]:
     return RUN_HELD if cut else DECISIONS[after.state], cut
 
 
-def call_state(played: Played, exchange: Exchange) -> CallState:
+def call_state(played: PlayedScenario, exchange: Exchange) -> CallState:
     """What arrived of the call in which the answer ended, or of the last one that was begun."""
     meant = _calls(played.parts)
     if not meant:
@@ -271,14 +271,14 @@ def call_state(played: Played, exchange: Exchange) -> CallState:
 
 def _prefix(call: ToolCall, api: str) -> CallState:
     calls = wire(api).serving.calls
-    if calls is Calls.ITEMS and call.status != "completed":
+    if calls is CallFraming.ITEMS and call.status != "completed":
         return CallState.ITEM
-    if calls is Calls.BLOCKS:
+    if calls is CallFraming.BLOCKS:
         return CallState.PARTIAL if call.closed else CallState.OPEN
     return CallState.PREFIX
 
 
-def lost(played: Played, came: Sequence[ResponsePart]) -> tuple[str, ...]:
+def losses(played: PlayedScenario, came: Sequence[ResponsePart]) -> tuple[str, ...]:
     """What the model had written when it ended, and the bytes do not hold."""
     found: list[str] = []
     for kind, what in _TEXTS:

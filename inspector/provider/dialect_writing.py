@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from inspector.provider.dialects import Dialect
-from inspector.provider.quirks import PIECE, rewritten
-from inspector.provider.scenarios import Played
+from inspector.provider.quirks import PIECE, apply_quirks
+from inspector.provider.scenarios import PlayedScenario
 from loop_core.judge.arguments import lenient
 from loop_core.values import ChatResponse, ReasoningPart, ResponsePart, Stop, StopReason, TextPart, ToolCall, Usage
 from loop_core.wire import wire
 from loop_core.wire.body import compact
-from loop_core.wire.profiles import PROFILES, resolved
-from loop_core.wire.serving import Calls, Carried, Moment, Spelling
+from loop_core.wire.profiles import PROFILES, for_model
+from loop_core.wire.serving import CallFraming, CutCallForm, Moment, Spelling
 
 PROMPT_TOKENS = 60
 """What the request costs, the tools included."""
@@ -43,25 +43,29 @@ class Manner:
 PLAIN = Manner()
 
 
-def streamed(dialect: Dialect, spelling: Spelling) -> bool:
+def is_streamed(dialect: Dialect, spelling: Spelling) -> bool:
     """Whether this answer comes as a stream."""
     return dialect.stream and not spelling.whole and spelling.status < 400
 
 
-def written(dialect: Dialect, spelling: Spelling, played: Played, manner: Manner = PLAIN) -> list[bytes]:
+def response_pieces(
+    dialect: Dialect, spelling: Spelling, played: PlayedScenario, manner: Manner = PLAIN
+) -> list[bytes]:
     """The body, in the pieces in which it is sent."""
-    stream = streamed(dialect, spelling)
-    response = told(dialect, spelling, played, manner)
+    stream = is_streamed(dialect, spelling)
+    response = intended_response(dialect, spelling, played, manner)
     sent = list(wire(dialect.api).encode(response, stream=stream, chunk=manner.chunk))
-    return rewritten(sent, dialect.quirks, played) if response.parts else sent
+    return apply_quirks(sent, dialect.quirks, played) if response.parts else sent
 
 
-def told(dialect: Dialect, spelling: Spelling, played: Played, manner: Manner = PLAIN) -> ChatResponse:
+def intended_response(
+    dialect: Dialect, spelling: Spelling, played: PlayedScenario, manner: Manner = PLAIN
+) -> ChatResponse:
     """The answer as this server has it, before it is written."""
     failed = spelling.status >= 400
     says = wire(dialect.api).serving
     parts = () if failed else tuple(_parts(dialect, spelling, played, manner))
-    if says.calls_last and not streamed(dialect, spelling):
+    if says.calls_last and not is_streamed(dialect, spelling):
         parts = tuple(sorted(parts, key=lambda part: type(part) is ToolCall))
     return ChatResponse(
         dialect.api,
@@ -88,7 +92,7 @@ def _word(dialect: Dialect, spelling: Spelling) -> Stop:
     return row.stop if row is not None else Stop.INTERRUPTED if raw is None else Stop.UNKNOWN
 
 
-def _usage(dialect: Dialect, spelling: Spelling, played: Played, manner: Manner) -> Usage | None:
+def _usage(dialect: Dialect, spelling: Spelling, played: PlayedScenario, manner: Manner) -> Usage | None:
     """What the server counts; a stream that is lost or fails never comes to it, nor what is still being made."""
     came = played.cut
     if spelling.whole:
@@ -96,7 +100,7 @@ def _usage(dialect: Dialect, spelling: Spelling, played: Played, manner: Manner)
     if played.moment is Moment.BROKEN or spelling.error is not None:
         return Usage(manner.prompt, 1) if wire(dialect.api).serving.counts_early else None
     asked = manner.prompt
-    size = resolved(PROFILES[dialect.profile], dialect.model).context_size
+    size = for_model(PROFILES[dialect.profile], dialect.model).context_size
     if played.moment is Moment.FULL and size is not None:
         asked = size - came.tokens
     if wire(dialect.api).serving.counts_all:
@@ -104,7 +108,7 @@ def _usage(dialect: Dialect, spelling: Spelling, played: Played, manner: Manner)
     return Usage(asked, came.tokens, came.thinking or None)
 
 
-def _parts(dialect: Dialect, spelling: Spelling, played: Played, manner: Manner) -> Iterator[ResponsePart]:
+def _parts(dialect: Dialect, spelling: Spelling, played: PlayedScenario, manner: Manner) -> Iterator[ResponsePart]:
     calls = sum(isinstance(part, ToolCall) for part in played.parts)
     number = 0
     for place, part in enumerate(played.parts):
@@ -133,15 +137,15 @@ class Standing(NamedTuple):
     """The answer ended inside it, or it is no call."""
 
 
-def _carried(call: ToolCall, carried: Carried) -> ResponsePart | None:
+def _carried(call: ToolCall, carried: CutCallForm) -> ResponsePart | None:
     """What is sent of a call that is no whole one."""
-    if carried in (Carried.DROPPED, Carried.VALUES):
+    if carried in (CutCallForm.DROPPED, CutCallForm.VALUES):
         return None
-    if carried is Carried.MARKUP:
+    if carried is CutCallForm.MARKUP:
         return TextPart(f'\n<tool_call>\n{{"name": "{call.name}", "arguments": {call.arguments}')
-    if carried is Carried.EMPTY_OBJECT:
+    if carried is CutCallForm.EMPTY_OBJECT:
         return replace(call, arguments="{}")
-    if carried is Carried.MEMBERS:
+    if carried is CutCallForm.MEMBERS:
         return replace(call, arguments=compact(_complete_members(call.arguments or "")))
     return call
 
@@ -155,18 +159,18 @@ def _complete_members(text: str) -> dict[str, object]:
     return members
 
 
-def _identified(dialect: Dialect, spelling: Spelling, played: Played, call: ToolCall, at: Standing) -> ToolCall:
+def _identified(dialect: Dialect, spelling: Spelling, played: PlayedScenario, call: ToolCall, at: Standing) -> ToolCall:
     """The call with its id, its status, and whether the server says that it is closed."""
     says = wire(dialect.api).serving
     call = replace(call, id=says.call_id.format(at.number) if says.call_id else None)
-    if says.calls is Calls.ITEMS:
+    if says.calls is CallFraming.ITEMS:
         status = "completed"
         if at.unsound and spelling.raw != "completed":
             status = "in_progress" if spelling.raw is None else "incomplete"
         return replace(call, closed=status == "completed", status=status, item_id=f"fc_{at.number}")
-    if says.calls is not Calls.BLOCKS:
+    if says.calls is not CallFraming.BLOCKS:
         return replace(call, closed=spelling.raw is not None)
-    if streamed(dialect, spelling):
-        return replace(call, closed=not (at.unsound and dialect.carries(played.moment) is Carried.OPEN))
+    if is_streamed(dialect, spelling):
+        return replace(call, closed=not (at.unsound and dialect.carries(played.moment) is CutCallForm.OPEN))
     ended = _word(dialect, spelling) in (Stop.TOOL_CALL, Stop.END_TURN)
     return replace(call, closed=spelling.raw is not None and (ended or not at.last))

@@ -15,7 +15,7 @@ from loop_core.errors import CallerError
 from loop_core.values import ProviderError
 from loop_core.wire import FORMATS, wire
 from loop_core.wire.servers import CHAT, GEMINI, MESSAGES, OLLAMA, RESPONSES
-from loop_core.wire.serving import Carried, Moment, Says, Spelling, fails, say, spent
+from loop_core.wire.serving import CutCallForm, Moment, Says, Spelling, fails, say, spent
 
 ENDED, CALLED, CUT, CUT_CALL = Moment.ENDED, Moment.CALLED, Moment.CUT, Moment.CUT_CALL
 CUT_BATCH, CUT_AFTER, FULL, FILTERED = Moment.CUT_BATCH, Moment.CUT_AFTER, Moment.FULL, Moment.FILTERED
@@ -36,7 +36,7 @@ class Dialect:
     """Where that is written."""
     says: Says = field(default_factory=dict)
     """What it says at moments at which it does not speak as its format does."""
-    carried: Carried | None = None
+    carried: CutCallForm | None = None
     """What it sends of a cut call, where that is not what its format does."""
     stream: bool = True
     quirks: tuple[Quirk, ...] = ()
@@ -53,7 +53,7 @@ class Dialect:
         """`api/profile`, and the habit where the server has several rows."""
         return f"{self.api}/{self.profile}" + (f"+{self.habit}" if self.habit else "")
 
-    def carries(self, moment: Moment) -> Carried:
+    def carries(self, moment: Moment) -> CutCallForm:
         """What it sends of a call in which the answer ended at this moment.
 
         A malformed one is sent as it is; what a parser makes of a cut call never happens where the stream breaks.
@@ -62,8 +62,8 @@ class Dialect:
         if said is not None and said.carried is not None:
             return said.carried
         if moment is Moment.MALFORMED:
-            return Carried.PREFIX
-        own = self.carried if moment is not Moment.BROKEN or self.carried is Carried.DROPPED else None
+            return CutCallForm.PREFIX
+        own = self.carried if moment is not Moment.BROKEN or self.carried is CutCallForm.DROPPED else None
         return own or wire(self.api).serving.carried
 
     def spelling(self, moment: Moment) -> Spelling | None:
@@ -98,9 +98,9 @@ OTHERS: tuple[Dialect, ...] = (
             says={CUT_CALL: say("tool_calls"), CUT_AFTER: say("tool_calls"),
                   FAILED: fails("error", "The engine failed.", "InternalServerError")}),
     Dialect(CHAT, "vllm", "empty", "turns a cut call into the arguments {}", "vLLM PR#46303",
-            {CUT_CALL: say("tool_calls")}, Carried.EMPTY_OBJECT),
+            {CUT_CALL: say("tool_calls")}, CutCallForm.EMPTY_OBJECT),
     Dialect(CHAT, "vllm", "markup", "leaves the markup of a cut call in the text of a whole answer", "vLLM #47903",
-            carried=Carried.MARKUP, stream=False),
+            carried=CutCallForm.MARKUP, stream=False),
     Dialect(CHAT, "openrouter", title="rewrites the reason; the native one stands beside it",
             source="recorded; hermes-agent PR#7693; openrouter 1.3.84 generationresponse.py:78",
             says={CUT: Spelling("stop", {"native_finish_reason": "MAX_TOKENS"}),
@@ -112,14 +112,14 @@ OTHERS: tuple[Dialect, ...] = (
     Dialect(CHAT, "litellm", title="puts tool_calls in the place of Gemini's MAX_TOKENS where any call came",
             source="LiteLLM 1.109.1",
             says={CUT_BATCH: say("tool_calls"), CUT_AFTER: say("tool_calls"), PAUSED: say("length"),
-                  MALFORMED: say("stop", Carried.DROPPED), FAILED: say("stop")}, carried=Carried.DROPPED,
+                  MALFORMED: say("stop", CutCallForm.DROPPED), FAILED: say("stop")}, carried=CutCallForm.DROPPED,
             blind={CUT_BATCH: _CALLS_AT_CAP, CUT_AFTER: _CALLS_AT_CAP,
                    MALFORMED: "an unknown native word becomes stop, and the call is gone",
                    FAILED: "an error word becomes stop"}),
     Dialect(CHAT, "dynamo", title="tool_calls over a cut call, and one index for all calls, in older versions",
             source="ai-dynamo PR#13791, PR#4723", says={CUT_CALL: say("tool_calls")}, quirks=(quirks.one_index,)),
     Dialect(CHAT, "generic", "leak", "gives back a call's unclosed markup as text, and says stop", "omlx#3153",
-            {CUT_CALL: say("stop")}, Carried.MARKUP,
+            {CUT_CALL: say("stop")}, CutCallForm.MARKUP,
             blind={CUT_BATCH: "the cut call is text, which a complete call before it makes look like a remark"}),
     Dialect(CHAT, "generic", "alias", "has another word: MAX_TOKENS", "ironclaw PR#5665; agentao PR#125",
             spent("MAX_TOKENS", full="MAX_TOKENS")),
@@ -130,10 +130,10 @@ OTHERS: tuple[Dialect, ...] = (
             quirks=(quirks.fresh_ids,)),
     Dialect(CHAT, "ollama", title="drops a cut call; says stop over calls, all of index 0",
             source="ollama#15457; opencode#14972; wire notes", says={CALLED: say("stop"), MALFORMED: None},
-            carried=Carried.DROPPED, quirks=(quirks.one_index,)),
+            carried=CutCallForm.DROPPED, quirks=(quirks.one_index,)),
     Dialect(CHAT, "gemini", title="drops a cut call; says stop over calls, which have no index",
             source="openai-python#2806; opencode#14972; wire notes", says={CALLED: say("stop"), MALFORMED: None},
-            carried=Carried.DROPPED, quirks=(quirks.no_index,), model="gemini-2.5-flash"),
+            carried=CutCallForm.DROPPED, quirks=(quirks.no_index,), model="gemini-2.5-flash"),
     Dialect(CHAT, "azure_openai", title="begins with choices [], what its filter says of the prompt",
             source="openai-python#1677; langchain#18977", quirks=(quirks.prompt_annotations,),
             says={FILTERED: Spelling("content_filter", {"content_filter_results": "violence"})}, model="gpt-4o-mini"),
@@ -177,7 +177,7 @@ OTHERS: tuple[Dialect, ...] = (
             {**spent("incomplete", full="incomplete"), FILTERED: say("incomplete")}),
     # -- Messages ------------------------------------------------------------------------------------------------
     Dialect(MESSAGES, "anthropic", "open", "never ends the block of a cut call", "zeroclaw cfee31c613",
-            carried=Carried.OPEN, model="claude-sonnet-4-5"),
+            carried=CutCallForm.OPEN, model="claude-sonnet-4-5"),
     # -- Gemini --------------------------------------------------------------------------------------------------
     Dialect(GEMINI, "gemini", "malformed", "a cut call becomes MALFORMED_FUNCTION_CALL, and is not sent", "wire notes",
             {CUT_CALL: say("MALFORMED_FUNCTION_CALL")}, model="gemini-2.5-flash"),
@@ -187,7 +187,7 @@ OTHERS: tuple[Dialect, ...] = (
             asks={"toolConfig": {"functionCallingConfig": {"streamFunctionCallArguments": True}}}),
     # -- Ollama --------------------------------------------------------------------------------------------------
     Dialect(OLLAMA, "ollama", "markup", "the markup of a cut call stays in the text", "wire notes",
-            carried=Carried.MARKUP, model="qwen3:8b"),
+            carried=CutCallForm.MARKUP, model="qwen3:8b"),
 )
 """The servers that say something otherwise than the format's own, and other habits of it."""
 
@@ -199,14 +199,14 @@ def _rows(api: str) -> Iterator[Dialect]:
     yield from (row for row in OTHERS if row.api == api)
     if own.whole:
         yield Dialect(api, own.profile, "whole", "a cut call in a whole body is an object of what was complete",
-                      own.whole, {MALFORMED: None}, Carried.MEMBERS, stream=False, model=own.model)
+                      own.whole, {MALFORMED: None}, CutCallForm.MEMBERS, stream=False, model=own.model)
 
 
 DIALECTS: tuple[Dialect, ...] = tuple(row for api in FORMATS for row in _rows(api))
 """Every row; the first of a format is its own server."""
 
 
-def chosen(only: tuple[str, ...] = ()) -> tuple[Dialect, ...]:
+def dialects_named(only: tuple[str, ...] = ()) -> tuple[Dialect, ...]:
     """The dialects that any of these words names: an api, a profile, `api/profile` or the whole name; all without any.
 
     Raises:

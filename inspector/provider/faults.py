@@ -12,8 +12,8 @@ from enum import StrEnum
 from typing import Any
 
 from inspector.provider import frames, quirks
-from inspector.provider.place import Draft, Refusal
-from inspector.provider.quirks import rewritten
+from inspector.provider.place import Draft, HTTPRefusal
+from inspector.provider.quirks import apply_quirks
 from inspector.provider.scenarios import CHARACTERS, Kind
 from loop_core.values import OpaquePart, ReasoningPart, TextPart, ToolCall
 from loop_core.wire import wire
@@ -217,7 +217,7 @@ def _no_reason(draft: Draft, given: Any) -> Draft:
 def _empty_deltas(draft: Draft, given: Any) -> Draft:
     made: list[bytes] = []
     for frame in draft.frames:
-        empty = frames.emptied(draft.api, frame)
+        empty = frames.without_text(draft.api, frame)
         made += [frame] if empty is None else [empty, frame, empty]
     return replace(draft, frames=tuple(made))
 
@@ -230,7 +230,7 @@ def _indexes(change: Callable[[dict[str, Any], str], None]) -> Change:
                 change(holder, key)
             return bool(found)
 
-        return replace(draft, frames=frames.changed(draft.api, draft.frames, rewrite))
+        return replace(draft, frames=frames.change_values(draft.api, draft.frames, rewrite))
 
     return each
 
@@ -247,7 +247,7 @@ def _as_quirk(quirk: quirks.Quirk) -> Change:
     def each(draft: Draft, given: Any) -> Draft:
         if draft.played is None:
             return draft
-        return replace(draft, frames=tuple(rewritten(list(draft.frames), (quirk,), draft.played)))
+        return replace(draft, frames=tuple(apply_quirks(list(draft.frames), (quirk,), draft.played)))
 
     return each
 
@@ -264,7 +264,7 @@ def _stalled(draft: Draft, given: Any) -> Draft:
 
 
 def _refused(draft: Draft, given: Any) -> Draft:
-    return replace(draft, refusal=Refusal(given["status"], given["times"], given["retry_after"]))
+    return replace(draft, refusal=HTTPRefusal(given["status"], given["times"], given["retry_after"]))
 
 
 _NO_INDEX = {"whole": "a list needs no index"}

@@ -53,7 +53,7 @@ def write(api: str, name: str | None, value: Event) -> bytes:
     return (f"event: {name}\n".encode() if name else b"") + b"data: " + text + wire(api).serving.frame_end
 
 
-def changed(api: str, frames: Iterable[bytes], change: Callable[[str | None, Event], bool]) -> tuple[bytes, ...]:
+def change_values(api: str, frames: Iterable[bytes], change: Callable[[str | None, Event], bool]) -> tuple[bytes, ...]:
     """The frames, those whose value `change` says it has changed written anew."""
     made: list[bytes] = []
     for frame in frames:
@@ -70,7 +70,7 @@ def unreadable(api: str, frame: bytes) -> bytes:
     return write(api, name, value).replace(b"{", b"{{", 1)
 
 
-def emptied(api: str, frame: bytes) -> bytes | None:
+def without_text(api: str, frame: bytes) -> bytes | None:
     """The same delta without text; None where the frame is no delta of text."""
     found = read(api, frame)
     if found is None:
@@ -104,7 +104,7 @@ def without_reason(api: str, stream: bool, frames: Iterable[bytes]) -> tuple[byt
     if stream and ends:
         return tuple(frame for frame in frames if (read(api, frame) or ("", {}))[0] not in ends)
     if stream:
-        return changed(api, frames, lambda name, value: _silenced(api, value))
+        return change_values(api, frames, lambda name, value: _silenced(api, value))
     (body,) = frames
     value = read_object(body.decode())
     return (compact(value).encode(),) if value is not None and _silenced(api, value) else (body,)
@@ -139,13 +139,13 @@ def array_error(body: bytes) -> bytes:
 # -- times -----------------------------------------------------------------------------------------------------------
 
 
-def timed(api: str, stream: bool, sent: Iterable[bytes]) -> tuple[bytes, ...]:
+def with_times(api: str, stream: bool, sent: Iterable[bytes]) -> tuple[bytes, ...]:
     """The frames of an answer, or its body, with their times."""
     change = wire(api).serving.dated
     if change is None:
         return tuple(sent)
     if stream:
-        return changed(api, sent, lambda name, value: change(value))
+        return change_values(api, sent, lambda name, value: change(value))
     made = []
     for body in sent:
         value = read_object(body.decode())

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic_core import from_json
 
 from inspector.provider.checks import check
-from inspector.provider.place import Place, read_mark
+from inspector.provider.place import StoryPlace, read_mark
 from inspector.provider.scenarios import Kind, Story
 from loop_core.errors import CallerError
 from loop_core.values import Request
@@ -37,7 +37,7 @@ class Seen:
     """The same in the words that all formats share."""
     scenario: str = ""
     status: int = 200
-    place: Place = field(default_factory=Place)
+    place: StoryPlace = field(default_factory=StoryPlace)
     """Where in the scenario it stood: which answer, how much of it was said, and what was asked for."""
     segment: int = 0
     tokens: int = 0
@@ -66,7 +66,7 @@ def api_of(path: str) -> str | None:
     return None
 
 
-def polled(path: str) -> tuple[str, str] | None:
+def polled_response(path: str) -> tuple[str, str] | None:
     """The format and the id of a response that is fetched under this path; None where none is."""
     for api in FORMATS:
         found = re.search(form.poll, path) if (form := wire(api).serving).poll else None
@@ -90,7 +90,7 @@ def read_body(body: bytes) -> Mapping[str, Any]:
     return value
 
 
-def linked(request: Request, body: Mapping[str, Any]) -> Request:
+def with_previous(request: Request, body: Mapping[str, Any]) -> Request:
     """The request, with the answer that it goes on from where the server keeps it under a name of its own."""
     last = wire(request.api).serving.follows(body)
     return request if last is None else replace(request, previous_id=last)
@@ -107,7 +107,7 @@ def arrays(api: str, path: str) -> bool:
     return bool(mark) and mark not in path.partition("?")[2] and wire(api).read_request({}, path).stream
 
 
-def chosen(stories: Sequence[Story], request: Request) -> Story:
+def story_for(stories: Sequence[Story], request: Request) -> Story:
     """The scenario that a request means: the only one, or the one that its model is named after.
 
     Raises:
@@ -125,7 +125,7 @@ def chosen(stories: Sequence[Story], request: Request) -> Story:
     return found
 
 
-def shown_path(path: str) -> str:
+def public_path(path: str) -> str:
     """The path and the query, its secret values left out."""
     own, mark, query = path.partition("?")
     pairs = [pair for pair in query.split("&") if pair]
@@ -133,7 +133,7 @@ def shown_path(path: str) -> str:
     return own + mark + "&".join(kept)
 
 
-def shown_headers(headers: Mapping[str, str]) -> dict[str, str]:
+def public_headers(headers: Mapping[str, str]) -> dict[str, str]:
     """The headers by lower-case name, those that hold credentials left out."""
     return {name.lower(): value for name, value in headers.items() if not SECRET.search(name)}
 
@@ -158,19 +158,19 @@ def format_of(path: str, headers: Mapping[str, str]) -> str:
 # -- tokens of a request ---------------------------------------------------------------------------------------------
 
 
-def counted(path: str) -> str | None:
+def counting_format(path: str) -> str | None:
     """The format whose server counts the tokens of a request under this path; None where none does."""
     return next((api for api in FORMATS if (count := wire(api).serving.count) and count.path.search(path)), None)
 
 
-def counting(api: str, body: Mapping[str, Any], path: str) -> tuple[Request, Callable[[int], dict[str, Any]]]:
+def count_request(api: str, body: Mapping[str, Any], path: str) -> tuple[Request, Callable[[int], dict[str, Any]]]:
     """The request whose tokens are asked for, and how the server answers with their number.
 
     Raises:
         RequestError: the server would refuse it.
     """
     row = wire(api).serving.count
-    assert row is not None  # noqa: S101  (`counted` has found it)
+    assert row is not None  # noqa: S101  (`counting_format` has found it)
     inner = row.inner(body)
     found = inner if isinstance(inner, Mapping) else {}
     check(api, found, optional=row.optional)

@@ -19,12 +19,12 @@ from typing import Any
 
 from inspector.provider.dialect_writing import Manner
 from inspector.provider.dialects import Dialect
-from inspector.provider.scenarios import Answer, Kind, Played, Story
+from inspector.provider.scenarios import Answer, Kind, PlayedScenario, Story
 from loop_core.errors import CallerError
 from loop_core.judge.arguments import parse
 from loop_core.turn.history import asked_anchor, asks_again, asks_on, nudges
 from loop_core.values import Message, Request, ResponsePart, Role, TextPart, ToolCall, ToolResultPart
-from loop_core.wire.body import forced
+from loop_core.wire.body import forced_tool
 from loop_core.wire.serving import Moment, Spelling
 
 SURE = 24
@@ -34,7 +34,7 @@ LIKELY = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class StoryPlace:
     """A place in a story."""
 
     answer: int = 0
@@ -53,13 +53,13 @@ class Place:
     """Messages of the history that ask for more of this answer."""
 
 
-def locate(story: Story, request: Request) -> Place:
+def locate(story: Story, request: Request) -> StoryPlace:
     """The place of the next answer.
 
     Raises:
         CallerError: the story has no further answer.
     """
-    place, messages = Place(), request.messages
+    place, messages = StoryPlace(), request.messages
     named = request.continuation_token or request.previous_id
     kept = read_mark(named) if named else None
     if kept is None and named:
@@ -84,12 +84,13 @@ def locate(story: Story, request: Request) -> Place:
     return _asked(story, place, request)
 
 
-def _asked(story: Story, place: Place, request: Request) -> Place:
+def _asked(story: Story, place: StoryPlace, request: Request) -> StoryPlace:
     last = request.messages[-1] if request.messages else None
     begun = bool(place.said or place.segments or place.called or place.asks)
     choice = request.tool_choice
     calls = bool(story.answers[place.answer].calls)
-    if (last is not None and asks_again(last)) or (begun and calls and (choice == "any" or forced(choice) is not None)):
+    must_call = choice == "any" or forced_tool(choice) is not None
+    if (last is not None and asks_again(last)) or (begun and calls and must_call):
         kind = Kind.REPAIR
     else:
         kind = Kind.CONTINUATION if begun else Kind.FIRST
@@ -98,23 +99,23 @@ def _asked(story: Story, place: Place, request: Request) -> Place:
                    segments=max(place.segments, place.asks, int(begun)))
 
 
-def _after(story: Story, place: Place, message: Message, failed: Container[str | None] = ()) -> Place:
+def _after(story: Story, place: StoryPlace, message: Message, failed: Container[str | None] = ()) -> StoryPlace:
     """The place after one more message; the calls that failed were not run."""
     if place.answer >= len(story.answers):
         return place
     answer = story.answers[place.answer]
     if message.role is Role.ASSISTANT:
         return _heard(answer, place, message, failed)
-    if message.results and place.called and not missing(answer, place.called):
-        place = Place(place.answer + 1)
+    if message.results and place.called and not missing_calls(answer, place.called):
+        place = StoryPlace(place.answer + 1)
     ours = _ours(message)
     if ours or (message.text.strip() and message.role is not Role.TOOL and (place.segments or place.called)):
-        over = place.said >= len(answer.text) and not missing(answer, place.called)
-        return Place(place.answer + 1) if over and not ours else replace(place, asks=place.asks + 1)
+        over = place.said >= len(answer.text) and not missing_calls(answer, place.called)
+        return StoryPlace(place.answer + 1) if over and not ours else replace(place, asks=place.asks + 1)
     return place
 
 
-def _silent(story: Story, place: Place, message: Message) -> bool:
+def _silent(story: Story, place: StoryPlace, message: Message) -> bool:
     """Whether an answer that a history has was empty, or nothing but reasoning, which some clients keep as text."""
     if message.role is not Role.ASSISTANT or message.tool_calls or place.answer >= len(story.answers):
         return False
@@ -137,11 +138,11 @@ def _failed(result: ToolResultPart) -> bool:
     return result.is_error or FAILURES.match(result.text) is not None
 
 
-def _heard(answer: Answer, place: Place, message: Message, failed: Container[str | None] = ()) -> Place:
+def _heard(answer: Answer, place: StoryPlace, message: Message, failed: Container[str | None] = ()) -> StoryPlace:
     """What an assistant message has of the answer; one that has nothing of it is none of ours."""
-    left = missing(answer, place.called)
+    left = missing_calls(answer, place.called)
     names = {answer.calls[number].name for number in left}
-    said = reached(answer.text, place.said, message.text) if message.text else None
+    said = reached_length(answer.text, place.said, message.text) if message.text else None
     if said is None and not any(call.name in names for call in message.tool_calls):
         return place
     whole: list[int] = []
@@ -187,12 +188,12 @@ def _leaves(part: Any, whole: Any) -> bool:
     return part == whole or _begins(part, whole)
 
 
-def missing(answer: Answer, called: Sequence[int]) -> list[int]:
+def missing_calls(answer: Answer, called: Sequence[int]) -> list[int]:
     """The numbers of the answer's calls that are not among these."""
     return [number for number in range(len(answer.calls)) if number not in called]
 
 
-def reached(intended: str, said: int, text: str) -> int | None:
+def reached_length(intended: str, said: int, text: str) -> int | None:
     """How much of the intended text is said when `text` follows its first `said` characters, or says them again.
 
     None where the text is none of it.
@@ -217,11 +218,11 @@ def _common(one: str, other: str) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class PlaceMark:
     """What an id holds: the place behind an answer, and what made it."""
 
     story: str
-    place: Place
+    place: StoryPlace
     start: int = 0
     """Where the answer began in the text."""
     cap: int = 0
@@ -251,7 +252,7 @@ class Mark:
 _MARK = re.compile(r"([A-Za-z][A-Za-z0-9-]{0,63})((?:\.\d{1,9}){6,7})(?:\.|$)")
 
 
-def read_mark(ident: str) -> Mark | None:
+def read_mark(ident: str) -> PlaceMark | None:
     """The mark that an id or a token of ours holds; None where it holds none."""
     found = _MARK.search(ident)
     if found is None:
@@ -262,7 +263,7 @@ def read_mark(ident: str) -> Mark | None:
     if found is None:
         return None
     answer, said, segments, *rest = (int(number) for number in found[2].split(".")[1:])
-    return Mark(found[1], Place(answer, said, segments), *rest)  # older ids do not count the request
+    return PlaceMark(found[1], StoryPlace(answer, said, segments), *rest)  # older ids do not count the request
 
 
 # -- An answer on its way to the client ------------------------------------------------------------------------------
@@ -287,7 +288,7 @@ class Sending:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class HTTPRefusal:
     """An HTTP error in place of an answer."""
 
     status: int = 429
@@ -305,7 +306,7 @@ class Draft:
     stream: bool
     dialect: Dialect
     answer: Answer
-    place: Place
+    place: StoryPlace
     parts: tuple[ResponsePart, ...]
     """What is left to be said."""
     prefix: str = ""
@@ -317,7 +318,7 @@ class Draft:
     event: Moment | None = None
     """What else ends the answer, after `at` tokens; None: at its end."""
     at: int | None = None
-    played: Played | None = None
+    played: PlayedScenario | None = None
     """How far it came."""
     spelling: Spelling | None = None
     """What is said about the end."""
@@ -326,7 +327,7 @@ class Draft:
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
     sending: Sending = Sending()
-    refusal: Refusal | None = None
+    refusal: HTTPRefusal | None = None
 
     @property
     def streams(self) -> bool:

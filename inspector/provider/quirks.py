@@ -10,18 +10,18 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from inspector.provider.scenarios import Played
+from inspector.provider.scenarios import PlayedScenario
 from loop_core.judge.arguments import lenient
 from loop_core.wire.body import compact, pieces, read_object
 
 Event = dict[str, Any]
-Quirk = Callable[[list[Event], Played], list[Event]]
+Quirk = Callable[[list[Event], PlayedScenario], list[Event]]
 
 PIECE = 12
 """Characters in one piece of a stream."""
 
 
-def rewritten(sent: list[bytes], quirks: tuple[Quirk, ...], played: Played) -> list[bytes]:
+def apply_quirks(sent: list[bytes], quirks: tuple[Quirk, ...], played: PlayedScenario) -> list[bytes]:
     """The answer as the server sends it; marks that are no JSON (`[DONE]`) stay at its end."""
     if not quirks:
         return sent
@@ -48,21 +48,21 @@ def _call_deltas(events: list[Event]) -> Iterator[Event]:
             yield from choice.get("delta", choice.get("message", {})).get("tool_calls", ())
 
 
-def no_index(events: list[Event], played: Played) -> list[Event]:
+def no_index(events: list[Event], played: PlayedScenario) -> list[Event]:
     """Calls come without their index."""
     for call in _call_deltas(events):
         call.pop("index", None)
     return events
 
 
-def one_index(events: list[Event], played: Played) -> list[Event]:
+def one_index(events: list[Event], played: PlayedScenario) -> list[Event]:
     """Every call has the index 0."""
     for call in _call_deltas(events):
         call["index"] = 0
     return events
 
 
-def wandering_index(events: list[Event], played: Played) -> list[Event]:
+def wandering_index(events: list[Event], played: PlayedScenario) -> list[Event]:
     """The pieces after the first have another index, and no id; of one call only, or nobody could tell."""
     for call in _call_deltas(events):
         if "id" not in call and len([part for part in played.parts if hasattr(part, "arguments")]) == 1:
@@ -70,7 +70,7 @@ def wandering_index(events: list[Event], played: Played) -> list[Event]:
     return events
 
 
-def fresh_ids(events: list[Event], played: Played) -> list[Event]:
+def fresh_ids(events: list[Event], played: PlayedScenario) -> list[Event]:
     """Every piece of a call has an id of its own, and an empty name after the first."""
     for number, call in enumerate(_call_deltas(events), 1):
         call["id"] = f"call_{number}"
@@ -78,7 +78,7 @@ def fresh_ids(events: list[Event], played: Played) -> list[Event]:
     return events
 
 
-def one_object(events: list[Event], played: Played) -> list[Event]:
+def one_object(events: list[Event], played: PlayedScenario) -> list[Event]:
     """`tool_calls` is the call itself and no list; its id is empty."""
     for event in events:
         for choice in event.get("choices", ()):
@@ -88,7 +88,7 @@ def one_object(events: list[Event], played: Played) -> list[Event]:
     return events
 
 
-def object_arguments(events: list[Event], played: Played) -> list[Event]:
+def object_arguments(events: list[Event], played: PlayedScenario) -> list[Event]:
     """Arguments that are complete come as an object instead of a string."""
     for call in _call_deltas(events):
         whole = read_object(call["function"]["arguments"])
@@ -97,7 +97,7 @@ def object_arguments(events: list[Event], played: Played) -> list[Event]:
     return events
 
 
-def split_choices(events: list[Event], played: Played) -> list[Event]:
+def split_choices(events: list[Event], played: PlayedScenario) -> list[Event]:
     """The text stands in one choice of a whole body, the calls in another."""
     for event in events:
         (choice,) = event["choices"]
@@ -109,7 +109,7 @@ def split_choices(events: list[Event], played: Played) -> list[Event]:
     return events
 
 
-def usage_in_choice(events: list[Event], played: Played) -> list[Event]:
+def usage_in_choice(events: list[Event], played: PlayedScenario) -> list[Event]:
     """Usage stands inside the choice that ends the stream."""
     ends = [event for event in events if any(choice.get("finish_reason") for choice in event.get("choices", ()))]
     if ends and "usage" in events[-1]:
@@ -118,7 +118,7 @@ def usage_in_choice(events: list[Event], played: Played) -> list[Event]:
     return events
 
 
-def thinking_apart(events: list[Event], played: Played) -> list[Event]:
+def thinking_apart(events: list[Event], played: PlayedScenario) -> list[Event]:
     """`completion_tokens` leaves thinking out; only the total holds it."""
     for event in events:
         usage = event.get("usage")
@@ -127,7 +127,7 @@ def thinking_apart(events: list[Event], played: Played) -> list[Event]:
     return events
 
 
-def prompt_annotations(events: list[Event], played: Played) -> list[Event]:
+def prompt_annotations(events: list[Event], played: PlayedScenario) -> list[Event]:
     """The stream begins without a choice: what the filter thinks of the prompt."""
     results = {"violence": {"filtered": False, "severity": "safe"}}
     return [{"id": "", "model": "", "object": "chat.completion.chunk", "created": 0, "choices": [],
@@ -137,7 +137,7 @@ def prompt_annotations(events: list[Event], played: Played) -> list[Event]:
 # -- Gemini ----------------------------------------------------------------------------------------------------------
 
 
-def partial_values(events: list[Event], played: Played) -> list[Event]:
+def partial_values(events: list[Event], played: PlayedScenario) -> list[Event]:
     """Calls come value by value (Vertex AI `streamFunctionCallArguments`); one that was cut never ends."""
     made: list[Event] = []
     for event in events[:-1]:

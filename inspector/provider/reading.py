@@ -27,9 +27,9 @@ from pydantic import (
     create_model,
 )
 
-from inspector.provider.dialects import chosen
+from inspector.provider.dialects import dialects_named
 from inspector.provider.faults import FAULTS, Takes
-from inspector.provider.scenarios import Answer, Declared, Kind, Placed, Story
+from inspector.provider.scenarios import Answer, DeclaredTool, Kind, Placed, Story
 from loop_core.errors import CallerError
 from loop_core.values import Tool, ToolCall
 
@@ -144,7 +144,7 @@ def schema() -> str:
 
 def story(model: ScenarioModel) -> Story:
     """The scenario that a checked file holds."""
-    tools = tuple(Declared(Tool(tool.name, tool.parameters, tool.description), tool.result) for tool in model.tools)
+    tools = tuple(DeclaredTool(Tool(tool.name, tool.parameters, tool.description), tool.result) for tool in model.tools)
     made = Story(
         model.name, model.story, tuple(_answer(answer) for answer in model.answers), tools, (), model.prompt,
         model.max_tokens, model.profile, model.seed, model.ends, dict(model.ends_in),
@@ -152,13 +152,13 @@ def story(model: ScenarioModel) -> Story:
     return replace(made, faults=tuple(_placed(fault) for fault in model.faults))
 
 
-def given(fault: Any) -> list[str]:
+def fault_names(fault: Any) -> list[str]:
     """The names of the faults that one entry holds."""
     return [name for name in FAULTS if getattr(fault, name) is not None]
 
 
 def _placed(fault: Any) -> Placed:
-    (name,) = given(fault)
+    (name,) = fault_names(fault)
     value = getattr(fault, name)
     return Placed(name, value.model_dump() if isinstance(value, BaseModel) else value, fault.answer, fault.segment,
                   fault.when)
@@ -169,8 +169,8 @@ def _answer(answer: AnswerModel) -> Answer:
 
 
 def _call(call: Call) -> ToolCall:
-    given = call.arguments
-    return ToolCall(None, call.name, given if isinstance(given, str) else json.dumps(given, ensure_ascii=False))
+    sent = call.arguments
+    return ToolCall(None, call.name, sent if isinstance(sent, str) else json.dumps(sent, ensure_ascii=False))
 
 FOLDER = Path(__file__).parent / "scenarios"
 DEEPEST = 64
@@ -226,7 +226,7 @@ def _one(asked: Any) -> Story:
     if isinstance(asked, Story):
         return asked
     if isinstance(asked, Mapping):
-        return checked(asked, _Lines("scenario"))
+        return check_story(asked, _Lines("scenario"))
     name = str(asked)
     if name in shipped():
         return shipped()[name]
@@ -249,10 +249,10 @@ def read(path: Path) -> Story:
         raise CallerError(f"{path}: cannot be read: {why.strerror or why}") from None
     if len(data) > MOST_BYTES:
         raise CallerError(f"{path}: more than {MOST_BYTES:,} bytes")
-    return parsed(data, str(path))
+    return parse_story(data, str(path))
 
 
-def parsed(data: bytes, name: str) -> Story:
+def parse_story(data: bytes, name: str) -> Story:
     """The scenario that these bytes of a file hold.
 
     Raises:
@@ -275,7 +275,7 @@ def parsed(data: bytes, name: str) -> Story:
     value = _value(root, ROOT, lines)
     if not isinstance(value, dict):
         raise CallerError(f"{name}:1: expected a mapping with name, story and answers")
-    return checked(value, lines)
+    return check_story(value, lines)
 
 
 def _refuse_wild(text: str, name: str) -> None:
@@ -314,7 +314,7 @@ def _value(node: Any, place: Place, lines: _Lines) -> Any:
         raise lines.error(place, f"expected a plain value: {problem}") from None
 
 
-def checked(value: Mapping[str, Any], lines: _Lines) -> Story:
+def check_story(value: Mapping[str, Any], lines: _Lines) -> Story:
     """The scenario that a document holds.
 
     Raises:
@@ -334,7 +334,7 @@ def checked(value: Mapping[str, Any], lines: _Lines) -> Story:
                 raise lines.error(("answers", number, "calls", at, "name"),
                                   f"expected the name of one of the tools ({known})")
     for number, fault in enumerate(model.faults):
-        named = given(fault)
+        named = fault_names(fault)
         if len(named) != 1:
             raise lines.error(("faults", number), f"expected one fault, and {' and '.join(named) or 'none'} is given")
         if getattr(fault, named[0]) is False:
@@ -344,7 +344,7 @@ def checked(value: Mapping[str, Any], lines: _Lines) -> Story:
                               f"expected one of {len(model.answers)} answers, counted from 0")
     if model.profile is not None:
         try:
-            chosen((model.profile,))
+            dialects_named((model.profile,))
         except CallerError as why:
             raise lines.error(("profile",), str(why)) from None
     return story(model)

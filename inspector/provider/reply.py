@@ -13,13 +13,24 @@ from dataclasses import dataclass, field, replace
 from zlib import crc32
 
 from inspector.provider import frames, quirks
-from inspector.provider.checks import stopped, stops
-from inspector.provider.dialect_writing import Manner, written
-from inspector.provider.dialects import DIALECTS, Dialect, chosen
+from inspector.provider.checks import stop_strings, until_stop
+from inspector.provider.dialect_writing import Manner, response_pieces
+from inspector.provider.dialects import DIALECTS, Dialect, dialects_named
 from inspector.provider.faults import FAULTS, Fault, Layer
-from inspector.provider.frames import timed
-from inspector.provider.place import Draft, Mark, Place, Sending, locate, missing, read_mark
-from inspector.provider.scenarios import CHARACTERS, Answer, Kind, Placed, Played, Scenario, Story, cost, play, tokens
+from inspector.provider.frames import with_times
+from inspector.provider.place import Draft, PlaceMark, Sending, StoryPlace, locate, missing_calls, read_mark
+from inspector.provider.scenarios import (
+    CHARACTERS,
+    Answer,
+    Kind,
+    Placed,
+    PlayedScenario,
+    Scenario,
+    Story,
+    cost,
+    play,
+    tokens,
+)
 from loop_core.errors import CallerError, EncodeError
 from loop_core.values import (
     Request,
@@ -28,8 +39,8 @@ from loop_core.values import (
     ToolCall,
 )
 from loop_core.wire import wire
-from loop_core.wire.body import compact, forced, read_object
-from loop_core.wire.serving import Moment, Refused
+from loop_core.wire.body import compact, forced_tool, read_object
+from loop_core.wire.serving import Moment, RequestRefusal
 
 UNLIMITED = 1_000_000_000
 SMALLEST, SIZES = 4, 21
@@ -47,7 +58,7 @@ class Reply:
     refusals: int = 0
     """How often the same request is refused first, by `refusal`."""
     refusal: Reply | None = None
-    place: Place = field(default_factory=Place)
+    place: StoryPlace = field(default_factory=StoryPlace)
     segment: int = 0
     ended: Moment | None = None
     """How the answer truly ended; None for an error."""
@@ -62,17 +73,17 @@ def reply(story: Story, request: Request, stream: bool, profile: str | None = No
         CallerError: the story has no further answer, or a fault has no meaning in this format.
     """
     place = locate(story, request)
-    return answered(story, request, place, stream, profile)
+    return reply_at(story, request, place, stream, profile)
 
 
-def fetched(api: str, story: Story, mark: Mark, ident: str, profile: str | None = None) -> Reply:
+def stored_reply(api: str, story: Story, mark: PlaceMark, ident: str, profile: str | None = None) -> Reply:
     """The response that has this id already, as it is when it is there: what befell the sending of it is over."""
     number = max(0, mark.place.segments - 1)
     start = min(mark.start, len(story.answers[mark.place.answer].text))  # an id is anybody's to write
-    at = Place(mark.place.answer, start, number, kind=Kind.CONTINUATION if number else Kind.FIRST)
+    at = StoryPlace(mark.place.answer, start, number, kind=Kind.CONTINUATION if number else Kind.FIRST)
     lasting = tuple(fault for fault in story.faults if _lasts(FAULTS[fault.name], api))
     request = Request(api, model=story.name, max_tokens=mark.cap or None)
-    return answered(replace(story, faults=lasting), request, at, False, profile, ident)
+    return reply_at(replace(story, faults=lasting), request, at, False, profile, ident)
 
 
 def _lasts(fault: Fault, api: str) -> bool:
@@ -81,8 +92,8 @@ def _lasts(fault: Fault, api: str) -> bool:
     return said and fault.name not in ("paused", "error_frame")  # the one is over, of the other there is no whole body
 
 
-def answered(
-    story: Story, request: Request, place: Place, stream: bool, profile: str | None, ident: str = ""
+def reply_at(
+    story: Story, request: Request, place: StoryPlace, stream: bool, profile: str | None, ident: str = ""
 ) -> Reply:
     """The answer at a place of the story; under `ident`, where it has an id already.
 
@@ -91,10 +102,10 @@ def answered(
     """
     answer = story.answers[place.answer]
     cap = request.max_tokens or story.max_tokens
-    dialect = speaks(request.api, stream, profile or story.profile)
+    dialect = dialect_for(request.api, stream, profile or story.profile)
     dialect = replace(dialect, stream=stream, model=request.model or dialect.model)
     number = segment(story, answer, place, cap, dialect)
-    faults = befalling(story, place, number)
+    faults = faults_of(story, place, number)
     _refuse_meaningless(story, faults, request.api, stream)
     draft = Draft(request.api, stream, dialect, answer, place, _left(answer, place, request), place.anchor, cap,
                   ident=ident)
@@ -102,13 +113,14 @@ def answered(
     draft = _played(draft, story, request, number)
     draft = _changed(draft, faults, Layer.WORDS)
     draft = _written(draft)
-    draft = replace(draft, frames=timed(draft.api, draft.streams, draft.frames) if draft.status < 400 else draft.frames)
+    if draft.status < 400:
+        draft = replace(draft, frames=with_times(draft.api, draft.streams, draft.frames))
     for layer in (Layer.FRAMES, Layer.SENDING):
         draft = _changed(draft, faults, layer)
     return _reply(draft, number, faults)
 
 
-def segment(story: Story, answer: Answer, place: Place, cap: int | None, dialect: Dialect) -> int:
+def segment(story: Story, answer: Answer, place: StoryPlace, cap: int | None, dialect: Dialect) -> int:
     """Which request for the answer this is.
 
     A prefill shows one message for all that was said, so it is also counted how many answers under this cap, cut where
@@ -116,7 +128,7 @@ def segment(story: Story, answer: Answer, place: Place, cap: int | None, dialect
     """
     count, said = 0, 0
     while said < place.said:
-        limits = [fault.value for fault in befalling(story, replace(place, said=said, kind=_kind(said)), count)
+        limits = [fault.value for fault in faults_of(story, replace(place, said=said, kind=_kind(said)), count)
                   if fault.name == "cut"]
         room = min([*limits, cap or UNLIMITED]) * CHARACTERS
         if not said and not dialect.free_thinking and answer.reasoning:
@@ -131,7 +143,7 @@ def _kind(said: int) -> Kind:
     return Kind.CONTINUATION if said else Kind.FIRST
 
 
-def befalling(story: Story, place: Place, number: int) -> tuple[Placed, ...]:
+def faults_of(story: Story, place: StoryPlace, number: int) -> tuple[Placed, ...]:
     """The faults of this request."""
     return tuple(
         fault for fault in story.faults
@@ -146,13 +158,13 @@ def _refuse_meaningless(story: Story, faults: tuple[Placed, ...], api: str, stre
             raise CallerError(f"the fault {fault.name} of the scenario {story.name} has no meaning here: {why}")
 
 
-def speaks(api: str, stream: bool, name: str | None = None) -> Dialect:
+def dialect_for(api: str, stream: bool, name: str | None = None) -> Dialect:
     """The dialect of a format: the one that is named, if it speaks this format, else that of its own server.
 
     Raises:
         CallerError: there is no such dialect at all.
     """
-    rows = [row for row in (chosen((name,)) if name else ()) if row.api == api]
+    rows = [row for row in (dialects_named((name,)) if name else ()) if row.api == api]
     rows = rows or [row for row in DIALECTS if row.api == api][:1]
     if not stream and wire(api).serving.own.whole:  # a whole body cannot hold a cut string
         rows = [row for row in DIALECTS if row.api == api and not row.stream]
@@ -164,11 +176,11 @@ def speaks(api: str, stream: bool, name: str | None = None) -> Dialect:
 # -- what is meant ---------------------------------------------------------------------------------------------------
 
 
-def _left(answer: Answer, place: Place, request: Request) -> tuple[ResponsePart, ...]:
+def _left(answer: Answer, place: StoryPlace, request: Request) -> tuple[ResponsePart, ...]:
     """What of the answer is still to be said."""
     open_calls = _calls(answer, place, request)
     choice = request.tool_choice
-    only_calls = place.kind is Kind.REPAIR or choice == "any" or forced(choice) is not None
+    only_calls = place.kind is Kind.REPAIR or choice == "any" or forced_tool(choice) is not None
     if only_calls and open_calls:
         return open_calls
     rest = answer.text[place.said :]
@@ -177,12 +189,12 @@ def _left(answer: Answer, place: Place, request: Request) -> tuple[ResponsePart,
     return (*thinking, *said, *open_calls)
 
 
-def _calls(answer: Answer, place: Place, request: Request) -> tuple[ToolCall, ...]:
+def _calls(answer: Answer, place: StoryPlace, request: Request) -> tuple[ToolCall, ...]:
     choice = request.tool_choice
     if choice == "none":
         return ()
-    left = [answer.calls[number] for number in missing(answer, place.called)]
-    return tuple(call for call in left if forced(choice) in (None, call.name))
+    left = [answer.calls[number] for number in missing_calls(answer, place.called)]
+    return tuple(call for call in left if forced_tool(choice) in (None, call.name))
 
 
 def _prefixed(draft: Draft) -> tuple[ResponsePart, ...]:
@@ -207,7 +219,7 @@ def _changed(draft: Draft, faults: tuple[Placed, ...], layer: Layer) -> Draft:
 
 
 def _played(draft: Draft, story: Story, request: Request, number: int) -> Draft:
-    parts, string = stopped(_prefixed(draft), stops(request))
+    parts, string = until_stop(_prefixed(draft), stop_strings(request))
     event = None if string is not None and draft.at is None else draft.event  # what comes at the end never comes
     meant = Scenario(story.name, story.story, parts, UNLIMITED, event, draft.at)
     played = play(meant, draft.cap or UNLIMITED, draft.dialect.free_thinking)
@@ -217,7 +229,7 @@ def _played(draft: Draft, story: Story, request: Request, number: int) -> Draft:
     if draft.event is Moment.PAUSED and paused is not None and paused.whole:
         over = play(replace(meant, event=None, at=None), draft.cap or UNLIMITED, draft.dialect.free_thinking)
     made = read_mark(draft.ident) if draft.ident else None
-    prompt = asked_tokens(request) if made is None else made.prompt
+    prompt = request_tokens(request) if made is None else made.prompt
     mark = replace(_mark(story, draft, over, number), prompt=prompt)
     chance = crc32(f"{story.seed}{mark.where.removeprefix(story.name)}".encode())
     manner = Manner(
@@ -231,17 +243,17 @@ def _played(draft: Draft, story: Story, request: Request, number: int) -> Draft:
     return replace(draft, played=played, spelling=spelling, manner=manner)
 
 
-def _mark(story: Story, draft: Draft, played: Played, number: int) -> Mark:
+def _mark(story: Story, draft: Draft, played: PlayedScenario, number: int) -> PlaceMark:
     """The place behind this answer."""
     came = "".join(part.text for part in played.parts if type(part) is TextPart)
     begun = 0 if draft.parts == draft.answer.parts else draft.place.said
     said = min(len(draft.answer.text), begun + max(0, len(came) - len(draft.prefix)))
     calls = sum(type(part) is ToolCall for part in played.parts) - (played.inside is not None)
-    at = Place(draft.place.answer, said, number + 1)
-    return Mark(story.name, at, draft.place.said, draft.cap or 0, len(draft.place.called) + calls)
+    at = StoryPlace(draft.place.answer, said, number + 1)
+    return PlaceMark(story.name, at, draft.place.said, draft.cap or 0, len(draft.place.called) + calls)
 
 
-def asked_tokens(request: Request) -> int:
+def request_tokens(request: Request) -> int:
     """The estimated tokens of a request."""
     texts = sum(tokens(message.text) + sum(tokens(result.text) for result in message.results) for message in
                 request.messages)
@@ -260,7 +272,7 @@ def _written(draft: Draft) -> Draft:
     if spelling.status >= 400:
         draft = replace(draft, status=spelling.status)
     try:
-        made = tuple(written(draft.dialect, spelling, played, draft.manner))
+        made = tuple(response_pieces(draft.dialect, spelling, played, draft.manner))
     except EncodeError as why:
         raise CallerError(f"{draft.dialect.name} cannot carry this answer: {why}") from None
     return replace(draft, frames=made)
@@ -302,14 +314,14 @@ def kind_of_error(api: str, status: int) -> str:
 
 def error_body(api: str, status: int, message: str, code: str | None = None, param: str | None = None) -> bytes:
     """An error as this format's server tells of it."""
-    said = Refused(status, message, kind_of_error(api, status), code, param)
+    said = RequestRefusal(status, message, kind_of_error(api, status), code, param)
     return compact(wire(api).serving.refused(said)).encode()
 
 
 # -- ids of requests -------------------------------------------------------------------------------------------------
 
 
-def identified(api: str, reply: Reply, *origin: object) -> Reply:
+def with_request_id(api: str, reply: Reply, *origin: object) -> Reply:
     """The reply with the id of its request, made from its origin, so that a recording of the same requests has the same
     ids; Anthropic's errors hold it too."""
     named = wire(api).serving.request_id

@@ -59,7 +59,7 @@ class Placed:
 
 
 @dataclass(frozen=True, slots=True)
-class Declared:
+class DeclaredTool:
     """A tool, and what it answers where a client has nothing better to run."""
 
     tool: Tool
@@ -73,7 +73,7 @@ class Story:
     name: str
     story: str
     answers: tuple[Answer, ...]
-    tools: tuple[Declared, ...] = ()
+    tools: tuple[DeclaredTool, ...] = ()
     faults: tuple[Placed, ...] = ()
     prompt: str = "Tell me."
     max_tokens: int | None = None
@@ -97,7 +97,7 @@ CHARACTERS = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class CutAnswer:
     """As much of an answer as a budget allows."""
 
     parts: tuple[ResponsePart, ...]
@@ -120,7 +120,7 @@ def cost(part: ResponsePart) -> int:
     return tokens(_text(part))
 
 
-def cut(parts: Sequence[ResponsePart], budget: int | None, free_thinking: bool = False) -> Cut:
+def cut(parts: Sequence[ResponsePart], budget: int | None, free_thinking: bool = False) -> CutAnswer:
     """The parts that fit into `budget` tokens; None is no bound. With `free_thinking`, thinking costs nothing of it."""
     kept: list[ResponsePart] = []
     spent = thinking = 0
@@ -136,8 +136,8 @@ def cut(parts: Sequence[ResponsePart], budget: int | None, free_thinking: bool =
             kept.append(last)
         if last is not part:
             inside = part if isinstance(part, ToolCall) and last is not None else None
-            return Cut(tuple(kept), False, inside, spent, thinking)
-    return Cut(tuple(kept), True, None, spent, thinking)
+            return CutAnswer(tuple(kept), False, inside, spent, thinking)
+    return CutAnswer(tuple(kept), True, None, spent, thinking)
 
 
 def _text(part: ResponsePart) -> str:
@@ -179,13 +179,13 @@ class Scenario:
 
 
 @dataclass(frozen=True, slots=True)
-class Played:
+class PlayedScenario:
     """How far an answer came."""
 
     scenario: Scenario
     budget: int
     moment: Moment
-    cut: Cut
+    cut: CutAnswer
 
     @property
     def parts(self) -> tuple[ResponsePart, ...]:
@@ -198,15 +198,15 @@ class Played:
         return self.cut.inside
 
 
-def play(scenario: Scenario, budget: int | None = None, free_thinking: bool = False) -> Played:
+def play(scenario: Scenario, budget: int | None = None, free_thinking: bool = False) -> PlayedScenario:
     """The scenario under a budget; None is its own."""
     limit = scenario.budget if budget is None else budget
     happens = scenario.event is not None and scenario.at is not None and scenario.at <= limit
     came = cut(scenario.parts, scenario.at if happens else limit, free_thinking and not happens)
-    return Played(scenario, limit, _moment(scenario, came, happens), came)
+    return PlayedScenario(scenario, limit, _moment(scenario, came, happens), came)
 
 
-def _moment(scenario: Scenario, came: Cut, happens: bool) -> Moment:
+def _moment(scenario: Scenario, came: CutAnswer, happens: bool) -> Moment:
     calls = sum(isinstance(part, ToolCall) for part in came.parts)
     if scenario.event is not None and (happens or (came.whole and scenario.at is None)):
         return scenario.event
@@ -265,7 +265,7 @@ SCENARIOS: Mapping[str, Scenario] = {each.name: each for each in (
 """By name, the one that is shown without a name first."""
 
 
-def named(name: str) -> Scenario:
+def scenario_named(name: str) -> Scenario:
     """The scenario with this name.
 
     Raises:

@@ -21,7 +21,7 @@ from aiohttp import web
 from inspector.provider.app import application
 from inspector.provider.incoming import Seen
 from inspector.provider.reading import story_of
-from inspector.provider.reply import speaks
+from inspector.provider.reply import dialect_for
 from inspector.provider.scenarios import Story
 from inspector.report.lines.spans import one_line
 from loop_core.errors import CallerError
@@ -90,7 +90,7 @@ def serve(
         CallerError: the address cannot be listened on.
     """
     host, port = address(listen)
-    app = application(stories, profile=profile, pace=pace, told=lambda seen: say(told(seen)), cors=cors)
+    app = application(stories, profile=profile, pace=pace, told=lambda seen: say(request_line(seen)), cors=cors)
     asyncio.run(_serve(app, host, port, lambda url: say(greeting(url, stories, profile))))
 
 
@@ -118,7 +118,7 @@ def greeting(url: str, stories: Sequence[Story], profile: str | None) -> str:
     """What is said when it listens: the clients that ask it, the scenarios, a request to begin with."""
     lines = [f"The scripted provider listens on {url}", ""]
     for api, code in pointing(url).items():
-        dialect = speaks(api, True, profile or (stories[0].profile if len(stories) == 1 else None))
+        dialect = dialect_for(api, True, profile or (stories[0].profile if len(stories) == 1 else None))
         lines += [f"{api}, as {dialect.name}", f"    {code}"]
     several = len(stories) > 1
     lines += ["", "Scenarios, chosen by the model that is named:" if several else "Scenario, whatever the model:"]
@@ -138,7 +138,7 @@ def _word(text: str) -> str:
     return shlex.quote(one_line(text))
 
 
-def told(seen: Seen) -> str:
+def request_line(seen: Seen) -> str:
     """One line about one request."""
     if seen.error:
         return one_line(f"{seen.api}: {seen.status}: {seen.error}")

@@ -39,7 +39,7 @@ from loop_core.values import (
     Usage,
 )
 from loop_core.wire import decode, deltas, wire
-from loop_core.wire.base import Mapped
+from loop_core.wire.base import StopRow
 from loop_core.wire.profile import Profile
 from loop_core.wire.reads import Pieces
 
@@ -65,7 +65,7 @@ class Simulated:
     """The output cap that each recorded answer was asked for with."""
     budget_changed: bool
     """Whether the initial max_tokens is another than the recorded one; else recorded answers stand as they are."""
-    words: Mapping[str, Mapped] | None = None
+    words: Mapping[str, StopRow] | None = None
     """The stop words of the profile."""
     word_at_cap: str | None = None
     """The end-of-turn word that the server is known to say over an answer that the cap cut."""

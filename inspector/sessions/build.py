@@ -25,9 +25,9 @@ from loop_core.values import (
 )
 from loop_core.wire import decode_response, wire
 from loop_core.wire.base import RECORDING_CUT
-from loop_core.wire.eventstream import resealed
+from loop_core.wire.eventstream import reseal
 from loop_core.wire.failures import read_quota
-from loop_core.wire.profiles import Chosen, choose, named
+from loop_core.wire.profiles import ProfileChoice, choose, profile_named
 
 NOT_RECORDED = "not_recorded"
 _NO_BODY = frozenset({"OPTIONS", "HEAD", "CONNECT", "TRACE"})
@@ -50,7 +50,7 @@ def build(raw: Raw, path: str, options: Options, counts: redact.Counts | None = 
         return api
     request_json, request = _request(raw, api, url, counts)
     headers = redact.headers(raw.headers, shapes=not raw.clean, counts=counts)
-    body = raw.body if raw.clean else resealed(redact.body(raw.body, counts), raw.body)
+    body = raw.body if raw.clean else reseal(redact.body(raw.body, counts), raw.body)
     chosen = _profile(raw, api, url, headers, body, request, options)
     if not raw.recorded:
         response = _not_recorded(raw, api, headers, request)
@@ -113,7 +113,7 @@ def spoken_by(exchange: Exchange, profile: str) -> Exchange:
         CallerError: there is no such profile.
     """
     request = exchange.request
-    chosen = named(profile, exchange.api, request.model if request else None)
+    chosen = profile_named(profile, exchange.api, request.model if request else None)
     if chosen.profile == exchange.profile:
         return exchange
     response = exchange.response
@@ -176,11 +176,11 @@ def _profile(
     body: bytes,
     request: Request | None,
     options: Options,
-) -> Chosen:
+) -> ProfileChoice:
     name, model = options.profile or raw.profile, request.model if request else None
     if name is not None:
         try:
-            return named(name, api, model)
+            return profile_named(name, api, model)
         except CallerError:
             if options.profile is not None:
                 raise  # a recorded one that is unknown here was written by a program that knows more

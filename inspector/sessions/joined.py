@@ -18,7 +18,7 @@ from inspector.sessions.recording import Exchange, TurnRecord
 from loop_core.errors import DecodeError
 from loop_core.values import ChatResponse
 from loop_core.wire import decode_response, wire
-from loop_core.wire.eventstream import resealed
+from loop_core.wire.eventstream import reseal
 from loop_core.wire.profile import Profile
 
 EDGE = 400
@@ -162,7 +162,7 @@ def again(exchange: Exchange, body: bytes) -> Exchange:
     """The exchange with another body of the same length, decoded again."""
     if body == exchange.body or exchange.recorder is not None:
         return exchange
-    body = resealed(body, exchange.body)
+    body = reseal(body, exchange.body)
     return replace(exchange, body=body, response=decoded_again(exchange, body, exchange.profile))
 
 

@@ -35,7 +35,7 @@ from inspector.sessions.recording import (
 from inspector.sessions.thread import thread
 from inspector.sessions.transcripts.endings import settle
 from loop_core.wire import wire
-from loop_core.wire.profiles import named
+from loop_core.wire.profiles import profile_named
 
 STDIN = "-"
 _EXPECTED = "expected a HAR, a session file, response bodies or request/response pairs"
@@ -54,7 +54,7 @@ def open_paths(
     if api is not None:
         wire(api)
     if profile is not None:
-        named(profile)
+        profile_named(profile)
     options = Options(api, profile, intake.Room())
     inputs: list[Input] = []
     exchanges: list[Exchange] = []

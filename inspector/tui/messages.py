@@ -12,8 +12,8 @@ from textual.dom import DOMNode
 from textual.message import Message
 
 if TYPE_CHECKING:
-    from inspector.provider.dialect_output import Asked
-    from inspector.provider.dialect_rows import Told
+    from inspector.provider.dialect_output import TableQuery
+    from inspector.provider.dialect_rows import TableRow
     from inspector.tui.opening import Opened, Where
     from inspector.tui.tuned import Ran
     from inspector.whatif.grid import Grid
@@ -112,8 +112,8 @@ class MatrixMade(Message):
 class RowsMade(Message):
     """A thread has run every dialect."""
 
-    asked: Asked
-    told: tuple[Told, ...]
+    asked: TableQuery
+    told: tuple[TableRow, ...]
 
 
 @dataclass

@@ -14,7 +14,7 @@ from loop_core.errors import CallerError
 from loop_core.values import Request
 from loop_core.wire import wire
 from loop_core.wire.profile import Prefill
-from loop_core.wire.profiles import Chosen, choose, named
+from loop_core.wire.profiles import ProfileChoice, choose, profile_named
 
 HIDDEN = "REDACTED"
 Headers = tuple[tuple[str, str], ...]
@@ -180,14 +180,14 @@ def proof_shown(server: Server, profile: str) -> Headers:
     return tuple((name, HIDDEN) for name, _ in key_header(server, profile))
 
 
-def speaker(server: Server, model: str | None) -> Chosen:
+def speaker(server: Server, model: str | None) -> ProfileChoice:
     """Who will answer, as far as the address and the model tell.
 
     Raises:
         CallerError: the server names a profile that does not exist.
     """
     if server.profile is not None:
-        return named(server.profile, server.api, model)
+        return profile_named(server.profile, server.api, model)
     base = server.base or wire(server.api).home.base
     chosen = choose(server.api, url_of(server, wire(server.api).path(Request(server.api, model=model))), model=model)
     under = PREFILLS_UNDER.get(chosen.profile.name)

@@ -38,7 +38,7 @@ from loop_core.values import (
 )
 from loop_core.wire import decode_response, decoder
 from loop_core.wire.failures import RETRYABLE_STATUS
-from loop_core.wire.profiles import Chosen, choose, native_reading
+from loop_core.wire.profiles import ProfileChoice, choose, native_reading
 
 MOST_BYTES = 256 * 1024 * 1024
 """A longer answer is given up."""
@@ -59,7 +59,7 @@ class Heard:
     ask: Ask
     response: ChatResponse
     judged: Judged
-    speaker: Chosen
+    speaker: ProfileChoice
     status: int | None
     """None where no answer began."""
     headers: tuple[tuple[str, str], ...]
@@ -238,7 +238,7 @@ class Hearing:
         return decoder(self._server.api, http_status=self._status, headers=self._headers, n=asked.n,
                        background=asked.background, words=self._speaker.profile.words)
 
-    def _decoded(self, chosen: Chosen, body: bytes, end: TransportEnd) -> ChatResponse:
+    def _decoded(self, chosen: ProfileChoice, body: bytes, end: TransportEnd) -> ChatResponse:
         asked = self.ask.request
         try:
             if self._problem is not None:

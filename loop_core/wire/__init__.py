@@ -17,7 +17,7 @@ from pydantic_core import from_json
 from loop_core.errors import CallerError, DecodeError, EncodeError
 from loop_core.formats import FORMATS
 from loop_core.values import ChatResponse, Request, TransportEnd
-from loop_core.wire.base import Decoder, Mapped
+from loop_core.wire.base import Decoder, StopRow
 from loop_core.wire.format import Format
 from loop_core.wire.reads import Pieces
 
@@ -44,7 +44,7 @@ def decoder(
     headers: Sequence[tuple[str, str]] = (),
     n: int = 1,
     background: bool = False,
-    words: Mapping[str, Mapped] | None = None,
+    words: Mapping[str, StopRow] | None = None,
 ) -> Decoder:
     """A decoder of one response: `feed` it bytes as they come, `close` it for the `ChatResponse`.
 
@@ -62,7 +62,7 @@ def decode_response(
     headers: Sequence[tuple[str, str]] = (),
     n: int = 1,
     background: bool = False,
-    words: Mapping[str, Mapped] | None = None,
+    words: Mapping[str, StopRow] | None = None,
     end: TransportEnd = TransportEnd.EOF,
 ) -> ChatResponse:
     """Reads one response, whole or in chunks of any size; `words` are a profile's own stop words.

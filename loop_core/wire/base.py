@@ -34,7 +34,7 @@ from loop_core.values import (
     TextPart,
     TransportEnd,
 )
-from loop_core.wire.body import mended
+from loop_core.wire.body import mend
 from loop_core.wire.failures import classify, read_error, read_quota, redirect
 from loop_core.wire.framing import SSE, Frame, Framing, Whole, framing_of
 from loop_core.wire.json_array import JSONArray
@@ -42,7 +42,7 @@ from loop_core.wire.jsonslice import byte_span, path_of
 from loop_core.wire.reads import See
 
 
-class Mapped(NamedTuple):
+class StopRow(NamedTuple):
     """One row of a stop-reason table: what a native word means, and where that is written."""
 
     stop: Stop
@@ -50,11 +50,11 @@ class Mapped(NamedTuple):
     source: str = ""
 
 
-class Foreign(NamedTuple):
+class ForeignWord(NamedTuple):
     """A word before a colon: what follows is read through the table of `api`, and `least` holds whatever it says."""
 
     api: str
-    least: Mapped
+    least: StopRow
 
 
 RECORDING_CUT = "recording_cut"
@@ -77,8 +77,8 @@ class Decoder:
     """One response being read: `feed` bytes as they come, `close` when they end."""
 
     api: ClassVar[str] = ""
-    stop_reasons: ClassVar[Mapping[str, Mapped]] = {}
-    foreign_reasons: ClassVar[Mapping[str, Foreign]] = {}
+    stop_reasons: ClassVar[Mapping[str, StopRow]] = {}
+    foreign_reasons: ClassVar[Mapping[str, ForeignWord]] = {}
     """Words that carry a word of another format behind a colon, as gateways between two formats send them."""
     fold_case: ClassVar[bool] = False
     """Whether stop words compare without case (compatible servers send `STOP` and `Length`)."""
@@ -98,7 +98,7 @@ class Decoder:
         headers: Sequence[tuple[str, str]] = (),
         n: int = 1,
         background: bool = False,
-        words: Mapping[str, Mapped] | None = None,
+        words: Mapping[str, StopRow] | None = None,
     ) -> None:
         self.words = words or {}
         """The stop words of the profile that was chosen; they go before the format's own."""
@@ -179,7 +179,7 @@ class Decoder:
         response = self.build()
         if any(found.rule in _LENIENT for found in self.findings):
             response = replace(response, parts=tuple([
-                replace(part, text=mended(part.text)) if isinstance(part, (TextPart, ReasoningPart)) else part
+                replace(part, text=mend(part.text)) if isinstance(part, (TextPart, ReasoningPart)) else part
                 for part in response.parts
             ]))
         return self._with_transport(response)
@@ -227,7 +227,7 @@ class Decoder:
             return StopReason(Stop.UNKNOWN, raw, None, (Evidence("unknown_word", at, raw),))
         return StopReason(row.stop, raw, row.detail, (Evidence(rule or f"{self.api}.stop_reasons", at, raw),))
 
-    def _foreign(self, raw: str, rule: str | None) -> tuple[Mapped | None, str | None]:
+    def _foreign(self, raw: str, rule: str | None) -> tuple[StopRow | None, str | None]:
         """What `content_filter: RECITATION` says, and the table that says it; a filter is never loosened."""
         before, _, word = raw.partition(":")
         known = self.foreign_reasons.get(before.strip().casefold())

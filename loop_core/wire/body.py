@@ -34,7 +34,7 @@ def rest(body: Mapping[str, Any], *taken: str) -> dict[str, Any]:
     return left
 
 
-def merged(made: Mapping[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
+def merge(made: Mapping[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
     """A body and what else it is to hold; where both name a field, objects are joined and `made` goes first."""
     whole = dict(made)
     for name, value in extra.items():
@@ -42,7 +42,7 @@ def merged(made: Mapping[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
         if name not in whole:
             whole[name] = value
         elif isinstance(there, Mapping) and isinstance(value, Mapping):
-            whole[name] = merged(there, value)
+            whole[name] = merge(there, value)
     return whole
 
 
@@ -51,7 +51,7 @@ def as_is(tool: Tool) -> Tool:
     return tool
 
 
-def known(**fields: Any) -> dict[str, Any]:
+def non_null(**fields: Any) -> dict[str, Any]:
     """The fields that are not None."""
     return {name: value for name, value in fields.items() if value is not None}
 
@@ -125,7 +125,7 @@ def one_choice(request: Request, api: str) -> None:
         raise EncodeError("only one answer can be asked for", api=api, what="n")
 
 
-def forced(choice: str | None) -> str | None:
+def forced_tool(choice: str | None) -> str | None:
     """The name in `tool:NAME`; None for the other choices."""
     return choice[5:] if choice is not None and choice.startswith("tool:") else None
 
@@ -212,7 +212,7 @@ _COMPACT, _SORTED = (
 )
 
 
-class Raw(str):
+class RawJSON(str):
     """JSON that is written as it stands."""
 
     __slots__ = ()
@@ -224,7 +224,7 @@ def compact(value: Any, *, sort: bool = False) -> str:
 
 
 def dump(value: Any) -> str:
-    """Compact JSON, characters as they are; `Raw` values stand verbatim."""
+    """Compact JSON, characters as they are; `RawJSON` values stand verbatim."""
     kind = type(value)
     if kind is str:
         text = encode_basestring(value)
@@ -239,7 +239,7 @@ def dump(value: Any) -> str:
         return repr(value)
     if kind is list or kind is tuple:
         return "[" + ",".join([dump(item) for item in value]) + "]"
-    if kind is Raw:
+    if kind is RawJSON:
         return str(value)
     return dump(dict(value)) if isinstance(value, Mapping) else _COMPACT(value)
 
@@ -250,7 +250,7 @@ def _name(key: str) -> str:
     return f"{dump(key)}:"
 
 
-def mended(text: str) -> str:
+def mend(text: str) -> str:
     """A text whose surrogate pairs are characters again, also where pieces split them.
 
     Half a character at either end stays: the other half may come with the next response. One in the middle is lost.

@@ -118,7 +118,7 @@ def inside(value: Any, *names: str, spellings: Spellings = plain) -> Any:
     return value
 
 
-def listed(ids: Iterable[str]) -> str:
+def first_ids(ids: Iterable[str]) -> str:
     """Ids in a message, the first few."""
     names = [name[:80] for name in ids]
     return ", ".join(names[:5]) + (" …" if len(names) > 5 else "")
@@ -140,7 +140,7 @@ Ident = Callable[[Mapping[str, Any]], str | None]
 """A block -> the id of the call that it is, or answers; None where it is neither."""
 
 
-class Turn(NamedTuple):
+class RoleTurn(NamedTuple):
     """One message, or several of one role that the server reads as one."""
 
     role: str
@@ -156,9 +156,9 @@ class Unpaired(NamedTuple):
     result: bool
 
 
-def turns(messages: Any, *, joined: bool) -> list[Turn]:
+def turns(messages: Any, *, joined: bool) -> list[RoleTurn]:
     """The messages of the user and of the model, those of one role that follow each other `joined` or not."""
-    made: list[Turn] = []
+    made: list[RoleTurn] = []
     for number, message in enumerate(messages if isinstance(messages, list) else ()):
         if not isinstance(message, Mapping) or message.get("role") not in ("user", "assistant"):
             continue  # a late system message stands between nobody
@@ -167,7 +167,7 @@ def turns(messages: Any, *, joined: bool) -> list[Turn]:
         if joined and made and made[-1].role == role:
             made[-1] = made[-1]._replace(blocks=[*made[-1].blocks, *blocks])
         else:
-            made.append(Turn(role, where, blocks))
+            made.append(RoleTurn(role, where, blocks))
     return made
 
 
@@ -177,7 +177,7 @@ def _blocks(content: Any, where: Where) -> Iterable[tuple[Where, Mapping[str, An
             yield (*where, "content", number), block
 
 
-def unpaired(history: Sequence[Turn], call: Ident, result: Ident) -> Unpaired | None:
+def unpaired(history: Sequence[RoleTurn], call: Ident, result: Ident) -> Unpaired | None:
     """The first turn whose calls the next one does not begin with the results of, or that answers what was not called.
 
     Calls that end the history are unanswered too.

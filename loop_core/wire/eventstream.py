@@ -223,7 +223,7 @@ def _read_kind(block: bytes) -> _Kind:
     return _Kind("" if name.startswith(":") else name)
 
 
-def resealed(data: bytes, before: bytes) -> bytes:
+def reseal(data: bytes, before: bytes) -> bytes:
     """A stream in which bytes were replaced one for one, its checksums made to fit again; `before` is how it was.
 
     A frame whose checksum did not fit before keeps the one that it has: it was damaged, and stays so.

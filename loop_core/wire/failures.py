@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from loop_core.values import ProviderError, Quota, Stop
 
 
-class Mark(NamedTuple):
+class ErrorMark(NamedTuple):
     """One row: where the pattern is found in code, type or message, the error is this."""
 
     rule: str
@@ -25,11 +25,11 @@ class Mark(NamedTuple):
     source: str
 
 
-def _mark(rule: str, pattern: str, stop: Stop, detail: str, source: str) -> Mark:
-    return Mark(rule, re.compile(pattern, re.IGNORECASE), stop, detail, source)
+def _mark(rule: str, pattern: str, stop: Stop, detail: str, source: str) -> ErrorMark:
+    return ErrorMark(rule, re.compile(pattern, re.IGNORECASE), stop, detail, source)
 
 
-MARKS: tuple[Mark, ...] = (
+MARKS: tuple[ErrorMark, ...] = (
     _mark("error.content_filter", r"content_filter|content filter|content management policy|ResponsibleAIPolicy",
           Stop.SAFETY_BLOCKED, "prompt", "Azure OpenAI; openai-python#1677"),
     _mark("error.policy", r"\b((bio|cyber)_policy|misalignment_policy_violation|(image_)?content_policy_violation)\b",

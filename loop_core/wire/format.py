@@ -13,10 +13,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from loop_core.values import ChatResponse, Request, Tool
-from loop_core.wire.base import Decoder, Mapped
+from loop_core.wire.base import Decoder, StopRow
 from loop_core.wire.body import as_is
 from loop_core.wire.profile import Prefill
-from loop_core.wire.reads import Pieces, Row, See
+from loop_core.wire.reads import FactRow, Pieces, See
 
 if TYPE_CHECKING:
     from loop_core.wire.serving import Serving
@@ -74,12 +74,12 @@ class Format:
     id: str
     # -- reading ------------------------------------------------------------------------------------------------
     decoder: type[Decoder]
-    stop_reasons: Mapping[str, Mapped]
+    stop_reasons: Mapping[str, StopRow]
     """Native word -> mapped reason."""
     paths: Sequence[re.Pattern[str]]
     """URL paths that the format is served under."""
     recognises: Recognise
-    reads: tuple[Row, ...]
+    reads: tuple[FactRow, ...]
     """Which values of the format's JSON become which facts."""
     deltas: Callable[[Pieces], See]
     """What keeps the pieces of output that each JSON value of a stream carries."""

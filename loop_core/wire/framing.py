@@ -224,7 +224,7 @@ class Whole:
 SEPARATOR = b"\x1e"
 
 
-def joined(messages: list[bytes]) -> bytes:
+def text_sequence(messages: list[bytes]) -> bytes:
     """Messages as one body."""
     return b"".join(SEPARATOR + message + b"\n" for message in messages)
 

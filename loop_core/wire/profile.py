@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
-from loop_core.wire.base import Mapped
+from loop_core.wire.base import StopRow
 
 
 class Prefill(StrEnum):
@@ -29,7 +29,7 @@ class Prefill(StrEnum):
     """The same with `continue_final_message: true` and `add_generation_prompt: false` in the request."""
 
 
-class Mark(NamedTuple):
+class BodyMark(NamedTuple):
     """A value of the body (or of the first event of a stream) that gives a server away."""
 
     path: tuple[str | int, ...]
@@ -37,9 +37,9 @@ class Mark(NamedTuple):
     """Searched in the value's text (JSON text where it is no string); the default asks only that the key is there."""
 
 
-def mark(*path: str | int, like: str = "") -> Mark:
+def mark(*path: str | int, like: str = "") -> BodyMark:
     """A mark at this path, whose text holds the pattern."""
-    return Mark(path, re.compile(like))
+    return BodyMark(path, re.compile(like))
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +54,12 @@ class Profile:
     """Searched in `host:port/path` where a host name is not enough."""
     headers: tuple[str, ...] = ()
     """Lower-case names of response headers; one that ends in `*` is a prefix; `name=value` asks for a value too."""
-    body: tuple[Mark, ...] = ()
+    body: tuple[BodyMark, ...] = ()
     ports: tuple[int, ...] = ()
     """Ports that the server listens on by default; weaker than what its body says."""
     models: tuple[re.Pattern[str], ...] = ()
     """Models that practically only this server has; the weakest sign."""
-    words: Mapping[str, Mapped] = field(default_factory=dict)
+    words: Mapping[str, StopRow] = field(default_factory=dict)
     """Stop words of its own; they go before the format's table."""
     reasoning_under_cap: bool = False
     """Whether thinking counts against the output cap, so that usage at the cap proves a cut; False where unknown."""

@@ -19,12 +19,12 @@ from pydantic_core import from_json
 from loop_core.errors import CallerError
 from loop_core.values import At, ChatResponse, Evidence, Part, Stop, StopReason
 from loop_core.wire import FORMATS, wire
-from loop_core.wire.base import Mapped
-from loop_core.wire.profile import Mark, Prefill, Profile
+from loop_core.wire.base import StopRow
+from loop_core.wire.profile import Prefill, Profile
 from loop_core.wire.servers import GENERIC, SERVERS
 
-__all__ = ["GENERIC", "PROFILES", "Chosen", "Mark", "Prefill", "Profile", "choose", "named", "native_reading",
-           "native_word"]
+__all__ = ["GENERIC", "PROFILES", "Prefill", "Profile", "ProfileChoice", "choose", "native_reading",
+           "native_word", "profile_named"]
 
 
 
@@ -39,14 +39,14 @@ PROFILES: Mapping[str, Profile] = {profile.name: _speaking(profile) for profile 
 _LOOSE = frozenset({Stop.END_TURN, Stop.TOOL_CALL, Stop.UNKNOWN})
 
 
-class Chosen(NamedTuple):
+class ProfileChoice(NamedTuple):
     """A profile, resolved for the model, and why it was chosen."""
 
     profile: Profile
     evidence: tuple[Evidence, ...] = ()
 
 
-def named(name: str, api: str | None = None, model: str | None = None) -> Chosen:
+def profile_named(name: str, api: str | None = None, model: str | None = None) -> ProfileChoice:
     """The profile with this name, for any format.
 
     Raises:
@@ -54,7 +54,7 @@ def named(name: str, api: str | None = None, model: str | None = None) -> Chosen
     """
     if name not in PROFILES:
         raise CallerError(f"unknown profile {name!r}; expected one of {', '.join(sorted(PROFILES))}")
-    return Chosen(resolved(PROFILES[name], model), (Evidence("profile.named", None, name),))
+    return ProfileChoice(for_model(PROFILES[name], model), (Evidence("profile.named", None, name),))
 
 
 def choose(
@@ -63,7 +63,7 @@ def choose(
     headers: Iterable[tuple[str, str]] = (),
     body: bytes | dict[str, Any] | None = None,
     model: str | None = None,
-) -> Chosen:
+) -> ProfileChoice:
     """Who answered: by host, else by response headers, else by marks of the body, the port, the model.
 
     `body` is the response: its bytes, or its JSON (of a stream any event).
@@ -75,13 +75,13 @@ def choose(
         model = model or _model(values)
         found = _by_body(api, values) or _by_port(api, address) or _by_model(api, model)
     if found is None:
-        found = Chosen(GENERIC, (Evidence("profile.generic"),))
+        found = ProfileChoice(GENERIC, (Evidence("profile.generic"),))
     if model is None and (found.profile.prefill_models or found.profile.contexts):
         model = _model(_values(body))
-    return Chosen(resolved(found.profile, model), found.evidence)
+    return ProfileChoice(for_model(found.profile, model), found.evidence)
 
 
-def resolved(profile: Profile, model: str | None) -> Profile:
+def for_model(profile: Profile, model: str | None) -> Profile:
     """The profile with the prefill and the context size of one model."""
     if not profile.prefill_models and not profile.contexts:
         return profile
@@ -93,7 +93,7 @@ def resolved(profile: Profile, model: str | None) -> Profile:
     return replace(profile, prefill=prefill, context_size=size)
 
 
-def native_word(word: str) -> Mapped | None:
+def native_word(word: str) -> StopRow | None:
     """What a router's native word means, through the tables of all formats and the words of all profiles.
 
     Where they disagree, a word that says cut, filtered or failed outranks one that says ended. None: no table has it.
@@ -118,20 +118,20 @@ def native_reading(response: ChatResponse, profile: Profile) -> StopReason | Non
 
 
 @lru_cache(maxsize=1024)
-def _by_address(api: str, address: str) -> Chosen | None:
+def _by_address(api: str, address: str) -> ProfileChoice | None:
     if not address:
         return None
     host = _host(address)
     for profile in _speakers(api):
         at = At(Part.REQUEST, pointer="url")
         if any(host == name or host.endswith(f".{name}") for name in profile.hosts):
-            return Chosen(profile, (Evidence("profile.host", at, host),))
+            return ProfileChoice(profile, (Evidence("profile.host", at, host),))
         if any(pattern.search(address) for pattern in profile.urls):
-            return Chosen(profile, (Evidence("profile.url", at, host),))
+            return ProfileChoice(profile, (Evidence("profile.url", at, host),))
     return None
 
 
-def _by_headers(api: str, headers: Iterable[tuple[str, str]]) -> Chosen | None:
+def _by_headers(api: str, headers: Iterable[tuple[str, str]]) -> ProfileChoice | None:
     seen = {name.lower(): value for name, value in headers}
     if not seen:
         return None
@@ -140,33 +140,34 @@ def _by_headers(api: str, headers: Iterable[tuple[str, str]]) -> Chosen | None:
             name = next((given for given in seen if given.startswith(name[:-1])), name)
         if name in seen and wanted in seen[name].lower():
             at = At(Part.HEADERS, pointer=name)
-            return Chosen(profile, (Evidence("profile.header", at, f"{name}: {seen[name]}"[:120]),))
+            return ProfileChoice(profile, (Evidence("profile.header", at, f"{name}: {seen[name]}"[:120]),))
     return None
 
 
-def _by_body(api: str, values: Sequence[Any]) -> Chosen | None:
+def _by_body(api: str, values: Sequence[Any]) -> ProfileChoice | None:
     for profile in _speakers(api):
         for mark in profile.body:
             for value in values:
                 text = _text_at(value, mark.path)
                 if text is not None and mark.pattern.search(text):
                     pointer = "".join(f"/{key}" for key in mark.path)
-                    return Chosen(profile, (Evidence("profile.body", At(Part.BODY, pointer=pointer), text[:120]),))
+                    at = At(Part.BODY, pointer=pointer)
+                    return ProfileChoice(profile, (Evidence("profile.body", at, text[:120]),))
     return None
 
 
-def _by_port(api: str, address: str) -> Chosen | None:
+def _by_port(api: str, address: str) -> ProfileChoice | None:
     port = address.partition("/")[0].rpartition(":")[2]
     for profile in _speakers(api):
         if port in map(str, profile.ports):
-            return Chosen(profile, (Evidence("profile.port", At(Part.REQUEST, pointer="url"), port),))
+            return ProfileChoice(profile, (Evidence("profile.port", At(Part.REQUEST, pointer="url"), port),))
     return None
 
 
-def _by_model(api: str, model: str | None) -> Chosen | None:
+def _by_model(api: str, model: str | None) -> ProfileChoice | None:
     for profile in _speakers(api):
         if model and any(pattern.search(model) for pattern in profile.models):
-            return Chosen(profile, (Evidence("profile.model", At(Part.REQUEST, pointer="/model"), model[:120]),))
+            return ProfileChoice(profile, (Evidence("profile.model", At(Part.REQUEST, pointer="/model"), model[:120]),))
     return None
 
 
@@ -265,8 +266,8 @@ def _parsed(text: bytes) -> Any:
 
 
 @cache
-def _all_words() -> Mapping[str, Mapped]:
-    words: dict[str, Mapped] = {}
+def _all_words() -> Mapping[str, StopRow]:
+    words: dict[str, StopRow] = {}
     tables = [wire(api).stop_reasons for api in FORMATS]
     for table in (*tables, *(profile.words for profile in SERVERS)):
         for word, row in table.items():

@@ -38,7 +38,7 @@ See = Callable[[Any, str | None, int, int], None]
 """Looks at one JSON value of a stream: the value, its event name, and its first and last byte."""
 
 
-class Row(NamedTuple):
+class FactRow(NamedTuple):
     """One reading: values at `pattern`, a JSON pointer in which `*` is any index, become `fact`."""
 
     fact: str
@@ -53,10 +53,10 @@ class Row(NamedTuple):
     """A value beside it that has to be true, or must not be."""
 
 
-class Found(NamedTuple):
+class FactValue(NamedTuple):
     """A value that a row names: its text (a string's characters, the JSON of anything else) and where it stands."""
 
-    row: Row
+    row: FactRow
     text: str
     string: bool
     start: int
@@ -71,7 +71,7 @@ class _Node:
     __slots__ = ("items", "members", "rows")
 
     def __init__(self) -> None:
-        self.rows: list[Row] = []
+        self.rows: list[FactRow] = []
         self.members: dict[str, _Node] = {}
         self.items: _Node | None = None
 
@@ -83,8 +83,8 @@ class _Node:
 
 
 def find(
-    rows: tuple[Row, ...], payload: bytes, event: Mapping[str, Any], name: str | None = None, base: int = 0
-) -> list[Found]:
+    rows: tuple[FactRow, ...], payload: bytes, event: Mapping[str, Any], name: str | None = None, base: int = 0
+) -> list[FactValue]:
     """Every value of `payload` that a row names, with places counted from `base`, in the order of the bytes.
 
     `event` is what the payload was parsed to, `name` that of its frame. An event whose only member has the name of an
@@ -97,7 +97,7 @@ def find(
             node, inner = _Node(), event[only]
             node.members[only] = _plan(rows, only)
     text = payload.decode("latin-1")  # a character a byte: places in it are places in the payload
-    hits: list[tuple[Row, tuple[str | int, ...], int, int]] = []
+    hits: list[tuple[FactRow, tuple[str | int, ...], int, int]] = []
     try:
         _visit(text, _solid(text, 3 if text.startswith("\xef\xbb\xbf") else 0), node, (), hits)
     except (ValueError, RecursionError, IndexError, StopIteration):
@@ -106,7 +106,7 @@ def find(
 
 
 @lru_cache(maxsize=256)
-def _plan(rows: tuple[Row, ...], when: str) -> _Node:
+def _plan(rows: tuple[FactRow, ...], when: str) -> _Node:
     root = _Node()
     for row in rows:
         if row.when in ("", when):
@@ -118,7 +118,7 @@ def _plan(rows: tuple[Row, ...], when: str) -> _Node:
 
 
 @lru_cache(maxsize=16)
-def _whens(rows: tuple[Row, ...]) -> frozenset[str]:
+def _whens(rows: tuple[FactRow, ...]) -> frozenset[str]:
     return frozenset(row.when for row in rows if row.when)
 
 
@@ -130,7 +130,7 @@ def _type(event: Mapping[str, Any]) -> str:
 _scan = json.scanner.make_scanner(json.JSONDecoder(strict=False, parse_int=str, parse_float=str))  # type: ignore[attr-defined]
 _space = re.compile(r"[ \t\r\n]*").match
 _BLANK = " \t\r\n"
-_Hits = list[tuple[Row, tuple[str | int, ...], int, int]]
+_Hits = list[tuple[FactRow, tuple[str | int, ...], int, int]]
 
 
 def _visit(text: str, start: int, node: _Node, path: tuple[str | int, ...], hits: _Hits) -> int:
@@ -183,8 +183,8 @@ def _solid(text: str, at: int) -> int:
 
 
 def _found(
-    payload: bytes, event: Mapping[str, Any], base: int, row: Row, path: tuple[str | int, ...], start: int, end: int
-) -> Found | None:
+    payload: bytes, event: Mapping[str, Any], base: int, row: FactRow, path: tuple[str | int, ...], start: int, end: int
+) -> FactValue | None:
     written = payload[start:end]
     if written == b"null":
         return None
@@ -192,7 +192,7 @@ def _found(
     if row.only is not None and (_beside(event, row.only[0], indices) is True) is not row.only[1]:
         return None
     key = tuple([_plain(_beside(event, beside, indices)) for beside in row.keys])
-    return Found(row, text_of(written), written[:1] == b'"', base + start, base + end, _pointer(path), key)
+    return FactValue(row, text_of(written), written[:1] == b'"', base + start, base + end, _pointer(path), key)
 
 
 @lru_cache(maxsize=256)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from loop_core.formats import FORMATS
 from loop_core.values import Stop
-from loop_core.wire.base import Mapped
+from loop_core.wire.base import StopRow
 from loop_core.wire.profile import Prefill, Profile, mark
 
 CHAT, RESPONSES, MESSAGES = "openai_chat", "openai_responses", "anthropic_messages"
@@ -32,9 +32,9 @@ CLAUDE_CONTEXTS = ((re.compile(r"claude-3(?:[.-][57])?-"), 200_000),)
 
 _TGI = "huggingface_hub 2.4.0 inference/_generated/types/text_generation.py:88"
 
-TGI_WORDS: Mapping[str, Mapped] = {
-    "eos_token": Mapped(Stop.END_TURN, None, _TGI),
-    "stop_sequence": Mapped(Stop.END_TURN, None, _TGI),
+TGI_WORDS: Mapping[str, StopRow] = {
+    "eos_token": StopRow(Stop.END_TURN, None, _TGI),
+    "stop_sequence": StopRow(Stop.END_TURN, None, _TGI),
 }
 
 
@@ -75,8 +75,8 @@ SERVERS: tuple[Profile, ...] = (
     Profile(
         "mistral", (CHAT,), hosts=("api.mistral.ai", "codestral.mistral.ai"), headers=("mistral-correlation-id",),
         words={
-            "model_length": Mapped(Stop.CONTEXT_WINDOW_EXCEEDED, None, "mistralai 3.7.0 chatcompletionchoice.py:23"),
-            "error": Mapped(Stop.ERROR, "retryable: server failure under HTTP 200",
+            "model_length": StopRow(Stop.CONTEXT_WINDOW_EXCEEDED, None, "mistralai 3.7.0 chatcompletionchoice.py:23"),
+            "error": StopRow(Stop.ERROR, "retryable: server failure under HTTP 200",
                             "mistralai 3.7.0 chatcompletionchoice.py:23"),
         },
         reasoning_under_cap=True, cap_source="usage does not split thinking off, and recorded caps are met exactly",
@@ -88,8 +88,9 @@ SERVERS: tuple[Profile, ...] = (
     Profile(
         "deepseek", (CHAT, RESPONSES, MESSAGES), hosts=("api.deepseek.com",), headers=("x-ds-trace-id",),
         body=(mark("usage", "prompt_cache_hit_tokens"),),
-        words={"insufficient_system_resource": Mapped(Stop.ERROR, "retryable: no resources left, the output is partial",
-                                                      "@ai-sdk/deepseek 3.0.56 map-deepseek-finish-reason.ts")},
+        words={"insufficient_system_resource": StopRow(
+            Stop.ERROR, "retryable: no resources left, the output is partial",
+            "@ai-sdk/deepseek 3.0.56 map-deepseek-finish-reason.ts")},
         reasoning_under_cap=True, cap_source="recorded: 16 of 16 tokens, all of them thinking, under length",
         prefill=Prefill.PREFIX,
         lies=("prefix: true works only under the base URL that ends in /beta (continuation notes, part B)",),
@@ -97,12 +98,12 @@ SERVERS: tuple[Profile, ...] = (
     Profile(
         "xai", (CHAT, RESPONSES), hosts=("api.x.ai",), body=(mark("usage", "num_sources_used"),),
         words={
-            "reason_invalid": Mapped(Stop.INTERRUPTED, None, "xai-sdk 1.21.0 proto/v6/sample_pb2.pyi: not finished"),
-            "reason_stop": Mapped(Stop.END_TURN, None, "xai-sdk 1.21.0 proto/v6/sample_pb2.pyi"),
-            "reason_max_len": Mapped(Stop.MAX_TOKENS, None, "xai-sdk 1.21.0 proto/v6/sample_pb2.pyi"),
-            "reason_max_context": Mapped(Stop.CONTEXT_WINDOW_EXCEEDED, None, "xai-sdk 1.21.0 proto/v6/sample_pb2.pyi"),
-            "reason_tool_calls": Mapped(Stop.TOOL_CALL, None, "xai-sdk 1.21.0 proto/v6/sample_pb2.pyi"),
-            "reason_time_limit": Mapped(Stop.ERROR, "retryable: time limit, the output is partial",
+            "reason_invalid": StopRow(Stop.INTERRUPTED, None, "xai-sdk 1.21.0 proto/v6/sample_pb2.pyi: not finished"),
+            "reason_stop": StopRow(Stop.END_TURN, None, "xai-sdk 1.21.0 proto/v6/sample_pb2.pyi"),
+            "reason_max_len": StopRow(Stop.MAX_TOKENS, None, "xai-sdk 1.21.0 proto/v6/sample_pb2.pyi"),
+            "reason_max_context": StopRow(Stop.CONTEXT_WINDOW_EXCEEDED, None, "xai-sdk 1.21.0 proto/v6/sample_pb2.pyi"),
+            "reason_tool_calls": StopRow(Stop.TOOL_CALL, None, "xai-sdk 1.21.0 proto/v6/sample_pb2.pyi"),
+            "reason_time_limit": StopRow(Stop.ERROR, "retryable: time limit, the output is partial",
                                         "xai-sdk 1.21.0 proto/v6/sample_pb2.pyi"),
         },
         cap_source="recorded: completed with 113 tokens, 110 of them thinking, under a cap of 16",
@@ -112,15 +113,15 @@ SERVERS: tuple[Profile, ...] = (
     Profile(
         "cohere", (CHAT,), hosts=("api.cohere.com", "api.cohere.ai"), cap_source=_UNKNOWN,
         words={
-            "complete": Mapped(Stop.END_TURN, None, "cohere 7.3.1 types/chat_finish_reason.py"),
-            "stop_sequence": Mapped(Stop.END_TURN, None, "cohere 7.3.1 types/chat_finish_reason.py"),
-            "tool_call": Mapped(Stop.TOOL_CALL, None, "cohere 7.3.1 types/chat_finish_reason.py"),
-            "error": Mapped(Stop.ERROR, "retryable: server failure under HTTP 200",
+            "complete": StopRow(Stop.END_TURN, None, "cohere 7.3.1 types/chat_finish_reason.py"),
+            "stop_sequence": StopRow(Stop.END_TURN, None, "cohere 7.3.1 types/chat_finish_reason.py"),
+            "tool_call": StopRow(Stop.TOOL_CALL, None, "cohere 7.3.1 types/chat_finish_reason.py"),
+            "error": StopRow(Stop.ERROR, "retryable: server failure under HTTP 200",
                             "cohere 7.3.1 types/chat_finish_reason.py"),
-            "timeout": Mapped(Stop.ERROR, "retryable: timeout", "cohere 7.3.1 types/chat_finish_reason.py"),
-            "error_toxic": Mapped(Stop.SAFETY_BLOCKED, "toxic", "cohere 7.3.1 types/finish_reason.py (v1)"),
-            "error_limit": Mapped(Stop.CONTEXT_WINDOW_EXCEEDED, None, "cohere 7.3.1 types/finish_reason.py (v1)"),
-            "user_cancel": Mapped(Stop.CANCELLED, None, "cohere 7.3.1 types/finish_reason.py (v1)"),
+            "timeout": StopRow(Stop.ERROR, "retryable: timeout", "cohere 7.3.1 types/chat_finish_reason.py"),
+            "error_toxic": StopRow(Stop.SAFETY_BLOCKED, "toxic", "cohere 7.3.1 types/finish_reason.py (v1)"),
+            "error_limit": StopRow(Stop.CONTEXT_WINDOW_EXCEEDED, None, "cohere 7.3.1 types/finish_reason.py (v1)"),
+            "user_cancel": StopRow(Stop.CANCELLED, None, "cohere 7.3.1 types/finish_reason.py (v1)"),
         },
     ),
     Profile(
@@ -141,10 +142,10 @@ SERVERS: tuple[Profile, ...] = (
     Profile(
         "zai", (CHAT, MESSAGES), hosts=("api.z.ai", "open.bigmodel.cn"), cap_source=_UNKNOWN,
         words={
-            "sensitive": Mapped(Stop.SAFETY_BLOCKED, "sensitive", "pydantic-ai 2.68.0 models/zai.py:35 (docs.z.ai)"),
-            "model_context_window_exceeded": Mapped(Stop.CONTEXT_WINDOW_EXCEEDED, None,
+            "sensitive": StopRow(Stop.SAFETY_BLOCKED, "sensitive", "pydantic-ai 2.68.0 models/zai.py:35 (docs.z.ai)"),
+            "model_context_window_exceeded": StopRow(Stop.CONTEXT_WINDOW_EXCEEDED, None,
                                                     "pydantic-ai 2.68.0 models/zai.py:35 (docs.z.ai)"),
-            "network_error": Mapped(Stop.ERROR, "retryable: inference broke off, the output is partial",
+            "network_error": StopRow(Stop.ERROR, "retryable: inference broke off, the output is partial",
                                     "pydantic-ai 2.68.0 models/zai.py:35 (docs.z.ai)"),
         },
     ),
@@ -206,11 +207,11 @@ SERVERS: tuple[Profile, ...] = (
     ),
     Profile(
         "together", (CHAT,), hosts=("api.together.xyz", "api.together.ai"), cap_source=_UNKNOWN,
-        words={"eos": Mapped(Stop.END_TURN, None, "together 3.1.1 types/chat/chat_completion.py:17")},
+        words={"eos": StopRow(Stop.END_TURN, None, "together 3.1.1 types/chat/chat_completion.py:17")},
     ),
     Profile(
         "fireworks", (CHAT, RESPONSES, MESSAGES), hosts=("api.fireworks.ai",), cap_source=_UNKNOWN,
-        words={"error": Mapped(Stop.ERROR, "retryable: server failure under HTTP 200",
+        words={"error": StopRow(Stop.ERROR, "retryable: server failure under HTTP 200",
                                "fireworks-ai 1.2.30 types/shared/choice.py:25")},
         lies=("cuts at 2,000 tokens where the request sets no cap (docs.fireworks.ai FAQ)",),
     ),
@@ -235,7 +236,7 @@ SERVERS: tuple[Profile, ...] = (
     Profile(
         "openrouter", (CHAT, RESPONSES, MESSAGES), hosts=("openrouter.ai",), headers=("x-generation-id",),
         body=(mark("id", like=r"^gen-\d{10}-"), mark("response", "id", like=r"^gen-\d{10}-")),
-        words={"error": Mapped(Stop.ERROR, "retryable: the provider behind the router failed",
+        words={"error": StopRow(Stop.ERROR, "retryable: the provider behind the router failed",
                                "openrouter 1.3.84 components/chatfinishreasonenum.py")},
         cap_source=f"{_UPSTREAM}; a cap under 16 is raised for OpenAI's models (recorded: 16 tokens under a cap of 1)",
         prefill_models=CLAUDE,
@@ -265,10 +266,10 @@ SERVERS: tuple[Profile, ...] = (
         "llama_cpp", (CHAT, RESPONSES, MESSAGES), headers=("server=llama.cpp",),
         body=(mark("timings"), mark("system_fingerprint", like=r"^b\d+-[0-9a-f]+$")),
         words={
-            "eos": Mapped(Stop.END_TURN, None, "llama.cpp PR#10722: stop_type"),
-            "limit": Mapped(Stop.MAX_TOKENS, None, "llama.cpp PR#10722: stop_type"),
-            "word": Mapped(Stop.END_TURN, None, "llama.cpp PR#10722: stop_type"),
-            "none": Mapped(Stop.INTERRUPTED, None, "llama.cpp PR#10722: stop_type"),
+            "eos": StopRow(Stop.END_TURN, None, "llama.cpp PR#10722: stop_type"),
+            "limit": StopRow(Stop.MAX_TOKENS, None, "llama.cpp PR#10722: stop_type"),
+            "word": StopRow(Stop.END_TURN, None, "llama.cpp PR#10722: stop_type"),
+            "none": StopRow(Stop.INTERRUPTED, None, "llama.cpp PR#10722: stop_type"),
         },
         reasoning_under_cap=True, cap_source="n_predict counts every token that is generated",
         prefill=Prefill.PLAIN, native_fields=("native_finish_reason", "stop_type"), truncated_flag="truncated",
@@ -282,8 +283,8 @@ SERVERS: tuple[Profile, ...] = (
         body=(mark("kv_transfer_params"), mark("prompt_logprobs"), mark("system_fingerprint", like=r"^vllm-"),
               mark("choices", 0, "stop_reason")),
         words={
-            "error": Mapped(Stop.ERROR, "retryable: the engine failed", "vllm v1/engine/__init__.py"),
-            "repetition": Mapped(Stop.ERROR, "fatal: the output repeats itself", "vllm v1/engine/__init__.py"),
+            "error": StopRow(Stop.ERROR, "retryable: the engine failed", "vllm v1/engine/__init__.py"),
+            "repetition": StopRow(Stop.ERROR, "fatal: the output repeats itself", "vllm v1/engine/__init__.py"),
         },
         reasoning_under_cap=True, cap_source="max_tokens counts every token that is generated",
         prefill=Prefill.CONTINUE_FINAL_MESSAGE, echoes=False,

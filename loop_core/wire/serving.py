@@ -46,7 +46,7 @@ class Moment(StrEnum):
     """The connection was lost before the end."""
 
 
-class Carried(StrEnum):
+class CutCallForm(StrEnum):
     """What a server sends of a call in which the answer ended."""
 
     PREFIX = "prefix"
@@ -75,7 +75,7 @@ class Spelling:
     """Other words about the end."""
     error: ProviderError | None = None
     status: int = 200
-    carried: Carried | None = None
+    carried: CutCallForm | None = None
     """Where the call is carried otherwise than at the dialect's other moments."""
     token: str | None = None
     """A continuation token."""
@@ -83,7 +83,7 @@ class Spelling:
     """Only a whole body says it: the answer is still being made, and is fetched later."""
 
 
-def say(raw: str | None, carried: Carried | None = None, **native: str) -> Spelling:
+def say(raw: str | None, carried: CutCallForm | None = None, **native: str) -> Spelling:
     """A stop word, how the call is carried under it, and other words beside it."""
     return Spelling(raw, native, carried=carried)
 
@@ -104,7 +104,7 @@ Says = Mapping[Moment, Spelling | None]
 """What is said at each moment; None where nothing is known of how."""
 
 
-class Calls(StrEnum):
+class CallFraming(StrEnum):
     """What a call is in the frames of a stream."""
 
     PIECES = "pieces"
@@ -115,7 +115,7 @@ class Calls(StrEnum):
     """A block that is ended by itself; a whole body closes the last one by the reason alone."""
 
 
-class Own(NamedTuple):
+class OwnServer(NamedTuple):
     """The provider's own server, as a dialect."""
 
     profile: str
@@ -126,7 +126,7 @@ class Own(NamedTuple):
     """The source of what a whole body does to a cut call, where its arguments are an object: members are missing."""
 
 
-class Told(NamedTuple):
+class StopPlace(NamedTuple):
     """Where the stop reason stands."""
 
     holders: Callable[[Event], Sequence[Event]]
@@ -143,7 +143,7 @@ def itself(value: Event) -> Sequence[Event]:
     return (value,)
 
 
-class Refused(NamedTuple):
+class RequestRefusal(NamedTuple):
     """A request that is refused."""
 
     status: int
@@ -170,13 +170,13 @@ GOOGLE_ERRORS: Mapping[int, str] = {
 """The same of Google's servers (google.rpc.Code)."""
 
 
-def openai_error(refused: Refused) -> Event:
+def openai_error(refused: RequestRefusal) -> Event:
     """The body of an error of OpenAI's."""
     code = refused.code or OPENAI_CODES.get(refused.status)
     return {"error": {"message": refused.message, "type": refused.kind, "param": refused.param, "code": code}}
 
 
-def google_error(refused: Refused) -> Event:
+def google_error(refused: RequestRefusal) -> Event:
     """The body of an error of Google's (google.rpc.Status)."""
     error: Event = {"code": refused.status, "message": refused.message, "status": refused.kind}
     if refused.param is not None:
@@ -247,7 +247,7 @@ def _nothing(value: Mapping[str, Any]) -> None:
 class Serving:
     """What only somebody has to know who speaks for a server of the format."""
 
-    own: Own
+    own: OwnServer
     base: str
     """What follows a server's address in the base URL of the official SDK."""
     client: str
@@ -256,10 +256,10 @@ class Serving:
     """The words at each moment; a moment that is not here cannot be told. A batch is cut as its first call is."""
     text: Callable[[str | None, Event], tuple[Event, str]]
     """The object that holds the text of a delta, and under which key; it may raise what a lookup raises."""
-    told: Told
-    carried: Carried = Carried.PREFIX
+    told: StopPlace
+    carried: CutCallForm = CutCallForm.PREFIX
     """What is sent of a cut call."""
-    calls: Calls = Calls.PIECES
+    calls: CallFraming = CallFraming.PIECES
     answer_id: str = ""
     """How the id of an answer is spelled; empty where it has none."""
     call_id: str = ""
@@ -292,7 +292,7 @@ class Serving:
     """How a stop word that nobody knows is spelled."""
     errors: Mapping[int, str] = field(default_factory=lambda: OPENAI_ERRORS)
     """HTTP status -> the type of an error."""
-    refused: Callable[[Refused], Event] = openai_error
+    refused: Callable[[RequestRefusal], Event] = openai_error
     """The body of an error."""
     error_header: str = ""
     """The header that names the error's type too."""

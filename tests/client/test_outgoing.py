@@ -29,7 +29,7 @@ from loop_core.values import (
 )
 from loop_core.wire import FORMATS, wire
 from loop_core.wire.profile import Prefill
-from loop_core.wire.profiles import PROFILES, named, resolved
+from loop_core.wire.profiles import PROFILES, for_model, profile_named
 
 ASK = Message(Role.USER, (TextPart("Tell me."),))
 
@@ -242,7 +242,7 @@ def test_a_token_that_never_came_cannot_be_sent() -> None:
 ])
 def test_a_prefill_is_asked_for_only_where_it_is_taken(api: str, profile: str, model: str, prefills: bool) -> None:
     """Continuation notes, part B: Claude from 4.6 on answers 400 to a conversation that ends with the assistant."""
-    allows = ability(named(profile, api, model).profile, api)
+    allows = ability(profile_named(profile, api, model).profile, api)
     assert allows.prefill is prefills
     turn, effects = answered(started(api, allows), "One, two", Stop.MAX_TOKENS)
     request = outgoing(turn, sent(turn, effects))
@@ -282,7 +282,7 @@ def test_every_way_of_continuing_that_a_profile_knows_fits_its_format(api: str) 
     """A profile may serve several formats: a prefill of one is never asked for in another."""
     for profile in PROFILES.values():
         for prefill in Prefill:
-            allows = ability(replace(resolved(profile, None), prefill=prefill), api)
+            allows = ability(replace(for_model(profile, None), prefill=prefill), api)
             assert allows.prefill is (prefill is not Prefill.NONE and prefill in wire(api).prefills)
 
 

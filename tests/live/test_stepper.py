@@ -30,11 +30,11 @@ from loop_core.values import (
     ToolResultPart,
     Usage,
 )
-from loop_core.wire.profiles import named
+from loop_core.wire.profiles import profile_named
 from tests.scenes.live import plan, request
 
 SERVER = Server("openai_chat", "http://127.0.0.1:1", key="sk-live-0123456789abcdefghij")
-CHOSEN = named("generic")
+CHOSEN = profile_named("generic")
 
 
 def said(text: str, stop: Stop, *calls: ToolCall, tokens: int | None = None) -> ChatResponse:

@@ -14,7 +14,7 @@ from loop_core.client.transport import AsyncLive, Live
 from loop_core.errors import CallerError
 from loop_core.values import ChatResponse, Evidence, Message, Request, Role, TextPart
 from loop_core.wire import wire
-from loop_core.wire.profiles import GENERIC, choose, named
+from loop_core.wire.profiles import GENERIC, choose, profile_named
 
 KEYS = {"OPENAI_API_KEY": "sk-openai-0123456789abcdef", "AZURE_OPENAI_API_KEY": "azure-0123456789abcdef",
         "ANTHROPIC_API_KEY": "sk-ant-0123456789abcdef"}
@@ -91,7 +91,7 @@ def test_a_key_goes_where_its_host_is(url: str, base: str, variable: str | None)
 
 
 def test_a_profile_that_proves_no_address_gets_no_key() -> None:
-    by_name = named("openai", "openai_chat", "m")
+    by_name = profile_named("openai", "openai_chat", "m")
     each = exchange("https://evil.example/v1/chat/completions", profile=by_name.profile,
                     profile_evidence=(Evidence("profile.named"),))
     assert target_of(each, KEYS).variable is None
@@ -99,7 +99,7 @@ def test_a_profile_that_proves_no_address_gets_no_key() -> None:
 
 def test_a_recorded_profile_speaks_on_where_the_address_does_not_tell() -> None:
     url = "http://127.0.0.1:8080/v1/chat/completions"
-    by_name = named("llama_cpp", "openai_chat", "m")
+    by_name = profile_named("llama_cpp", "openai_chat", "m")
     each = exchange(url, profile=by_name.profile, profile_evidence=(Evidence("profile.named"),))
     assert target_of(each, {}).profile.name == "llama_cpp"
     assert target_of(each, {}, base="http://127.0.0.1:9999").profile.name == "llama_cpp"

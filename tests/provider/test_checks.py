@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from inspector.provider.checks import check, match, names_model
+from inspector.provider.checks import check, match_json, names_model
 from inspector.provider.reply import error_body, reply
 from inspector.provider.scenarios import Answer, Story
 from loop_core.turn.history import hint
@@ -43,7 +43,7 @@ KINDS = {MESSAGES: "invalid_request_error", GEMINI: "INVALID_ARGUMENT", CONVERSE
 def looked_at(api: str, body: dict[str, Any], text: str = "Plain words.") -> None:
     """What the provider does before it answers."""
     check(api, body)
-    match(wire(api).read_request(body, PATHS[api]), text, "text")
+    match_json(wire(api).read_request(body, PATHS[api]), text, "text")
 
 
 @pytest.mark.parametrize(("api", "row"), ROWS, ids=[f"{api}-{row.place}-{n}" for n, (api, row) in enumerate(ROWS)])

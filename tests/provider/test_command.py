@@ -22,7 +22,7 @@ from click.testing import CliRunner
 from inspector.cli import main
 from inspector.provider import reading, shipped
 from inspector.provider.faults import FAULTS
-from inspector.provider.reading import parsed
+from inspector.provider.reading import parse_story
 from inspector.provider.server import address, greeting
 from loop_core.errors import CallerError
 from loop_core.turn.seam import ANCHOR_CHARS
@@ -142,7 +142,7 @@ def test_addresses_of_others_and_none(listen: str) -> None:
 
 
 def test_what_a_scenario_says_is_no_escape_and_no_command() -> None:
-    bad = parsed(b'name: mine\nstory: "\\e[31mRED\\e]0;pwned\\a"\nprompt: "$(touch x)`id` \\e[2J"\n'
+    bad = parse_story(b'name: mine\nstory: "\\e[31mRED\\e]0;pwned\\a"\nprompt: "$(touch x)`id` \\e[2J"\n'
                  b"answers: [{text: x}]\n", "mine.yaml")
     said = greeting("http://127.0.0.1:1", [bad], None)
     assert "\x1b" not in said

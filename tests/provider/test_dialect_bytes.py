@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from inspector.provider.dialect_rows import Row, rows
-from inspector.provider.dialects import chosen
+from inspector.provider.dialect_rows import DialectRow, rows
+from inspector.provider.dialects import dialects_named
 from inspector.provider.scenarios import SCENARIOS, cut, tokens
 from loop_core.errors import CallerError
 from loop_core.values import ReasoningPart, TextPart, ToolCall
@@ -18,9 +18,9 @@ PREFIX = '{"path": "report.md", "content": "# Queue\\n\\nSaturated from 09:14 to
 """32 tokens are 128 characters: 8 tokens of text, 10 characters of a name, and these 86."""
 
 
-def row(name: str, scenario: str = "call-cut", budget: int | None = None) -> Row:
-    (found,) = [each for each in rows(SCENARIOS[scenario], budget, chosen((name,))) if each.name == name]
-    assert isinstance(found, Row)
+def row(name: str, scenario: str = "call-cut", budget: int | None = None) -> DialectRow:
+    (found,) = [each for each in rows(SCENARIOS[scenario], budget, dialects_named((name,))) if each.name == name]
+    assert isinstance(found, DialectRow)
     return found
 
 
@@ -121,7 +121,7 @@ def test_markup_is_never_closed() -> None:
 @pytest.mark.parametrize("name", ["openai_chat/litellm", "openai_chat/ollama", "openai_chat/gemini"])
 def test_a_dropped_call_leaves_nothing(name: str) -> None:
     assert call_deltas(name) == []
-    assert row(name).lost == ("the call write_file with 86 characters of arguments",)
+    assert row(name).losses == ("the call write_file with 86 characters of arguments",)
 
 
 def test_the_call_before_a_dropped_one_comes() -> None:
@@ -243,7 +243,7 @@ def test_the_end_of_a_block(name: str, stops: list[int]) -> None:
 ])
 def test_a_whole_body_holds_the_members_that_were_complete(name: str, block: Any) -> None:
     assert block(whole(name)) == {"path": "report.md"}
-    assert row(name).lost == ("arguments of write_file: 20 of 86 characters came",)
+    assert row(name).losses == ("arguments of write_file: 20 of 86 characters came",)
 
 
 def test_bedrock_leaves_the_block_open() -> None:
@@ -304,12 +304,12 @@ def test_a_lost_stream_has_no_end() -> None:
                                            "ollama_chat/ollama", "ollama_chat/ollama+markup"]),
 ])
 def test_dialects_are_chosen_by_name(words: tuple[str, ...], names: list[str]) -> None:
-    assert [dialect.name for dialect in chosen(words)] == names
+    assert [dialect.name for dialect in dialects_named(words)] == names
 
 
 def test_an_unknown_name_is_refused() -> None:
     with pytest.raises(CallerError, match="no dialect is called 'vlm'"):
-        chosen(("vllm", "vlm"))
+        dialects_named(("vllm", "vlm"))
 
 
 # -- official clients as referees ------------------------------------------------------------------------------------

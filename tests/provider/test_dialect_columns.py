@@ -11,19 +11,19 @@ from click.testing import CliRunner
 from inspector.cli import main
 from inspector.config.settings import Settings
 from inspector.provider import dialect_columns
-from inspector.provider.dialect_lines import Entry, entries
-from inspector.provider.dialect_output import MOST, Asked, path_of, stepped
-from inspector.provider.dialect_rows import Row, Told, rows
+from inspector.provider.dialect_lines import TableEntry, entries
+from inspector.provider.dialect_output import MOST, TableQuery, next_budget, path_of
+from inspector.provider.dialect_rows import DialectRow, TableRow, rows
 from inspector.provider.scenarios import SCENARIOS
 from inspector.report.lines.spans import text_of, width_of
 from loop_core.turn.presets import preset
 
-CALL_CUT = Asked()
-FOLDED = {name: dialect_columns.shown(entries(rows(each))) for name, each in SCENARIOS.items()}
+CALL_CUT = TableQuery()
+FOLDED = {name: dialect_columns.list_lines(entries(rows(each))) for name, each in SCENARIOS.items()}
 
 
 def titles(width: int) -> list[str]:
-    shown = [each for each in FOLDED["call-cut"] if isinstance(each, Entry)]
+    shown = [each for each in FOLDED["call-cut"] if isinstance(each, TableEntry)]
     return [column.title for column in dialect_columns.layout(shown, width).columns]
 
 
@@ -38,21 +38,21 @@ def test_as_many_columns_as_fit() -> None:
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_no_line_is_wider_than_the_list_and_all_are_aligned(scenario: str, width: int) -> None:
     lines = FOLDED[scenario]
-    laid = dialect_columns.layout([each for each in lines if isinstance(each, Entry)], width)
+    laid = dialect_columns.layout([each for each in lines if isinstance(each, TableEntry)], width)
     starts = [text_of(dialect_columns.titles(laid)).index(column.title[: laid.sizes[at] - 1])
               for at, column in enumerate(laid.columns)]
     for each in lines:
         line = dialect_columns.line(each, laid)
-        if isinstance(each, Entry) and not isinstance(each.row, Row):
+        if isinstance(each, TableEntry) and not isinstance(each.row, DialectRow):
             continue  # one sentence over all columns, cut where the list ends
         assert width_of(line) <= width
-        if isinstance(each, Entry):
+        if isinstance(each, TableEntry):
             text = text_of(line)
             assert all(text[start - 2 : start] == "  " for start in starts)
 
 
 def test_the_lines_of_a_cut_call() -> None:
-    lines = {each.row.name: each for each in FOLDED["call-cut"] if isinstance(each, Entry)}
+    lines = {each.row.name: each for each in FOLDED["call-cut"] if isinstance(each, TableEntry)}
     laid = dialect_columns.layout(list(lines.values()), 155)
     said = [text_of(dialect_columns.line(lines[name], laid)).split("  ") for name in (
         "openai_chat/vllm", "openai_chat/mimo", "openai_responses/generic+bare", "gemini_generate/vertex")]
@@ -74,7 +74,7 @@ def test_dialects_are_found_by_what_they_say_and_by_those_that_share_their_line(
     def named_at(place: int | None) -> str:
         assert place is not None
         each = lines[place]
-        assert isinstance(each, Entry)
+        assert isinstance(each, TableEntry)
         return each.row.name
 
     assert named_at(dialect_columns.find(lines, "groq", 5, 1, again=False)) == "openai_chat/openai"
@@ -91,21 +91,21 @@ def test_dialects_are_found_by_what_they_say_and_by_those_that_share_their_line(
 
 
 def test_a_budget_changes_by_ones_while_it_is_small() -> None:
-    assert [stepped(budget, 1) for budget in (1, 15, 16, 33, 63, 64, 255, 256, 300)] == [
+    assert [next_budget(budget, 1) for budget in (1, 15, 16, 33, 63, 64, 255, 256, 300)] == [
         2, 16, 20, 36, 64, 80, 256, 320, 320]
-    assert [stepped(budget, -1) for budget in (1, 2, 16, 17, 33, 64, 65, 256, 320)] == [
+    assert [next_budget(budget, -1) for budget in (1, 2, 16, 17, 33, 64, 65, 256, 320)] == [
         1, 1, 15, 16, 32, 60, 64, 240, 256]
-    assert stepped(MOST, 1) == MOST
+    assert next_budget(MOST, 1) == MOST
     for start in range(1, 700):
-        assert stepped(start, 1) > start
-        assert stepped(start, -1) < start or start == 1
+        assert next_budget(start, 1) > start
+        assert next_budget(start, -1) < start or start == 1
 
 
 @pytest.mark.parametrize("asked", [
-    CALL_CUT, CALL_CUT.turned(1), CALL_CUT.turned(-1), CALL_CUT.stepped(-1), Asked(each=True, budget=7),
-    Asked(settings=Settings(policy=preset("pi-presence"))),
+    CALL_CUT, CALL_CUT.turned(1), CALL_CUT.turned(-1), CALL_CUT.stepped(-1), TableQuery(each=True, budget=7),
+    TableQuery(settings=Settings(policy=preset("pi-presence"))),
 ])
-def test_the_command_line_asks_the_same(asked: Asked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_line_asks_the_same(asked: TableQuery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from inspector.provider.dialect_output import text
 
     monkeypatch.setenv("LOOP_INSPECTOR_CONFIG", "")
@@ -121,10 +121,10 @@ def test_the_command_line_of_a_row_writes_the_session_that_is_opened(
 ) -> None:
     monkeypatch.setenv("LOOP_INSPECTOR_CONFIG", "")
     monkeypatch.chdir(tmp_path)
-    asked = Asked(budget=20)
-    told: list[Told] = [row for row in asked.rows() if row.name == "openai_chat/vllm+empty"]
+    asked = TableQuery(budget=20)
+    told: list[TableRow] = [row for row in asked.rows() if row.name == "openai_chat/vllm+empty"]
     row = told[0]
-    assert isinstance(row, Row)
+    assert isinstance(row, DialectRow)
     written = CliRunner().invoke(main, split(asked.command_for(row))[1:])
     assert written.exit_code == 0, written.output
     assert [str(path) for path in Path("rows").iterdir()] == [path_of(row)]

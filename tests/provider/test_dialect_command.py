@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 
 from inspector.cli import main
 from inspector.provider.dialect_output import file_name, save_all
-from inspector.provider.dialect_rows import Row, rows
+from inspector.provider.dialect_rows import DialectRow, rows
 from inspector.provider.dialects import DIALECTS
 from inspector.provider.scenarios import SCENARIOS
 from inspector.replay.case import open_case
@@ -120,7 +120,7 @@ def test_no_model_of_a_border_is_imported_to_show_the_table() -> None:
 
 @pytest.mark.parametrize("scenario", ["call-cut", "malformed-call", "paused"])
 def test_what_is_saved_is_read_as_the_row(tmp_path: Path, scenario: str) -> None:
-    told = [row for row in rows(SCENARIOS[scenario]) if isinstance(row, Row)]
+    told = [row for row in rows(SCENARIOS[scenario]) if isinstance(row, DialectRow)]
     paths = save_all(told, tmp_path / "new" / "folder")
     assert [path.name for path in paths] == [file_name(row) for row in told]
     assert len(set(paths)) == len(told)

@@ -10,7 +10,7 @@ from inspector.config.settings import Settings
 from inspector.provider.dialect_columns import sheet
 from inspector.provider.dialect_lines import COLUMNS, cells, entries, table
 from inspector.provider.dialect_output import document, text
-from inspector.provider.dialect_rows import LOST, RUN_HELD, Row, Told, opened, rows
+from inspector.provider.dialect_rows import LOST, RUN_HELD, DialectRow, TableRow, row_view, rows
 from inspector.provider.dialects import DIALECTS
 from inspector.provider.peers import ANSWERS, MEANS, PEERS
 from inspector.provider.scenarios import COMPLETE, CUTS, SCENARIOS
@@ -30,20 +30,20 @@ BUDGETS = (1, 2, 7, 8, 9, 10, 12, 16, 17, 20, 33, 40, 64)
 
 
 @cache
-def told_of(scenario: str, budget: int | None = None, policy: str = "strict") -> tuple[Told, ...]:
+def told_of(scenario: str, budget: int | None = None, policy: str = "strict") -> tuple[TableRow, ...]:
     return rows(SCENARIOS[scenario], budget, settings=Settings(policy=POLICIES[policy]))
 
 
-def rows_of(scenario: str, budget: int | None = None) -> list[Row]:
-    return [row for row in told_of(scenario, budget) if isinstance(row, Row)]
+def rows_of(scenario: str, budget: int | None = None) -> list[DialectRow]:
+    return [row for row in told_of(scenario, budget) if isinstance(row, DialectRow)]
 
 
-def meant(row: Row) -> list[str | None]:
+def meant(row: DialectRow) -> list[str | None]:
     """The arguments of the calls that were intended, in order."""
     return [part.arguments for part in row.played.scenario.parts if isinstance(part, ToolCall)]
 
 
-def check(row: Row) -> None:
+def check(row: DialectRow) -> None:
     """What holds of every row under `strict`."""
     response, stop = row.exchange.response, row.judged.stop.normalized
     broken = [finding.rule for finding in response.findings if finding.rule.startswith(("frame.", "body."))]
@@ -109,7 +109,7 @@ def test_the_address_gives_the_server_away_where_it_has_one() -> None:
 @each_scenario
 def test_a_row_opens_as_a_session(scenario: str) -> None:
     for row in rows_of(scenario):
-        view = opened(row)
+        view = row_view(row)
         assert [facts.judged.stop for facts in view.responses] == [row.judged.stop]
         assert len(view.turns) == 1
         assert row.exchange.request is not None
@@ -118,7 +118,7 @@ def test_a_row_opens_as_a_session(scenario: str) -> None:
 
 
 def test_another_policy_runs_what_strict_holds() -> None:
-    told = [row for row in told_of("call-cut", None, "pi-presence") if isinstance(row, Row)]
+    told = [row for row in told_of("call-cut", None, "pi-presence") if isinstance(row, DialectRow)]
     strict = {row.name: row for row in rows_of("call-cut")}
     assert {row.decision for row in told} == {RUN_HELD, LOST}
     for row in told:
@@ -156,10 +156,10 @@ def test_the_sheet_says_everything_of_a_row(scenario: str) -> None:
         shown = plain(sheet(row).lines)
         assert row.dialect.name in shown
         assert row.dialect.source in shown
-        if isinstance(row, Row):
+        if isinstance(row, DialectRow):
             assert row.call.value in shown
             assert row.decision in shown
-            assert all(what in shown for what in row.lost)
+            assert all(what in shown for what in row.losses)
             assert row.blind in shown
             assert all(peer.word in shown for peer in row.peers)
 

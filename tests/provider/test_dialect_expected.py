@@ -9,7 +9,7 @@ from functools import cache
 
 import pytest
 
-from inspector.provider.dialect_rows import Row, Told, rows
+from inspector.provider.dialect_rows import DialectRow, TableRow, rows
 from inspector.provider.scenarios import SCENARIOS
 from loop_core.judge.gate import Admission
 from loop_core.values import Stop
@@ -109,15 +109,15 @@ AFTER = {
 
 
 @cache
-def told_of(scenario: str) -> tuple[Told, ...]:
+def told_of(scenario: str) -> tuple[TableRow, ...]:
     return rows(SCENARIOS[scenario])
 
 
-def row_of(scenario: str) -> dict[str, Row]:
-    return {row.name: row for row in told_of(scenario) if isinstance(row, Row)}
+def row_of(scenario: str) -> dict[str, DialectRow]:
+    return {row.name: row for row in told_of(scenario) if isinstance(row, DialectRow)}
 
 
-def outcome(row: Row) -> Outcome:
+def outcome(row: DialectRow) -> Outcome:
     judged = row.judged
     return (row.exchange.response.raw_stop_reason, judged.mapped.normalized.value, judged.stop.normalized.value,
             row.call.value, row.decision)
@@ -164,7 +164,7 @@ def test_a_complete_call_runs_whichever_word_its_server_has() -> None:
         assert row.exchange.response.raw_stop_reason == word, name
         assert (row.judged.stop.normalized, row.decision) == (Stop.TOOL_CALL, "run calls"), name
         assert [verdict.admission for verdict in row.verdicts] == [Admission.READY], name
-        assert row.lost == (), name
+        assert row.losses == (), name
 
 
 def test_a_complete_text_ends_the_turn_whichever_word_its_server_has() -> None:
@@ -278,7 +278,7 @@ def test_other_endings_are_told_as_the_servers_do(
     ("context-full", {"gemini_generate", "gemini_interactions"}),
 ])
 def test_what_a_format_cannot_say_is_not_made_up(scenario: str, apis: set[str]) -> None:
-    silent = {row.dialect.api for row in told_of(scenario) if not isinstance(row, Row)}
+    silent = {row.dialect.api for row in told_of(scenario) if not isinstance(row, DialectRow)}
     assert silent == apis
 
 

@@ -11,7 +11,7 @@ from inspector.config.settings import Settings
 from inspector.export.exchange import records
 from inspector.export.spans import spans
 from inspector.provider.dialect_output import save_all
-from inspector.provider.dialect_rows import Row, opened, rows
+from inspector.provider.dialect_rows import DialectRow, row_view, rows
 from inspector.provider.dialects import DIALECTS
 from inspector.provider.scenarios import SCENARIOS
 from inspector.replay.case import open_case
@@ -38,7 +38,7 @@ def saved(folder: Path, scenario: str) -> View:
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_every_step_of_a_row_and_of_its_saved_session_is_simulated(scenario: str, tmp_path: Path) -> None:
     for row in rows(SCENARIOS[scenario]):
-        if isinstance(row, Row):
+        if isinstance(row, DialectRow):
             assert {step.fidelity for step in row.run.trace.steps} == {Fidelity.SIMULATED}, row.name
     again = saved(tmp_path, scenario)
     assert again.steps
@@ -46,8 +46,8 @@ def test_every_step_of_a_row_and_of_its_saved_session_is_simulated(scenario: str
 
 
 def test_every_view_says_so(tmp_path: Path) -> None:
-    row = next(each for each in rows(SCENARIOS["call-cut"]) if isinstance(each, Row))
-    for seen in (opened(row), saved(tmp_path, "call-cut")):
+    row = next(each for each in rows(SCENARIOS["call-cut"]) if isinstance(each, DialectRow))
+    for seen in (row_view(row), saved(tmp_path, "call-cut")):
         assert "SIMULATED response 0" in text(seen)
         assert "RECORDED" not in text(seen)
         assert {each["fidelity"] for each in document(seen)["responses"]} == {"SIMULATED"}

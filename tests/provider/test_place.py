@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inspector.provider.place import Mark, Place, locate, reached, read_mark
-from inspector.provider.reply import answered, fetched, reply
+from inspector.provider.place import PlaceMark, StoryPlace, locate, reached_length, read_mark
+from inspector.provider.reply import reply, reply_at, stored_reply
 from inspector.provider.scenarios import Answer, Kind, Placed, Story
 from loop_core.errors import CallerError
 from loop_core.judge.arguments import parse
@@ -139,18 +139,20 @@ def test_what_follows_or_repeats_what_was_said_is_found(at: int, size: int, agai
     """Any next piece, with any of what was said before it quoted first."""
     start = max(0, at - again)
     text = TEXT[start : at + size]
-    found = reached(TEXT, at, text)
+    found = reached_length(TEXT, at, text)
     if text:
         assert found == max(at, start + len(text)) or TEXT.count(text) > 1
 
 
 @given(st.text(st.characters(codec="ascii", categories=["Lu"]), min_size=1, max_size=20))
 def test_what_is_none_of_the_text_is_none(text: str) -> None:
-    assert reached("one, two, three", 4, text) is None
+    assert reached_length("one, two, three", 4, text) is None
 
 
-@pytest.mark.parametrize("mark", [Mark("count", Place()), Mark("cut-call", Place(2, 117, 3), 40, 64, 2, 31)])
-def test_a_place_is_kept_in_an_id_and_in_a_token(mark: Mark) -> None:
+@pytest.mark.parametrize("mark", [
+    PlaceMark("count", StoryPlace()), PlaceMark("cut-call", StoryPlace(2, 117, 3), 40, 64, 2, 31),
+])
+def test_a_place_is_kept_in_an_id_and_in_a_token(mark: PlaceMark) -> None:
     for spelled in (f"resp_{mark.text}.5f3c9a1b", f"chatcmpl-{mark.text}.5f3c9a1b", mark.token):
         found = read_mark(spelled)
         assert found is not None, spelled
@@ -168,12 +170,12 @@ def test_ids_of_others_hold_no_place(ident: str) -> None:
 
 def test_an_id_that_somebody_wrote_leads_nowhere_beyond_the_answer() -> None:
     """Of what is looked through for a place there is no more than the answer has."""
-    mark = Mark("count", Place(1, 999_999_999, 1), 999_999_999, 1, 999_999_999)
+    mark = PlaceMark("count", StoryPlace(1, 999_999_999, 1), 999_999_999, 1, 999_999_999)
     place = locate(STORY, asked(user("On."), previous_id=f"resp_{mark.text}.0"))
     assert (place.answer, place.said) == (2, 0), "all of the answer was said and called"
     unasked = locate(STORY, Request("gemini_generate", (user("On."),), "m", continuation_token=mark.token))
     assert (unasked.answer, unasked.said, unasked.called) == (1, len("I count."), (0,))
-    assert fetched("openai_responses", STORY, mark, "x").place.said == len("I count.")
+    assert stored_reply("openai_responses", STORY, mark, "x").place.said == len("I count.")
 
 
 def test_previous_responses_lead_from_answer_to_answer() -> None:
@@ -231,7 +233,7 @@ def test_faults_by_place() -> None:
 
 def test_the_same_request_gets_the_same_bytes_and_another_seed_other_ones() -> None:
     request = asked(user("Go."))
-    one, other = (answered(replace(STORY, seed=seed), request, Place(), True, None).frames for seed in (1, 2))
-    assert one == answered(replace(STORY, seed=1), request, Place(), True, None).frames
+    one, other = (reply_at(replace(STORY, seed=seed), request, StoryPlace(), True, None).frames for seed in (1, 2))
+    assert one == reply_at(replace(STORY, seed=1), request, StoryPlace(), True, None).frames
     assert b"".join(one) != b"".join(other)
     assert decode("openai_chat", b"".join(one)).text == decode("openai_chat", b"".join(other)).text == TEXT

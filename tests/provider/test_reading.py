@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from inspector.provider import reading, serving, shipped
-from inspector.provider.reading import FOLDER, parsed, read, story_of
+from inspector.provider.reading import FOLDER, parse_story, read, story_of
 from inspector.provider.scenarios import Kind, Placed
 from loop_core.errors import CallerError
 
@@ -35,7 +35,7 @@ faults:
 
 
 def test_a_file_is_read() -> None:
-    story = parsed(GOOD.encode(), "mine.yaml")
+    story = parse_story(GOOD.encode(), "mine.yaml")
     assert (story.name, story.story, story.ends, story.max_tokens) == ("mine", "What happens.", "completed", None)
     first, last = story.answers
     assert (first.reasoning, first.text, last.text) == ("I think.", "I write.", "Done.")
@@ -73,7 +73,7 @@ def test_a_file_is_read() -> None:
 def test_a_mistake_is_told_with_its_line(old: str, new: str, said: str) -> None:
     assert GOOD.count(old) == 1
     with pytest.raises(CallerError) as told:
-        parsed(GOOD.replace(old, new).encode(), "mine.yaml")
+        parse_story(GOOD.replace(old, new).encode(), "mine.yaml")
     assert said in str(told.value)
     assert "\n" not in str(told.value)
 
@@ -87,7 +87,7 @@ def test_a_mistake_is_told_with_its_line(old: str, new: str, said: str) -> None:
 ])
 def test_what_is_no_scenario_is_refused(data: bytes, said: str) -> None:
     with pytest.raises(CallerError) as told:
-        parsed(data, "mine.yaml")
+        parse_story(data, "mine.yaml")
     assert said in str(told.value)
 
 
@@ -130,4 +130,4 @@ def test_every_scenario_that_is_shipped_keeps_to_the_schema_and_a_mistake_does_n
 @pytest.mark.parametrize("nested", ["[" * 3000 + "]" * 3000, "{a: " * 3000 + "}" * 3000])
 def test_a_nesting_that_no_scenario_needs_is_refused_at_once(nested: str) -> None:
     with pytest.raises(CallerError, match=r"^mine.yaml:1: expected at most 64 levels of nesting$"):
-        parsed(f"x: {nested}".encode(), "mine.yaml")
+        parse_story(f"x: {nested}".encode(), "mine.yaml")

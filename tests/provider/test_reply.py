@@ -9,7 +9,7 @@ import pytest
 
 from inspector.provider.dialects import DIALECTS
 from inspector.provider.faults import FAULTS
-from inspector.provider.reply import error_body, reply, speaks
+from inspector.provider.reply import dialect_for, error_body, reply
 from inspector.provider.scenarios import Placed, Story
 from loop_core.errors import CallerError
 from loop_core.judge.arguments import parse
@@ -97,12 +97,12 @@ def test_every_dialect_speaks_under_every_budget(dialect: object, stream: bool) 
 
 
 def test_a_profile_of_another_format_leaves_a_format_its_own_server() -> None:
-    assert speaks(CHAT, True, "mimo").name == "openai_chat/mimo"
-    assert speaks(RESPONSES, True, "mimo").name == "openai_responses/openai"
-    assert speaks(CHAT, False, "github_copilot").quirks
-    assert not speaks(CHAT, True, "github_copilot").quirks, "it splits whole bodies only"
+    assert dialect_for(CHAT, True, "mimo").name == "openai_chat/mimo"
+    assert dialect_for(RESPONSES, True, "mimo").name == "openai_responses/openai"
+    assert dialect_for(CHAT, False, "github_copilot").quirks
+    assert not dialect_for(CHAT, True, "github_copilot").quirks, "it splits whole bodies only"
     with pytest.raises(CallerError, match="no dialect is called 'nobody'"):
-        speaks(CHAT, True, "nobody")
+        dialect_for(CHAT, True, "nobody")
 
 
 def test_the_scenarios_profile_is_taken_and_the_command_lines_goes_before_it() -> None:

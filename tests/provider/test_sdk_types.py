@@ -15,8 +15,8 @@ import pytest
 from inspector.provider import Answer, Story, shipped
 from inspector.provider.faults import FAULTS
 from inspector.provider.frames import JSON
-from inspector.provider.place import Place
-from inspector.provider.reply import Reply, answered, error_body
+from inspector.provider.place import StoryPlace
+from inspector.provider.reply import Reply, error_body, reply_at
 from inspector.provider.scenarios import Kind
 from loop_core.values import Request
 from loop_core.wire import FORMATS
@@ -50,16 +50,16 @@ def replies(story: Story, api: str, stream: bool) -> Iterator[Reply]:
     """Each answer, its rest and its calls alone: whole, cut at once, and cut inside the first call."""
     tools = tuple(each.tool for each in story.tools)
     for number, answer in enumerate(story.answers):
-        asked = [Place(number)]
+        asked = [StoryPlace(number)]
         if answer.text:
-            asked.append(Place(number, len(answer.text) // 2, 1, kind=Kind.CONTINUATION))
+            asked.append(StoryPlace(number, len(answer.text) // 2, 1, kind=Kind.CONTINUATION))
         if answer.calls:
-            asked.append(Place(number, len(answer.text), 1, kind=Kind.REPAIR))
+            asked.append(StoryPlace(number, len(answer.text), 1, kind=Kind.REPAIR))
         inside = (len(answer.reasoning) + len(answer.text)) // 4 + 10
         for cap in (400, 3, inside):
             for place in asked:
                 request = Request(api, model=story.name, tools=tools, max_tokens=cap, stream=stream)
-                yield answered(story, request, place, stream, None)
+                yield reply_at(story, request, place, stream, None)
 
 
 def objections(story: Story, api: str, stream: bool) -> dict[str, str]:
@@ -151,7 +151,7 @@ WORDS = {CHAT: {"object", "finish_reason"}, RESPONSES: {"type", "object", "statu
 
 
 def sent(api: str, stream: bool) -> list[Event]:
-    reply = answered(RICH, Request(api, model="m", stream=stream), Place(0), stream, None)
+    reply = reply_at(RICH, Request(api, model="m", stream=stream), StoryPlace(0), stream, None)
     return events(api, stream, b"".join(reply.frames))
 
 

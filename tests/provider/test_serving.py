@@ -191,8 +191,8 @@ def test_it_listens_on_this_machine_alone_and_says_when_a_port_is_taken() -> Non
 
 def test_a_reply_that_was_made_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[object] = []
-    real = app.answered
-    monkeypatch.setattr(app, "answered", lambda *given: made.append(given) or real(*given))
+    real = app.reply_at
+    monkeypatch.setattr(app, "reply_at", lambda *given: made.append(given) or real(*given))
     with serving("text") as provider:
         url = f"{provider.url}/v1/chat/completions"
         bodies = [got(url, chat(max_tokens=cap))[2] for cap in (5, 5, 6, 5)]

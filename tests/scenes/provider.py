@@ -9,7 +9,7 @@ from typing import Any
 
 from inspector.provider import Answer, Placed, Provider, Story
 from inspector.provider.faults import FAULTS, Fault
-from inspector.provider.scenarios import Declared
+from inspector.provider.scenarios import DeclaredTool
 from loop_core.client.address import Server
 from loop_core.client.exchange import Line, Retries, Timeouts
 from loop_core.client.outgoing import ability
@@ -49,7 +49,7 @@ BASES: Mapping[str, tuple[Answer, ...]] = {
     "call": (Answer(text="I write it down.", calls=(_WRITE,)), Answer(text="Done.")),
     "calls": (Answer(text="I page them.", calls=(_PAGE, _WRITE)), Answer(text="Done.")),
 }
-TOOLS = (Declared(WRITE), Declared(PAGE))
+TOOLS = (DeclaredTool(WRITE), DeclaredTool(PAGE))
 each_way = [(api, stream) for api in FORMATS for stream in (True, False)]
 PROFILES_OF = {"anthropic_messages": "claude-sonnet-4-5", "bedrock_converse": "anthropic.claude-sonnet-4-5"}
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from inspector.provider.scenarios import Declared
+from inspector.provider.scenarios import DeclaredTool
 from loop_core.wire.servers import CHAT, CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES
 
 
@@ -41,7 +41,7 @@ class Question:
     prompt: str
     cap: int
     stream: bool
-    tools: tuple[Declared, ...] = ()
+    tools: tuple[DeclaredTool, ...] = ()
 
 
 Ask = Callable[[Question], Saw]

@@ -14,7 +14,7 @@ from loop_core.errors import EncodeError
 from loop_core.values import ChatResponse as Response
 from loop_core.values import ReasoningPart, Stop, StopReason, TextPart, ToolCall, TransportEnd, Usage
 from loop_core.wire import decode, wire
-from loop_core.wire.framing import TextSequence, joined
+from loop_core.wire.framing import TextSequence, text_sequence
 from tests.report.test_verdict import only
 from tests.scenes.bodies import entry, har
 from tests.scenes.essence import essence
@@ -81,7 +81,7 @@ def test_frames_decode_to_the_same_response_as_events(response, chunk, size):
     except EncodeError:  # what the format cannot carry is no answer of it
         return
     frames = [each for each in payloads(stream) if each and each != b"[DONE]"]
-    body = joined(frames)
+    body = text_sequence(frames)
     twin, got = decode(API, stream), decode(API, body)
     assert essence(got) == essence(twin)
     assert got.parts == tuple(part if not isinstance(part, ToolCall) else now
@@ -96,14 +96,14 @@ def test_frames_decode_to_the_same_response_as_events(response, chunk, size):
 
 def test_a_message_may_hold_line_breaks():
     pretty = json.dumps({"type": "response.completed", "response": {"id": "r", "status": "completed"}}, indent=2)
-    got = decode(API, joined([pretty.encode()]))
+    got = decode(API, text_sequence([pretty.encode()]))
     assert got.raw_stop_reason == "completed"
     at = got.stop_reason.evidence[0].at
-    assert joined([pretty.encode()])[at.start : at.end].decode() == pretty
+    assert text_sequence([pretty.encode()])[at.start : at.end].decode() == pretty
 
 
 def test_texts_of_a_sequence_have_places_whatever_the_chunks():
-    body = joined([b'{"a": 1}', b"[\n]", b"x"])
+    body = text_sequence([b'{"a": 1}', b"[\n]", b"x"])
     framing = TextSequence()
     whole = [*framing.feed(body), *framing.flush()]
     assert [(payload, body[start:end]) for payload, _, start, end in whole] == [

@@ -15,8 +15,8 @@ from textual.pilot import Pilot
 
 from inspector.cli import main
 from inspector.config.settings import Settings
-from inspector.provider.dialect_output import Asked
-from inspector.provider.dialect_rows import Told
+from inspector.provider.dialect_output import TableQuery
+from inspector.provider.dialect_rows import TableRow
 from inspector.provider.dialects import DIALECTS
 from inspector.provider.scenarios import SCENARIOS
 from inspector.tui import launch as entry
@@ -158,15 +158,15 @@ async def test_the_budget_is_changed_and_all_run_again() -> None:
 
 async def test_keys_that_come_faster_than_the_rows_end_with_the_last_one(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
-    plain = Asked.rows
+    plain = TableQuery.rows
     answers_may_come = threading.Event()
 
-    def slowly(self: Asked) -> tuple[Told, ...]:
+    def slowly(self: TableQuery) -> tuple[TableRow, ...]:
         asked.append(self.limit)
         answers_may_come.wait(60)
         return plain(self)
 
-    monkeypatch.setattr(Asked, "rows", slowly)
+    monkeypatch.setattr(TableQuery, "rows", slowly)
     answers_may_come.set()
     async with Shown().run_test(size=SMALL) as pilot:
         rows = await settled(pilot)
@@ -330,13 +330,13 @@ async def test_it_opens_from_a_session_and_from_the_picker(app_on: AppOn) -> Non
 
 
 async def test_keys_before_the_first_rows_do_no_harm(monkeypatch: pytest.MonkeyPatch) -> None:
-    plain = Asked.rows
+    plain = TableQuery.rows
 
-    def slowly(self: Asked) -> tuple[Told, ...]:
+    def slowly(self: TableQuery) -> tuple[TableRow, ...]:
         time.sleep(0.5)
         return plain(self)
 
-    monkeypatch.setattr(Asked, "rows", slowly)
+    monkeypatch.setattr(TableQuery, "rows", slowly)
     async with Shown().run_test(size=SMALL) as pilot:
         assert "every dialect is run" in page(pilot.app)
         await pilot.press("j", "k", "G", "enter", "e", "y", "n", "/", "x", "enter", "tab", "tab")

@@ -30,7 +30,7 @@ from loop_core.values import (
     ToolResultPart,
 )
 from loop_core.wire import FORMATS, wire
-from loop_core.wire.gemini_generate.schemas import problems, reduced
+from loop_core.wire.gemini_generate.schemas import problems, reduce_schema
 from tests.scenes.essence import request_essence
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
@@ -537,14 +537,14 @@ def test_a_schema_is_refused_with_the_place_and_reduced_only_when_asked(dialect:
     request = Request("gemini_generate", tools=(tool,))
     with pytest.raises(EncodeError, match="the schema of t at /properties/mode/const: const is not taken"):
         wire("gemini_generate").encode_request(request)
-    body = wire("gemini_generate").encode_request(replace(request, tools=(reduced(tool),)))
+    body = wire("gemini_generate").encode_request(replace(request, tools=(reduce_schema(tool),)))
     field = {"openapi": "parameters", "json_schema": "parametersJsonSchema"}[dialect]
     assert body["tools"][0]["functionDeclarations"] == [
         {"name": "t", field: {"type": "object", "properties": {"mode": {"enum": ["fast"], "type": "string"}}}}]
 
 
 def test_a_reduced_schema_says_what_it_can() -> None:
-    made = reduced(Tool("t", UNION, dialect="openapi"))
+    made = reduce_schema(Tool("t", UNION, dialect="openapi"))
     assert made.schema == {
         "type": "object",
         "properties": {
@@ -558,7 +558,7 @@ def test_a_reduced_schema_says_what_it_can() -> None:
 
 def test_a_schema_that_refers_to_itself_is_reduced_to_an_end() -> None:
     tree = {"type": "object", "properties": {"child": {"$ref": "#"}}}
-    made = reduced(Tool("t", tree, dialect="openapi"))
+    made = reduce_schema(Tool("t", tree, dialect="openapi"))
     assert made.schema == {"type": "object", "properties": {"child": {"type": "object", "properties": {"child": {}}}}}
 
 
@@ -566,7 +566,7 @@ def test_a_union_with_null_is_nullable_and_other_unions_lose_their_kinds() -> No
     schema = {"type": "object", "properties": {
         "a": {"anyOf": [{"type": "integer"}, {"type": "null"}], "description": "d"},
         "b": {"oneOf": [{"type": "integer"}, {"type": "string"}], "description": "e"}}}
-    made = reduced(Tool("t", schema, dialect="openapi"))
+    made = reduce_schema(Tool("t", schema, dialect="openapi"))
     assert made.schema is not None
     assert made.schema["properties"] == {
         "a": {"type": "integer", "nullable": True, "description": "d"}, "b": {"description": "e"}}

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from loop_core.errors import DecodeError, EncodeError
 from loop_core.values import ChatResponse, Request, Stop
 from loop_core.wire import FORMATS, decode, deltas, wire
-from loop_core.wire.base import Decoder, Mapped
+from loop_core.wire.base import Decoder, StopRow
 from tests.scenes.essence import essence
 
 FINISHED = (Stop.END_TURN, Stop.TOOL_CALL)
@@ -211,7 +211,7 @@ def test_a_format_offers_everything(api: str) -> None:
 @each_format
 def test_the_rows_of_a_table_are_whole(api: str) -> None:
     for word, row in wire(api).stop_reasons.items():
-        assert isinstance(row, Mapped)
+        assert isinstance(row, StopRow)
         assert word
         assert row.source, f"{word} has no source"
         if row.stop is Stop.PAUSED:

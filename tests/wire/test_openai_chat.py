@@ -27,10 +27,10 @@ from loop_core.values import (
     ToolCall,
     Usage,
 )
-from loop_core.wire.base import Mapped
+from loop_core.wire.base import StopRow
 from loop_core.wire.openai_chat import LOSES, PATHS, Decoder, encode, read_request, recognises
-from loop_core.wire.openai_chat.calls import Calls
-from loop_core.wire.openai_chat.choice import Choice
+from loop_core.wire.openai_chat.calls import CallAssembly
+from loop_core.wire.openai_chat.choice import GrowingChoice
 from tests.scenes.essence import essence
 
 API = "openai_chat"
@@ -161,7 +161,7 @@ def test_words_of_gemini_behind_a_filter_and_of_degenerate_output(word: str, sto
 
 
 def test_a_profiles_own_word_goes_before_what_stands_behind_a_colon() -> None:
-    words = {"content_filter: safety": Mapped(Stop.ERROR, "retryable: odd server")}
+    words = {"content_filter: safety": StopRow(Stop.ERROR, "retryable: odd server")}
     data = whole({"content": "Hi"}, "content_filter: SAFETY")
     assert reason(read(data, words=words)) == (Stop.ERROR, "retryable: odd server", "content_filter: SAFETY")
 
@@ -237,7 +237,7 @@ def test_a_reason_that_is_no_text_is_unknown() -> None:
 
 
 def test_words_of_a_profile_go_first() -> None:
-    words = {"eos": Mapped(Stop.END_TURN), "stop": Mapped(Stop.ERROR, "retryable: odd server")}
+    words = {"eos": StopRow(Stop.END_TURN), "stop": StopRow(Stop.ERROR, "retryable: odd server")}
     assert reason(read(whole({"content": "Hi"}, "EOS"), words=words)) == (Stop.END_TURN, None, "EOS")
     assert reason(read(whole({"content": "Hi"}, "stop"), words=words)) == (Stop.ERROR, "retryable: odd server", "stop")
 
@@ -876,8 +876,8 @@ def test_a_stream_cut_at_any_byte_is_never_finished_before_its_reason() -> None:
 def slowly(data: bytes, monkeypatch: pytest.MonkeyPatch) -> ChatResponse:
     with monkeypatch.context() as patch:
         patch.setattr(Decoder, "on_event", Decoder._chunk)
-        patch.setattr(Calls, "append", lambda *_: False)
-        patch.setattr(Choice, "append", lambda *_: False)
+        patch.setattr(CallAssembly, "append", lambda *_: False)
+        patch.setattr(GrowingChoice, "append", lambda *_: False)
         return read(data)
 
 

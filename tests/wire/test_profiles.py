@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from loop_core.errors import CallerError
 from loop_core.values import At, Part, Stop
 from loop_core.wire import FORMATS, decode, wire
-from loop_core.wire.profiles import PROFILES, Prefill, choose, event_lines, named, native_word
+from loop_core.wire.profiles import PROFILES, Prefill, choose, event_lines, native_word, profile_named
 from loop_core.wire.servers import GENERIC, SERVERS
 
 CHAT, RESPONSES, MESSAGES = "openai_chat", "openai_responses", "anthropic_messages"
@@ -320,7 +320,7 @@ KNOWN: dict[str, tuple[bool, Prefill, bool | None, tuple[str, ...]]] = {
 
 @pytest.mark.parametrize("name", KNOWN)
 def test_what_is_known_of_a_server(name: str) -> None:
-    profile, evidence = named(name)
+    profile, evidence = profile_named(name)
     under_cap, prefill, echoes, lies = KNOWN[name]
     assert (profile.name, profile.reasoning_under_cap, profile.prefill, profile.echoes) == (name, under_cap, prefill,
                                                                                             echoes)
@@ -339,7 +339,7 @@ def test_every_profile_is_known_and_named_once() -> None:
 
 def test_an_unknown_name_lists_the_names() -> None:
     with pytest.raises(CallerError, match=r"unknown profile 'gpt'.*anthropic.*openrouter"):
-        named("gpt")
+        profile_named("gpt")
 
 
 @pytest.mark.parametrize(("model", "prefill"), [
@@ -358,7 +358,7 @@ def test_which_claude_takes_a_prefill(model: str | None, prefill: Prefill) -> No
     assert choose(CONVERSE, "https://bedrock-runtime.us-east-1.amazonaws.com/x", model=aws).profile.prefill is prefill
     assert choose(CHAT, "https://openrouter.ai/api/v1", model=model and f"anthropic/{model}").profile.prefill is prefill
     assert choose(MESSAGES, "https://aiplatform.googleapis.com/v1", model=model).profile.prefill is prefill
-    assert named("anthropic", MESSAGES, model).profile.prefill is prefill
+    assert profile_named("anthropic", MESSAGES, model).profile.prefill is prefill
 
 
 def test_the_model_is_read_from_the_body_where_the_request_is_not_known() -> None:
@@ -391,11 +391,11 @@ def test_context_sizes(api: str, url: str, model: str | None, size: int | None) 
 def test_fields_that_say_more_about_the_end() -> None:
     assert choose(CHAT, "https://openrouter.ai/api/v1").profile.native_fields == ("native_finish_reason",)
     assert choose(CHAT).profile.native_fields == ("native_finish_reason",)
-    llama = named("llama_cpp").profile
+    llama = profile_named("llama_cpp").profile
     assert llama.native_fields == ("native_finish_reason", "stop_type")
     assert llama.truncated_flag == "truncated"
     assert llama.at_cap == {RESPONSES: "completed"}
-    assert named("vllm").profile.truncated_flag is None
+    assert profile_named("vllm").profile.truncated_flag is None
 
 
 # -- words -----------------------------------------------------------------------------------------------------------
@@ -441,7 +441,7 @@ WORDS = [
 def test_a_word_of_its_own(name: str, word: str, stop: Stop, detail: str | None) -> None:
     body = {"object": "chat.completion", "choices": [{"index": 0, "message": {"content": "x"}, "finish_reason": word}]}
     data = json.dumps(body).encode()
-    reason = decode(CHAT, data, words=named(name).profile.words).stop_reason
+    reason = decode(CHAT, data, words=profile_named(name).profile.words).stop_reason
     assert (reason.normalized, reason.raw) == (stop, word)
     assert (reason.detail or "").partition(":")[0] == (detail or "")
     assert decode(CHAT, data).stop_reason.normalized is Stop.UNKNOWN
@@ -491,8 +491,8 @@ def test_every_word_of_every_format_is_read_and_never_more_loosely() -> None:
 
 
 def test_choosing_imports_no_format() -> None:
-    code = ("import sys; from loop_core.wire.profiles import choose, named; choose('openai_chat', 'https://api.groq.com');"
-            "named('vllm'); choose('openai_chat', '', (), b'{\"timings\":1}');"
+    code = ("import sys; from loop_core.wire.profiles import choose, profile_named; choose('openai_chat', 'https://api.groq.com');"
+            "profile_named('vllm'); choose('openai_chat', '', (), b'{\"timings\":1}');"
             "print([m for m in sys.modules if m.startswith('loop_core.wire.') and m.count('.') > 2])")
     root = str(Path(__file__).resolve().parents[2])
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True,

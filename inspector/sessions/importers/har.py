@@ -33,7 +33,7 @@ from inspector.sessions.recording import (
 )
 from loop_core.values import TransportEnd
 from loop_core.wire.failures import REDIRECTS
-from loop_core.wire.framing import joined
+from loop_core.wire.framing import text_sequence
 from loop_core.wire.openai_responses.table import TERMINAL_EVENTS
 
 CREATE = "response.create"
@@ -132,7 +132,7 @@ def _raw_of_answer(base: Raw, answer: SocketAnswer, cut: bool) -> Raw:
     return replace(
         base,
         request_text=None if body is None else json.dumps(body, ensure_ascii=False),
-        body=joined([data for _, data, _ in answer.frames]),
+        body=text_sequence([data for _, data, _ in answer.frames]),
         recorded=bool(answer.frames) or not cut,
         started=_moment(answer.at) or base.started,
         duration_ms=_since(answer.at, last[0]) if last else None,

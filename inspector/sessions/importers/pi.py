@@ -40,17 +40,17 @@ from loop_core.values import (
     ToolResultPart,
     Usage,
 )
-from loop_core.wire.base import Mapped
+from loop_core.wire.base import StopRow
 from loop_core.wire.failures import RETRYABLE_STATUS, RETRYABLE_WORDS, classify
 
 # -- The fields of an entry --------------------------------------------------------------------------------------------
 
-STOPS: Mapping[str, Mapped] = {
-    "stop": Mapped(Stop.END_TURN, None, "seed 002: end_turn, pause_turn and stop_sequence"),
-    "length": Mapped(Stop.MAX_TOKENS, None, "seed 002: max_tokens"),
-    "toolUse": Mapped(Stop.TOOL_CALL, None, "seed 002: tool_use"),
-    "error": Mapped(Stop.ERROR, "fatal", "seed 002: refusal, sensitive, and failures of its own"),
-    "aborted": Mapped(Stop.CANCELLED, None, "pi docs/session-format.md"),
+STOPS: Mapping[str, StopRow] = {
+    "stop": StopRow(Stop.END_TURN, None, "seed 002: end_turn, pause_turn and stop_sequence"),
+    "length": StopRow(Stop.MAX_TOKENS, None, "seed 002: max_tokens"),
+    "toolUse": StopRow(Stop.TOOL_CALL, None, "seed 002: tool_use"),
+    "error": StopRow(Stop.ERROR, "fatal", "seed 002: refusal, sensitive, and failures of its own"),
+    "aborted": StopRow(Stop.CANCELLED, None, "pi docs/session-format.md"),
 }
 """pi's words; it maps the providers' before it writes them down."""
 

@@ -19,7 +19,7 @@ from inspector.sessions.provenance.pieces import FactText, Frame, Supply, TextPi
 from loop_core.values import At, CallKind, ChatResponse, Part, ReasoningPart, TextPart, ToolCall
 from loop_core.wire import wire
 from loop_core.wire.jsonslice import byte_span, path_of
-from loop_core.wire.reads import Found
+from loop_core.wire.reads import FactValue
 
 _COUNTS = ("input_tokens", "output_tokens", "reasoning_tokens", "cached_tokens")
 
@@ -91,7 +91,7 @@ def provenance(api: str, body: bytes, response: ChatResponse | None = None, **op
     )
 
 
-_Value = tuple[Frame, Found]
+_Value = tuple[Frame, FactValue]
 
 
 def _read(fact: str, value: _Value, again: bool = False) -> FactRead:

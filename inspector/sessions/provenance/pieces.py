@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from loop_core.values import ChatResponse
 from loop_core.wire import wire
 from loop_core.wire.base import Decoder
-from loop_core.wire.reads import Found, Row, find
+from loop_core.wire.reads import FactRow, FactValue, find
 
 _TRIES = 64
 """How often a text that no pieces make is looked for from another beginning: a body may be made to have many."""
@@ -193,7 +193,7 @@ class Frame(NamedTuple):
     pieces: tuple[tuple[int, int], ...]
     """Where a piece begins in the payload, and in the body; one piece nearly always, none where it was made up."""
 
-    def found(self, rows: tuple[Row, ...]) -> list[Found]:
+    def found(self, rows: tuple[FactRow, ...]) -> list[FactValue]:
         """The values that the rows name, with their places in the body."""
         if not self.pieces:
             return []

@@ -24,7 +24,7 @@ from loop_core.errors import CallerError
 from loop_core.values import At, Evidence, ProviderError
 from loop_core.wire.failures import RETRYABLE_STATUS, RETRYABLE_WORDS, read_error
 from loop_core.wire.jsonslice import byte_span
-from loop_core.wire.profiles import Chosen, choose, named
+from loop_core.wire.profiles import ProfileChoice, choose, profile_named
 
 _NAMED = 5
 """Of more damaged lines only so many are named."""
@@ -182,7 +182,7 @@ class TranscriptReader:
         """Row -> what a row below it follows."""
         self.remarks: Counter[str] = Counter()
         """What is reported of rows that were not read as others are."""
-        self._speakers: dict[tuple[str, str | None], Chosen] = {}
+        self._speakers: dict[tuple[str, str | None], ProfileChoice] = {}
 
     def read(self, data: bytes) -> Reading:
         """Every answer in the file."""
@@ -264,10 +264,10 @@ class TranscriptReader:
         mark = Evidence(rule, At(pointer="/type"), f"rows of {self.agent}, not the provider's bytes")
         return answer.exchange(self.path, self.name, speaker.profile, (mark, *speaker.evidence), self.steered)
 
-    def _speaker(self, api: str, model: str | None) -> Chosen:
+    def _speaker(self, api: str, model: str | None) -> ProfileChoice:
         if self.options.profile is not None:
             try:
-                return named(self.options.profile, api, model)
+                return profile_named(self.options.profile, api, model)
             except CallerError:
                 if not self.several_apis:
                     raise

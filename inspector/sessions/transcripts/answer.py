@@ -35,7 +35,7 @@ from loop_core.values import (
     ToolResultPart,
     Usage,
 )
-from loop_core.wire.base import Mapped
+from loop_core.wire.base import StopRow
 from loop_core.wire.profiles import Profile
 
 PROVIDER = "transcript.provider"
@@ -53,7 +53,7 @@ _WORD = 40
 """A recorder's word is short; what is longer is a message."""
 
 
-def provider_reason(word: str, at: At, table: Mapping[str, Mapped], name: str) -> StopReason:
+def provider_reason(word: str, at: At, table: Mapping[str, StopRow], name: str) -> StopReason:
     """The provider's word, as the table of its wire format maps it."""
     seen = Evidence(PROVIDER, at, word)
     row = table.get(word)

@@ -30,7 +30,7 @@ from loop_core.judge.arguments import Shape, parse
 from loop_core.judge.classify import FINISHED
 from loop_core.values import ArgsForm, At, Evidence, Part, Stop, StopReason, ToolResultPart
 from loop_core.wire.anthropic_messages.table import API as CLAUDE
-from loop_core.wire.base import Mapped
+from loop_core.wire.base import StopRow
 
 KNOWN_CAPS = frozenset({4_096, 8_192, 16_384, 32_000, 32_768, 64_000, 65_536, 128_000})
 """Output caps that Claude models and Claude Code have by default: exactly so many tokens are no accident."""
@@ -155,7 +155,7 @@ def infer(answer: TranscriptAnswer, caps: Caps) -> StopReason:
     return unrecorded_reason(answer.word_at)
 
 
-def provider_stop(answer: TranscriptAnswer, caps: Caps, words: Mapping[str, Mapped]) -> StopReason:
+def provider_stop(answer: TranscriptAnswer, caps: Caps, words: Mapping[str, StopRow]) -> StopReason:
     """The mapped reason of an answer whose rows hold the provider's own word, with where it comes from.
 
     A word that says cut is never taken back; one that says finished is, where the agent itself says at once that the

@@ -17,9 +17,9 @@ from textual.reactive import reactive
 from inspector.config.settings import Settings
 from inspector.provider import dialect_columns
 from inspector.provider.dialect_columns import sheet
-from inspector.provider.dialect_lines import Entry, entries, outcome
-from inspector.provider.dialect_output import MOST, Asked, path_of
-from inspector.provider.dialect_rows import Row, Told, opened
+from inspector.provider.dialect_lines import TableEntry, entries, outcome
+from inspector.provider.dialect_output import MOST, TableQuery, path_of
+from inspector.provider.dialect_rows import DialectRow, TableRow, row_view
 from inspector.provider.scenarios import SCENARIOS
 from inspector.report.lines.sheet import Listed
 from inspector.report.lines.spans import Line, Role, Span, matched, spread
@@ -55,18 +55,18 @@ class Dialects(Table):
 
     def selectable(self, index: int) -> bool:
         """Headings are passed over."""
-        return isinstance(self.shown[index], Entry)
+        return isinstance(self.shown[index], TableEntry)
 
     @property
-    def chosen(self) -> Entry | None:
+    def chosen(self) -> TableEntry | None:
         """The dialect at the cursor."""
         found = self.shown[self.cursor] if self.cursor < len(self.shown) else None
-        return found if isinstance(found, Entry) else None
+        return found if isinstance(found, TableEntry) else None
 
     @property
-    def laid(self) -> dialect_columns.Layout:
+    def laid(self) -> dialect_columns.ColumnLayout:
         """The columns that are seen."""
-        found = [each for each in self.shown if isinstance(each, Entry)]
+        found = [each for each in self.shown if isinstance(each, TableEntry)]
         return dialect_columns.layout(found, self.scrollable_content_region.width - 2)
 
     def watch_shown(self) -> None:
@@ -107,9 +107,9 @@ class ProvidersScreen(Tabled):
     def __init__(self, settings: Settings) -> None:
         self._dialects = Dialects(id="dialects")
         super().__init__(self._dialects)
-        self.asked = Asked(settings=settings)
-        self._told: tuple[Told, ...] = ()
-        self._answered: Asked | None = None
+        self.asked = TableQuery(settings=settings)
+        self._told: tuple[TableRow, ...] = ()
+        self._answered: TableQuery | None = None
         """What the rows are an answer to."""
         self._busy = False
 
@@ -119,7 +119,7 @@ class ProvidersScreen(Tabled):
         """Asks for the first scenario."""
         self._ask(self.asked)
 
-    def _ask(self, asked: Asked) -> None:
+    def _ask(self, asked: TableQuery) -> None:
         """Asks; while one question is being answered, only the last one asked waits."""
         self.asked = asked
         if not self._busy:
@@ -128,7 +128,7 @@ class ProvidersScreen(Tabled):
         self.moved()
 
     @work(thread=True)
-    def _answer(self, asked: Asked) -> None:
+    def _answer(self, asked: TableQuery) -> None:
         self.post_message(RowsMade(asked, asked.rows()))
 
     @on(RowsMade)
@@ -140,13 +140,13 @@ class ProvidersScreen(Tabled):
             self._ask(self.asked)
 
     @staticmethod
-    def _same_rows(asked: Asked) -> Asked:
+    def _same_rows(asked: TableQuery) -> TableQuery:
         return replace(asked, each=False)
 
     def _fold(self) -> None:
         """The lines of the list; the cursor stays on its dialect."""
         rows = self._dialects
-        rows.shown = dialect_columns.shown(entries(self._told, self.asked.each))
+        rows.shown = dialect_columns.list_lines(entries(self._told, self.asked.each))
         rows.cursor = dialect_columns.place_of(rows.shown, rows.dialect)
         self.show()
 
@@ -258,9 +258,9 @@ class ProvidersScreen(Tabled):
             self.note = "the dialects are being run: once more"
             return
         row = entry.row
-        if not isinstance(row, Row):
+        if not isinstance(row, DialectRow):
             self.note = "nothing is known of how it says so: there is no session to open"
             return
         title = f"no provider was asked: {row.played.scenario.name}, {row.name.replace('/', ' ')}"
         self.post_message(SessionWanted(Opened(
-            (path_of(row),), row.run.case, run_of("original", opened(row)), title, self._answered.command_for(row))))
+            (path_of(row),), row.run.case, run_of("original", row_view(row)), title, self._answered.command_for(row))))

@@ -18,7 +18,7 @@ from loop_core.wire.jsonslice import slice_of
 from loop_core.wire.reads import Pieces, See
 
 
-class Block:
+class MessageBlock:
     """A block of a stream while it grows. `delta`, `field` and `append` serve the hot path."""
 
     __slots__ = ("append", "chunks", "citations", "closed", "delta", "end", "field", "fields", "grown", "orphan",

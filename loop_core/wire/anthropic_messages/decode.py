@@ -29,7 +29,7 @@ from loop_core.values import (
     Usage,
 )
 from loop_core.wire import base
-from loop_core.wire.anthropic_messages.blocks import Block, read_block
+from loop_core.wire.anthropic_messages.blocks import MessageBlock, read_block
 from loop_core.wire.anthropic_messages.table import API, FIELDS, KINDS, STOP_REASONS, completes, flatten
 from loop_core.wire.body import compact
 from loop_core.wire.failures import read_error
@@ -51,15 +51,15 @@ def worth_keeping(iterations: Any) -> bool:
     return isinstance(iterations, list) and (len(iterations) > 1 or bool(_served(iterations)))
 
 
-def declined(parts: Sequence[ResponsePart]) -> list[ToolCall]:
+def declined_calls(parts: Sequence[ResponsePart]) -> list[ToolCall]:
     """The calls of models that gave way: they are not to be answered, so they are none of the answer's."""
     last = max((i for i, part in enumerate(parts) if _is_seam(part)), default=0)
     return [part for part in parts[:last] if type(part) is ToolCall and part.kind is CallKind.FUNCTION]
 
 
-def left(parts: Sequence[ResponsePart]) -> list[ResponsePart]:
+def answer_parts(parts: Sequence[ResponsePart]) -> list[ResponsePart]:
     """The parts without those calls, and without the fields that belong to them."""
-    gone = {id(call) for call in declined(parts)}
+    gone = {id(call) for call in declined_calls(parts)}
     kept: list[ResponsePart] = []
     for before, part in zip((None, *parts), parts, strict=False):
         extends = type(part) is OpaquePart and part.type.endswith(FIELDS) and id(before) in gone
@@ -82,7 +82,7 @@ def remarks(parts: Sequence[ResponsePart], iterations: Any, places: Sequence[At]
     if not seams:
         for model in _served(iterations)[-1:]:
             yield BLOCK, f"the answer is by the fallback model {model}{_spent(iterations)}", end
-    for call in declined(parts):
+    for call in declined_calls(parts):
         yield "fallback_call", f"the call {call.name} is of a model that gave way, and is left out", call.at or end
 
 
@@ -149,8 +149,8 @@ class Decoder(base.Decoder):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self._order: list[Block] = []
-        self._open: dict[Any, Block] = {}
+        self._order: list[MessageBlock] = []
+        self._open: dict[Any, MessageBlock] = {}
         self._counts: dict[str, int] = {}
         self._has_usage = False
         self._native: dict[str, str] = {}
@@ -234,7 +234,7 @@ class Decoder(base.Decoder):
         for rule, message, at in remarks(parts, self._iterations, seams, end):
             told = Severity.INFO if rule == BLOCK else Severity.WARNING
             self.find(f"{API}.{rule}", message, at, told)
-        return left(parts)
+        return answer_parts(parts)
 
     def _read_content(self, content: list[Any]) -> None:
         text = self.slice_bytes().decode("utf-8", "replace").lstrip("\ufeff")
@@ -273,8 +273,8 @@ class Decoder(base.Decoder):
 
     def _add(
         self, index: Any, fields: dict[str, Any], source: str | None, start: int, *, orphan: bool = False
-    ) -> Block:
-        added = Block(fields, source, start, orphan=orphan)
+    ) -> MessageBlock:
+        added = MessageBlock(fields, source, start, orphan=orphan)
         self._order.append(added)
         self._open[index] = added
         return added
@@ -287,7 +287,7 @@ class Decoder(base.Decoder):
         else:
             block.close(end)
 
-    def _other_delta(self, event: Any, block: Block | None, delta: Any, start: int, end: int) -> None:
+    def _other_delta(self, event: Any, block: MessageBlock | None, delta: Any, start: int, end: int) -> None:
         kind = delta["type"]
         if block is None:
             self._quirk("delta_without_start", "a delta belongs to a block that never began", start, end)

@@ -30,9 +30,9 @@ from loop_core.wire.body import (
     arguments,
     compact,
     content,
-    forced,
-    known,
-    merged,
+    forced_tool,
+    merge,
+    non_null,
     one_choice,
     opaque,
     refuse,
@@ -201,7 +201,7 @@ def encode_request(request: Request) -> dict[str, Any]:
     if request.max_tokens is None:
         raise EncodeError("a request needs max_tokens", api=API, what="max_tokens")
     said, history = split_system(with_ids(request.messages))
-    body = known(model=request.model, max_tokens=request.max_tokens)
+    body = non_null(model=request.model, max_tokens=request.max_tokens)
     system = [block for message in said for block in _blocks(message.parts)]
     if system:
         body["system"] = system[0]["text"] if len(system) == 1 and system[0].keys() == {"type", "text"} else system
@@ -212,7 +212,7 @@ def encode_request(request: Request) -> dict[str, Any]:
         body["tool_choice"] = _write_choice(request.tool_choice)
     if request.stream:
         body["stream"] = True
-    return merged(body, request.extra)
+    return merge(body, request.extra)
 
 
 def _joined(history: Iterable[Message]) -> Iterator[Message]:
@@ -262,7 +262,7 @@ def _block(part: MessagePart) -> dict[str, Any]:
     if type(part) is ToolResultPart:
         said = part.text if part.json is None else content(part, API)
         return {"type": "tool_result", "tool_use_id": part.call_id or "", "content": said,
-                **known(is_error=part.is_error or None)}
+                **non_null(is_error=part.is_error or None)}
     assert type(part) is ToolCall  # noqa: S101  (the kinds of parts are a closed list)
     if part.kind not in _CALLS:
         raise refuse(part, API)
@@ -279,7 +279,7 @@ def _write_tool(tool: Tool) -> Mapping[str, Any]:
 
 
 def _write_choice(choice: str) -> dict[str, Any]:
-    name = forced(choice)
+    name = forced_tool(choice)
     if name is not None:
         return {"type": "tool", "name": name}
     if choice not in CHOICES:

@@ -14,9 +14,9 @@ from loop_core.wire.demands import (
     RequestError,
     Rule,
     dots,
+    first_ids,
     inside,
     items,
-    listed,
     turns,
     unpaired,
 )
@@ -28,18 +28,18 @@ from loop_core.wire.serving import (
     PEER_FILTER,
     PEER_LENGTH,
     PEER_STOP,
-    Calls,
-    Carried,
+    CallFraming,
+    CutCallForm,
     Event,
     Moment,
-    Own,
+    OwnServer,
     PeerWords,
-    Refused,
     RequestId,
+    RequestRefusal,
     Serving,
     Spelling,
+    StopPlace,
     TokenCount,
-    Told,
     fails,
     say,
     spent,
@@ -53,7 +53,7 @@ SAYS: Mapping[Moment, Spelling] = {
     Moment.PAUSED: say("pause_turn"),
     Moment.MALFORMED: say("tool_use"),
     Moment.FAILED: fails(None, "Overloaded", "overloaded_error"),
-    Moment.BROKEN: say(None, Carried.OPEN),
+    Moment.BROKEN: say(None, CutCallForm.OPEN),
 }
 PEERS: Mapping[str, PeerWords] = {
     "end_turn": PEER_STOP,
@@ -91,7 +91,7 @@ def _indexes(value: Event) -> Sequence[tuple[Event, str]]:
     return [(value, "index")] if "index" in value else []
 
 
-def _refused(refused: Refused) -> Event:
+def _refused(refused: RequestRefusal) -> Event:
     return {"type": "error", "error": {"type": refused.kind, "message": refused.message}}
 
 
@@ -178,7 +178,7 @@ def _pairs(body: Body) -> RequestError | None:
         return RequestError(f"{dots(found.where)}: unexpected `tool_use_id` in a `tool_result` block: "
                             f"{found.ids[0][:80]}; the message before it has no `tool_use` block of this id")
     return RequestError(f"{dots(found.where)}: `tool_use` ids without `tool_result` blocks immediately after: "
-                        f"{listed(found.ids)}; the next message must begin with one for each")
+                        f"{first_ids(found.ids)}; the next message must begin with one for each")
 
 
 def _call(block: Mapping[str, Any]) -> str | None:
@@ -242,13 +242,13 @@ def _json_shape(extra: Body) -> JSONShape | None:
 
 
 SERVING = Serving(
-    own=Own("anthropic", "claude-sonnet-4-5", "anthropic 2.12.0 types/stop_reason.py", whole="cynative PR#283"),
+    own=OwnServer("anthropic", "claude-sonnet-4-5", "anthropic 2.12.0 types/stop_reason.py", whole="cynative PR#283"),
     base="",
     client='anthropic.Anthropic(base_url="{base}", api_key="any")',
     says=SAYS,
     text=_text,
-    told=Told(_told, ("stop_reason",), null=True),
-    calls=Calls.BLOCKS,
+    told=StopPlace(_told, ("stop_reason",), null=True),
+    calls=CallFraming.BLOCKS,
     answer_id="msg_{}",
     call_id="toolu_{}",
     counts_early=True,

@@ -13,23 +13,23 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from loop_core.values import CallKind, Stop, StopReason
-from loop_core.wire.base import Mapped
+from loop_core.wire.base import StopRow
 from loop_core.wire.body import compact
-from loop_core.wire.reads import Row
+from loop_core.wire.reads import FactRow
 
 API = "anthropic_messages"
 _SDK = "anthropic 2.12.0 types/stop_reason.py"
 
-STOP_REASONS: Mapping[str, Mapped] = {
-    "end_turn": Mapped(Stop.END_TURN, None, _SDK),
-    "max_tokens": Mapped(Stop.MAX_TOKENS, None, _SDK),
-    "stop_sequence": Mapped(Stop.END_TURN, None, _SDK),
-    "tool_use": Mapped(Stop.TOOL_CALL, None, _SDK),
-    "pause_turn": Mapped(Stop.PAUSED, "echo", _SDK),
-    "refusal": Mapped(Stop.SAFETY_BLOCKED, "refusal", _SDK),
-    "model_context_window_exceeded": Mapped(Stop.CONTEXT_WINDOW_EXCEEDED, None, _SDK),
-    "compaction": Mapped(Stop.PAUSED, "echo", "anthropic 2.12.0 types/beta/beta_stop_reason.py"),
-    "sensitive": Mapped(Stop.SAFETY_BLOCKED, "sensitive", "undocumented; pi-ai 1.5.2 api/anthropic-messages.js"),
+STOP_REASONS: Mapping[str, StopRow] = {
+    "end_turn": StopRow(Stop.END_TURN, None, _SDK),
+    "max_tokens": StopRow(Stop.MAX_TOKENS, None, _SDK),
+    "stop_sequence": StopRow(Stop.END_TURN, None, _SDK),
+    "tool_use": StopRow(Stop.TOOL_CALL, None, _SDK),
+    "pause_turn": StopRow(Stop.PAUSED, "echo", _SDK),
+    "refusal": StopRow(Stop.SAFETY_BLOCKED, "refusal", _SDK),
+    "model_context_window_exceeded": StopRow(Stop.CONTEXT_WINDOW_EXCEEDED, None, _SDK),
+    "compaction": StopRow(Stop.PAUSED, "echo", "anthropic 2.12.0 types/beta/beta_stop_reason.py"),
+    "sensitive": StopRow(Stop.SAFETY_BLOCKED, "sensitive", "undocumented; pi-ai 1.5.2 api/anthropic-messages.js"),
 }
 
 LOSES: Mapping[str, str] = {
@@ -50,7 +50,7 @@ PATHS: tuple[re.Pattern[str], ...] = (
 )
 
 
-class Kind(NamedTuple):
+class BlockKind(NamedTuple):
     """How one type of content block streams: the delta that carries its characters, and where."""
 
     delta: str
@@ -58,12 +58,12 @@ class Kind(NamedTuple):
     call: CallKind | None = None
 
 
-KINDS: Mapping[str, Kind] = {
-    "text": Kind("text_delta", "text"),
-    "thinking": Kind("thinking_delta", "thinking"),
-    "tool_use": Kind("input_json_delta", "partial_json", CallKind.FUNCTION),
-    "server_tool_use": Kind("input_json_delta", "partial_json", CallKind.SERVER),
-    "mcp_tool_use": Kind("input_json_delta", "partial_json", CallKind.SERVER),
+KINDS: Mapping[str, BlockKind] = {
+    "text": BlockKind("text_delta", "text"),
+    "thinking": BlockKind("thinking_delta", "thinking"),
+    "tool_use": BlockKind("input_json_delta", "partial_json", CallKind.FUNCTION),
+    "server_tool_use": BlockKind("input_json_delta", "partial_json", CallKind.SERVER),
+    "mcp_tool_use": BlockKind("input_json_delta", "partial_json", CallKind.SERVER),
 }
 """Blocks that are read; any other block is kept verbatim."""
 
@@ -171,11 +171,11 @@ _DELTA: tuple[tuple[str, str], ...] = (
 _HOLDERS: tuple[str, ...] = ("", "/message")
 """Where a message stands: the whole body, or its beginning in `message_start`."""
 
-READS: tuple[Row, ...] = (
-    Row("error", "/error"),
-    Row("refusal", "/delta/stop_details/explanation"),
-    *(Row(fact, holder + place) for holder in _HOLDERS for fact, place in _MESSAGE),
-    *(Row(fact, f"{holder}/content/*{place}") for holder in _HOLDERS for fact, place in _BLOCK),
-    *(Row(fact, f"/content_block{place}", _INDEX) for fact, place in _BLOCK),
-    *(Row(fact, f"/delta{place}", _INDEX) for fact, place in _DELTA),
+READS: tuple[FactRow, ...] = (
+    FactRow("error", "/error"),
+    FactRow("refusal", "/delta/stop_details/explanation"),
+    *(FactRow(fact, holder + place) for holder in _HOLDERS for fact, place in _MESSAGE),
+    *(FactRow(fact, f"{holder}/content/*{place}") for holder in _HOLDERS for fact, place in _BLOCK),
+    *(FactRow(fact, f"/content_block{place}", _INDEX) for fact, place in _BLOCK),
+    *(FactRow(fact, f"/delta{place}", _INDEX) for fact, place in _DELTA),
 )

@@ -30,7 +30,7 @@ from loop_core.values import (
     Usage,
 )
 from loop_core.wire import base
-from loop_core.wire.bedrock_converse.table import API, EVENTS, FIELDS, SERVER_TOOL, STOP_REASONS, completes, unwrapped
+from loop_core.wire.bedrock_converse.table import API, EVENTS, FIELDS, SERVER_TOOL, STOP_REASONS, completes, unwrap
 from loop_core.wire.body import compact
 from loop_core.wire.eventstream import EventStream
 from loop_core.wire.failures import read_error
@@ -47,7 +47,7 @@ _INNER = {"toolUse": "input", "reasoningContent": "text"}
 """Where the characters stand inside a delta of this kind; a text delta is the characters."""
 
 
-class Block:
+class GrowingBlock:
     """A block of a stream while it grows. `kind`, `inner` and `append` serve the hot path."""
 
     __slots__ = ("append", "chunks", "citations", "closed", "data", "end", "fields", "inner", "kind", "orphan",
@@ -180,8 +180,8 @@ class Decoder(base.Decoder):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self._order: list[Block] = []
-        self._open: dict[Any, Block] = {}
+        self._order: list[GrowingBlock] = []
+        self._open: dict[Any, GrowingBlock] = {}
         self._parts: list[ResponsePart] = []  # of a whole body
         self._usage: Usage | None = None
         self._native: dict[str, str] = {}
@@ -192,7 +192,7 @@ class Decoder(base.Decoder):
     def on_event(self, event: Any, name: str | None, start: int, end: int) -> None:
         """One frame, its name the `:event-type`; or one JSON line, its name the only key."""
         if name is None:
-            name, event = unwrapped(event)
+            name, event = unwrap(event)
         if name == "contentBlockDelta":
             delta = event["delta"]
             block = self._open.get(event.get("contentBlockIndex"))
@@ -277,7 +277,7 @@ class Decoder(base.Decoder):
         if not isinstance(begun, dict) or not begun:
             return  # a text block may begin with nothing; its first delta says what it is
         kind, fields = next(iter(begun.items()))
-        self._open[index] = Block(kind, fields if isinstance(fields, dict) else {}, start)
+        self._open[index] = GrowingBlock(kind, fields if isinstance(fields, dict) else {}, start)
         self._order.append(self._open[index])
 
     def _stop_block(self, event: Any, start: int, end: int) -> None:
@@ -286,13 +286,13 @@ class Decoder(base.Decoder):
         if block is not None:
             block.close(end)
 
-    def _other_delta(self, event: Any, block: Block | None, delta: Any, start: int, end: int) -> None:
+    def _other_delta(self, event: Any, block: GrowingBlock | None, delta: Any, start: int, end: int) -> None:
         for kind, value in delta.items():
             if block is None:
                 orphan = kind in ("toolUse", "toolResult")
                 if orphan:
                     self._quirk("delta_without_start", f"a {kind} delta came before its block began", start, end)
-                block = Block("text" if kind == "citation" else kind, {}, start, orphan=orphan)
+                block = GrowingBlock("text" if kind == "citation" else kind, {}, start, orphan=orphan)
                 self._order.append(block)
                 self._open[event.get("contentBlockIndex")] = block
             if not block.extend(kind, value):

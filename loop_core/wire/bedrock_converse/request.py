@@ -31,9 +31,9 @@ from loop_core.wire.body import (
     arguments,
     compact,
     content,
-    forced,
-    known,
-    merged,
+    forced_tool,
+    merge,
+    non_null,
     one_choice,
     opaque,
     refuse,
@@ -210,7 +210,7 @@ def encode_request(request: Request) -> dict[str, Any]:
     config = _config(request)
     if config:
         body["toolConfig"] = config
-    return merged(body, request.extra)
+    return merge(body, request.extra)
 
 
 def _alternating(history: Iterable[Message]) -> list[tuple[str, list[MessagePart]]]:
@@ -248,7 +248,7 @@ def _block(part: MessagePart) -> dict[str, Any]:
     if type(part) is ReasoningPart:
         if part.data is not None:
             return {"reasoningContent": {"redactedContent": part.data}}
-        return {"reasoningContent": {"reasoningText": {"text": part.text, **known(signature=part.signature)}}}
+        return {"reasoningContent": {"reasoningText": {"text": part.text, **non_null(signature=part.signature)}}}
     if type(part) is ToolResultPart:
         failed = {"status": "error"} if part.is_error else {}
         said = [{"text": part.text}] if part.json is None else content(part, API)
@@ -274,7 +274,7 @@ def _config(request: Request) -> dict[str, Any]:
         return {}
     config: dict[str, Any] = {"tools": [_write_tool(tool) for tool in request.tools]}
     choice = request.tool_choice
-    name = forced(choice)
+    name = forced_tool(choice)
     if name is not None:
         config["toolChoice"] = {"tool": {"name": name}}
     elif choice is not None:

@@ -16,9 +16,9 @@ from loop_core.wire.demands import (
     RequestError,
     Rule,
     dots,
+    first_ids,
     inside,
     items,
-    listed,
     turns,
     unpaired,
 )
@@ -33,18 +33,18 @@ from loop_core.wire.serving import (
     PEER_STOP,
     READ,
     WRITE,
-    Calls,
-    Carried,
+    CallFraming,
+    CutCallForm,
     Event,
     Moment,
-    Own,
+    OwnServer,
     PeerWords,
-    Refused,
     RequestId,
+    RequestRefusal,
     Serving,
     Spelling,
+    StopPlace,
     TokenCount,
-    Told,
     count_in,
     fails,
     itself,
@@ -59,7 +59,7 @@ SAYS: Mapping[Moment, Spelling] = {
     Moment.FILTERED: say("guardrail_intervened"),
     Moment.MALFORMED: say("malformed_tool_use"),
     Moment.FAILED: fails(None, "The model stream failed.", "modelStreamErrorException"),
-    Moment.BROKEN: say(None, Carried.OPEN),
+    Moment.BROKEN: say(None, CutCallForm.OPEN),
 }
 PEERS: Mapping[str, PeerWords] = {
     "end_turn": PEER_STOP,
@@ -96,7 +96,7 @@ def _indexes(value: Event) -> Sequence[tuple[Event, str]]:
     return [(value, "contentBlockIndex")] if "contentBlockIndex" in value else []
 
 
-def _refused(refused: Refused) -> Event:
+def _refused(refused: RequestRefusal) -> Event:
     return {"message": refused.message, "__type": refused.kind}
 
 
@@ -177,7 +177,7 @@ def _pairs(body: Body) -> RequestError | None:
         return RequestError(f"The toolResult block at {dots(found.where)} has no toolUse block in the turn before it: "
                             f"{found.ids[0][:80]}")
     place = f"messages.{int(found.where[1]) + 1}.content"
-    return RequestError(f"Expected toolResult blocks at {place} for the ids {listed(found.ids)}")
+    return RequestError(f"Expected toolResult blocks at {place} for the ids {first_ids(found.ids)}")
 
 
 def _results_first(blocks: Any) -> Any:
@@ -237,16 +237,16 @@ def _json_shape(extra: Body) -> JSONShape | None:
 
 
 SERVING = Serving(
-    own=Own("bedrock", "anthropic.claude-sonnet-4-5", "goose#11838", "the block of a cut call may never end",
+    own=OwnServer("bedrock", "anthropic.claude-sonnet-4-5", "goose#11838", "the block of a cut call may never end",
             whole="botocore 1.44.5 service-2.json: input is a document"),
     base="",
     client='boto3.client("bedrock-runtime", endpoint_url="{base}", region_name="us-east-1", '
            'aws_access_key_id="any", aws_secret_access_key="any")',
     says=SAYS,
     text=_text,
-    told=Told(itself, ("stopReason",)),
-    carried=Carried.OPEN,
-    calls=Calls.BLOCKS,
+    told=StopPlace(itself, ("stopReason",)),
+    carried=CutCallForm.OPEN,
+    calls=CallFraming.BLOCKS,
     call_id="tooluse_{}",
     names_model=False,
     indexes=_indexes,

@@ -13,22 +13,22 @@ from collections.abc import Mapping
 from typing import Any
 
 from loop_core.values import Stop, StopReason
-from loop_core.wire.base import Mapped
-from loop_core.wire.reads import Pieces, Row, See
+from loop_core.wire.base import StopRow
+from loop_core.wire.reads import FactRow, Pieces, See
 
 API = "bedrock_converse"
 _MODEL = "botocore 1.44.5 bedrock-runtime service-2.json StopReason"
 
-STOP_REASONS: Mapping[str, Mapped] = {
-    "end_turn": Mapped(Stop.END_TURN, None, _MODEL),
-    "stop_sequence": Mapped(Stop.END_TURN, None, _MODEL),
-    "tool_use": Mapped(Stop.TOOL_CALL, None, _MODEL),
-    "max_tokens": Mapped(Stop.MAX_TOKENS, None, _MODEL),
-    "model_context_window_exceeded": Mapped(Stop.CONTEXT_WINDOW_EXCEEDED, None, _MODEL),
-    "guardrail_intervened": Mapped(Stop.SAFETY_BLOCKED, "guardrail", _MODEL),
-    "content_filtered": Mapped(Stop.SAFETY_BLOCKED, "content_filter", _MODEL),
-    "malformed_tool_use": Mapped(Stop.MALFORMED_TOOL_CALL, None, _MODEL),
-    "malformed_model_output": Mapped(Stop.ERROR, "retryable: model output malformed", _MODEL),
+STOP_REASONS: Mapping[str, StopRow] = {
+    "end_turn": StopRow(Stop.END_TURN, None, _MODEL),
+    "stop_sequence": StopRow(Stop.END_TURN, None, _MODEL),
+    "tool_use": StopRow(Stop.TOOL_CALL, None, _MODEL),
+    "max_tokens": StopRow(Stop.MAX_TOKENS, None, _MODEL),
+    "model_context_window_exceeded": StopRow(Stop.CONTEXT_WINDOW_EXCEEDED, None, _MODEL),
+    "guardrail_intervened": StopRow(Stop.SAFETY_BLOCKED, "guardrail", _MODEL),
+    "content_filtered": StopRow(Stop.SAFETY_BLOCKED, "content_filter", _MODEL),
+    "malformed_tool_use": StopRow(Stop.MALFORMED_TOOL_CALL, None, _MODEL),
+    "malformed_model_output": StopRow(Stop.ERROR, "retryable: model output malformed", _MODEL),
 }
 
 LOSES: Mapping[str, str] = {
@@ -67,7 +67,7 @@ def completes(stop: StopReason) -> bool:
     return stop.normalized in (Stop.TOOL_CALL, Stop.END_TURN) and stop.raw != "stop_sequence"
 
 
-def unwrapped(event: Mapping[str, Any]) -> tuple[str | None, Any]:
+def unwrap(event: Mapping[str, Any]) -> tuple[str | None, Any]:
     """Name and content of an event written as one object, `{"messageStart": {...}}`; (None, event) of any other."""
     if len(event) == 1:
         ((name, content),) = event.items()
@@ -83,7 +83,7 @@ def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
     output = value.get("output")
     if isinstance(output, dict):
         return isinstance(output.get("message"), dict)
-    return unwrapped(value)[0] in EVENTS
+    return unwrap(value)[0] in EVENTS
 
 
 # -- What one frame of a Converse stream adds to the output ----------------------------------------------------------
@@ -95,7 +95,7 @@ def deltas(pieces: Pieces) -> See:
 
     def see(event: Any, name: str | None, start: int, end: int) -> None:
         if name is None:
-            name, event = unwrapped(event)
+            name, event = unwrap(event)
         if name != "contentBlockDelta":
             return
         delta = event["delta"]
@@ -138,8 +138,8 @@ _BLOCK: tuple[tuple[str, str], ...] = (
 _HOLDERS: tuple[str, ...] = ("", "/metadata")
 """What stands beside the message stands in a body, in a frame that says so by its name, or in a line's only member."""
 
-READS: tuple[Row, ...] = (
-    *(Row(fact, holder + place) for holder in _HOLDERS for fact, place in _BESIDE),
-    *(Row(fact, place, _INDEX, event) for event, fact, place in _EVENTS),
-    *(Row(fact, _MESSAGE + place) for fact, place in _BLOCK),
+READS: tuple[FactRow, ...] = (
+    *(FactRow(fact, holder + place) for holder in _HOLDERS for fact, place in _BESIDE),
+    *(FactRow(fact, place, _INDEX, event) for event, fact, place in _EVENTS),
+    *(FactRow(fact, _MESSAGE + place) for fact, place in _BLOCK),
 )

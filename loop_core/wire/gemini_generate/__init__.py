@@ -6,7 +6,7 @@ from loop_core.wire.format import VERSION, Format, Home
 from loop_core.wire.gemini_generate.decode import Decoder
 from loop_core.wire.gemini_generate.encode import encode
 from loop_core.wire.gemini_generate.request import ASKING_LOSES, encode_request, path, read_request
-from loop_core.wire.gemini_generate.schemas import reduced
+from loop_core.wire.gemini_generate.schemas import reduce_schema
 from loop_core.wire.gemini_generate.table import API, LOSES, PATHS, READS, STOP_REASONS, deltas, recognises
 
 FORMAT = Format(
@@ -25,7 +25,7 @@ FORMAT = Format(
     path=path,
     home=Home("https://generativelanguage.googleapis.com", "/v1beta", VERSION, "x-goog-api-key"),
     provider="gcp.gemini",
-    reduced=reduced,
+    reduced=reduce_schema,
     history="contents",
 )
 

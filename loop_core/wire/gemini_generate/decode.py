@@ -13,7 +13,7 @@ from typing import Any
 from loop_core.values import At, ChatResponse, Evidence, Part, Severity, Stop, StopReason, Usage
 from loop_core.wire import base
 from loop_core.wire.failures import read_error
-from loop_core.wire.gemini_generate.parts import Parts, continued
+from loop_core.wire.gemini_generate.parts import Parts, string_piece
 from loop_core.wire.gemini_generate.table import API, BLOCK_REASONS, NUMBERS, SNAKE, STOP_REASONS, get, key_of
 from loop_core.wire.json_array import JSONArray
 from loop_core.wire.jsonslice import pointer
@@ -57,7 +57,7 @@ class Decoder(base.Decoder):
                 (candidate,) = event["candidates"]
                 (part,) = candidate["content"]["parts"]
                 usage, path = event["usageMetadata"], parts.path
-                text = part["text"] if path is None else continued(part["functionCall"], path)
+                text = part["text"] if path is None else string_piece(part["functionCall"], path)
                 width = len(candidate)
                 if (
                     len(part) == parts.width
@@ -203,7 +203,7 @@ class Decoder(base.Decoder):
         before = stop.evidence if self.raw else ()
         if self._blocked is not None:
             word, at = self._blocked
-            row = BLOCK_REASONS.get(word, base.Mapped(Stop.SAFETY_BLOCKED, "prompt"))
+            row = BLOCK_REASONS.get(word, base.StopRow(Stop.SAFETY_BLOCKED, "prompt"))
             rule = f"{API}.block_reasons" if word in BLOCK_REASONS else "unknown_word"
             return StopReason(row.stop, self.raw, row.detail, (*before, Evidence(rule, at, word)))
         if self._token is not None and not self.raw:

@@ -22,7 +22,7 @@ from loop_core.values import (
     ToolCall,
     Usage,
 )
-from loop_core.wire.body import Raw, dump, pieces, read_object
+from loop_core.wire.body import RawJSON, dump, pieces, read_object
 from loop_core.wire.gemini_generate.table import API, NATIVE
 
 
@@ -124,17 +124,17 @@ def _event(value: dict[str, Any]) -> bytes:
     return "".join(f"data: {line}\r\n" for line in dump(value).split("\n")).encode() + b"\r\n"
 
 
-def _candidate(parts: list[dict[str, Any] | Raw], end: dict[str, Any] | None = None) -> dict[str, Any]:
+def _candidate(parts: list[dict[str, Any] | RawJSON], end: dict[str, Any] | None = None) -> dict[str, Any]:
     content = {"parts": parts, "role": "model"} if parts else {"role": "model"}
     return {"content": content, **(end or {}), "index": 0}
 
 
-def _parts(part: ResponsePart, chunk: int) -> Iterator[dict[str, Any] | Raw]:
+def _parts(part: ResponsePart, chunk: int) -> Iterator[dict[str, Any] | RawJSON]:
     """The parts that carry one of ours; text in pieces of `chunk` characters, or whole where that is 0."""
     if isinstance(part, OpaquePart):
-        yield Raw(part.json)
+        yield RawJSON(part.json)
     elif isinstance(part, ToolCall):
-        call = {"id": part.id, "name": part.name, "args": None if part.arguments is None else Raw(part.arguments)}
+        call = {"id": part.id, "name": part.name, "args": None if part.arguments is None else RawJSON(part.arguments)}
         yield {"functionCall": _present(call), **_present({"thoughtSignature": part.signature})}
     elif isinstance(part, TextPart):
         for piece in pieces(part.text, chunk or max(1, len(part.text))):

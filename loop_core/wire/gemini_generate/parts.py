@@ -128,7 +128,7 @@ class PartialArgs:
             self._open -= 1
 
 
-def continued(call: Mapping[str, Any], path: str) -> Any:
+def string_piece(call: Mapping[str, Any], path: str) -> Any:
     """What one more piece of a call adds to the string at `path`; None where it brings or ends anything else.
 
     Raises:
@@ -202,7 +202,7 @@ _BESIDE = frozenset({"text", "thought", "thoughtSignature", "thought_signature"}
 """Fields that say nothing about what else a part holds."""
 
 
-class Source(Protocol):
+class PartSource(Protocol):
     """The JSON that is being read, and where its readers note quirks."""
 
     def text(self) -> str:
@@ -263,7 +263,7 @@ class Parts:
 
     __slots__ = ("_calls", "_items", "_open", "_source", "append", "path", "width")
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: PartSource) -> None:
         self._source = source
         self._items: list[_Run | _Call | OpaquePart] = []
         self._calls: list[_Call] = []

@@ -30,9 +30,9 @@ from loop_core.values import (
 from loop_core.wire.body import (
     arguments,
     dump,
-    forced,
-    known,
-    merged,
+    forced_tool,
+    merge,
+    non_null,
     opaque,
     refuse,
     rest,
@@ -237,11 +237,11 @@ def encode_request(request: Request) -> dict[str, Any]:
         body["tools"] = _write_tools(request.tools)
     if request.tool_choice is not None:
         body["toolConfig"] = {"functionCallingConfig": _write_choice(request.tool_choice)}
-    settings = known(maxOutputTokens=request.max_tokens, candidateCount=request.n if request.n != 1 else None)
+    settings = non_null(maxOutputTokens=request.max_tokens, candidateCount=request.n if request.n != 1 else None)
     if settings:
         body["generationConfig"] = settings
-    body |= known(continuationToken=request.continuation_token)
-    return merged(body, request.extra)
+    body |= non_null(continuationToken=request.continuation_token)
+    return merge(body, request.extra)
 
 
 def _contents(history: Iterable[Message]) -> list[dict[str, Any]]:
@@ -266,11 +266,11 @@ def _write_part(part: MessagePart) -> dict[str, Any]:
     if type(part) is ReasoningPart:
         if not part.text and part.signature is not None:
             return {"text": "", "thoughtSignature": part.signature}
-        return {"text": part.text, "thought": True, **known(thoughtSignature=part.signature)}
+        return {"text": part.text, "thought": True, **non_null(thoughtSignature=part.signature)}
     if type(part) is ToolResultPart:
         if part.name is None:
             raise EncodeError("a result needs the name of its function", api=API, what="result.name")
-        return {"functionResponse": {**known(id=part.call_id), "name": part.name, "response": _answer(part)}}
+        return {"functionResponse": {**non_null(id=part.call_id), "name": part.name, "response": _answer(part)}}
     if type(part) is OpaquePart:
         value = opaque(part, API)
         if not isinstance(value, dict):
@@ -279,8 +279,8 @@ def _write_part(part: MessagePart) -> dict[str, Any]:
     assert type(part) is ToolCall  # noqa: S101  (the kinds of parts are a closed list)
     if part.kind is not CallKind.FUNCTION:
         raise refuse(part, API)
-    call = {**known(id=part.id), "name": part.name, "args": arguments(part, API)}
-    return {"functionCall": call, **known(thoughtSignature=part.signature)}
+    call = {**non_null(id=part.id), "name": part.name, "args": arguments(part, API)}
+    return {"functionCall": call, **non_null(thoughtSignature=part.signature)}
 
 
 def _answer(part: ToolResultPart) -> dict[str, Any]:
@@ -320,7 +320,7 @@ def _function(tool: Tool) -> Mapping[str, Any]:
 
 
 def _write_choice(choice: str) -> dict[str, Any]:
-    name = forced(choice)
+    name = forced_tool(choice)
     if name is not None:
         return {"mode": "ANY", "allowedFunctionNames": [name]}
     if choice not in CHOICES:

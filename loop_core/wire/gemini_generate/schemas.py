@@ -54,7 +54,7 @@ def problems(tool: Tool) -> tuple[Problem, ...]:
     return tuple(Problem(tool.name, pointer, word) for pointer, word in _wrong(tool.schema, tool.dialect, ""))
 
 
-def reduced(tool: Tool) -> Tool:
+def reduce_schema(tool: Tool) -> Tool:
     """The tool with a schema that Gemini takes: what cannot be said is left out, so that it allows more.
 
     `const` becomes an enum of one, alternatives that are all constants an enum, a union with null `nullable`, and a

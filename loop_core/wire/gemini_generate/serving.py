@@ -11,15 +11,15 @@ from loop_core.wire.demands import Body, Demands, JSONShape, Member, RequestErro
 from loop_core.wire.serving import (
     GOOGLE_ERRORS,
     PEER_FILTER,
-    Carried,
+    CutCallForm,
     Event,
     Moment,
-    Own,
+    OwnServer,
     PeerWords,
     Serving,
     Spelling,
+    StopPlace,
     TokenCount,
-    Told,
     fails,
     google_error,
     say,
@@ -32,7 +32,7 @@ SAYS: Mapping[Moment, Spelling] = {
     **spent("MAX_TOKENS"),
     Moment.FILTERED: say("SAFETY"),
     Moment.PAUSED: Spelling("CONTINUATION", token="Y29udGludWU="),  # noqa: S106  a place in an answer, no secret
-    Moment.MALFORMED: say("MALFORMED_FUNCTION_CALL", Carried.DROPPED, finishMessage="Malformed function call"),
+    Moment.MALFORMED: say("MALFORMED_FUNCTION_CALL", CutCallForm.DROPPED, finishMessage="Malformed function call"),
     Moment.FAILED: fails(None, "The model is overloaded.", "UNAVAILABLE", "503"),
     Moment.BROKEN: say(None),
 }
@@ -208,13 +208,13 @@ def _json_shape(extra: Body) -> JSONShape | None:
 
 
 SERVING = Serving(
-    own=Own("gemini", "gemini-2.5-flash", "wire notes", "a cut call is not sent"),
+    own=OwnServer("gemini", "gemini-2.5-flash", "wire notes", "a cut call is not sent"),
     base="",
     client='genai.Client(api_key="any", http_options={{"base_url": "{base}"}})',
     says=SAYS,
     text=_text,
-    told=Told(_told, ("finishReason", "finishMessage")),
-    carried=Carried.DROPPED,
+    told=StopPlace(_told, ("finishReason", "finishMessage")),
+    carried=CutCallForm.DROPPED,
     answer_id="{}",
     frame_end=b"\r\n\r\n",
     array_unless="alt=sse",

@@ -14,39 +14,39 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from loop_core.values import Stop
-from loop_core.wire.base import Mapped
-from loop_core.wire.reads import Pieces, Row, See
+from loop_core.wire.base import StopRow
+from loop_core.wire.reads import FactRow, Pieces, See
 
 API = "gemini_generate"
 _SDK = "google-genai 3.4.0 types.py FinishReason"
 _VERTEX = "google.cloud.aiplatform.v1 content.proto Candidate.FinishReason"
 _BLOCKED = "google-genai 3.4.0 types.py BlockedReason"
 
-_WORDS: Mapping[str, Mapped] = {
-    "FINISH_REASON_UNSPECIFIED": Mapped(Stop.UNKNOWN, None, _SDK),
-    "STOP": Mapped(Stop.END_TURN, None, _SDK),
-    "MAX_TOKENS": Mapped(Stop.MAX_TOKENS, None, _SDK),
-    "SAFETY": Mapped(Stop.SAFETY_BLOCKED, None, _SDK),
-    "RECITATION": Mapped(Stop.SAFETY_BLOCKED, "recitation", _SDK),
-    "LANGUAGE": Mapped(Stop.ERROR, "fatal: unsupported language", _SDK),
-    "OTHER": Mapped(Stop.UNKNOWN, None, _SDK),
-    "BLOCKLIST": Mapped(Stop.SAFETY_BLOCKED, None, _SDK),
-    "PROHIBITED_CONTENT": Mapped(Stop.SAFETY_BLOCKED, None, _SDK),
-    "SPII": Mapped(Stop.SAFETY_BLOCKED, None, _SDK),
-    "MALFORMED_FUNCTION_CALL": Mapped(Stop.MALFORMED_TOOL_CALL, None, _SDK),
-    "UNEXPECTED_TOOL_CALL": Mapped(Stop.MALFORMED_TOOL_CALL, "undeclared tool", _SDK),
-    "TOO_MANY_TOOL_CALLS": Mapped(Stop.ERROR, "fatal: tool loop limit of the provider", _SDK),
-    "MISSING_THOUGHT_SIGNATURE": Mapped(Stop.ERROR, "fatal: the history lacks a thought signature", _SDK),
-    "MALFORMED_RESPONSE": Mapped(Stop.ERROR, "retryable: malformed response", _SDK),
-    "CONTINUATION": Mapped(Stop.PAUSED, "token", _SDK),
-    "ESCALATION": Mapped(Stop.SAFETY_BLOCKED, "escalation", _SDK),
-    "PUP_LIMITED_DISABLED": Mapped(Stop.SAFETY_BLOCKED, "account", _SDK),
-    "MODEL_ARMOR": Mapped(Stop.SAFETY_BLOCKED, None, _SDK),
-    "IMAGE_SAFETY": Mapped(Stop.SAFETY_BLOCKED, None, _SDK),
-    "IMAGE_PROHIBITED_CONTENT": Mapped(Stop.SAFETY_BLOCKED, None, _SDK),
-    "IMAGE_RECITATION": Mapped(Stop.SAFETY_BLOCKED, None, _SDK),
-    "IMAGE_OTHER": Mapped(Stop.ERROR, "fatal: no image", _SDK),
-    "NO_IMAGE": Mapped(Stop.ERROR, "fatal: no image", _SDK),
+_WORDS: Mapping[str, StopRow] = {
+    "FINISH_REASON_UNSPECIFIED": StopRow(Stop.UNKNOWN, None, _SDK),
+    "STOP": StopRow(Stop.END_TURN, None, _SDK),
+    "MAX_TOKENS": StopRow(Stop.MAX_TOKENS, None, _SDK),
+    "SAFETY": StopRow(Stop.SAFETY_BLOCKED, None, _SDK),
+    "RECITATION": StopRow(Stop.SAFETY_BLOCKED, "recitation", _SDK),
+    "LANGUAGE": StopRow(Stop.ERROR, "fatal: unsupported language", _SDK),
+    "OTHER": StopRow(Stop.UNKNOWN, None, _SDK),
+    "BLOCKLIST": StopRow(Stop.SAFETY_BLOCKED, None, _SDK),
+    "PROHIBITED_CONTENT": StopRow(Stop.SAFETY_BLOCKED, None, _SDK),
+    "SPII": StopRow(Stop.SAFETY_BLOCKED, None, _SDK),
+    "MALFORMED_FUNCTION_CALL": StopRow(Stop.MALFORMED_TOOL_CALL, None, _SDK),
+    "UNEXPECTED_TOOL_CALL": StopRow(Stop.MALFORMED_TOOL_CALL, "undeclared tool", _SDK),
+    "TOO_MANY_TOOL_CALLS": StopRow(Stop.ERROR, "fatal: tool loop limit of the provider", _SDK),
+    "MISSING_THOUGHT_SIGNATURE": StopRow(Stop.ERROR, "fatal: the history lacks a thought signature", _SDK),
+    "MALFORMED_RESPONSE": StopRow(Stop.ERROR, "retryable: malformed response", _SDK),
+    "CONTINUATION": StopRow(Stop.PAUSED, "token", _SDK),
+    "ESCALATION": StopRow(Stop.SAFETY_BLOCKED, "escalation", _SDK),
+    "PUP_LIMITED_DISABLED": StopRow(Stop.SAFETY_BLOCKED, "account", _SDK),
+    "MODEL_ARMOR": StopRow(Stop.SAFETY_BLOCKED, None, _SDK),
+    "IMAGE_SAFETY": StopRow(Stop.SAFETY_BLOCKED, None, _SDK),
+    "IMAGE_PROHIBITED_CONTENT": StopRow(Stop.SAFETY_BLOCKED, None, _SDK),
+    "IMAGE_RECITATION": StopRow(Stop.SAFETY_BLOCKED, None, _SDK),
+    "IMAGE_OTHER": StopRow(Stop.ERROR, "fatal: no image", _SDK),
+    "NO_IMAGE": StopRow(Stop.ERROR, "fatal: no image", _SDK),
 }
 
 NUMBERS: Mapping[int, str] = {
@@ -74,20 +74,20 @@ The Gemini API numbers some of them otherwise (6 is LANGUAGE there, 10 MALFORMED
 and no number beyond 2 ends a turn or lets one continue in either.
 """
 
-STOP_REASONS: Mapping[str, Mapped] = {
+STOP_REASONS: Mapping[str, StopRow] = {
     **_WORDS,
     **{str(number): _WORDS[word]._replace(source=_VERTEX) for number, word in NUMBERS.items()},
 }
 
-BLOCK_REASONS: Mapping[str, Mapped] = {
-    "BLOCKED_REASON_UNSPECIFIED": Mapped(Stop.SAFETY_BLOCKED, "prompt", _BLOCKED),
-    "SAFETY": Mapped(Stop.SAFETY_BLOCKED, "prompt", _BLOCKED),
-    "OTHER": Mapped(Stop.SAFETY_BLOCKED, "prompt", _BLOCKED),
-    "BLOCKLIST": Mapped(Stop.SAFETY_BLOCKED, "prompt", _BLOCKED),
-    "PROHIBITED_CONTENT": Mapped(Stop.SAFETY_BLOCKED, "prompt", _BLOCKED),
-    "IMAGE_SAFETY": Mapped(Stop.SAFETY_BLOCKED, "prompt", _BLOCKED),
-    "MODEL_ARMOR": Mapped(Stop.SAFETY_BLOCKED, "prompt", _BLOCKED),
-    "JAILBREAK": Mapped(Stop.SAFETY_BLOCKED, "prompt", _BLOCKED),
+BLOCK_REASONS: Mapping[str, StopRow] = {
+    "BLOCKED_REASON_UNSPECIFIED": StopRow(Stop.SAFETY_BLOCKED, "prompt", _BLOCKED),
+    "SAFETY": StopRow(Stop.SAFETY_BLOCKED, "prompt", _BLOCKED),
+    "OTHER": StopRow(Stop.SAFETY_BLOCKED, "prompt", _BLOCKED),
+    "BLOCKLIST": StopRow(Stop.SAFETY_BLOCKED, "prompt", _BLOCKED),
+    "PROHIBITED_CONTENT": StopRow(Stop.SAFETY_BLOCKED, "prompt", _BLOCKED),
+    "IMAGE_SAFETY": StopRow(Stop.SAFETY_BLOCKED, "prompt", _BLOCKED),
+    "MODEL_ARMOR": StopRow(Stop.SAFETY_BLOCKED, "prompt", _BLOCKED),
+    "JAILBREAK": StopRow(Stop.SAFETY_BLOCKED, "prompt", _BLOCKED),
 }
 """`promptFeedback.blockReason`: the prompt was refused and there is no candidate. A word that is not here is no less a
 refusal, but its evidence says that it is unknown."""
@@ -202,9 +202,9 @@ def _spellings(pattern: str) -> Iterator[str]:
         yield other
 
 
-READS: tuple[Row, ...] = (
-    *(Row(fact, way) for fact, place in _ONE for way in _spellings(place)),
-    Row("text", f"{_PART}/text", _CANDIDATE, only=(_THOUGHT, False)),
-    Row("reasoning", f"{_PART}/text", _CANDIDATE, only=(_THOUGHT, True)),
-    *(Row(fact, way, _CANDIDATE) for fact, place in _CALL for way in _spellings(_PART + place)),
+READS: tuple[FactRow, ...] = (
+    *(FactRow(fact, way) for fact, place in _ONE for way in _spellings(place)),
+    FactRow("text", f"{_PART}/text", _CANDIDATE, only=(_THOUGHT, False)),
+    FactRow("reasoning", f"{_PART}/text", _CANDIDATE, only=(_THOUGHT, True)),
+    *(FactRow(fact, way, _CANDIDATE) for fact, place in _CALL for way in _spellings(_PART + place)),
 )

@@ -13,7 +13,7 @@ from typing import Any
 from loop_core.values import At, ChatResponse, Part, ProviderError, ResponsePart, Severity, ToolCall, Usage
 from loop_core.wire import base
 from loop_core.wire.failures import read_error
-from loop_core.wire.gemini_interactions.steps import Step, read_step
+from loop_core.wire.gemini_interactions.steps import GrowingStep, read_step
 from loop_core.wire.gemini_interactions.table import (
     API,
     BEGINS,
@@ -46,8 +46,8 @@ class Decoder(base.Decoder):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self._order: list[Step] = []
-        self._open: dict[Any, Step] = {}
+        self._order: list[GrowingStep] = []
+        self._open: dict[Any, GrowingStep] = {}
         self._parts: list[ResponsePart] = []  # of a whole interaction
         self._pending: tuple[str, At] | None = None  # the status of an interaction that is still being made
         self._tail: int | None = None  # where the last event begins: no step reaches beyond it
@@ -90,9 +90,9 @@ class Decoder(base.Decoder):
             self._quirk("missing_index", "a step has no index", start, end)
         elif index in self._open:
             self._quirk("repeated_index", f"step {str(index)[:20]} began twice", start, end)
-        self._keep(index, Step(event[holder], self.payload.decode("utf-8", "replace"), holder, start))
+        self._keep(index, GrowingStep(event[holder], self.payload.decode("utf-8", "replace"), holder, start))
 
-    def _keep(self, index: Any, step: Step) -> Step:
+    def _keep(self, index: Any, step: GrowingStep) -> GrowingStep:
         self._order.append(step)
         self._open[index] = step
         return step
@@ -101,7 +101,7 @@ class Decoder(base.Decoder):
         self._quirk("delta_without_start", "a delta belongs to a step that never began", start, end)
         implied = IMPLIED.get(str(delta.get("type")))
         if implied is not None:
-            self._keep(index, Step({"type": implied}, "{}", "step", start, orphan=True)).extend(delta)
+            self._keep(index, GrowingStep({"type": implied}, "{}", "step", start, orphan=True)).extend(delta)
 
     def _close(self, index: Any, start: int, end: int) -> None:
         # What comes for this index later is another step: a closed call must not change.

@@ -31,9 +31,9 @@ from loop_core.wire.body import (
     compact,
     content,
     dump,
-    forced,
-    known,
-    merged,
+    forced_tool,
+    merge,
+    non_null,
     one_choice,
     opaque,
     refuse,
@@ -211,7 +211,7 @@ def encode_request(request: Request) -> dict[str, Any]:
     one_choice(request, API)
     said, history = split_system(with_names(with_ids(request.messages)))
     steps = [step for message in history for step in _steps(message)]
-    body: dict[str, Any] = known(model=request.model)
+    body: dict[str, Any] = non_null(model=request.model)
     if steps or request.continuation_token is None:  # a kept interaction is gone on with by its token alone
         text = _only_text(history)
         body["input"] = steps if text is None else text
@@ -220,7 +220,7 @@ def encode_request(request: Request) -> dict[str, Any]:
         body["system_instruction"] = "".join(system)
     if request.tools:
         body["tools"] = [_write_tool(tool) for tool in request.tools]
-    settings = known(max_output_tokens=request.max_tokens,
+    settings = non_null(max_output_tokens=request.max_tokens,
                      tool_choice=None if request.tool_choice is None else _write_choice(request.tool_choice))
     if settings:
         body["generation_config"] = settings
@@ -228,8 +228,8 @@ def encode_request(request: Request) -> dict[str, Any]:
         body["stream"] = True
     if request.background:
         body["background"] = True
-    body |= known(previous_interaction_id=request.previous_id, continuation_token=request.continuation_token)
-    return merged(body, request.extra)
+    body |= non_null(previous_interaction_id=request.previous_id, continuation_token=request.continuation_token)
+    return merge(body, request.extra)
 
 
 def _only_text(history: Sequence[Message]) -> str | None:
@@ -278,7 +278,7 @@ def _step(part: MessagePart) -> dict[str, Any]:
         return {"type": OUTPUT, "content": [{"type": "text", "text": part.text}]}
     if type(part) is ReasoningPart:
         summary = [{"type": "text", "text": part.text}] if part.text else None
-        return {"type": THOUGHT, **known(summary=summary, signature=part.signature)}
+        return {"type": THOUGHT, **non_null(summary=summary, signature=part.signature)}
     if type(part) is ToolResultPart:
         return _write_result(part)
     if type(part) is OpaquePart:
@@ -291,8 +291,8 @@ def _step(part: MessagePart) -> dict[str, Any]:
     assert type(part) is ToolCall  # noqa: S101  (the kinds of parts are a closed list)
     if part.kind is not CallKind.FUNCTION:
         raise refuse(part, API)
-    return {"type": CALL, **known(id=part.id), "name": part.name, "arguments": arguments(part, API),
-            **known(signature=part.signature)}
+    return {"type": CALL, **non_null(id=part.id), "name": part.name, "arguments": arguments(part, API),
+            **non_null(signature=part.signature)}
 
 
 def _write_result(part: ToolResultPart) -> dict[str, Any]:
@@ -304,7 +304,7 @@ def _write_result(part: ToolResultPart) -> dict[str, Any]:
             value = None
         result = value if isinstance(value, dict) else result
     failed = {"is_error": True} if part.is_error else {}
-    called = {**known(name=part.name), "call_id": part.call_id or ""}
+    called = {**non_null(name=part.name), "call_id": part.call_id or ""}
     return {"type": "function_result", **called, "result": result, **failed}
 
 
@@ -316,11 +316,11 @@ def _write_tool(tool: Tool) -> Mapping[str, Any]:
     if tool.kind is not CallKind.FUNCTION:
         raise EncodeError(f"{tool.name}: there are no free-form tools", api=API, what="custom tool")
     said = {"description": tool.description} if tool.description else {}
-    return {"type": "function", "name": tool.name, **said, **known(parameters=tool.schema)}
+    return {"type": "function", "name": tool.name, **said, **non_null(parameters=tool.schema)}
 
 
 def _write_choice(choice: str) -> Any:
-    name = forced(choice)
+    name = forced_tool(choice)
     if name is not None:
         return {"allowed_tools": {"mode": "any", "tools": [name]}}
     if choice not in CHOICES:

@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 
 from loop_core.wire.demands import Body, Demands, JSONShape, Member, Rule, inside
 from loop_core.wire.serving import (
-    Calls,
-    Carried,
+    CallFraming,
+    CutCallForm,
     Event,
     Moment,
-    Own,
-    Refused,
+    OwnServer,
+    RequestRefusal,
     Serving,
     Spelling,
-    Told,
+    StopPlace,
     fails,
     say,
     spent,
@@ -27,7 +27,7 @@ SAYS: Mapping[Moment, Spelling] = {
     Moment.PAUSED: Spelling("requires_continuation", token="Y29udGludWU="),  # noqa: S106  a place, no secret
     Moment.MALFORMED: say("requires_action"),
     Moment.FAILED: fails(None, "The model is overloaded.", code="unavailable"),
-    Moment.BROKEN: say(None, Carried.OPEN),
+    Moment.BROKEN: say(None, CutCallForm.OPEN),
 }
 CANNOT: Mapping[str, str] = {
     "context_full": "it has no word for a full context",
@@ -58,7 +58,7 @@ def _indexes(value: Event) -> Sequence[tuple[Event, str]]:
     return [(value, "index")] if "index" in value else []
 
 
-def _refused(refused: Refused) -> Event:
+def _refused(refused: RequestRefusal) -> Event:
     return {"error": {"message": refused.message, "code": refused.kind}}
 
 
@@ -98,14 +98,14 @@ def _json_shape(extra: Body) -> JSONShape | None:
 
 
 SERVING = Serving(
-    own=Own("gemini", "gemini-3.5-flash", "google-genai 3.4.0 _gaos/types/interactions/interaction.py",
+    own=OwnServer("gemini", "gemini-3.5-flash", "google-genai 3.4.0 _gaos/types/interactions/interaction.py",
             whole="google-genai 3.4.0 _gaos/types/interactions/functioncallstep.py: arguments is an object"),
     base="",
     client='genai.Client(api_key="any", http_options={{"base_url": "{base}"}}).interactions',
     says=SAYS,
     text=_text,
-    told=Told(_told, ("status",)),
-    calls=Calls.BLOCKS,
+    told=StopPlace(_told, ("status",)),
+    calls=CallFraming.BLOCKS,
     answer_id="v1_{}",
     call_id="fc_{}",
     indexes=_indexes,

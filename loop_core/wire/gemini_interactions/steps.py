@@ -17,7 +17,7 @@ Slice = Callable[..., str | None]
 """The verbatim JSON at a path inside a step."""
 
 
-class Step:
+class GrowingStep:
     """A step of a stream while it grows; `append` serves the hot path."""
 
     __slots__ = ("append", "closed", "end", "fields", "grown", "holder", "notes", "orphan", "signature", "source",

@@ -13,23 +13,23 @@ from collections.abc import Mapping
 from typing import Any
 
 from loop_core.values import Request, Stop
-from loop_core.wire.base import Mapped
-from loop_core.wire.reads import Pieces, Row, See
+from loop_core.wire.base import StopRow
+from loop_core.wire.reads import FactRow, Pieces, See
 
 API = "gemini_interactions"
 _STATUS = "google-genai 3.4.0 _gaos/types/interactions/interaction.py InteractionStatus"
 _RESUMED = "google-genai 3.4.0 _interactions_continuation.py"
 
-STOP_REASONS: Mapping[str, Mapped] = {
-    "completed": Mapped(Stop.END_TURN, None, _STATUS),
-    "requires_action": Mapped(Stop.TOOL_CALL, None, _STATUS),
-    "incomplete": Mapped(Stop.MAX_TOKENS, None, f"{_STATUS}; @ai-sdk/google 4.0.121 reads it as length"),
-    "budget_exceeded": Mapped(Stop.MAX_TOKENS, "budget", _STATUS),
-    "failed": Mapped(Stop.ERROR, "fatal", _STATUS),
-    "cancelled": Mapped(Stop.CANCELLED, None, _STATUS),
-    "queued": Mapped(Stop.PAUSED, "poll", f"{_STATUS}: only background interactions wait"),
-    "in_progress": Mapped(Stop.PAUSED, "poll", f"{_STATUS}: it is still being made, and is fetched by its id"),
-    "requires_continuation": Mapped(Stop.PAUSED, "token", f"{_RESUMED}: the limit of one request was reached"),
+STOP_REASONS: Mapping[str, StopRow] = {
+    "completed": StopRow(Stop.END_TURN, None, _STATUS),
+    "requires_action": StopRow(Stop.TOOL_CALL, None, _STATUS),
+    "incomplete": StopRow(Stop.MAX_TOKENS, None, f"{_STATUS}; @ai-sdk/google 4.0.121 reads it as length"),
+    "budget_exceeded": StopRow(Stop.MAX_TOKENS, "budget", _STATUS),
+    "failed": StopRow(Stop.ERROR, "fatal", _STATUS),
+    "cancelled": StopRow(Stop.CANCELLED, None, _STATUS),
+    "queued": StopRow(Stop.PAUSED, "poll", f"{_STATUS}: only background interactions wait"),
+    "in_progress": StopRow(Stop.PAUSED, "poll", f"{_STATUS}: it is still being made, and is fetched by its id"),
+    "requires_continuation": StopRow(Stop.PAUSED, "token", f"{_RESUMED}: the limit of one request was reached"),
 }
 
 PENDING = frozenset({"queued", "in_progress"})
@@ -142,11 +142,11 @@ _DELTA: tuple[tuple[str, str], ...] = (
 _HOLDERS: tuple[str, ...] = ("", "/interaction")
 _LISTS: tuple[str, ...] = ("/steps/*", "/outputs/*", "/interaction/steps/*")
 
-READS: tuple[Row, ...] = (
-    Row("id", "/interaction_id"),
-    *(Row(fact, holder + place) for holder in _HOLDERS for fact, place in _ONE),
-    *(Row(fact, each + place) for each in _LISTS for fact, place in (_CONTENT, *_STEP)),
-    *(Row(fact, "/step" + place, _INDEX) for fact, place in (_CONTENT, *_STEP)),
-    *(Row(fact, "/content" + place, _INDEX) for fact, place in _STEP),  # as it was before general availability
-    *(Row(fact, place, _INDEX) for fact, place in _DELTA),
+READS: tuple[FactRow, ...] = (
+    FactRow("id", "/interaction_id"),
+    *(FactRow(fact, holder + place) for holder in _HOLDERS for fact, place in _ONE),
+    *(FactRow(fact, each + place) for each in _LISTS for fact, place in (_CONTENT, *_STEP)),
+    *(FactRow(fact, "/step" + place, _INDEX) for fact, place in (_CONTENT, *_STEP)),
+    *(FactRow(fact, "/content" + place, _INDEX) for fact, place in _STEP),  # as it was before general availability
+    *(FactRow(fact, place, _INDEX) for fact, place in _DELTA),
 )

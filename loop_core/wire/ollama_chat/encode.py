@@ -10,7 +10,7 @@ from typing import Any
 
 from loop_core.errors import EncodeError
 from loop_core.values import CallKind, ChatResponse, OpaquePart, ReasoningPart, ResponsePart, Stop, TextPart, ToolCall
-from loop_core.wire.body import Raw, dump, pieces, read_object
+from loop_core.wire.body import RawJSON, dump, pieces, read_object
 from loop_core.wire.ollama_chat.table import API
 
 _CREATED = "1970-01-01T00:00:00Z"
@@ -113,7 +113,7 @@ def _line(response: ChatResponse, message: dict[str, Any]) -> dict[str, Any]:
 def _call(call: ToolCall) -> dict[str, Any]:
     function: dict[str, Any] = {"name": call.name}
     if call.arguments is not None:
-        function["arguments"] = Raw(call.arguments)
+        function["arguments"] = RawJSON(call.arguments)
     return {"function": function} if call.id is None else {"id": call.id, "function": function}
 
 

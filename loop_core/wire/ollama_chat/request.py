@@ -27,9 +27,9 @@ from loop_core.values import (
 from loop_core.wire.body import (
     arguments,
     dump,
-    forced,
-    known,
-    merged,
+    forced_tool,
+    merge,
+    non_null,
     one_choice,
     opaque,
     refuse,
@@ -143,9 +143,9 @@ def encode_request(request: Request) -> dict[str, Any]:
     """
     one_choice(request, API)
     choice = request.tool_choice
-    if choice is not None and forced(choice) is None and choice not in CHOICES:
+    if choice is not None and forced_tool(choice) is None and choice not in CHOICES:
         raise unknown_choice(choice, API)
-    body = known(model=request.model)
+    body = non_null(model=request.model)
     history = with_names(with_ids(request.messages, missing=False))
     body["messages"] = [item for message in history for item in _messages(message)]
     if request.tools and choice != "none":
@@ -153,12 +153,12 @@ def encode_request(request: Request) -> dict[str, Any]:
     body["stream"] = request.stream  # it streams where nothing is said
     if request.max_tokens is not None:
         body["options"] = {"num_predict": request.max_tokens}
-    return merged(body, request.extra)
+    return merge(body, request.extra)
 
 
 def _messages(message: Message) -> Iterator[dict[str, Any]]:
     for result in message.results:
-        yield {"role": "tool", "content": result.text, **known(tool_name=result.name, tool_call_id=result.call_id)}
+        yield {"role": "tool", "content": result.text, **non_null(tool_name=result.name, tool_call_id=result.call_id)}
     others = [part for part in message.parts if type(part) is not ToolResultPart]
     if not others and message.results:
         return
@@ -167,17 +167,17 @@ def _messages(message: Message) -> Iterator[dict[str, Any]]:
     thinking = "".join(part.text for part in others if type(part) is ReasoningPart)
     images = [opaque(part, API) for part in others if type(part) is OpaquePart]
     calls = [_write_call(part) for part in others if type(part) is ToolCall]
-    yield item | known(thinking=thinking or None, images=images or None, tool_calls=calls or None)
+    yield item | non_null(thinking=thinking or None, images=images or None, tool_calls=calls or None)
 
 
 def _write_call(call: ToolCall) -> dict[str, Any]:
     if call.kind is not CallKind.FUNCTION:
         raise refuse(call, API)
-    return {**known(id=call.id), "function": {"name": call.name, "arguments": arguments(call, API)}}
+    return {**non_null(id=call.id), "function": {"name": call.name, "arguments": arguments(call, API)}}
 
 
 def _write_tool(tool: Tool) -> Mapping[str, Any]:
     if tool.declared is not None:
         return tool.declared
     said = {"description": tool.description} if tool.description else {}
-    return {"type": "function", "function": {"name": tool.name, **said, **known(parameters=tool.schema)}}
+    return {"type": "function", "function": {"name": tool.name, **said, **non_null(parameters=tool.schema)}}

@@ -12,15 +12,15 @@ from loop_core.wire.serving import (
     PEER_ABSENT,
     READ,
     WRITE,
-    Carried,
+    CutCallForm,
     Event,
     Moment,
-    Own,
+    OwnServer,
     PeerWords,
-    Refused,
+    RequestRefusal,
     Serving,
     Spelling,
-    Told,
+    StopPlace,
     count_in,
     fails,
     itself,
@@ -60,7 +60,7 @@ def _text(name: str | None, value: Event) -> tuple[Event, str]:
     return value["message"], "content"
 
 
-def _refused(refused: Refused) -> Event:
+def _refused(refused: RequestRefusal) -> Event:
     return {"error": refused.message}
 
 
@@ -133,14 +133,14 @@ def _json_shape(extra: Body) -> JSONShape | None:
 
 
 SERVING = Serving(
-    own=Own("ollama", "qwen3:8b", "ollama llm/server.go DoneReason; TradingAgents#168",
+    own=OwnServer("ollama", "qwen3:8b", "ollama llm/server.go DoneReason; TradingAgents#168",
             "a cut call vanishes; length for num_predict and num_ctx alike"),
     base="",
     client='ollama.Client(host="{base}")',
     says=SAYS,
     text=_text,
-    told=Told(itself, ("done_reason",)),
-    carried=Carried.DROPPED,
+    told=StopPlace(itself, ("done_reason",)),
+    carried=CutCallForm.DROPPED,
     calls_last=True,
     ends_without=True,
     errors={},

@@ -13,17 +13,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from loop_core.values import Stop
-from loop_core.wire.base import Mapped
-from loop_core.wire.reads import Pieces, Row, See
+from loop_core.wire.base import StopRow
+from loop_core.wire.reads import FactRow, Pieces, See
 
 API = "ollama_chat"
 _SERVER = "ollama llm/server.go DoneReason; ollama/ollama#4235"
 
-STOP_REASONS: Mapping[str, Mapped] = {
-    "stop": Mapped(Stop.END_TURN, None, _SERVER),
-    "length": Mapped(Stop.MAX_TOKENS, None, _SERVER),
-    "load": Mapped(Stop.UNKNOWN, "load", _SERVER),
-    "unload": Mapped(Stop.UNKNOWN, "unload", _SERVER),
+STOP_REASONS: Mapping[str, StopRow] = {
+    "stop": StopRow(Stop.END_TURN, None, _SERVER),
+    "length": StopRow(Stop.MAX_TOKENS, None, _SERVER),
+    "load": StopRow(Stop.UNKNOWN, "load", _SERVER),
+    "unload": StopRow(Stop.UNKNOWN, "unload", _SERVER),
 }
 """`length` says num_predict or num_ctx alike; `load` and `unload` answer a request without messages."""
 
@@ -70,13 +70,13 @@ def deltas(pieces: Pieces) -> See:
 
 _CALL = "/message/tool_calls/*"
 
-READS: tuple[Row, ...] = (
-    Row("model", "/model"),
-    Row("usage.input_tokens", "/prompt_eval_count"),
-    Row("usage.output_tokens", "/eval_count"),
-    Row("text", "/message/content"),
-    Row("reasoning", "/message/thinking"),
-    Row("call.id", f"{_CALL}/id"),
-    Row("call.name", f"{_CALL}/function/name"),
-    Row("call.arguments", f"{_CALL}/function/arguments"),
+READS: tuple[FactRow, ...] = (
+    FactRow("model", "/model"),
+    FactRow("usage.input_tokens", "/prompt_eval_count"),
+    FactRow("usage.output_tokens", "/eval_count"),
+    FactRow("text", "/message/content"),
+    FactRow("reasoning", "/message/thinking"),
+    FactRow("call.id", f"{_CALL}/id"),
+    FactRow("call.name", f"{_CALL}/function/name"),
+    FactRow("call.arguments", f"{_CALL}/function/arguments"),
 )

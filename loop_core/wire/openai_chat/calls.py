@@ -32,14 +32,14 @@ from loop_core.values import ArgsForm, At, CallKind, ToolCall
 from loop_core.wire.openai_chat.table import API
 
 
-class Note(Protocol):
+class QuirkNote(Protocol):
     """How a quirk is reported."""
 
     def __call__(self, rule: str, message: str, at: At | None = None) -> None:
         """Notes it, once."""
 
 
-class Call:
+class GrowingCall:
     """One call being received."""
 
     __slots__ = ("at", "form", "id", "kind", "late", "name", "pieces", "signature", "wanders")
@@ -91,17 +91,17 @@ Slice = Callable[[str, str], str | None]
 Text = Callable[[], str | None]
 
 
-class Calls:
+class CallAssembly:
     """The calls of one choice, in the order in which they were opened."""
 
     __slots__ = ("_by_index", "_growing", "_last", "_note", "_sealed", "opened")
 
-    def __init__(self, note: Note) -> None:
-        self.opened: list[Call] = []
-        self._by_index: dict[Any, Call] = {}
+    def __init__(self, note: QuirkNote) -> None:
+        self.opened: list[GrowingCall] = []
+        self._by_index: dict[Any, GrowingCall] = {}
         self._growing: dict[Any, list[str]] = {}
         """By index, the pieces of the calls that a delta with nothing but a piece of arguments may be added to."""
-        self._last: Call | None = None
+        self._last: GrowingCall | None = None
         self._note = note
         self._sealed = False
 
@@ -156,7 +156,7 @@ class Calls:
 
     # -- inside --------------------------------------------------------------------------------------------------
 
-    def _without_index(self, ident: str | None, name: str | None, given: Any) -> Call | None:
+    def _without_index(self, ident: str | None, name: str | None, given: Any) -> GrowingCall | None:
         if ident:
             call = next((c for c in self.opened if c.id == ident), None)
             return None if call is not None and name and (name != call.name or _restarts(call, given)) else call
@@ -165,7 +165,9 @@ class Calls:
             return last
         return None if name != last.name or _restarts(last, given) else last
 
-    def _at_known(self, call: Call, ident: str | None, name: str | None, given: Any, at: At | None) -> Call | None:
+    def _at_known(
+        self, call: GrowingCall, ident: str | None, name: str | None, given: Any, at: At | None
+    ) -> GrowingCall | None:
         if not ident or not call.id or ident == call.id:
             if name and call.name and ((name != call.name and call.arguments) or _restarts(call, given)):
                 self._note(f"{API}.index_shared", "several calls share one index", at)
@@ -178,7 +180,7 @@ class Calls:
         call.wanders = True
         return call
 
-    def _at_new(self, index: Any, ident: str | None, name: str | None, given: Any, at: At | None) -> Call | None:
+    def _at_new(self, index: Any, ident: str | None, name: str | None, given: Any, at: At | None) -> GrowingCall | None:
         if ident and not name:
             known = next((c for c in self.opened if c.id == ident), None)
             if known is not None:
@@ -194,8 +196,8 @@ class Calls:
         self._note(f"{API}.orphan_delta", f"a tool call delta of index {index!r} belongs to no call", at)
         return None
 
-    def _open(self, index: Any, kind: CallKind, at: At | None) -> Call:
-        call = Call(kind, at)
+    def _open(self, index: Any, kind: CallKind, at: At | None) -> GrowingCall:
+        call = GrowingCall(kind, at)
         call.late = self._sealed
         self.opened.append(call)
         self._last = call
@@ -203,7 +205,7 @@ class Calls:
             self._by_index[index] = call
         return call
 
-    def _fill(self, call: Call, value: Mapping[str, Any], name: str | None, given: Any, text: Text) -> None:
+    def _fill(self, call: GrowingCall, value: Mapping[str, Any], name: str | None, given: Any, text: Text) -> None:
         call.id = call.id or _word(value.get("id"))
         if name and name != call.name:
             call.name += name
@@ -216,7 +218,7 @@ class Calls:
         if changed and self._sealed:
             call.late = True
 
-    def _arguments(self, call: Call, given: Any, verbatim: Text) -> bool:
+    def _arguments(self, call: GrowingCall, given: Any, verbatim: Text) -> bool:
         if type(given) is str:
             if call.form is ArgsForm.OBJECT and given and call.arguments == "{}":
                 call.form = ArgsForm.STRING
@@ -233,7 +235,7 @@ class Calls:
         return True
 
 
-def _restarts(call: Call, given: Any) -> bool:
+def _restarts(call: GrowingCall, given: Any) -> bool:
     """Whether arguments beside a repeated name begin another call: only where the call so far can hold no more."""
     return bool(given) and given != call.arguments and call.complete
 

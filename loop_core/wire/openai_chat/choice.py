@@ -11,8 +11,8 @@ from functools import partial
 from typing import Any
 
 from loop_core.values import At, OpaquePart, ReasoningPart, ResponsePart, TextPart
-from loop_core.wire.body import mended
-from loop_core.wire.openai_chat.calls import Calls, Note
+from loop_core.wire.body import mend
+from loop_core.wire.openai_chat.calls import CallAssembly, QuirkNote
 from loop_core.wire.openai_chat.table import API, BESIDE, MESSAGE_BLOCKS, REASONING_FIELDS
 
 _THINKING = frozenset({*REASONING_FIELDS, "reasoning_details"})
@@ -22,7 +22,7 @@ Place = Callable[..., At]
 Verbatim = Callable[..., str | None]
 
 
-class Block:
+class ReasoningBlock:
     """One block of `reasoning_details`: pieces of one index belong together."""
 
     __slots__ = ("data", "id", "signature", "text")
@@ -36,23 +36,23 @@ class Block:
     def freeze(self) -> ReasoningPart:
         """The block as received; what is no text counts as absent."""
         kept = [word if type(word) is str else None for word in (self.signature, self.data, self.id)]
-        return ReasoningPart(joined(self.text), *kept)
+        return ReasoningPart(join_pieces(self.text), *kept)
 
 
-class Choice:
+class GrowingChoice:
     """What one choice has said so far."""
 
     __slots__ = ("_length", "blocks", "calls", "deprecated_call", "earlier", "filtered", "filtered_at", "index", "note",
                  "opaque", "raw", "raw_at", "reasoning", "refusal", "refusal_at", "text", "whole", "words")
 
-    def __init__(self, index: Any, note: Note) -> None:
+    def __init__(self, index: Any, note: QuirkNote) -> None:
         self.index = index
         self.text: list[str] = []
         self.reasoning: list[str] = []
         self.refusal: list[str] = []
-        self.blocks: dict[Any, Block] = {}
+        self.blocks: dict[Any, ReasoningBlock] = {}
         self.opaque: list[OpaquePart] = []
-        self.calls = Calls(note)
+        self.calls = CallAssembly(note)
         self.raw: str | None = None
         self.raw_at: At | None = None
         self.earlier: list[tuple[str, At]] = []
@@ -100,12 +100,12 @@ class Choice:
     def parts(self, finished: bool) -> list[ResponsePart]:
         """Thinking, text, blocks kept verbatim, calls: a message has one of each, whatever order the pieces came in."""
         parts: list[ResponsePart] = []
-        plain = joined(self.reasoning)
+        plain = join_pieces(self.reasoning)
         blocks = [block.freeze() for block in self.blocks.values()]
         if plain and plain != "".join(block.text for block in blocks):
             parts.append(ReasoningPart(plain))
         parts.extend(block for block in blocks if block != _EMPTY)
-        text = joined(self.text)
+        text = join_pieces(self.text)
         if text:
             parts.append(TextPart(text))
         parts.extend(self.opaque)
@@ -236,7 +236,7 @@ class Choice:
             key = index if type(index) is int else f"#{i}" if whole else None
             block = self.blocks.get(key)
             if block is None:
-                block = self.blocks[key] = Block()
+                block = self.blocks[key] = ReasoningBlock()
             text = detail.get("text") or detail.get("summary")
             if text and type(text) is str:
                 block.text.append(text)
@@ -258,9 +258,9 @@ def _holds(value: list[Any] | dict[str, Any]) -> bool:
     return any(value.values()) if isinstance(value, dict) else any(value)
 
 
-def joined(pieces: list[str]) -> str:
+def join_pieces(pieces: list[str]) -> str:
     """The pieces as one text; a surrogate pair that was split over two of them becomes its character again."""
-    return mended("".join(pieces))
+    return mend("".join(pieces))
 
 
 def _texts(value: Any) -> list[str]:

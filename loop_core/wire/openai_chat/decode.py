@@ -15,10 +15,10 @@ from typing import Any, ClassVar
 
 from loop_core.values import At, ChatResponse, Evidence, Part, ResponsePart, Severity, Stop, StopReason, ToolCall, Usage
 from loop_core.wire.base import Decoder as Base
-from loop_core.wire.base import Foreign, Mapped
+from loop_core.wire.base import ForeignWord, StopRow
 from loop_core.wire.failures import read_error
 from loop_core.wire.jsonslice import pointer, slice_of
-from loop_core.wire.openai_chat.choice import Choice, joined
+from loop_core.wire.openai_chat.choice import GrowingChoice, join_pieces
 from loop_core.wire.openai_chat.table import (
     API,
     BODY_WORDS,
@@ -43,7 +43,7 @@ Read = Callable[[str | None, At | None], StopReason]
 Remark = tuple[str, str, At | None, Severity]
 
 
-def pick(choices: Collection[Choice], n: int) -> list[Choice]:
+def pick(choices: Collection[GrowingChoice], n: int) -> list[GrowingChoice]:
     """The first choice; with it those that hold other kinds of content, where one answer was asked for (Copilot)."""
     ordered = sorted(choices, key=lambda choice: choice.index if type(choice.index) is int else len(choices))
     first = ordered[:1]
@@ -56,7 +56,7 @@ def pick(choices: Collection[Choice], n: int) -> list[Choice]:
     return [choice for choice in ordered if choice.fields or choice is ordered[0]]
 
 
-def settle(read: Sequence[Choice], mapped: Read, rows: Mapping[str, Mapped]) -> tuple[StopReason, str | None]:
+def settle(read: Sequence[GrowingChoice], mapped: Read, rows: Mapping[str, StopRow]) -> tuple[StopReason, str | None]:
     """The mapped reason, and an earlier word that it had to be tightened by.
 
     Of several choices the first that is not cleanly finished speaks for all. A clean word gives way to a cut or failure
@@ -81,12 +81,12 @@ def settle(read: Sequence[Choice], mapped: Read, rows: Mapping[str, Mapped]) -> 
     return stop, None
 
 
-def _signs(choice: Choice) -> Iterator[tuple[str, bool, At | None]]:
+def _signs(choice: GrowingChoice) -> Iterator[tuple[str, bool, At | None]]:
     yield REFUSAL, bool(choice.refusal), choice.refusal_at
     yield FILTERED, bool(choice.filtered), choice.filtered_at
 
 
-def words(read: Sequence[Choice], earlier: str | None) -> dict[str, str]:
+def words(read: Sequence[GrowingChoice], earlier: str | None) -> dict[str, str]:
     """What the choices say about the end besides their reason."""
     found = {name: word for choice in reversed(read) for name, word in choice.words.items()}
     filtered = {name for choice in read for name in choice.filtered}
@@ -98,7 +98,7 @@ def words(read: Sequence[Choice], earlier: str | None) -> dict[str, str]:
 
 
 def remarks(
-    read: Sequence[Choice], parts: Sequence[ResponsePart], usage: Usage | None, empty: At | None
+    read: Sequence[GrowingChoice], parts: Sequence[ResponsePart], usage: Usage | None, empty: At | None
 ) -> Iterator[Remark]:
     """What is strange about the complete response; `empty` is the place of an empty `choices` that ended it."""
     if empty is not None:
@@ -139,14 +139,14 @@ class Decoder(Base):
     """One Chat Completions response being read."""
 
     api: ClassVar[str] = API
-    stop_reasons: ClassVar[Mapping[str, Mapped]] = STOP_REASONS
-    foreign_reasons: ClassVar[Mapping[str, Foreign]] = FOREIGN_REASONS
+    stop_reasons: ClassVar[Mapping[str, StopRow]] = STOP_REASONS
+    foreign_reasons: ClassVar[Mapping[str, ForeignWord]] = FOREIGN_REASONS
     fold_case: ClassVar[bool] = True
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self._choices: list[Choice] = []
-        self._states: dict[Any, Choice] = {}
+        self._choices: list[GrowingChoice] = []
+        self._states: dict[Any, GrowingChoice] = {}
         self._usage: Mapping[str, Any] | None = None
         self._id: str | None = None
         self._model: str | None = None
@@ -208,13 +208,13 @@ class Decoder(Base):
             if reason is not None or not delta or choice.get(FILTERS) or choice.get("native_finish_reason"):
                 self._ending(state, event, choice, reason, At(Part.BODY, start, end, f"/choices/{i}/finish_reason"))
 
-    def _message(self, state: Choice, message: Any, base: tuple[str | int, ...]) -> None:
+    def _message(self, state: GrowingChoice, message: Any, base: tuple[str | int, ...]) -> None:
         """A whole message inside a stream: what was already streamed of it is not taken twice."""
         if type(message) is not dict:
             return
         self._note(f"{API}.message_in_stream", "a chunk holds a message instead of a delta")
         if state.progress and not state.whole:
-            seen, text = joined(state.text), message.get("content")
+            seen, text = join_pieces(state.text), message.get("content")
             if type(text) is str and text.startswith(seen):
                 message = {**message, "content": text[len(seen) :]}
             if state.reasoning or state.blocks:
@@ -245,7 +245,7 @@ class Decoder(Base):
 
     # -- beside the message --------------------------------------------------------------------------------------
 
-    def _ending(self, state: Choice, event: Any, choice: Any, reason: Any, at: At) -> None:
+    def _ending(self, state: GrowingChoice, event: Any, choice: Any, reason: Any, at: At) -> None:
         """A finish reason, and what servers put beside it."""
         if reason is not None:
             state.stop(reason if type(reason) is str else json.dumps(reason), at)
@@ -264,7 +264,7 @@ class Decoder(Base):
         if choice.get("error"):
             self._failure(choice, None, at)
 
-    def _filters(self, state: Choice, choice: Any, at: At) -> None:
+    def _filters(self, state: GrowingChoice, choice: Any, at: At) -> None:
         filtered = _filtered(choice[FILTERS])
         if filtered:
             state.filtered |= filtered
@@ -303,10 +303,10 @@ class Decoder(Base):
             self._model = model
         self._named = self._id is not None and self._model is not None
 
-    def _open(self, index: Any) -> Choice:
+    def _open(self, index: Any) -> GrowingChoice:
         state = self._states.get(index or 0)
         if state is None:
-            state = self._states[index or 0] = Choice(index or 0, self._note)
+            state = self._states[index or 0] = GrowingChoice(index or 0, self._note)
             self._choices.append(state)
         self._states[index] = state  # a choice without an index is the first one
         return state
@@ -346,7 +346,7 @@ class Decoder(Base):
             usage=usage,
             id=self._id,
             model=self._model,
-            refusal=joined([text for choice in read for text in choice.refusal]) or None,
+            refusal=join_pieces([text for choice in read for text in choice.refusal]) or None,
             native={**self._words, **words(read, earlier)},
             saw_stop_reason=bool(stop.raw),
             other_choices=len(self._choices) - len(read),

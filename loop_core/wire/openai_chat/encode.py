@@ -21,7 +21,7 @@ from loop_core.values import (
     TextPart,
     ToolCall,
 )
-from loop_core.wire.body import Raw, dump, pieces
+from loop_core.wire.body import RawJSON, dump, pieces
 from loop_core.wire.openai_chat.table import (
     API,
     BODY_WORDS,
@@ -118,7 +118,7 @@ def _body(response: ChatResponse) -> dict[str, Any]:
 
 
 def _content(response: ChatResponse) -> Any:
-    kept = [Raw(p.json) for p in response.parts if type(p) is OpaquePart and p.type.startswith("content.")]
+    kept = [RawJSON(p.json) for p in response.parts if type(p) is OpaquePart and p.type.startswith("content.")]
     if not kept:
         return response.text
     return [*([{"type": "text", "text": response.text}] if response.text else []), *kept]
@@ -152,7 +152,7 @@ def _call(call: ToolCall, arguments: Mapping[str, Any] | None = None) -> dict[st
 def _arguments(call: ToolCall) -> dict[str, Any]:
     if call.arguments is None:
         return {}
-    value = Raw(call.arguments) if call.form is ArgsForm.OBJECT else call.arguments
+    value = RawJSON(call.arguments) if call.form is ArgsForm.OBJECT else call.arguments
     return {"input" if call.kind is CallKind.CUSTOM else "arguments": value}
 
 
@@ -182,9 +182,9 @@ def _blocks(response: ChatResponse) -> dict[str, Any]:
         if type(part) is OpaquePart and part.type.startswith("message."):
             name = part.type.partition(".")[2]
             if name in _LISTS:
-                found.setdefault(name, []).append(Raw(part.json))
+                found.setdefault(name, []).append(RawJSON(part.json))
             else:
-                found[name] = Raw(part.json)
+                found[name] = RawJSON(part.json)
     return found
 
 
@@ -271,7 +271,7 @@ def _deltas(response: ChatResponse, chunk: int) -> Iterator[dict[str, Any]]:
                 yield {"content": piece}
         elif type(part) is OpaquePart:
             where, _, name = part.type.partition(".")
-            block: Any = Raw(part.json)
+            block: Any = RawJSON(part.json)
             yield {"content": [block]} if where == "content" else {name: [block] if name in _LISTS else block}
     for piece in pieces(response.refusal or "", chunk):
         yield {"refusal": piece}

@@ -28,7 +28,18 @@ from loop_core.values import (
     ToolCall,
     ToolResultPart,
 )
-from loop_core.wire.body import calls_of, custom, forced, known, merged, opaque, refuse, rest, unknown_choice, with_ids
+from loop_core.wire.body import (
+    calls_of,
+    custom,
+    forced_tool,
+    merge,
+    non_null,
+    opaque,
+    refuse,
+    rest,
+    unknown_choice,
+    with_ids,
+)
 from loop_core.wire.openai_chat.table import API, REASONING_FIELDS
 
 ROLES: Mapping[str, Role] = {
@@ -219,16 +230,16 @@ def encode_request(request: Request) -> dict[str, Any]:
     """
     history = with_ids(request.messages)
     kinds = {call.id: call.kind for call in calls_of(history)}
-    body = known(model=request.model)
+    body = non_null(model=request.model)
     body["messages"] = [item for message in history for item in _messages(message, kinds)]
     if request.tools:
         body["tools"] = [_write_tool(tool) for tool in request.tools]
     if request.tool_choice is not None:
         body["tool_choice"] = _write_choice(request.tool_choice, request)
-    body |= known(max_tokens=request.max_tokens, n=request.n if request.n != 1 else None)
+    body |= non_null(max_tokens=request.max_tokens, n=request.n if request.n != 1 else None)
     if request.stream:
         body["stream"] = True
-    return merged(body, request.extra)
+    return merge(body, request.extra)
 
 
 def _messages(message: Message, kinds: Mapping[str | None, CallKind]) -> Iterator[dict[str, Any]]:
@@ -264,9 +275,9 @@ def _thinking(parts: list[ReasoningPart]) -> dict[str, Any]:
     details: list[dict[str, Any]] = []
     for part in parts:
         if part.data is not None:
-            details.append({"type": "reasoning.encrypted", "data": part.data, **known(id=part.item_id)})
+            details.append({"type": "reasoning.encrypted", "data": part.data, **non_null(id=part.item_id)})
         if part.text or part.data is None:
-            told = known(signature=part.signature, id=part.item_id)
+            told = non_null(signature=part.signature, id=part.item_id)
             details.append({"type": "reasoning.text", "text": part.text, **told})
     return {"reasoning_details": details}
 
@@ -303,11 +314,11 @@ def _write_tool(tool: Tool) -> Mapping[str, Any]:
         return {"type": "custom", "custom": {"name": tool.name, **said}}
     if tool.kind is CallKind.SERVER:
         return {"type": tool.name, **said}
-    return {"type": "function", "function": {"name": tool.name, **said, **known(parameters=tool.schema)}}
+    return {"type": "function", "function": {"name": tool.name, **said, **non_null(parameters=tool.schema)}}
 
 
 def _write_choice(choice: str, request: Request) -> Any:
-    name = forced(choice)
+    name = forced_tool(choice)
     if name is not None:
         kind = "custom" if custom(name, request.tools) else "function"
         return {"type": kind, kind: {"name": name}}

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from loop_core.wire.demands import Body, Demands, JSONShape, Member, RequestError, Rule, Telling, inside, items, listed
+from loop_core.wire.demands import (
+    Body,
+    Demands,
+    JSONShape,
+    Member,
+    RequestError,
+    Rule,
+    Telling,
+    first_ids,
+    inside,
+    items,
+)
 from loop_core.wire.serving import (
     MADE,
     PEER_ABSENT,
@@ -15,12 +26,12 @@ from loop_core.wire.serving import (
     PEER_LENGTH,
     Event,
     Moment,
-    Own,
+    OwnServer,
     PeerWords,
     RequestId,
     Serving,
     Spelling,
-    Told,
+    StopPlace,
     fails,
     say,
     spent,
@@ -149,7 +160,7 @@ def _pairs(body: Body) -> RequestError | None:
 def _unanswered(left: Iterable[str], param: str) -> RequestError:
     return RequestError(
         "messages of the role tool must follow a message with 'tool_calls', one for each 'tool_call_id'; there are "
-        f"none for {listed(left)}", param=param)
+        f"none for {first_ids(left)}", param=param)
 
 
 def _choice(body: Body) -> RequestError | None:
@@ -202,12 +213,12 @@ def _json_shape(extra: Body) -> JSONShape | None:
 
 
 SERVING = Serving(
-    own=Own("openai", "gpt-4o-mini", "openai 3.54.0 types/chat/chat_completion.py"),
+    own=OwnServer("openai", "gpt-4o-mini", "openai 3.54.0 types/chat/chat_completion.py"),
     base="/v1",
     client='openai.OpenAI(base_url="{base}", api_key="any")',
     says=SAYS,
     text=_text,
-    told=Told(_choices, ("finish_reason", "native_finish_reason"), null=True),
+    told=StopPlace(_choices, ("finish_reason", "native_finish_reason"), null=True),
     answer_id="chatcmpl-{}",
     call_id="call_{}",
     indexes=_indexes,

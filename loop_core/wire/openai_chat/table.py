@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from loop_core.values import Stop, Usage
-from loop_core.wire.base import Foreign, Mapped
-from loop_core.wire.reads import Pieces, Row, See
+from loop_core.wire.base import ForeignWord, StopRow
+from loop_core.wire.reads import FactRow, Pieces, See
 
 API = "openai_chat"
 
@@ -26,27 +26,27 @@ FILTERS = "content_filter_results"
 PROMPT_FILTERS = "prompt_filter_results"
 FILTERED = f"{FILTERS}.filtered"
 
-STOP_REASONS: Mapping[str, Mapped] = {
-    "stop": Mapped(Stop.END_TURN, None, _SDK),
-    "length": Mapped(Stop.MAX_TOKENS, None, _SDK),
-    "tool_calls": Mapped(Stop.TOOL_CALL, None, _SDK),
-    "function_call": Mapped(Stop.TOOL_CALL, None, f"{_SDK} (deprecated)"),
-    "content_filter": Mapped(Stop.SAFETY_BLOCKED, None, _SDK),
-    "end": Mapped(Stop.END_TURN, None, _ALIAS),
-    "max_tokens": Mapped(Stop.MAX_TOKENS, None, _ALIAS),
-    "max_output_tokens": Mapped(Stop.MAX_TOKENS, None, _ALIAS),
-    "abort": Mapped(Stop.CANCELLED, None, "vllm v1/engine/__init__.py; sglang FINISH_ABORT: the request was aborted"),
-    "repetition_truncation": Mapped(Stop.ERROR, "fatal: degenerate, the output repeats itself", "MiMo; TokenHub"),
-    REFUSAL: Mapped(Stop.SAFETY_BLOCKED, "refusal", "openai 3.54.0 types/chat/chat_completion_message.py"),
-    FILTERED: Mapped(Stop.SAFETY_BLOCKED, FILTERS, "Azure: choices[].content_filter_results.*.filtered"),
+STOP_REASONS: Mapping[str, StopRow] = {
+    "stop": StopRow(Stop.END_TURN, None, _SDK),
+    "length": StopRow(Stop.MAX_TOKENS, None, _SDK),
+    "tool_calls": StopRow(Stop.TOOL_CALL, None, _SDK),
+    "function_call": StopRow(Stop.TOOL_CALL, None, f"{_SDK} (deprecated)"),
+    "content_filter": StopRow(Stop.SAFETY_BLOCKED, None, _SDK),
+    "end": StopRow(Stop.END_TURN, None, _ALIAS),
+    "max_tokens": StopRow(Stop.MAX_TOKENS, None, _ALIAS),
+    "max_output_tokens": StopRow(Stop.MAX_TOKENS, None, _ALIAS),
+    "abort": StopRow(Stop.CANCELLED, None, "vllm v1/engine/__init__.py; sglang FINISH_ABORT: the request was aborted"),
+    "repetition_truncation": StopRow(Stop.ERROR, "fatal: degenerate, the output repeats itself", "MiMo; TokenHub"),
+    REFUSAL: StopRow(Stop.SAFETY_BLOCKED, "refusal", "openai 3.54.0 types/chat/chat_completion_message.py"),
+    FILTERED: StopRow(Stop.SAFETY_BLOCKED, FILTERS, "Azure: choices[].content_filter_results.*.filtered"),
 }
 """Native word -> mapped reason; the last two are fields that outrank a clean word."""
 
 _COMPATIBLE = "Gemini behind its OpenAI-compatible endpoint"
 
-FOREIGN_REASONS: Mapping[str, Foreign] = {
-    "function_call_filter": Foreign("gemini_generate", Mapped(Stop.MALFORMED_TOOL_CALL, None, _COMPATIBLE)),
-    "content_filter": Foreign("gemini_generate", Mapped(Stop.SAFETY_BLOCKED, None, _COMPATIBLE)),
+FOREIGN_REASONS: Mapping[str, ForeignWord] = {
+    "function_call_filter": ForeignWord("gemini_generate", StopRow(Stop.MALFORMED_TOOL_CALL, None, _COMPATIBLE)),
+    "content_filter": ForeignWord("gemini_generate", StopRow(Stop.SAFETY_BLOCKED, None, _COMPATIBLE)),
 }
 """Words before a colon: `function_call_filter: MALFORMED_FUNCTION_CALL`, `content_filter: PROHIBITED_CONTENT`."""
 
@@ -196,13 +196,13 @@ def deltas(pieces: Pieces) -> See:
 
 
 _CHOICE = ("/choices/*/index",)
-_BESIDE: tuple[Row, ...] = (
-    Row("id", "/id"),
-    Row("model", "/model"),
-    Row("error", "/error"),
-    Row("error", "/choices/*/error"),
-    *(Row(f"native.{name}", f"/choices/*/{name}") for name in CHOICE_WORDS),
-    *(Row(f"native.{name}", f"/{name}") for name in BODY_WORDS),
+_BESIDE: tuple[FactRow, ...] = (
+    FactRow("id", "/id"),
+    FactRow("model", "/model"),
+    FactRow("error", "/error"),
+    FactRow("error", "/choices/*/error"),
+    *(FactRow(f"native.{name}", f"/choices/*/{name}") for name in CHOICE_WORDS),
+    *(FactRow(f"native.{name}", f"/{name}") for name in BODY_WORDS),
 )
 _COUNTS: tuple[tuple[str, str], ...] = (
     ("usage.input_tokens", "/prompt_tokens"),
@@ -248,22 +248,22 @@ _LEGACY: tuple[tuple[str, str], ...] = (
 _HOLDERS: tuple[str, ...] = ("delta", "message")
 
 
-def _held(holder: str) -> tuple[Row, ...]:
+def _held(holder: str) -> tuple[FactRow, ...]:
     at = f"/choices/*/{holder}"
     block = f"{at}/reasoning_details/*"
     return (
-        *(Row(fact, at + place, _CHOICE, "", holder + group) for fact, place, group in _SAID),
-        *(Row("reasoning", f"{block}/{field}", (*_CHOICE, f"{block}/index"), "", f"{holder} blocks")
+        *(FactRow(fact, at + place, _CHOICE, "", holder + group) for fact, place, group in _SAID),
+        *(FactRow("reasoning", f"{block}/{field}", (*_CHOICE, f"{block}/index"), "", f"{holder} blocks")
           for field in _DETAILS),
-        *(Row(fact, f"{at}/tool_calls/*{place}", (*_CHOICE, f"{at}/tool_calls/*/index"), "", holder)
+        *(FactRow(fact, f"{at}/tool_calls/*{place}", (*_CHOICE, f"{at}/tool_calls/*/index"), "", holder)
           for fact, place in _CALLED),
-        *(Row(fact, f"{at}/tool_calls{place}", _CHOICE, "", f"{holder} object") for fact, place in _CALLED),
-        *(Row(fact, at + place, _CHOICE, "", f"{holder} legacy") for fact, place in _LEGACY),
+        *(FactRow(fact, f"{at}/tool_calls{place}", _CHOICE, "", f"{holder} object") for fact, place in _CALLED),
+        *(FactRow(fact, at + place, _CHOICE, "", f"{holder} legacy") for fact, place in _LEGACY),
     )
 
 
-READS: tuple[Row, ...] = (
+READS: tuple[FactRow, ...] = (
     *_BESIDE,
-    *(Row(fact, usage + place) for usage in _USAGES for fact, place in _COUNTS),
+    *(FactRow(fact, usage + place) for usage in _USAGES for fact, place in _COUNTS),
     *(row for holder in _HOLDERS for row in _held(holder)),
 )

@@ -13,7 +13,7 @@ from typing import Any
 from loop_core.values import At, ChatResponse, Evidence, Part, Stop, StopReason, TextPart, Usage
 from loop_core.wire.base import Decoder as BaseDecoder
 from loop_core.wire.failures import read_error
-from loop_core.wire.openai_responses.items import Item, call_id, read, text_of
+from loop_core.wire.openai_responses.items import GrowingItem, call_id, read, text_of
 from loop_core.wire.openai_responses.table import (
     API,
     BACKGROUND,
@@ -34,8 +34,8 @@ class Decoder(BaseDecoder):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self._order: list[Item] = []
-        self._items: dict[Any, Item] = {}
+        self._order: list[GrowingItem] = []
+        self._items: dict[Any, GrowingItem] = {}
         self._pieces: dict[tuple[Any, str, Any], list[str]] = {}
         self._last: Mapping[str, Any] = {}
         """The latest `response` object."""
@@ -79,18 +79,18 @@ class Decoder(BaseDecoder):
         pieces = self._pieces[key] = item.pieces.setdefault((key[1], _index(key[2])), [])
         return pieces
 
-    def _find(self, event: Mapping[str, Any], field: str, start: int, end: int) -> Item:
+    def _find(self, event: Mapping[str, Any], field: str, start: int, end: int) -> GrowingItem:
         """The item that an event speaks of; one that was never announced is begun."""
         where, item_id = event.get("output_index"), event.get("item_id")
         item = self._items.get(where) or self._items.get(item_id)
         if item is None:
             at = At(Part.BODY, start, end)
             self.find("openai_responses.unannounced_item", "an event speaks of an item that was never announced", at)
-            item = Item({"type": ITEM_OF_FIELD[field], "id": item_id}, b"{}", (), at, False)
+            item = GrowingItem({"type": ITEM_OF_FIELD[field], "id": item_id}, b"{}", (), at, False)
             self._keep(item, where, item_id)
         return item
 
-    def _keep(self, item: Item, where: Any, item_id: Any) -> None:
+    def _keep(self, item: GrowingItem, where: Any, item_id: Any) -> None:
         self._order.append(item)
         for key in (where, item_id):
             if key is not None:
@@ -107,7 +107,7 @@ class Decoder(BaseDecoder):
                 del self._pieces[key]
             old = None
         if old is None:
-            self._keep(Item(value, self.payload, ("item",), at, kind.endswith("done")), where, item_id)
+            self._keep(GrowingItem(value, self.payload, ("item",), at, kind.endswith("done")), where, item_id)
         elif kind.endswith("done"):
             old.replace(value, self.payload, ("item",), at)
 
@@ -176,21 +176,21 @@ class Decoder(BaseDecoder):
         if isinstance(output, list):
             self._order = self._merged(output, self.slice_bytes(), ("output",), At(Part.BODY, 0, self.size))
 
-    def _merged(self, output: list[Any], frame: bytes, path: tuple[str, ...], at: At) -> list[Item]:
+    def _merged(self, output: list[Any], frame: bytes, path: tuple[str, ...], at: At) -> list[GrowingItem]:
         """The items of the final response; each keeps the pieces that were streamed for it."""
-        by_id: dict[Any, Item] = {}
+        by_id: dict[Any, GrowingItem] = {}
         for item in self._order:
             for key in (item.value.get("id"), call_id(item.value)):
                 if key:
                     by_id.setdefault(key, item)
         prefix = "".join(f"/{key}" for key in path)
-        merged: list[Item] = []
+        merged: list[GrowingItem] = []
         for index, value in enumerate(output):
             if not isinstance(value, dict):
                 self.find("openai_responses.item_shape", "an output item is no object", at)
                 continue
             place = At(at.part, at.start, at.end, f"{prefix}/{index}")
-            item = Item(value, frame, (*path, index), place, True)
+            item = GrowingItem(value, frame, (*path, index), place, True)
             before = by_id.get(value.get("id")) or by_id.get(call_id(value))
             if before is not None:
                 item.pieces, item.finals = before.pieces, before.finals

@@ -24,13 +24,13 @@ from loop_core.values import (
     ToolCall,
     Usage,
 )
-from loop_core.wire.body import Raw, dump, pieces
+from loop_core.wire.body import RawJSON, dump, pieces
 from loop_core.wire.openai_responses.items import closes
 from loop_core.wire.openai_responses.table import API, PENDING, TERMINAL_EVENTS
 
 Piece = ResponsePart | str
 """A part of a response; a bare string is its refusal."""
-JSONItem = dict[str, Any] | Raw
+JSONItem = dict[str, Any] | RawJSON
 """One output item as it is written."""
 
 
@@ -162,7 +162,7 @@ def _items(response: ChatResponse, status: str | None, stream: bool) -> list[tup
             done = part.closed if cut else True
             items.append((part, _call(part, status, done), done))
         elif type(part) is OpaquePart:
-            items.append((part, Raw(part.json), True))
+            items.append((part, RawJSON(part.json), True))
         elif type(part) is ReasoningPart:
             items.append((part, _reasoning(part), done or part.data is not None))
         else:
@@ -193,7 +193,7 @@ def _call(call: ToolCall, status: str | None, done: bool) -> JSONItem:
     known = {"id": call.item_id, "call_id": call.id, "name": call.name, "status": call.status}
     item.update({key: value for key, value in known.items() if value is not None})
     if call.arguments is not None:
-        text = Raw(call.arguments) if call.form is ArgsForm.OBJECT else call.arguments
+        text = RawJSON(call.arguments) if call.form is ArgsForm.OBJECT else call.arguments
         item["input" if custom else "arguments"] = text
     ended = status == "completed"
     if call.status == "in_progress" and call.closed:
@@ -204,7 +204,7 @@ def _call(call: ToolCall, status: str | None, done: bool) -> JSONItem:
     return item
 
 
-def _whole(call: ToolCall, status: str | None, done: bool) -> Raw:
+def _whole(call: ToolCall, status: str | None, done: bool) -> RawJSON:
     try:
         value = json.loads(call.arguments or "")
     except ValueError:
@@ -213,7 +213,7 @@ def _whole(call: ToolCall, status: str | None, done: bool) -> Raw:
         raise EncodeError(f"{call.name} is no item of this format", api=API, what="server" if
                           call.kind is CallKind.SERVER else "call.arguments")
     _check(call, done and closes(value, status == "completed"))
-    return Raw(call.arguments or "")
+    return RawJSON(call.arguments or "")
 
 
 def _check(call: ToolCall, closed: bool) -> None:

@@ -28,7 +28,7 @@ _SHOWN = 80
 """Characters of a text that a finding names."""
 
 
-class Item:
+class GrowingItem:
     """One output item: its latest JSON, the pieces that its deltas brought, and whether it was ended."""
 
     __slots__ = ("at", "done", "finals", "frame", "path", "pieces", "value")
@@ -65,7 +65,7 @@ class Item:
         return json.dumps(value, ensure_ascii=False)
 
 
-class Read(NamedTuple):
+class ItemReading(NamedTuple):
     """What one item said."""
 
     parts: Sequence[ResponsePart] = ()
@@ -92,7 +92,7 @@ def closes(value: Mapping[str, Any], ended: bool) -> bool:
     return value.get("type") in CLIENT_ITEMS or (isinstance(caller, dict) and caller.get("type") == "program")
 
 
-def read(item: Item, ended: bool, answered: frozenset[str]) -> Read:
+def read(item: GrowingItem, ended: bool, answered: frozenset[str]) -> ItemReading:
     """The parts of one item."""
     kind = str(item.value.get("type"))
     if kind == "message" or (kind == "None" and "content" in item.value):
@@ -102,18 +102,18 @@ def read(item: Item, ended: bool, answered: frozenset[str]) -> Read:
     if kind == "custom_tool_call":
         return _custom(item, ended)
     if kind == "reasoning":
-        return Read((_reasoning(item),))
+        return ItemReading((_reasoning(item),))
     if kind in SERVER_ITEMS or (kind in CLIENT_ITEMS and runs_itself(item.value, answered)):
         name = item.value.get("name")
         own = name if isinstance(name, str) and name else SERVER_ITEMS.get(kind) or CLIENT_ITEMS[kind]
-        return Read((_whole(item, own, CallKind.SERVER, ended),))
+        return ItemReading((_whole(item, own, CallKind.SERVER, ended),))
     if kind in CLIENT_ITEMS:
-        return Read((_whole(item, CLIENT_ITEMS[kind], CallKind.CUSTOM, ended),))
+        return ItemReading((_whole(item, CLIENT_ITEMS[kind], CallKind.CUSTOM, ended),))
     quirk = None
     if kind not in KNOWN_RESULTS:
         quirk = ("openai_responses.unknown_item", f"an output item is of an unknown type: {kind[:80]}",
                  Severity.INFO)
-    return Read((OpaquePart(kind, item.verbatim()),), quirk=quirk)
+    return ItemReading((OpaquePart(kind, item.verbatim()),), quirk=quirk)
 
 
 def call_id(value: Mapping[str, Any]) -> str | None:
@@ -126,13 +126,13 @@ def text_of(value: Any) -> str | None:
     return value if type(value) is str else None
 
 
-def _message(item: Item) -> Read:
+def _message(item: GrowingItem) -> ItemReading:
     content = item.value.get("content")
     if isinstance(content, str):
-        return Read((TextPart(content),))
+        return ItemReading((TextPart(content),))
     if not (isinstance(content, list) and content and (item.done or not item.pieces)):
         found = item.streamed("text", "refusal")
-        return Read([TextPart(text) for _, field, text in found if field == "text"],
+        return ItemReading([TextPart(text) for _, field, text in found if field == "text"],
                     "".join(text for _, field, text in found if field == "refusal"))
     parts: list[ResponsePart] = []
     refusal = ""
@@ -144,10 +144,10 @@ def _message(item: Item) -> Read:
             parts.append(TextPart(part["text"]))
         elif isinstance(part, dict):
             parts.append(OpaquePart(str(kind), item.verbatim("content", index)))
-    return Read(parts, refusal)
+    return ItemReading(parts, refusal)
 
 
-def _reasoning(item: Item) -> ReasoningPart:
+def _reasoning(item: GrowingItem) -> ReasoningPart:
     value = item.value
     found = item.streamed("reasoning") or item.streamed("summary")
     streamed = "\n\n".join(piece for _, _, piece in found)
@@ -166,7 +166,7 @@ def _texts(value: Any) -> Iterator[str]:
             yield part["text"]
 
 
-def _function(item: Item, ended: bool) -> Read:
+def _function(item: GrowingItem, ended: bool) -> ItemReading:
     value = item.value
     arguments = value.get("arguments")
     form, quirk, other = ArgsForm.STRING, None, None
@@ -180,16 +180,16 @@ def _function(item: Item, ended: bool) -> Read:
     call = ToolCall(call_id(value), text_of(value.get("name")) or "", arguments,
                     other is None and item.done and closes(value, ended), CallKind.FUNCTION, form,
                     text_of(value.get("status")), text_of(value.get("id")), other=other, at=item.at)
-    return Read((call,), quirk=quirk)
+    return ItemReading((call,), quirk=quirk)
 
 
-def _custom(item: Item, ended: bool) -> Read:
+def _custom(item: GrowingItem, ended: bool) -> ItemReading:
     value = item.value
     payload, other = _agreed(item, text_of(value.get("input")), "input")
     call = ToolCall(call_id(value), text_of(value.get("name")) or "", payload,
                     other is None and item.done and closes(value, ended), CallKind.CUSTOM, ArgsForm.STRING,
                     text_of(value.get("status")), text_of(value.get("id")), other=other, at=item.at)
-    return Read((call,), quirk=_differ(value, "input", payload, other))
+    return ItemReading((call,), quirk=_differ(value, "input", payload, other))
 
 
 def _differ(
@@ -204,7 +204,7 @@ def _differ(
             f"the provider sent two texts of the {field} of {name}: {one!r}, and elsewhere {two!r}", Severity.ERROR)
 
 
-def _agreed(item: Item, said: str | None, field: str) -> tuple[str | None, str | None]:
+def _agreed(item: GrowingItem, said: str | None, field: str) -> tuple[str | None, str | None]:
     """The payload of a call, and another text of it where its pieces, their repetition and its end do not agree.
 
     A call that they differ on stays open: no one can tell which of them the model meant.
@@ -234,7 +234,7 @@ def _same(one: str, other: str, field: str) -> bool:
         return False
 
 
-def _whole(item: Item, name: str, kind: CallKind, ended: bool) -> ToolCall:
+def _whole(item: GrowingItem, name: str, kind: CallKind, ended: bool) -> ToolCall:
     value = item.value
     own = text_of(value.get("id"))
     answer = call_id(value) or (own if value.get("type") == "mcp_approval_request" else None)

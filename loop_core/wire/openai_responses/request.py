@@ -28,9 +28,9 @@ from loop_core.wire.body import (
     calls_of,
     content,
     custom,
-    forced,
-    known,
-    merged,
+    forced_tool,
+    merge,
+    non_null,
     one_choice,
     opaque,
     rest,
@@ -247,7 +247,7 @@ def encode_request(request: Request) -> dict[str, Any]:
     one_choice(request, API)
     history = with_ids(request.messages)
     calls = {call.id: call for call in calls_of(history)}
-    body = known(model=request.model)
+    body = non_null(model=request.model)
     first = history[0] if len(history) > 1 else None  # a system message alone is what is asked
     if first is not None and first.role is Role.SYSTEM and len(first.parts) == 1 and type(first.parts[0]) is TextPart:
         body["instructions"] = first.parts[0].text
@@ -257,9 +257,9 @@ def encode_request(request: Request) -> dict[str, Any]:
         body["tools"] = [_write_tool(tool) for tool in request.tools]
     if request.tool_choice is not None:
         body["tool_choice"] = _write_choice(request.tool_choice, request)
-    body |= known(max_output_tokens=request.max_tokens, previous_response_id=request.previous_id)
+    body |= non_null(max_output_tokens=request.max_tokens, previous_response_id=request.previous_id)
     body |= {name: True for name in ("stream", "background") if getattr(request, name)}
-    return merged(body, request.extra)
+    return merge(body, request.extra)
 
 
 def _items(
@@ -313,7 +313,8 @@ def _object(part: MessagePart) -> dict[str, Any]:
 
 def _write_reasoning(part: ReasoningPart) -> dict[str, Any]:
     summary = [{"type": "summary_text", "text": part.text}] if part.text else []
-    return {"type": "reasoning", **known(id=part.item_id), "summary": summary, **known(encrypted_content=part.data)}
+    data = non_null(encrypted_content=part.data)
+    return {"type": "reasoning", **non_null(id=part.item_id), "summary": summary, **data}
 
 
 def _own_item(call: ToolCall) -> dict[str, Any] | None:
@@ -338,8 +339,8 @@ def _write_call(call: ToolCall) -> dict[str, Any]:
     sent = call.arguments if call.arguments is not None else "{}"
     kind, field = ("custom_tool_call", "input") if call.kind is CallKind.CUSTOM else ("function_call", "arguments")
     payload = json.loads(sent) if call.form is ArgsForm.OBJECT else sent
-    return {"type": kind, **known(id=call.item_id), "call_id": call.id, "name": call.name, field: payload,
-            **known(status=call.status)}
+    return {"type": kind, **non_null(id=call.item_id), "call_id": call.id, "name": call.name, field: payload,
+            **non_null(status=call.status)}
 
 
 def _write_result(part: ToolResultPart, call: ToolCall | None, tools: Sequence[Tool]) -> dict[str, Any]:
@@ -374,7 +375,7 @@ def _write_tool(tool: Tool) -> Mapping[str, Any]:
 
 
 def _write_choice(choice: str, request: Request) -> Any:
-    name = forced(choice)
+    name = forced_tool(choice)
     if name is None:
         if choice not in TOOL_CHOICES:
             raise unknown_choice(choice, API)

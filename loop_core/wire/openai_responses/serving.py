@@ -11,17 +11,17 @@ from loop_core.wire.serving import (
     MADE,
     PEER_FILTER,
     PEER_LENGTH,
-    Calls,
+    CallFraming,
     Event,
     Moment,
-    Own,
+    OwnServer,
     PeerWords,
-    Refused,
     RequestId,
+    RequestRefusal,
     Serving,
     Spelling,
+    StopPlace,
     TokenCount,
-    Told,
     fails,
     itself,
     openai_error,
@@ -187,7 +187,7 @@ RULES: tuple[Rule, ...] = (
 )
 
 
-def _refused(refused: Refused) -> Event:
+def _refused(refused: RequestRefusal) -> Event:
     """Unlike Chat Completions, the server names the member where the model is not there."""
     return openai_error(refused._replace(param="model") if refused.code == "model_not_found" else refused)
 
@@ -200,13 +200,13 @@ def _json_shape(extra: Body) -> JSONShape | None:
 
 
 SERVING = Serving(
-    own=Own("openai", "gpt-5-mini", "openai 3.54.0 types/responses/response.py"),
+    own=OwnServer("openai", "gpt-5-mini", "openai 3.54.0 types/responses/response.py"),
     base="/v1",
     client='openai.OpenAI(base_url="{base}", api_key="any")',
     says=SAYS,
     text=_text,
-    told=Told(itself, ("status", "incomplete_details"), null=True, events=frozenset(TERMINAL_EVENTS)),
-    calls=Calls.ITEMS,
+    told=StopPlace(itself, ("status", "incomplete_details"), null=True, events=frozenset(TERMINAL_EVENTS)),
+    calls=CallFraming.ITEMS,
     answer_id="resp_{}",
     call_id="call_{}",
     thought_id="rs_{}",

@@ -12,33 +12,33 @@ from collections.abc import Mapping
 from typing import Any
 
 from loop_core.values import Request, Stop
-from loop_core.wire.base import Mapped
-from loop_core.wire.reads import Pieces, Row, See
+from loop_core.wire.base import StopRow
+from loop_core.wire.reads import FactRow, Pieces, See
 
 API = "openai_responses"
 
 _STATUS = "openai 3.54.0 types/responses/response_status.py"
 _REASON = "openai 3.54.0 types/responses/response.py IncompleteDetails"
 
-STOP_REASONS: Mapping[str, Mapped] = {
-    "completed": Mapped(Stop.END_TURN, None, _STATUS),
-    "incomplete": Mapped(Stop.INTERRUPTED, None, f"{_STATUS}; the reason is null: a cut of any kind (hermes #91770)"),
-    "incomplete:max_output_tokens": Mapped(Stop.MAX_TOKENS, None, _REASON),
-    "incomplete:max_messages": Mapped(Stop.MAX_TOKENS, "max_messages", _REASON),
-    "incomplete:content_filter": Mapped(Stop.SAFETY_BLOCKED, "content_filter", _REASON),
-    "incomplete:steered": Mapped(Stop.PAUSED, "server", f"{_REASON}: the server makes the successor itself"),
-    "failed": Mapped(Stop.ERROR, "fatal", _STATUS),
-    "cancelled": Mapped(Stop.CANCELLED, None, _STATUS),
-    "queued": Mapped(Stop.PAUSED, "poll", f"{_STATUS}: only background responses wait"),
-    "in_progress": Mapped(Stop.INTERRUPTED, None, f"{_STATUS}: in the foreground the stream ended early"),
-    "output.status:incomplete": Mapped(Stop.MAX_TOKENS, "item", "openai response_function_tool_call.py"),
-    "refusal": Mapped(Stop.SAFETY_BLOCKED, "refusal", "openai types/responses/response_output_refusal.py"),
-    "content_filters.blocked": Mapped(Stop.SAFETY_BLOCKED, "content_filters", "Azure: content_filters[].blocked"),
+STOP_REASONS: Mapping[str, StopRow] = {
+    "completed": StopRow(Stop.END_TURN, None, _STATUS),
+    "incomplete": StopRow(Stop.INTERRUPTED, None, f"{_STATUS}; the reason is null: a cut of any kind (hermes #91770)"),
+    "incomplete:max_output_tokens": StopRow(Stop.MAX_TOKENS, None, _REASON),
+    "incomplete:max_messages": StopRow(Stop.MAX_TOKENS, "max_messages", _REASON),
+    "incomplete:content_filter": StopRow(Stop.SAFETY_BLOCKED, "content_filter", _REASON),
+    "incomplete:steered": StopRow(Stop.PAUSED, "server", f"{_REASON}: the server makes the successor itself"),
+    "failed": StopRow(Stop.ERROR, "fatal", _STATUS),
+    "cancelled": StopRow(Stop.CANCELLED, None, _STATUS),
+    "queued": StopRow(Stop.PAUSED, "poll", f"{_STATUS}: only background responses wait"),
+    "in_progress": StopRow(Stop.INTERRUPTED, None, f"{_STATUS}: in the foreground the stream ended early"),
+    "output.status:incomplete": StopRow(Stop.MAX_TOKENS, "item", "openai response_function_tool_call.py"),
+    "refusal": StopRow(Stop.SAFETY_BLOCKED, "refusal", "openai types/responses/response_output_refusal.py"),
+    "content_filters.blocked": StopRow(Stop.SAFETY_BLOCKED, "content_filters", "Azure: content_filters[].blocked"),
 }
 """Native word -> mapped reason; the last three are contents that outrank `completed`."""
 
-BACKGROUND: Mapping[str, Mapped] = {
-    "in_progress": Mapped(Stop.PAUSED, "poll", f"{_STATUS}: a background response is still being made"),
+BACKGROUND: Mapping[str, StopRow] = {
+    "in_progress": StopRow(Stop.PAUSED, "poll", f"{_STATUS}: a background response is still being made"),
 }
 """Words that mean something else when the response was asked for in the background."""
 
@@ -217,10 +217,10 @@ def _index(field: str, name: str) -> tuple[str, ...]:
     return ("/output_index", f"/{name}") if field in ("text", "refusal") else ("/output_index",)
 
 
-READS: tuple[Row, ...] = (
-    *(Row(_FACTS[field], "/delta", _index(field, name), kind, field) for kind, (field, name) in DELTAS.items()),
-    *(Row(_FACTS[field], f"/{value}", _index(field, name), kind, f"{field} done")
+READS: tuple[FactRow, ...] = (
+    *(FactRow(_FACTS[field], "/delta", _index(field, name), kind, field) for kind, (field, name) in DELTAS.items()),
+    *(FactRow(_FACTS[field], f"/{value}", _index(field, name), kind, f"{field} done")
       for kind, (field, name, value) in DONES.items()),
-    *(Row(fact, holder + place) for holder in _HOLDERS for fact, place in _RESPONSE),
-    *(Row(fact, item + place, group=item + place) for item in _ITEMS for fact, place in _ITEM),
+    *(FactRow(fact, holder + place) for holder in _HOLDERS for fact, place in _RESPONSE),
+    *(FactRow(fact, item + place, group=item + place) for item in _ITEMS for fact, place in _ITEM),
 )
