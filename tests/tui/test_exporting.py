@@ -9,7 +9,7 @@ import pytest
 
 from inspector.export import FORMS
 from inspector.tui.app import LoopInspector
-from inspector.tui.screens.ask import Choose
+from inspector.tui.screens.prompt import Choose
 from inspector.tui.session.exports import VIEWS
 from inspector.tui.writing import REFUSING, refused
 from tests.scenes.app import page

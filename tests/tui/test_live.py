@@ -29,8 +29,8 @@ from inspector.tui.live.begin import LiveForm
 from inspector.tui.live.budget import BodyEditor, BudgetForm, NotJSONError, body_of
 from inspector.tui.live.calls import CallsForm, ResultEditor
 from inspector.tui.live.screen import LiveScreen
-from inspector.tui.screens.ask import Choose
 from inspector.tui.screens.picker import PickerScreen
+from inspector.tui.screens.prompt import Choose
 from inspector.tui.session.screen import SessionScreen
 from inspector.tui.widgets.text_view import TextView
 from loop_core.client.exchange import Line, Retries, Timeouts

@@ -21,8 +21,8 @@ from inspector.provider.dialects import DIALECTS
 from inspector.provider.scenarios import SCENARIOS
 from inspector.tui import launch as entry
 from inspector.tui.app import LoopInspector
-from inspector.tui.screens.ask import Choose
 from inspector.tui.screens.picker import PickerScreen
+from inspector.tui.screens.prompt import Choose
 from inspector.tui.screens.providers import Dialects, ProvidersScreen
 from inspector.tui.session.exports import Exports
 from inspector.tui.session.screen import SessionScreen

@@ -20,7 +20,8 @@ from inspector.report.lines.spans import text_of
 from inspector.sessions import open_paths
 from inspector.tui.app import LoopInspector
 from inspector.tui.screens.help import HelpScreen
-from inspector.tui.screens.tune import AxesPrompt, TuneScreen
+from inspector.tui.screens.prompt import AxesPrompt
+from inspector.tui.screens.tune import TuneScreen
 from inspector.tui.session.screen import SessionScreen
 from inspector.tui.tuned import Table
 from inspector.tui.widgets.heatmap import HeatMap

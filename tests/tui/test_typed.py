@@ -7,8 +7,8 @@ from textual.events import Key
 from textual.widgets import Input
 
 from inspector.tui.app import LoopInspector
-from inspector.tui.screens.ask import Choose
 from inspector.tui.screens.limits import LimitsForm
+from inspector.tui.screens.prompt import Choose
 from inspector.tui.session.screen import SessionScreen
 from inspector.tui.widgets.rows import RowList
 

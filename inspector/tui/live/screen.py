@@ -280,7 +280,7 @@ class LiveScreen(SessionScreen):
         """Asks whether to cancel, where the turn has not ended; whether it did."""
         if self.finished:
             return False
-        from inspector.tui.screens.ask import Choose
+        from inspector.tui.screens.prompt import Choose
 
         title, leaving = "The turn has not ended", "cancel the turn and leave; what was recorded stays"
         if self.driver.stepper.last.turn.terminal:

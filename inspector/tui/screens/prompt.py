@@ -1,6 +1,6 @@
-"""One line to type, at the foot of the screen: a search, a folder, a command.
+"""Short questions: one line to type at the foot of the screen, or a short list to choose from.
 
-Further down: the filter's line at the foot of the screen.
+Further down: the line of the filter, and that of a grid's axes, which say what they make of what is typed; the list.
 """
 
 from __future__ import annotations
@@ -11,17 +11,20 @@ from typing import ClassVar
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal
+from textual.containers import Horizontal, Vertical
 from textual.screen import ModalScreen
 from textual.suggester import Suggester
 from textual.timer import Timer
 from textual.widgets import Input, Label
 
-from inspector.report.lines.spans import Role, said
+from inspector.report.lines.spans import Line, Role, Span, said
+from inspector.tui.messages import RowOpened
 from inspector.tui.widgets.fields import Note, note
+from inspector.tui.widgets.rows import RowList
+from loop_core.errors import CallerError
 
 
-class Words(Suggester):
+class WordSuggester(Suggester):
     """Completes the last word of a line by the first of these that begins so."""
 
     def __init__(self, words: Sequence[str]) -> None:
@@ -49,7 +52,7 @@ class Prompt(ModalScreen[str | None]):
         Binding("tab", "complete", "complete", tooltip="Take what is proposed", id="prompt.complete", priority=True),
     ]
 
-    def __init__(self, word: str, hint: str, value: str = "", words: Words | None = None) -> None:
+    def __init__(self, word: str, hint: str, value: str = "", words: WordSuggester | None = None) -> None:
         super().__init__()
         self._word, self._hint, self._value, self._words = word, hint, value, words
 
@@ -120,3 +123,112 @@ class FilterPrompt(Prompt):
     def accepts(self, text: str) -> bool:
         """Not one that cannot be read."""
         return self._look(text)
+
+
+# -- The line in which the axes of a grid are typed ------------------------------------------------------------------
+# How many cells they make is said beside it, or what is wrong.
+
+
+class AxesPrompt(Prompt):
+    """Asks for axes; gives the text, which can be read, or None where the user leaves."""
+
+    DEFAULT_CSS = """
+    AxesPrompt { align: left bottom; background: $background 0%; }
+    #axes-note { height: 1; background: $panel; padding: 0 1; }
+    """
+
+    def __init__(self, value: str) -> None:
+        super().__init__("grid", "attempts=0..6 max_tokens=64,128,256", value)
+
+    def compose(self) -> ComposeResult:
+        """What is known of the line, and the line."""
+        yield note("", id="axes-note")
+        yield from super().compose()
+
+    @on(Input.Changed)
+    def _changed(self, event: Input.Changed) -> None:
+        self.accepts(event.value)
+
+    def accepts(self, text: str) -> bool:
+        """Not one that cannot be read."""
+        from inspector.whatif.axes import counted, parse_axes
+
+        try:
+            axes = parse_axes(text.split())
+        except CallerError as why:
+            self._say(f"✖ {str(why).removeprefix('--grid ')}", Role.ERROR)
+            return False
+        cells = counted(axes)
+        many = f"{cells:,} cell{'' if cells == 1 else 's'}; a list, 1..6, 64..512/64 in steps, 64..4096*2 doubled"
+        self._say(many if axes else "empty: attempts by budgets around the recorded max_tokens", Role.DIM)
+        return True
+
+    def _say(self, text: str, role: Role) -> None:
+        self.query_one("#axes-note", Note).line = (said(text, role),)
+
+
+# -- A short list to choose from -------------------------------------------------------------------------------------
+# A word and what it means on each row.
+
+MOST = 18
+"""Rows that are seen at once."""
+
+
+class ChoiceList(RowList):
+    """Rows of a word and its meaning."""
+
+    def __init__(self, rows: Sequence[tuple[str, str]], start: int = 0) -> None:
+        super().__init__(id="words")
+        self.rows = rows
+        self._columns = max((len(word) for word, _ in rows), default=0)
+        self.set_reactive(RowList.cursor, start)
+
+    @property
+    def count(self) -> int:
+        """All rows."""
+        return len(self.rows)
+
+    def row(self, index: int) -> Line:
+        """A word and its meaning."""
+        word, about = self.rows[index]
+        here = index == self.cursor
+        return (Span("▶ " if here else "  ", Role.HERE), Span(f"{word:<{self._columns}}  ", Role.KEY), said(about))
+
+
+class Choose(ModalScreen[str | None]):
+    """Asks for one of them; gives None where the user leaves."""
+
+    DEFAULT_CSS = """
+    Choose { align: center middle; background: $background 60%; }
+    #choose { width: 80; max-width: 100%; height: auto; max-height: 100%; padding: 0 2; }
+    #choose { background: $surface; border: round $primary; }
+    #words { height: auto; background: $surface; scrollbar-size-vertical: 1; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q", "leave", "leave", tooltip="Leave without doing anything", id="choose.leave"),
+    ]
+
+    def __init__(self, title: str, rows: Sequence[tuple[str, str]], start: int = 0) -> None:
+        super().__init__()
+        self._title, self._words = title, ChoiceList(rows, start)
+
+    def compose(self) -> ComposeResult:
+        """A title, the rows, the keys."""
+        with Vertical(id="choose"):
+            yield note(self._title, Role.TITLE)
+            yield self._words
+            yield note("enter chooses · esc leaves")
+
+    def on_mount(self) -> None:
+        """The list in hand."""
+        self._words.styles.height = max(1, min(MOST, self._words.count))
+        self._words.focus()
+
+    def on_row_opened(self, message: RowOpened) -> None:
+        """The one at the cursor."""
+        message.stop()
+        self.dismiss(self._words.rows[message.row][0])
+
+    def action_leave(self) -> None:
+        """Leaves."""
+        self.dismiss(None)

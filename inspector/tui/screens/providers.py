@@ -196,7 +196,7 @@ class ProvidersScreen(Tabled):
 
     def action_scenarios(self) -> None:
         """Asks for a scenario."""
-        from inspector.tui.screens.ask import Choose
+        from inspector.tui.screens.prompt import Choose
 
         rows = [(each.name, each.title) for each in SCENARIOS.values()]
         start = list(SCENARIOS).index(self.asked.scenario.name)
@@ -228,7 +228,7 @@ class ProvidersScreen(Tabled):
 
     def action_policies(self) -> None:
         """Asks for a policy."""
-        from inspector.tui.screens.ask import Choose
+        from inspector.tui.screens.prompt import Choose
         from loop_core.turn.presets import POLICIES
 
         names = list(POLICIES)

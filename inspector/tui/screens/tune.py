@@ -2,8 +2,6 @@
 
 The grid runs in a thread; until it is done, or where it was stopped, the cells that were not run are blank. Gives the
 cell that the operator opened.
-
-Further down: the line in which the axes of a grid are typed.
 """
 
 from __future__ import annotations
@@ -18,24 +16,22 @@ from textual.containers import Container, Vertical
 from textual.reactive import reactive
 from textual.screen import Screen
 from textual.timer import Timer
-from textual.widgets import Input
 
 from inspector.report.lines.sheet import Listed
-from inspector.report.lines.spans import EMPTY, Role, said
+from inspector.report.lines.spans import EMPTY
 from inspector.tui.messages import GridRun, RowOpened
 from inspector.tui.opening import reading_of
-from inspector.tui.screens.prompt import Prompt
+from inspector.tui.screens.prompt import AxesPrompt, Choose, Prompt
 from inspector.tui.tuned import FORMS, Table, ran
 from inspector.tui.widgets.bars import KeyBar
-from inspector.tui.widgets.fields import Lines, Note, note
+from inspector.tui.widgets.fields import Lines
 from inspector.tui.widgets.heatmap import HeatMap
 from inspector.tui.widgets.text_view import TextView
 from inspector.tui.writing import copied
-from inspector.whatif.axes import counted, parse_axes
+from inspector.whatif.axes import parse_axes
 from inspector.whatif.grid import Asked, Grid, typed
 from inspector.whatif.grid_run import tune
 from inspector.whatif.heat import SHOWS
-from loop_core.errors import CallerError
 
 BESIDE = 110
 """Columns from which the cell stands beside the map."""
@@ -207,8 +203,6 @@ class TuneScreen(Screen[int | None]):
 
     def action_jump(self) -> None:
         """Asks for a turn."""
-        from inspector.tui.screens.prompt import Prompt
-
         count = len(self.table.case.loaded.turns)
         self.app.push_screen(Prompt("turn", f"1 to {count:,}; 0 for all of them"), self._jump)
 
@@ -247,8 +241,6 @@ class TuneScreen(Screen[int | None]):
 
     def action_axes(self) -> None:
         """Asks for other axes."""
-
-
         self.app.push_screen(AxesPrompt(typed(self.table.grid.axes)), self._axes)
 
     def _axes(self, text: str | None) -> None:
@@ -282,8 +274,6 @@ class TuneScreen(Screen[int | None]):
 
     def action_export(self) -> None:
         """Asks for a form, then for a folder; a browser takes the file by itself."""
-        from inspector.tui.screens.ask import Choose
-
         if self.running:
             self.note = "the grid is still running; . stops it"
             return
@@ -311,43 +301,3 @@ class TuneScreen(Screen[int | None]):
     def _opened(self, message: RowOpened) -> None:
         message.stop()
         self.dismiss(message.row)
-
-
-# -- The line in which the axes of a grid are typed ------------------------------------------------------------------
-# How many cells they make is said beside it, or what is wrong.
-
-
-class AxesPrompt(Prompt):
-    """Asks for axes; gives the text, which can be read, or None where the user leaves."""
-
-    DEFAULT_CSS = """
-    AxesPrompt { align: left bottom; background: $background 0%; }
-    #axes-note { height: 1; background: $panel; padding: 0 1; }
-    """
-
-    def __init__(self, value: str) -> None:
-        super().__init__("grid", "attempts=0..6 max_tokens=64,128,256", value)
-
-    def compose(self) -> ComposeResult:
-        """What is known of the line, and the line."""
-        yield note("", id="axes-note")
-        yield from super().compose()
-
-    @on(Input.Changed)
-    def _changed(self, event: Input.Changed) -> None:
-        self.accepts(event.value)
-
-    def accepts(self, text: str) -> bool:
-        """Not one that cannot be read."""
-        try:
-            axes = parse_axes(text.split())
-        except CallerError as why:
-            self._say(f"✖ {str(why).removeprefix('--grid ')}", Role.ERROR)
-            return False
-        cells = counted(axes)
-        many = f"{cells:,} cell{'' if cells == 1 else 's'}; a list, 1..6, 64..512/64 in steps, 64..4096*2 doubled"
-        self._say(many if axes else "empty: attempts by budgets around the recorded max_tokens", Role.DIM)
-        return True
-
-    def _say(self, text: str, role: Role) -> None:
-        self.query_one("#axes-note", Note).line = (said(text, role),)

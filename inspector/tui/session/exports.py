@@ -37,7 +37,7 @@ class Exports(Part):
     def action_export(self) -> None:
         """Asks for a form, then for a folder; a browser takes the file by itself."""
         from inspector.export import FORMS
-        from inspector.tui.screens.ask import Choose
+        from inspector.tui.screens.prompt import Choose
 
         rows = [*VIEWS.items(), *((name, form.about) for name, form in FORMS.items())]
         screen = picture(self.stage.app)

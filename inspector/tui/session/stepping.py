@@ -100,7 +100,7 @@ class Stepping(Part):
         """Asks for a line, which it completes."""
         from inspector.config.settings import CHOICES
         from inspector.tui.keys import active
-        from inspector.tui.screens.prompt import Prompt, Words
+        from inspector.tui.screens.prompt import Prompt, WordSuggester
         from loop_core.turn.limits import RANGES, SCOPES
         from loop_core.turn.presets import POLICIES
 
@@ -111,8 +111,8 @@ class Stepping(Part):
         values = {**words, "attempts_scope": SCOPES, "policy": tuple(POLICIES), "simulate": ("yes", "no")}
         settings = [f"{name}={value}" for name in (*RANGES, *values) for value in values.get(name) or ("",)]
         hint = f"1 to {len(self.stage.run.view.steps):,}, a setting such as max_tokens=80, or a command such as export"
-        self.stage.app.push_screen(
-            Prompt(":", hint, words=Words([*sorted(able), *settings])), lambda typed: self._command(typed, able))
+        prompt = Prompt(":", hint, words=WordSuggester([*sorted(able), *settings]))
+        self.stage.app.push_screen(prompt, lambda typed: self._command(typed, able))
 
     def _command(self, typed: str | None, able: Mapping[str, ActiveBinding]) -> None:
         line = (typed or "").strip()
