@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from time import monotonic
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.app import ComposeResult
@@ -18,12 +18,14 @@ from textual.screen import ModalScreen
 from textual.timer import Timer
 from textual.widgets import Input
 
-from inspector.live.again import NOT_ENCRYPTED, Wanted, cost, tools
 from inspector.report.lines.spans import Line, Role, Span, field, more, said, wrapped
 from inspector.tui.paint import paint_of
 from inspector.tui.widgets.bars import Panel
 from inspector.tui.widgets.fields import note
 from loop_core.errors import LoopError
+
+if TYPE_CHECKING:
+    from inspector.live.again import Wanted
 
 PAUSE = 0.15
 """Seconds without a key after which another address or model is looked at."""
@@ -143,6 +145,8 @@ class AskLive(ModalScreen[Wanted | None]):
 
 def about(wanted: Wanted) -> list[Line]:
     """What would be asked, a field each."""
+    from inspector.live.again import NOT_ENCRYPTED, cost, tools
+
     target = wanted.target
     most, *basis = cost(wanted)
     lines = [
