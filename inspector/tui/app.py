@@ -24,10 +24,10 @@ from inspector.replay.case import Case
 from inspector.report.lines.spans import Role, one_line
 from inspector.sessions.intake import heavy
 from inspector.tui.messages import ActionWanted, NotingScreen, PathWanted, PlacedScreen, SessionWanted, TurnScreen
-from inspector.tui.opening import Opened, Reading, Where, keep_theme, last_theme, load, opened, remember
 from inspector.tui.paint import Paint
-from inspector.tui.session.screen import SessionScreen
-from inspector.tui.widgets.fields import note
+from inspector.tui.panels import note
+from inspector.tui.session_files import Opened, Reading, Where, keep_theme, last_theme, load, opened, remember
+from inspector.tui.session_screen import SessionScreen
 from loop_core.errors import CallerError, LoopError
 
 if TYPE_CHECKING:
@@ -205,7 +205,7 @@ class LoopInspector(TypedAhead):
             return self._session(self._start)
         if self._paths:
             return LoadingScreen(self._paths)
-        from inspector.tui.screens.picker import PickerScreen
+        from inspector.tui.picker import PickerScreen
 
         return PickerScreen()
 
@@ -232,13 +232,13 @@ class LoopInspector(TypedAhead):
     # -- live turns ----------------------------------------------------------------------------------------------
 
     def _live_screen(self, start: Start) -> Screen[Any]:
-        from inspector.tui.live.screen import LiveScreen
+        from inspector.tui.live_screen import LiveScreen
 
         return LiveScreen(start)
 
     def action_live(self) -> None:
         """Asks for a live turn."""
-        from inspector.tui.live.begin import LiveForm
+        from inspector.tui.live_forms import LiveForm
 
         self.push_screen(LiveForm(self.reading.settings), self._begin)
 
@@ -343,7 +343,7 @@ class LoopInspector(TypedAhead):
 
     def action_keys(self) -> None:
         """Shows all keys."""
-        from inspector.tui.screens.help import HelpScreen
+        from inspector.tui.help import HelpScreen
 
         self.push_screen(HelpScreen(self.screen))
 

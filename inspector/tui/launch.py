@@ -13,7 +13,7 @@ from inspector.report.lines.spans import one_line
 from inspector.sessions.intake import heavy
 from inspector.tui.app import READ, UNREADABLE, LoopInspector
 from inspector.tui.keys import check
-from inspector.tui.opening import STDIN, Opened, Reading, load, remembered
+from inspector.tui.session_files import STDIN, Opened, Reading, load, remembered
 
 if TYPE_CHECKING:
     from inspector.config import Config

@@ -14,8 +14,8 @@ from textual.message import Message
 if TYPE_CHECKING:
     from inspector.provider.dialect_output import TableQuery
     from inspector.provider.dialect_rows import TableRow
-    from inspector.tui.opening import Opened, Where
-    from inspector.tui.tuned import Ran
+    from inspector.tui.session_files import Opened, Where
+    from inspector.tui.tuning_map import Ran
     from inspector.whatif.grid import Grid
     from inspector.whatif.policies import Matrix
 

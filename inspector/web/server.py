@@ -26,7 +26,7 @@ from inspector.web.tab import GRACE, SCHEMES, Tab
 MOST_BYTES = 4 << 20
 """Of one frame from a tab; what is pasted comes as one."""
 PLACE = "LOOP_INSPECTOR_PLACE"
-"""What tells a new process the place to begin at (`inspector.tui.opening`)."""
+"""What tells a new process the place to begin at (`inspector.tui.session_files`)."""
 PATIENCE = 3.0
 """Seconds that a tab waits for a place: a page that is loaded again leaves its old one only now."""
 STALLED = 20.0

@@ -18,7 +18,7 @@ from inspector.export.write import write
 from inspector.live.recorder import Recorder
 from inspector.sessions.agents import samples
 from inspector.sessions.native import write_session
-from inspector.tui import opening
+from inspector.tui import session_files
 from inspector.whatif.store import Store
 from loop_core.errors import CallerError
 
@@ -65,30 +65,30 @@ def test_recordings_and_branches_are_for_their_owner_alone(tmp_path: Path):
 
 def test_recent_files_and_the_theme_are_for_their_owner_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     place = tmp_path / "state" / "recent.json"
-    monkeypatch.setattr(opening, "state_file", lambda: place)
-    opening.remember([SAMPLE])
-    opening.keep_theme("nord")
+    monkeypatch.setattr(session_files, "state_file", lambda: place)
+    session_files.remember([SAMPLE])
+    session_files.keep_theme("nord")
     assert mode(place.parent) == 0o700
     assert [mode(each) for each in sorted(place.parent.iterdir())] == [0o600] * 3  # the list, its lock, the theme
     place.chmod(0o644)
-    opening.remember([SAMPLE])
+    session_files.remember([SAMPLE])
     assert mode(place) == 0o600
     monkeypatch.setattr(os, "replace", full)
-    opening.remember([__file__])
+    session_files.remember([__file__])
     assert json.loads(place.read_text()) == [SAMPLE]
 
 
 def test_recent_files_of_many_programs_are_all_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(opening, "state_file", lambda: tmp_path / "recent.json")
-    paths = [tmp_path / f"{number}.har" for number in range(opening.RECENT)]
+    monkeypatch.setattr(session_files, "state_file", lambda: tmp_path / "recent.json")
+    paths = [tmp_path / f"{number}.har" for number in range(session_files.RECENT)]
     for path in paths:
         path.touch()
-    each = [threading.Thread(target=opening.remember, args=([str(path)],)) for path in paths]
+    each = [threading.Thread(target=session_files.remember, args=([str(path)],)) for path in paths]
     for one in each:
         one.start()
     for one in each:
         one.join()
-    assert set(opening.recent()) == {str(path) for path in paths}
+    assert set(session_files.recent()) == {str(path) for path in paths}
 
 
 @pytest.mark.parametrize("fails", ["replace", "fsync", "open"])

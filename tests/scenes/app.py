@@ -9,7 +9,7 @@ from typing import Any
 from textual.app import App
 
 from inspector.report.lines.spans import text_of
-from inspector.tui.widgets.text_view import TextView
+from inspector.tui.text_view import TextView
 
 URL = "https://api.openai.com/v1/chat/completions"
 WRITE = {

@@ -17,14 +17,14 @@ def _plain_surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
     monkeypatch.setenv("HOME", str(tmp_path / "home"))  # nobody's own transcripts are read by a test
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setenv("LOOP_INSPECTOR_DATA", str(tmp_path / "data"))
-    monkeypatch.setattr("inspector.tui.opening.state_file", lambda: tmp_path / "state" / "recent.json")
+    monkeypatch.setattr("inspector.tui.session_files.state_file", lambda: tmp_path / "state" / "recent.json")
 
 
 @pytest.fixture
 def app_on(tmp_path: Path) -> Callable[..., object]:
     """The app on a file of entries, opened as the command line does it."""
     from inspector.tui.app import LoopInspector
-    from inspector.tui.opening import Reading, load
+    from inspector.tui.session_files import Reading, load
     from tests.scenes.app import story
 
     def made(entries: list | None = None, **options: object) -> LoopInspector:

@@ -13,15 +13,13 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from inspector.export import FORMS
+from inspector.tui import live_run as asking
 from inspector.tui.app import LoopInspector
-from inspector.tui.fields import LIVE
-from inspector.tui.opening import Reading, load
-from inspector.tui.screens import ask as asking
-from inspector.tui.screens.ask import AskLive
-from inspector.tui.screens.limits import LimitsForm
-from inspector.tui.session.exports import Exports
-from inspector.tui.session.screen import SessionScreen
-from inspector.tui.widgets.fields import Cycle
+from inspector.tui.limits_form import LIVE, LimitsForm
+from inspector.tui.live_run import AskLive
+from inspector.tui.panels import Cycle
+from inspector.tui.session_files import Reading, load
+from inspector.tui.session_screen import Exports, SessionScreen
 from loop_core.values import Stop
 from tests.client.test_transport import streams
 from tests.scenes.app import page, told

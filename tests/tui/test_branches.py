@@ -9,12 +9,11 @@ import pytest
 from textual.pilot import Pilot
 
 from inspector.tui.app import LoopInspector
-from inspector.tui.fields import WORDS
-from inspector.tui.screens.breakpoints import Breakpoint
-from inspector.tui.screens.limits import ABOUT, MEANS, LimitsForm
-from inspector.tui.screens.tree import Beside, Nodes, Pairs, RunTree
-from inspector.tui.session.screen import SessionScreen
-from inspector.tui.widgets.fields import Cycle
+from inspector.tui.breakpoints import Breakpoint
+from inspector.tui.limits_form import ABOUT, MEANS, WORDS, LimitsForm
+from inspector.tui.panels import Cycle
+from inspector.tui.run_tree import Beside, Nodes, Pairs, RunTree
+from inspector.tui.session_screen import SessionScreen
 from tests.scenes.app import PARTS, continued, page
 
 AppOn = Callable[..., LoopInspector]

@@ -9,9 +9,9 @@ import pytest
 
 from inspector.export import FORMS
 from inspector.tui.app import LoopInspector
-from inspector.tui.screens.prompt import Choose
-from inspector.tui.session.exports import VIEWS
-from inspector.tui.writing import REFUSING, refused
+from inspector.tui.delivery import REFUSING, refused
+from inspector.tui.questions import Choose
+from inspector.tui.session_screen import VIEWS
 from tests.scenes.app import page
 
 AppOn = Callable[..., LoopInspector]

@@ -4,8 +4,8 @@ import os
 from pathlib import Path
 
 from inspector.tui.app import LoopInspector
-from inspector.tui.screens.picker import READABLE, Choices, PickerScreen, judged, rows
-from inspector.tui.session.screen import SessionScreen
+from inspector.tui.picker import READABLE, Choices, PickerScreen, judged, rows
+from inspector.tui.session_screen import SessionScreen
 from tests.scenes.app import page
 from tests.scenes.transcripts import MISSING, block, claude, failed, pi, pi_said, pi_user, prompt, result, text, use
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from inspector.tui.app import LoopInspector
-from inspector.tui.opening import Reading, load
+from inspector.tui.session_files import Reading, load
 from inspector.tui.sheets import TABS
 from tests.scenes.app import CUT_ARGUMENTS, HOSTILE, continued, entry, har, hostile, page, seen, told, user
 from tests.scenes.shapes import EVERY, SHAPES, places, put

@@ -11,13 +11,13 @@ from inspector.config.settings import command
 from inspector.report.lines import wire
 from inspector.report.lines.spans import text_of
 from inspector.tui.app import LoopInspector
+from inspector.tui.breakpoints import BreakpointList
+from inspector.tui.help import HelpScreen
 from inspector.tui.keys import active, shown_keys
-from inspector.tui.screens.breakpoints import BreakpointList
-from inspector.tui.screens.help import HelpScreen
-from inspector.tui.session.screen import SessionScreen
-from inspector.tui.widgets.panes import StepList
-from inspector.tui.widgets.rows import RowList
-from inspector.tui.widgets.text_view import TextView
+from inspector.tui.lists import RowList
+from inspector.tui.session_screen import SessionScreen
+from inspector.tui.session_widgets import StepList
+from inspector.tui.text_view import TextView
 from tests.scenes.app import PARTS, assistant, entry, page, seen, stream, told, user
 
 AppOn = Callable[..., LoopInspector]

@@ -25,14 +25,13 @@ from inspector.replay.replay import replay
 from inspector.report.facts import View, view
 from inspector.sessions import open_paths
 from inspector.tui.app import LoopInspector
-from inspector.tui.live.begin import LiveForm
-from inspector.tui.live.budget import BodyEditor, BudgetForm, NotJSONError, body_of
-from inspector.tui.live.calls import CallsForm, ResultEditor
-from inspector.tui.live.screen import LiveScreen
-from inspector.tui.screens.picker import PickerScreen
-from inspector.tui.screens.prompt import Choose
-from inspector.tui.session.screen import SessionScreen
-from inspector.tui.widgets.text_view import TextView
+from inspector.tui.live_controls import CallsForm, ResultEditor
+from inspector.tui.live_forms import BodyEditor, BudgetForm, LiveForm, NotJSONError, body_of
+from inspector.tui.live_screen import LiveScreen
+from inspector.tui.picker import PickerScreen
+from inspector.tui.questions import Choose
+from inspector.tui.session_screen import SessionScreen
+from inspector.tui.text_view import TextView
 from loop_core.client.exchange import Line, Retries, Timeouts
 from loop_core.turn.state import Finish, RunTools, Send
 from loop_core.values import Stop, ToolCall, Usage

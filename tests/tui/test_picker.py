@@ -4,10 +4,10 @@ import json
 from pathlib import Path
 
 from inspector.sessions.agents import samples, short
-from inspector.tui import opening
+from inspector.tui import session_files
 from inspector.tui.app import LoopInspector
-from inspector.tui.screens.picker import Choices, PickerScreen
-from inspector.tui.session.screen import SessionScreen
+from inspector.tui.picker import Choices, PickerScreen
+from inspector.tui.session_screen import SessionScreen
 from tests.scenes.app import page, story
 
 SIZE = (80, 24)
@@ -58,10 +58,10 @@ async def test_a_sample_is_not_remembered_and_a_path_is(tmp_path: Path) -> None:
     app = LoopInspector()
     async with app.run_test(size=SIZE) as pilot:
         await pilot.press("enter", "q")
-        assert not opening.state_file().exists()
+        assert not session_files.state_file().exists()
         await pilot.press("o", *str(path), "enter")
         assert isinstance(app.screen, SessionScreen)
-    assert json.loads(opening.state_file().read_text()) == [str(path)]
+    assert json.loads(session_files.state_file().read_text()) == [str(path)]
     app = LoopInspector()
     async with app.run_test(size=(80, 40)) as pilot:
         assert "Recent files" in page(app)
@@ -80,38 +80,38 @@ async def test_a_path_that_cannot_be_read_is_told() -> None:
 
 def test_recent_files_that_are_gone_are_left_out(tmp_path: Path) -> None:
     there = story(tmp_path)
-    opening.remember([str(tmp_path / "gone.har")])
-    opening.remember([str(there)])
-    assert opening.recent() == [str(there)]
+    session_files.remember([str(tmp_path / "gone.har")])
+    session_files.remember([str(there)])
+    assert session_files.recent() == [str(there)]
 
 
 def test_the_last_file_comes_first_and_once(tmp_path: Path) -> None:
     one, two = story(tmp_path, name="one.har"), story(tmp_path, name="two.har")
     for path in (one, two, one):
-        opening.remember([str(path)])
-    assert opening.recent() == [str(one), str(two)]
+        session_files.remember([str(path)])
+    assert session_files.recent() == [str(one), str(two)]
 
 
 def test_standard_input_is_not_remembered() -> None:
-    opening.remember(["-"])
-    assert not opening.state_file().exists()
+    session_files.remember(["-"])
+    assert not session_files.state_file().exists()
 
 
 def test_a_place_that_cannot_be_written_or_read_fails_nothing(tmp_path: Path) -> None:
     there = story(tmp_path)
-    opening.state_file().parent.write_text("a file where a folder is due")
-    opening.remember([str(there)])
-    assert opening.recent() == []
-    opening.state_file().parent.unlink()
-    opening.state_file().parent.mkdir()
-    opening.state_file().write_text('{"no": "list"}')
-    assert opening.recent() == []
+    session_files.state_file().parent.write_text("a file where a folder is due")
+    session_files.remember([str(there)])
+    assert session_files.recent() == []
+    session_files.state_file().parent.unlink()
+    session_files.state_file().parent.mkdir()
+    session_files.state_file().write_text('{"no": "list"}')
+    assert session_files.recent() == []
 
 
 async def test_what_the_command_line_opened_is_remembered_once_it_is_seen(tmp_path: Path) -> None:
     path = story(tmp_path)
-    app = LoopInspector([str(path)], opened_already=opening.load([str(path)], opening.Reading()))
+    app = LoopInspector([str(path)], opened_already=session_files.load([str(path)], session_files.Reading()))
     app.opened_paths = (str(path),)
     async with app.run_test(size=SIZE):
         pass
-    assert opening.recent() == [str(path)]
+    assert session_files.recent() == [str(path)]

@@ -7,7 +7,7 @@ import pytest
 from textual.pilot import Pilot
 
 from inspector.tui.app import LoopInspector
-from inspector.tui.screens.picker import Choice, PickerScreen
+from inspector.tui.picker import Choice, PickerScreen
 
 AppOn = Callable[..., LoopInspector]
 Compare = Callable[..., bool]
@@ -43,7 +43,7 @@ def test_the_picker(snap_compare: Compare, monkeypatch: pytest.MonkeyPatch, size
     listed = [Choice("Sample sessions"), Choice("A first sample", "a/first.har", "Its story.", "by hand", "Complete"),
               Choice("A second one", "a/second.har"), Choice(""), Choice("Recent files"),
               Choice("mine.har", "b/mine.har")]
-    monkeypatch.setattr("inspector.tui.screens.picker.choices", lambda: listed)
+    monkeypatch.setattr("inspector.tui.picker.choices", lambda: listed)
     app = LoopInspector()
     assert isinstance(app.get_default_screen(), PickerScreen)
     assert snap_compare(app, terminal_size=size)

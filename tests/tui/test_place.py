@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from inspector.tui.opening import VARIABLE, Where, remembered, where
+from inspector.tui.session_files import VARIABLE, Where, remembered, where
 from inspector.web import server
 
 

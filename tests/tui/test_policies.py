@@ -16,10 +16,10 @@ from inspector.config.settings import Settings
 from inspector.replay.case import open_case
 from inspector.sessions import open_paths
 from inspector.tui.app import LoopInspector
-from inspector.tui.opening import Reading, load
-from inspector.tui.screens.policies import Cells, PoliciesScreen
-from inspector.tui.session.screen import SessionScreen
-from inspector.tui.widgets.text_view import TextView
+from inspector.tui.policies_screen import Cells, PoliciesScreen
+from inspector.tui.session_files import Reading, load
+from inspector.tui.session_screen import SessionScreen
+from inspector.tui.text_view import TextView
 from loop_core.turn.trace import key
 from tests.scenes.app import (
     CUT_ARGUMENTS,

@@ -21,13 +21,12 @@ from inspector.provider.dialects import DIALECTS
 from inspector.provider.scenarios import SCENARIOS
 from inspector.tui import launch as entry
 from inspector.tui.app import LoopInspector
-from inspector.tui.screens.picker import PickerScreen
-from inspector.tui.screens.prompt import Choose
-from inspector.tui.screens.providers import Dialects, ProvidersScreen
-from inspector.tui.session.exports import Exports
-from inspector.tui.session.screen import SessionScreen
-from inspector.tui.widgets.text_view import TextView
-from inspector.tui.writing import leave
+from inspector.tui.delivery import leave
+from inspector.tui.picker import PickerScreen
+from inspector.tui.providers_screen import Dialects, ProvidersScreen
+from inspector.tui.questions import Choose
+from inspector.tui.session_screen import Exports, SessionScreen
+from inspector.tui.text_view import TextView
 from tests.scenes.app import page, seen, told
 
 AppOn = Callable[..., LoopInspector]

@@ -9,9 +9,9 @@ import pytest
 from textual.pilot import Pilot
 
 from inspector.tui.app import LoopInspector
-from inspector.tui.screens.breakpoints import Breakpoint, BreakpointList
-from inspector.tui.session.screen import SessionScreen
-from inspector.tui.widgets.panes import StepList
+from inspector.tui.breakpoints import Breakpoint, BreakpointList
+from inspector.tui.session_screen import SessionScreen
+from inspector.tui.session_widgets import StepList
 from tests.scenes.app import page, seen
 
 AppOn = Callable[..., LoopInspector]
@@ -169,7 +169,7 @@ async def test_a_note_stands_beside_its_step(app_on: AppOn) -> None:
 
 @pytest.mark.parametrize(("steps", "most"), [(28, 1), (5_000, 100)])
 def test_a_held_key_runs_faster_but_never_far(steps: int, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    from inspector.tui.session import stepping
+    from inspector.tui import stepping
 
     listed = SimpleNamespace(moved=lambda step, by: step + by)
     stage = SimpleNamespace(step=0, listed=listed, run=SimpleNamespace(view=SimpleNamespace(steps=range(steps))))

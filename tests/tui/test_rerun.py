@@ -9,9 +9,9 @@ from textual.widgets import Input
 
 from inspector.sessions.agents import samples, short
 from inspector.tui.app import LoopInspector
-from inspector.tui.screens.limits import LimitsForm
-from inspector.tui.session.screen import SessionScreen
-from inspector.tui.widgets.fields import Cycle
+from inspector.tui.limits_form import LimitsForm
+from inspector.tui.panels import Cycle
+from inspector.tui.session_screen import SessionScreen
 from tests.scenes.app import PARTS, continued, page, told
 
 AppOn = Callable[..., LoopInspector]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from inspector.tui.app import LoopInspector
-from inspector.tui.session.screen import SessionScreen
+from inspector.tui.session_screen import SessionScreen
 from tests.scenes.app import page, seen
 
 AppOn = Callable[..., LoopInspector]

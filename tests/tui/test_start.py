@@ -15,9 +15,9 @@ from textual.widgets import Input
 from inspector.replay.case import open_case
 from inspector.sessions import intake, open_paths
 from inspector.tui import launch as entry
-from inspector.tui import opening
+from inspector.tui import session_files
 from inspector.tui.app import DARK, LIGHT, LoopInspector
-from inspector.tui.session.screen import SessionScreen
+from inspector.tui.session_screen import SessionScreen
 from tests.scenes.app import continued, har, page, seen, story, told
 
 AppOn = Callable[..., LoopInspector]
@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FIRST_FRAME = """
 import asyncio, sys
 from inspector.tui.app import LoopInspector
-from inspector.tui.opening import Reading, load
+from inspector.tui.session_files import Reading, load
 app = LoopInspector(sys.argv[1:], opened_already=load(sys.argv[1:], Reading()))
 async def main():
     async with app.run_test(size=(120, 40)):
@@ -40,11 +40,11 @@ def test_the_first_frame_imports_nothing_slow(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", FIRST_FRAME, str(story(tmp_path))], capture_output=True, text=True,
                           cwd=ROOT, timeout=60, check=True)
     loaded = set(done.stdout.split())
-    assert "inspector.tui.session.screen" in loaded
+    assert "inspector.tui.session_screen" in loaded
     slow = {"pydantic", "httpx", "aiohttp", "yaml", "tree_sitter", "jsonschema_rs"}
     widgets = {f"textual.widgets._{name}" for name in ("data_table", "text_area", "markdown", "footer", "rich_log")}
-    later = {f"inspector.tui.screens.{name}" for name in (
-        "limits", "help", "prompt", "picker", "loading", "tabled", "policies", "providers")}
+    later = {f"inspector.tui.{name}" for name in (
+        "limits_form", "help", "questions", "picker", "policies_screen", "providers_screen", "tuning_screen")}
     assert loaded & (slow | widgets | later) == set()
 
 
@@ -172,7 +172,7 @@ def test_bad_input_is_one_line_and_exit_code_two(
 async def test_what_was_read_of_a_cut_file_is_shown_and_told(tmp_path: Path) -> None:
     path = tmp_path / "cut.har"
     path.write_text(har(continued())[:-400])
-    read = opening.load([str(path)], opening.Reading())
+    read = session_files.load([str(path)], session_files.Reading())
     assert read.errors
     app = LoopInspector([str(path)], opened_already=read)
     async with app.run_test(size=(160, 45)):
@@ -233,7 +233,7 @@ async def test_a_theme_that_was_chosen_is_there_the_next_time(app_on: AppOn) -> 
 
 
 async def test_a_theme_that_is_gone_is_no_reason_to_fail(app_on: AppOn) -> None:
-    from inspector.tui.opening import keep_theme
+    from inspector.tui.session_files import keep_theme
 
     keep_theme("no-such-theme")
     app = app_on()

@@ -8,10 +8,10 @@ from textual.pilot import Pilot
 
 from inspector.report.lines.slices import Bytes
 from inspector.report.lines.spans import Role, text_of
+from inspector.tui import session_panes
 from inspector.tui.app import LoopInspector
-from inspector.tui.session import tracing
-from inspector.tui.session.screen import SessionScreen
-from inspector.tui.widgets.text_view import TextView
+from inspector.tui.session_screen import SessionScreen
+from inspector.tui.text_view import TextView
 from tests.scenes.app import CUT_ARGUMENTS, page, seen, told
 
 AppOn = Callable[..., LoopInspector]
@@ -175,7 +175,7 @@ async def test_a_click_beside_any_fact_does_nothing(app_on: AppOn) -> None:
 
 
 async def test_a_large_body_is_traced_beside_the_screen(app_on: AppOn, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tracing, "LARGE", 100)
+    monkeypatch.setattr(session_panes, "LARGE", 100)
     async with app_on().run_test(size=ONE_PANE) as pilot:
         await pilot.press("space", "3")
         session(pilot).action_fact(1)
@@ -190,7 +190,7 @@ async def test_a_large_body_is_traced_beside_the_screen(app_on: AppOn, monkeypat
 async def test_what_was_asked_of_another_response_is_not_shown(
     app_on: AppOn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tracing, "LARGE", 100)
+    monkeypatch.setattr(session_panes, "LARGE", 100)
     async with app_on().run_test(size=ONE_PANE) as pilot:
         await pilot.press("space", "3")
         session(pilot).action_fact(1)

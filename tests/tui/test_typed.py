@@ -7,10 +7,10 @@ from textual.events import Key
 from textual.widgets import Input
 
 from inspector.tui.app import LoopInspector
-from inspector.tui.screens.limits import LimitsForm
-from inspector.tui.screens.prompt import Choose
-from inspector.tui.session.screen import SessionScreen
-from inspector.tui.widgets.rows import RowList
+from inspector.tui.limits_form import LimitsForm
+from inspector.tui.lists import RowList
+from inspector.tui.questions import Choose
+from inspector.tui.session_screen import SessionScreen
 
 AppOn = Callable[..., LoopInspector]
 NAMES = {":": "colon", "\r": "enter", "=": "equals_sign", "_": "underscore", "/": "slash"}

@@ -1,0 +1,291 @@
+"""The runs of a session: other settings, from the start or from this step; going between the runs, and any two of them.
+
+Further down: the run under every policy, and one answer from every provider, each on a screen of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.binding import Binding, BindingType
+
+from inspector.config.settings import command
+from inspector.report.lines.spans import one_line
+from inspector.tui.delivery import copied
+from inspector.tui.live_run import LiveRun
+from inspector.tui.panels import Verdict
+from inspector.tui.remarks import RemarkBook
+from inspector.tui.session_files import reading_of
+from inspector.tui.session_panes import Panes
+from inspector.tui.stage import Part, SessionStage
+from loop_core.errors import LoopError
+from loop_core.turn.policy import STRICT
+
+if TYPE_CHECKING:
+    from inspector.tui.limits_form import Chosen
+    from inspector.tui.tuning_map import Table
+    from inspector.whatif.policies import Matrix
+    from inspector.whatif.policies_report import Place
+
+
+class Branches(Part):
+    """Which run is looked at, and how further ones are made."""
+
+    TITLE_OF_KEYS = "What if"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("e", "limits", "limits", id="limits",
+                tooltip="Edit limits, policy, profile, seam rule or method and run again"),
+        Binding("F", "advice", "advice", id="advice",
+                tooltip="Follow the advice of this turn, else the one above: run with the settings that were tried"),
+        Binding("E", "limits_from_here", "From here", show=False, id="limits.here",
+                tooltip="The same from this step on: what came before stays"),
+        Binding("o", "run(1)", "runs", tooltip="The next run: the original and its branches", id="run.next"),
+        Binding("O", "run(-1)", "Run before", show=False, tooltip="The run before", id="run.previous"),
+        Binding("R", "tree", "Runs", show=False, id="runs",
+                tooltip="All runs as a tree: go to one, lay two side by side, take one away"),
+        Binding("r", "rerun", "Run again", show=False, tooltip="Run again now with the limits of this run", id="rerun"),
+        Binding("Y", "copy_command", "command", id="copy.command",
+                tooltip="Copy the command line that makes this run headless"),
+        Binding("u", "tune", "tune", id="tune",
+                tooltip="Run the session under a grid of limits: what would have been enough"),
+    ]
+
+    def __init__(self, stage: SessionStage, panes: Panes, remarks: RemarkBook) -> None:
+        super().__init__(stage)
+        self.panes, self.remarks = panes, remarks
+        self.live = LiveRun(stage, self.show_run)
+        self._table: Table | None = None
+        """The grid of limits that was looked at last."""
+
+    # -- going between runs --------------------------------------------------------------------------------------
+
+    def switch(self, index: int, compare: bool = False) -> None:
+        """Another run, perhaps beside the original; the cursor stays on its step as far as the run has it."""
+        stage = self.stage
+        stage.runs.index = index
+        run = stage.run
+        # The step first: clamped, it stands in both runs.
+        stage.step = min(stage.step, max(0, len(run.view.steps) - 1))
+        self.remarks.show()
+        stage.outline = run.outline
+        verdict = stage.query_one(Verdict)
+        verdict.run, verdict.view = run.name, run.view
+        if compare:
+            self.panes.against = "run"
+        if compare and run.branch is not None:
+            self.panes.open("diff")
+        stage.show()
+
+    def show_run(self, index: int) -> None:
+        """Goes to a run that was made, on the end of the turn that it has changed, and says how that ends."""
+        from inspector.whatif import branch_lines as whatif
+
+        self.switch(index, compare=True)
+        stage, run = self.stage, self.stage.run
+        turn = whatif.turn_of(run.branch) if run.branch is not None else None
+        if turn is None:
+            stage.note = self.lost_or(f"run {run.name}: nothing differs")
+            return
+        stage.step = turn.run.decided
+        number, end = run.view.number(turn), whatif.ending(turn)
+        stage.note = self.lost_or(f"run {run.name}: turn {number} ends in {end} · o goes between runs")
+
+    def lost_or(self, note: str) -> str:
+        """That the run that is looked at is not kept, and why; else what there is to say of it."""
+        why = self.stage.runs.why_unkept(self.stage.runs.node)
+        return f"not kept: {why}" if why else note
+
+    def action_run(self, by: int) -> None:
+        """Shows another run."""
+        count = len(self.stage.runs.every)
+        if count == 1:
+            self.stage.note = "there is only the original run; e makes another"
+            return
+        self._show_place((self.stage.runs.index + by) % count)
+
+    def _show_place(self, index: int) -> None:
+        self.switch(index)
+        runs = self.stage.runs
+        self.stage.note = f"run {index + 1} of {len(runs.every)}: {runs.current.name}"
+
+    def action_tree(self) -> None:
+        """Opens the tree of runs."""
+        from inspector.tui.run_tree import RunTree
+
+        self.stage.app.push_screen(RunTree(self.stage.runs), self._tree_closed)
+
+    def _tree_closed(self, chosen: tuple[str, int] | None) -> None:
+        """Goes to the run that was chosen, or lays it beside the one that is looked at."""
+        if chosen is None:
+            self.switch(self.stage.runs.index)
+        elif chosen[0] == "beside":
+            self._lay_beside(chosen[1])
+        else:
+            self._show_place(chosen[1])
+
+    def _lay_beside(self, index: int) -> None:
+        from inspector.tui.run_tree import Beside
+
+        tree, right = self.stage.runs.tree, self.stage.runs.node
+        left = tree.every[index]
+        if left is right and right.parent is not None:
+            left = right.parent
+        self.stage.app.push_screen(Beside(tree.beside(right, left), left.path, right.path), self._step_chosen)
+
+    def _step_chosen(self, step: int | None) -> None:
+        if step is not None:
+            self.stage.go(step, "")
+
+    # -- other settings ------------------------------------------------------------------------------------------
+
+    def action_limits(self) -> None:
+        """Opens the form."""
+        self._form(None)
+
+    def action_limits_from_here(self) -> None:
+        """Opens the form for what follows this step."""
+        self._form(self.stage.step)
+
+    def _form(self, since: int | None) -> None:
+        from inspector.tui.limits_form import LimitsForm
+
+        if self.stage.run.view.steps:
+            form = LimitsForm(self.stage.runs.every, self.stage.runs.index, self.stage.step, since)
+            self.stage.app.push_screen(form, lambda chosen: self._limits_chosen(chosen, since))
+
+    def _limits_chosen(self, chosen: Chosen | None, since: int | None) -> None:
+        if chosen is not None and chosen.live:
+            self.live.ask(chosen.assignments, since)
+        elif chosen is not None:
+            self.branch(chosen.assignments, since)
+
+    def action_advice(self) -> None:
+        """Makes the run that the advice was tried with: that of the turn in hand, else the one at the top."""
+        view = self.stage.run.view
+        if not view.steps or view.worst is None:
+            return
+        here = view.turn_of(self.stage.step)
+        turn = here if here.verdict.advice is not None else view.worst
+        advice, number = turn.verdict.advice, view.number(turn)
+        if advice is None:
+            self.stage.note = f"turn {number}: nothing to change"
+        elif advice.set is not None:
+            self.branch(dict(advice.set))
+        else:
+            how = " · e, source live, asks" if advice.live else ""
+            self.stage.note = f"turn {number}, not tried: {one_line(advice.text)}{how}"
+
+    def action_rerun(self) -> None:
+        """Runs again with the limits of this run: the same recording gives the same run."""
+        self.branch({})
+
+    def branch(self, assignments: dict[str, str], since: int | None = None) -> None:
+        """Makes a branch, or goes to the run that has these settings already."""
+        try:
+            index, new = self.stage.runs.under(assignments, since)
+        except LoopError as why:
+            self.stage.note = str(why)
+            return
+        if not new:
+            self.switch(index)
+            name = self.stage.run.name
+            self.stage.note = f"run {name}: these limits were run already, and a recording gives the same again"
+            return
+        self.show_run(index)
+
+    def action_copy_command(self) -> None:
+        """Copies the command line of this run."""
+        app, reading = self.stage.app, reading_of(self.stage.app)
+        self.stage.note = copied(app, self.runnable(self.stage.runs.command(reading.api, reading.profile)))
+
+    def runnable(self, command: str) -> str:
+        """A command over the paths of the session, after the one that makes them where they are no files yet."""
+        return f"{self.stage.opened.before} && {command}" if self.stage.opened.before else command
+
+    # -- a grid of limits ----------------------------------------------------------------------------------------
+
+    def action_tune(self) -> None:
+        """Opens the grid over this run; from a run that was one of its cells, the same grid again."""
+        if not self.stage.run.view.steps:
+            self.stage.note = "there is nothing to tune: no turn was read"
+            return
+        from inspector.export.write import name_of
+        from inspector.tui.tuning_map import Table
+        from inspector.tui.tuning_screen import TuneScreen
+
+        view, node = self.stage.run.view, self.stage.runs.node
+        if self._table is None or node.key not in (self._table.run, *self._table.opened):
+            whole = ", from the first step on" if view.replay.since else ""
+            self._table = Table(self.stage.runs.case, view.replay.settings, node.key, f"{node.path}{whole}")
+            self._table.paths, self._table.before, self._table.name = (
+                self.stage.runs.paths, self.stage.opened.before, name_of(view))
+        self.stage.app.push_screen(TuneScreen(self._table), self._cell_chosen)
+
+    def _cell_chosen(self, cell: int | None) -> None:
+        """Goes to the run of a cell, where it first differs."""
+        if cell is None or self._table is None:
+            return
+        stage, runs = self.stage, self.stage.runs
+        nodes = runs.tree.every
+        runs.index = next((at for at, node in enumerate(nodes) if node.key == self._table.run), 0)
+        index, _ = runs.with_settings(self._table.grid.settings(cell), 0)
+        self._table.opened.add(nodes[index].key)
+        self.switch(index, compare=True)
+        made, view = stage.run.branch, stage.run.view
+        if made is None or made.difference is None:
+            stage.note = self.lost_or("nothing differs · u goes back to the grid")
+            return
+        stage.go(made.difference, "")
+        turn = view.turn_of(stage.step)
+        stage.note = self.lost_or(f"turn {view.number(turn)} parts here · u goes back to the grid")
+
+
+# -- Side by side ----------------------------------------------------------------------------------------------------
+
+
+class Comparisons(Part):
+    """The run under every policy, and one answer from every provider."""
+
+    TITLE_OF_KEYS = "Side by side"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("p", "policies", "policies", id="policies",
+                tooltip="Policies by turns: what each loop would have run, held, continued or lost"),
+        Binding("P", "providers", "providers", id="providers",
+                tooltip="Providers side by side: one answer as each would tell of it"),
+    ]
+
+    def __init__(self, stage: SessionStage, branches: Branches) -> None:
+        super().__init__(stage)
+        self.branches = branches
+
+    def action_policies(self) -> None:
+        """Lays the session under every policy, with the other settings of this run, from the first step on."""
+        from inspector.tui.policies_screen import PoliciesScreen
+
+        runs, replay, reading = self.stage.runs, self.stage.run.view.replay, reading_of(self.stage.app)
+        settings = replace(replay.settings, policy=STRICT)
+        twin = command(runs.paths, settings, reading.api, reading.profile, verb="policies")
+        run = runs.current.name + (", from the first step on" if replay.since else "")
+        self.stage.app.push_screen(
+            PoliciesScreen(runs.case, settings, run, self.branches.runnable(twin)), self._policy_chosen)
+
+    def _policy_chosen(self, chosen: tuple[Matrix, Place] | None) -> None:
+        """Runs the session under the policy of a cell, and goes to where that parts from strict in the cell's turn."""
+        if chosen is None:
+            return
+        from inspector.whatif import policies_report as lines
+
+        (matrix, place), stage = chosen, self.stage
+        index, _ = stage.runs.under(lines.assignments(matrix, place), 0)
+        self.branches.switch(index, compare=True)
+        stage.go(lines.step_at(matrix, place), "")
+        cell, turn = matrix.rows[place[0]][place[1]], place[0] + 1
+        parts = "nothing differs from strict" if cell.step is None else "here it parts from strict"
+        stage.note = self.branches.lost_or(f"run {stage.run.name}: turn {turn}: {cell.decision.word} · {parts}")
+
+    def action_providers(self) -> None:
+        """One intended answer as every provider tells of it."""
+        from inspector.tui.providers_screen import ProvidersScreen
+
+        self.stage.app.push_screen(ProvidersScreen(reading_of(self.stage.app).settings))

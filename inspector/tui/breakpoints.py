@@ -1,0 +1,205 @@
+"""The breakpoints: a line each, on or off, with how often it stops; below them, what would stop at steps like this."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+
+from inspector.report import filters
+from inspector.report.facts import View
+from inspector.report.filter_terms import Look
+from inspector.report.filters import FilterError
+from inspector.report.lines.spans import Line, Role, Span, said
+from inspector.tui.lists import RowList
+from inspector.tui.messages import RowOpened
+from inspector.tui.panels import Note, note
+from loop_core.judge.gate import Admission
+
+# -- Breakpoints as values -------------------------------------------------------------------------------------------
+# An expression of the filter language, on or off; and the next step that one stops at.
+
+
+@dataclass(frozen=True, slots=True)
+class Breakpoint:
+    """One breakpoint."""
+
+    text: str
+    enabled: bool = True
+
+
+@lru_cache(maxsize=64)
+def filter_of(text: str) -> filters.Filter:
+    """The filter of an expression; one that was read before keeps what it learned of each response.
+
+    Raises:
+        FilterError: it cannot be read.
+    """
+    return filters.parse(text)
+
+
+def next_stop(
+    stops: Sequence[Breakpoint], view: View, step: int, by: int, marks: frozenset[int]
+) -> tuple[int, str] | None:
+    """The nearest step that an enabled breakpoint stops at, and its expression; None where there is none."""
+    found = [
+        (at, each.text) for each in stops if each.enabled
+        and (at := filters.hit_after(filter_of(each.text), view, step, by, marks)) is not None
+    ]
+    return (min if by > 0 else max)(found, key=lambda hit: hit[0], default=None)
+
+
+def hits(stop: Breakpoint, view: View, marks: frozenset[int]) -> int:
+    """At how many steps a breakpoint stops."""
+    count, at = 0, -1
+    while (following := filters.hit_after(filter_of(stop.text), view, at, 1, marks)) is not None:
+        count, at = count + 1, following
+    return count
+
+
+def suggested(look: Look) -> list[str]:
+    """Expressions that would stop at steps like this one."""
+    step, response = look.step, look.response
+    found = [f"state:{step.state.value}"]
+    if response is not None:
+        found.append(f"stop:{response.judged.stop.normalized.value}")
+        if response.judged.ending is not None:
+            found.append(f"ending:{response.judged.ending.value}")
+        if any(verdict.admission is Admission.HELD for verdict in response.verdicts):
+            found.append("held")
+        found += [f"tool:{verdict.call.name}" for verdict in response.verdicts[:1] if verdict.call.name.isidentifier()]
+    found += [f"event:{record['event']}" for record in step.records]
+    return list(dict.fromkeys([*found, "budget>=80%", "end:*"]))
+
+
+# -- The list of them ------------------------------------------------------------------------------------------------
+
+class Stops(RowList):
+    """Breakpoints, then what would stop at steps like this one."""
+
+    def __init__(self, stops: Sequence[Breakpoint], view: View, step: int, marks: frozenset[int]) -> None:
+        super().__init__(id="stops")
+        self.stops = list(stops)
+        known = {each.text for each in stops}
+        offered = suggested(Look(view, step, marks)) if view.steps else []
+        self.offered = [text for text in offered if text not in known]
+        self._view, self._marks = view, marks
+        self._counts: dict[str, int] = {}
+
+    @property
+    def count(self) -> int:
+        """All rows."""
+        return len(self.stops) + len(self.offered)
+
+    def hits(self, stop: Breakpoint) -> int:
+        """How often a breakpoint stops; counted once."""
+        if stop.text not in self._counts:
+            self._counts[stop.text] = hits(stop, self._view, self._marks)
+        return self._counts[stop.text]
+
+    def row(self, index: int) -> Line:
+        """A breakpoint, or an offer."""
+        here = Span("▶ " if index == self.cursor else "  ", Role.HERE)
+        if index >= len(self.stops):
+            return (here, Span("+ ", Role.DIM), said(self.offered[index - len(self.stops)], Role.DIM),
+                    Span("  enter sets it", Role.DIM))
+        stop = self.stops[index]
+        count = self.hits(stop)
+        return (here, Span("● on  " if stop.enabled else "○ off ", Role.ERROR if stop.enabled else Role.DIM),
+                said(stop.text, Role.STRONG if stop.enabled else Role.DIM),
+                Span(f"  stops {count:,} time{'' if count == 1 else 's'}", Role.DIM))
+
+
+class BreakpointList(ModalScreen[Sequence[Breakpoint] | None]):
+    """Sets, switches and removes breakpoints; gives all of them where the user closes it."""
+
+    DEFAULT_CSS = """
+    BreakpointList { align: center middle; background: $background 60%; }
+    #breakpoints { width: 80; max-width: 100%; height: auto; max-height: 100%; padding: 0 2; }
+    #breakpoints { background: $surface; border: round $primary; }
+    #stops { height: auto; max-height: 16; background: $surface; scrollbar-size-vertical: 1; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,b", "leave", "close", tooltip="Close; what was changed holds", id="stops.leave"),
+        Binding("space,enter", "switch", "on or off", tooltip="Switch it on or off; set what is offered",
+                id="stops.switch", priority=True),
+        Binding("a", "add", "add", tooltip="Type a breakpoint: any filter expression", id="stops.add"),
+        Binding("d,delete", "remove", "remove", tooltip="Remove it", id="stops.remove"),
+    ]
+
+    def __init__(self, stops: Sequence[Breakpoint], view: View, step: int, marks: frozenset[int]) -> None:
+        super().__init__()
+        self._list = Stops(stops, view, step, marks)
+
+    def compose(self) -> ComposeResult:
+        """A title, the rows, the keys."""
+        with Vertical(id="breakpoints"):
+            yield note("Breakpoints", Role.TITLE)
+            yield self._list
+            yield note("", id="stops-note")
+            yield note("space on/off · a type one · d remove · esc close, then c runs to the next")
+
+    def on_mount(self) -> None:
+        """The list in hand."""
+        self._resize()
+        self._list.focus()
+
+    def _resize(self) -> None:
+        self._list.styles.height = max(1, min(16, self._list.count))
+        self._list.resized()
+
+    def action_leave(self) -> None:
+        """Closes."""
+        self.dismiss(tuple(self._list.stops))
+
+    def on_row_opened(self, message: RowOpened) -> None:
+        """A double click does what enter does."""
+        message.stop()
+        self.action_switch()
+
+    def action_switch(self) -> None:
+        """On or off; an offer becomes a breakpoint."""
+        rows, index = self._list, self._list.cursor
+        if index < len(rows.stops):
+            stop = rows.stops[index]
+            rows.stops[index] = Breakpoint(stop.text, not stop.enabled)
+            rows.refresh()
+        elif index < rows.count:
+            self._add(rows.offered.pop(index - len(rows.stops)))
+
+    def action_remove(self) -> None:
+        """Takes it away."""
+        rows, index = self._list, self._list.cursor
+        if index < len(rows.stops):
+            del rows.stops[index]
+            rows.cursor = max(0, min(index, rows.count - 1))
+            self._resize()
+
+    def action_add(self) -> None:
+        """Asks for an expression."""
+        from inspector.tui.questions import Prompt
+
+        self.app.push_screen(Prompt("break at", "stop:max_tokens held · state:Abort* · budget>=80%"), self._typed)
+
+    def _typed(self, text: str | None) -> None:
+        if text is None or not text.strip():
+            return
+        try:
+            filter_of(text.strip())
+        except FilterError as why:
+            self.query_one("#stops-note", Note).line = (said(str(why), Role.ERROR),)
+            return
+        self.query_one("#stops-note", Note).line = ()
+        self._add(text.strip())
+
+    def _add(self, text: str) -> None:
+        if all(each.text != text for each in self._list.stops):
+            self._list.stops.append(Breakpoint(text))
+        self._list.cursor = len(self._list.stops) - 1
+        self._resize()

@@ -1,0 +1,136 @@
+"""Files that leave the app: a download in a browser, else into a folder that was typed, never over another.
+
+A failure is a sentence.
+
+Further down: copying (OSC 52), and whether this terminal takes a copy.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
+
+from textual.app import App
+
+from inspector.export.write import encoded, write
+from inspector.sessions import redact
+from loop_core.errors import LoopError
+
+Make = Callable[[], Mapping[str, str]]
+"""Makes files: name -> content."""
+
+
+def leave(app: App[Any], make: Make, say: Callable[[str], None], folder: str | None = None) -> None:
+    """Hands files to whoever sits there; what to say of it goes to `say`. A folder is asked for where none is named."""
+    if app.is_web:
+        say(delivered(app, make))
+    elif folder is not None:
+        say(written(folder, make))
+    else:
+        from inspector.tui.questions import Prompt
+
+        def typed(place: str | None) -> None:
+            if place is not None:
+                say(written(place, make))
+
+        app.push_screen(Prompt("into", "a folder", "."), typed)
+
+
+def delivered(app: App[Any], make: Make) -> str:
+    """Hands files to the browser, several as one archive: it asks before it takes more than one."""
+    try:
+        files = make()
+    except LoopError as why:
+        return f"not downloaded: {why}"
+    name, content = _one(files)
+    app.deliver_binary(BytesIO(content), save_filename=name, mime_type="application/octet-stream")
+    inside = f" with {', '.join(files)}" if len(files) > 1 else ""
+    return f"handed to the browser: {name}{inside}"
+
+
+def _one(files: Mapping[str, str]) -> tuple[str, bytes]:
+    first = next(iter(files))
+    if len(files) == 1:
+        return first, encoded(files[first])
+    archive = BytesIO()
+    with ZipFile(archive, "w", ZIP_DEFLATED) as zipped:
+        for name, content in files.items():
+            zipped.writestr(ZipInfo(name), encoded(content), ZIP_DEFLATED)
+    return f"{first.partition('.')[0]}.zip", archive.getvalue()
+
+
+def picture(app: App[Any]) -> str:
+    """The screen as SVG, without the fonts that it would fetch from elsewhere when it is opened."""
+    return re.sub(r"@font-face\s*\{.*?\}", "", app.export_screenshot(title="Loop Inspector"), flags=re.DOTALL)
+
+
+def written(folder: str, make: Make) -> str:
+    """Makes files and writes them into a folder; what to say of it."""
+    place = Path(folder).expanduser()
+    try:
+        paths = write(_apart(make(), place), str(place))
+    except LoopError as why:
+        return f"not written: {why}"
+    return f"written: {', '.join(paths)}"
+
+
+def _apart(files: Mapping[str, str], place: Path) -> Mapping[str, str]:
+    """The files under names that are not taken yet: nothing is ever written over."""
+    number = 1
+    while True:
+        named = {name if number == 1 else _numbered(name, number): content for name, content in files.items()}
+        if not any((place / name).exists() for name in named):
+            return named
+        number += 1
+
+
+def _numbered(name: str, number: int) -> str:
+    stem, dot, suffix = name.partition(".")
+    return f"{stem}-{number}{dot}{suffix}"
+
+
+# -- Copying (OSC 52), and whether this terminal takes a copy --------------------------------------------------------
+# None says no by itself, but some are known to drop it.
+
+Environment = Mapping[str, str]
+
+REFUSING: tuple[tuple[Callable[[Environment], bool], str], ...] = (
+    (lambda given: given.get("TERM") == "linux", "the Linux console has no clipboard"),
+    (lambda given: given.get("TERM_PROGRAM") == "Apple_Terminal", "Terminal.app ignores OSC 52"),
+    (lambda given: "STY" in given, "GNU screen does not pass OSC 52 on"),
+    (lambda given: 0 < _number(given.get("VTE_VERSION")) < 7600, "VTE ignores OSC 52 before its version 0.76"),
+)
+"""How a terminal that drops a copy is known, and what to say of it."""
+
+
+MOST = 1_000_000
+"""Characters that are copied at most."""
+
+
+def copied(app: App[object], text: str) -> str:
+    """Copies a text; what to say of it."""
+    lost = refused(os.environ)
+    if lost is not None:
+        return f"not copied: {lost}; x writes it to a file"
+    text = redact.text(text)
+    app.copy_to_clipboard(text[:MOST])
+    size = f"{len(text):,} characters"
+    if len(text) > MOST:
+        size = f"the first {MOST:,} of {size}"
+    shown = f": {text}" if len(text) <= 60 and "\n" not in text else ""
+    place = "browser" if app.is_web else "terminal"
+    return f"copied {size}, if the {place} allows it (OSC 52){shown}"
+
+
+def refused(environment: Environment) -> str | None:
+    """Why a copy would be lost here; None where the terminal may take it."""
+    return next((why for known, why in REFUSING if known(environment)), None)
+
+
+def _number(text: str | None) -> int:
+    return int(text) if text and text.isdecimal() else 0

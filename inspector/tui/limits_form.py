@@ -1,0 +1,388 @@
+"""The form of a what-if: the settings in force, a field to try another value in, and what that would do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import ClassVar, NamedTuple
+
+from textual import on, work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.events import DescendantFocus
+from textual.screen import ModalScreen
+from textual.timer import Timer
+from textual.widgets import Input
+
+from inspector.config.settings import CHOICES, INITIAL, Settings, parse_assignments, settings_of
+from inspector.report.lines.spans import Line, Role, Span
+from inspector.tui.panels import Cycle, Note, Panel, field_keys, line_input, named, note
+from inspector.tui.session_files import Run
+from inspector.whatif.branch_lines import run_line, turn_of
+from loop_core.errors import CallerError, LoopError
+from loop_core.turn.limits import CONTINUATION_LIMITS, DEFAULT_TOKEN_FACTOR, Limits
+from loop_core.turn.state import Turn
+
+FIELDS = (*CONTINUATION_LIMITS, INITIAL)
+"""The fields that are typed in."""
+WORDS = ("policy", "seam", "method", "profile", "source")
+"""The fields that hold one of a few words."""
+DEFAULT = "default"
+OTHERS = "others"
+"""The field for the limits that have none of their own."""
+RECORDING, SIMULATION, LIVE = SOURCES = ("recording", "simulation", "live")
+"""Who answers a run."""
+
+
+def words_of(name: str) -> tuple[str, ...]:
+    """What a field may hold."""
+    if name == "policy":
+        from loop_core.turn.presets import POLICIES
+
+        return tuple(POLICIES)
+    return SOURCES if name == "source" else (DEFAULT, *CHOICES[name].words)
+
+
+def word_of(settings: Settings, name: str) -> str:
+    """What a field holds at first."""
+    if name == "source":
+        return SIMULATION if settings.simulate else RECORDING
+    value = getattr(settings, name)
+    return DEFAULT if value is None else CHOICES[name].written(value)
+
+
+def in_force(turn: Turn, name: str) -> int | None:
+    """The value of a limit, or of the initial max_tokens, in a turn."""
+    if name == INITIAL:
+        return turn.request.max_tokens
+    value: int | None = getattr(turn.limits, name)
+    return value
+
+
+def value_of(turn: Turn, name: str) -> str:
+    """What the field holds at first."""
+    value = in_force(turn, name)
+    return "" if value is None else f"{value}"
+
+
+def default_of(turn: Turn, name: str) -> str:
+    """What an empty field means."""
+    if name == INITIAL:
+        return "recorded"
+    return "default" if getattr(Limits(), name) is None else f"{getattr(Limits(), name)}"
+
+
+def in_short(turn: Turn, name: str) -> str:
+    """What is in force, for the row of a field."""
+    value = turn.token_cap if name == CONTINUATION_LIMITS[1] else in_force(turn, name)
+    return "not set" if value is None else f"now {value:,}"
+
+
+def about(turn: Turn, name: str) -> str:
+    """What is known of a limit: what is in force, and the default."""
+    value = in_force(turn, name)
+    if name == INITIAL:
+        now = "not set in the request" if value is None else f"{value:,}"
+        return f"now {now} · another is answered by the simulation"
+    default = getattr(Limits(), name)
+    if default is not None:
+        return f"now {value:,} · default {default:,}"
+    cap = turn.token_cap
+    if cap is None:
+        return f"no bound now: {DEFAULT_TOKEN_FACTOR} × max_tokens, not set"
+    return f"now {cap:,} · default {DEFAULT_TOKEN_FACTOR} × max_tokens"
+
+
+def differs(turn: Turn, name: str, value: str) -> bool:
+    """Whether a typed value is another than the one in force; an empty field means the default where there is one."""
+    plain = value.strip().replace(",", "").replace("_", "")
+    return plain != value_of(turn, name)
+
+
+def problem_of(name: str, value: str) -> str | None:
+    """What the engine says against a value; None where it takes it."""
+    try:
+        settings_of(parse_assignments(value.split()) if name == OTHERS else {name: value}, Settings())
+    except CallerError as why:
+        return str(why).removeprefix(f"{name}: ").removeprefix("--set ")
+    return None
+
+
+
+
+# -- The runs of a session, a line each ------------------------------------------------------------------------------
+# How the turn in question ends in it, and where it parts from the original.
+
+
+class Runs(Panel):
+    """A list without a cursor."""
+
+    def __init__(self, runs: Sequence[Run], current: int, *, id: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id)
+        self._runs, self._current = runs, current
+        self.styles.height = len(runs)
+
+    def make(self, width: int) -> Sequence[Line]:
+        """One line a run."""
+        asked = next((turn for run in self._runs if run.branch and (turn := turn_of(run.branch)) is not None), None)
+        return [
+            run_line(run.name, run.view, asked, run.branch, index == self._current)
+            for index, run in enumerate(self._runs)
+        ]
+
+PAUSE = 0.15
+"""Seconds without a key after which is told what the change would do."""
+
+
+class Chosen(NamedTuple):
+    """What was asked for."""
+
+    assignments: dict[str, str]
+    live: bool = False
+    """Whether the provider is to be asked; where and for how much is told before."""
+
+
+class LimitsForm(ModalScreen[Chosen | None]):
+    """Asks for other settings; gives None where the user leaves."""
+
+    DEFAULT_CSS = """
+    LimitsForm { align: center middle; background: $background 60%; }
+    #form { width: 100; max-width: 100%; height: auto; max-height: 100%; padding: 0 1; }
+    #form { background: $surface; border: round $primary; }
+    .field { height: 1; }
+    .field .name { width: 41; }
+    .field Input { width: 11; margin: 0 1 0 0; background: $panel; }
+    .field Input:focus { background: $cursor; }
+    .field #others { width: 1fr; }
+    .field Cycle { width: 20; height: 1; margin: 0 1 0 0; }
+    .field .about { width: 1fr; }
+    #form Runs { margin: 1 0 0 0; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "dismiss", "leave", tooltip="Leave without running", id="form.leave"),
+        *field_keys("form"),
+        Binding("enter", "run", "run", tooltip="Run with these", id="form.run"),
+    ]
+
+    def __init__(self, runs: Sequence[Run], current: int, step: int, since: int | None = None) -> None:
+        super().__init__()
+        self._runs, self._current, self._since = runs, current, since
+        self._view = runs[current].view
+        self._settings = self._view.replay.settings
+        self._turn = self._view.shown(step).turn
+        self._step = step
+        self._waiting: Timer | None = None
+
+    def compose(self) -> ComposeResult:
+        """A row for each setting, what a change would do, then the runs that there are."""
+        with Vertical(id="form"):
+            where = "from the start" if self._since is None else f"from step {self._since + 1} on"
+            yield note(f"Run again {where}", Role.TITLE, id="form-title")
+            for name in FIELDS:
+                with Horizontal(classes="field"):
+                    yield named(f"{name} of the first request" if name == INITIAL else name)
+                    yield line_input(value_of(self._turn, name), default_of(self._turn, name), name)
+                    yield _about(in_short(self._turn, name), f"note-{name}")
+            for name in WORDS:
+                with Horizontal(classes="field"):
+                    yield named(MEANS[name])
+                    yield Cycle(words_of(name), word_of(self._settings, name), id=name)
+                    yield _about("", f"note-{name}")
+            with Horizontal(classes="field"):
+                yield named("other limits, NAME=VALUE")
+                yield line_input("", "max_tool_steps=3 max_resumes=2", OTHERS)
+            yield note("", id="about")
+            yield note("nothing is changed yet", id="preview")
+            runs = self._runs if len(self._runs) <= SHOWN else self._runs[-SHOWN:]
+            yield Runs(runs, self._current - (len(self._runs) - len(runs)))
+            yield note("enter runs · esc leaves · ↑ ↓ fields · ← → words")
+
+    def on_mount(self) -> None:
+        """The first field is ready to be typed over."""
+        first = self.query_one(f"#{FIELDS[0]}", Input)
+        first.focus()
+        first.select_all()
+
+    @on(Input.Changed)
+    def _changed(self, event: Input.Changed) -> None:
+        if event.input.id is not None:
+            problem = self._say(event.input.id, event.value)
+            if event.input.has_focus:
+                self._explain(event.input.id, problem)
+            if event.input.id == INITIAL and event.input.has_focus:
+                self._answer_at(event.value)
+            self._preview_soon()
+
+    def _answer_at(self, cap: str) -> None:
+        """A recording was made at its own max_tokens: another one is answered by the simulation."""
+        source = self.query_one("#source", Cycle)
+        if source.value != LIVE:
+            own = not cap.strip() or not differs(self._turn, INITIAL, cap)
+            source.value = word_of(self._settings, "source") if own else SIMULATION
+
+    @on(Cycle.Changed)
+    def _turned(self, event: Cycle.Changed) -> None:
+        cap = self.query_one(f"#{INITIAL}", Input)
+        if event.cycle.id == "source" and event.cycle.value == RECORDING and event.cycle.has_focus:
+            cap.value = "" if self._settings.max_tokens is not None else value_of(self._turn, INITIAL)
+        self._preview_soon()
+
+    @on(Input.Submitted)
+    def action_run(self) -> None:
+        """Runs, unless a value is wrong."""
+        wrong = [name for name in (*FIELDS, OTHERS) if self._say(name, self.query_one(f"#{name}", Input).value)]
+        if wrong:
+            field = self.query_one(f"#{wrong[0]}", Input)
+            field.focus()
+            self._explain(wrong[0], problem_of(wrong[0], field.value))
+            return
+        if self._live and self._refused is not None:
+            self._told((Span(f"✖ {self._refused}", Role.ERROR),))
+            return
+        self.dismiss(Chosen(self._assignments(), self._live))
+
+    @property
+    def _live(self) -> bool:
+        """Whether the provider is to be asked."""
+        return self.query_one("#source", Cycle).value == LIVE
+
+    @property
+    def _refused(self) -> str | None:
+        """Why it cannot be; None where it can."""
+        try:
+            return refused(self._runs[self._current], self._step if self._since is None else self._since,
+                           self._since is None)
+        except LoopError as why:
+            return str(why)
+
+    def _assignments(self) -> dict[str, str]:
+        typed = {name: self.query_one(f"#{name}", Input).value for name in FIELDS}
+        chosen = {name: self.query_one(f"#{name}", Cycle).value for name in WORDS}
+        source = chosen.pop("source")
+        simulate = source == SIMULATION
+        return {
+            **({"simulate": "yes" if simulate else "no"} if simulate is not self._settings.simulate else {}),
+            **{name: value for name, value in typed.items() if differs(self._turn, name, value)},
+            **{name: value for name, value in chosen.items() if value != word_of(self._settings, name)},
+            **parse_assignments(self.query_one(f"#{OTHERS}", Input).value.split()),
+        }
+
+    def _say(self, name: str, value: str) -> str | None:
+        """Marks a field whose value is wrong; what is wrong with it."""
+        problem = problem_of(name, value)
+        if name == OTHERS:
+            return problem
+        short = Span(in_short(self._turn, name), Role.DIM) if problem is None else Span("✖ see below", Role.ERROR)
+        self.query_one(f"#note-{name}", Note).line = (short,)
+        return problem
+
+    def _explain(self, name: str, problem: str | None) -> None:
+        """Says in full what is wrong with a field, or what is known of it."""
+        known = ABOUT[name] if name in ABOUT else about(self._turn, name)
+        line = Span(f"✖ {name}: {problem}", Role.ERROR) if problem else Span(known, Role.DIM)
+        self.query_one("#about", Note).line = (line,)
+
+    def on_descendant_focus(self, event: DescendantFocus) -> None:
+        """Another field: what is known of it."""
+        name = event.widget.id or ""
+        if name in FIELDS:
+            self._explain(name, problem_of(name, self.query_one(f"#{name}", Input).value))
+        elif name in ABOUT:
+            self.query_one("#about", Note).line = (Span(ABOUT[name], Role.DIM),)
+
+    # -- what it would do ----------------------------------------------------------------------------------------
+
+    def _preview_soon(self) -> None:
+        if self._waiting is not None:
+            self._waiting.stop()
+        self._waiting = self.set_timer(PAUSE, self._ask)
+
+    def _ask(self) -> None:
+        if all(problem_of(name, self.query_one(f"#{name}", Input).value) is None for name in (*FIELDS, OTHERS)):
+            if self._live:
+                self._told(would_ask(self._refused))
+            else:
+                self._look(self._assignments())
+
+    @work(thread=True, exclusive=True, group="preview")
+    def _look(self, assignments: Mapping[str, str]) -> None:
+        """Asked in a thread: a session of thousands of turns takes a moment."""
+        try:
+            line = would_do(self._runs[self._current], assignments, self._since)
+        except LoopError as why:
+            line = (Span(f"✖ {why}", Role.ERROR),)
+        self.app.call_from_thread(self._told, line)
+
+    def _told(self, line: Line) -> None:
+        for preview in self.query("#preview").results(Note):  # none is left where the form was closed meanwhile
+            preview.line = line
+
+
+SHOWN = 4
+"""Runs that the form lists; R shows all."""
+MEANS: Mapping[str, str] = {
+    "policy": "policy: the loop's beliefs",
+    "seam": "seam: how segments are joined",
+    "method": "method: how text is continued",
+    "profile": "profile: who is taken to speak",
+    "source": "source: who answers",
+}
+
+
+ABOUT: Mapping[str, str] = {
+    "policy": "whose rules the loop follows; p shows what each would have done",
+    "seam": "careful cuts what was asked for and what is too long to be chance; default: as the policy says",
+    "method": "prefill, a quoted anchor or a hint; default: the best that the server allows",
+    "profile": "reads every answer as if this server had given it; a letter goes to the next that begins so",
+    OTHERS: "any other limit, each as NAME=VALUE: " + ", ".join(
+        each.name for each in fields(Limits) if each.name not in CONTINUATION_LIMITS),
+    "source": "simulation: the known output cut again, SIMULATED; live: the provider, asked again",
+}
+
+
+def _about(text: str, name: str) -> Note:
+    made = note(text, id=name)
+    made.add_class("about")
+    return made
+
+
+def would_do(run: Run, assignments: Mapping[str, str], since: int | None) -> Line:
+    """What a change would do, in a line.
+
+    Raises:
+        CallerError: a setting cannot be used.
+    """
+    from inspector.whatif.tree import preview
+
+    if not assignments:
+        return (Span("nothing is changed yet", Role.DIM),)
+    replay = run.view.replay
+    found = preview(replay, settings_of(assignments, replay.settings), replay.since if since is None else since)
+    if found.difference is None:
+        return (Span("would change nothing", Role.DIM),)
+    ends = ", ".join(str(index + 1) for index in found.turns[:6]) + ("…" if len(found.turns) > 6 else "")
+    turns = f"turn {ends} would end otherwise" if found.turns else "every turn would end as it does"
+    steps = f"{found.steps:,} step{'' if found.steps == 1 else 's'}"
+    return (Span(f"would change {steps} from step {found.difference + 1}", Role.STRONG), Span(f" · {turns}", Role.WARN))
+
+
+def refused(run: Run, step: int, whole: bool) -> str | None:
+    """Why the request at a step, or the turn of it as a whole, cannot be asked live; None where it can.
+
+    Raises:
+        CallerError: what came before was simulated.
+    """
+    from inspector.live.target import why_not
+    from inspector.replay.rerun import start_of
+
+    replay = run.view.replay
+    since = replay.turns[replay.turn_at(step)].first if whole else step
+    return why_not(replay.case.loaded.exchanges[start_of(replay, since).opening.index])
+
+
+def would_ask(refused: str | None) -> Line:
+    """What choosing live does, in a line."""
+    if refused is not None:
+        return (Span(f"✖ live: {refused}", Role.ERROR),)
+    return (Span("asks the provider", Role.WARN), Span(": enter shows where, and for how much; nothing is sent yet"))

@@ -1,0 +1,292 @@
+"""A list of any length with a cursor, and a screen with a table and all that is known of its row.
+
+Owns scrolling, the cursor row and the keys that move it. What a row says is the subclass's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from rich.style import Style
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.events import Click, DescendantFocus
+from textual.geometry import Region, Size
+from textual.reactive import reactive
+from textual.screen import Screen
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from inspector.report.lines.sheet import Listed
+from inspector.report.lines.spans import Line
+from inspector.tui.delivery import copied
+from inspector.tui.messages import RowOpened
+from inspector.tui.paint import Paint, paint_of
+from inspector.tui.panels import KeyBar, Lines
+from inspector.tui.text_view import TextView
+
+
+class RowList(ScrollView, can_focus=True):
+    """Rows with a cursor on one of them."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("j,down", "move(1)", "Down", show=False, tooltip="The next row", id="list.down"),
+        Binding("k,up", "move(-1)", "Up", show=False, tooltip="The row before", id="list.up"),
+        Binding("pagedown", "page(1)", "Page down", show=False, tooltip="A page down", id="list.page-down"),
+        Binding("pageup", "page(-1)", "Page up", show=False, tooltip="A page up", id="list.page-up"),
+        Binding("g,home", "edge(-1)", "First", show=False, tooltip="The first row", id="list.first"),
+        Binding("G,end", "edge(1)", "Last", show=False, tooltip="The last row", id="list.last"),
+        Binding("enter", "open", "Open", show=False, tooltip="Open the row", id="list.open"),
+    ]
+    cursor: reactive[int] = reactive(0, init=False, repaint=False)
+
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
+        super().__init__(id=id)
+        self._base = Style()
+
+    # -- what a subclass says ------------------------------------------------------------------------------------
+
+    @property
+    def count(self) -> int:
+        """How many rows there are."""
+        raise NotImplementedError
+
+    def row(self, index: int) -> Line:
+        """What a row says."""
+        raise NotImplementedError
+
+    def selectable(self, index: int) -> bool:
+        """Whether the cursor may stand on a row."""
+        return True
+
+    def wanted(self, index: int) -> None:
+        """The user moved to a row."""
+        self.cursor = index
+
+    # -- keys and mouse ------------------------------------------------------------------------------------------
+
+    def action_move(self, by: int) -> None:
+        """Moves by rows."""
+        self._to(self.cursor + by, 1 if by > 0 else -1)
+
+    def action_page(self, by: int) -> None:
+        """Moves by pages."""
+        self._to(self.cursor + by * max(1, self.size.height - 1), by)
+
+    def action_edge(self, by: int) -> None:
+        """Moves to the first or the last row."""
+        self._to(self.count - 1 if by > 0 else 0, -by)
+
+    def action_open(self) -> None:
+        """Opens the row at the cursor."""
+        self.post_message(RowOpened(self.cursor))
+
+    def on_click(self, event: Click) -> None:
+        """Moves to the row that was clicked; a second click opens it."""
+        row = int(self.scroll_offset.y) + event.y
+        if 0 <= row < self.count and self.selectable(row):
+            self.wanted(row)
+            if event.chain > 1:
+                self.post_message(RowOpened(row))
+
+    def _to(self, row: int, direction: int) -> None:
+        """The nearest row that may be stood on: further in the direction, else back."""
+        row = min(max(row, 0), max(0, self.count - 1))
+        for step in (direction, -direction):
+            index = row
+            while 0 <= index < self.count:
+                if self.selectable(index):
+                    self.wanted(index)
+                    return
+                index += step
+
+    # -- drawing -------------------------------------------------------------------------------------------------
+
+    def on_mount(self) -> None:
+        """Sets the scrolled size."""
+        self._refresh_scrollbars()
+        self.resized()
+
+    def resized(self) -> None:
+        """The number of rows has changed."""
+        self.virtual_size = Size(1, self.count)
+        self.refresh()
+
+    def on_resize(self) -> None:
+        """Keeps the cursor in sight."""
+        self.show_cursor()
+
+    def watch_cursor(self, old: int, new: int) -> None:
+        """Draws what changed: all rows between, since their gutters say past or ahead."""
+        top = int(self.scroll_offset.y)
+        low, high = min(old, new), max(old, new)
+        self.refresh(Region(0, low - top, self.size.width, high - low + 1))
+        self.show_cursor()
+
+    def show_cursor(self) -> None:
+        """Scrolls as little as needed, without animation; the row above the first is its heading."""
+        top, height = int(self.scroll_offset.y), self.size.height
+        above = self.cursor - 1 if self.cursor and not self.selectable(self.cursor - 1) else self.cursor
+        if height <= 0 or (top <= above and self.cursor < top + height):
+            return
+        margin = height // 3  # seldom enough that most keys draw two rows
+        target = above - margin if above < top else self.cursor - height + 1 + margin
+        self.scroll_to(y=max(0, min(target, self.count - height)), animate=False, force=True)
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """Takes the style once for all rows: it is worked out anew each time it is asked for."""
+        self._base = self.rich_style
+        return super().render_lines(crop)
+
+    def render_line(self, y: int) -> Strip:
+        """One visible row."""
+        index = int(self.scroll_offset.y) + y
+        base = self._base
+        width = self.scrollable_content_region.width
+        if index >= self.count:
+            return Strip.blank(width, base)
+        paint: Paint = paint_of(self.app)
+        if index == self.cursor:
+            base = base + paint.cursor + Style(bold=self.has_focus)
+        return paint.strip(self.row(index), width, base)
+
+
+# -- A table with a cursor, a few lines over it, and below it all that is known of the row at the cursor -------------
+# What every such screen shares: the layout, search, copying the command line that shows the same, writing the table
+# to a file. What the table holds, and what its keys do, is the subclass's.
+
+
+class Table(RowList):
+    """Rows that can be searched."""
+
+    needle: reactive[str] = reactive("", init=False)
+
+    def find(self, by: int, again: bool) -> bool:
+        """Goes to the next or previous place that says the needle; False where none does."""
+        raise NotImplementedError
+
+
+class Tabled(Screen[Any]):
+    """A table, and what is known of its row."""
+
+    TITLE_OF_KEYS = "This table"
+    DEFAULT_CSS = """
+    Tabled #head { padding: 0 1; background: $surface; }
+    Tabled Table { height: 3fr; padding: 0 1; overflow-x: hidden; }
+    Tabled Table { scrollbar-size-vertical: 1; scrollbar-gutter: stable; }
+    Tabled #detail { height: 2fr; padding: 0 1; border-top: hkey $border; scrollbar-size-vertical: 1; }
+    Tabled.-reading Table { height: 1fr; }
+    Tabled.-reading #detail { height: 3fr; border-top: hkey $primary; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("/", "search", "search", tooltip="Search in this table", id="search"),
+        Binding("n", "again(1)", "match", tooltip="The next match of the search", id="search.next", show=False),
+        Binding("N", "again(-1)", "Match before", show=False, tooltip="The match before", id="search.previous"),
+        Binding("y", "copy", "command", tooltip="Copy the command line that shows the same", id="copy.command"),
+        Binding("x", "export", "export", tooltip="Write the table to a text file", id="export"),
+        Binding("tab", "other_pane", "other pane", tooltip="To what is known of the row, and back", id="pane"),
+    ]
+    note: reactive[str] = reactive("", init=False, repaint=False)
+
+    def __init__(self, table: Table) -> None:
+        super().__init__()
+        self._table = table
+        self._head = Lines(id="head")
+        self._detail = TextView(id="detail")
+
+    # -- what a subclass says ------------------------------------------------------------------------------------
+
+    def command(self) -> str:
+        """The command line that shows the same."""
+        raise NotImplementedError
+
+    def files(self) -> Mapping[str, str]:
+        """The table as a text file."""
+        raise NotImplementedError
+
+    def head(self) -> Sequence[Line]:
+        """What stands over the table."""
+        raise NotImplementedError
+
+    def detail(self) -> Listed:
+        """What is known of the row at the cursor."""
+        raise NotImplementedError
+
+    # -- layout --------------------------------------------------------------------------------------------------
+
+    def compose(self) -> ComposeResult:
+        """The lines over the table, the table, the row, the keys."""
+        yield self._head
+        yield self._table
+        yield self._detail
+        yield KeyBar(id="keys").data_bind(Tabled.note)
+
+    def on_mount(self) -> None:
+        """The table in hand."""
+        self._table.focus()
+        self.watch(self._table, "cursor", self.moved, init=False)
+
+    def on_resize(self) -> None:
+        """Another width, other columns."""
+        self.show()
+
+    def on_descendant_focus(self, event: DescendantFocus) -> None:
+        """The pane in hand has the more room."""
+        self.set_class(event.widget is self._detail, "-reading")
+
+    def show(self) -> None:
+        """The rows have changed, or the room for them."""
+        self._table.styles.max_height = self._table.count or None
+        self._table.resized()
+        self._table.show_cursor()
+        self.moved()
+
+    def moved(self) -> None:
+        """Another row is at the cursor."""
+        self._head.lines = self.head()
+        self._detail.sheet = self.detail()
+
+    # -- keys ----------------------------------------------------------------------------------------------------
+
+    def action_search(self) -> None:
+        """Asks what to look for."""
+        from inspector.tui.questions import Prompt
+
+        self.app.push_screen(Prompt("search", "text in this table", self._table.needle), self._search)
+
+    def _search(self, typed: str | None) -> None:
+        if typed is not None:
+            self._table.needle = self._detail.needle = typed
+            self._find(1, again=False)
+
+    def action_again(self, by: int) -> None:
+        """The next or previous match."""
+        if not self._table.needle:
+            self.note = "nothing was searched yet: / searches"
+            return
+        self._find(by, again=True)
+
+    def _find(self, by: int, again: bool) -> None:
+        if self._table.needle and not (self._table.count and self._table.find(by, again)):
+            self.note = f"{self._table.needle!r} is not in this table"
+
+    def action_copy(self) -> None:
+        """Copies the command line."""
+        self.note = copied(self.app, self.command())
+
+    def action_export(self) -> None:
+        """Asks for a folder."""
+        from inspector.tui.questions import Prompt
+
+        self.app.push_screen(Prompt("into", "a folder", "."), self._export)
+
+    def _export(self, folder: str | None) -> None:
+        from inspector.tui.delivery import written
+
+        if folder is not None:
+            self.note = written(folder, self.files)
+
+    def action_other_pane(self) -> None:
+        """To the row's text, and back."""
+        (self._table if self._detail.has_focus else self._detail).focus(scroll_visible=False)

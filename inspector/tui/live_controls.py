@@ -1,0 +1,295 @@
+"""What the operator does to a live turn: its keys, and the form that says how each call is answered.
+
+What the gate holds or rejects stands here too, and no key answers it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.reactive import reactive
+from textual.screen import ModalScreen
+from textual.widgets import TextArea
+
+from inspector.live.answers import Answers, Decision, How
+from inspector.live.stepper import BUSY, Phase
+from inspector.live.telling import call_of
+from inspector.report.lines import glyphs
+from inspector.report.lines.sheet import Listed
+from inspector.report.lines.spans import Line, Role, Span, said
+from inspector.tui.lists import RowList
+from inspector.tui.messages import RowOpened
+from inspector.tui.panels import Cycle, KeyBar, note
+from inspector.tui.stage import Part, SessionStage
+from inspector.tui.text_view import TextView
+from loop_core.errors import CallerError, LoopError
+from loop_core.turn.state import Finish, RunTools, Send
+
+WORDS = {
+    How.RUN: "answered by its tool", How.TYPED: "answered by hand", How.RECORDED: "from the recording",
+    How.REFUSED: "refused",
+}
+
+
+class Calls(RowList):
+    """The calls of a batch."""
+
+    def __init__(self, effect: RunTools, answers: Answers) -> None:
+        super().__init__(id="calls")
+        self.effect, self.answers = effect, answers
+
+    @property
+    def count(self) -> int:
+        """All of them."""
+        return len(self.effect.batch)
+
+    def row(self, index: int) -> Line:
+        """A call, and how it is answered."""
+        verdict = self.effect.batch[index]
+        glyph, role = glyphs.ADMISSION[verdict.admission]
+        mark = Span("▶ " if index == self.cursor else "  ", Role.HERE)
+        name = said(f"{verdict.call.name or 'unnamed':<20} ", Role.STRONG)
+        head = (mark, Span(f"{glyph} {verdict.admission.value:<8} ", role), name)
+        if not self.answers.ways(self.effect, index):
+            return (*head, said(f"not run: {verdict.why}", Role.WARN))
+        decision = self.answers.planned(self.effect, index)
+        return (*head, Span(WORDS[decision.how]) if decision is not None else Span("no answer yet", Role.WARN))
+
+
+class CallsForm(ModalScreen[None]):
+    """Decides how each call is answered."""
+
+    DEFAULT_CSS = """
+    CallsForm { align: center middle; background: $background 60%; }
+    #calls-box { width: 100; max-width: 100%; height: 90%; padding: 0 1; background: $surface; border: round $primary; }
+    #calls { height: auto; max-height: 8; background: $surface; scrollbar-size-vertical: 1; }
+    #calls-box TextView { height: 1fr; background: $surface; scrollbar-size-vertical: 1; margin: 1 0 0 0; }
+    #calls-keys { height: 1; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("r", "answer('run')", "run", id="calls.run",
+                tooltip="Let the tool answer: its Python callable, or the result beside its declaration"),
+        Binding("t", "type", "type", tooltip="Type the result by hand", id="calls.type"),
+        Binding("f", "answer('recorded')", "from file", id="calls.recorded",
+                tooltip="Take the result from the recording that was given"),
+        Binding("x", "answer('refused')", "refuse", tooltip="Refuse the call: the model is told", id="calls.refuse"),
+        Binding("escape,q,enter", "dismiss", "done", tooltip="Back to the turn", id="calls.leave", priority=True),
+    ]
+    note: reactive[str] = reactive("", init=False, repaint=False)
+
+    def __init__(self, effect: RunTools, answers: Answers) -> None:
+        super().__init__()
+        self._effect, self._answers = effect, answers
+
+    def compose(self) -> ComposeResult:
+        """The calls, the one in hand in full, the keys."""
+        with Vertical(id="calls-box"):
+            yield note("How each call is answered", Role.TITLE)
+            yield Calls(self._effect, self._answers)
+            yield TextView(id="call")
+            yield KeyBar(id="calls-keys").data_bind(CallsForm.note)
+
+    def on_mount(self) -> None:
+        """The first call."""
+        listed = self.query_one(Calls)
+        listed.focus()
+        self.watch(listed, "cursor", self._moved)
+
+    def _moved(self) -> None:
+        listed = self.query_one(Calls)
+        self.query_one(TextView).sheet = Listed(call_of(self._effect, listed.cursor, self._answers))
+
+    def action_answer(self, how: str) -> None:
+        """Settles the call in hand."""
+        self._decide(Decision(How(how)))
+
+    def action_type(self) -> None:
+        """Asks for the result."""
+        place = self.query_one(Calls).cursor
+        if How.TYPED not in self._answers.ways(self._effect, place):
+            self._decide(Decision(How.TYPED))  # which says why it cannot be
+            return
+        planned = self._answers.planned(self._effect, place)
+        self.app.push_screen(ResultEditor(planned or Decision(How.TYPED)), self._typed)
+
+    def _typed(self, decision: Decision | None) -> None:
+        if decision is not None:
+            self._decide(decision)
+
+    def _decide(self, decision: Decision) -> None:
+        listed = self.query_one(Calls)
+        try:
+            self._answers.decide(self._effect, listed.cursor, decision)
+            self.note = ""
+        except CallerError as why:
+            self.note = str(why)
+        listed.refresh()
+        self._moved()
+
+    def on_row_opened(self, message: RowOpened) -> None:
+        """A double click is no answer."""
+        message.stop()
+
+
+class ResultEditor(ModalScreen[Decision | None]):
+    """Asks for a result; gives None where the operator leaves."""
+
+    DEFAULT_CSS = """
+    ResultEditor { align: center middle; background: $background 60%; }
+    #result-box { width: 90; max-width: 100%; height: 70%; padding: 0 1; background: $surface; border: round $primary; }
+    #result-text { height: 1fr; border: none; padding: 0; background: $panel; }
+    #is-error { height: 1; width: 20; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "dismiss", "leave", tooltip="Leave without an answer", id="result.leave", priority=True),
+        Binding("ctrl+s,f2", "take", "take", tooltip="Take the result as it stands", id="result.take", priority=True),
+        Binding("f3", "error", "error", tooltip="Whether it is an error", id="result.error", priority=True),
+    ]
+
+    def __init__(self, before: Decision) -> None:
+        super().__init__()
+        self._before = before
+
+    def compose(self) -> ComposeResult:
+        """The text, whether it is an error, the keys."""
+        with Vertical(id="result-box"):
+            yield note("The result of the call, as the model reads it", Role.TITLE)
+            area = TextArea(self._before.text, soft_wrap=True, id="result-text")
+            area.cursor_blink = False
+            yield area
+            yield note("is it an error?")
+            yield Cycle(("no", "yes"), "yes" if self._before.is_error else "no", id="is-error")
+            yield note("^s or F2 takes it · F3 an error or not · esc leaves")
+
+    def on_mount(self) -> None:
+        """The text in hand."""
+        self.query_one(TextArea).focus()
+
+    def action_error(self) -> None:
+        """The other of the two."""
+        self.query_one(Cycle).action_turn(1)
+
+    def action_take(self) -> None:
+        """Takes it."""
+        text = self.query_one(TextArea).text
+        self.dismiss(Decision(How.TYPED, text, self.query_one(Cycle).value == "yes"))
+
+
+# -- The keys --------------------------------------------------------------------------------------------------------
+# Each effect waits for a key; the forms change what it will be.
+
+
+if TYPE_CHECKING:
+    from inspector.live.driver import Driver
+
+LOCKED = frozenset({
+    "limits", "limits_from_here", "advice", "run", "tree", "rerun", "copy_command", "tune", "policies", "export",
+    "report", "filter", "breakpoints", "mark", "to_mark", "note", "proceed",
+})
+"""Actions that need a session that is whole; they come back when the turn is over."""
+
+
+class TurnControls(Part):
+    """The keys of a live turn."""
+
+    TITLE_OF_KEYS = "Live turn"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("d", "live_do", "do", id="live.do",
+                tooltip="Carry out what waits: send the request, answer the calls, accept the end"),
+        Binding("D", "live_run", "run", id="live.run", tooltip="Carry out what follows without waiting, to the end"),
+        Binding("a", "live_pause", "pause", id="live.pause", tooltip="Wait again once what is under way is done"),
+        Binding("i", "live_edit", "edit", id="live.edit",
+                tooltip="Edit what waits: budget and limits, or how each call is answered"),
+        Binding("I", "live_body", "body", id="live.body", tooltip="Edit the body of the request that waits, as JSON"),
+        Binding("T", "live_again", "try again", id="live.again", tooltip="Send a request again that got no answer"),
+        Binding("M", "live_say", "say", id="live.say", tooltip="Say something more after the end: the next turn"),
+    ]
+
+    def __init__(self, stage: SessionStage, driver: Driver, changed: Callable[[], None]) -> None:
+        """`changed` hears that the turn may stand otherwise."""
+        super().__init__(stage)
+        self.driver, self._changed = driver, changed
+        self.finished = False
+        """Whether the run is over and the screen shows its recording."""
+
+    def allows(self, action: str) -> bool:
+        """Whether an action means something now."""
+        if action.startswith("live_"):
+            return not self.finished and MEANS[action](self.driver)
+        return self.finished or action not in LOCKED
+
+    def work(self, work: Coroutine[Any, Any, None]) -> None:
+        """Does something while keys are answered; the driver does one thing at a time."""
+        self.stage.run_worker(work, group="live", exit_on_error=True)
+
+    def action_live_do(self) -> None:
+        """Carries out the effect that waits."""
+        self.work(self.driver.act())
+
+    def action_live_run(self) -> None:
+        """Carries out what follows; where something is under way, what follows it."""
+        self.work(self.driver.run())
+
+    def action_live_pause(self) -> None:
+        """Waits again after the effect under way."""
+        self.driver.pause()
+
+    def action_live_again(self) -> None:
+        """Sends a request again."""
+        self.work(self.driver.again())
+
+    def action_live_edit(self) -> None:
+        """Opens the form for what waits."""
+        effect = self.driver.live.pending
+        if isinstance(effect, RunTools):
+            self.stage.app.push_screen(CallsForm(effect, self.driver.answers), lambda _: self._changed())
+            return
+        from inspector.tui.live_forms import BudgetForm
+
+        self.stage.app.push_screen(BudgetForm(self.driver), self._edited)
+
+    def _edited(self, changed: str | None) -> None:
+        if changed is not None:
+            self.stage.note = changed
+        self._changed()
+
+    def action_live_body(self) -> None:
+        """Opens the editor."""
+        from inspector.tui.live_forms import BodyEditor
+
+        self.stage.app.push_screen(BodyEditor(self.driver), self._edited)
+
+    def action_live_say(self) -> None:
+        """Asks for a message."""
+        from inspector.tui.questions import Prompt
+
+        self.stage.app.push_screen(Prompt("say", "what the user says next"), self._say)
+
+    def _say(self, typed: str | None) -> None:
+        if typed is None:
+            return
+        try:
+            self.driver.say(typed)
+        except LoopError as why:
+            self.stage.note = str(why)
+
+
+def _waits_for(*effects: type) -> Callable[[Driver], bool]:
+    return lambda driver: driver.live.phase is Phase.WAITING and isinstance(driver.live.pending, effects)
+
+
+MEANS: dict[str, Callable[[Driver], bool]] = {
+    "live_do": lambda driver: driver.live.phase is Phase.WAITING,
+    "live_run": lambda driver: not driver.live.running,
+    "live_pause": lambda driver: driver.live.running,
+    "give_up": lambda driver: driver.live.phase in BUSY or not isinstance(driver.live.pending, Finish),
+    "live_edit": lambda driver: driver.live.phase is Phase.WAITING,
+    "live_body": _waits_for(Send),
+    "live_again": lambda driver: driver.live.failed is not None and driver.live.phase is Phase.WAITING,
+    "live_say": _waits_for(Finish),
+}
+"""Action -> when it means something."""

@@ -1,0 +1,330 @@
+"""The forms of a live turn: whom to ask and what, the budget of the request that waits, its body as JSON."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from typing import Any, ClassVar, NoReturn
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.screen import ModalScreen
+from textual.widgets import Input, TextArea
+
+from inspector.config.settings import CHOICES, INITIAL, Settings, parse_assignments
+from inspector.live.driver import Driver
+from inspector.live.headless import Start, Typed, start
+from inspector.report.lines.spans import Role, said
+from inspector.tui.limits_form import OTHERS
+from inspector.tui.panels import Cycle, Lines, field_keys, line_input, lines, named, note
+from loop_core.errors import CallerError, LoopError
+from loop_core.formats import FORMATS
+from loop_core.turn.limits import CONTINUATION_LIMITS, DEFAULT_TOKEN_FACTOR, Limits
+from loop_core.wire.profiles import PROFILES
+
+BY_ADDRESS = "by address"
+ROWS: tuple[tuple[str, str, str], ...] = (
+    ("model", "model", "by the server's name for it"),
+    ("base", "base URL", "empty for the provider's own; http://127.0.0.1:8080"),
+    ("prompt", "prompt", "what the user says"),
+    ("messages", "or messages from", "a JSON file: a list of messages, or a whole request body"),
+    ("tools", "tools", "a JSON file, or MODULE:ATTR with Python callables"),
+    ("results", "tool results from", "a recording that answers the calls"),
+    ("key_env", "key from", "the environment variable of a server of your own"),
+    ("assignments", "limits", "max_tokens=64 continuation_max_attempts=5"),
+)
+"""Field of `Typed`, its name on the form, and what may stand there."""
+EVERY = ("api", "profile", *(name for name, _, _ in ROWS))
+
+
+class LiveForm(ModalScreen[Start | None]):
+    """Asks for a live turn; gives None where the operator leaves."""
+
+    DEFAULT_CSS = """
+    LiveForm { align: center middle; background: $background 60%; }
+    #live-form { width: 90; max-width: 100%; height: auto; max-height: 100%; padding: 0 1; }
+    #live-form { background: $surface; border: round $primary; }
+    .line { height: 1; }
+    .line .name { width: 20; }
+    .line Input { width: 1fr; background: $panel; }
+    .line Input:focus { background: $cursor; }
+    .line Cycle { width: 1fr; height: 1; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "dismiss", "leave", tooltip="Leave without asking anybody", id="begin.leave"),
+        *field_keys("begin"),
+        Binding("enter", "begin", "begin", tooltip="Begin the turn: nothing is sent yet", id="begin.begin"),
+    ]
+
+    def __init__(self, settings: Settings, typed: Typed | None = None) -> None:
+        super().__init__()
+        self._settings = settings
+        self._typed_before = typed or Typed(next(iter(FORMATS)), "")
+
+    def compose(self) -> ComposeResult:
+        """A row for each."""
+        before = self._typed_before
+        with Vertical(id="live-form"):
+            yield note("A live turn: each effect waits for you", Role.TITLE)
+            with Horizontal(classes="line"):
+                yield named("wire format")
+                yield Cycle(tuple(FORMATS), before.api, id="api")
+            with Horizontal(classes="line"):
+                yield named("who speaks")
+                yield Cycle((BY_ADDRESS, *sorted(PROFILES)), before.profile or BY_ADDRESS, id="profile")
+            for name, words, hint in ROWS:
+                with Horizontal(classes="line"):
+                    yield named(words)
+                    value = getattr(before, name) or ""
+                    yield line_input(value if isinstance(value, str) else shlex.join(value), hint, name)
+            yield lines("keys come from the environment: OPENAI_API_KEY, ANTHROPIC_API_KEY… each for its own host",
+                        "live-note")
+            yield note("enter begins: nothing is sent yet · esc leaves · ↑ ↓ fields · ← → words")
+
+    def on_mount(self) -> None:
+        """The format first."""
+        self.query_one("#api").focus()
+
+    @on(Input.Submitted)
+    def action_begin(self) -> None:
+        """Begins, unless something cannot be used."""
+        try:
+            begun = start(self._typed(), self._settings)
+        except LoopError as why:
+            self.query_one("#live-note", Lines).lines = [(said(f"✖ {why}", Role.ERROR),)]
+            return
+        self.dismiss(begun)
+
+    def _typed(self) -> Typed:
+        values = {name: self.query_one(f"#{name}", Input).value.strip() for name, _, _ in ROWS}
+        if not values["model"]:
+            raise CallerError("the model is not named")
+        if bool(values["prompt"]) is bool(values["messages"]):
+            raise CallerError("expected either a prompt or a file of messages")
+        profile = self.query_one("#profile", Cycle).value
+        return Typed(
+            self.query_one("#api", Cycle).value, values["model"], values["base"],
+            None if profile == BY_ADDRESS else profile, values["prompt"] or None, values["messages"] or None,
+            values["tools"] or None, values["results"] or None, assignments=values["assignments"].split(),
+            key_env=values["key_env"] or None,
+        )
+
+
+# -- The form for what waits: the budget of the request, and the limits of the turn from now on ----------------------
+# A value is checked by the engine's own rule; one under which the turn would have gone another way before is refused.
+#
+# Further down: the editor for a request's body.
+
+
+class BudgetForm(ModalScreen[str | None]):
+    """Asks for another budget and other limits; gives what was changed in words, None where the operator leaves."""
+
+    DEFAULT_CSS = """
+    BudgetForm { align: center middle; background: $background 60%; }
+    #budget { width: 90; max-width: 100%; height: auto; max-height: 100%; padding: 0 1; }
+    #budget { background: $surface; border: round $primary; }
+    .row { height: 1; }
+    .row .name { width: 42; }
+    .row Input { width: 16; margin: 0 1 0 0; background: $panel; }
+    .row Input:focus { background: $cursor; }
+    .row #others { width: 1fr; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "dismiss", "leave", tooltip="Leave without changing anything", id="budget.leave"),
+        *field_keys("budget"),
+        Binding("enter", "take", "take", tooltip="Take these", id="budget.take"),
+    ]
+
+    def __init__(self, driver: Driver) -> None:
+        super().__init__()
+        self._driver = driver
+        asked, limits = driver.stepper.asked, driver.stepper.plan.limits
+        cap = asked.request.max_tokens if asked is not None else None
+        self._fields = (*((INITIAL,) if asked is not None else ()), *CONTINUATION_LIMITS)
+        self._before = {name: _written(cap if name == INITIAL else getattr(limits, name)) for name in self._fields}
+
+    def compose(self) -> ComposeResult:
+        """A row for each."""
+        with Vertical(id="budget"):
+            yield note("What waits: its budget, and the limits of the turn", Role.TITLE)
+            for name in self._fields:
+                with Horizontal(classes="row"):
+                    yield named(f"{name} of this request" if name == INITIAL else name)
+                    yield line_input(self._before[name], _empty(name), name)
+            with Horizontal(classes="row"):
+                yield named("other limits, NAME=VALUE")
+                yield line_input("", "max_tool_steps=3 max_resumes=2", OTHERS)
+            yield lines("a limit holds for the whole turn: one that the turn has passed already is refused",
+                        "budget-note")
+            yield note("enter takes them · esc leaves · ↑ ↓ fields")
+
+    def on_mount(self) -> None:
+        """The first field is ready to be typed over."""
+        first = self.query_one(f"#{self._fields[0]}", Input)
+        first.focus()
+        first.select_all()
+
+    @on(Input.Submitted)
+    def action_take(self) -> None:
+        """Takes what was typed, unless it cannot be."""
+        try:
+            typed = self._typed()
+            cap = self._cap(typed)
+            names = [name for name in typed if name != INITIAL]
+            limits = self._driver.stepper.plan.limits.with_set({name: typed[name] for name in names})
+            self._driver.edit(limits, names, cap)
+        except LoopError as why:
+            self.query_one("#budget-note", Lines).lines = [(said(f"✖ {why}", Role.ERROR),)]
+            return
+        self.dismiss(", ".join(f"{name} {value or 'default'}" for name, value in typed.items()) or None)
+
+    def _typed(self) -> dict[str, str]:
+        """What differs from what is in force."""
+        values = {name: self.query_one(f"#{name}", Input).value.strip() for name in self._fields}
+        changed = {name: value for name, value in values.items() if value != self._before[name]}
+        others = parse_assignments(self.query_one(f"#{OTHERS}", Input).value.split())
+        wrong = next((name for name in others if name in CHOICES), None)
+        if wrong is not None:
+            raise CallerError(f"{wrong} is no limit")
+        return {**{name: value or _default(name) for name, value in changed.items()}, **others}
+
+    def _cap(self, typed: dict[str, str]) -> int | None:
+        asked = self._driver.stepper.asked
+        if INITIAL in typed:
+            cap: int | None = CHOICES[INITIAL].read(typed[INITIAL])
+            return cap
+        return asked.request.max_tokens if asked is not None else None
+
+
+def _written(value: int | None) -> str:
+    return "" if value is None else str(value)
+
+
+def _default(name: str) -> str:
+    return "" if name == INITIAL else _written(getattr(Limits(), name)) or "none"
+
+
+def _empty(name: str) -> str:
+    if name == INITIAL:
+        return "not set"
+    return _written(getattr(Limits(), name)) or f"{DEFAULT_TOKEN_FACTOR} x max_tokens"
+
+
+# -- The editor for a request's body ---------------------------------------------------------------------------------
+# JSON as it will be sent. What is no JSON, or no request, is told and not taken.
+
+
+class NotJSONError(ValueError):
+    """What is wrong, and where: line and column from 1."""
+
+    def __init__(self, why: str, line: int, column: int) -> None:
+        super().__init__(f"line {line}, column {column}: {why}")
+        self.line, self.column = line, column
+
+
+class BodyEditor(ModalScreen[str | None]):
+    """Asks for another body; gives what was changed in words, None where the operator leaves."""
+
+    DEFAULT_CSS = """
+    BodyEditor { align: center middle; background: $background 60%; }
+    #body-box { width: 100%; height: 100%; padding: 0 1; background: $surface; border: round $primary; }
+    #body-text { height: 1fr; border: none; padding: 0; background: $surface; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave", "leave", tooltip="Leave without changing anything", id="body.leave", priority=True),
+        Binding("ctrl+s,f2", "take", "take", tooltip="Take the body as it stands", id="body.take", priority=True),
+    ]
+
+    def __init__(self, driver: Driver) -> None:
+        super().__init__()
+        self._driver = driver
+        asked = driver.stepper.asked
+        self._before = "" if asked is None or asked.body is None else json.dumps(asked.body, indent=2,
+                                                                                  ensure_ascii=False)
+        self._warned = False
+
+    def compose(self) -> ComposeResult:
+        """A title, the text, what is wrong with it, the keys."""
+        with Vertical(id="body-box"):
+            yield note("The body of the request, as it will be sent", Role.TITLE)
+            area = TextArea(self._before, soft_wrap=True, show_line_numbers=True, tab_behavior="indent", id="body-text")
+            area.cursor_blink = False
+            yield area
+            yield lines("", "body-note")
+            yield note("^s or F2 takes it · esc leaves")
+
+    def on_mount(self) -> None:
+        """The text in hand."""
+        self.query_one(TextArea).focus()
+
+    def action_leave(self) -> None:
+        """Leaves; what was typed is given up at the second time only."""
+        if self.query_one(TextArea).text == self._before or self._warned:
+            self.dismiss(None)
+            return
+        self._warned = True
+        self._say("esc again gives up what was typed", Role.WARN)
+
+    def action_take(self) -> None:
+        """Takes the text, unless it cannot be sent."""
+        area = self.query_one(TextArea)
+        try:
+            self._driver.edit_body(body_of(area.text))
+        except NotJSONError as why:
+            area.move_cursor((why.line - 1, why.column - 1))
+            self._say(f"✖ {why}", Role.ERROR)
+            return
+        except LoopError as why:
+            self._say(f"✖ {why}", Role.ERROR)
+            return
+        self.dismiss("the body was edited" if area.text != self._before else None)
+
+    def _say(self, text: str, role: Role) -> None:
+        self.query_one("#body-note", Lines).lines = [(said(text, role),)]
+
+
+def body_of(text: str) -> dict[str, Any]:
+    """The JSON object that a text is.
+
+    Raises:
+        NotJSONError: it is none, with the place.
+    """
+    try:
+        value = json.loads(text, parse_constant=_refused, object_pairs_hook=_once)
+    except json.JSONDecodeError as why:
+        raise NotJSONError(why.msg, why.lineno, why.colno) from None
+    except RecursionError:
+        raise NotJSONError("nested too deeply", 1, 1) from None
+    except _MisplacedError as why:
+        line, column = _place(text, why.word)
+        raise NotJSONError(why.why, line, column) from None
+    if not isinstance(value, dict):
+        raise NotJSONError("expected an object", 1, 1)
+    return value
+
+
+class _MisplacedError(Exception):
+    def __init__(self, word: str, why: str) -> None:
+        super().__init__(why)
+        self.word, self.why = word, why
+
+
+def _refused(word: str) -> NoReturn:
+    raise _MisplacedError(word, f"{word} is no JSON")
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise _MisplacedError(json.dumps(name, ensure_ascii=False), f"the key {name!r} stands twice")
+        found[name] = value
+    return found
+
+
+def _place(text: str, word: str) -> tuple[int, int]:
+    """Line and column of the last place of a word."""
+    at = max(0, text.rfind(word))
+    return text.count("\n", 0, at) + 1, at - (text.rfind("\n", 0, at) + 1) + 1

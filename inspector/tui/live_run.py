@@ -1,0 +1,258 @@
+"""Asking a turn again, live: the question that must be answered before anything is sent, and the run under way.
+
+Nothing is sent while the question is open. It is answered by another key than the one that led to it, and not by one
+that is held down. One live run is under way at a time, beside what else is done.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from time import monotonic
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.reactive import reactive
+from textual.screen import ModalScreen
+from textual.timer import Timer
+from textual.widgets import Input
+
+from inspector.report.lines.spans import Line, Role, Span, field, more, one_line, said, wrapped
+from inspector.tui.paint import paint_of
+from inspector.tui.panels import Panel, line_input, note
+from inspector.tui.stage import Part, SessionStage
+from loop_core.errors import LoopError
+
+if TYPE_CHECKING:
+    from inspector.config.settings import Settings
+    from inspector.live.again import Asking, Wanted
+    from inspector.whatif.tree import Node
+
+# -- The question: where the request goes, with whose key, for how much at most --------------------------------------
+
+PAUSE = 0.15
+"""Seconds without a key after which another address or model is looked at."""
+HELD = 0.4
+"""Seconds for which a key that was pressed before may still repeat."""
+
+
+class About(Panel, can_focus=True):
+    """What would be asked, in as many rows as it needs."""
+
+    DEFAULT_CSS = "About { height: 14; }"
+    lines: reactive[Sequence[Line]] = reactive((), init=False, repaint=False)
+
+    def watch_lines(self) -> None:
+        """Something else."""
+        self.changed()
+        self._fit()
+
+    def on_resize(self) -> None:
+        """Another width."""
+        self._fit()
+
+    def _fit(self) -> None:
+        if self.size.width:
+            self.styles.height = max(1, len(self.make(self.size.width)))
+
+    def make(self, width: int) -> Sequence[Line]:
+        """The lines, wrapped."""
+        measure = paint_of(self.app).measure
+        return [row for line in self.lines for row in wrapped(line, width, measure)]
+
+
+class AskLive(ModalScreen["Wanted | None"]):
+    """Gives what is to be asked, once the user has said so; None where the user leaves."""
+
+    DEFAULT_CSS = """
+    AskLive { align: center middle; background: $background 60%; }
+    #ask { width: 100; max-width: 100%; height: auto; max-height: 100%; padding: 0 1; }
+    #ask { background: $surface; border: round $warning; }
+    #ask .field { height: 1; }
+    #ask .field Note { width: 15; }
+    #ask Input { width: 1fr; background: $panel; }
+    #ask Input:focus { background: $cursor; }
+    #ask-keys { margin: 1 0 0 0; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "dismiss", "leave", tooltip="Leave; nothing is sent", id="ask.leave", priority=True),
+        Binding("y", "ask", "ask", tooltip="Ask the provider now", id="ask.now"),
+        Binding("tab,down", "app.focus_next", "Next field", priority=True, tooltip="The next field",
+                id="ask.down"),
+        Binding("shift+tab,up", "app.focus_previous", "Field before", priority=True, tooltip="The field before",
+                id="ask.up"),
+    ]
+
+    def __init__(self, title: str, look: Callable[[str, str], Wanted]) -> None:
+        super().__init__()
+        self._title, self._look = title, look
+        self._wanted: Wanted | None = None
+        self._waiting: Timer | None = None
+        self._pressed = 0.0
+
+    def compose(self) -> ComposeResult:
+        """What would be asked, two fields, the keys."""
+        with Vertical(id="ask"):
+            yield note(self._title, Role.TITLE, id="ask-title")
+            yield About(id="ask-about")
+            for name, hint in (("base-url", "as it was recorded"), ("model", "as it was recorded")):
+                with Horizontal(classes="field"):
+                    yield note(name, Role.KEY)
+                    yield line_input("", hint, name)
+            yield note("y asks the provider now · esc leaves, nothing is sent · tab fields", Role.WARN, id="ask-keys")
+
+    def on_mount(self) -> None:
+        """No field in hand: what is typed there is no answer."""
+        self._pressed = monotonic()
+        self.query_one(About).focus()
+        self._read()
+
+    def action_ask(self) -> None:
+        """Lets it go, unless the key is only held down or nothing can be asked."""
+        now = monotonic()
+        held, self._pressed = now - self._pressed < HELD, now
+        if self._waiting is None and self._wanted is not None and not held:
+            self.dismiss(self._wanted)
+
+    @on(Input.Submitted)
+    def _submitted(self) -> None:
+        """Enter in a field ends it, and asks nothing."""
+        self.query_one(About).focus()
+
+    @on(Input.Changed)
+    def _changed(self) -> None:
+        if self._waiting is not None:
+            self._waiting.stop()
+        self._waiting = self.set_timer(PAUSE, self._read)
+
+    def _read(self) -> None:
+        self._waiting = None
+        base, model = (self.query_one(f"#{name}", Input).value.strip() for name in ("base-url", "model"))
+        try:
+            self._wanted = self._look(base, model)
+            lines = about(self._wanted)
+        except LoopError as why:
+            self._wanted, lines = None, [field("cannot", said(str(why), Role.ERROR))]
+        self.query_one(About).lines = lines
+
+
+def about(wanted: Wanted) -> list[Line]:
+    """What would be asked, a field each."""
+    from inspector.live.again import NOT_ENCRYPTED, cost, tools
+
+    target = wanted.target
+    most, *basis = cost(wanted)
+    lines = [
+        field("live", Span("asks the provider, which may be charged; nothing is sent yet", Role.WARN)),
+        field("goes to", said(target.url, Role.STRONG)),
+        field("as", said(f"{target.server.api} · model {target.model or 'not named'} · {target.profile.name}")),
+        field("settings", said(wanted.under)),
+        field("key", said(target.key, Role.PLAIN if target.variable else Role.DIM)),
+        field("at most", said(most, Role.STRONG)), *(more(said(line, Role.DIM)) for line in basis),
+        field("calls", said(tools(wanted))),
+    ]
+    return [*lines, *([field("beware", Span(NOT_ENCRYPTED, Role.ERROR))] if target.open else [])]
+
+
+# -- The run under way -----------------------------------------------------------------------------------------------
+
+EVERY = 0.25
+"""Seconds between two lines on how far a live run is."""
+
+
+class LiveRun(Part):
+    """The live run that is under way."""
+
+    TITLE_OF_KEYS = "What if"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("A", "give_up", "give up", tooltip="Give up the live run that is under way", id="live.cancel"),
+    ]
+
+    def __init__(self, stage: SessionStage, show_run: Callable[[int], None]) -> None:
+        """`show_run` goes to a run that was made."""
+        super().__init__(stage)
+        self._show_run = show_run
+        self._asking: Asking | None = None
+        self._ticking: Timer | None = None
+        self._progress = ""
+
+    @property
+    def under_way(self) -> bool:
+        """Whether a provider is being asked."""
+        return self._asking is not None
+
+    def ask(self, assignments: dict[str, str], since: int | None) -> None:
+        """Shows what asking this turn live would cost, and asks it where the user says so."""
+        from inspector.config.settings import settings_asked
+        from inspector.live.again import wanted
+
+        if self._asking is not None:
+            self.stage.note = "a live run is under way: A gives it up"
+            return
+        node, replay = self.stage.runs.node, self.stage.run.view.replay
+        turn = replay.turn_at(self.stage.step)
+        first = replay.turns[turn].first if since is None else since
+        settings = settings_asked(assignments, replay.settings)
+
+        def look(base: str, model: str) -> Wanted:
+            return wanted(replay, settings, first, os.environ, base=base, model=model or None)
+
+        title = f"Ask turn {turn + 1} live again, from step {first + 1} on"
+        self.stage.app.push_screen(AskLive(title, look), lambda found: self._begin(found, node, settings, first))
+
+    def _begin(self, wanted: Wanted | None, node: Node, settings: Settings, since: int) -> None:
+        if wanted is None:
+            self.stage.note = "nothing was sent"
+            return
+        from inspector.config.files import data_folder
+        from inspector.live.again import Asking, new_name
+
+        name, runs = new_name(), self.stage.runs
+        settings = replace(settings, live=name)
+        folder = data_folder(os.environ) if runs.store is None else runs.store.folder
+        self._asking = Asking(wanted, name, folder)
+        runs.begin(node, settings, since)
+        self._ticking = self.stage.set_interval(EVERY, self._show_progress)
+        self.stage.refresh_bindings()
+        self._show_progress()
+        self.stage.run_worker(self._wait(self._asking, node, settings, since), group="live")
+
+    def action_give_up(self) -> None:
+        """Gives it up; what was heard is kept."""
+        if self._asking is not None:
+            self._asking.cancel()
+
+    def _show_progress(self) -> None:
+        if self._asking is not None and self.stage.note in ("", self._progress):
+            requests, chars = self._asking.progress()
+            self._progress = f"LIVE  request {max(1, requests)} · {chars:,} characters · A gives it up"
+            self.stage.note = self._progress
+
+    async def _wait(self, asking: Asking, node: Node, settings: Settings, since: int) -> None:
+        """Waits for the run, and goes to its branch where the user has not gone elsewhere."""
+        runs = self.stage.runs
+        try:
+            heard, failure = await asking.run()
+            index = runs.heard(node, settings, since, heard)
+        except LoopError as why:
+            runs.forget(node, settings, since)
+            self._end(one_line(str(why)))
+            return
+        if runs.node is node and self.stage.app.screen is self.stage:
+            self._end("")
+            self._show_run(index)
+        else:
+            self._end(f"LIVE run {runs.every[index].name} is over · o goes between runs")
+        if failure:
+            self.stage.note = one_line(failure)
+
+    def _end(self, text: str) -> None:
+        self._asking = None
+        if self._ticking is not None:
+            self._ticking.stop()
+        self.stage.refresh_bindings()
+        self.stage.note = text

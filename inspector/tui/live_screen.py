@@ -1,0 +1,306 @@
+"""The session screen on a live turn: the steps so far, what waits in full, and an answer while it streams.
+
+Once the end is accepted the recording is opened in its place, and the screen is the ordinary one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.reactive import reactive
+from textual.timer import Timer
+
+from inspector.live.driver import Driver
+from inspector.live.headless import EXITS, Start
+from inspector.live.stepper import BUSY, Phase
+from inspector.live.streaming import FLOWING, Streams
+from inspector.live.telling import coming, exchanges, now, recorded, seen, waiting
+from inspector.report.lines.sheet import Listed, Sheet
+from inspector.report.lines.spans import EMPTY, Line
+from inspector.tui.keys import name_of
+from inspector.tui.live_controls import MEANS, TurnControls
+from inspector.tui.live_run import LiveRun
+from inspector.tui.panels import Status, Verdict
+from inspector.tui.session_files import Opened, remember, run_of
+from inspector.tui.session_files import opened as opened_of
+from inspector.tui.session_screen import SessionScreen
+from inspector.tui.stage import Part, Runs
+from inspector.tui.text_view import TextView
+from loop_core.errors import LoopError
+from loop_core.turn.state import Send
+
+if TYPE_CHECKING:
+    from loop_core.client.exchange import Line as Reached
+
+FRAME = 1 / 12
+"""Seconds between two looks at an answer that streams: each draws what has come since."""
+STAY, LEAVE = "stay", "leave"
+
+
+class LiveScreen(SessionScreen):
+    """One live run, then its recording."""
+
+    PARTS: ClassVar[tuple[type[Part], ...]] = (TurnControls, *SessionScreen.PARTS)
+    BINDINGS: ClassVar[list[BindingType]] = [*TurnControls.BINDINGS]
+
+    coming: reactive[str] = reactive("", init=False, repaint=False)
+    """What has come of the answer under way, in short."""
+
+    def __init__(self, start: Start, line: Reached | None = None) -> None:
+        self.driver = Driver(start, self._changed, line)
+        self._titled = f"{start.request.model}, live"
+        self._streams: Streams | None = None
+        self._frames: Timer | None = None
+        self._due = False
+        self._left_to_wait = ""
+        self._drawn: tuple[object, ...] = ()
+        super().__init__(self._as_it_stands())
+        self.controls = TurnControls(self, self.driver, self._changed)
+        self.adopt(self.controls)
+        self.action_give_up = self._give_up
+
+    @property
+    def finished(self) -> bool:
+        """Whether the run is over and the screen shows its recording."""
+        return self.controls.finished
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Which keys mean something now; giving up is for this run as for one that was asked from a recording."""
+        if action == "give_up" and not self.finished:
+            return MEANS[action](self.driver)
+        return self.controls.allows(action) and super().check_action(action, parameters)
+
+    def _give_up(self) -> None:
+        """Cancels the turn."""
+        if self.finished:
+            self.branches.live.action_give_up()
+        else:
+            self.driver.cancel()
+
+    def _as_it_stands(self) -> Opened:
+        view = seen(self.driver)
+        return Opened((self.driver.start.path,), view.replay.case, run_of("live", view), self._titled)
+
+    def verdict(self) -> Verdict:
+        """What waits, from the first frame on."""
+        made = super().verdict()
+        made.set_reactive(Verdict.live, now(self.driver, self._key))
+        made.set_reactive(Verdict.run, "live")
+        return made
+
+    def on_mount(self) -> None:
+        """Shows what waits first."""
+        super().on_mount()
+        self.query_one(Status).data_bind(LiveScreen.coming)
+        self._frames = self.set_interval(FRAME, self._frame, pause=True)
+        self._renew()
+
+    async def on_unmount(self) -> None:
+        """However the app ends, the recording is closed."""
+        await self.driver.close()
+
+    def restore(self) -> None:
+        """Nothing is kept of a session that is still being made."""
+        if self.finished:
+            super().restore()
+
+    # -- what is under way ---------------------------------------------------------------------------------------
+
+    def _changed(self) -> None:
+        """The driver says that something has changed: it is drawn once, however much has."""
+        if not self._due and self.is_mounted:
+            self._due = True
+            self.call_next(self._renew)
+
+    def _renew(self) -> None:
+        self._due = False
+        live = self.driver.live
+        if self.finished or not self.is_mounted:
+            return
+        if live.phase is Phase.OVER:
+            self._open_recording()
+            return
+        stands = (self.driver.stepper, live.phase in BUSY, live.failed, sum(len(heard) for heard in live.heard))
+        if stands != self._drawn:
+            self._drawn = stands
+            self._make_again()
+        if live.flow is None:
+            self._streams = None
+            self.coming = ""
+        elif self._streams is None or self._streams.flow is not live.flow:
+            self._streams = Streams(live.flow, self.run.view, self.run.outline.blocks[-1])
+        self._say_now()
+        self.show()
+        self.refresh_bindings()
+        if self._frames is not None:
+            (self._frames.resume if live.phase in BUSY else self._frames.pause)()
+
+    def _make_again(self) -> None:
+        """The steps and answers so far; a cursor at the end stays there."""
+        at_end = self._at_end
+        self.opened = self._as_it_stands()
+        self.runs = Runs(self.opened)
+        last = len(self.run.view.steps) - 1
+        if self.step > last:
+            self.step = last
+        self.outline = self.run.outline
+        self.query_one(Verdict).view = self.run.view
+        if at_end:
+            self.step = last
+
+    @property
+    def _at_end(self) -> bool:
+        """Whether the cursor stands on the step that waits."""
+        return self.step >= len(self.run.view.steps) - 1
+
+    def _say_now(self) -> None:
+        self.query_one(Verdict).live = now(self.driver, self._key)
+
+    def _key(self, name: str) -> str:
+        """The key of a binding as it is set now."""
+        every = (*TurnControls.BINDINGS, *LiveRun.BINDINGS)
+        own = next((each.key for each in every if isinstance(each, Binding) and each.id == name), "")
+        return name_of(self.app._keymap.get(name, own).split(",")[0])
+
+    def _frame(self) -> None:
+        """Draws what has come since the last frame."""
+        live = self.driver.live
+        if live.phase is Phase.RETRYING:
+            self._count_down()
+            return
+        streams = self._streams
+        if streams is None or live.phase is not Phase.STREAMING:
+            return
+        before = streams.sheets.get(self.panes.tab)
+        fresh = streams.flow.read()
+        self.coming = coming(streams.flow)
+        if not fresh or before is None or not self._at_end:
+            return
+        grown = streams.sheet(self.panes.tab)
+        if grown is not before:
+            self.sheet = grown
+        elif self.sheet is grown:
+            self.query_one(TextView).grown()
+        grown.laid()
+
+    def _count_down(self) -> None:
+        """The seconds until a request is sent again, once a second."""
+        left = f"{self.driver.live.seconds_left:.0f}"
+        if left != self._left_to_wait:
+            self._left_to_wait = left
+            self._say_now()
+            if self._at_end:
+                self.show()
+
+    # -- what is shown -------------------------------------------------------------------------------------------
+
+    def show(self) -> None:
+        """The sheet of what is looked at; at the end of a run, what waits or comes."""
+        if self.finished or not self._at_end or self.panes.tab not in FLOWING:
+            super().show()
+            return
+        made = self._at_the_end()
+        if made is None:
+            super().show()
+        else:
+            self.sheet = made
+            if isinstance(made, Listed) and made.focus:
+                self.call_after_refresh(self.query_one(TextView).show_from, made.focus)
+
+    def _at_the_end(self) -> Sheet | None:
+        """What a tab shows where the cursor is at the end; None: what it shows of the step there."""
+        live, step = self.driver.live, self.run.view.steps[-1]
+        if self._streams is not None and live.phase is Phase.STREAMING:
+            return self._streams.sheet(self.panes.tab)
+        waits = [*exchanges(self.driver), EMPTY] if live.phase in BUSY else []
+        waits += waiting(self.driver)
+        if self.panes.tab == "merged":
+            return self._below_the_text(waits)
+        asks = isinstance(live.pending, Send) and (self.panes.tab, self.panes.wire_mode) == ("wire", "request")
+        return Listed(waits) if live.failed is not None or step.turn.evaluated is None or asks else None
+
+    def _below_the_text(self, waits: list[Line]) -> Sheet:
+        """The merged text so far, and what waits under it."""
+        view = self.run.view
+        if all(not segments for segments in view.steps[-1].turn.answers):
+            return Listed(waits)
+        text = self.panes.sheets.at(self.panes.viewpoint)
+        lines = [text.line(at) for at in range(len(text))]
+        if view.steps[-1].turn.ended:
+            return Listed(lines, len(lines) - 1, text.copied)  # its last lines tell of the end
+        return Listed([*lines, EMPTY, *waits], len(lines) + 1, text.copied)
+
+    # -- the end -------------------------------------------------------------------------------------------------
+
+    def _open_recording(self) -> None:
+        """The recording takes the place of the run; where there is none that can be read, the run stays as it is."""
+        self.controls.finished = True
+        if self._frames is not None:
+            self._frames.stop()
+        self.controls.work(self.driver.close())
+        path, problem = self.driver.path, ""
+        recorder = self.driver.acts.recorder
+        try:
+            if path is None or recorder is None:
+                raise LoopError("nothing was sent, and nothing was recorded")
+            if recorder.failure is not None:
+                raise LoopError(recorder.failure)
+            # As the turn was run at last: what was set at its beginning may have been edited since.
+            held = replace(self.driver.start.settings, limits=self.driver.stepper.plan.limits, max_tokens=None,
+                           explicit=frozenset())
+            opened = opened_of(recorded(path, self.driver.start.server), (path,), held)
+            if not opened.original.view.steps:
+                raise LoopError(next(iter(opened.errors), "it holds no answer of this format"))
+            remember((path,))
+        except LoopError as why:
+            problem, opened = str(why).removeprefix(f"{path}: "), self._as_it_stands()
+        self._streams, self.coming = None, ""
+        self.opened, self.runs = opened, Runs(opened)
+        last = max(0, len(self.run.view.steps) - 1)
+        self.step = min(self.step, last)
+        self.outline = self.run.outline
+        self.step = last
+        verdict = self.query_one(Verdict)
+        verdict.live, verdict.paths, verdict.run, verdict.view = (), opened.shown, self.run.name, self.run.view
+        self.show()
+        self.refresh_bindings()
+        if not problem:
+            self.restore()
+        self.note = problem or f"recorded in {path}"
+
+    @property
+    def exit_code(self) -> int:
+        """How the run ended, as `inspector run` exits: a turn that was left is cancelled."""
+        return EXITS[self.driver.stepper.last.turn.terminal or "cancelled"]
+
+    def asks_to_leave(self) -> bool:
+        """Asks whether to cancel, where the turn has not ended; whether it did."""
+        if self.finished:
+            return False
+        from inspector.tui.questions import Choose
+
+        title, leaving = "The turn has not ended", "cancel the turn and leave; what was recorded stays"
+        if self.driver.stepper.last.turn.terminal:
+            title, leaving = "The end of the turn is not accepted yet", "leave; what was recorded stays"
+        self.app.push_screen(Choose(title, [(STAY, "go on with the turn"), (LEAVE, leaving)]), self._left)
+        return True
+
+    def _left(self, chosen: str | None) -> None:
+        if chosen == LEAVE:
+            self.app.call_next(self._abandon_and_leave)
+
+    async def _abandon_and_leave(self) -> None:
+        await self.abandon()
+        await self.app.run_action("app.back")
+
+    async def abandon(self) -> None:
+        """Ends the turn and closes the recording, whatever is under way."""
+        if self.finished:
+            return
+        self.driver.cancel()
+        await self.driver.settled()
+        await self.driver.act()  # the end is accepted, and noted in the recording
+        self.controls.finished = True
+        await self.driver.close()

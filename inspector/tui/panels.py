@@ -1,0 +1,362 @@
+"""Widgets of a few lines: the key bar, the status line, the verdict; a cycle of words, notes beside a field.
+
+Further down: a widget of a few lines that are made again only when something they show has changed; the status
+line; the first lines of the session screen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from rich.style import Style
+from textual.binding import ActiveBinding, Binding, BindingType
+from textual.events import Click, Key
+from textual.geometry import Region, Size
+from textual.message import Message
+from textual.reactive import reactive
+from textual.screen import Screen
+from textual.strip import Strip
+from textual.suggester import Suggester
+from textual.widget import Widget
+from textual.widgets import Input
+
+from inspector.report.facts import View
+from inspector.report.lines import header
+from inspector.report.lines.header import status
+from inspector.report.lines.spans import Line, Role, Span, joined, said, spread, width_of, wrapped
+from inspector.report.lines.steps import Outline
+from inspector.tui.keys import shown_keys
+from inspector.tui.messages import ActionWanted
+from inspector.tui.paint import paint_of
+
+# -- A widget of a few lines that are made again only when something they show has changed ---------------------------
+
+
+class Panel(Widget):
+    """Lines from `make`, one a row."""
+
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
+        super().__init__(id=id)
+        self._lines: Sequence[Line] | None = None
+        self._width = 0
+        self._base = Style()
+
+    def make(self, width: int) -> Sequence[Line]:
+        """The lines for a width."""
+        raise NotImplementedError
+
+    def changed(self) -> None:
+        """What the lines show has changed: those that differ are drawn again."""
+        old, width = self._lines, self.size.width
+        if old is None or self._width != width or not self.is_mounted:
+            self._lines = None
+            self.refresh()
+            return
+        new = self._lines = self.make(width)
+        for y in range(max(len(old), len(new))):
+            if old[y : y + 1] != new[y : y + 1]:
+                self.refresh(Region(0, y, width, 1))
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """Takes the style once for all rows: it is worked out anew each time it is asked for."""
+        self._base = self.rich_style
+        return super().render_lines(crop)
+
+    def render_line(self, y: int) -> Strip:
+        """One row."""
+        width, base = self.size.width, self._base
+        if self._lines is None or self._width != width:
+            self._lines, self._width = self.make(width), width
+        line = self._lines[y] if y < len(self._lines) else ()
+        return paint_of(self.app).strip(line, width, base)
+
+
+class KeyBar(Panel):
+    """One row of keys."""
+
+    note: reactive[str] = reactive("", init=False, repaint=False)
+    """What the last action has to say; it stands here until the next one."""
+
+    def on_mount(self) -> None:
+        """Follows the bindings of whatever has the focus."""
+        self.screen.bindings_updated_signal.subscribe(self, self._bindings_changed)
+
+    def _bindings_changed(self, screen: Screen[object]) -> None:
+        self.changed()
+
+    def watch_note(self) -> None:
+        """Something to say."""
+        self.changed()
+
+    def make(self, width: int) -> Sequence[Line]:
+        """The note, or the keys."""
+        if self.note:
+            return [(Span(" "), said(self.note, Role.WARN))]
+        return [tuple(span for _, spans in self._fitting(width) for span in spans)]
+
+    def _fitting(self, width: int) -> list[tuple[ActiveBinding, Line]]:
+        """The keys that fit, whole; the last two places are kept for help and leaving."""
+        last = len(self.app.screen_stack) == 1
+        every = [
+            (found, _entry(key, "quit" if last and found.binding.id == "back" else found.binding.description))
+            for key, found in shown_keys(self.screen)
+        ]
+        kept = list(every)
+        while len(kept) > 2 and sum(width_of(spans) for _, spans in kept) > width:
+            del kept[-3 if len(kept) > 2 else -1]
+        return kept
+
+    def on_click(self, event: Click) -> None:
+        """Does what the key that was clicked does."""
+        position = 0
+        for found, spans in self._fitting(self.size.width):
+            position += width_of(spans)
+            if event.x < position:
+                self.post_message(ActionWanted(found.binding.action, found.node))
+                return
+
+
+def _entry(key: str, words: str) -> Line:
+    return (Span(f" {key} ", Role.KEY), Span(f"{words} ", Role.DIM))
+
+
+# -- The status line -------------------------------------------------------------------------------------------------
+# Never hidden, whatever is shown above it.
+
+
+class Status(Panel):
+    """Where the cursor is."""
+
+    outline: reactive[Outline | None] = reactive(None, init=False, repaint=False)
+    step: reactive[int] = reactive(0, init=False, repaint=False)
+    filtered: reactive[str] = reactive("", init=False, repaint=False)
+    """The filter in force and how many steps it keeps; empty without one."""
+
+    coming: reactive[str] = reactive("", init=False, repaint=False)
+    """What has come of an answer that is still under way."""
+
+    def watch_coming(self) -> None:
+        """More of it."""
+        self.changed()
+
+    def watch_outline(self) -> None:
+        """Another run."""
+        self.changed()
+
+    def watch_step(self) -> None:
+        """Another step."""
+        self.changed()
+
+    def watch_filtered(self) -> None:
+        """Another filter."""
+        self.changed()
+
+    def make(self, width: int) -> Sequence[Line]:
+        """One row."""
+        return [status(self.outline, self.step, width, self.filtered, self.coming)] if self.outline is not None else ()
+
+
+# -- The first lines of the session screen ---------------------------------------------------------------------------
+# The verdict, then what is looked at and how the other turns fare.
+
+TIGHTER = 4
+"""Cells by which the verdict is shortened until it fits its rows."""
+ROWS = 3
+"""Rows of the header, so that nothing below it ever moves."""
+
+
+class Verdict(Panel):
+    """The verdict of the run that is shown."""
+
+    view: reactive[View | None] = reactive(None, init=False, repaint=False)
+    run: reactive[str] = reactive("original", init=False, repaint=False)
+    paths: reactive[tuple[str, ...]] = reactive((), init=False, repaint=False)
+    live: reactive[Line] = reactive((), init=False, repaint=False)
+    """What is under way in a live turn; it stands where the verdict will."""
+
+    def watch_live(self) -> None:
+        """Something else is under way."""
+        self.changed()
+
+    def watch_view(self) -> None:
+        """Another run, another verdict."""
+        self.changed()
+
+    def watch_run(self) -> None:
+        """Another name."""
+        self.changed()
+
+    def make(self, width: int) -> Sequence[Line]:
+        """The verdict over two rows where it needs them; the last row says what is looked at."""
+        if self.view is None:
+            return ()
+        measure = paint_of(self.app).measure
+        rows = wrapped(self.live or header.verdict(self.view), width, measure)
+        room = width * (ROWS - 1)
+        while len(rows) > ROWS - 1 and not self.live and room > width:  # what breaks at spaces needs a little more
+            rows, room = wrapped(header.verdict(self.view, room), width, measure), room - TIGHTER
+        if len(rows) > ROWS - 1:
+            rest = [span for row in rows[ROWS - 2 :] for span in (*row, Span(" "))]
+            rows = [*rows[: ROWS - 2], tuple(rest)]
+        source = header.source(self.paths, self.view, self.run)
+        counts = () if self.live else header.counts(self.view)
+        if width_of(source, measure) + width_of(counts, measure) + 2 <= width:
+            last = spread(counts, source, width, measure)
+        else:
+            last = joined([counts, source])
+        return [*rows, *([()] * (ROWS - 1 - len(rows))), last]
+
+
+# -- A field that holds one of a few words: left and right go through them, a letter to the next one that begins so --
+# Further down: one line that says something about what stands beside it; a few lines over a list, wrapped to its
+# width.
+
+
+class Cycle(Panel, can_focus=True):
+    """One word of a closed list."""
+
+    class Changed(Message):
+        """Another word."""
+
+        def __init__(self, cycle: Cycle) -> None:
+            super().__init__()
+            self.cycle = cycle
+
+        @property
+        def control(self) -> Cycle:
+            """The field."""
+            return self.cycle
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("right,space", "turn(1)", "Next word", show=False, tooltip="The next word", id="cycle.next"),
+        Binding("left", "turn(-1)", "Word before", show=False, tooltip="The word before", id="cycle.previous"),
+    ]
+    value: reactive[str] = reactive("", init=False, repaint=False)
+
+    def __init__(self, words: Sequence[str], value: str, *, id: str) -> None:  # noqa: A002 - Textual's own name
+        super().__init__(id=id)
+        self.words = words
+        self.set_reactive(Cycle.value, value)
+
+    def watch_value(self) -> None:
+        """Another word is shown."""
+        self.changed()
+        self.post_message(self.Changed(self))
+
+    def on_focus(self) -> None:
+        """The marks at its sides tell that it is in hand."""
+        self.changed()
+
+    def on_blur(self) -> None:
+        """It no longer is."""
+        self.changed()
+
+    def make(self, width: int) -> Sequence[Line]:
+        """The word between its marks."""
+        role = Role.HERE if self.has_focus else Role.DIM
+        return [(Span("< ", role), Span(self.value, Role.STRONG if self.has_focus else Role.PLAIN), Span(" >", role))]
+
+    def action_turn(self, by: int) -> None:
+        """Another word."""
+        self.value = self.words[(self.words.index(self.value) + by) % len(self.words)]
+
+    def on_click(self, event: Click) -> None:
+        """A click in the left half goes back, one in the right half on."""
+        self.focus()
+        self.action_turn(-1 if event.x < 2 else 1)
+
+    def on_key(self, event: Key) -> None:
+        """A letter goes to the next word that begins with it."""
+        if event.character is None or not event.character.isalnum():
+            return
+        at = self.words.index(self.value)
+        ahead = (*self.words[at + 1 :], *self.words[: at + 1])
+        found = next((word for word in ahead if word.startswith(event.character.lower())), None)
+        if found is not None:
+            event.stop()
+            self.value = found
+
+
+# -- One line that says something about what stands beside it --------------------------------------------------------
+# Empty where there is nothing to say.
+
+
+class Note(Panel):
+    """A line of text with a role."""
+
+    DEFAULT_CSS = "Note { height: 1; }"
+    line: reactive[Line] = reactive((), init=False, repaint=False)
+
+    def watch_line(self) -> None:
+        """Another thing to say."""
+        self.changed()
+
+    def make(self, width: int) -> Sequence[Line]:
+        """The line."""
+        return [self.line]
+
+
+def note(text: str, role: Role = Role.DIM, *, id: str | None = None) -> Note:  # noqa: A002 - Textual's own name
+    """A note that is there from the start."""
+    made = Note(id=id)
+    made.set_reactive(Note.line, (Span(text, role),))
+    return made
+
+
+# -- A few lines over a list, wrapped to its width -------------------------------------------------------------------
+# As high as they need.
+
+
+class Lines(Panel):
+    """Lines that may change."""
+
+    DEFAULT_CSS = "Lines { height: auto; }"
+    lines: reactive[Sequence[Line]] = reactive((), init=False, repaint=False)
+
+    def watch_lines(self) -> None:
+        """Others: as many rows as they need."""
+        self.changed()
+        self.refresh(layout=True)
+
+    def make(self, width: int) -> Sequence[Line]:
+        """The lines as rows."""
+        measure = paint_of(self.app).measure
+        return [row for line in self.lines for row in wrapped(line, width, measure)] if width > 0 else ()
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """As many rows as there are."""
+        return len(self.make(width))
+
+
+def lines(text: str, id: str) -> Lines:  # noqa: A002 - Textual's own name
+    """A line that is there from the start, as high as it needs."""
+    made = Lines(id=id)
+    made.set_reactive(Lines.lines, [(Span(text, Role.DIM),)])
+    return made
+
+
+# -- What a form is made of ------------------------------------------------------------------------------------------
+
+
+def field_keys(form: str) -> list[Binding]:
+    """The keys that go through the fields of a form, under ids of its own."""
+    return [
+        Binding("up,shift+tab", "app.focus_previous", "Field before", priority=True, tooltip="The field before",
+                id=f"{form}.up"),
+        Binding("down,tab", "app.focus_next", "Next field", priority=True, tooltip="The next field", id=f"{form}.down"),
+    ]
+
+
+def named(text: str) -> Note:
+    """What a field is called, at its left."""
+    name = note(text, Role.STRONG)
+    name.add_class("name")
+    return name
+
+
+def line_input(value: str, hint: str, id: str | None = None, suggester: Suggester | None = None) -> Input:  # noqa: A002
+    """A field of one row; its cursor does not blink, so that a screen at rest draws nothing."""
+    made = Input(value, placeholder=hint, compact=True, id=id, suggester=suggester)
+    made.cursor_blink = False
+    return made

@@ -1,0 +1,150 @@
+"""The policy matrix: every turn of the run under every policy; a cell opens as a branch.
+
+Gives the matrix and the cell that the operator opened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+from textual import on, work
+from textual.binding import Binding, BindingType
+from textual.events import Click
+from textual.reactive import reactive
+
+from inspector.config.settings import Settings
+from inspector.replay.case import Case
+from inspector.report.lines.header import FIDELITY
+from inspector.report.lines.sheet import Listed
+from inspector.report.lines.spans import Line, Role, Span, matched, said, spread
+from inspector.tui.lists import Table, Tabled
+from inspector.tui.messages import MatrixMade, RowOpened
+from inspector.whatif import policies_report as lines
+from inspector.whatif.policies import Matrix, matrix
+
+
+class Cells(Table):
+    """Turns by policies, the cursor on one of the cells."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "open", "open", id="policies.open",
+                tooltip="Run the session under this policy, at the step where it parts from strict"),
+        Binding("h,left", "policy(-1)", "Policy before", show=False, tooltip="The policy before", id="policies.left"),
+        Binding("l,right", "policy(1)", "Next policy", show=False, tooltip="The next policy", id="policies.right"),
+        Binding("}", "differing(1)", "next that differs", id="policies.next",
+                tooltip="The next cell that is decided otherwise than by strict"),
+        Binding("{", "differing(-1)", "Differs before", show=False, id="policies.previous",
+                tooltip="The cell before that is decided otherwise than by strict"),
+    ]
+    made: reactive[Matrix | None] = reactive(None, init=False)
+    policy: reactive[int] = reactive(0, init=False)
+
+    @property
+    def count(self) -> int:
+        """One row a turn."""
+        return len(self.made.rows) if self.made is not None else 0
+
+    @property
+    def here(self) -> lines.Place:
+        """The cell at the cursor."""
+        return self.cursor, self.policy
+
+    def layout_of(self, made: Matrix) -> lines.Layout:
+        """The policies that are seen."""
+        return lines.layout(made, self.scrollable_content_region.width, self.policy)
+
+    def row(self, index: int) -> Line:
+        """A turn under every policy."""
+        if self.made is None:
+            return ()
+        return matched(lines.row(self.made, index, self.here, self.layout_of(self.made)), self.needle)
+
+    def go(self, place: lines.Place | None) -> bool:
+        """Goes to a cell, where there is one."""
+        if place is not None:
+            self.cursor, self.policy = place
+        return place is not None
+
+    def find(self, by: int, again: bool) -> bool:
+        """Goes to a cell that says the needle."""
+        return self.made is not None and self.go(lines.find(self.made, self.needle, self.here, by, again))
+
+    def action_policy(self, by: int) -> None:
+        """Goes to another policy."""
+        if self.made is not None:
+            self.policy = min(max(0, self.policy + by), len(self.made.policies) - 1)
+
+    def action_differing(self, by: int) -> None:
+        """Goes to another cell that differs from strict."""
+        found = self.made is not None and self.go(lines.differing(self.made, self.here, by))
+        if not found and isinstance(self.screen, Tabled):
+            where = "after" if by > 0 else "before"
+            self.screen.note = f"no policy decides otherwise than strict {where} this cell"
+
+    def on_click(self, event: Click) -> None:
+        """The policy that was clicked; the list moves to the row, and opens it at the second click."""
+        if self.made is not None and int(self.scroll_offset.y) + event.y < self.count:
+            found = lines.policy_at(self.layout_of(self.made), event.x - self.gutter.left)
+            self.policy = self.policy if found is None else found
+
+
+class PoliciesScreen(Tabled):
+    """The matrix of one run."""
+
+    TITLE_OF_KEYS = "Policies"
+
+    def __init__(self, case: Case, settings: Settings, run: str, command: str) -> None:
+        self._cells = Cells(id="cells")
+        super().__init__(self._cells)
+        self._case, self._settings, self._run, self._command = case, settings, run, command
+
+    def on_mount(self) -> None:
+        """Runs the session under every policy, in a thread: a long one takes a moment."""
+        self.watch(self._cells, "policy", self.moved, init=False)
+        self._make()
+
+    @work(thread=True)
+    def _make(self) -> None:
+        self.post_message(MatrixMade(matrix(self._case, self._settings)))
+
+    @on(MatrixMade)
+    def _came(self, message: MatrixMade) -> None:
+        self._cells.made = message.made
+        self.show()
+
+    def head(self) -> Sequence[Line]:
+        """What is laid under what, and the names of the policies."""
+        made, width = self._cells.made, max(0, self.size.width - 2)
+        title = Span("Policies by turns", Role.TITLE)
+        if made is None:
+            return [(title, Span("  running the session under every policy…", Role.DIM))]
+        if not made.rows:
+            return [(title, Span("  no turns: nothing was read", Role.WARN))]
+        counts = f"  {len(made.rows):,} turn{'' if len(made.rows) == 1 else 's'} under {len(made.policies)} policies"
+        run = (Span("run ", Role.DIM), said(self._run), Span("  "),
+               Span(made.fidelity.value, FIDELITY[made.fidelity]))
+        return [spread((title, Span(counts, Role.DIM)), run, width),
+                *lines.names(made, self._cells.layout_of(made))]
+
+    def detail(self) -> Listed:
+        """The cell at the cursor."""
+        return lines.sheet(self._cells.made, self._cells.here) if self._cells.made is not None else Listed([])
+
+    def command(self) -> str:
+        """The headless twin."""
+        return self._command
+
+    def files(self) -> Mapping[str, str]:
+        """The matrix as `inspector policies` prints it."""
+        from inspector.sessions import redact
+        from inspector.whatif import policies_report
+
+        made = self._cells.made
+        return {"policies.txt": redact.text(policies_report.text(made))} if made is not None else {}
+
+    @on(RowOpened)
+    def _opened(self, message: RowOpened) -> None:
+        message.stop()
+        if self._cells.count:
+            self.dismiss((self._cells.made, self._cells.here))

@@ -1,0 +1,266 @@
+"""Providers side by side: one intended answer under one budget as every dialect tells of it; a row opens as a session.
+
+Every change of the scenario, the budget or the policy runs all dialects again, in a thread; what was asked last is
+shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import ClassVar
+
+from textual import on, work
+from textual.binding import Binding, BindingType
+from textual.reactive import reactive
+
+from inspector.config.settings import Settings
+from inspector.provider import dialect_columns
+from inspector.provider.dialect_columns import sheet
+from inspector.provider.dialect_lines import TableEntry, entries, outcome
+from inspector.provider.dialect_output import MOST, TableQuery, path_of
+from inspector.provider.dialect_rows import DialectRow, TableRow, row_view
+from inspector.provider.scenarios import SCENARIOS
+from inspector.report.lines.sheet import Listed
+from inspector.report.lines.spans import Line, Role, Span, matched, spread
+from inspector.tui.lists import Table, Tabled
+from inspector.tui.messages import RowOpened, RowsMade, SessionWanted
+from inspector.tui.paint import paint_of
+from inspector.tui.session_files import Opened, run_of
+
+
+class Dialects(Table):
+    """The dialects under the wire formats that they speak."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "open", "open", id="providers.open",
+                tooltip="Open this provider's answer as a session"),
+        Binding("l,right", "screen.scenario(1)", "scenario", tooltip="The next scenario", id="providers.next"),
+        Binding("h,left", "screen.scenario(-1)", "Scenario before", show=False, tooltip="The scenario before",
+                id="providers.previous"),
+    ]
+    shown: reactive[Sequence[dialect_columns.Shown]] = reactive((), init=False)
+    dialect = ""
+    """The dialect that the user went to; the cursor stays on the line that stands for it."""
+
+    def wanted(self, index: int) -> None:
+        """The user went to a dialect."""
+        self.cursor = index
+        self.dialect = self.chosen.row.name if self.chosen is not None else ""
+
+    @property
+    def count(self) -> int:
+        """Dialects and headings."""
+        return len(self.shown)
+
+    def selectable(self, index: int) -> bool:
+        """Headings are passed over."""
+        return isinstance(self.shown[index], TableEntry)
+
+    @property
+    def chosen(self) -> TableEntry | None:
+        """The dialect at the cursor."""
+        found = self.shown[self.cursor] if self.cursor < len(self.shown) else None
+        return found if isinstance(found, TableEntry) else None
+
+    @property
+    def laid(self) -> dialect_columns.ColumnLayout:
+        """The columns that are seen."""
+        found = [each for each in self.shown if isinstance(each, TableEntry)]
+        return dialect_columns.layout(found, self.scrollable_content_region.width - 2)
+
+    def watch_shown(self) -> None:
+        """Others, or as many columns as another width allows."""
+        self._laid = self.laid
+
+    def row(self, index: int) -> Line:
+        """A dialect, or a heading."""
+        paint = paint_of(self.app)
+        here = Span("▶ " if index == self.cursor else "  ", Role.HERE)
+        line = dialect_columns.line(self.shown[index], self._laid, paint.measure, paint.mark)
+        return (here, *matched(line, self.needle))
+
+    def find(self, by: int, again: bool) -> bool:
+        """Goes to a dialect that says the needle."""
+        found = dialect_columns.find(self.shown, self.needle, self.cursor, by, again)
+        if found is not None:
+            self.wanted(found)
+        return found is not None
+
+
+class ProvidersScreen(Tabled):
+    """The dialects, and what is asked of them."""
+
+    TITLE_OF_KEYS = "Providers"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("s", "scenarios", "scenarios", id="providers.scenario",
+                tooltip="Choose what the model meant to answer"),
+        Binding("+,=", "budget(1)", "budget", tooltip="A larger budget; all run again", id="providers.more"),
+        Binding("-", "budget(-1)", "Less", show=False, tooltip="A smaller budget; all run again", id="providers.less"),
+        Binding(":", "type_budget", "Budget", show=False, tooltip="Type a budget; nothing is the scenario's own",
+                id="providers.budget"),
+        Binding("p", "policies", "policy", tooltip="Choose the policy that decides", id="providers.policy"),
+        Binding("e", "each", "unfold", tooltip="Every dialect on its own line, or those that say the same in one",
+                id="providers.each"),
+    ]
+
+    def __init__(self, settings: Settings) -> None:
+        self._dialects = Dialects(id="dialects")
+        super().__init__(self._dialects)
+        self.asked = TableQuery(settings=settings)
+        self._told: tuple[TableRow, ...] = ()
+        self._answered: TableQuery | None = None
+        """What the rows are an answer to."""
+        self._busy = False
+
+    # -- asking --------------------------------------------------------------------------------------------------
+
+    def on_mount(self) -> None:
+        """Asks for the first scenario."""
+        self._ask(self.asked)
+
+    def _ask(self, asked: TableQuery) -> None:
+        """Asks; while one question is being answered, only the last one asked waits."""
+        self.asked = asked
+        if not self._busy:
+            self._busy = True
+            self._answer(asked)
+        self.moved()
+
+    @work(thread=True)
+    def _answer(self, asked: TableQuery) -> None:
+        self.post_message(RowsMade(asked, asked.rows()))
+
+    @on(RowsMade)
+    def _came(self, message: RowsMade) -> None:
+        self._busy = False
+        self._told, self._answered = message.told, message.asked
+        self._fold()
+        if self._same_rows(message.asked) != self._same_rows(self.asked):
+            self._ask(self.asked)
+
+    @staticmethod
+    def _same_rows(asked: TableQuery) -> TableQuery:
+        return replace(asked, each=False)
+
+    def _fold(self) -> None:
+        """The lines of the list; the cursor stays on its dialect."""
+        rows = self._dialects
+        rows.shown = dialect_columns.list_lines(entries(self._told, self.asked.each))
+        rows.cursor = dialect_columns.place_of(rows.shown, rows.dialect)
+        self.show()
+
+    # -- what is shown -------------------------------------------------------------------------------------------
+
+    def show(self) -> None:
+        """The rows have changed, or the room for them."""
+        self._dialects.watch_shown()
+        super().show()
+
+    def head(self) -> Sequence[Line]:
+        """What was asked, what became of it, the names of the columns."""
+        asked, width = self.asked, max(0, self.size.width - 2)
+        scenario = asked.scenario
+        number = f" {list(SCENARIOS).index(scenario.name) + 1}/{len(SCENARIOS)}  "
+        title = (Span(scenario.name, Role.TITLE), Span(number, Role.DIM), Span(scenario.title))
+        budget = (Span(f"{asked.limit:,} tokens", Role.STRONG), Span(" ESTIMATED  ", Role.DIM),
+                  Span("SIMULATED", Role.WARN))
+        found: list[Line] = [spread(title, budget, width)]
+        if self._answered is None:
+            return [*found, (Span("every dialect is run…", Role.DIM),)]
+        return [*found, *outcome(self._told, self._answered.settings.policy.name),
+                (Span("  "), *dialect_columns.titles(self._dialects.laid))]
+
+    def detail(self) -> Listed:
+        """All about the dialect at the cursor."""
+        entry = self._dialects.chosen
+        return sheet(entry.row, entry.like) if entry is not None else Listed([])
+
+    def command(self) -> str:
+        """The headless twin."""
+        return self.asked.command()
+
+    def files(self) -> Mapping[str, str]:
+        """The table as `inspector providers` prints it on a wide terminal."""
+        from inspector.provider.dialect_output import text
+
+        policy = self.asked.settings.policy
+        name = f"providers-{self.asked.scenario.name}.txt"
+        return {name: text(self._told, policy, 160, self.asked.each)} if self._told else {}
+
+    # -- keys ----------------------------------------------------------------------------------------------------
+
+    def action_scenario(self, by: int) -> None:
+        """The next or previous scenario."""
+        self._ask(self.asked.turned(by))
+
+    def action_scenarios(self) -> None:
+        """Asks for a scenario."""
+        from inspector.tui.questions import Choose
+
+        rows = [(each.name, each.title) for each in SCENARIOS.values()]
+        start = list(SCENARIOS).index(self.asked.scenario.name)
+        self.app.push_screen(Choose("Scenario: what the model meant to answer", rows, start), self._scenario_chosen)
+
+    def _scenario_chosen(self, name: str | None) -> None:
+        if name is not None:
+            self._ask(replace(self.asked, scenario=SCENARIOS[name], budget=None))
+
+    def action_budget(self, by: int) -> None:
+        """A larger or smaller budget."""
+        self._ask(self.asked.stepped(by))
+
+    def action_type_budget(self) -> None:
+        """Asks for a budget."""
+        from inspector.tui.questions import Prompt
+
+        hint = f"1 to {MOST:,} tokens; empty: {self.asked.scenario.budget:,}"
+        self.app.push_screen(Prompt("budget", hint), self._budget_typed)
+
+    def _budget_typed(self, typed: str | None) -> None:
+        plain = (typed or "").strip().replace(",", "").replace("_", "")
+        if typed is None:
+            return
+        if plain and not (plain.isdecimal() and 1 <= int(plain[:9]) <= MOST):
+            self.note = f"{typed!r} is no budget: 1 to {MOST:,}"
+            return
+        self._ask(replace(self.asked, budget=int(plain) if plain else None))
+
+    def action_policies(self) -> None:
+        """Asks for a policy."""
+        from inspector.tui.questions import Choose
+        from loop_core.turn.presets import POLICIES
+
+        names = list(POLICIES)
+        current = self.asked.settings.policy.name
+        self.app.push_screen(
+            Choose("Policy: the loop that decides", [(each.name, each.title) for each in POLICIES.values()],
+                   names.index(current) if current in names else 0), self._policy_chosen)
+
+    def _policy_chosen(self, name: str | None) -> None:
+        from loop_core.turn.presets import preset
+
+        if name is not None:
+            self._ask(replace(self.asked, settings=replace(self.asked.settings, policy=preset(name))))
+
+    def action_each(self) -> None:
+        """Unfolds or folds."""
+        self.asked = replace(self.asked, each=not self.asked.each)
+        self._fold()
+        self.note = "every dialect has its line" if self.asked.each else "dialects that say the same share a line"
+
+    @on(RowOpened)
+    def _row_opened(self, message: RowOpened) -> None:
+        """The dialect's answer as a session on top."""
+        message.stop()
+        entry = self._dialects.chosen
+        if entry is None or self._answered is None or self._same_rows(self._answered) != self._same_rows(self.asked):
+            self.note = "the dialects are being run: once more"
+            return
+        row = entry.row
+        if not isinstance(row, DialectRow):
+            self.note = "nothing is known of how it says so: there is no session to open"
+            return
+        title = f"no provider was asked: {row.played.scenario.name}, {row.name.replace('/', ' ')}"
+        self.post_message(SessionWanted(Opened(
+            (path_of(row),), row.run.case, run_of("original", row_view(row)), title, self._answered.command_for(row))))

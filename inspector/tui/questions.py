@@ -1,0 +1,223 @@
+"""Short questions: one line to type at the foot of the screen, or a short list to choose from.
+
+Further down: the line of the filter, and that of a grid's axes, which say what they make of what is typed; the list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.screen import ModalScreen
+from textual.suggester import Suggester
+from textual.timer import Timer
+from textual.widgets import Input, Label
+
+from inspector.report.lines.spans import Line, Role, Span, said
+from inspector.tui.lists import RowList
+from inspector.tui.messages import RowOpened
+from inspector.tui.panels import Note, line_input, note
+from loop_core.errors import CallerError
+
+
+class WordSuggester(Suggester):
+    """Completes the last word of a line by the first of these that begins so."""
+
+    def __init__(self, words: Sequence[str]) -> None:
+        super().__init__(case_sensitive=True)
+        self._words = words
+
+    async def get_suggestion(self, value: str) -> str | None:
+        """The line, completed."""
+        before, space, begun = value.rpartition(" ")
+        found = next((word for word in self._words if begun and word.startswith(begun)), None)
+        return None if found is None else f"{before}{space}{found}"
+
+
+class Prompt(ModalScreen[str | None]):
+    """Asks for one line; gives None where the user leaves."""
+
+    DEFAULT_CSS = """
+    Prompt { align: left bottom; background: $background 0%; }
+    #prompt { height: 1; background: $panel; }
+    #prompt-word { width: auto; background: $primary; color: $background; text-style: bold; }
+    #prompt-input { width: 1fr; background: $panel; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "dismiss", "leave", tooltip="Leave without doing anything", id="prompt.leave"),
+        Binding("tab", "complete", "complete", tooltip="Take what is proposed", id="prompt.complete", priority=True),
+    ]
+
+    def __init__(self, word: str, hint: str, value: str = "", words: WordSuggester | None = None) -> None:
+        super().__init__()
+        self._word, self._hint, self._value, self._words = word, hint, value, words
+
+    def compose(self) -> ComposeResult:
+        """The word and the line."""
+        with Horizontal(id="prompt"):
+            yield Label(f" {self._word} ", id="prompt-word", markup=False)
+            yield line_input(self._value, self._hint, "prompt-input", self._words)
+
+    @on(Input.Submitted)
+    def _submitted(self, event: Input.Submitted) -> None:
+        if self.accepts(event.value):
+            self.dismiss(event.value)
+
+    def accepts(self, text: str) -> bool:
+        """Whether the line may be handed over; one that may not be says why itself."""
+        return True
+
+    def action_complete(self) -> None:
+        """Takes what is proposed, as the cursor key at the end of the line does."""
+        self.query_one(Input).action_cursor_right()
+
+
+# -- The filter's line at the foot of the screen ---------------------------------------------------------------------
+# What it keeps is shown while it is typed, a mistake with its column.
+
+PAUSE = 0.12
+"""Seconds without a key after which the list is narrowed."""
+
+
+class FilterPrompt(Prompt):
+    """Asks for an expression; gives None where the user leaves."""
+
+    DEFAULT_CSS = """
+    FilterPrompt { align: left bottom; background: $background 0%; }
+    #filter-note { height: 1; background: $panel; padding: 0 1; }
+    """
+
+    def __init__(self, value: str, narrow: Callable[[str], str]) -> None:
+        super().__init__("filter", "stop:max_tokens held attempt>1 tool:write_* ~t text  & | ! ( )", value)
+        self._narrow = narrow
+        self._waiting: Timer | None = None
+
+    def compose(self) -> ComposeResult:
+        """The word, the line, and what it keeps."""
+        yield note("an empty filter shows all steps", id="filter-note")
+        yield from super().compose()
+
+    @on(Input.Changed)
+    def _changed(self, event: Input.Changed) -> None:
+        if self._waiting is not None:
+            self._waiting.stop()
+        self._waiting = self.set_timer(PAUSE, lambda: self._look(event.value))
+
+    def _look(self, text: str) -> bool:
+        says = self._narrow(text)
+        wrong = says.startswith("column ")
+        self.query_one("#filter-note", Note).line = (said(says, Role.ERROR if wrong else Role.DIM),)
+        return not wrong
+
+    def accepts(self, text: str) -> bool:
+        """Not one that cannot be read."""
+        return self._look(text)
+
+
+# -- The line in which the axes of a grid are typed ------------------------------------------------------------------
+# How many cells they make is said beside it, or what is wrong.
+
+
+class AxesPrompt(Prompt):
+    """Asks for axes; gives the text, which can be read, or None where the user leaves."""
+
+    DEFAULT_CSS = """
+    AxesPrompt { align: left bottom; background: $background 0%; }
+    #axes-note { height: 1; background: $panel; padding: 0 1; }
+    """
+
+    def __init__(self, value: str) -> None:
+        super().__init__("grid", "attempts=0..6 max_tokens=64,128,256", value)
+
+    def compose(self) -> ComposeResult:
+        """What is known of the line, and the line."""
+        yield note("", id="axes-note")
+        yield from super().compose()
+
+    @on(Input.Changed)
+    def _changed(self, event: Input.Changed) -> None:
+        self.accepts(event.value)
+
+    def accepts(self, text: str) -> bool:
+        """Not one that cannot be read."""
+        from inspector.whatif.axes import counted, parse_axes
+
+        try:
+            axes = parse_axes(text.split())
+        except CallerError as why:
+            self._say(f"✖ {str(why).removeprefix('--grid ')}", Role.ERROR)
+            return False
+        cells = counted(axes)
+        many = f"{cells:,} cell{'' if cells == 1 else 's'}; a list, 1..6, 64..512/64 in steps, 64..4096*2 doubled"
+        self._say(many if axes else "empty: attempts by budgets around the recorded max_tokens", Role.DIM)
+        return True
+
+    def _say(self, text: str, role: Role) -> None:
+        self.query_one("#axes-note", Note).line = (said(text, role),)
+
+
+# -- A short list to choose from -------------------------------------------------------------------------------------
+# A word and what it means on each row.
+
+MOST = 18
+"""Rows that are seen at once."""
+
+
+class ChoiceList(RowList):
+    """Rows of a word and its meaning."""
+
+    def __init__(self, rows: Sequence[tuple[str, str]], start: int = 0) -> None:
+        super().__init__(id="words")
+        self.rows = rows
+        self._columns = max((len(word) for word, _ in rows), default=0)
+        self.set_reactive(RowList.cursor, start)
+
+    @property
+    def count(self) -> int:
+        """All rows."""
+        return len(self.rows)
+
+    def row(self, index: int) -> Line:
+        """A word and its meaning."""
+        word, about = self.rows[index]
+        here = index == self.cursor
+        return (Span("▶ " if here else "  ", Role.HERE), Span(f"{word:<{self._columns}}  ", Role.KEY), said(about))
+
+
+class Choose(ModalScreen[str | None]):
+    """Asks for one of them; gives None where the user leaves."""
+
+    DEFAULT_CSS = """
+    Choose { align: center middle; background: $background 60%; }
+    #choose { width: 80; max-width: 100%; height: auto; max-height: 100%; padding: 0 2; }
+    #choose { background: $surface; border: round $primary; }
+    #words { height: auto; background: $surface; scrollbar-size-vertical: 1; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q", "dismiss", "leave", tooltip="Leave without doing anything", id="choose.leave"),
+    ]
+
+    def __init__(self, title: str, rows: Sequence[tuple[str, str]], start: int = 0) -> None:
+        super().__init__()
+        self._title, self._words = title, ChoiceList(rows, start)
+
+    def compose(self) -> ComposeResult:
+        """A title, the rows, the keys."""
+        with Vertical(id="choose"):
+            yield note(self._title, Role.TITLE)
+            yield self._words
+            yield note("enter chooses · esc leaves")
+
+    def on_mount(self) -> None:
+        """The list in hand."""
+        self._words.styles.height = max(1, min(MOST, self._words.count))
+        self._words.focus()
+
+    def on_row_opened(self, message: RowOpened) -> None:
+        """The one at the cursor."""
+        message.stop()
+        self.dismiss(self._words.rows[message.row][0])

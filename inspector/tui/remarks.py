@@ -1,0 +1,256 @@
+"""What the operator says about steps: a filter over them, breakpoints, marks and notes, and what was kept of all that.
+
+What was written on this session before is read behind the first frame, and kept from then on. Viewing alone writes
+nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.binding import Binding, BindingType
+
+from inspector.report.lines.steps import NO_REMARKS, Narrowed, Remarks
+from inspector.tui.session_files import STDIN
+from inspector.tui.stage import Part, SessionStage
+from loop_core.errors import LoopError
+
+if TYPE_CHECKING:
+    from inspector.tui.breakpoints import Breakpoint
+    from inspector.whatif.store import Kept, Store
+    from inspector.whatif.tree import Tree
+
+
+class RemarkBook(Part):
+    """The remarks on every run of a session, and the filter over the steps of the run that is shown."""
+
+    TITLE_OF_KEYS = "Filter, breakpoints, marks"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("f", "filter", "filter", id="filter",
+                tooltip="Show only the steps that match: stop:max_tokens held attempt>1"),
+        Binding("b", "breakpoints", "breakpoints", tooltip="Breakpoints: set, switch and remove", id="breakpoints"),
+        Binding("m", "mark", "Mark", show=False, tooltip="Mark this step, or take the mark away", id="mark"),
+        Binding("apostrophe", "to_mark(1)", "Next mark", show=False, tooltip="The next marked step", id="mark.next"),
+        Binding("quotation_mark", "to_mark(-1)", "Mark before", show=False, tooltip="The marked step before",
+                id="mark.previous"),
+        Binding(";", "note", "Note", show=False, tooltip="Write a note on this step; empty takes it away", id="note"),
+    ]
+
+    def __init__(self, stage: SessionStage) -> None:
+        super().__init__(stage)
+        self.breakpoints: tuple[Breakpoint, ...] = ()
+        self._expression = ""
+        self._by_run: dict[str, Remarks] = {}
+        """Marks and notes of every run, by its key."""
+
+    @property
+    def marks(self) -> frozenset[int]:
+        """The marked steps of the run that is shown."""
+        return self._here.marks
+
+    @property
+    def notes(self) -> Mapping[int, str]:
+        """The notes on the steps of the run that is shown."""
+        return self._here.notes
+
+    @property
+    def _here(self) -> Remarks:
+        return self._by_run.get(self.stage.runs.node.key, NO_REMARKS)
+
+    @_here.setter
+    def _here(self, remarks: Remarks) -> None:
+        self._by_run[self.stage.runs.node.key] = remarks
+        self.show()
+
+    def show(self) -> None:
+        """Puts the remarks on the run that is shown beside its steps."""
+        self.stage.step_remarks = self._here
+
+    # -- what was kept -------------------------------------------------------------------------------------------
+
+    def restore(self) -> None:
+        """Reads what was kept, behind the first frame; a session from standard input has no name to be kept under."""
+        if self.stage.opened.paths and STDIN not in self.stage.opened.paths:
+            self.stage.run_worker(self._read_kept, thread=True, exclusive=True, group="kept")
+        else:
+            self.stage.runs.unkeepable = "a session that is no file has no name to be kept under"
+
+    def _read_kept(self) -> None:
+        from inspector.whatif.saved import restored
+        from inspector.whatif.store import open_store
+
+        in_app = self.stage.app.call_from_thread
+        try:
+            store = open_store(self.stage.opened.case.loaded, os.environ)
+            tree, notices = restored(self.stage.opened.original.view, store)
+        except LoopError as why:
+            in_app(self._nothing_kept, str(why))
+            return
+        in_app(self._join, store, tree, notices)
+
+    def _nothing_kept(self, why: str) -> None:
+        self.stage.runs.unkeepable = why
+        self.stage.note = f"nothing is kept of this session: {why}"
+
+    def _join(self, store: Store, tree: Tree, notices: Sequence[str]) -> None:
+        """What was kept joins what was done meanwhile."""
+        from inspector.tui.breakpoints import Breakpoint
+
+        kept = store.kept
+        before = [Breakpoint(text, on) for text, on in kept.breakpoints.items()]
+        self.breakpoints = tuple({each.text: each for each in (*before, *self.breakpoints)}.values())
+        counts = [f"{count:,} {word}{'' if count == 1 else ending}" for count, word, ending in (
+            (len(tree.every) - 1, "branch", "es"), (len(kept.marks), "mark", "s"), (len(kept.notes), "note", "s"),
+            (len(kept.breakpoints), "breakpoint", "s")) if count]
+        branches = len(tree.every) > 1
+        found = _remarks_of(kept)
+        self.stage.runs.opened(store, tree)  # what was done meanwhile is kept now, and was not there before
+        for key, each in found.items():
+            mine = self._by_run.get(key, NO_REMARKS)
+            self._by_run[key] = Remarks(each.marks | mine.marks, {**each.notes, **mine.notes})
+        for act in store.lost:  # what was done meanwhile and cannot be kept
+            if isinstance(act.get("step"), int):
+                mine = self._by_run.get(act["run"], NO_REMARKS)
+                self._by_run[act["run"]] = replace(mine, lost=mine.lost | {act["step"] - 1})
+        self.show()
+        if store.lost or notices:
+            self.stage.note = store.failure or notices[0]
+        elif counts and not self.stage.note:
+            self.stage.note = f"kept from before: {', '.join(counts)}" + (" · R shows the runs" if branches else "")
+
+    def _keep(self, act: Callable[[Store], None]) -> str:
+        """Keeps an act; why that fails, empty where it does not."""
+        why = self.stage.runs.keep(act)
+        return f"not kept: {why}" if why else ""
+
+    def _keep_on(self, step: int, act: Callable[[Store, str], None]) -> str:
+        """Keeps what was put on a step; the step says so where that fails."""
+        run = self.stage.runs.node.key
+        why = self._keep(lambda store: act(store, run))
+        lost = self._here.lost | {step} if why else self._here.lost - {step}
+        if lost != self._here.lost:
+            self._here = replace(self._here, lost=lost)
+        return why
+
+    # -- filter --------------------------------------------------------------------------------------------------
+
+    def action_filter(self) -> None:
+        """Asks for an expression, and shows what it keeps as it is typed."""
+        from inspector.tui.questions import FilterPrompt
+
+        before = self._expression
+        self.stage.app.push_screen(
+            FilterPrompt(before, self._narrow), lambda typed: self._filter_chosen(before, typed))
+
+    def _filter_chosen(self, before: str, typed: str | None) -> None:
+        outcome = self._narrow(before if typed is None else typed)
+        if typed is not None:
+            self.stage.note = outcome
+
+    def _narrow(self, text: str) -> str:
+        """Keeps the steps that match; what to say of it. A mistake leaves the list as it is."""
+        stage = self.stage
+        if not text.strip():
+            self._expression, stage.filtered, stage.listed = "", "", stage.run.outline
+            return "all steps are shown"
+        from inspector.report import filters
+        from inspector.tui.breakpoints import filter_of
+
+        try:
+            found = filter_of(text)
+        except filters.FilterError as why:
+            return str(why)
+        kept = filters.steps(found, stage.run.view, self.marks)
+        count = f"{len(kept):,} of {len(stage.run.view.steps):,} steps"
+        if not kept:
+            return f"{count}: nothing matches"
+        narrowed = Narrowed(stage.run.outline, kept)
+        self._expression, stage.filtered, stage.listed = text, f"{text}: {len(kept):,} steps", narrowed
+        if stage.step not in set(kept):
+            stage.step = narrowed.moved(stage.step, 1)
+        return count
+
+    def filter_again(self) -> None:
+        """Another run: the same filter over its steps."""
+        self.stage.listed = self.stage.run.outline
+        if self._expression:
+            self._narrow(self._expression)
+
+    # -- breakpoints ---------------------------------------------------------------------------------------------
+
+    def action_breakpoints(self) -> None:
+        """Opens the list of breakpoints."""
+        from inspector.tui.breakpoints import BreakpointList
+
+        self.stage.app.push_screen(
+            BreakpointList(self.breakpoints, self.stage.run.view, self.stage.step, self.marks),
+            self._breakpoints_chosen)
+
+    def _breakpoints_chosen(self, chosen: Sequence[Breakpoint] | None) -> None:
+        if chosen is None:
+            return
+        before, now = {each.text: each for each in self.breakpoints}, {each.text: each for each in chosen}
+        changed = [(text, now[text].enabled if text in now else None) for text in {**before, **now}
+                   if before.get(text) != now.get(text)]
+        self.breakpoints = tuple(chosen)
+
+        def keep(store: Store) -> None:
+            for text, on in changed:
+                store.breakpoint(text, on)
+
+        lost = self._keep(keep) if changed else ""
+        enabled = sum(each.enabled for each in chosen)
+        count = f"{len(chosen)} breakpoints, {enabled} on · c runs to the next" if chosen else "no breakpoints"
+        self.stage.note = lost or count
+
+    # -- marks and notes -----------------------------------------------------------------------------------------
+
+    def action_mark(self) -> None:
+        """Marks the step, or takes the mark away."""
+        step = self.stage.step
+        on = step not in self.marks
+        self._here = replace(self._here, marks=self.marks ^ {step})
+        lost = self._keep_on(step, lambda store, run: store.mark(run, step, on))
+        state = "marked · ' goes to the next" if on else "is no longer marked"
+        self.stage.note = lost or f"step {step + 1} {state}"
+
+    def action_to_mark(self, by: int) -> None:
+        """Goes to another marked step."""
+        here = self.stage.step
+        ahead = sorted(step for step in self.marks if (step > here if by > 0 else step < here))
+        where = "after" if by > 0 else "before"
+        self.stage.go((ahead[0] if by > 0 else ahead[-1]) if ahead else None,
+                      f"no mark {where} this step; m marks one")
+
+    def action_note(self) -> None:
+        """Asks for a note on the step."""
+        from inspector.tui.questions import Prompt
+
+        step = self.stage.step
+        self.stage.app.push_screen(
+            Prompt("note", f"on step {step + 1}; empty takes it away", self.notes.get(step, "")), self._write_note)
+
+    def _write_note(self, typed: str | None) -> None:
+        if typed is None:
+            return
+        step, text = self.stage.step, typed.strip()
+        others = {at: note for at, note in self.notes.items() if at != step}
+        self._here = replace(self._here, notes={**others, step: text} if text else others)
+        lost = self._keep_on(step, lambda store, run: store.note(run, step, text))
+        self.stage.note = lost or f"step {step + 1}: {'noted' if text else 'no note'}"
+
+
+def _remarks_of(kept: Kept) -> dict[str, Remarks]:
+    """What was marked and noted, by run."""
+    found: dict[str, Remarks] = {}
+    for run, step in kept.marks:
+        before = found.get(run, NO_REMARKS)
+        found[run] = replace(before, marks=before.marks | {step})
+    for (run, at), text in kept.notes.items():
+        if at is not None:
+            before = found.get(run, NO_REMARKS)
+            found[run] = replace(before, notes={**before.notes, at: text})
+    return found

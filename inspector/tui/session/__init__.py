@@ -1,1 +1,0 @@
-"""The session screen and its parts: stepping, running, viewing, each with its keys and actions."""

@@ -1,0 +1,206 @@
+"""Paths to a session that can be shown, the files that were opened before, and the place to come back to.
+
+Reads files and the list of recent ones; decides nothing about what is in them. The list is written only when files were
+opened by path, and a place that cannot be written is no reason to fail.
+
+Further down: where somebody is in the app, as a value that outlives the process.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+from inspector.config.files import FILE, private_folder, replace_all
+from inspector.config.settings import Settings
+from inspector.replay.case import Case, open_case
+from inspector.replay.replay import replay
+from inspector.report.facts import View, view
+from inspector.report.lines.steps import Outline
+from inspector.sessions import open_paths, without_collector
+from inspector.sessions.intake import standard_input
+from inspector.whatif.tree import Branch
+
+RECENT = 12
+STDIN = "-"
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Run:
+    """One run of a session: the original, or a branch."""
+
+    name: str
+    view: View
+    outline: Outline
+    branch: Branch | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Opened:
+    """A session that can be shown."""
+
+    paths: tuple[str, ...]
+    case: Case
+    original: Run
+    title: str = ""
+    """What it is called, where it is no file."""
+    before: str = ""
+    """The command line that writes it to its path, where it is no file."""
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """What it is called, or its paths."""
+        return (self.title,) if self.title else self.paths
+
+    @property
+    def errors(self) -> tuple[str, ...]:
+        """What could not be read, a line each."""
+        return tuple(given.error for given in self.case.loaded.inputs if given.error)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How paths are to be read and run."""
+
+    api: str | None = None
+    profile: str | None = None
+    settings: Settings = field(default_factory=Settings)
+
+
+@runtime_checkable
+class ReadingApp(Protocol):
+    """An app that was told how to read."""
+
+    reading: Reading
+
+
+def reading_of(app: object) -> Reading:
+    """How an app reads paths; the plain way where it was told nothing."""
+    return app.reading if isinstance(app, ReadingApp) else Reading()
+
+
+@without_collector
+def load(paths: Sequence[str], reading: Reading) -> Opened:
+    """Reads, judges and runs.
+
+    Raises:
+        LoopError: an API, profile, policy or limit that does not exist.
+    """
+    stdin = standard_input() if STDIN in paths else None
+    loaded = open_paths(list(paths), api=reading.api, profile=reading.profile, stdin=stdin)
+    return opened(open_case(loaded), paths, reading.settings)
+
+
+@without_collector
+def opened(case: Case, paths: Sequence[str], settings: Settings | None = None) -> Opened:
+    """A case as the screens want it."""
+    return Opened(tuple(paths), case, run_of("original", view(replay(case, settings))))
+
+
+def run_of(name: str, seen: View, made: Branch | None = None) -> Run:
+    """A run with its outline."""
+    return Run(name, seen, Outline(seen), made)
+
+
+# -- recent files ----------------------------------------------------------------------------------------------------
+
+
+def state_file() -> Path:
+    """Where the list of recent files is kept."""
+    from inspector.config.files import state_folder
+
+    return state_folder() / "recent.json"
+
+
+def recent() -> list[str]:
+    """The files opened before that are still there, the last one first."""
+    try:
+        value = json.loads(state_file().read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return []
+    found = [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
+    return [path for path in found if os.path.exists(path)][:RECENT]
+
+
+def remember(paths: Sequence[str]) -> None:
+    """Puts paths at the head of the list, if it can be written."""
+    new = [os.path.abspath(path) for path in paths if path != STDIN]
+    if not new:
+        return
+    from inspector.whatif.store import locked
+
+    try:
+        target = state_file()
+        private_folder(target.parent)
+        with open(target.parent / "lock", "ab", opener=_private) as file, locked(file.fileno()):
+            kept = [path for path in recent() if path not in new]
+            replace_all({target: json.dumps([*new, *kept][:RECENT]).encode()}, FILE)
+            target.chmod(FILE)  # an older version left it open to others
+    except OSError:
+        return
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, FILE)
+
+
+def last_theme() -> str | None:
+    """The theme that was chosen last in the app; None where none was."""
+    try:
+        return (state_file().parent / "theme").read_text(encoding="utf-8").strip() or None
+    except (OSError, ValueError):
+        return None
+
+
+def keep_theme(name: str) -> None:
+    """Remembers a theme that was chosen, if it can be written."""
+    try:
+        target = state_file().parent / "theme"
+        private_folder(target.parent)
+        replace_all({target: name.encode()}, FILE)
+    except OSError:
+        return
+
+
+# -- Where somebody is in the app, as a value that outlives the process ----------------------------------------------
+# What is open, and which step and tab are seen.
+
+VARIABLE = "LOOP_INSPECTOR_PLACE"
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """A place in the original run of a session."""
+
+    paths: tuple[str, ...]
+    step: int = 0
+    tab: str = ""
+
+    def as_json(self) -> dict[str, object]:
+        """As it is said to the server of a tab."""
+        return {"paths": list(self.paths), "step": self.step, "tab": self.tab}
+
+
+def where(value: Any) -> Where | None:
+    """What was said, if it is a place."""
+    if not isinstance(value, Mapping):
+        return None
+    paths, step, tab = value.get("paths"), value.get("step"), value.get("tab")
+    if not isinstance(paths, list) or not paths or not all(isinstance(path, str) for path in paths):
+        return None
+    if type(step) is not int or step < 0 or not isinstance(tab, str):
+        return None
+    return Where(tuple(paths), step, tab)
+
+
+def remembered(environment: Mapping[str, str]) -> Where | None:
+    """The place that the app is to begin at; None where there is none, or what was open is gone."""
+    try:
+        found = where(json.loads(environment.get(VARIABLE, "null")))
+    except ValueError:
+        return None
+    return found if found is not None and all(os.path.exists(path) for path in found.paths) else None

@@ -1,0 +1,343 @@
+"""The panes of the session screen: tabs, forms, search and copying; and from a fact to its bytes and back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.binding import Binding, BindingType
+
+from inspector.report.facts import answer_at
+from inspector.report.lines.merged import trying
+from inspector.report.lines.sheet import Sheet
+from inspector.tui.delivery import copied
+from inspector.tui.messages import LinesPointed
+from inspector.tui.session_widgets import StepList
+from inspector.tui.sheets import MERGED_FORMS, TABS, WIRE_MODES, Key, Sheets, Viewpoint, whose
+from inspector.tui.stage import Part, SessionStage
+from inspector.tui.text_view import TextView
+from loop_core.turn.segments import SeamRule
+
+if TYPE_CHECKING:
+    from inspector.report.lines.reads import Picked
+
+
+class Panes(Part):
+    """A step list and a text, one of them in hand."""
+
+    TITLE_OF_KEYS = "Views"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("/", "search", "search", tooltip="Search in this view", id="search"),
+        Binding("v", "mode", "view", id="mode",
+                tooltip="Another form of this view: merged, side by side; events, raw, hex, request; step or run"),
+        Binding("s", "seam", "seam", id="seam",
+                tooltip="Try the next seam rule on the merged text, beside the rule in force"),
+        Binding("y", "copy", "copy", tooltip="Copy what this view shows", id="copy"),
+        Binding("n", "again(1)", "match", tooltip="The next match of the search", id="search.next"),
+        Binding("N", "again(-1)", "Match before", show=False, tooltip="The match before", id="search.previous"),
+        Binding("w", "wrap", "wrap", tooltip="Wrap long lines, or scroll sideways", id="wrap"),
+        Binding("z", "zoom", "zoom", tooltip="This pane alone, or all of them", id="zoom"),
+        *(Binding(tab.key, f"tab('{tab.name}')", tab.title, show=False, tooltip=tab.about, id=f"tab.{tab.name}")
+          for tab in TABS),
+        Binding("tab", "other_pane", "Other pane", show=False, tooltip="To the other pane", id="pane"),
+    ]
+
+    def __init__(self, stage: SessionStage) -> None:
+        super().__init__(stage)
+        self.tab = "merged"
+        self.listing = False
+        """Whether the step list is open as a tab, where there is no room beside the text."""
+        self.wire_mode = WIRE_MODES[0]
+        self.merged_form = MERGED_FORMS[0]
+        self.seam: SeamRule | None = None
+        self.against = "step"
+        self.picked: Picked | None = None
+        """The fact whose bytes are looked at."""
+        self.sheets = Sheets()
+        self._picked_in: Key = ()
+        self._needle = ""
+
+    @property
+    def viewpoint(self) -> Viewpoint:
+        """What is looked at."""
+        run = self.stage.run
+        return Viewpoint(self.tab, run.outline, self.stage.step, self.wire_mode, self.against, run.branch,
+                         self.merged_form, self.seam, self.picked)
+
+    def sheet(self) -> Sheet:
+        """The sheet of what is looked at. A fact belongs to one response: at another, none is looked at."""
+        if self.picked is not None and self._picked_in != whose(self.viewpoint):
+            self.picked = None
+        return self.sheets.at(self.viewpoint)
+
+    @property
+    def _steps(self) -> StepList:
+        return self.stage.query_one(StepList)
+
+    @property
+    def _text(self) -> TextView:
+        return self.stage.query_one(TextView)
+
+    # -- which pane ----------------------------------------------------------------------------------------------
+
+    def open(self, tab: str) -> None:
+        """Opens a tab over the text."""
+        self.listing, self.tab = False, tab
+        self.mark_tab()
+        self.stage.show()
+
+    def pick(self, picked: Picked | None) -> None:
+        """Shows the bytes of a fact in Wire."""
+        self.picked, self._picked_in = picked, whose(self.viewpoint)
+        if self.wire_mode == "request":
+            self.wire_mode = "events"
+        self.open("wire")
+
+    def mark_tab(self) -> None:
+        """Says which tab is open."""
+        listing = self.stage.narrow and self.listing
+        self.stage.open_tab = "steps" if listing else self.tab
+        self.stage.set_class(listing, "-listing")
+
+    def fit(self, narrow: bool) -> None:
+        """One pane or several; one of those that are seen is in hand."""
+        self.stage.narrow = narrow
+        self.mark_tab()
+        if narrow:
+            wanted = self._steps if self.listing else self._text
+        else:
+            wanted = self._text if self._text.has_focus else self._steps
+        if not wanted.has_focus:
+            wanted.focus(scroll_visible=False)
+
+    def leave_list(self) -> None:
+        """From the list to the step that it opened."""
+        if self.stage.narrow:
+            self.listing = False
+            self.mark_tab()
+        self._text.focus(scroll_visible=False)
+
+    def action_tab(self, name: str) -> None:
+        """Opens a tab; the steps are one where there is no room for them beside the text."""
+        if name == "steps":
+            self.listing = self.stage.narrow
+            self.mark_tab()
+            self._steps.focus(scroll_visible=False)
+            return
+        self.open(name)
+        if self.stage.narrow:
+            self._text.focus(scroll_visible=False)
+
+    def action_other_pane(self) -> None:
+        """To the other pane; where only one is seen, to the other tab."""
+        if self.stage.narrow:
+            self.action_tab(self.tab if self.listing else "steps")
+            return
+        self.stage.remove_class("-zoom-text", "-zoom-steps")
+        (self._text if self._steps.has_focus else self._steps).focus(scroll_visible=False)
+
+    def action_zoom(self) -> None:
+        """One pane alone."""
+        steps = self._steps.has_focus
+        zoomed = self.stage.has_class("-zoom-text") or self.stage.has_class("-zoom-steps")
+        self.stage.set_class(not zoomed and not steps, "-zoom-text")
+        self.stage.set_class(not zoomed and steps, "-zoom-steps")
+
+    # -- in which form -------------------------------------------------------------------------------------------
+
+    def action_mode(self) -> None:
+        """Another form of the same view."""
+        if self.tab == "wire":
+            self.wire_mode = WIRE_MODES[(WIRE_MODES.index(self.wire_mode) + 1) % len(WIRE_MODES)]
+        elif self.tab == "diff":
+            self.against = "run" if self.against == "step" else "step"
+        elif self.tab == "merged":
+            self.merged_form = MERGED_FORMS[(MERGED_FORMS.index(self.merged_form) + 1) % len(MERGED_FORMS)]
+        else:
+            self.stage.note = "this view has one form; Merged, Wire and Diff have more"
+            return
+        self.stage.show()
+
+    def action_seam(self) -> None:
+        """Tries the next seam rule in place, then comes back to the one in force."""
+        run = self.stage.run
+        if not run.view.steps:
+            return
+        if self.tab != "merged":
+            self.stage.note = "seams are tried in Merged: 1 opens it"
+            return
+        block = run.outline.block_of(self.stage.step)
+        in_force = run.view.steps[block.end - 1].turn.policy.seam
+        rules = [in_force, *(rule for rule in SeamRule if rule is not in_force)]
+        at = rules.index(self.seam) if self.seam in rules else 0
+        following = rules[(at + 1) % len(rules)]
+        self.seam = None if following is in_force else following
+        self.stage.show()
+        self.stage.note = trying(run.view, block, following)
+
+    def action_wrap(self) -> None:
+        """Wraps or scrolls sideways."""
+        text = self._text
+        text.wrap = not text.wrap
+        self.stage.note = ("long lines are wrapped" if text.wrap
+                           else "long lines scroll sideways: h and l, or the arrows")
+
+    # -- search and copying --------------------------------------------------------------------------------------
+
+    def action_search(self) -> None:
+        """Asks what to look for."""
+        from inspector.tui.questions import Prompt
+
+        self.stage.app.push_screen(Prompt("search", "text in this view", self._needle), self._search)
+
+    def _search(self, needle: str | None) -> None:
+        if needle is None:
+            return
+        self._needle = self._text.needle = needle
+        self._find(1, again=False)
+
+    def action_again(self, by: int) -> None:
+        """The next or previous match."""
+        if not self._needle:
+            self.stage.note = "nothing was searched yet: / searches"
+            return
+        self._find(by, again=True)
+
+    def _find(self, by: int, again: bool) -> None:
+        if not self._needle:
+            return
+        if self._steps.has_focus:
+            self.stage.go(self._steps.find(self._needle, by, again), f"{self._needle!r} is in no step")
+        elif not self._text.find(by, again):
+            self.stage.note = f"{self._needle!r} is not in this view"
+
+    def action_copy(self) -> None:
+        """Copies what the focused pane shows."""
+        text = self._steps.copied() if self._steps.has_focus else self.stage.sheet.copied()
+        self.stage.note = copied(self.stage.app, text)
+
+
+# -- Tracing: from a fact to the bytes that it was read from, and from bytes to what they became ---------------------
+
+
+if TYPE_CHECKING:
+    from inspector.report.lines.reads import Picked
+    from inspector.sessions.provenance import Provenance
+
+LARGE = 300_000
+"""Bytes of a body from which it takes a moment to find out what they became."""
+NOTHING = "no fact was read from these bytes"
+
+
+class Tracing(Part):
+    """Facts and bytes."""
+
+    TITLE_OF_KEYS = "Facts and bytes"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding(".", "fact(1)", "fact", id="fact.next",
+                tooltip="The next fact of this response: the bytes that it was read from"),
+        Binding("comma", "fact(-1)", "Fact before", show=False, tooltip="The fact before", id="fact.previous"),
+        Binding(">", "slice(1)", "Next slice", show=False, id="slice.next",
+                tooltip="The next of the slices that a fact was put together from"),
+        Binding("<", "slice(-1)", "Slice before", show=False, tooltip="The slice before", id="slice.previous"),
+    ]
+
+    def __init__(self, stage: SessionStage, panes: Panes) -> None:
+        super().__init__(stage)
+        self.panes = panes
+
+    def action_fact(self, by: int) -> None:
+        """Goes to the next or previous fact, in Wire."""
+        from inspector.report.lines.reads import moved
+
+        self._traced(lambda found: self._look(found, moved(found, self.panes.picked, by)))
+
+    def action_slice(self, by: int) -> None:
+        """Goes to the next or previous slice of the fact that is looked at."""
+        from inspector.report.lines.reads import turned
+
+        picked = self.panes.picked
+        if picked is None:
+            self.stage.note = "no fact is looked at yet: . goes to the first"
+        else:
+            self._traced(lambda found: self._look(found, turned(found, picked, by)))
+
+    def _traced(self, act: Callable[[Provenance], None]) -> None:
+        """Does something with what the bytes at hand became; in a large body that is found out beside the screen."""
+        if not self.stage.run.view.steps:
+            return
+        viewpoint, facts = self.panes.viewpoint, answer_at(self.stage.run.view, self.stage.step)
+        if facts is None or len(facts.exchange.body) <= LARGE or self.panes.sheets.traced(viewpoint):
+            self._act(act)
+            return
+        self.stage.note = f"finding out what {len(facts.exchange.body):,} bytes became…"
+
+        async def beside() -> None:
+            await asyncio.to_thread(self.panes.sheets.readings, viewpoint)
+            if whose(self.panes.viewpoint) == whose(viewpoint):
+                self._act(act)
+
+        self.stage.run_worker(beside(), group="tracing", exclusive=True)
+
+    def _act(self, act: Callable[[Provenance], None]) -> None:
+        found = self.panes.sheets.readings(self.panes.viewpoint)
+        if found is None or not found.facts:
+            self.stage.note = NOTHING
+        else:
+            act(found)
+
+    def _look(self, found: Provenance, picked: Picked | None) -> None:
+        self.panes.pick(picked)
+        self._tell_fact(found)
+
+    def _tell_fact(self, found: Provenance) -> None:
+        """Says which fact is looked at, also where the head of the view is out of sight."""
+        from inspector.report.lines.reads import told
+        from inspector.report.lines.spans import text_of
+
+        facts = answer_at(self.stage.run.view, self.stage.step)
+        if self.panes.picked is not None and facts is not None:
+            self.stage.note = text_of(told(found, self.panes.picked, facts.exchange.response))
+
+    def pointed(self, message: LinesPointed) -> None:
+        """A line of the text was clicked, or enter was pressed over those in sight."""
+        if self.panes.tab == "wire" and self.panes.wire_mode != "request":
+            self._traced(lambda found: self._what_became(found, message))
+        elif self.panes.tab == "response" and any(self._facts_of(message)):
+            self._traced(lambda found: self._bytes_of(found, message))
+
+    def _what_became(self, found: Provenance, message: LinesPointed) -> None:
+        from inspector.report.lines.reads import became, next_of, noted, picked_of
+        from inspector.report.lines.slices import Bytes
+
+        sheet = self.stage.sheet
+        if not isinstance(sheet, Bytes):
+            return
+        spans = [span for line in range(message.first, message.last + 1) if (span := sheet.span(line)) is not None]
+        if not spans:
+            return
+        start, end = spans[0][0], spans[-1][1]
+        reads = became(found, start, end)
+        spot = sheet.spot(message.first, message.row, message.column, message.width) if message.width else None
+        exact = found.at(spot[0]) if spot is not None and spot[1] - spot[0] == 1 else ()
+        if exact:
+            self.panes.pick(picked_of(found, exact[0]))
+        elif reads:
+            self.panes.pick(next_of(found, reads, self.panes.picked))
+        self.stage.note = noted(reads, start, end)
+
+    def _facts_of(self, message: LinesPointed) -> Sequence[str | None]:
+        """The facts that lines of the Response tell."""
+        from inspector.report.lines.response import Told
+
+        return self.stage.sheet.facts[message.first : message.last + 1] if isinstance(self.stage.sheet, Told) else ()
+
+    def _bytes_of(self, found: Provenance, message: LinesPointed) -> None:
+        from inspector.report.lines.reads import Picked
+
+        fact = next((fact for fact in self._facts_of(message) if fact in found.facts), None)
+        if fact is None:
+            self.stage.note = NOTHING
+        else:
+            self._look(found, Picked(fact))

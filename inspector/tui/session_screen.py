@@ -1,0 +1,206 @@
+"""The session screen: the steps, one question about them, the machine; and what leaves it as files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from shutil import get_terminal_size
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Container, Horizontal
+
+from inspector.report.lines import glyphs
+from inspector.report.lines.spans import text_of
+from inspector.tui.branches import Branches, Comparisons
+from inspector.tui.delivery import leave, picture
+from inspector.tui.live_run import LiveRun
+from inspector.tui.messages import LinesPointed, RowOpened, StepMoved, StepWanted, TabWanted
+from inspector.tui.panels import KeyBar, Status, Verdict
+from inspector.tui.remarks import RemarkBook
+from inspector.tui.session_files import Opened, Where
+from inspector.tui.session_panes import Panes, Tracing
+from inspector.tui.session_widgets import MachinePanel, SpentPanel, StepList, Tabs
+from inspector.tui.sheets import TABS
+from inspector.tui.stage import Part, SessionStage
+from inspector.tui.stepping import Stepping
+from inspector.tui.text_view import TextView
+
+VIEWS: Mapping[str, str] = {
+    "svg": "this screen as a picture (SVG)",
+    "view": "what this view shows, as text",
+}
+"""Forms that only the app has, beside those of `inspector export`."""
+
+
+class Exports(Part):
+    """What leaves the program."""
+
+    TITLE_OF_KEYS = "Export"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("x", "export", "export", tooltip="Write a page, a picture, a session file, curl, a test, a bug report",
+                id="export"),
+        Binding("X", "report", "Bug report", show=False, id="report",
+                tooltip="Write a bug report: the smallest session that shows this turn's finding, without credentials"),
+    ]
+
+    def __init__(self, stage: SessionStage, panes: Panes) -> None:
+        super().__init__(stage)
+        self.panes = panes
+
+    def action_export(self) -> None:
+        """Asks for a form, then for a folder; a browser takes the file by itself."""
+        from inspector.export import FORMS
+        from inspector.tui.questions import Choose
+
+        rows = [*VIEWS.items(), *((name, form.about) for name, form in FORMS.items())]
+        screen = picture(self.stage.app)
+
+        def chosen(form: str | None) -> None:
+            if form is not None:
+                leave(self.stage.app, lambda: self.files(form, screen), self.stage.say)
+
+        self.stage.app.push_screen(Choose("Export", rows), chosen)
+
+    def action_report(self) -> None:
+        """A bug report into the working directory, or as a download."""
+        leave(self.stage.app, lambda: self.files("bug", ""), self.stage.say, ".")
+
+    def files(self, form: str, screen: str) -> Mapping[str, str]:
+        """The files of a form: name -> content; `screen` is its picture."""
+        from inspector.export import FORMS, Chosen
+        from inspector.export.write import name_of
+        from inspector.report.facts import answer_at
+        from inspector.sessions import redact
+
+        view = self.stage.run.view
+        name = name_of(view)
+        if form == "svg":
+            return {f"{name}-{self.panes.tab}.svg": redact.text(screen)}
+        if form == "view":
+            lines = [text_of(self.stage.sheet.line(at)) for at in range(len(self.stage.sheet))]
+            return {f"{name}-{self.panes.tab}.txt": redact.text("\n".join(lines)) + "\n"}
+        facts = answer_at(view, self.stage.step) if view.steps else None
+        turn = view.turn_of(self.stage.step) if form == "bug" and view.steps else None
+        return FORMS[form].make(Chosen(view, turn, facts, name))
+
+
+# -- The session screen: the steps, one question about them, the machine; one pane at a time where it is narrow ------
+# Puts the parts together and lays them out. Widgets get what is looked at by reactives and answer by messages, which
+# go to the part that they concern.
+
+
+NARROW, WIDE, ROOMY = 110, 120, 140
+
+
+class SessionScreen(SessionStage):
+    """One session under any number of runs."""
+
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (NARROW, "-medium"), (WIDE, "-wide"), (ROOMY, "-roomy")]  # noqa: RUF012
+    PARTS: ClassVar[tuple[type[Part], ...]] = (
+        Stepping, RemarkBook, LiveRun, Branches, Comparisons, Tracing, Panes, Exports)
+    """In the order in which the help lists their keys."""
+    BINDINGS: ClassVar[list[BindingType]] = [binding for part in PARTS for binding in part.BINDINGS]
+
+    def __init__(self, opened: Opened, begins: Where | None = None) -> None:
+        super().__init__(opened)
+        self._begins = begins
+        self.panes, self.remarks = Panes(self), RemarkBook(self)
+        self.branches = Branches(self, self.panes, self.remarks)
+        self.stepping = Stepping(self, self.remarks, self.branches.branch)
+        self.tracing = Tracing(self, self.panes)
+        self.adopt(self.stepping, self.remarks, self.branches.live, self.branches,
+                   Comparisons(self, self.branches), self.tracing, self.panes, Exports(self, self.panes))
+        # The class that the breakpoints will give anyway; with it from the start, styles are worked out once.
+        columns = get_terminal_size().columns
+        self.add_class([name for least, name in self.HORIZONTAL_BREAKPOINTS if least <= columns][-1])
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """There is nothing to give up where nothing is asked."""
+        return self.branches.live.under_way if action == "give_up" else super().check_action(action, parameters)
+
+    # -- layout --------------------------------------------------------------------------------------------------
+
+    def compose(self) -> ComposeResult:
+        """The panes; which of them are seen is the stylesheet's."""
+        yield self.verdict()
+        with Horizontal(id="body"):
+            yield StepList(id="steps").data_bind(
+                SessionScreen.step, remarks=SessionScreen.step_remarks, outline=SessionScreen.listed)
+            with Container(id="middle"):
+                yield Tabs(id="tabs").data_bind(
+                    SessionScreen.outline, SessionScreen.step, tab=SessionScreen.open_tab, steps=SessionScreen.narrow)
+                yield TextView(id="text").data_bind(SessionScreen.sheet)
+                yield MachinePanel(id="machine").data_bind(SessionScreen.outline, SessionScreen.step)
+                yield SpentPanel(id="spent").data_bind(SessionScreen.outline, SessionScreen.step)
+        yield Status(id="status").data_bind(SessionScreen.outline, SessionScreen.step, SessionScreen.filtered)
+        yield KeyBar(id="keys").data_bind(SessionScreen.note)
+
+    def verdict(self) -> Verdict:
+        """The header."""
+        verdict = Verdict(id="verdict")
+        verdict.set_reactive(Verdict.view, self.run.view)
+        verdict.set_reactive(Verdict.paths, self.opened.shown)
+        return verdict
+
+    def on_mount(self) -> None:
+        """Opens on the first step, the list in hand where it is seen; or at the place that was left."""
+        self.show()
+        if self._begins is not None:
+            self.go(self._begins.step, "")
+            if self._begins.tab in {tab.name for tab in TABS}:
+                self.panes.action_tab(self._begins.tab)
+        self.panes.fit(self.app.size.width < NARROW)
+        self.call_after_refresh(self.restore)
+
+    def restore(self) -> None:
+        """Reads what was kept of this session."""
+        self.remarks.restore()
+
+    @property
+    def where(self) -> Where:
+        """The place that is looked at."""
+        return Where(self.opened.paths, self.step, self.panes.tab)
+
+    def on_resize(self) -> None:
+        """One pane or several."""
+        self.panes.fit(self.size.width < NARROW)
+
+    # -- what is looked at ---------------------------------------------------------------------------------------
+
+    def show(self) -> None:
+        """Shows the sheet of what is looked at now."""
+        self.sheet = self.panes.sheet()
+
+    def watch_step(self) -> None:
+        """Another step: another sheet, perhaps, and what was noted there."""
+        self.show()
+        if self.step in self.remarks.notes:
+            self.note = f"{glyphs.NOTE} {self.remarks.notes[self.step]}"
+
+    def watch_outline(self) -> None:
+        """Another run: the same filter over its steps."""
+        self.remarks.filter_again()
+
+    # -- messages ------------------------------------------------------------------------------------------------
+
+    @on(StepWanted)
+    def _step_wanted(self, message: StepWanted) -> None:
+        self.go(message.step, "")
+
+    @on(StepMoved)
+    def _step_moved(self, message: StepMoved) -> None:
+        self.go(self.stepping.moved(message.by), "")
+
+    @on(TabWanted)
+    def _tab_wanted(self, message: TabWanted) -> None:
+        self.panes.action_tab(message.tab)
+
+    @on(RowOpened)
+    def _row_opened(self) -> None:
+        self.panes.leave_list()
+
+    @on(LinesPointed)
+    def _lines_pointed(self, message: LinesPointed) -> None:
+        self.tracing.pointed(message)

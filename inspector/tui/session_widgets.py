@@ -1,0 +1,228 @@
+"""What the session screen shows around its text: tabs, machine, gauges and the step list.
+
+Further down: the machine beside the text; the gauges; the step list.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from textual.events import Click
+from textual.reactive import reactive
+
+from inspector.report.lines import header, machine, steps
+from inspector.report.lines.header import fidelity
+from inspector.report.lines.spans import EMPTY, Line, Role, Span, spread, text_of, width_of
+from inspector.report.lines.steps import NO_REMARKS, Block, Outline, Remarks
+from inspector.tui.lists import RowList
+from inspector.tui.messages import StepMoved, StepWanted, TabWanted
+from inspector.tui.panels import Panel
+from inspector.tui.sheets import TABS
+from loop_core.turn.state import State
+
+# -- The machine beside the text -------------------------------------------------------------------------------------
+# The drawing with the path taken, what led here, and where it goes next.
+
+
+class MachinePanel(Panel):
+    """The drawing for the step at hand."""
+
+    outline: reactive[Outline | None] = reactive(None, init=False, repaint=False)
+    step: reactive[int] = reactive(0, init=False, repaint=False)
+
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
+        super().__init__(id=id)
+        self._counted: tuple[Outline, Block, int] | None = None
+        self._visits: Counter[State] = Counter()
+
+    def watch_outline(self) -> None:
+        """Another run."""
+        self.changed()
+
+    def watch_step(self) -> None:
+        """Another step."""
+        self.changed()
+
+    def make(self, width: int) -> Sequence[Line]:
+        """The drawing and the moves."""
+        if self.outline is None or not self.outline.view.steps:
+            return ()
+        steps = self.outline.view.steps
+        step, block = steps[self.step], self.outline.block_of(self.step)
+        following = steps[self.step + 1] if self.step + 1 < block.end else None
+        drawing = machine.panel(step, self._visited(block))
+        return [(Span("MACHINE", Role.TITLE),), *drawing, EMPTY, *machine.moves(step, following)]
+
+    def _visited(self, block: Block) -> Counter[State]:
+        """How often each state was entered; one step further costs one addition."""
+        assert self.outline is not None  # noqa: S101 - `make` has looked
+        steps = self.outline.view.steps
+        known = self._counted
+        if known is not None and known[0] is self.outline and known[1] is block and abs(known[2] - self.step) == 1:
+            moved = max(known[2], self.step)
+            self._visits[steps[moved].state] += 1 if self.step > known[2] else -1
+        else:
+            self._visits = machine.visits(steps, block.first, self.step)
+        self._counted = (self.outline, block, self.step)
+        return self._visits
+
+
+# -- The gauges ------------------------------------------------------------------------------------------------------
+# What the turn has spent against each of the four limits.
+
+
+class SpentPanel(Panel):
+    """Four gauges for the step at hand."""
+
+    outline: reactive[Outline | None] = reactive(None, init=False, repaint=False)
+    step: reactive[int] = reactive(0, init=False, repaint=False)
+
+    def watch_outline(self) -> None:
+        """Another run."""
+        self.changed()
+
+    def watch_step(self, old: int, new: int) -> None:
+        """Another step, and another amount perhaps."""
+        view = self.outline.view if self.outline is not None else None
+        if view is None or max(old, new) >= len(view.steps):
+            self.changed()
+            return
+        before, now = view.shown(old).turn, view.shown(new).turn
+        if before.spent is not now.spent or before.limits is not now.limits or before.token_cap != now.token_cap:
+            self.changed()  # turns of one session may have other caps, and begin with the same spend
+
+    def make(self, width: int) -> Sequence[Line]:
+        """A title and the gauges."""
+        if self.outline is None or not self.outline.view.steps:
+            return ()
+        return [(Span("SPENT", Role.TITLE),), *header.gauges(self.outline.view.shown(self.step).turn, width)]
+
+
+# -- The step list ---------------------------------------------------------------------------------------------------
+# Every step of the session under its turn, the cursor on the one that all other views show.
+
+
+class StepList(RowList):
+    """The list; `outline` and `step` come from the screen."""
+
+    outline: reactive[Outline | None] = reactive(None, init=False, repaint=False)
+    step: reactive[int] = reactive(0, init=False, repaint=False)
+    remarks: reactive[Remarks] = reactive(NO_REMARKS, init=False)
+
+    @property
+    def count(self) -> int:
+        """Steps and headings."""
+        return self.outline.rows if self.outline is not None else 0
+
+    def row(self, index: int) -> Line:
+        """A step or the heading of a turn."""
+        return steps.row(self.outline, index, self.step, self.remarks) if self.outline is not None else ()
+
+    def selectable(self, index: int) -> bool:
+        """Headings are passed over."""
+        return self.outline is not None and self.outline.at(index)[1] is not None
+
+    def wanted(self, index: int) -> None:
+        """Asks for the step of a row."""
+        step = self.outline.at(index)[1] if self.outline is not None else None
+        if step is not None:
+            self.post_message(StepWanted(step))
+
+    def action_move(self, by: int) -> None:
+        """Moves by steps; headings are passed over."""
+        self.post_message(StepMoved(by))
+
+    def action_page(self, by: int) -> None:
+        """Moves by pages."""
+        self.post_message(StepMoved(by * max(1, self.size.height - 1)))
+
+    def watch_outline(self) -> None:
+        """Another run: other rows."""
+        if self.outline is not None and self.is_mounted:
+            self.set_reactive(StepList.cursor, self.outline.row_of(self.step))
+            self.resized()
+            self.show_cursor()
+
+    def watch_step(self) -> None:
+        """Moves the cursor to the step's row."""
+        if self.outline is not None and self.outline.rows:
+            self.cursor = self.outline.row_of(self.step)
+
+    def find(self, needle: str, direction: int, again: bool) -> int | None:
+        """The next step whose line holds `needle`, round the end if need be; None where none does."""
+        if self.outline is None:
+            return None
+        count = len(self.outline.view.steps)
+        start = self.step + (direction if again else 0)
+        for far in range(count):
+            step = (start + far * direction) % count
+            if needle.lower() in text_of(steps.step_line(self.outline.view, step, self.step, self.remarks)).lower():
+                return step
+        return None
+
+    def copied(self) -> str:
+        """The line at the cursor."""
+        return text_of(self.row(self.cursor)).strip()
+
+
+class Tabs(Panel):
+    """One row of tabs."""
+
+    outline: reactive[Outline | None] = reactive(None, init=False, repaint=False)
+    step: reactive[int] = reactive(0, init=False, repaint=False)
+    tab: reactive[str] = reactive("merged", init=False, repaint=False)
+    steps: reactive[bool] = reactive(True, init=False, repaint=False)
+    """Whether the step list is a tab of its own, for want of room beside the text."""
+
+    def watch_outline(self) -> None:
+        """Another run."""
+        self.changed()
+
+    def watch_step(self, old: int, new: int) -> None:
+        """Another step may be trusted otherwise."""
+        if self._fidelity(old) != self._fidelity(new):
+            self.changed()
+
+    def watch_tab(self) -> None:
+        """Another tab is open."""
+        self.changed()
+
+    def watch_steps(self) -> None:
+        """More or less room."""
+        self.changed()
+
+    def make(self, width: int) -> Sequence[Line]:
+        """The tabs, and the fidelity at the right."""
+        trust: Line = self._fidelity(self.step)
+        line = self._tabs(" ")
+        if width_of(line) + width_of(trust) + 1 > width:
+            line = self._tabs("")
+        return [spread(line, trust, width)]
+
+    def _fidelity(self, step: int) -> Line:
+        if self.outline is None or not self.outline.view.steps:
+            return ()
+        return (fidelity(self.outline.view.steps[min(step, len(self.outline.view.steps) - 1)]),)
+
+    def _tabs(self, pad: str) -> Line:
+        spans: list[Span] = []
+        for tab in TABS:
+            if tab.name != "steps" or self.steps:
+                shown = tab.name == self.tab
+                number = f"[{tab.key}" if shown else f" {tab.key}"
+                spans.append(Span(f"{number}{pad}", Role.HERE if shown else Role.DIM))
+                spans.append(Span(f"{tab.title}{']' if shown else ' '}", Role.HERE if shown else Role.PLAIN))
+        return tuple(spans)
+
+    def on_click(self, event: Click) -> None:
+        """Opens the tab that was clicked."""
+        pad = " " if width_of(self._tabs(" ")) + 10 <= self.size.width else ""
+        position = 0
+        spans = self._tabs(pad)
+        shown = [tab for tab in TABS if tab.name != "steps" or self.steps]
+        for tab, number, title in zip(shown, spans[::2], spans[1::2], strict=True):
+            position += len(number.text) + len(title.text)
+            if event.x < position:
+                self.post_message(TabWanted(tab.name))
+                return

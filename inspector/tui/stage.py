@@ -1,0 +1,244 @@
+"""A session under any number of runs, and what the parts of its screen share: the run and the step that are looked at.
+
+Knows no widget. What the operator does is kept through a store as soon as there is one; what was done before it was
+opened is kept then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.actions import parse
+from textual.binding import Binding, BindingType
+from textual.reactive import reactive
+from textual.screen import Screen
+
+from inspector.config.settings import Settings, settings_of
+from inspector.report.lines.sheet import Sheet
+from inspector.report.lines.steps import NO_REMARKS, Outline, Remarks
+from inspector.tui.session_files import Opened, Run, run_of
+from inspector.tui.text_view import NOTHING
+from inspector.whatif.tree import Node, Tree, key_of
+from loop_core.errors import CallerError
+
+if TYPE_CHECKING:
+    from inspector.replay.case import Case, Heard
+    from inspector.whatif.store import Store
+
+
+class Runs:
+    """A tree, and a place in it."""
+
+    def __init__(self, opened: Opened) -> None:
+        self.paths = opened.paths
+        self.tree = Tree(opened.original.view)
+        self.every: list[Run] = [opened.original]
+        self.index = 0
+        self.store: Store | None = None
+        self.unkeepable = ""
+        """Why nothing can be kept of the session; empty where something can, or that is not known yet."""
+        self._waiting: list[Callable[[Store], None]] = []
+
+    @property
+    def current(self) -> Run:
+        """The run that is looked at."""
+        return self.every[self.index]
+
+    @property
+    def case(self) -> Case:
+        """What is run under other limits from the first step on: what was read, with what this run was asked live."""
+        replay = self.current.view.replay
+        return replay.case if replay.settings.live is not None else self.every[0].view.replay.case
+
+    @property
+    def node(self) -> Node:
+        """Its node."""
+        return self.tree.every[self.index]
+
+    def under(self, assignments: Mapping[str, str], since: int | None = None) -> tuple[int, bool]:
+        """The place of the run with these settings over those of the current one, and whether it had to be made.
+
+        They hold from step `since` on; None: from where those of the current run hold.
+
+        Raises:
+            CallerError: a name that does not exist, or a value out of range.
+        """
+        return self.with_settings(settings_of(assignments, self.current.view.replay.settings), since)
+
+    def with_settings(self, settings: Settings, since: int | None = None) -> tuple[int, bool]:
+        """The same for whole settings."""
+        node, new = self.tree.add(self.node, settings, since)
+        if new:
+            self._seen()
+            self.keep(lambda store: _keep(store, node))
+        return self.tree.every.index(node), new
+
+    # -- asked live ----------------------------------------------------------------------------------------------
+
+    def begin(self, node: Node, settings: Settings, since: int) -> None:
+        """A live run begins: its branch is kept before anything is sent, so that it is not lost with the program."""
+        key = key_of(node.key, settings, since)
+
+        def act(store: Store) -> None:
+            from inspector.config.settings import record_of
+
+            _keep(store, node)
+            store.branch(key, node.key, record_of(settings), since)
+
+        self.keep(act)
+
+    def heard(self, node: Node, settings: Settings, since: int, heard: Heard) -> int:
+        """A live run is over: the place of its branch.
+
+        Raises:
+            CallerError: the run that it was made from was taken away meanwhile.
+        """
+        parent = next((each for each in self.tree.every if each.key == node.key), None)
+        if parent is None:
+            raise CallerError("the run that was asked from was taken away meanwhile")
+        parent.view.replay.case.heard[heard.name] = heard
+        made, _ = self.tree.add(parent, settings, since)
+        self._seen()
+        return self.tree.every.index(made)
+
+    def forget(self, node: Node, settings: Settings, since: int) -> None:
+        """Nothing came of a live run."""
+        key = key_of(node.key, settings, since)
+        self.keep(lambda store: store.forget(key))
+
+    def remove(self, index: int) -> tuple[int, str]:
+        """Takes a branch out with those made from it: how many runs are gone, and why that is not kept, empty where it
+        is. The original stays.
+        """
+        here = self.node
+        node = self.tree.every[index]
+        gone, why = self.tree.remove(node), ""
+        if gone:
+            self.every = [run for run in self.every if all(run.view is not each.view for each in gone)]
+            self.index = self.tree.every.index(here) if here in self.tree.every else 0
+            why = self.keep(lambda store: store.forget(node.key))
+        return len(gone), why
+
+    # -- keeping -------------------------------------------------------------------------------------------------
+
+    def keep(self, act: Callable[[Store], None]) -> str:
+        """Keeps what was done: now, or once the store is open; why that fails, empty where it does not."""
+        if self.store is None:
+            self._waiting.append(act)
+            return self.unkeepable
+        before = len(self.store.lost)
+        try:
+            act(self.store)
+        except CallerError as why:
+            return str(why)
+        return self.store.failure if len(self.store.lost) > before else ""
+
+    def why_unkept(self, node: Node) -> str:
+        """Why a branch is not kept; empty where it is, or will be once the store is open."""
+        if node.parent is None:
+            return ""
+        return self.unkeepable if self.store is None else self.store.unkept.get(node.key, "")
+
+    def opened(self, store: Store, tree: Tree) -> None:
+        """The store is open, and this is the tree that was kept in it; runs that were made meanwhile join it."""
+        made, here = self.tree, self.node
+        self.store, self.tree = store, tree
+        for node in made.every[1:]:
+            under = node.parent.key if node.parent is not None else ""
+            parent = next((each for each in tree.every if each.key == under), None)
+            if parent is not None:
+                tree.add(parent, node.view.replay.settings, node.view.replay.since)
+        self._seen()
+        self.index = next((at for at, each in enumerate(tree.every) if each.key == here.key), 0)
+        waiting, self._waiting = self._waiting, []
+        for act in waiting:
+            self.keep(act)
+
+    def _seen(self) -> None:
+        """A run with its outline for every node."""
+        known = {id(run.view): run for run in self.every}
+        self.every = [
+            known.get(id(node.view)) or run_of(node.name, node.view, node.branch) for node in self.tree.every]
+
+    def command(self, api: str | None = None, profile: str | None = None) -> str:
+        """The command line that makes the current run headless, read as it was read here."""
+        from inspector.whatif.saved import command_of
+
+        return command_of(self.node, self.paths, api, profile)
+
+
+def _keep(store: Store, node: Node) -> None:
+    from inspector.whatif.saved import keep
+
+    keep(store, node)
+
+
+# -- What the parts of the session screen share: the session, the run and the step that are looked at, and its notes -
+# A part owns its state, its keys and the actions that they name. It reads and sets the stage, and knows no other part
+# but those that it is given.
+
+
+class SessionStage(Screen[None]):
+    """One session under any number of runs; widgets follow what is reactive here."""
+
+    step: reactive[int] = reactive(0, init=False, repaint=False)
+    sheet: reactive[Sheet] = reactive(NOTHING, init=False, repaint=False)
+    note: reactive[str] = reactive("", init=False, repaint=False)
+    outline: reactive[Outline | None] = reactive(None, init=False, repaint=False)
+    listed: reactive[Outline | None] = reactive(None, init=False, repaint=False)
+    """The outline of the step list: the whole, or what a filter keeps of it."""
+    filtered: reactive[str] = reactive("", init=False, repaint=False)
+    """The filter in force and how many steps it keeps; empty without one."""
+    step_remarks: reactive[Remarks] = reactive(NO_REMARKS, init=False, repaint=False)
+    open_tab: reactive[str] = reactive("merged", init=False, repaint=False)
+    """The tab that is marked: `steps` where the list is a tab of its own and open."""
+    narrow: reactive[bool] = reactive(False, init=False, repaint=False)
+    """Whether there is room for one pane only."""
+
+    def __init__(self, opened: Opened) -> None:
+        super().__init__()
+        self.opened, self.runs = opened, Runs(opened)
+        self.parts: tuple[Part, ...] = ()
+        self.set_reactive(SessionStage.outline, self.run.outline)
+        self.set_reactive(SessionStage.listed, self.run.outline)
+
+    @property
+    def run(self) -> Run:
+        """The run that is shown."""
+        return self.runs.current
+
+    def say(self, text: str) -> None:
+        """Says something at the foot, until the next key."""
+        self.note = text
+
+    def go(self, step: int | None, otherwise: str) -> None:
+        """Goes to a step, or says why there is none."""
+        if step is None:
+            self.note = otherwise
+        elif self.run.view.steps:
+            self.step = min(max(step, 0), len(self.run.view.steps) - 1)
+
+    def show(self) -> None:
+        """Shows the sheet of what is looked at now."""
+        raise NotImplementedError
+
+    def adopt(self, *parts: Part) -> None:
+        """Takes parts in. Textual looks for the action of a key on the screen: the parts' actions stand there too."""
+        self.parts = (*parts, *self.parts)
+        for part in parts:
+            for binding in part.BINDINGS:
+                if isinstance(binding, Binding):
+                    name = f"action_{parse(binding.action)[1]}"
+                    setattr(self, name, getattr(part, name))
+
+
+class Part:
+    """A piece of the session screen with state, keys and actions of its own."""
+
+    TITLE_OF_KEYS: ClassVar[str]
+    """What the help calls its keys."""
+    BINDINGS: ClassVar[list[BindingType]]
+
+    def __init__(self, stage: SessionStage) -> None:
+        self.stage = stage

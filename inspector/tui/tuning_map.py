@@ -1,0 +1,361 @@
+"""A grid of limits over one session: what the tuning screen shows of it, and the heat map that draws it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.binding import Binding, BindingType
+from textual.events import Click
+from textual.geometry import Region, Size
+from textual.reactive import reactive
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from inspector.config.settings import Settings, command
+from inspector.replay.case import Case
+from inspector.report.lines.header import EMPTY as LEFT
+from inspector.report.lines.header import FULL, output
+from inspector.report.lines.spans import EMPTY, Line, Role, Span, clip, said, spread
+from inspector.sessions import redact
+from inspector.tui.messages import RowOpened
+from inspector.tui.paint import paint_of
+from inspector.whatif.axes import Axis
+from inspector.whatif.grid import Asked
+from inspector.whatif.grid_lines import about, answers, cell_sheet, headline, many, named
+from inspector.whatif.grid_report import as_csv, document
+from inspector.whatif.grid_run import Tuned, tune
+from inspector.whatif.heat import HERE, SHOWS, SIMULATED, Plane, key, marks, plane
+from inspector.whatif.smallest import Knee, Smallest, knee, smallest, why_not
+from loop_core.turn.trace import Fidelity
+
+MOST = 100
+"""Turns that are told of one by one; of more, each can be looked at alone."""
+BAR = 20
+"""Columns of the progress bar."""
+
+FORMS: Mapping[str, tuple[str, Callable[[Tuned], str]]] = {
+    "csv": ("each turn in each cell, a row each", lambda tuned: redact.text(as_csv(tuned))),
+    "json": ("one document for programs", lambda tuned: json.dumps(redact.texts(document(tuned)), indent=1) + "\n"),
+}
+"""What a grid is written as: what that is, and how."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ran:
+    """A grid that was run, and what follows from it for all turns together."""
+
+    tuned: Tuned
+    bend: Knee | None
+    answers: list[Line]
+    trust: tuple[tuple[Fidelity, int, Role], ...]
+    """In how many cells is nothing but what was recorded, and in how many what was simulated."""
+
+
+def ran(tuned: Tuned) -> Ran:
+    """Works out what follows; of a large grid that takes a moment."""
+    bend = knee(tuned)
+    for shown in SHOWS.values():
+        shown.total(tuned)  # sums are kept: added up here, not while a key waits
+    simulated, run = (sum(map(bool, each)) for each in (tuned.simulated, tuned.looked_at))
+    trust = ((Fidelity.RECORDED, run - simulated, Role.OK), (Fidelity.SIMULATED, simulated, Role.WARN))
+    return Ran(tuned, bend, answers(tuned, bend, most=MOST), trust)
+
+
+class Table:
+    """One session, a grid over it, and where the operator stands in that."""
+
+    def __init__(self, case: Case, base: Settings, run: str = "", title: str = "original") -> None:
+        self.case = case
+        self.base, self.run, self.title = base, run, title
+        """The settings, the key and the name of the run that the grid is over."""
+        self.opened: set[str] = set()
+        """The keys of the runs that were opened from it."""
+        self.paths: tuple[str, ...] = ()
+        self.before = ""
+        """The command line that writes the session to its path, where it is no file."""
+        self.name = "session"
+        """What its files are called after."""
+        self.show = next(iter(SHOWS))
+        self.turn: int | None = None
+        """The turn that is looked at alone; None: all of them."""
+        self.ask(Asked())
+
+    def ask(self, asked: Asked) -> None:
+        """Another grid; nothing of it is run yet."""
+        self.asked, self.grid = asked, asked.grid(self.case, self.base)
+        self.cell = 0
+        self.begin()
+
+    def begin(self) -> None:
+        """Nothing is run."""
+        self.result: Ran | None = None
+        self._blank = tune(self.case, self.grid, jobs=1, cancelled=lambda: True)
+        self._answers: dict[int, tuple[Smallest | None, list[Line]]] = {}
+
+    def end(self, result: Ran) -> None:
+        """The grid was run; the cursor goes to the best cell, where it was not moved."""
+        self.result = result
+        self._answers.clear()
+        if self.cell == 0 and self.best():
+            self.cell = self.best()[0]
+
+    @property
+    def tuned(self) -> Tuned:
+        """What is known of every cell; nothing while it runs."""
+        return self.result.tuned if self.result is not None else self._blank
+
+    @property
+    def single(self) -> int | None:
+        """The turn that is looked at alone: the one that was chosen, or the only one."""
+        return 0 if self.turn is None and len(self.tuned.turns) == 1 else self.turn
+
+    # -- what is shown -----------------------------------------------------------------------------------------------
+
+    def head(self, width: int, done: tuple[int, int], stopping: bool = False) -> list[Line]:
+        """What is run and how far; the answer; what is looked at."""
+        grid, turns = self.grid, len(self.tuned.turns)
+        size = f" · {many(grid.size, 'cell')} · {many(turns, 'turn')} · policy {grid.base.policy.name}"
+        title = (Span("Tune", Role.TITLE), Span("  run ", Role.DIM), said(self.title), Span(size, Role.DIM))
+        rows = (self._state(done, stopping), self._looked_at())
+        return [spread(title, self._trust(), width), *(clip(row, width) for row in rows)]
+
+    def _trust(self) -> Line:
+        counts = self.result.trust if self.result is not None else ()
+        return tuple(span for name, count, role in counts if count
+                     for span in (Span(f" {name}", role), Span(f" in {count:,}", Role.DIM)))
+
+    def _state(self, done: tuple[int, int], stopping: bool) -> Line:
+        if self.result is None:
+            count, parts = done
+            full = BAR * count // parts if parts else 0
+            word, hint = ("STOPPING", "adding up what was done") if stopping else ("RUNNING", "esc or . stops")
+            return (Span(f"{word}  ", Role.WARN), Span(FULL * full, Role.OK), Span(LEFT * (BAR - full), Role.RULE),
+                    Span(f"  {count:,} of {parts:,} parts" if parts else ""), Span(f"  {hint}", Role.DIM))
+        if self.tuned.cancelled:
+            return (Span("STOPPED  ", Role.WARN),
+                    Span(f"{self.tuned.done:,} of {self.tuned.parts:,} parts were run, the rest is blank"),
+                    Span("  r runs it again", Role.DIM))
+        return headline(self.tuned, self.result.bend) if self.single is None else self._headline(self.single)
+
+    def _headline(self, turn: int) -> Line:
+        """The answer for one turn."""
+        found = self._told(turn)[0]
+        if found is None:
+            return (Span("NOT RUN", Role.WARN),)
+        if found.cell is None:
+            return (Span("DOES NOT COMPLETE", Role.WARN), Span(f"  {why_not(self.tuned, found.end)}"))
+        budget, end = None if found.edge is None else found.edge.budget, found.at_edge
+        return (Span("COMPLETES", Role.OK), Span("  from "), Span(named(self.tuned, found.cell, budget), Role.STRONG),
+                Span(f" on, for {output(end.spent)}  "), Span(end.fidelity, Role.DIM))
+
+    def _told(self, turn: int) -> tuple[Smallest | None, list[Line]]:
+        """What one turn needs, worked out once."""
+        if turn not in self._answers:
+            bend = self.result.bend if self.result is not None else None
+            self._answers[turn] = smallest(self.tuned, turn), answers(self.tuned, bend, turn)
+        return self._answers[turn]
+
+    def _looked_at(self) -> Line:
+        shows = [Span(f"[{name}]", Role.HERE) if name == self.show else Span(f" {name} ") for name in SHOWS]
+        turns, single = self.tuned.turns, self.single
+        if single is None:
+            return (*shows, Span("   "), Span(f"all {many(len(turns), 'turn')}", Role.STRONG))
+        return (*shows, Span("   "), Span(f"turn {single + 1} of {len(turns):,}", Role.STRONG), Span("  "),
+                said(turns[single].id, Role.DIM, 40))
+
+    def marks(self) -> list[Span]:
+        """What stands in each cell."""
+        return marks(self.tuned, self.show, self.turn)
+
+    def legend(self) -> list[Line]:
+        """What the marks mean."""
+        more = f"  {SIMULATED} {Fidelity.SIMULATED}" if any(self.tuned.simulated) else ""
+        best = "  ◆ the smallest budget" if self.best() else ""
+        return [(Span(f"{key(self.show, self.single is not None)}{more}{best}  {HERE} here", Role.DIM),)]
+
+    def answers(self) -> list[Line]:
+        """What would have been enough; what was run."""
+        if self.result is None:
+            return [(Span("the answers come when the grid has run", Role.DIM),)]
+        tuned, bend = self.tuned, self.result.bend
+        told = self.result.answers if self.turn is None else self._told(self.turn)[1]
+        first = [headline(tuned, bend), EMPTY] if tuned.cancelled else []
+        return [*first, *told, EMPTY, (Span("the grid", Role.TITLE),), *about(tuned)]
+
+    def cell_lines(self) -> list[Line]:
+        """The cell at the cursor."""
+        return cell_sheet(self.tuned, self.cell, self.turn, MOST)
+
+    def best(self) -> list[int]:
+        """The smallest budget, then the knee, where that is another."""
+        if self.result is None:
+            return []
+        if self.turn is not None:
+            found = self._told(self.turn)[0]
+            return [found.cell] if found is not None and found.cell is not None else []
+        bend = self.result.bend
+        return list(dict.fromkeys((bend.enough.cell, bend.knee.cell))) if bend is not None else []
+
+    def named_best(self) -> str:
+        """What the cell at the cursor is the best of."""
+        if self.best()[:1] != [self.cell]:
+            return f"the knee: {named(self.tuned, self.cell)}"
+        return f"the smallest budget: {named(self.tuned, self.cell, self._budget())}"
+
+    def _budget(self) -> int | None:
+        """The smallest max_tokens of what is looked at, between the values of the grid too."""
+        if self.turn is None:
+            return self.result.bend.budget if self.result is not None and self.result.bend is not None else None
+        found = self._told(self.turn)[0]
+        return found.edge.budget if found is not None and found.edge is not None else None
+
+    # -- what is taken away ------------------------------------------------------------------------------------------
+
+    def command(self, api: str | None, profile: str | None) -> str:
+        """The command line that gives the same grid."""
+        return self._runnable(self.asked.command(self.grid, self.paths, self.show, api, profile))
+
+    def cell_command(self, api: str | None, profile: str | None) -> str:
+        """The command line that runs the session under the cell at the cursor."""
+        return self._runnable(command(self.paths, self.grid.settings(self.cell), api, profile))
+
+    def _runnable(self, told: str) -> str:
+        return f"{self.before} && {told}" if self.before else told
+
+    def files(self, form: str) -> Mapping[str, str]:
+        """The grid in one of `FORMS`: name -> content."""
+        return {f"{self.name}-tune.{form}": FORMS[form][1](self.tuned)}
+
+
+# -- The heat map on the screen: scrolled, a cursor on one of its cells, only visible lines drawn --------------------
+# Owns the cursor and its keys. Where a cell stands is the `Plane`'s, what stands in it the marks'.
+
+
+class HeatMap(ScrollView, can_focus=True):
+    """The cells of a grid, the cursor on one of them."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "open", "open", tooltip="Run the session under this cell, where it first differs",
+                id="tune.open"),
+        Binding("h,left", "move(-1, 0)", "Left", show=False, tooltip="The cell to the left", id="tune.left"),
+        Binding("l,right", "move(1, 0)", "Right", show=False, tooltip="The cell to the right", id="tune.right"),
+        Binding("j,down", "move(0, 1)", "Down", show=False, tooltip="The cell below", id="tune.down"),
+        Binding("k,up", "move(0, -1)", "Up", show=False, tooltip="The cell above", id="tune.up"),
+        Binding("pagedown", "page(1)", "Page down", show=False, tooltip="A page down", id="tune.page-down"),
+        Binding("pageup", "page(-1)", "Page up", show=False, tooltip="A page up", id="tune.page-up"),
+        Binding("g,home", "edge(0)", "First", show=False, tooltip="The first cell", id="tune.first"),
+        Binding("G,end", "edge(1)", "Last", show=False, tooltip="The last cell", id="tune.last"),
+    ]
+    cell: reactive[int] = reactive(0, init=False, repaint=False)
+    room: reactive[int] = reactive(24, init=False, repaint=False)
+    """Lines that it may take; it takes no more than it needs."""
+
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
+        super().__init__(id=id)
+        self._axes: tuple[Axis, ...] = ()
+        self._marks: Sequence[Span] = ()
+        self._marked: Collection[int] = ()
+        self._plane: Plane | None = None
+        self._base = Style()
+
+    def show(self, axes: tuple[Axis, ...], marks: Sequence[Span], marked: Collection[int]) -> None:
+        """Other cells, or other marks in them."""
+        self._axes, self._marks, self._marked = axes, marks, marked
+        self._lay()
+
+    def watch_room(self) -> None:
+        """More or less room."""
+        self._lay()
+
+    # -- keys and mouse ------------------------------------------------------------------------------------------
+
+    def action_move(self, across: int, down: int) -> None:
+        """Moves by cells."""
+        if self._plane is not None:
+            self.cell = self._plane.moved(self.cell, across, down)
+
+    def action_page(self, by: int) -> None:
+        """Moves by pages."""
+        self.action_move(0, by * max(1, self.size.height - 2))
+
+    def action_edge(self, last: int) -> None:
+        """Moves to the first or the last cell."""
+        self.cell = len(self._marks) - 1 if last else 0
+
+    def action_open(self) -> None:
+        """Opens the cell at the cursor."""
+        self.post_message(RowOpened(self.cell))
+
+    def on_click(self, event: Click) -> None:
+        """Moves to the cell that was clicked; a second click opens it."""
+        offset = event.get_content_offset(self)
+        if self._plane is None or offset is None:
+            return
+        found = self._plane.cell_at(offset.x, int(self.scroll_offset.y) + offset.y)
+        if found is not None:
+            self.cell = found
+            if event.chain > 1:
+                self.action_open()
+
+    # -- drawing -------------------------------------------------------------------------------------------------
+
+    def on_resize(self) -> None:
+        """As many cells beside each other as there is room for."""
+        self._lay()
+
+    def _lay(self) -> None:
+        width = self.scrollable_content_region.width
+        if self._axes and width > 0:
+            self._plane = plane(self._axes, self._marks, width)
+            self.styles.height = max(1, min(self._plane.height, self.room))
+            self.virtual_size = Size(width, self._plane.height)
+            self.show_cursor()
+        self.refresh()
+
+    def watch_cell(self, old: int, new: int) -> None:
+        """Draws the two cells' lines."""
+        if self._plane is not None:
+            for cell in (old, new):
+                y = self._plane.place(cell)[1] - int(self.scroll_offset.y)
+                self.refresh(Region(0, y, self.size.width, 1))
+            self.show_cursor()
+
+    def show_cursor(self) -> None:
+        """Scrolls as little as needed; the heading of the cursor's columns never hides it."""
+        if self._plane is None or self.size.height <= 0:
+            return
+        y = self._plane.place(self.cell)[1]
+        top, height = int(self.scroll_offset.y), self.size.height
+        above = y - 1 if self._plane.headed(y) < y - 1 else max(0, y - self._plane.heads - self._plane.title)
+        if above < top or y >= top + height:
+            target = above if above < top else y - height + 1
+            self.scroll_to(y=target, animate=False, force=True)
+            self.refresh()
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """Takes the style once for all rows: it is worked out anew each time it is asked for."""
+        self._base = self.rich_style
+        return super().render_lines(crop)
+
+    def render_line(self, y: int) -> Strip:
+        """One visible line; the first one is the heading of its columns, where that is scrolled away."""
+        made, width = self._plane, self.scrollable_content_region.width
+        line = int(self.scroll_offset.y) + y
+        if made is None or line >= made.height:
+            return Strip.blank(width, self._base)
+        if y == 0:
+            line = made.headed(line)
+        paint = paint_of(self.app)
+        strip = paint.strip(made.line(line, self._marks, self.cell, self._marked), width, self._base)
+        left, row = made.place(self.cell)
+        if row != line:
+            return strip
+        right = min(left + made.wide - 1, width)
+        look = paint.cursor + Style(bold=self.has_focus)
+        cell = Strip(Segment.apply_style(strip.crop(left, right), post_style=look), right - left)
+        return Strip.join([strip.crop(0, left), cell, strip.crop(right, width)])

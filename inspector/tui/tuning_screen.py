@@ -1,0 +1,301 @@
+"""The tuning screen: a grid of limits over the session as a heat map, and what would have been enough.
+
+The grid runs in a thread; until it is done, or where it was stopped, the cells that were not run are blank. Gives the
+cell that the operator opened.
+"""
+
+from __future__ import annotations
+
+from threading import Event
+from typing import ClassVar
+
+from textual import on, work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Container, Vertical
+from textual.reactive import reactive
+from textual.screen import Screen
+from textual.timer import Timer
+
+from inspector.report.lines.sheet import Listed
+from inspector.report.lines.spans import EMPTY
+from inspector.tui.delivery import copied
+from inspector.tui.messages import GridRun, RowOpened
+from inspector.tui.panels import KeyBar, Lines
+from inspector.tui.questions import AxesPrompt, Choose, Prompt
+from inspector.tui.session_files import reading_of
+from inspector.tui.text_view import TextView
+from inspector.tui.tuning_map import FORMS, HeatMap, Table, ran
+from inspector.whatif.axes import parse_axes
+from inspector.whatif.grid import Asked, Grid, typed
+from inspector.whatif.grid_run import tune
+from inspector.whatif.heat import SHOWS
+
+BESIDE = 110
+"""Columns from which the cell stands beside the map."""
+SHARE, FRAME = 70, 6
+"""How much of the screen (in percent) the map may take, with the lines over and under it."""
+TICK = 0.1
+"""Seconds between two looks at how far the thread has come."""
+
+
+class TuneScreen(Screen[int | None]):
+    """One session under a grid of limits."""
+
+    TITLE_OF_KEYS = "This grid"
+    HORIZONTAL_BREAKPOINTS = [(0, "-below"), (BESIDE, "-beside")]  # noqa: RUF012
+    DEFAULT_CSS = """
+    TuneScreen #tune-head { height: 3; padding: 0 1; background: $surface; }
+    TuneScreen #tune-body { height: 1fr; layout: horizontal; }
+    TuneScreen #tune-left { width: 3fr; }
+    TuneScreen #map { height: 9; margin: 1 1 0 1; overflow-x: hidden; scrollbar-size-vertical: 1; }
+    TuneScreen #legend { margin: 1 1; }
+    TuneScreen TextView { padding: 0 1; scrollbar-size-vertical: 1; scrollbar-gutter: stable; }
+    TuneScreen #answers { height: 1fr; border-top: hkey $border; }
+    TuneScreen #cell { width: 2fr; height: 1fr; border-left: vkey $border; padding: 1 1 0 1; }
+    TuneScreen TextView:focus { border-top: hkey $primary; }
+    TuneScreen.-beside #cell:focus { border-top: none; border-left: vkey $primary; }
+    TuneScreen.-below #tune-body { layout: vertical; }
+    TuneScreen.-below #tune-left { width: 1fr; height: auto; }
+    TuneScreen.-below #map { margin: 0 1; }
+    TuneScreen.-below #legend { margin: 0 1; }
+    TuneScreen.-below #answers { display: none; }
+    TuneScreen.-below #cell { width: 1fr; padding: 0 1; border-left: none; border-top: hkey $border; }
+    TuneScreen.-below #cell:focus { border-top: hkey $primary; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,full_stop", "stop", "stop", tooltip="Stop the run; what was done by then is shown",
+                id="tune.stop"),
+        Binding("v", "show", "measure", id="tune.show",
+                tooltip="What the map shows: outcome, spend or segments"),
+        Binding("]", "turn(1)", "turn", tooltip="The next turn alone; all of them before the first", id="tune.turn"),
+        Binding("[", "turn(-1)", "Turn before", show=False, tooltip="The turn before, or all of them",
+                id="tune.turn-before"),
+        Binding(":", "jump", "Go to turn", show=False, tooltip="One turn by its number, or all", id="tune.turn-number"),
+        Binding("b", "best", "best", tooltip="To the smallest budget, then to the knee", id="tune.best"),
+        Binding("e", "axes", "axes", tooltip="Which limits are varied, and their values", id="tune.axes"),
+        Binding("s", "simulate", "simulate", id="tune.simulate",
+                tooltip="Simulate what was not recorded, or keep to the recording"),
+        Binding("r", "again", "Run again", show=False, tooltip="Run the grid again, from the start", id="tune.again"),
+        Binding("y", "copy", "command", tooltip="Copy the command line that shows this grid", id="tune.copy"),
+        Binding("Y", "copy_cell", "Cell's command", show=False, id="tune.copy-cell",
+                tooltip="Copy the command line that runs the session under this cell"),
+        Binding("x", "export", "export", tooltip="Write every turn in every cell as CSV or JSON", id="tune.export"),
+        Binding("tab", "other_pane", "Other pane", show=False, tooltip="To the next pane", id="pane"),
+    ]
+    note: reactive[str] = reactive("", init=False, repaint=False)
+
+    def __init__(self, table: Table) -> None:
+        super().__init__()
+        self.table = table
+        self._stop = Event()
+        self._done = (0, 0)
+        self._timer: Timer | None = None
+        self._head, self._map, self._legend = Lines(id="tune-head"), HeatMap(id="map"), Lines(id="legend")
+        self._answers, self._cell = TextView(id="answers"), TextView(id="cell")
+        self._map.set_reactive(HeatMap.cell, table.cell)
+
+    def compose(self) -> ComposeResult:
+        """What is run and what came of it; the map and the answers; the cell; the keys."""
+        yield self._head
+        with Container(id="tune-body"):
+            with Vertical(id="tune-left"):
+                yield self._map
+                yield self._legend
+                yield self._answers
+            yield self._cell
+        yield KeyBar(id="keys").data_bind(TuneScreen.note)
+
+    def on_mount(self) -> None:
+        """Runs the grid, where that was not done before."""
+        self._map.focus()
+        self._timer = self.set_interval(TICK, self._tick, pause=True)
+        self.watch(self._map, "cell", self._moved, init=False)
+        if self.table.result is None:
+            self._start()
+        self._show()
+
+    def on_unmount(self) -> None:
+        """Whoever leaves wants no more of it."""
+        self._stop.set()
+
+    def on_resize(self) -> None:
+        """Another size: more or less of the map, and the cell may stand elsewhere."""
+        self._map.room = max(4, self.size.height * SHARE // 100 - FRAME)
+        self._moved()
+
+    # -- running -------------------------------------------------------------------------------------------------
+
+    @property
+    def running(self) -> bool:
+        """Whether a thread runs the grid."""
+        return self.table.result is None
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """There is something to stop only while it runs; after that escape leaves."""
+        return self.running if action == "stop" else True
+
+    def _start(self) -> None:
+        self._stop.set()
+        self._stop, self._done = Event(), (0, 0)
+        self.table.begin()
+        self._run(self.table.grid, self._stop)
+        if self._timer is not None:
+            self._timer.resume()
+
+    @work(thread=True)
+    def _run(self, grid: Grid, stop: Event) -> None:
+        def progress(done: int, parts: int) -> None:
+            if not stop.is_set():
+                self._done = (done, parts)
+
+        tuned = tune(self.table.case, grid, progress=progress, cancelled=stop.is_set)
+        self.post_message(GridRun(grid, ran(tuned)))
+
+    @on(GridRun)
+    def _ran(self, message: GridRun) -> None:
+        if message.grid is not self.table.grid or not self.running:
+            return  # another was asked for meanwhile
+        if self._timer is not None:
+            self._timer.pause()
+        self.table.end(message.result)
+        self._map.cell = self.table.cell
+        self.refresh_bindings()
+        self._show()
+
+    def _tick(self) -> None:
+        self._head.lines = self.table.head(self.size.width - 2, self._done, self._stop.is_set())
+
+    # -- showing -------------------------------------------------------------------------------------------------
+
+    def _show(self) -> None:
+        """Another grid, turn or measure."""
+        self._map.show(self.table.grid.axes, self.table.marks(), self.table.best())
+        self._legend.lines = self.table.legend()
+        self._answers.sheet = Listed(self.table.answers())
+        self._moved()
+
+    def _moved(self) -> None:
+        """Another cell."""
+        self.table.cell = self._map.cell
+        self._tick()
+        lines = self.table.cell_lines()
+        if self.has_class("-below"):
+            lines = [*lines, EMPTY, *self.table.answers()]
+        self._cell.sheet = Listed(lines)
+
+    def action_show(self) -> None:
+        """Another measure."""
+        shows = list(SHOWS)
+        self.table.show = shows[(shows.index(self.table.show) + 1) % len(shows)]
+        self._show()
+
+    def action_turn(self, by: int) -> None:
+        """One turn alone, or all of them."""
+        count = len(self.table.case.loaded.turns)
+        if count < 2:
+            self.note = "there is one turn" if count else "there is no turn"
+            return
+        here = 0 if self.table.turn is None else self.table.turn + 1
+        self._to_turn((here + by) % (count + 1))
+
+    def action_jump(self) -> None:
+        """Asks for a turn."""
+        count = len(self.table.case.loaded.turns)
+        self.app.push_screen(Prompt("turn", f"1 to {count:,}; 0 for all of them"), self._jump)
+
+    def _jump(self, text: str | None) -> None:
+        if text is None:
+            return
+        count, plain = len(self.table.case.loaded.turns), text.strip().replace(",", "")
+        if not plain.isdecimal() or int(plain) > count:
+            self.note = f"{text!r} is no turn: 1 to {count:,}, or 0 for all of them"
+            return
+        self._to_turn(int(plain))
+
+    def _to_turn(self, number: int) -> None:
+        self.table.turn = number - 1 if number else None
+        self._show()
+
+    def action_best(self) -> None:
+        """To the smallest budget; from there to the knee, and back."""
+        best = self.table.best()
+        if not best:
+            self.note = "the grid is still running" if self.running else "no cell completes it"
+            return
+        self._map.cell = best[(best.index(self._map.cell) + 1) % len(best)] if self._map.cell in best else best[0]
+        self.note = self.table.named_best()
+
+    # -- asking --------------------------------------------------------------------------------------------------
+
+    def action_stop(self) -> None:
+        """Stops the run."""
+        self._stop.set()
+        self._tick()
+
+    def action_again(self) -> None:
+        """Runs it again."""
+        self._ask(self.table.asked)
+
+    def action_axes(self) -> None:
+        """Asks for other axes."""
+        self.app.push_screen(AxesPrompt(typed(self.table.grid.axes)), self._axes)
+
+    def _axes(self, text: str | None) -> None:
+        if text is not None:
+            self._ask(Asked(parse_axes(text.split())))
+
+    def action_simulate(self) -> None:
+        """Simulated, or recorded."""
+        self._ask(Asked(self.table.asked.axes, not self.table.asked.simulates))
+        self.note = ("what was not recorded is simulated" if self.table.asked.simulates
+                     else "kept to the recording, over which max_tokens changes nothing")
+
+    def _ask(self, asked: Asked) -> None:
+        self.table.ask(asked)
+        self._start()
+        self._map.cell = 0
+        self.refresh_bindings()
+        self._show()
+
+    # -- taking away ---------------------------------------------------------------------------------------------
+
+    def action_copy(self) -> None:
+        """Copies the command line of the grid."""
+        reading = reading_of(self.app)
+        self.note = copied(self.app, self.table.command(reading.api, reading.profile))
+
+    def action_copy_cell(self) -> None:
+        """Copies the command line of the cell."""
+        reading = reading_of(self.app)
+        self.note = copied(self.app, self.table.cell_command(reading.api, reading.profile))
+
+    def action_export(self) -> None:
+        """Asks for a form, then for a folder; a browser takes the file by itself."""
+        if self.running:
+            self.note = "the grid is still running; . stops it"
+            return
+        self.app.push_screen(Choose("Export the grid", [(form, about) for form, (about, _) in FORMS.items()]),
+                             self._export_as)
+
+    def _export_as(self, form: str | None) -> None:
+        from inspector.tui.delivery import leave
+
+        def say(text: str) -> None:
+            self.note = text
+
+        if form is not None:
+            leave(self.app, lambda: self.table.files(form), say)
+
+    # -- panes ---------------------------------------------------------------------------------------------------
+
+    def action_other_pane(self) -> None:
+        """To the next pane that is seen."""
+        panes = [each for each in (self._map, self._cell, self._answers) if each.display]
+        here = next((at for at, each in enumerate(panes) if each.has_focus), 0)
+        panes[(here + 1) % len(panes)].focus(scroll_visible=False)
+
+    @on(RowOpened)
+    def _opened(self, message: RowOpened) -> None:
+        message.stop()
+        self.dismiss(message.row)
