@@ -24,7 +24,7 @@ from inspector.live.headless import refuse_secrets
 from inspector.live.recorder import Recorder, exchange_of
 from inspector.live.target import Cost, Target, cost_of, estimate, grafted, left_of, target_of
 from inspector.replay.case import LIVE, Heard
-from inspector.replay.replay import Replay, rules_for, terms_for
+from inspector.replay.replay import Replay, plan_of
 from inspector.replay.rerun import BranchStart, cap_of, start_of
 from inspector.replay.rerun import case_since as case_from
 from inspector.report.lines.spans import one_line
@@ -123,12 +123,10 @@ def _ahead(step: Step) -> Step:
 
 def _first(parent: Replay, settings: Settings, since: int, start: BranchStart, target: Target, can: Ability) -> Step:
     case = case_from(parent, settings.profile, since)
-    rules = rules_for(case, settings)
-    terms = terms_for(case, start.turn.record, start.opening, rules, live=True)
-    provider = terms.provider if start.kept and start.opening.why != LIVE else target.profile.name
-    terms = changed(terms, limits=live_limits(settings, terms.limits))
-    terms = changed(terms, ability=can, provider=provider, request=changed(terms.request, model=target.model))
-    return start.step(terms, cap_of(parent, settings))
+    request, plan = plan_of(case, start.turn.record, start.opening, settings, start.number, live=True)
+    provider = plan.provider if start.kept and start.opening.why != LIVE else target.profile.name
+    plan = changed(plan, limits=live_limits(settings, plan.limits), ability=can, provider=provider)
+    return start.step(changed(request, model=target.model), plan, cap_of(parent, settings))
 
 
 def _spelling(opening: Exchange, target: Target) -> Callable[[Ask], Ask]:

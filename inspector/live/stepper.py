@@ -15,7 +15,7 @@ from time import monotonic
 from typing import Any
 
 from inspector.replay.case import cancelled as given_up
-from inspector.replay.replay import Terms, parting, resumed
+from inspector.replay.replay import resumed
 from loop_core.client.address import Server, speaker
 from loop_core.client.exchange import Heard
 from loop_core.client.outgoing import Ask, asks, body_of, known
@@ -27,7 +27,7 @@ from loop_core.turn.loop import Plan, following
 from loop_core.turn.loop import begun as first_step
 from loop_core.turn.segments import Method
 from loop_core.turn.state import Cancel, Effect, Event, Finish, Place, RunTools, Send, State, Tick
-from loop_core.turn.trace import Step, advance
+from loop_core.turn.trace import Step, advance, key
 from loop_core.values import Message, Request, Role, TextPart
 from loop_core.wire import following as stream_reader
 from loop_core.wire import wire
@@ -181,13 +181,21 @@ class Stepper:
             CallerError: under them it would have gone another way before now.
         """
         plan = dataclasses.replace(self.plan, limits=limits)
-        terms = Terms(self.opening, limits, plan.policy, self.last.turn.ability, self.last.turn.provider)
-        at = parting(self.steps, 0, len(self.steps), terms)
+        at = self._parting(plan)
         again = self.last.state is State.EXECUTE_TOOLS  # it is entered again, and asks its guards then
-        if at < len(self.steps) - again:
+        if at is not None and at < len(self.steps) - again:
             raise CallerError(f"step {at + 1} ({self.steps[at].state.value}) went by a limit that would be another "
                               "now: the turn cannot be changed before this step")
-        return _settled(replace(self, plan=plan, steps=(*self.steps[:-1], resumed(self.last, terms))), None, self.asked)
+        last = resumed(self.last, self.opening, plan)
+        return _settled(replace(self, plan=plan, steps=(*self.steps[:-1], last)), None, self.asked)
+
+    def _parting(self, plan: Plan) -> int | None:
+        """The first step that another plan would have made otherwise: each is made under both, and compared."""
+        for index, step in enumerate(self.steps):
+            one, other = (_made_under(each, step, self.opening) for each in (self.plan, plan))
+            if (key(one), one.turn.notice) != (key(other), other.turn.notice):
+                return index
+        return None
 
     def with_cap(self, cap: int | None) -> Stepper:
         """The request that waits under another budget.
@@ -264,6 +272,13 @@ def begun(turn_id: str, request: Request, server: Server, plan: Plan) -> Stepper
     if made.unsendable:
         raise CallerError(made.unsendable)
     return made
+
+
+def _made_under(plan: Plan, step: Step, opening: Request) -> Step:
+    """A step as the limits of a plan make it."""
+    if step.before is None or step.event is None:
+        return first_step(step.turn.id, opening, plan)
+    return advance(step._replace(turn=step.before._replace(limits=plan.limits)), step.event)
 
 
 def replace_cap(request: Request, cap: int | None) -> Request:

@@ -151,6 +151,8 @@ class Plan:
     """Who answers; empty: as the source knows it."""
     fidelity: Fidelity = Fidelity.LIVE
     run: int = 0
+    bound_by: int | None = None
+    """What the bound on tokens is derived from, where it is not the request's cap (`Turn.bound_by`)."""
 
 
 def run(turn_id: str, request: Request, source: Source, plan: Plan | None = None) -> Trace:
@@ -243,7 +245,7 @@ def told(plan: Plan, request: Request, source: Source | AsyncSource) -> Plan:
 
 def begun(turn_id: str, request: Request, plan: Plan) -> Step:
     """The step that a turn begins with, its first request under way."""
-    turn, effects = begin(turn_id, request, plan.limits, plan.policy, plan.ability, plan.provider)
+    turn, effects = begin(turn_id, request, plan.limits, plan.policy, plan.ability, plan.provider, plan.bound_by)
     return first(turn, effects, plan.fidelity, plan.run)
 
 
