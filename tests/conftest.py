@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.scenes.command import inspector as inspector
+from tests.scenes.command import ran as ran
 from tests.scenes.loopback import fake as fake
 
 settings.load_profile("ci")

@@ -194,7 +194,7 @@ def _shown(value: Any) -> str:
 
 
 def brackets(where: Where) -> str:
-    """`messages[0].role`."""
+    """A place in a request with its indexes in brackets: `messages[0].role`."""
     return "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in where).lstrip(".")
 
 

@@ -155,7 +155,7 @@ class BreakpointList(ModalScreen[Sequence[Breakpoint] | None]):
         self._list.resized()
 
     def action_leave(self) -> None:
-        """Closes."""
+        """Closes the list and hands back its breakpoints."""
         self.dismiss(tuple(self._list.stops))
 
     def on_row_opened(self, message: RowOpened) -> None:

@@ -353,7 +353,7 @@ def retry_after(headers: Iterable[tuple[str, str]]) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """Seconds."""
+    """How long a client waits for a server, in seconds."""
 
     connect: float = 10.0
     silence: float = 120.0

@@ -125,7 +125,7 @@ def first_ids(ids: Iterable[str]) -> str:
 
 
 def dots(where: Where) -> str:
-    """`messages.0.role`."""
+    """A place in a request with its keys joined by dots: `messages.0.role`."""
     return ".".join(map(str, where))
 
 

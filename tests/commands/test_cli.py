@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import shlex
@@ -17,30 +16,6 @@ from tests.scenes.recordings import PARTS, asked, chat, continued, lines, ran_cu
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLE = str(ROOT / "sample_sessions" / "01-cut-call-and-long-answer.session.jsonl")
-
-
-class Said(tuple):
-    """Exit code, standard output, standard error."""
-
-    __slots__ = ()
-    code = property(lambda self: self[0])
-    out = property(lambda self: self[1])
-    err = property(lambda self: self[2])
-
-
-@pytest.fixture
-def inspector(monkeypatch, capsys):
-    """Runs a command line in this process, its output no terminal."""
-
-    def run(*arguments, stdin=b""):
-        monkeypatch.setattr(sys, "argv", ["inspector", *map(str, arguments)])
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
-        with pytest.raises(SystemExit) as ended:
-            cli.run()
-        captured = capsys.readouterr()
-        return Said((ended.value.code or 0, captured.out, captured.err))
-
-    return run
 
 
 def spawn(*arguments, stdin=b"", **environment):

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
-from inspector import cli
 from inspector.commands.provider import tools_of as tools_printed
 from inspector.config.settings import Settings, settings_of
 from inspector.live.headless import Ran as Ran_
@@ -36,42 +33,12 @@ from loop_core.turn.trace import Fidelity
 from loop_core.values import Stop, Tool, ToolCall
 from loop_core.wire import FORMATS
 from tests.client.test_transport import ERROR, streams
+from tests.scenes.command import Ran
 from tests.scenes.live import KINDS, QUICK, answer, request
 from tests.scenes.loopback import Fake, Peer
 
 ROOT = Path(__file__).parents[2]
 KEY = "sk-live-0123456789abcdefghij"
-
-
-class Ended(NamedTuple):
-    """How a command ended."""
-
-    returncode: int
-    stdout: str
-    stderr: str
-
-
-Ran = Callable[..., Ended]
-
-
-@pytest.fixture
-def ran(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Ran:
-    """Runs `inspector run` in this process."""
-
-    def run(*words: str, environment: Mapping[str, str] | None = None, cwd: Path = ROOT) -> Ended:
-        for name, value in (environment or {}).items():
-            monkeypatch.setenv(name, value)
-        monkeypatch.chdir(cwd)
-        monkeypatch.delitem(sys.modules, "my_tools", raising=False)
-        importlib.invalidate_caches()
-        monkeypatch.setattr(sys, "argv", ["inspector", "run", *words])
-        with pytest.raises(SystemExit) as ended:
-            cli.run()
-        said = capsys.readouterr()
-        code = ended.value.code
-        return Ended(code if isinstance(code, int) else 0, said.out, said.err)
-
-    return run
 
 
 def spawned(*words: str) -> subprocess.Popen[str]:

@@ -16,7 +16,7 @@ from loop_core.client.mask import Mask
 from loop_core.values import Stop, ToolCall
 from loop_core.wire import FORMATS
 from tests.client.test_transport import async_turn, streams, sync_turn
-from tests.live.test_run import Ended, Ran, ran  # noqa: F401  (a fixture)
+from tests.scenes.command import Ended, Ran
 from tests.scenes.live import KINDS, answer
 from tests.scenes.loopback import Fake, Peer
 
@@ -56,7 +56,7 @@ def echoes(fake: Fake) -> str:
 @pytest.mark.parametrize("size", [1, 5, 4096])
 @pytest.mark.parametrize("api", FORMATS)
 def test_no_byte_that_is_written_holds_a_secret(
-    ran: Ran, api: str, size: int, fake: Fake, tmp_path: Path  # noqa: F811
+    ran: Ran, api: str, size: int, fake: Fake, tmp_path: Path
 ) -> None:
     call = ToolCall(None if api == "ollama_chat" else "call_1", "env", "{}", closed=True)
 
@@ -149,7 +149,7 @@ def test_an_answer_that_ends_inside_the_key(cut: int, turned: Any, fake: Fake) -
 
 
 def test_words_of_the_environment_are_hidden_in_results_alone(
-    ran: Ran, fake: Fake, tmp_path: Path  # noqa: F811
+    ran: Ran, fake: Fake, tmp_path: Path
 ) -> None:
     """A prompt may hold them: it is the operator's own, and none of them is the key that is sent."""
     body = {"choices": [{"message": {"content": "ok"}, "finish_reason": "stop"}]}

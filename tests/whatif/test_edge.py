@@ -19,7 +19,6 @@ from inspector.whatif.grid import End, Grid
 from inspector.whatif.grid_run import tune
 from inspector.whatif.smallest import cost, knee, rank, smallest
 from inspector.whatif.sweep import stem
-from tests.commands.test_cli import inspector  # noqa: F401 - a fixture
 from tests.scenes.recordings import ASKS, asked, chat, lines, user
 from tests.whatif.test_simulation import WORDS, case_of, stream
 from tests.whatif.test_sweep import brute, stories
@@ -43,7 +42,7 @@ def test_the_smallest_budget_is_as_many_tokens_as_the_answer_has():
     assert found.limits[INITIAL] == 13
 
 
-def test_fewest_output_tokens_go_before_fewest_requests(inspector):  # noqa: F811
+def test_fewest_output_tokens_go_before_fewest_requests(inspector):
     """A cut call is paid for again: 61 tokens let sample 05 send its call at once, 60 make it cost 115."""
     told = json.loads(inspector("tune", "sample:05", "--json").out)["turns"][0]
     best = told["ends"][told["cells"][told["smallest"]["cell"]]]
@@ -166,7 +165,7 @@ def test_the_edge_of_all_turns_keeps_what_the_cell_does_and_one_token_less_does_
 # -- every form that a grid is told in -------------------------------------------------------------------------------
 
 
-def test_text_says_the_budget_and_its_grain_and_runs_it(inspector):  # noqa: F811
+def test_text_says_the_budget_and_its_grain_and_runs_it(inspector):
     told = inspector("tune", SAMPLE).out
     assert told.startswith("1 OF 1 COMPLETE  at most, from attempts=0, max_tokens=134 on\n")
     assert "134 output tokens · 1 request" in told
@@ -175,7 +174,7 @@ def test_text_says_the_budget_and_its_grain_and_runs_it(inspector):  # noqa: F81
     assert told.endswith("--set max_tokens=134 --simulate\n")
 
 
-def test_json_and_csv_say_the_budget_and_its_grain(inspector):  # noqa: F811
+def test_json_and_csv_say_the_budget_and_its_grain(inspector):
     found = json.loads(inspector("tune", SAMPLE, "--json").out)["turns"][0]["smallest"]
     assert (found["limits"][INITIAL], found["grain"]) == (134, "to the token")
     assert found["below"]["terminal_reason"] != "completed"
@@ -196,7 +195,7 @@ def two(tmp_path):
 AXES = ("--grid", "attempts=0", "--grid", "max_tokens=4,64")
 
 
-def test_text_says_what_is_enough_for_all_turns_and_runs_it(two, inspector):  # noqa: F811
+def test_text_says_what_is_enough_for_all_turns_and_runs_it(two, inspector):
     told = inspector("tune", two, *AXES).out
     assert told.startswith("2 OF 2 COMPLETE  at most, from attempts=0, max_tokens=13 on\n")
     rows = " ".join(told[told.index("for all turns"):].split())
@@ -206,7 +205,7 @@ def test_text_says_what_is_enough_for_all_turns_and_runs_it(two, inspector):  # 
     assert "--set max_tokens=13 --simulate" in command
 
 
-def test_json_and_csv_say_what_is_enough_for_all_turns(two, inspector):  # noqa: F811
+def test_json_and_csv_say_what_is_enough_for_all_turns(two, inspector):
     enough = json.loads(inspector("tune", two, *AXES, "--json").out)["enough"]
     assert enough == {
         "cell": 1, "completed": 2, "output_tokens": 18,
@@ -218,7 +217,7 @@ def test_json_and_csv_say_what_is_enough_for_all_turns(two, inspector):  # noqa:
 
 
 @pytest.mark.parametrize("budgets", [(134,), (133, 134), (1, 134, 9_000)])
-def test_an_edge_on_the_grid_is_found_too(budgets, inspector):  # noqa: F811
+def test_an_edge_on_the_grid_is_found_too(budgets, inspector):
     asked_for = ",".join(map(str, budgets))
     told = json.loads(inspector("tune", SAMPLE, "--grid", f"max_tokens={asked_for}", "--grid", "attempts=0",
                                 "--json").out)

@@ -16,7 +16,6 @@ from inspector.sessions import open_paths
 from inspector.sessions.agents import samples
 from inspector.whatif.axes import ATTEMPTS, TOKENS, Axis, parse_axes
 from inspector.whatif.grid import Asked, spec_of, typed
-from tests.commands.test_cli import inspector  # noqa: F401 - a fixture
 
 FIRST = str(samples()[0].path)
 
@@ -64,7 +63,7 @@ def test_the_command_line_says_what_is_varied_what_is_the_same_and_how_it_is_rea
     Asked(), Asked((), False), Asked(parse_axes(["attempts=3,5"])),
     Asked(parse_axes(["max_tokens=20,recorded"]), False),
 ], ids=["defaults", "recorded", "attempts", "cap"])
-def test_the_command_line_runs_the_same_grid(inspector, asked):  # noqa: F811
+def test_the_command_line_runs_the_same_grid(inspector, asked):
     case = open_case(open_paths([FIRST]))
     grid = asked.grid(case, settings_of({"max_identical_calls": "2", ATTEMPTS: "4"}, Settings()))
     words = shlex.split(asked.command(grid, [FIRST], "outcome"))

@@ -12,7 +12,7 @@ import pytest
 from inspector.whatif import progress
 from inspector.whatif.progress import bar, interruptible
 from inspector.whatif.sweep import Sweep
-from tests.commands.test_cli import SAMPLE, inspector  # noqa: F401 - a fixture
+from tests.commands.test_cli import SAMPLE
 
 
 class Terminal(io.StringIO):
@@ -55,7 +55,7 @@ def test_the_first_interrupt_is_remembered_and_the_second_is_raised():
     assert signal.getsignal(signal.SIGINT) is before
 
 
-def test_ctrl_c_ends_the_command_with_what_was_done(inspector, monkeypatch):  # noqa: F811
+def test_ctrl_c_ends_the_command_with_what_was_done(inspector, monkeypatch):
     whole = Sweep.swept
 
     def interrupted(self, groups):

@@ -21,7 +21,6 @@ from inspector.whatif.grid_report import as_csv, document, text
 from inspector.whatif.grid_run import tune
 from inspector.whatif.heat import SHOWS, heat
 from inspector.whatif.smallest import knee
-from tests.commands.test_cli import inspector  # noqa: F401 - a fixture
 from tests.scenes.recordings import lines
 from tests.test_import_hygiene import EXPLAIN, SLOW, modules_after
 from tests.whatif.test_sweep import story
@@ -88,7 +87,7 @@ def test_the_marked_cell_stands_out_without_colour():
     assert lines[3].endswith("∅ 1/2◀")
 
 
-def test_a_turn_of_which_nothing_is_known_in_the_largest_cell_counts_no_tokens_there(inspector):  # noqa: F811
+def test_a_turn_of_which_nothing_is_known_in_the_largest_cell_counts_no_tokens_there(inspector):
     """Sample 17 was recorded with 32 tokens, all of them spent: of what 64 would bring, no answer is known."""
     path = next(str(sample.path) for sample in samples() if sample.path.stem.startswith("17"))
     done = inspector("tune", path, "--grid", "max_tokens=32,64")
@@ -208,14 +207,14 @@ def test_hostile_names_reach_no_terminal_and_no_spreadsheet():
 # -- the command line ------------------------------------------------------------------------------------------------
 
 
-def test_the_command_prints_the_sheet_and_ends_with_0(inspector):  # noqa: F811
+def test_the_command_prints_the_sheet_and_ends_with_0(inspector):
     said = inspector("tune", FIRST, "--grid", "attempts=1..6")
     assert said.code == 0
     assert said.out.startswith("1 OF 2 COMPLETE")
     assert said.err == ""
 
 
-def test_a_varied_budget_is_simulated_unless_it_is_told_not_to_be(inspector):  # noqa: F811
+def test_a_varied_budget_is_simulated_unless_it_is_told_not_to_be(inspector):
     """The 134 tokens of sample 02 in budgets of 70: cut once; a recording knows nothing of that budget."""
     asked = ("tune", SECOND, "--grid", "max_tokens=70,1000", "--json")
     told = json.loads(inspector(*asked).out)
@@ -229,7 +228,7 @@ def test_a_varied_budget_is_simulated_unless_it_is_told_not_to_be(inspector):  #
     assert json.loads(inspector("tune", SECOND, "--grid", "attempts=1", "--json").out)["simulate"] is False
 
 
-def test_what_was_simulated_is_marked_and_the_command_says_so(inspector):  # noqa: F811
+def test_what_was_simulated_is_marked_and_the_command_says_so(inspector):
     said = inspector("tune", SECOND, "--grid", "max_tokens=70,1000")
     assert "done~" in said.out
     assert "~ stands behind what was simulated" in said.out
@@ -237,7 +236,7 @@ def test_what_was_simulated_is_marked_and_the_command_says_so(inspector):  # noq
     assert said.out.endswith("--simulate\n")
 
 
-def test_json_and_csv_from_the_command(inspector, tmp_path):  # noqa: F811
+def test_json_and_csv_from_the_command(inspector, tmp_path):
     told = json.loads(inspector("tune", FIRST, "--grid", "attempts=5", "--json", "--policy", "pi-presence").out)
     assert told["policy"] == "pi-presence"
     target = tmp_path / "grid.csv"
@@ -245,7 +244,7 @@ def test_json_and_csv_from_the_command(inspector, tmp_path):  # noqa: F811
     assert inspector("tune", FIRST, "--grid", "attempts=5", "--csv", "-").out == target.read_text()
 
 
-def test_what_is_the_same_in_all_cells_can_be_set(inspector):  # noqa: F811
+def test_what_is_the_same_in_all_cells_can_be_set(inspector):
     said = inspector("tune", FIRST, "--grid", "attempts=5", "--set", "continuation_max_output_chars=100")
     assert said.out.startswith("NO CELL  none of 1 completes a turn")
     told = " ".join(said.out.split())
@@ -262,14 +261,14 @@ def test_what_is_the_same_in_all_cells_can_be_set(inspector):  # noqa: F811
     (["--csv", FIRST], "it stays as it is"),
     (["--csv", "/nowhere/at/all.csv"], "cannot be written"),
 ])
-def test_bad_usage_is_one_line_and_2(inspector, arguments, says):  # noqa: F811
+def test_bad_usage_is_one_line_and_2(inspector, arguments, says):
     said = inspector("tune", FIRST, *arguments)
     assert said.code == 2
     assert says in said.err
     assert "Traceback" not in said.err
 
 
-def test_an_unreadable_input_ends_with_2(inspector, tmp_path):  # noqa: F811
+def test_an_unreadable_input_ends_with_2(inspector, tmp_path):
     said = inspector("tune", tmp_path / "absent.har", "--grid", "attempts=1")
     assert said.code == 2
     assert said.out.startswith("NOTHING TO TUNE")
