@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from loop_core.judge.classify import Judged, judge
+from loop_core.judge.classify import Judgement, judge
 from loop_core.judge.gate import Verdict, admit_all
-from loop_core.turn.loop import Plan, Scripted, run
+from loop_core.turn.loop import Plan, ScriptedSource, run
 from loop_core.turn.machine import begin, step
 from loop_core.turn.policy import Policy
-from loop_core.turn.state import Responded, RunTools, State, Tick
+from loop_core.turn.state import ProviderResponse, RunTools, State, Tick
 from loop_core.turn.trace import Record
 from loop_core.values import (
     CallKind,
@@ -79,7 +79,7 @@ GATE_CASES: Mapping[str, tuple[ToolCall, ...]] = {
 """What the gate is asked about; the verdict shown is that of the first call."""
 
 
-def _judged(response: ChatResponse, request: Request) -> Judged:
+def _judged(response: ChatResponse, request: Request) -> Judgement:
     return judge(response, request)
 
 
@@ -123,7 +123,7 @@ def decided(policy: Policy, calls: tuple[ToolCall, ...], raw: str) -> str:
     request = Request("openai_chat", tools=(WRITE, PING, PATCH))
     response = ChatResponse("openai_chat", (TextPart("Well."), *calls), StopReason(RAW[raw], raw or None))
     turn, _ = begin("t", request, policy=policy)
-    turn, _ = step(turn, Responded(response, _judged(response, request)))
+    turn, _ = step(turn, ProviderResponse(response, _judged(response, request)))
     turn, effects = step(turn, Tick())
     if turn.terminal == "stuck":
         return "**stuck**"
@@ -139,12 +139,12 @@ def records() -> tuple[Record, ...]:
                       max_tokens=512)
     cut = _write('{"path": "a.md", "content": "The rep')
 
-    def answered(reason: str, *parts: ResponsePart) -> Responded:
+    def answered(reason: str, *parts: ResponsePart) -> ProviderResponse:
         usage = Usage(input_tokens=40, output_tokens=512 if reason == "length" else 90)
         response = ChatResponse("openai_chat", parts, StopReason(RAW[reason], reason), usage, model="small-1")
-        return Responded(response, _judged(response, request))
+        return ProviderResponse(response, _judged(response, request))
 
-    source = Scripted((
+    source = ScriptedSource((
         answered("length", TextPart("The report covers three regions.")),
         answered("length", TextPart(" The first is"), cut),
         answered("tool_calls", _write(WHOLE)),

@@ -21,13 +21,13 @@ from inspector.sessions.credentials import FORMS, NAMES, PASSWORDS
 from loop_core.judge import classify
 from loop_core.judge import gate as engine_gate
 from loop_core.judge.endings import ENDINGS, Ending
-from loop_core.judge.signs import MARKS as MARKUP
+from loop_core.judge.signs import CALL_MARKS as MARKUP
 from loop_core.turn import moves
 from loop_core.turn import trace as engine_events
 from loop_core.turn.limits import DEFAULT_TOKEN_FACTOR, GUARDS, OPTIONAL, RANGES, SCOPES, Limits
 from loop_core.turn.machine import TRANSITIONS
 from loop_core.turn.policy import STRICT, Signal
-from loop_core.turn.segments import Decision, Method
+from loop_core.turn.segments import Method, SeamDecision
 from loop_core.turn.state import ENDED, State
 from loop_core.values import Stop
 from loop_core.wire import FORMATS, wire
@@ -189,7 +189,7 @@ def guards() -> str:
 
 
 def _place(name: str) -> str:
-    return next(state.value for state, place in moves.GUARDED.items() if place == name)
+    return next(state.value for state, place in moves.GUARD_PLACES.items() if place == name)
 
 
 def terminals() -> str:
@@ -210,7 +210,7 @@ def methods() -> str:
 
 def seams() -> str:
     """What can be decided at a seam."""
-    return table(("decision", "meaning"), _members(Decision))
+    return table(("decision", "meaning"), _members(SeamDecision))
 
 
 # -- events ----------------------------------------------------------------------------------------------------------

@@ -46,10 +46,10 @@ FORMATS: Mapping[str, FormatEntry] = {
         "loop_core.wire.gemini_interactions", ("/interactions",), (b'"interaction', b'"event_type"', b'"steps"'),
         servers=("gemini",)),
 }
-NOTHING = FormatEntry("")
+UNKNOWN_FORMAT = FormatEntry("")
 """What is known of a format that has no row."""
 
 
-def entry(api: str) -> FormatEntry:
+def format_entry(api: str) -> FormatEntry:
     """The row of a format; of one that is unknown nothing is assumed."""
-    return FORMATS.get(api, NOTHING)
+    return FORMATS.get(api, UNKNOWN_FORMAT)

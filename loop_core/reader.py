@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from loop_core.judge.classify import Judged, judge
+from loop_core.judge.classify import Judgement, judge
 from loop_core.judge.gate import Verdict, admit_all
-from loop_core.turn.state import Responded
+from loop_core.turn.state import ProviderResponse
 from loop_core.values import ChatResponse, Evidence, Finding, Request, Stop, TransportEnd, Usage
 from loop_core.wire import decode_request, decode_response
 from loop_core.wire.profiles import choose, native_reading, profile_named
@@ -23,7 +23,7 @@ class Reading:
 
     response: ChatResponse
     """What was decoded; its own `stop_reason` is the mapped one and says no more than the wire format's table."""
-    judged: Judged
+    judgement: Judgement
     """The mapped and the effective reason, with all corrections."""
     calls: tuple[Verdict, ...] = ()
     """Every call that the caller would have to run, in order, each with the gate's verdict: `ready` (then `arguments`
@@ -32,22 +32,22 @@ class Reading:
     @property
     def stop_reason(self) -> Stop:
         """The effective reason: `max_tokens` for a call that was cut, whatever word the provider sent."""
-        return self.judged.stop.normalized
+        return self.judgement.stop.normalized
 
     @property
     def mapped(self) -> Stop:
         """What the provider's word means by itself, before anything else in the response was looked at."""
-        return self.judged.mapped.normalized
+        return self.judgement.mapped.normalized
 
     @property
     def raw(self) -> str | None:
         """The provider's word, verbatim; None where it sent none."""
-        return self.judged.mapped.raw
+        return self.judgement.mapped.raw
 
     @property
     def evidence(self) -> tuple[Evidence, ...]:
         """The rules that led to `stop_reason`, in order, each with the bytes that it read."""
-        return self.judged.stop.evidence
+        return self.judgement.stop.evidence
 
     @property
     def text(self) -> str:
@@ -62,12 +62,12 @@ class Reading:
     @property
     def findings(self) -> tuple[Finding, ...]:
         """What is worth telling: quirks of the bytes, and words that do not agree with them."""
-        return (*self.response.findings, *self.judged.findings)
+        return (*self.response.findings, *self.judgement.findings)
 
     @property
-    def event(self) -> Responded:
+    def event(self) -> ProviderResponse:
         """The response as an event for `step`, for a loop or a source of the caller's own."""
-        return Responded(self.response, self.judged, live=True)
+        return ProviderResponse(self.response, self.judgement, live=True)
 
 
 def read(

@@ -41,7 +41,7 @@ class Stop(StrEnum):
     """`StopReason.detail` begins with retryable or fatal."""
 
 
-class Part(StrEnum):
+class ExchangePart(StrEnum):
     """Which part of an exchange a fact was read from."""
 
     BODY = "body"
@@ -53,14 +53,14 @@ class Part(StrEnum):
 class At:
     """A place in an exchange: bytes `start` to `end` of the decoded body, and a JSON pointer inside them."""
 
-    part: Part = Part.BODY
+    part: ExchangePart = ExchangePart.BODY
     start: int | None = None
     end: int | None = None
     pointer: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Quote:
+class FactQuote:
     """Characters `start` to `end` of a fact of the response: `text` or `reasoning`."""
 
     fact: str
@@ -76,7 +76,7 @@ class Evidence:
     at: At | None = None
     note: str = ""
     """What was seen there, for people; never needed to understand `rule`."""
-    quote: Quote | None = None
+    quote: FactQuote | None = None
     """The characters that it goes by, where it was read from a text."""
 
 
@@ -107,7 +107,7 @@ class Finding:
     severity: Severity
     message: str
     at: At | None = None
-    quote: Quote | None = None
+    quote: FactQuote | None = None
     """The characters that it speaks of, where it speaks of a text."""
 
 
@@ -147,9 +147,9 @@ class ToolCall:
     """A second id that some formats give (Responses `id` beside `call_id`)."""
     signature: str | None = None
     """A token that must go back with the call (Gemini `thoughtSignature`)."""
-    other: str | None = None
+    other_arguments: str | None = None
     """Another text of the arguments that the provider sent, where it is not the same JSON; None where all agree."""
-    untold: bool = False
+    arguments_unsent: bool = False
     """Its arguments are the empty object that a format begins every call with: no character of them was sent."""
     at: At | None = None
 
@@ -350,7 +350,7 @@ class Tool:
     kind: CallKind = CallKind.FUNCTION
     dialect: str = "json_schema"
     """json_schema, or openapi (Gemini's upper-case types and `nullable`)."""
-    declared: Mapping[str, Any] | None = None
+    declaration: Mapping[str, Any] | None = None
     """The declaration as it stood in the request that it was read from, for what has no field here (`strict`, a server
     tool's settings); it is sent again as it stands. None for a tool that was made here."""
 

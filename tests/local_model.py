@@ -19,7 +19,7 @@ from inspector.replay.case import open_case
 from inspector.replay.replay import replay
 from inspector.sessions import open_paths
 from loop_core.turn.limits import Limits
-from loop_core.turn.state import Responded
+from loop_core.turn.state import ProviderResponse
 from loop_core.values import Stop
 
 URL = os.environ.get("LOOP_INSPECTOR_MODEL_URL", "")
@@ -108,8 +108,8 @@ def case_of(exchange: dict[str, Any]):
     return open_case(open_paths(["-"], stdin=json.dumps(exchange).encode() + b"\n"))
 
 
-def first(answer: Responded) -> First:
-    return First(answer.judged.stop.normalized, answer.response.text or "")
+def first(answer: ProviderResponse) -> First:
+    return First(answer.judgement.stop.normalized, answer.response.text or "")
 
 
 def predicted(case: Any, budget: int) -> tuple[First, str, str]:
@@ -118,9 +118,9 @@ def predicted(case: Any, budget: int) -> tuple[First, str, str]:
     return first(answer), answer.recut.basis if answer.recut else "recorded", terminal
 
 
-def _first_at(case: Any, budget: int) -> tuple[Responded, str]:
+def _first_at(case: Any, budget: int) -> tuple[ProviderResponse, str]:
     made = replay(case, Settings(SETTINGS, max_tokens=budget, simulate=True))
-    answer = next(step.event for step in made.trace.steps if isinstance(step.event, Responded))
+    answer = next(step.event for step in made.trace.steps if isinstance(step.event, ProviderResponse))
     return answer, made.trace.steps[made.turns[0].decided].turn.terminal or ""
 
 

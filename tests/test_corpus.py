@@ -25,7 +25,7 @@ from inspector.report.facts import View, view
 from inspector.report.text import text
 from inspector.sessions import open_paths, redact
 from inspector.whatif.tree import branch
-from loop_core.turn.trace import key
+from loop_core.turn.trace import step_key
 
 ROOT = Path(os.environ.get("LOOP_INSPECTOR_CORPUS") or Path(__file__).resolve().parents[2] / "shared" / "corpus")
 APIS = frozenset(
@@ -310,7 +310,7 @@ def test_complete_calls_under_a_clean_stop_are_ready(rows: list[tuple[Row, Row]]
 def test_what_if_nothing_changes(opened: Opened) -> None:
     made = branch(opened.view, Settings())
     assert made.difference is None
-    assert [key(step) for step in made.view.steps] == [key(step) for step in opened.view.steps]
+    assert [step_key(step) for step in made.view.steps] == [step_key(step) for step in opened.view.steps]
     assert made.changed == ()
 
 
@@ -326,7 +326,7 @@ def test_what_if_nothing_changes(opened: Opened) -> None:
 def test_a_higher_limit_never_shortens_a_turn(opened: Opened, assignment: dict[str, str]) -> None:
     made = branch(opened.view, settings_of(assignment, Settings()))
     for then, now in zip(opened.view.turns, made.view.turns, strict=True):
-        assert now.ended.spent.requests >= then.ended.spent.requests, then.id
+        assert now.ended.spend.requests >= then.ended.spend.requests, then.id
 
 
 def test_it_costs_a_second_or_two_beyond_reading(opened: Opened) -> None:

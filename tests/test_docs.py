@@ -125,12 +125,12 @@ def test_examples_parse_and_import_what_exists(page: Path) -> None:
 
 def test_the_example_on_continuation_names_what_a_run_gives() -> None:
     from loop_core.turn.limits import Limits
-    from loop_core.turn.loop import Plan, Scripted, run
+    from loop_core.turn.loop import Plan, ScriptedSource, run
     from loop_core.values import Request
 
     plan = Plan(limits=Limits(continuation_max_attempts=5), provider="my-gateway")
-    turn = run("turn-1", Request("openai_chat"), Scripted(()), plan).steps[-1].turn
-    assert (turn.outcome, turn.terminal, turn.merged().text) == ("Unrecorded", "unrecorded", "")
+    turn = run("turn-1", Request("openai_chat"), ScriptedSource(()), plan).steps[-1].turn
+    assert (turn.outcome, turn.terminal, turn.joined_answer().text) == ("Unrecorded", "unrecorded", "")
 
 
 def project() -> dict[str, object]:

@@ -19,7 +19,7 @@ import pytest
 
 import loop_core
 from loop_core.client.address import Server
-from loop_core.client.exchange import Line, Retries
+from loop_core.client.exchange import Connection, Retries
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS_TO_COME = {"values", "errors", "wire", "judge", "turn", "client"}
@@ -86,19 +86,19 @@ def awaited(make: Callable[[], Any]) -> Any:
     raise AssertionError("it waits")
 
 
-AT_ONCE: dict[str, Any] = {"line": Line(retries=Retries(most=0))}
+AT_ONCE: dict[str, Any] = {"line": Connection(retries=Retries(most=0))}
 NOBODY = Server("openai_chat", "http://127.0.0.1:9", model="m")
 """Port 9 of this machine, where nothing listens."""
 
 
 def opened() -> int:
     with loop_core.Live(NOBODY) as source:
-        return source.sent
+        return source.request_count
 
 
 async def aopened() -> int:
     async with loop_core.AsyncLive(NOBODY) as source:
-        return source.sent
+        return source.request_count
 
 
 def sent() -> Any:

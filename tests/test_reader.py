@@ -95,7 +95,7 @@ def test_what_stands_beside_the_reason() -> None:
     assert reading.usage is not None
     assert (reading.usage.input_tokens, reading.usage.output_tokens) == (9, 12)
     assert reading.response.streaming
-    assert reading.findings == (*reading.response.findings, *reading.judged.findings)
+    assert reading.findings == (*reading.response.findings, *reading.judgement.findings)
     assert loop_core.read("openai_chat", b'{"choices": []}').text == ""
 
 

@@ -50,7 +50,7 @@ class Config:
         """The settings that every replay starts from."""
         limits = {name: str(each.value) for name in _limit_names() if (each := self.values.get(f"{AGENT}.{name}"))}
         chosen = {name: CHOICES[name].read(str(each.value)) for name in CHOICES if (each := self.values.get(name))}
-        return Settings(limits=REPLAYED.with_set(limits), configured=frozenset(limits), **chosen)
+        return Settings(limits=REPLAYED.with_values(limits), configured=frozenset(limits), **chosen)
 
     @property
     def theme(self) -> str | None:
@@ -111,7 +111,7 @@ def _checked(found: Mapping[str, Value]) -> None:
     for name, each in found.items():
         try:
             if name.startswith(f"{AGENT}."):
-                Limits().with_set({name.removeprefix(f"{AGENT}."): str(each.value)})
+                Limits().with_values({name.removeprefix(f"{AGENT}."): str(each.value)})
             elif name in CHOICES:
                 CHOICES[name].read(str(each.value))
         except CallerError as why:

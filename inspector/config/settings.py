@@ -152,7 +152,7 @@ def settings_of(assignments: Mapping[str, str], base: Settings) -> Settings:
     named_limits = {name: value for name, value in assignments.items() if name not in CHOICES}
     others = {name: CHOICES[name].read(value) for name, value in assignments.items() if name in CHOICES}
     others = _answered(others, base)
-    limits = base.limits.with_set(named_limits)
+    limits = base.limits.with_values(named_limits)
     return replace(base, limits=limits, explicit=base.explicit | named_limits.keys(), **others)
 
 

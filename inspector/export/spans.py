@@ -131,7 +131,7 @@ def _turn(
             below.append(_clean(_tool(ran, clock.tool(since, ran.at), at, with_content)))
     start, end = min(span.start for span in below), max(span.end for span in below)
     opening, ended = answers[0].exchange, view.end_of(turn)
-    spent = ended.spent
+    spent = ended.spend
     failed = failure(turn)
     attributes = {
         conventions.OPERATION: Operation.INVOKE_AGENT.value, **who(opening), conventions.REQUEST_MODEL: _model(opening),

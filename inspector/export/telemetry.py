@@ -19,7 +19,7 @@ from inspector.export.spans import first_chunk, operation, spans, who
 from inspector.live.recorder import Kept, replay_of
 from inspector.report.facts import ResponseFacts, TurnFacts, View, view
 from loop_core.errors import CallerError
-from loop_core.turn.trace import Labels, Record, Trace, fold
+from loop_core.turn.trace import Labels, Record, Trace, fold_metrics
 
 _DECLINED = (conventions.ERROR_TYPE,)
 _INT64 = 1 << 63
@@ -65,7 +65,7 @@ def _of_turn(view: View, turn: TurnFacts) -> Iterator[Point]:
     for index in range(turn.run.first, turn.run.decided + 1):
         records += view.shown(index).records
     took = duration(view, turn)
-    folded = fold(records, {} if took is None else {record["turn_id"]: took / 1e6 for record in records})
+    folded = fold_metrics(records, {} if took is None else {record["turn_id"]: took / 1e6 for record in records})
     api = view.responses[turn.responses[0]].exchange.api
 
     def of(labels: Labels) -> dict[str, str]:

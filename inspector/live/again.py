@@ -31,21 +31,21 @@ from inspector.report.lines.spans import one_line
 from inspector.sessions import redact
 from inspector.sessions.native import BY_US
 from inspector.sessions.recording import Exchange
-from loop_core.client.exchange import Heard as Answer
-from loop_core.client.outgoing import Ask, ability, body_of, outgoing
+from loop_core.client.exchange import LiveResponse as Answer
+from loop_core.client.outgoing import LiveRequest, ability, body_of, outgoing
 from loop_core.errors import CallerError, DecodeError, LoopError
 from loop_core.turn.history import Ability
-from loop_core.turn.loop import agoing_on, going_on
+from loop_core.turn.loop import asteps_from, steps_from
 from loop_core.turn.state import Cancel, Event, NotRecorded, Send, Tick
 from loop_core.turn.tools import Toolbox
-from loop_core.turn.trace import Step, advance
+from loop_core.turn.trace import Step, next_step
 from loop_core.values import ToolResultPart, TransportEnd
 from loop_core.wire import deltas, wire
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from loop_core.client.exchange import Line
+    from loop_core.client.exchange import Connection
 
 FOLDER = "live"
 """Within the data folder."""
@@ -68,7 +68,7 @@ class Wanted:
     first: Step
     """The step that the run goes on from."""
     ability: Ability
-    spelled: Callable[[Ask], Ask]
+    spelled: Callable[[LiveRequest], LiveRequest]
     cap: int | None
     """The output cap of the first request."""
     under: str
@@ -117,7 +117,7 @@ def wanted(
 def _ahead(step: Step) -> Step:
     """The step at which a request leaves, or tools are wanted, or the turn ends: nobody is needed up to there."""
     while not step.effects and not step.turn.ended:
-        step = advance(step, Tick())
+        step = next_step(step, Tick())
     return step
 
 
@@ -129,14 +129,14 @@ def _first(parent: Replay, settings: Settings, since: int, start: BranchStart, t
     return start.step(changed(request, model=target.model), plan, cap_of(parent, settings))
 
 
-def _spelling(opening: Exchange, target: Target) -> Callable[[Ask], Ask]:
+def _spelling(opening: Exchange, target: Target) -> Callable[[LiveRequest], LiveRequest]:
     """Requests as the recorded one was spelled, but for what is altered."""
     recorded = opening.request_json
     assert opening.request is not None  # noqa: S101 - `target_of` refuses such a one
     assert isinstance(recorded, Mapping)  # noqa: S101 - as before
     before = body_of(opening.request, target.profile)
 
-    def spelled(ask: Ask) -> Ask:
+    def spelled(ask: LiveRequest) -> LiveRequest:
         return ask if ask.body is None else replace(ask, body=grafted(recorded, before, ask.body))
 
     return spelled
@@ -182,33 +182,33 @@ class Listening(Recorder):
         self._api, self._body = wanted.target.server.api, bytearray()
         self._asked = 0
 
-    def asked(self, ask: Ask) -> None:
+    def on_request(self, ask: LiveRequest) -> None:
         """A request is about to leave."""
         self._body.clear()
         self._asked, self.results = ask.number + 1, None
-        super().asked(ask)
+        super().on_request(ask)
 
-    def came(self, number: int, data: bytes, ms: float) -> None:
+    def on_data(self, number: int, data: bytes, ms: float) -> None:
         """A piece of an answer."""
         self._body += data
-        super().came(number, data, ms)
+        super().on_data(number, data, ms)
 
-    def ended(self, heard: Answer) -> None:
+    def on_end(self, heard: Answer) -> None:
         """An answer is over."""
         self.answers.append(heard)
-        super().ended(heard)
+        super().on_end(heard)
 
-    def waits(self, number: int, seconds: float) -> None:
+    def on_wait(self, number: int, seconds: float) -> None:
         """It is sent again."""
         self.again.add(number)
-        super().waits(number, seconds)
+        super().on_wait(number, seconds)
 
-    def ran(self, number: int, results: Sequence[ToolResultPart]) -> None:
+    def on_tools(self, number: int, results: Sequence[ToolResultPart]) -> None:
         """Calls were answered."""
         self.results = tuple(results)
-        super().ran(number, results)
+        super().on_tools(number, results)
 
-    def interrupted(self, number: int, *, answered: bool) -> None:
+    def on_interrupt(self, number: int, *, answered: bool) -> None:
         """Nothing yet: `conclude` writes how the run ended."""
 
     def progress(self) -> tuple[int, int]:
@@ -278,7 +278,7 @@ def _listening(wanted: Wanted, path: Path) -> Iterator[Listening]:
         listening.close()
 
 
-def ask(wanted: Wanted, name: str, folder: Path, line: Line | None = None) -> tuple[Heard, str | None]:
+def ask(wanted: Wanted, name: str, folder: Path, line: Connection | None = None) -> tuple[Heard, str | None]:
     """Asks, to the end of the turn; what was heard, and why the recording stopped where it did.
 
     Raises:
@@ -291,7 +291,7 @@ def ask(wanted: Wanted, name: str, folder: Path, line: Line | None = None) -> tu
         source = stack.enter_context(Live(
             wanted.target.server, listening, wanted.results, line, redact.body, wanted.spelled))
         with suppress(KeyboardInterrupt):  # the run ends as cancelled
-            for step in going_on(wanted.first, source):
+            for step in steps_from(wanted.first, source):
                 listening.last = step
     return listening.heard(name, wanted), listening.failure
 
@@ -299,7 +299,7 @@ def ask(wanted: Wanted, name: str, folder: Path, line: Line | None = None) -> tu
 class Asking:
     """The same on an event loop: it can be cancelled, and tells how far it is."""
 
-    def __init__(self, wanted: Wanted, name: str, folder: Path, line: Line | None = None) -> None:
+    def __init__(self, wanted: Wanted, name: str, folder: Path, line: Connection | None = None) -> None:
         self.wanted, self.name = wanted, name
         self._folder, self._line = folder, line
         self._source: Any = None
@@ -332,7 +332,7 @@ class Asking:
                 self._source = source
                 if self._cancelled:
                     source.cancel()
-                async for step in agoing_on(wanted.first, source):
+                async for step in asteps_from(wanted.first, source):
                     listening.last = step
         return listening.heard(self.name, wanted), listening.failure
 

@@ -21,9 +21,9 @@ from inspector.sessions.recording import Exchange, Loaded
 from loop_core.errors import CallerError
 from loop_core.judge.arguments import parse
 from loop_core.judge.gate import Admission, Verdict
-from loop_core.turn.history import answered, result
-from loop_core.turn.limits import bounded
-from loop_core.turn.state import Event, NotRecorded, RunTools, ToolsRun, Turn
+from loop_core.turn.history import results_for, tool_result
+from loop_core.turn.limits import bound_result
+from loop_core.turn.state import Event, NotRecorded, RunTools, ToolResults, Turn
 from loop_core.turn.tools import Toolbox
 from loop_core.values import Message, ToolCall, ToolResultPart
 
@@ -55,21 +55,21 @@ class TurnResults:
     def run(self, effect: RunTools, turn: Turn) -> Event:
         """A result for every released call, or the end of the turn where one has none."""
         used = _counted(turn.history[self.opened :])
-        before = turn.spent.result_chars
+        before = turn.spend.result_chars
         found: list[ToolResultPart] = []
         for verdict in effect.released:
             part = self._one(verdict, used)
             if part is None:
                 return NotRecorded(_missing(verdict.call))
-            part = bounded(part, turn.limits, before)
+            part = bound_result(part, turn.limits, before)
             before += len(part.text)
             found.append(part)
-        return ToolsRun(effect.whole(found))
+        return ToolResults(effect.all_results(found))
 
     def _one(self, verdict: Verdict, used: dict[CallKey, int]) -> ToolResultPart | None:
         call = verdict.call
         if self.given is not None and call.name in self.given.tools:
-            return self.given.one(verdict)
+            return self.given.run_call(verdict)
         asked = _asked(call)
         parts = self.recorded.get(asked, ())
         number = used.get(asked, 0)
@@ -206,7 +206,7 @@ def _found(loaded: Loaded) -> Iterator[RecordedCall]:
         if not results and index in after:
             results = results_in(loaded.exchanges[after[index]])
         if calls and results:
-            for call, result in zip(calls, answered(calls, results), strict=True):
+            for call, result in zip(calls, results_for(calls, results), strict=True):
                 if result in results:  # else nothing came for this call
                     yield RecordedCall(call.name, call.arguments or "", result)
 
@@ -263,23 +263,23 @@ class Answers:
     done: list[tuple[Verdict, str]] = field(default_factory=list)
     """The calls of the last batch, each with where its result came from."""
 
-    def run(self, effect: RunTools, turn: Turn) -> ToolsRun:
+    def run(self, effect: RunTools, turn: Turn) -> ToolResults:
         """Answers the batch in order; every call gets a result."""
         made: list[ToolResultPart] = []
         self.done = []
-        used = turn.spent.result_chars + sum(len(answer.result.text) for answer in effect.answers)
+        used = turn.spend.result_chars + sum(len(answer.result.text) for answer in effect.answers)
         for place, verdict in enumerate(effect.batch):
             whence = "not run"
             if verdict.admission is Admission.READY:
                 decision = self.decided.get(place) or self._by_itself(verdict, ())
                 part, whence = self._one(decision, verdict)
-                made.append(bounded(part, turn.limits, used))
+                made.append(bound_result(part, turn.limits, used))
                 used += len(made[-1].text)
             if self.results is not None:
                 self.results.took(verdict.call)
             self.done.append((verdict, whence))
         self.decided = {}
-        return ToolsRun(effect.whole(made))
+        return ToolResults(effect.all_results(made))
 
     def ways(self, effect: RunTools, place: int) -> tuple[How, ...]:
         """How a call can be answered, what would be done by itself first; none where the gate did not release it."""
@@ -323,11 +323,11 @@ class Answers:
     def _one(self, decision: Decision | None, verdict: Verdict) -> tuple[ToolResultPart, str]:
         call = verdict.call
         if decision is None or decision.how is How.RUN:  # where there is no such tool, the toolbox says so
-            return self.toolbox.one(verdict), "not run" if decision is None else ABOUT[How.RUN]
+            return self.toolbox.run_call(verdict), "not run" if decision is None else ABOUT[How.RUN]
         if decision.how is How.REFUSED:
-            return result(call, REFUSAL, is_error=True), ABOUT[How.REFUSED]
+            return tool_result(call, REFUSAL, is_error=True), ABOUT[How.REFUSED]
         text, is_error, whence = decision.text, decision.is_error, ABOUT[decision.how]
         found = self.results.look(call) if decision.how is How.RECORDED and self.results is not None else None
         if found is not None:
             text, is_error, whence = found[0].text, found[0].is_error, f"{whence}: {found[1]}"
-        return result(call, text, is_error=is_error), whence
+        return tool_result(call, text, is_error=is_error), whence

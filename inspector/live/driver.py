@@ -20,16 +20,16 @@ from inspector.live.stepper import BUSY, Flow, Live, Phase, Stepper, begun
 from inspector.replay.case import cancelled
 from inspector.sessions import redact
 from inspector.sessions.native import BY_US
-from loop_core.client.exchange import Heard, Observer
-from loop_core.client.outgoing import Ask
+from loop_core.client.exchange import LiveResponse, Observer
+from loop_core.client.outgoing import LiveRequest
 from loop_core.errors import CallerError, LoopError
 from loop_core.judge.gate import Verdict
 from loop_core.turn.limits import Limits
-from loop_core.turn.state import Cancel, Finish, RunTools, Send, ToolsRun
+from loop_core.turn.state import Cancel, Finish, RunTools, Send, ToolResults
 from loop_core.values import ToolResultPart
 
 if TYPE_CHECKING:
-    from loop_core.client.exchange import Line
+    from loop_core.client.exchange import Connection
     from loop_core.client.transport import AsyncLive
 
 
@@ -97,7 +97,7 @@ class Acts:
 class Driver(Observer):
     """One live run under its operator."""
 
-    def __init__(self, start: Start, changed: Callable[[], None] | None = None, line: Line | None = None) -> None:
+    def __init__(self, start: Start, changed: Callable[[], None] | None = None, line: Connection | None = None) -> None:
         """`changed` is called when the phase or the steps have changed, and not for each piece of a stream.
 
         Raises:
@@ -245,7 +245,7 @@ class Driver(Observer):
 
     # -- effects -------------------------------------------------------------------------------------------------
 
-    async def _send(self, asked: Ask | None) -> None:
+    async def _send(self, asked: LiveRequest | None) -> None:
         live, send = self.live, self.live.pending
         if not isinstance(send, Send):
             return
@@ -262,7 +262,7 @@ class Driver(Observer):
             live.problem = str(why)
             self._to(Phase.WAITING)
             return
-        self._sent = source.sent
+        self._sent = source.request_count
         live.flow = None
         if isinstance(event, Cancel):
             await self._disconnected()
@@ -276,17 +276,17 @@ class Driver(Observer):
         else:
             self._to(Phase.WAITING, live.stepper.heard(heard[-1], self._sent))
 
-    def _gave_up(self, heard: Heard) -> None:
+    def _gave_up(self, heard: LiveResponse) -> None:
         """The turn ends with an answer that the operator no longer wanted."""
         self.acts.cancelled(heard.ask.number, answered=False)
-        self.live.heard[-1][-1] = replace(heard, judged=cancelled(heard.judged))
+        self.live.heard[-1][-1] = replace(heard, judgement=cancelled(heard.judgement))
         self._to(Phase.WAITING, self.live.stepper.heard(heard, self._sent, cancelled=True))
 
     async def _run_tools(self, effect: RunTools) -> None:
         source = self._connected()
         self._to(Phase.RUNNING)
         event = await source.run_tools(effect, self.stepper.last.turn)
-        if isinstance(event, ToolsRun):
+        if isinstance(event, ToolResults):
             self.acts.answered(self._sent - 1, self.answers.done)
         else:
             await self._disconnected()
@@ -309,7 +309,7 @@ class Driver(Observer):
             from loop_core.client.transport import AsyncLive
 
             self._source = AsyncLive(self.start.server, self, self.answers, self._line, redact.body)
-            self._source.sent = self._sent
+            self._source.request_count = self._sent
         return self._source
 
     async def _disconnected(self) -> None:
@@ -320,42 +320,42 @@ class Driver(Observer):
 
     # -- what the source tells -----------------------------------------------------------------------------------
 
-    def asked(self, ask: Ask) -> None:
+    def on_request(self, ask: LiveRequest) -> None:
         """A request leaves."""
-        self.acts.told.asked(ask)
+        self.acts.told.on_request(ask)
         self.acts.edited(ask.number, self._edited)
         self.live.flow = Flow(ask.request.api, ask.number, self.start.server.secrets)
         self._to(Phase.ASKING)
 
-    def begun(self, number: int, status: int, headers: Sequence[tuple[str, str]]) -> None:
+    def on_head(self, number: int, status: int, headers: Sequence[tuple[str, str]]) -> None:
         """The head of its answer is there."""
-        self.acts.told.begun(number, status, headers)
+        self.acts.told.on_head(number, status, headers)
         if self.live.flow is not None:
             self.live.flow.begun(status, headers)
         self._to(Phase.STREAMING)
 
-    def came(self, number: int, data: bytes, ms: float) -> None:
+    def on_data(self, number: int, data: bytes, ms: float) -> None:
         """A piece is there."""
-        self.acts.told.came(number, data, ms)
+        self.acts.told.on_data(number, data, ms)
         if self.live.flow is not None:
             self.live.flow.came(data, ms)
 
-    def ended(self, heard: Heard) -> None:
+    def on_end(self, heard: LiveResponse) -> None:
         """The answer is over."""
-        self.acts.told.ended(heard)
+        self.acts.told.on_end(heard)
         self.live.heard[-1].append(heard)
 
-    def waits(self, number: int, seconds: float) -> None:
+    def on_wait(self, number: int, seconds: float) -> None:
         """The same request is sent again after this time."""
-        self.acts.told.waits(number, seconds)
+        self.acts.told.on_wait(number, seconds)
         self.live.until = monotonic() + seconds
         self._to(Phase.RETRYING)
 
-    def ran(self, number: int, results: Sequence[ToolResultPart]) -> None:
+    def on_tools(self, number: int, results: Sequence[ToolResultPart]) -> None:
         """The calls were answered."""
-        self.acts.told.ran(number, results)
+        self.acts.told.on_tools(number, results)
 
 
-def _is_none(heard: Heard) -> bool:
+def _is_none(heard: LiveResponse) -> bool:
     """Whether an answer was none: no connection, or a status that refuses the request."""
     return heard.status is None or heard.status >= 400

@@ -22,20 +22,20 @@ from inspector.replay.case import cancelled
 from inspector.replay.replay import Replay
 from inspector.sessions import redact
 from inspector.sessions.native import BY_US
-from loop_core.client.address import Server, refuse_plain, speaker
+from loop_core.client.address import Server, expected_speaker, refuse_plain
 from loop_core.client.mask import SHORTEST
-from loop_core.client.outgoing import ability, body_of, reduced
+from loop_core.client.outgoing import ability, body_of, with_reduced_tools
 from loop_core.errors import CallerError
-from loop_core.turn.loop import Plan, one_turn
+from loop_core.turn.loop import Plan, turn_steps
 from loop_core.turn.state import Cancel
-from loop_core.turn.tools import Runs, Toolbox
-from loop_core.turn.trace import Step, advance
+from loop_core.turn.tools import Toolbox, ToolRunner
+from loop_core.turn.trace import Step, next_step
 from loop_core.values import Request
 from loop_core.wire import wire
 
 if TYPE_CHECKING:
     from inspector.live.aws import AwsSigner
-    from loop_core.client.exchange import Line
+    from loop_core.client.exchange import Connection
 
 
 # -- A live turn from its first request to its end state, headless ---------------------------------------------------
@@ -85,13 +85,13 @@ def planned(request: Request, server: Server, settings: Settings) -> tuple[Reque
     """
     if settings.max_tokens is not None:
         request = replace(request, max_tokens=settings.max_tokens)
-    chosen = speaker(server, request.model)
+    chosen = expected_speaker(server, request.model)
     refuse_secrets(body_of(request, chosen.profile), server)  # what cannot be sent is told before anything is
     return request, Plan(settings.limits, settings.belief, ability(chosen.profile, server.api), chosen.profile.name)
 
 
 def run_live(
-    request: Request, server: Server, settings: Settings, toolbox: Runs, path: str, line: Line | None = None
+    request: Request, server: Server, settings: Settings, toolbox: ToolRunner, path: str, line: Connection | None = None
 ) -> Ran:
     """Runs one turn to its end and records it at `path`.
 
@@ -108,12 +108,12 @@ def run_live(
         observer.settings(settings)
         steps: list[Step] = []
         try:
-            for step in one_turn("t1", request, source, plan):
+            for step in turn_steps("t1", request, source, plan):
                 steps.append(step)  # noqa: PERF402  (kept when an interrupt leaves the loop)
         except KeyboardInterrupt:
             if not steps:
                 raise
-            steps.append(advance(steps[-1], Cancel()))
+            steps.append(next_step(steps[-1], Cancel()))
         ended = steps[-1].turn
         if ended.terminal == "unrecorded":
             observer.note(ended.notice or "")
@@ -122,7 +122,7 @@ def run_live(
             answered = took(steps, last.ask.number)
             observer.cancelled(last.ask.number, answered=answered)
             if not answered:
-                observer.heard[-1] = replace(last, judged=cancelled(last.judged))
+                observer.heard[-1] = replace(last, judgement=cancelled(last.judgement))
         observer.ended_as(ended.terminal or "")
     notices = [observer.failure] if observer.failure else []
     made = replay_of(observer, steps, settings, path, notices)
@@ -201,7 +201,7 @@ def start(typed: Typed, settings: Settings) -> Start:
     if typed.results is not None:
         answers.results = results_of(typed.results)
     if typed.reduce_schemas:
-        request = reduced(request)
+        request = with_reduced_tools(request)
     request, _ = planned(request, server, settings)
     path = typed.record or _new_file(api)
     if os.path.exists(path) and os.path.getsize(path):
@@ -229,8 +229,8 @@ def server_of(
     at_home = bool(form.region) and not base
     if at_home and region:
         base = form.home.base.replace(form.region, region)
-    server = Server(api, base, profile=profile, hidden=secrets_of(os.environ), insecure_http=tuple(insecure_http))
-    owner = speaker(replace(server, profile=None), model)
+    server = Server(api, base, profile=profile, hidden_words=secrets_of(os.environ), insecure_http=tuple(insecure_http))
+    owner = expected_speaker(replace(server, profile=None), model)
     by_address = bool(owner.evidence) and owner.evidence[0].rule in ("profile.host", "profile.url")
     address = owner.profile.name if by_address else ""
     if sign is None:

@@ -20,7 +20,7 @@ from inspector.config import files
 from inspector.sessions.detection import VARIABLE
 from loop_core.client.mask import SHORTEST
 from loop_core.errors import CallerError
-from loop_core.turn.tools import Run, declared
+from loop_core.turn.tools import ToolFunction, declare_function
 from loop_core.values import Message, Request, Role, TextPart, Tool
 from loop_core.wire import wire
 
@@ -146,7 +146,7 @@ def _secret(value: str) -> bool:
 
 # -- Tools -----------------------------------------------------------------------------------------------------------
 
-Made = tuple[tuple[Tool, ...], Mapping[str, Run]]
+Made = tuple[tuple[Tool, ...], Mapping[str, ToolFunction]]
 
 
 def tools_of(given: str) -> Made:
@@ -176,7 +176,7 @@ def _flat(items: Iterable[Any]) -> Iterable[Any]:
             yield item
 
 
-def _declared(given: str, item: Any) -> tuple[Tool, Run | None]:
+def _declared(given: str, item: Any) -> tuple[Tool, ToolFunction | None]:
     """A tool in any provider's form, or in the plain one: name, description, parameters."""
     inner = item
     if isinstance(item, Mapping):
@@ -213,7 +213,7 @@ def _callables(given: str, module: str, name: str) -> Made:
     if not named or not all(callable(item) for item in named.values()):
         raise CallerError(f"--tools {given}: expected a callable, a list of them, or names and callables")
     try:
-        made = {key: declared(item, key) for key, item in named.items()}
+        made = {key: declare_function(item, key) for key, item in named.items()}
     except CallerError as why:
         raise CallerError(f"--tools {given}: {why}") from None
     return tuple(tool for tool, _ in made.values()), {key: run for key, (_, run) in made.items()}

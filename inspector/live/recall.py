@@ -15,11 +15,11 @@ from inspector.replay.case import Heard
 from inspector.sessions.build import build
 from inspector.sessions.native import AGAIN, read
 from inspector.sessions.recording import Exchange, Options, Reading, UnreadableError
-from loop_core.client.address import Server, speaker
+from loop_core.client.address import Server, expected_speaker
 from loop_core.client.outgoing import ability
 from loop_core.errors import CallerError
 from loop_core.turn.history import Ability
-from loop_core.turn.state import Place
+from loop_core.turn.state import RequestPlace
 from loop_core.values import ChatResponse, ProviderError, Request, Stop, StopReason, ToolResultPart, TransportEnd
 from loop_core.wire.profiles import ProfileChoice, choose, profile_named
 
@@ -74,15 +74,15 @@ def _exchanges(reading: Reading, path: str) -> list[Exchange]:
     return made
 
 
-def _places(data: bytes, count: int) -> tuple[tuple[Place, int], ...]:
+def _places(data: bytes, count: int) -> tuple[tuple[RequestPlace, int], ...]:
     """Why each request was sent, as its record says; where one does not, it was the first."""
-    found: list[tuple[Place, int]] = []
+    found: list[tuple[RequestPlace, int]] = []
     for line in data.split(b"\n"):
         record = _record(line)
         if record.get("type") == "request":
             place, ordinal = record.get("place"), record.get("ordinal")
-            known = place if place in set(Place) else Place.REQUEST
-            found.append((Place(known), ordinal if isinstance(ordinal, int) else 0))
+            known = place if place in set(RequestPlace) else RequestPlace.REQUEST
+            found.append((RequestPlace(known), ordinal if isinstance(ordinal, int) else 0))
     return tuple(found[:count])
 
 
@@ -111,6 +111,6 @@ def _asked(exchange: Exchange) -> tuple[Ability, str]:
 
 def _by_address(exchange: Exchange, request: Request) -> ProfileChoice:
     try:
-        return speaker(Server(exchange.api, base_of(exchange.url, exchange.api, request)), request.model)
+        return expected_speaker(Server(exchange.api, base_of(exchange.url, exchange.api, request)), request.model)
     except CallerError:
         return choose(exchange.api, exchange.url, model=request.model)

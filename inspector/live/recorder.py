@@ -30,8 +30,8 @@ from inspector.sessions.recording import (
     ToolAnswer,
     TurnRecord,
 )
-from loop_core.client.exchange import Heard, Observer
-from loop_core.client.outgoing import Ask
+from loop_core.client.exchange import LiveResponse, Observer
+from loop_core.client.outgoing import LiveRequest
 from loop_core.errors import CallerError
 from loop_core.judge.gate import admit_all
 from loop_core.turn.trace import Step, Trace
@@ -59,7 +59,7 @@ class Recorder(Observer):
         except OSError as why:
             raise CallerError(f"--record {path}: {why.strerror or why}") from None
 
-    def asked(self, ask: Ask) -> None:
+    def on_request(self, ask: LiveRequest) -> None:
         """A request record."""
         body: dict[str, Any] = {} if ask.body is None else {"body": ask.body}
         if ask.repeats is not None:
@@ -68,12 +68,12 @@ class Recorder(Observer):
                     "url": ask.url, "method": ask.method, "headers": [list(pair) for pair in ask.headers], **body,
                     "place": ask.place.value, "ordinal": ask.ordinal, "at": _now()})
 
-    def begun(self, number: int, status: int, headers: Sequence[tuple[str, str]]) -> None:
+    def on_head(self, number: int, status: int, headers: Sequence[tuple[str, str]]) -> None:
         """A response record."""
         self.write({"type": "response", "request": _id(number), "status": status,
                     "headers": [list(pair) for pair in headers], "at": _now()})
 
-    def came(self, number: int, data: bytes, ms: float) -> None:
+    def on_data(self, number: int, data: bytes, ms: float) -> None:
         """A bytes record."""
         if self.failure is None and not self.closed:
             try:
@@ -81,23 +81,23 @@ class Recorder(Observer):
             except OSError as why:
                 self._stop(why)
 
-    def ended(self, heard: Heard) -> None:
+    def on_end(self, heard: LiveResponse) -> None:
         """An end record, with what went wrong on the way."""
         told = {"problem": heard.problem} if heard.problem else {}
         self.write({"type": "end", "request": _id(heard.ask.number), "end": heard.response.transport_end.value,
                     "ms": heard.ms, **told})
 
-    def waits(self, number: int, seconds: float) -> None:
+    def on_wait(self, number: int, seconds: float) -> None:
         """A note."""
         self.note(f"{AGAIN} {seconds:g} s", number)
 
-    def ran(self, number: int, results: Sequence[ToolResultPart]) -> None:
+    def on_tools(self, number: int, results: Sequence[ToolResultPart]) -> None:
         """A record for every result."""
         for part in results:
             self.write({"type": "tool_result", "request": _id(number), "call_id": part.call_id, "name": part.name,
                         "text": part.text, "is_error": part.is_error, "at": _now()})
 
-    def interrupted(self, number: int, *, answered: bool) -> None:
+    def on_interrupt(self, number: int, *, answered: bool) -> None:
         """The end: the turn was cancelled, and the file is closed."""
         if number >= 0:
             self.cancelled(number, answered=answered)
@@ -166,31 +166,31 @@ class Kept(Observer):
     """Keeps what a live source tells, and passes it on to the observer beside it in a class of both."""
 
     def __init__(self) -> None:
-        self.heard: list[Heard] = []
+        self.heard: list[LiveResponse] = []
         self.notices: list[str] = []
         self.started: dict[int, str] = {}
         """When each request left, by its number; as a recording writes it."""
         self.answers: list[ToolAnswer] = []
 
-    def asked(self, ask: Ask) -> None:
+    def on_request(self, ask: LiveRequest) -> None:
         """Notes the time."""
-        super().asked(ask)
+        super().on_request(ask)
         self.started[ask.number] = datetime.now(UTC).isoformat(timespec="microseconds")
 
-    def ended(self, heard: Heard) -> None:
+    def on_end(self, heard: LiveResponse) -> None:
         """Keeps the answer."""
-        super().ended(heard)
+        super().on_end(heard)
         self.heard.append(heard)
 
-    def waits(self, number: int, seconds: float) -> None:
+    def on_wait(self, number: int, seconds: float) -> None:
         """Notes why a request is sent again, and when."""
-        super().waits(number, seconds)
+        super().on_wait(number, seconds)
         last = next(heard for heard in reversed(self.heard) if heard.ask.number == number)
         self.notices.append(sent_again(number, last.status, last.problem, f"{AGAIN} {seconds:g} s"))
 
-    def ran(self, number: int, results: Sequence[ToolResultPart]) -> None:
+    def on_tools(self, number: int, results: Sequence[ToolResultPart]) -> None:
         """Keeps the results, and when they were there."""
-        super().ran(number, results)
+        super().on_tools(number, results)
         at = datetime.now(UTC).isoformat(timespec="microseconds")
         self.answers += [ToolAnswer(number, part, at) for part in results]
 
@@ -201,7 +201,7 @@ NAME = "c1"
 class Told(NamedTuple):
     """One live turn: what was heard in it, and its steps."""
 
-    heard: Sequence[Heard]
+    heard: Sequence[LiveResponse]
     steps: Sequence[Step]
 
 
@@ -236,12 +236,12 @@ def replay_of_turns(
     source = Input(path, "live", len(exchanges), notices=tuple(f"{path}: {notice}" for notice in notices),
                    answers=answers)
     loaded = Loaded((source,), exchanges, (Conversation(NAME, tuple(records)),) if records else ())
-    verdicts = tuple(admit_all(each.response.tool_calls, each.judged, each.ask.request.tools) for each in heard)
-    case = Case(loaded, tuple(each.judged for each in heard), verdicts)
+    verdicts = tuple(admit_all(each.response.tool_calls, each.judgement, each.ask.request.tools) for each in heard)
+    case = Case(loaded, tuple(each.judgement for each in heard), verdicts)
     return Replay(case, settings, Trace(tuple(steps)), tuple(runs), ends=tuple(run.end for run in runs))
 
 
-def exchange_of(heard: Heard, path: str, started: str | None = None) -> Exchange:
+def exchange_of(heard: LiveResponse, path: str, started: str | None = None) -> Exchange:
     """What was heard, as an exchange of the recording at a path; `started` is when it was asked."""
     ask = heard.ask
     return Exchange(
@@ -253,7 +253,7 @@ def exchange_of(heard: Heard, path: str, started: str | None = None) -> Exchange
     )
 
 
-def _links(heard: Sequence[Heard], first: int) -> list[Link]:
+def _links(heard: Sequence[LiveResponse], first: int) -> list[Link]:
     links: list[Link] = []
     for index, each in enumerate(heard, first):
         ask = each.ask

@@ -16,18 +16,18 @@ from typing import Any
 
 from inspector.replay.case import cancelled as given_up
 from inspector.replay.replay import resumed
-from loop_core.client.address import Server, speaker
-from loop_core.client.exchange import Heard
-from loop_core.client.outgoing import Ask, asks, body_of, known
+from loop_core.client.address import Server, expected_speaker
+from loop_core.client.exchange import LiveResponse
+from loop_core.client.outgoing import LiveRequest, body_of, known_ability, live_request_for
 from loop_core.client.streaming import MaskedText
 from loop_core.errors import CallerError, DecodeError, LoopError
 from loop_core.judge.gate import admit_all
 from loop_core.turn.limits import Limits
-from loop_core.turn.loop import Plan, following
-from loop_core.turn.loop import begun as first_step
+from loop_core.turn.loop import Plan, next_turn_request
+from loop_core.turn.loop import opening_step as first_step
 from loop_core.turn.segments import Method
-from loop_core.turn.state import Cancel, Effect, Event, Finish, Place, RunTools, Send, State, Tick
-from loop_core.turn.trace import Step, advance, key
+from loop_core.turn.state import Cancel, Effect, Event, Finish, RequestPlace, RunTools, Send, State, Tick
+from loop_core.turn.trace import Step, next_step, step_key
 from loop_core.values import Message, Request, Role, TextPart
 from loop_core.wire import following as stream_reader
 from loop_core.wire import wire
@@ -111,7 +111,7 @@ class Stepper:
     """Of this turn."""
     past: tuple[tuple[Step, ...], ...] = ()
     """The steps of the turns before."""
-    asked: Ask | None = None
+    asked: LiveRequest | None = None
     """The request that waits to be sent; None where none does."""
     edited: tuple[str, ...] = ()
     """What the operator changed of it."""
@@ -139,13 +139,13 @@ class Stepper:
 
     def told(self, event: Event, sent: int) -> Stepper:
         """The turn after an event, at its next effect; `sent` requests have left."""
-        return _settled(replace(self, steps=(*self.steps, advance(self.last, event))), sent)
+        return _settled(replace(self, steps=(*self.steps, next_step(self.last, event))), sent)
 
-    def heard(self, heard: Heard, sent: int, cancelled: bool = False) -> Stepper:
+    def heard(self, heard: LiveResponse, sent: int, cancelled: bool = False) -> Stepper:
         """The turn after an answer, or after one that the operator gave up."""
-        judged = given_up(heard.judged) if cancelled else heard.judged
+        judged = given_up(heard.judgement) if cancelled else heard.judgement
         verdicts = admit_all(heard.response.tool_calls, judged, heard.ask.request.tools)
-        return self.told(dataclasses.replace(heard.event, judged=judged, verdicts=verdicts), sent)
+        return self.told(dataclasses.replace(heard.event, judgement=judged, verdicts=verdicts), sent)
 
     def cancelled(self, sent: int) -> Stepper:
         """The turn, ended by the operator while nothing was under way."""
@@ -167,7 +167,7 @@ class Stepper:
         if len(self.past) >= most:
             raise CallerError(f"max_follow_ups ({most}) is reached; it can be raised")
         said = Message(Role.USER, (TextPart(text),))
-        request = following(self.opening, self.last.turn, (said,))
+        request = next_turn_request(self.opening, self.last.turn, (said,))
         name = f"t{len(self.turns) + 1}"  # as it is called when the recording is read
         begun_ = first_step(name, request, self.plan)
         return _settled(replace(self, opening=request, steps=(begun_,), past=self.turns, edited=()), sent)
@@ -193,7 +193,7 @@ class Stepper:
         """The first step that another plan would have made otherwise: each is made under both, and compared."""
         for index, step in enumerate(self.steps):
             one, other = (_made_under(each, step, self.opening) for each in (self.plan, plan))
-            if (key(one), one.turn.notice) != (key(other), other.turn.notice):
+            if (step_key(one), one.turn.notice) != (step_key(other), other.turn.notice):
                 return index
         return None
 
@@ -207,7 +207,7 @@ class Stepper:
         if cap == asked.request.max_tokens:
             return self
         request = replace_cap(asked.request, cap)
-        body = body_of(request, speaker(self.server, request.model).profile, send.method)
+        body = body_of(request, expected_speaker(self.server, request.model).profile, send.method)
         if "body" in self.edited and self._body(asked.request, send) != asked.body:
             raise CallerError("max_tokens: the body was edited by hand; change it there")
         return self._changed(dataclasses.replace(send, max_tokens=cap), asked, request, body, "max_tokens")
@@ -230,16 +230,16 @@ class Stepper:
         request = dataclasses.replace(read, model=read.model or asked.request.model, stream=streams)
         return self._changed(dataclasses.replace(send, max_tokens=request.max_tokens), asked, request, body, "body")
 
-    def _sending(self) -> tuple[Ask, Send]:
+    def _sending(self) -> tuple[LiveRequest, Send]:
         send = self.waiting
         if self.asked is None or not isinstance(send, Send):
             raise CallerError("no request waits to be sent")
         return self.asked, send
 
     def _body(self, request: Request, send: Send) -> dict[str, Any]:
-        return body_of(request, speaker(self.server, request.model).profile, send.method)
+        return body_of(request, expected_speaker(self.server, request.model).profile, send.method)
 
-    def _changed(self, send: Send, asked: Ask, request: Request, body: Mapping[str, Any], what: str) -> Stepper:
+    def _changed(self, send: Send, asked: LiveRequest, request: Request, body: Mapping[str, Any], what: str) -> Stepper:
         """The turn with another request; what it adds to the history is what it says."""
         edited = tuple(dict.fromkeys((*self.edited, what)))
         step, opening, turn = self.last, self.opening, self.last.turn
@@ -247,13 +247,13 @@ class Stepper:
             opening = request
             step = first_step(turn.id, request, self.plan)
         elif send.method in ALONE:
-            step = step._replace(turn=turn._replace(sent=send), effects=(send,))
+            step = step._replace(turn=turn._replace(last_send=send), effects=(send,))
         else:
             kept = request.messages[: len(turn.history)] == turn.history
-            added = request.messages[len(turn.history) :] if kept and send.place is not Place.REQUEST else ()
-            send = dataclasses.replace(send, added=added)
-            history = turn.history if kept and send.place is not Place.REQUEST else request.messages
-            turn = turn._replace(sent=send, history=history)
+            added = request.messages[len(turn.history) :] if kept and send.place is not RequestPlace.REQUEST else ()
+            send = dataclasses.replace(send, new_messages=added)
+            history = turn.history if kept and send.place is not RequestPlace.REQUEST else request.messages
+            turn = turn._replace(last_send=send, history=history)
             step = step._replace(turn=turn, effects=(send,))
         return replace(self, opening=opening, steps=(*self.steps[:-1], step), edited=edited,
                        asked=replace(asked, request=request, body=body))
@@ -266,7 +266,7 @@ def begun(turn_id: str, request: Request, server: Server, plan: Plan) -> Stepper
         LoopError: it cannot be sent in this format.
     """
     if plan.ability is None:
-        allows, provider = known(server, request)
+        allows, provider = known_ability(server, request)
         plan = dataclasses.replace(plan, ability=allows, provider=plan.provider or provider)
     made = _settled(Stepper(server, plan, request, (first_step(turn_id, request, plan),)), 0)
     if made.unsendable:
@@ -278,7 +278,7 @@ def _made_under(plan: Plan, step: Step, opening: Request) -> Step:
     """A step as the limits of a plan make it."""
     if step.before is None or step.event is None:
         return first_step(step.turn.id, opening, plan)
-    return advance(step._replace(turn=step.before._replace(limits=plan.limits)), step.event)
+    return next_step(step._replace(turn=step.before._replace(limits=plan.limits)), step.event)
 
 
 def replace_cap(request: Request, cap: int | None) -> Request:
@@ -286,18 +286,18 @@ def replace_cap(request: Request, cap: int | None) -> Request:
     return dataclasses.replace(request, max_tokens=cap)
 
 
-def _settled(stepper: Stepper, sent: int | None, asked: Ask | None = None) -> Stepper:
+def _settled(stepper: Stepper, sent: int | None, asked: LiveRequest | None = None) -> Stepper:
     """Goes on to the next effect; `sent` requests have left, or `asked` still waits."""
     steps = list(stepper.steps)
     while not steps[-1].effects:
-        steps.append(advance(steps[-1], Tick()))
+        steps.append(next_step(steps[-1], Tick()))
     send = steps[-1].effects[0]
     if not isinstance(send, Send):
         return replace(stepper, steps=tuple(steps), asked=None, edited=(), unsendable="")
     if sent is None:
         return replace(stepper, steps=tuple(steps), asked=asked)
     try:
-        asked, why_not = asks(stepper.server, send, steps[-1].turn, sent), ""
+        asked, why_not = live_request_for(stepper.server, send, steps[-1].turn, sent), ""
     except LoopError as why:
         asked, why_not = None, str(why)
     return replace(stepper, steps=tuple(steps), asked=asked, edited=(), unsendable=why_not)
@@ -330,11 +330,11 @@ class Live:
 
     stepper: Stepper
     phase: Phase = Phase.WAITING
-    heard: list[list[Heard]] = field(default_factory=lambda: [[]])
+    heard: list[list[LiveResponse]] = field(default_factory=lambda: [[]])
     """The answers of every turn."""
     flow: Flow | None = None
     """The answer under way."""
-    failed: Heard | None = None
+    failed: LiveResponse | None = None
     """An answer that was none: it can be asked for again before the machine is told."""
     until: float = 0.0
     """When a request is sent again, by the monotonic clock."""

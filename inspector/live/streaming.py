@@ -19,9 +19,9 @@ from inspector.report.lines.sheet import Listed
 from inspector.report.lines.spans import EMPTY, Line, Role, Span, joined, paragraphs, said, text_of
 from inspector.report.lines.steps import Block
 from inspector.sessions import redact
-from loop_core.client.streaming import Joining
+from loop_core.client.streaming import PendingSeam
 from loop_core.turn.seam import join
-from loop_core.turn.segments import Joined, Seam, Segment
+from loop_core.turn.segments import JoinedText, Seam, Segment
 from loop_core.turn.state import Send
 
 # -- A sheet whose text grows at its end -----------------------------------------------------------------------------
@@ -87,12 +87,12 @@ class Streams:
         self.flow = flow
         self._view, self._block = view, block
         turn = view.steps[block.end - 1].turn
-        send: Send | None = turn.sent
+        send: Send | None = turn.last_send
         self._rule = turn.policy.seam
         self._segments = turn.answers[-1]
         self._coming = Segment("") if send is None else Segment(
             "", send.method, send.anchor, send.stripped, turn.ability.echoes, mark=send.mark)
-        self._joining = Joining(self._segments, self._coming, self._rule)
+        self._joining = PendingSeam(self._segments, self._coming, self._rule)
         self._seam: Seam | None = None
         self._shown: dict[str, int] = {}
         """How much of each kind of output a sheet shows, by tab and kind."""
@@ -129,7 +129,7 @@ class Streams:
             self.sheets["merged"] = self._merged()
         self.sheets["merged"].grow(self._take("merged", added), under_way(self.flow))
 
-    def _head(self, whole: Joined) -> list[Line]:
+    def _head(self, whole: JoinedText) -> list[Line]:
         """What stands before the segment that is coming."""
         lines: list[Line] = []
         every = list(answers(self._view, self._block))

@@ -17,10 +17,10 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 from inspector.live.inputs import ANY, secrets_of, variable_for, wanted
 from inspector.sessions.detection import REDACTED
 from inspector.sessions.recording import Exchange
-from loop_core.client.address import Server, refuse_plain, shown, speaker, unencrypted, url_of
+from loop_core.client.address import Server, expected_speaker, public_url, refuse_plain, unencrypted, url_of
 from loop_core.errors import CallerError
-from loop_core.turn.limits import Limits, Spent
-from loop_core.turn.policy import Policy, Reads
+from loop_core.turn.limits import Limits, Spend
+from loop_core.turn.policy import Policy, ReasonSource
 from loop_core.turn.state import State, Turn
 from loop_core.values import Request, Stop
 from loop_core.wire import FORMATS, wire
@@ -91,9 +91,9 @@ def target_of(
     headers = tuple((name.lower(), value) for name, value in exchange.request_headers
                     if name.lower() in KEPT_HEADERS and REDACTED not in value)
     place = base.strip() or base_of(exchange.url, exchange.api, exchange.request)
-    server = Server(exchange.api, place, headers=headers, hidden=secrets_of(environment),
+    server = Server(exchange.api, place, headers=headers, hidden_words=secrets_of(environment),
                     insecure_http=tuple(insecure_http))
-    owner = speaker(server, request.model)
+    owner = expected_speaker(server, request.model)
     by = owner.evidence[0].rule if owner.evidence else ""
     named = exchange.profile_evidence[0].rule == "profile.named" if exchange.profile_evidence else False
     elsewhere = bool(base.strip()) and not named
@@ -105,9 +105,9 @@ def target_of(
     if found is not None:
         server = replace(server, key=environment[found].strip())
     refuse_plain(server)
-    chosen = speaker(server, request.model)
+    chosen = expected_speaker(server, request.model)
     names = (variable,) if variable is not None else wanted(address)
-    url = shown(url_of(server, wire(exchange.api).path(request)))
+    url = public_url(url_of(server, wire(exchange.api).path(request)))
     return Target(server, chosen.profile, request.model, url, found, names)
 
 
@@ -130,7 +130,7 @@ def base_of(url: str, api: str, request: Request) -> str:
     own, _, own_query = wire(api).path(request).partition("?")
     end = next((end for end in (own, f"{own}/", unquote(own)) if parts.path.endswith(end)), None)
     if end is None:
-        raise CallerError(f"the recorded address {shown(url)} is none of {api}; --base-url says where to ask")
+        raise CallerError(f"the recorded address {public_url(url)} is none of {api}; --base-url says where to ask")
     path = parts.path.removesuffix(end)
     query = "&".join(pair for pair in parts.query.split("&")
                      if pair and REDACTED not in pair and pair not in own_query.split("&"))
@@ -141,7 +141,7 @@ def base_of(url: str, api: str, request: Request) -> str:
         found = urlunsplit((parts.scheme, host, base, query, ""))
         if url_of(Server(api, found), own).partition("?")[0] == wanted_url:
             return found
-    raise CallerError(f"the recorded address {shown(url)} has no version; --base-url says where to ask")
+    raise CallerError(f"the recorded address {public_url(url)} has no version; --base-url says where to ask")
 
 
 # -- The greatest possible cost of a live run in tokens, before it is asked for --------------------------------------
@@ -198,8 +198,8 @@ class Cost:
 
 def left_of(turn: Turn, pending: bool, answered: bool) -> Left:
     """What a turn may still ask for; `answered` says whether any tool call could get a result."""
-    limits, spent, policy = turn.limits, turn.spent, turn.policy
-    cap = turn.sent.max_tokens if turn.sent is not None else turn.request.max_tokens
+    limits, spent, policy = turn.limits, turn.spend, turn.policy
+    cap = turn.last_send.max_tokens if turn.last_send is not None else turn.request.max_tokens
     budget = turn.token_cap
     pauses = any(row.stop is Stop.PAUSED for row in wire(turn.request.api).stop_reasons.values())
     steps = None if "tool_steps" in policy.lacks else max(0, limits.max_tool_steps - spent.tool_steps)
@@ -211,18 +211,18 @@ def left_of(turn: Turn, pending: bool, answered: bool) -> Left:
         steps if answered else 0,
         None if "thinking" in policy.lacks else max(0, limits.max_thinking_only - spent.thinking_only) + _due(turn),
         turn.request.n,
-        max(0, limits.max_empty_retries - spent.empty_retries) if policy.reads is Reads.EFFECTIVE else 0,
+        max(0, limits.max_empty_retries - spent.empty_retries) if policy.reads is ReasonSource.EFFECTIVE else 0,
         policy.settles,
     )
 
 
 def _due(turn: Turn) -> bool:
     """Whether an answer that was all thinking is counted already, and its retry not asked for yet."""
-    seen = turn.evaluated
+    seen = turn.evaluation
     return turn.state is State.CONTINUE_PENDING and seen is not None and not seen.response.text
 
 
-def _attempts(limits: Limits, spent: Spent, policy: Policy, turn: Turn) -> int | None:
+def _attempts(limits: Limits, spent: Spend, policy: Policy, turn: Turn) -> int | None:
     if not policy.methods:
         return 0
     if "attempts" in policy.lacks:

@@ -23,9 +23,9 @@ from inspector.report.verdict import TurnVerdict
 from inspector.sessions import open_paths, redact
 from inspector.sessions.recording import TurnRecord
 from loop_core.client.address import Server
-from loop_core.client.exchange import Heard
+from loop_core.client.exchange import LiveResponse
 from loop_core.client.mask import Mask
-from loop_core.client.outgoing import Ask
+from loop_core.client.outgoing import LiveRequest
 from loop_core.judge.gate import Admission, Verdict
 from loop_core.turn.state import Finish, RunTools, Send
 from loop_core.turn.trace import Trace
@@ -76,7 +76,7 @@ def _with_first(made: View, told: Told, settings: Settings) -> View:
     replay = Replay(old.case, settings, Trace((*old.trace.steps, *steps)), (*old.turns, run),
                     ends=(*old.ends, run.end))
     none = TurnVerdict(turn.id, 0, "NOT SENT", "∅", "-", Severity.WARNING, "nothing was sent", None, sure=False)
-    facts = TurnFacts(run, NAME, (), turn, turn.state, turn.merged(), none)
+    facts = TurnFacts(run, NAME, (), turn, turn.state, turn.joined_answer(), none)
     return View(replay, made.inputs, made.responses, (*made.turns, facts), made.findings)
 
 SHOWN = 4_000
@@ -183,7 +183,7 @@ def _edited(driver: Driver) -> Line:
     return (Span(f", {' and '.join(edited)} edited", Role.MARK),) if edited else ()
 
 
-def why_none(heard: Heard) -> str:
+def why_none(heard: LiveResponse) -> str:
     """Why an answer was none, in a few words."""
     error = heard.response.error
     message = error.message if error is not None and error.message else ""
@@ -212,7 +212,7 @@ def _next(driver: Driver) -> list[Line]:
     return end_lines(effect)
 
 
-def request_lines(asked: Ask, edited: tuple[str, ...]) -> list[Line]:
+def request_lines(asked: LiveRequest, edited: tuple[str, ...]) -> list[Line]:
     """A request as it will leave, its key hidden."""
     marks = (Span(f"  {' and '.join(edited)} edited", Role.MARK),) if edited else ()
     lines: list[Line] = [(Span("NEXT REQUEST", Role.TITLE), *marks)]
@@ -278,7 +278,7 @@ def end_lines(effect: Finish) -> list[Line]:
     return lines
 
 
-def _none(heard: Heard) -> list[Line]:
+def _none(heard: LiveResponse) -> list[Line]:
     """An answer that was none, as it came."""
     lines: list[Line] = [(Span("NO ANSWER", Role.TITLE),), field("why", said(why_none(heard), Role.ERROR))]
     lines += [field("" if place else "headers", said(f"{name}: {value}", Role.DIM))

@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from loop_core.judge.arguments import problems, usable
+from loop_core.judge.arguments import is_usable, schema_problems
 from loop_core.values import Request, ResponsePart, TextPart, Tool
 from loop_core.wire import wire
 from loop_core.wire.demands import Body, Member, RequestError, Spellings, Telling, Where, dots, inside, plain
@@ -263,7 +263,7 @@ def match_json(request: Request, text: str, name: str) -> None:
         return
     schema = shape.schema
     tool = Tool("answer", schema, dialect=shape.dialect) if isinstance(schema, Mapping) else None
-    if schema is not None and (tool is None or not usable(tool)):
+    if schema is not None and (tool is None or not is_usable(tool)):
         raise RequestError(f"{shape.at}: the schema is no JSON schema", param=shape.at)
     if not text:
         return
@@ -272,7 +272,7 @@ def match_json(request: Request, text: str, name: str) -> None:
     except ValueError:
         raise RequestError(f"{shape.at}: the scenario {name} answers with a text that is no JSON",
                            param=shape.at) from None
-    wrong = problems(tool, value) if tool is not None else ()
+    wrong = schema_problems(tool, value) if tool is not None else ()
     if wrong:
         raise RequestError(f"{shape.at}: the scenario {name} answers with JSON that the schema does not permit: "
                            f"{wrong[0][:200]}", param=shape.at)

@@ -25,8 +25,8 @@ from inspector.sessions.recording import Chunk, Exchange, Input, Loaded, Options
 from inspector.sessions.thread import thread
 from loop_core.client.outgoing import body_of
 from loop_core.errors import EncodeError
-from loop_core.judge.arguments import Shape, lenient, parse
-from loop_core.judge.classify import FINISHED, Judged
+from loop_core.judge.arguments import ArgumentShape, parse, parse_leniently
+from loop_core.judge.classify import FINISHED, Judgement
 from loop_core.judge.gate import Admission, Verdict
 from loop_core.turn.state import RunTools, State
 from loop_core.values import CallKind, Message, ReasoningPart, Request, ResponsePart, Role, TextPart, ToolCall
@@ -118,7 +118,7 @@ class DialectRow:
         return self.run.case.loaded.exchanges[0]
 
     @property
-    def judged(self) -> Judged:
+    def judged(self) -> Judgement:
         """Its reason."""
         return self.run.case.judged[0]
 
@@ -264,9 +264,9 @@ def call_state(played: PlayedScenario, exchange: Exchange) -> CallState:
         if reading.value == parse(whole).value:
             return CallState.COMPLETE
         return CallState.MEMBERS if reading.value else CallState.EMPTY_OBJECT
-    if reading.shape in (Shape.EMPTY, Shape.ABSENT):
+    if reading.shape in (ArgumentShape.EMPTY, ArgumentShape.ABSENT):
         return CallState.EMPTY
-    return _prefix(call, exchange.api) if reading.shape is Shape.CUT else CallState.INVALID
+    return _prefix(call, exchange.api) if reading.shape is ArgumentShape.CUT else CallState.INVALID
 
 
 def _prefix(call: ToolCall, api: str) -> CallState:
@@ -301,7 +301,7 @@ def _same(came: ToolCall, meant: ToolCall) -> bool:
         return True
     # What comes as an object, or value by value, is put together in another spacing.
     one, other = parse(came.arguments), parse(meant.arguments)
-    return one.shape is other.shape and lenient(came.arguments) == lenient(meant.arguments)
+    return one.shape is other.shape and parse_leniently(came.arguments) == parse_leniently(meant.arguments)
 
 
 _Text = type[TextPart] | type[ReasoningPart]

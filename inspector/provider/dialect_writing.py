@@ -9,7 +9,7 @@ from typing import NamedTuple
 from inspector.provider.dialects import Dialect
 from inspector.provider.quirks import PIECE, apply_quirks
 from inspector.provider.scenarios import PlayedScenario
-from loop_core.judge.arguments import lenient
+from loop_core.judge.arguments import parse_leniently
 from loop_core.values import ChatResponse, ReasoningPart, ResponsePart, Stop, StopReason, TextPart, ToolCall, Usage
 from loop_core.wire import wire
 from loop_core.wire.body import compact
@@ -152,7 +152,7 @@ def _carried(call: ToolCall, carried: CutCallForm) -> ResponsePart | None:
 
 def _complete_members(text: str) -> dict[str, object]:
     """The members of cut arguments; the last string, which the text ends in, is left out."""
-    members = lenient(text) or {}
+    members = parse_leniently(text) or {}
     open_string = text.count('"') - text.count('\\"')
     if open_string % 2 and members:
         members.popitem()

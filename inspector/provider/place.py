@@ -22,7 +22,7 @@ from inspector.provider.dialects import Dialect
 from inspector.provider.scenarios import Answer, Kind, PlayedScenario, Story
 from loop_core.errors import CallerError
 from loop_core.judge.arguments import parse
-from loop_core.turn.history import asked_anchor, asks_again, asks_on, nudges
+from loop_core.turn.history import anchor_of_hint, is_hint, is_nudge, is_repair
 from loop_core.values import Message, Request, ResponsePart, Role, TextPart, ToolCall, ToolResultPart
 from loop_core.wire.body import forced_tool
 from loop_core.wire.serving import Moment, Spelling
@@ -70,7 +70,7 @@ def locate(story: Story, request: Request) -> StoryPlace:
         place = replace(kept.place, said=said, called=tuple(range(calls)))  # an id is anybody's to write
         if request.continuation_token:  # the history comes again, and the token says where it stands
             messages = ()
-    if messages and asks_again(messages[-1]):  # what came with the results of calls that were not run
+    if messages and is_repair(messages[-1]):  # what came with the results of calls that were not run
         messages = tuple(message for message in messages if not message.results or message is messages[-1])
         place = replace(place, called=())  # and all of them are asked for, those that came whole too
     failed = {result.call_id for message in messages for result in message.results if _failed(result)}
@@ -90,12 +90,12 @@ def _asked(story: Story, place: StoryPlace, request: Request) -> StoryPlace:
     choice = request.tool_choice
     calls = bool(story.answers[place.answer].calls)
     must_call = choice == "any" or forced_tool(choice) is not None
-    if (last is not None and asks_again(last)) or (begun and calls and must_call):
+    if (last is not None and is_repair(last)) or (begun and calls and must_call):
         kind = Kind.REPAIR
     else:
         kind = Kind.CONTINUATION if begun else Kind.FIRST
     ends = last.text if last is not None and last.role is Role.ASSISTANT and begun else ""
-    return replace(place, kind=kind, anchor=asked_anchor(last) if last is not None else "", prefill=ends,
+    return replace(place, kind=kind, anchor=anchor_of_hint(last) if last is not None else "", prefill=ends,
                    segments=max(place.segments, place.asks, int(begun)))
 
 
@@ -127,7 +127,7 @@ def _silent(story: Story, place: StoryPlace, message: Message) -> bool:
 def _ours(message: Message) -> bool:
     """Whether a message of ours asks for more; where roles alternate it is the last text of the user's own message."""
     last = replace(message, parts=tuple([part for part in message.parts if type(part) is TextPart][-1:]))
-    return any(asks_on(each) or asks_again(each) or nudges(each) for each in (message, last))
+    return any(is_hint(each) or is_repair(each) or is_nudge(each) for each in (message, last))
 
 
 FAILURES = re.compile(r"\W*(?:[a-z]*error|[a-z]*exception|traceback|invalid|failed|not run)\b", re.IGNORECASE)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from inspector.provider.scenarios import PlayedScenario
-from loop_core.judge.arguments import lenient
+from loop_core.judge.arguments import parse_leniently
 from loop_core.wire.body import compact, pieces, read_object
 
 Event = dict[str, Any]
@@ -147,7 +147,7 @@ def partial_values(events: list[Event], played: PlayedScenario) -> list[Event]:
     if played.inside is not None:
         cut = played.parts[-1]
         text = str(getattr(cut, "arguments", ""))
-        made += _values(events[-1], played.inside.name, lenient(text) or {}, text)
+        made += _values(events[-1], played.inside.name, parse_leniently(text) or {}, text)
     return [*made, *events[-1:]]
 
 

@@ -15,13 +15,13 @@ from inspector.replay.tokens import Measured
 from inspector.sessions.build import spoken_by
 from inspector.sessions.recording import Exchange, Input, Link, Loaded, TurnRecord
 from inspector.sessions.recording import Place as Recorded_Place
-from loop_core.judge.classify import Judged, judge
+from loop_core.judge.classify import Judgement, judge
 from loop_core.judge.gate import Admission, Verdict, admit_all
-from loop_core.turn.history import Ability, asked_again, asked_anchor, asked_mark
+from loop_core.turn.history import Ability, anchor_of_hint, mark_of_hint, repeats_hint
 from loop_core.turn.limits import Limits
-from loop_core.turn.loop import Recorded
+from loop_core.turn.loop import RecordedSource
 from loop_core.turn.segments import Method
-from loop_core.turn.state import Event, NotRecorded, Place, Responded
+from loop_core.turn.state import Event, NotRecorded, ProviderResponse, RequestPlace
 from loop_core.values import ChatResponse, Evidence, Request, Role, Stop, StopReason, ToolResultPart
 from loop_core.wire import profiles, wire
 from loop_core.wire.profile import Profile
@@ -34,7 +34,7 @@ class Heard:
     name: str
     """Unique; the recording is called by it."""
     exchanges: tuple[Exchange, ...]
-    places: tuple[tuple[Place, int], ...]
+    places: tuple[tuple[RequestPlace, int], ...]
     """Of each exchange: why it was sent, and its number among the requests of that place."""
     results: tuple[ToolResultPart, ...] | None = None
     """What tools answered after the last exchange, where no further request carried it."""
@@ -55,7 +55,7 @@ class Case:
     """What was read, and each response judged; the same for every replay of it."""
 
     loaded: Loaded
-    judged: tuple[Judged, ...]
+    judged: tuple[Judgement, ...]
     verdicts: tuple[tuple[Verdict, ...], ...]
     """The gate's verdicts on the calls of each response, under the strict reading."""
     brought: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
@@ -70,7 +70,7 @@ class Case:
     """What live runs from steps of this recording heard, by their names; all cases of one recording share it."""
     silent: frozenset[int] = frozenset()
     """Exchanges of live runs that are no answers: they were sent again, or given up when the run was cancelled."""
-    sources: dict[tuple[str | None, int, int], Recorded] = field(default_factory=dict)
+    sources: dict[tuple[str | None, int, int], RecordedSource] = field(default_factory=dict)
     """What answers a run, by the live run that it belongs to, its first exchange and how many there are: the same under
     every setting."""
     unasked: Mapping[str, str] = field(default_factory=dict)
@@ -103,12 +103,12 @@ def _unasked(given: Input) -> str:
     return next((str(act.value) for act in reversed(given.acts) if act.kind == "note" and act.entry is None), "")
 
 
-def _judged(exchange: Exchange, cancels: Mapping[tuple[str, int | None], bool]) -> Judged:
+def _judged(exchange: Exchange, cancels: Mapping[tuple[str, int | None], bool]) -> Judgement:
     judged = judge_exchange(exchange)
     return cancelled(judged) if cancels.get((exchange.path, exchange.entry)) is False else judged
 
 
-def cancelled(judged: Judged) -> Judged:
+def cancelled(judged: Judgement) -> Judgement:
     """The reading of an answer that the operator gave up: whatever it says, nothing of it runs and the turn ends."""
     seen = (*judged.stop.evidence, Evidence("operator.cancel", None, "the operator cancelled the turn"))
     return replace(judged, stop=StopReason(Stop.CANCELLED, judged.stop.raw, None, seen), promoted=False)
@@ -122,20 +122,20 @@ def limits_for(case: Case, path: str, settings: Settings) -> Limits:
     """
     if path not in case.brought:
         return settings.limits
-    return settings.limits.with_set({n: v for n, v in case.brought[path].items() if n not in settings.explicit})
+    return settings.limits.with_values({n: v for n, v in case.brought[path].items() if n not in settings.explicit})
 
 
-def judge_exchange(exchange: Exchange) -> Judged:
+def judge_exchange(exchange: Exchange) -> Judgement:
     """The effective reason of one exchange, its router's native word read through all tables."""
     return judge_response(exchange.response, exchange.request, exchange.profile)
 
 
-def judge_response(response: ChatResponse, request: Request | None, profile: Profile) -> Judged:
+def judge_response(response: ChatResponse, request: Request | None, profile: Profile) -> Judgement:
     """The effective reason of a response by a known speaker, its router's native word read through all tables."""
     return judge(response, request, profile, profiles.native_reading(response, profile))
 
 
-def gate_exchange(exchange: Exchange, reading: Judged) -> tuple[Verdict, ...]:
+def gate_exchange(exchange: Exchange, reading: Judgement) -> tuple[Verdict, ...]:
     """The gate's verdicts on the calls of one response; what the recorder says that it refused is not ready."""
     verdicts = admit_all(exchange.response.tool_calls, reading, exchange.request.tools if exchange.request else ())
     return tuple(_refused(verdict, exchange.refused) for verdict in verdicts) if exchange.refused else verdicts
@@ -182,12 +182,12 @@ def _beside(root: Case, exchanges: tuple[Exchange, ...]) -> Case:
 # -- A recorded turn as a source -------------------------------------------------------------------------------------
 # What its answers are, at which place of the turn each stands, and what tools said.
 
-PLACES: Mapping[Recorded_Place, Place] = {
-    Recorded_Place.CONTINUATION: Place.CONTINUATION,
-    Recorded_Place.REPAIR: Place.REPAIR,
-    Recorded_Place.RESUME: Place.RESUME,
-    Recorded_Place.NUDGE: Place.NUDGE,
-    Recorded_Place.TOOL_RESULT: Place.REQUEST,
+PLACES: Mapping[Recorded_Place, RequestPlace] = {
+    Recorded_Place.CONTINUATION: RequestPlace.CONTINUATION,
+    Recorded_Place.REPAIR: RequestPlace.REPAIR,
+    Recorded_Place.RESUME: RequestPlace.RESUME,
+    Recorded_Place.NUDGE: RequestPlace.NUDGE,
+    Recorded_Place.TOOL_RESULT: RequestPlace.REQUEST,
 }
 """What the recorded agent did -> the place in the turn. A request or a retry is no place: it begins a run."""
 
@@ -215,10 +215,10 @@ def reach(case: Case, links: Sequence[Link], answers: int) -> int:
     return len(links)
 
 
-_NONE_YET = dict.fromkeys(Place, 0)
+_NONE_YET = dict.fromkeys(RequestPlace, 0)
 
 
-def source_of(case: Case, record: TurnRecord, links: Sequence[Link]) -> Recorded:
+def source_of(case: Case, record: TurnRecord, links: Sequence[Link]) -> RecordedSource:
     """A run over the answers of `links`: recorded ones, and those that a live run heard after them."""
     where = (record.heard, links[0].index, len(links))
     found = case.sources.get(where)
@@ -227,31 +227,31 @@ def source_of(case: Case, record: TurnRecord, links: Sequence[Link]) -> Recorded
     return found
 
 
-def _recorded(case: Case, record: TurnRecord, links: Sequence[Link]) -> Recorded:
+def _recorded(case: Case, record: TurnRecord, links: Sequence[Link]) -> RecordedSource:
     if len(links) == 1 and record.heard is None and not case.cancels and not case.unasked:
-        return Recorded(((Place.REQUEST, 0, _answer(case, links[0], 0)),))  # as most turns are
-    answers: list[tuple[Place, int, Responded]] = []
+        return RecordedSource(((RequestPlace.REQUEST, 0, _answer(case, links[0], 0)),))  # as most turns are
+    answers: list[tuple[RequestPlace, int, ProviderResponse]] = []
     results: dict[int, tuple[ToolResultPart, ...]] = {}
     counts = dict(_NONE_YET)
     last = links[-1]
     if case.silent:
         links = [link for link in links if link.index not in case.silent]
     for position, link in enumerate(links):
-        place = PLACES.get(link.place) if position else Place.REQUEST
+        place = PLACES.get(link.place) if position else RequestPlace.REQUEST
         if place is None:
             break  # a retry or a request of its own: the next run begins here
         if position:
             counts[place] += 1
         if link.place is Recorded_Place.TOOL_RESULT and position:
-            results[counts[Place.REQUEST] - 1] = results_in(case.loaded.exchanges[link.index])
+            results[counts[RequestPlace.REQUEST] - 1] = results_in(case.loaded.exchanges[link.index])
         answers.append((place, counts[place], _answer(case, link, position)))
     if record.heard is None:
         cancelled = bool(case.cancels) and _cancelled_after(case, last)
-        return Recorded(tuple(answers), results, _after(case, last), cancelled)
+        return RecordedSource(tuple(answers), results, _after(case, last), cancelled)
     heard = case.heard[record.heard]
     if heard.results is not None:
-        results[counts[Place.REQUEST]] = heard.results
-    return Recorded(tuple(answers), results, heard.after)
+        results[counts[RequestPlace.REQUEST]] = heard.results
+    return RecordedSource(tuple(answers), results, heard.after)
 
 
 LIVE = "asked live"
@@ -272,26 +272,27 @@ def _cancelled_after(case: Case, link: Link) -> bool:
     return case.cancels.get((last.path, last.entry)) is True
 
 
-def _answer(case: Case, link: Link, position: int) -> Responded:
+def _answer(case: Case, link: Link, position: int) -> ProviderResponse:
     answer = _as_asked(case, link, position)
-    return replace(answer, made=True) if case.loaded.exchanges[link.index].simulated else answer
+    return replace(answer, synthetic=True) if case.loaded.exchanges[link.index].simulated else answer
 
 
-def _as_asked(case: Case, link: Link, position: int) -> Responded:
+def _as_asked(case: Case, link: Link, position: int) -> ProviderResponse:
     exchange = case.loaded.exchanges[link.index]
     judged = case.judged[link.index]
     if link.why == LIVE:
-        return Responded(exchange.response, judged, link.index, verdicts=case.verdicts[link.index], live=True)
+        return ProviderResponse(exchange.response, judged, link.index, verdicts=case.verdicts[link.index], live=True)
     if position == 0 or link.place not in _ASKED_ON:
-        return Responded(exchange.response, judged, link.index, Method.FIRST, "", None, case.verdicts[link.index],
+        return ProviderResponse(exchange.response, judged, link.index, Method.FIRST, "", None,
+                                case.verdicts[link.index],
                           None)
     method, stripped = asked_by(case, link)
     verdicts = case.verdicts[link.index]
     if exchange.request is None or method not in (Method.ANCHOR, Method.AGAIN):
-        return Responded(exchange.response, judged, link.index, method, stripped, verdicts=verdicts)
+        return ProviderResponse(exchange.response, judged, link.index, method, stripped, verdicts=verdicts)
     asked = exchange.request.messages[-1]
-    return Responded(exchange.response, judged, link.index, method, stripped, verdicts=verdicts,
-                     anchor=asked_anchor(asked), mark=asked_mark(asked))
+    return ProviderResponse(exchange.response, judged, link.index, method, stripped, verdicts=verdicts,
+                     anchor=anchor_of_hint(asked), mark=mark_of_hint(asked))
 
 
 _ASKED_ON = frozenset({
@@ -308,8 +309,8 @@ def asked_by(case: Case, link: Link) -> tuple[Method, str]:
         fetched = exchange.request_json is None and wire(exchange.api).polls
         return Method.POLL if fetched else Method.ECHO, ""
     messages = exchange.request.messages if exchange.request else ()
-    if messages and asked_anchor(messages[-1]):
-        return Method.AGAIN if asked_again(messages[-1]) else Method.ANCHOR, ""
+    if messages and anchor_of_hint(messages[-1]):
+        return Method.AGAIN if repeats_hint(messages[-1]) else Method.ANCHOR, ""
     if link.place is Recorded_Place.NUDGE:
         return Method.NUDGE, ""
     if not messages or messages[-1].role is not Role.ASSISTANT or link.parent is None:

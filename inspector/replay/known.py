@@ -18,13 +18,13 @@ from inspector.replay.token_readings import Bounds
 from inspector.replay.tokens import RANK, Basis, Measured, Stretch, text_of
 from loop_core.turn.seam import join
 from loop_core.turn.segments import Method, Segment
-from loop_core.turn.state import Place, Responded
+from loop_core.turn.state import ProviderResponse, RequestPlace
 from loop_core.values import CallKind, ChatResponse, ReasoningPart, ResponsePart, Stop, TextPart, ToolCall
 
-Answer = tuple[Place, int, Responded]
+Answer = tuple[RequestPlace, int, ProviderResponse]
 """A recorded answer: where it was given, its number among the answers given there, and what it was."""
 
-CONTINUING = frozenset({Place.CONTINUATION, Place.REPAIR})
+CONTINUING = frozenset({RequestPlace.CONTINUATION, RequestPlace.REPAIR})
 ENDED = frozenset({Stop.END_TURN, Stop.TOOL_CALL})
 """The words after which nothing more would have come."""
 
@@ -82,12 +82,12 @@ class Taken:
     """The least and the most characters of it that may come; None where that is known to be what `parts` hold."""
 
 
-def is_cut(answer: Responded) -> bool:
+def is_cut(answer: ProviderResponse) -> bool:
     """Whether a budget cut this answer."""
-    return answer.judged.stop.normalized is Stop.MAX_TOKENS or answer.judged.cap_reached
+    return answer.judgement.stop.normalized is Stop.MAX_TOKENS or answer.judgement.cap_reached
 
 
-def goes_on(before: Responded, place: Place, ordinal: int, after: Responded) -> bool:
+def goes_on(before: ProviderResponse, place: RequestPlace, ordinal: int, after: ProviderResponse) -> bool:
     """Whether an answer is a part of the one before: that was cut, or did not begin as it was asked to."""
     return place in CONTINUING and (is_cut(before) or after.method is Method.AGAIN)
 
@@ -111,7 +111,7 @@ def merged(answers: Sequence[Answer], first: int, measure: Callable[[int], Measu
         place, _, answer = answers[position]
         told = measure(position)
         calls = [stretch for stretch in told.stretches if _is_call(stretch)]
-        if position > first and (place is Place.REPAIR or any(map(_is_call, stretches))):
+        if position > first and (place is RequestPlace.REPAIR or any(map(_is_call, stretches))):
             if not calls:
                 broken = True  # the call that was cut never came
                 break
@@ -123,7 +123,7 @@ def merged(answers: Sequence[Answer], first: int, measure: Callable[[int], Measu
             segments.append(_segment(answer))
             seam = join(segments).seams[-1]
             fresh = [stretch for stretch in told.stretches if type(stretch.part) is not ReasoningPart and stretch.part]
-            for begin, left_out in reversed(seam.gone):
+            for begin, left_out in reversed(seam.removals):
                 fresh = [*_until(fresh, begin), *_from(fresh, begin + len(left_out))]
             stretches = [*_until(stretches, seam.at), *_from(fresh, len(seam.cut))]
         measured.append(told)
@@ -134,7 +134,7 @@ def merged(answers: Sequence[Answer], first: int, measure: Callable[[int], Measu
         position = following
     last = answers[first + len(measured) - 1][2]
     worst = max(measured, key=lambda each: RANK[each.basis])
-    whole = not broken and last.judged.stop.normalized in ENDED
+    whole = not broken and last.judgement.stop.normalized in ENDED
     sure, bounds = _sure(stretches, base, measured[-1])
     return Known(first, tuple(stretches), tuple(after), whole, last.response, measured[-1].end, worst.basis, worst.note,
                  sure, bounds)
@@ -238,7 +238,7 @@ def _surely(known: Known) -> int:
 # -- stretches -------------------------------------------------------------------------------------------------------
 
 
-def _segment(answer: Responded) -> Segment:
+def _segment(answer: ProviderResponse) -> Segment:
     return Segment(
         answer.response.text or "", answer.method or Method.FIRST, answer.anchor, answer.stripped, answer.echoes,
         mark=answer.mark,

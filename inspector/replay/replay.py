@@ -18,7 +18,7 @@ from inspector.replay.case import LIVE, Case, judge_response, limits_for, reach,
 from inspector.sessions.recording import Link, TurnRecord
 from loop_core.turn import costs, moves
 from loop_core.turn.history import Ability
-from loop_core.turn.loop import Plan, begun, going_on
+from loop_core.turn.loop import Plan, opening_step, steps_from
 from loop_core.turn.policy import Signal, word_of
 from loop_core.turn.state import State
 from loop_core.turn.trace import Fidelity, Step, Trace
@@ -201,9 +201,9 @@ def run(
     simulate = (settings.simulate or left) and recorded.answers
     source = _simulated(case, record, links, settings) if simulate else recorded
     if after is not None:
-        return list(going_on(resumed(after, request, plan), source))
-    opening = begun(record.id, request, plan)
-    return [opening, *going_on(opening, source)]
+        return list(steps_from(resumed(after, request, plan), source))
+    opening = opening_step(record.id, request, plan)
+    return [opening, *steps_from(opening, source)]
 
 
 def resumed(step: Step, request: Request, plan: Plan) -> Step:
@@ -216,13 +216,14 @@ def resumed(step: Step, request: Request, plan: Plan) -> Step:
     ability = plan.ability or turn.ability
     turn = turn._replace(request=request, limits=plan.limits, policy=plan.policy, ability=ability,
                          provider=plan.provider, bound_by=plan.bound_by)
-    seen = turn.evaluated
+    seen = turn.evaluation
     if turn.state is State.EVALUATE_STOP and seen is not None:
-        again = replace(seen, word=word_of(plan.policy, seen.response, seen.judged, plan.provider))
-        spent = costs.counted(turn._replace(spent=step.before.spent), again) if step.before is not None else turn.spent
-        turn = turn._replace(evaluated=again, spent=spent)
-    elif turn.state is State.EXECUTE_TOOLS or (turn.state is State.RESUME and turn.sent is None):
-        turn, effects = moves.entered(turn)
+        again = replace(seen, word=word_of(plan.policy, seen.response, seen.judgement, plan.provider))
+        spent = costs.spend_after(turn._replace(spend=step.before.spend),
+                                  again) if step.before is not None else turn.spend
+        turn = turn._replace(evaluation=again, spend=spent)
+    elif turn.state is State.EXECUTE_TOOLS or (turn.state is State.RESUME and turn.last_send is None):
+        turn, effects = moves.enter(turn)
     return step._replace(turn=turn, effects=effects)
 
 

@@ -30,10 +30,10 @@ from inspector.replay.replay import (
 from inspector.sessions.build import spoken_by
 from inspector.sessions.recording import Conversation, Link, Place, TurnRecord
 from loop_core.errors import CallerError
-from loop_core.turn.loop import Plan, begun, going_on
+from loop_core.turn.loop import Plan, opening_step, steps_from
 from loop_core.turn.policy import Signal
-from loop_core.turn.state import Place as Asked
-from loop_core.turn.state import Responded, Send, Turn
+from loop_core.turn.state import ProviderResponse, Send, Turn
+from loop_core.turn.state import RequestPlace as Asked
 from loop_core.turn.trace import Fidelity, Step
 from loop_core.values import Request
 
@@ -70,7 +70,7 @@ class BranchStart:
         if self.before and self.before[-1].run == self.number:
             made = resumed(self.before[-1], request, plan)
             return made if cap is None else _capped(made, cap)
-        return begun(self.turn.record.id, request, replace(plan, fidelity=Fidelity.RECORDED))
+        return opening_step(self.turn.record.id, request, replace(plan, fidelity=Fidelity.RECORDED))
 
 
 def start_of(replay: Replay, since: int) -> BranchStart:
@@ -82,8 +82,8 @@ def start_of(replay: Replay, since: int) -> BranchStart:
     turn = replay.turns[replay.turn_at(since)]
     before = turn.steps[: since - turn.first]
     number = turn.steps[since - turn.first].run
-    given = [step.event for step in before if step.run == number and isinstance(step.event, Responded)]
-    if any(answer.recut is not None or answer.made for answer in given):
+    given = [step.event for step in before if step.run == number and isinstance(step.event, ProviderResponse)]
+    if any(answer.recut is not None or answer.synthetic for answer in given):
         raise CallerError(f"step {since + 1}: what came before it is SIMULATED; a live run goes on from what was heard")
     links = turn.record.links
     for earlier_run in range(number):
@@ -101,10 +101,10 @@ def start_of(replay: Replay, since: int) -> BranchStart:
 def _capped(step: Step, cap: int) -> Step:
     """The step with another output cap for the request that it sends, and for those that follow from it."""
     turn, effects = step.turn, step.effects
-    if turn.sent is None:
+    if turn.last_send is None:
         return step
     effects = tuple(replace(effect, max_tokens=cap) if isinstance(effect, Send) else effect for effect in effects)
-    return step._replace(turn=turn._replace(sent=replace(turn.sent, max_tokens=cap)), effects=effects)
+    return step._replace(turn=turn._replace(last_send=replace(turn.last_send, max_tokens=cap)), effects=effects)
 
 
 def cap_of(parent: Replay, settings: Settings) -> int | None:
@@ -127,7 +127,7 @@ class LiveBranch:
         """Its steps: those that stay, and those made of what was heard."""
         start, links = self.start, self.record.links[len(self.start.earlier) :]
         first = start.step(*plan_of(self.case, self.record, links[0], settings, start.number), self.cap)
-        ran = going_on(first, source_of(self.case, self.record, links))
+        ran = steps_from(first, source_of(self.case, self.record, links))
         fresh = () if start.before and start.before[-1].run == start.number else (first,)
         return (*start.before, *fresh, *ran)
 

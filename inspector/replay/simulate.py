@@ -1,7 +1,7 @@
 """`Simulated`: answers from what a recording knows, cut again at another budget.
 
 The known output (`known`) is cut where a token ends (`tokens`), written in the provider's own wire format, and those
-bytes go through the same decoder, judge and gate as any other. It answers by place, as `Recorded` does, and gives
+bytes go through the same decoder, judge and gate as any other. It answers by place, as `RecordedSource` does, and gives
 recorded answers as they are wherever the budget does not change them. What the recording does not know it does not
 answer: `NotRecorded`.
 
@@ -20,10 +20,10 @@ from inspector.replay.known import Known, Taken, is_cut, merged, opening, take
 from inspector.replay.tokens import Measured, impossible, measure, splitter, under_cap
 from inspector.sessions.recording import Exchange
 from loop_core.errors import DecodeError, EncodeError
-from loop_core.judge.classify import Judged
-from loop_core.turn.loop import Recorded
+from loop_core.judge.classify import Judgement
+from loop_core.turn.loop import RecordedSource
 from loop_core.turn.segments import Method, Segment
-from loop_core.turn.state import Event, NotRecorded, Place, Recut, Responded, RunTools, Send, Turn
+from loop_core.turn.state import Event, NotRecorded, ProviderResponse, Recut, RequestPlace, RunTools, Send, Turn
 from loop_core.values import (
     CallKind,
     ChatResponse,
@@ -44,7 +44,7 @@ from loop_core.wire.profile import Profile
 from loop_core.wire.reads import Pieces
 
 RESUMED = frozenset({Method.ECHO, Method.TOKEN, Method.POLL, Method.NUDGE})
-FRESH = frozenset({Place.REQUEST, Place.RESUME, Place.NUDGE})
+FRESH = frozenset({RequestPlace.REQUEST, RequestPlace.RESUME, RequestPlace.NUDGE})
 """Places at which an answer begins."""
 CHUNK = 4_096
 """Characters in one delta of a simulated stream."""
@@ -56,10 +56,10 @@ RULE = "simulated.recut"
 class Simulated:
     """A recorded turn that answers at other budgets. Its recorded answers carry their index."""
 
-    recorded: Recorded
+    recorded: RecordedSource
     measure: Callable[[int], Measured]
     """The tokens of the recorded answer at a position; asked only for answers that a budget changes."""
-    read: Callable[[ChatResponse, Request], Judged]
+    read: Callable[[ChatResponse, Request], Judgement]
     """The judge, with what is known of who speaks."""
     caps: tuple[int | None, ...]
     """The output cap that each recorded answer was asked for with."""
@@ -83,8 +83,8 @@ class Simulated:
                 return self.recorded.answers[first][2]
             return self._simulated(send, turn, self._of(first))
         answer = self.recorded.respond(send, turn)
-        position = turn.spent.requests - 1
-        if isinstance(answer, Responded):
+        position = turn.spend.requests - 1
+        if isinstance(answer, ProviderResponse):
             if self._stands(position, send.max_tokens):
                 return answer
             return self._simulated(send, turn, self._of(opening(self.recorded.answers, position)))
@@ -107,7 +107,7 @@ class Simulated:
     def reached(self, turn: Turn) -> int:
         """How many recorded answers a run that ended so has looked at, in what it used and in what it cut again."""
         keys = self._keys()
-        return sum(key <= (turn.spent.tool_steps, turn.spent.resumes, turn.spent.empty_retries) for key in keys)
+        return sum(key <= (turn.spend.tool_steps, turn.spend.resumes, turn.spend.empty_retries) for key in keys)
 
     # -- where in the recording ----------------------------------------------------------------------------------
 
@@ -116,15 +116,15 @@ class Simulated:
         found: list[tuple[int, int, int]] = []
         rounds = resumes = nudges = 0
         for place, ordinal, _ in self.recorded.answers:
-            rounds = ordinal if place is Place.REQUEST else rounds
-            resumes = ordinal if place is Place.RESUME else resumes
-            nudges = ordinal if place is Place.NUDGE else nudges
+            rounds = ordinal if place is RequestPlace.REQUEST else rounds
+            resumes = ordinal if place is RequestPlace.RESUME else resumes
+            nudges = ordinal if place is RequestPlace.NUDGE else nudges
             found.append((rounds, resumes, nudges))
         return found
 
     def _by_key(self, turn: Turn) -> int | None:
         """The position that the answer of this round began at; None where the recording has no such round."""
-        key = (turn.spent.tool_steps, turn.spent.resumes, turn.spent.empty_retries)
+        key = (turn.spend.tool_steps, turn.spend.resumes, turn.spend.empty_retries)
         return next((position for position, own in enumerate(self._keys()) if own == key), None)
 
     def _of(self, first: int) -> Known:
@@ -164,7 +164,7 @@ class Simulated:
     def _simulated(self, send: Send, turn: Turn, known: Known) -> Event:
         fresh = send.place in FRESH
         said = 0 if fresh else self._said(turn, known)
-        repair = send.place is Place.REPAIR
+        repair = send.place is RequestPlace.REPAIR
         taken = None if repair and not known.calls else take(known, said, send.max_tokens, repair)
         if taken is None:
             return NotRecorded()
@@ -182,8 +182,8 @@ class Simulated:
         response = replace(response, stop_reason=replace(stop, evidence=(*stop.evidence, seen)))
         judged = self.read(response, replace(turn.request, max_tokens=send.max_tokens))
         if send.method is Method.PREFILL:
-            return Responded(response, judged, None, send.method, send.stripped, False, None, recut)
-        return Responded(response, judged, recut=recut)
+            return ProviderResponse(response, judged, None, send.method, send.stripped, False, None, recut)
+        return ProviderResponse(response, judged, recut=recut)
 
     def _encoded(
         self, last: ChatResponse, parts: tuple[ResponsePart, ...], ended: bool, usage: Usage | None
@@ -216,7 +216,7 @@ class Simulated:
             stop = answer.response.stop_reason
             if stop.normalized is Stop.MAX_TOKENS and stop.raw and stop.detail is None:
                 return StopReason(Stop.MAX_TOKENS, stop.raw)
-            if answer.judged.cap_reached and not stop.raw:
+            if answer.judgement.cap_reached and not stop.raw:
                 return StopReason(Stop.INTERRUPTED)
         lies = (self.recorded.answers[place][2].response.stop_reason.raw for place in own if self._ends_at_cap(place))
         word = next(lies, self.word_at_cap)
@@ -336,11 +336,12 @@ def _note(recut: Recut, known: Known, word: str | None) -> str:
 # -- Simulation over recorded exchanges: finds what their bodies tell of tokens, and hands it to the engine's source -
 
 
-Judge = Callable[[ChatResponse, Request | None, Profile], Judged]
+Judge = Callable[[ChatResponse, Request | None, Profile], Judgement]
 
 
 def simulated(
-    recorded: Recorded, exchanges: Sequence[Exchange], memo: dict[int, Measured], judge: Judge, budget_changed: bool
+    recorded: RecordedSource, exchanges: Sequence[Exchange], memo: dict[int, Measured], judge: Judge,
+    budget_changed: bool
 ) -> Simulated:
     """A source over recorded answers. `memo` keeps what was measured, by the index of the exchange."""
     indices = [answer.index or 0 for _, _, answer in recorded.answers]

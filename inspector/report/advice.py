@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from inspector.config.settings import INITIAL
 from inspector.report.look import Look
-from loop_core.turn.limits import Spent
+from loop_core.turn.limits import Spend
 from loop_core.values import Stop
 
 
@@ -58,7 +58,7 @@ def tested(settings: Mapping[str, str], basis: Basis) -> Advice:
 # -- what a limit of ours has ended ----------------------------------------------------------------------------------
 
 
-COUNTS: Mapping[str, Callable[[Spent], int]] = {
+COUNTS: Mapping[str, Callable[[Spend], int]] = {
     "continuation_max_attempts": lambda spent: spent.attempts,
     "continuation_max_total_completion_tokens": lambda spent: spent.continuation_tokens,
     "continuation_max_output_chars": lambda spent: spent.continuation_chars,
@@ -75,7 +75,7 @@ def limit_said(look: Look) -> str:
     if look.limit is None:
         return ""
     name, value = look.limit
-    spent = f"{COUNTS[name](look.ended.spent):,} of " if name in COUNTS else ""
+    spent = f"{COUNTS[name](look.ended.spend):,} of " if name in COUNTS else ""
     return f"{name} ({spent}{value:,}) ended the turn"
 
 

@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 from inspector.replay.case import Case
 from inspector.sessions.recording import Exchange
-from loop_core.judge.classify import Judged
+from loop_core.judge.classify import Judgement
 from loop_core.judge.gate import Admission, Verdict
 from loop_core.turn.machine import begin, step
 from loop_core.turn.policy import Dispatch, Policy
 from loop_core.turn.presets import POLICIES
-from loop_core.turn.state import Responded, RunTools, State, Tick, Turn
+from loop_core.turn.state import ProviderResponse, RunTools, State, Tick, Turn
 from loop_core.values import Request
 
 
@@ -72,7 +72,7 @@ def verdict_by_policy(case: Case, response: int, call: int, among: Iterable[Poli
 
 
 def opinions(
-    exchange: Exchange, judged: Judged, verdicts: Sequence[Verdict], verdict: Verdict, among: Iterable[Policy] = ()
+    exchange: Exchange, judged: Judgement, verdicts: Sequence[Verdict], verdict: Verdict, among: Iterable[Policy] = ()
 ) -> tuple[Opinion, ...]:
     """The same for a call of `verdicts`, under the policies `among`; under every preset where none is given."""
     return opinions_of(stances(exchange, judged, verdicts, among), verdict)
@@ -88,16 +88,16 @@ class Stance(NamedTuple):
 
 
 def stances(
-    exchange: Exchange, judged: Judged, verdicts: Sequence[Verdict], among: Iterable[Policy] = ()
+    exchange: Exchange, judged: Judgement, verdicts: Sequence[Verdict], among: Iterable[Policy] = ()
 ) -> tuple[Stance, ...]:
     """What each policy makes of a response: worked out once, however many calls the response holds."""
     return tuple(_stance(policy, exchange, judged, tuple(verdicts)) for policy in (among or POLICIES.values()))
 
 
-def _stance(policy: Policy, exchange: Exchange, judged: Judged, verdicts: tuple[Verdict, ...]) -> Stance:
+def _stance(policy: Policy, exchange: Exchange, judged: Judgement, verdicts: tuple[Verdict, ...]) -> Stance:
     request = exchange.request or Request(exchange.api)
     turn, _ = begin("stance", request, policy=policy, provider=exchange.profile.name)
-    turn, _ = step(turn, Responded(exchange.response, judged, verdicts=verdicts))
+    turn, _ = step(turn, ProviderResponse(exchange.response, judged, verdicts=verdicts))
     turn, effects = step(turn, Tick())
     runs = turn.would_run if any(isinstance(effect, RunTools) for effect in effects) else ()
     return Stance(policy, turn, frozenset([id(each.call) for each in runs]))
@@ -121,7 +121,7 @@ def _opinion(stance: Stance, verdict: Verdict) -> Opinion:
 
 
 def _read(turn: Turn) -> str:
-    return f"reads {turn.evaluated.word.value}" if turn.evaluated else "reads nothing"
+    return f"reads {turn.evaluation.word.value}" if turn.evaluation else "reads nothing"
 
 
 SAYS: Mapping[Fate, str] = {

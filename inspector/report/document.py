@@ -42,7 +42,7 @@ def document(view: View, filtered: tuple[str, Sequence[int]] | None = None) -> d
 
 def _simulated(view: View) -> Iterator[ResponseFacts]:
     """The answers of a run that leaves its recording, from where it leaves it."""
-    left = view.replay.trace.left
+    left = view.replay.trace.departure
     return iter(()) if left is None else (facts for _, facts in answers_of(view, left, len(view.steps)))
 
 
@@ -116,10 +116,10 @@ def _turn(turn: TurnFacts) -> dict[str, Any]:
         "final_state": turn.final_state.value,
         "terminal_reason": turn.terminal,
         "merged_text": turn.merged.text,
-        "continuations": turn.ended.spent.continuations,
-        "requests": turn.ended.spent.requests,
-        "output_tokens": turn.ended.spent.output_tokens,
-        "continuation_tokens": turn.ended.spent.continuation_tokens,
+        "continuations": turn.ended.spend.continuations,
+        "requests": turn.ended.spend.requests,
+        "output_tokens": turn.ended.spend.output_tokens,
+        "continuation_tokens": turn.ended.spend.continuation_tokens,
         "notice": turn.ended.notice,
         "verdict": _verdict(turn.verdict),
     }

@@ -20,10 +20,10 @@ from inspector.report.findings import ANOTHER_WAY, Noted, another_way, collect
 from inspector.report.look import exchange_of, place_of, why_of
 from inspector.report.verdict import TurnVerdict, judge_turn
 from inspector.sessions.recording import Exchange, Input, Link, Place
-from loop_core.judge.classify import Judged
+from loop_core.judge.classify import Judgement
 from loop_core.judge.gate import Verdict
-from loop_core.turn.segments import Joined
-from loop_core.turn.state import Recut, Responded, State, Turn
+from loop_core.turn.segments import JoinedText
+from loop_core.turn.state import ProviderResponse, Recut, State, Turn
 from loop_core.turn.trace import Fidelity, Step
 from loop_core.values import Evidence
 from loop_core.wire import wire
@@ -35,7 +35,7 @@ class ResponseFacts:
 
     index: int
     exchange: Exchange
-    judged: Judged
+    judged: Judgement
     verdicts: tuple[Verdict, ...]
     link: Link
     turn: str
@@ -98,7 +98,7 @@ class TurnFacts:
     """The turn as our machine left it."""
     final_state: State
     """Where it was decided (`Turn.outcome`)."""
-    merged: Joined
+    merged: JoinedText
     verdict: TurnVerdict
     noted: tuple[Noted, ...] = ()
     """The findings of this turn."""
@@ -195,7 +195,7 @@ def _turn(replay: Replay, run: TurnRun, noted: tuple[Noted, ...]) -> TurnFacts:
     indices = tuple(link.index for link in (*record.links, *record.left))
     verdict = judge_turn(replay, run, noted)
     final = ended.outcome or ended.state
-    return TurnFacts(run, record.conversation, indices, ended, final, ended.merged(), verdict, noted)
+    return TurnFacts(run, record.conversation, indices, ended, final, ended.joined_answer(), verdict, noted)
 
 
 def _beside(replay: Replay, other: View) -> View:
@@ -237,8 +237,8 @@ def _responses(replay: Replay, run: TurnRun, last: bool) -> dict[int, ResponseFa
     at: dict[int | None, int] = {}
     for index, step in enumerate(run.steps, run.first):
         turn = step.turn
-        if turn.state is State.EVALUATE_STOP and turn.evaluated is not None:
-            at.setdefault(turn.evaluated.index, index)
+        if turn.state is State.EVALUATE_STOP and turn.evaluation is not None:
+            at.setdefault(turn.evaluation.index, index)
     every = (*run.record.links, *run.record.left)
     links = [link for link in every if link.why != LIVE]
     for link in every:
@@ -247,7 +247,7 @@ def _responses(replay: Replay, run: TurnRun, last: bool) -> dict[int, ResponseFa
         segments = steps[index].turn.answers[-1]
         found[link.index] = ResponseFacts(
             link.index, case.loaded.exchanges[link.index], case.judged[link.index], case.verdicts[link.index], link,
-            run.record.id, max(1, len(segments)), after.state if after.came_from is State.EVALUATE_STOP else None,
+            run.record.id, max(1, len(segments)), after.state if after.previous_state is State.EVALUATE_STOP else None,
             NEVER if link.why == LIVE else _next(links, links.index(link), last, case.verdicts[link.index]), index,
             live=link.why == LIVE,
         )
@@ -292,9 +292,9 @@ UNRECORDED = -1
 def answered(view: View, step: int) -> int | None:
     """The step that brought the answer at hand; None before the first."""
     steps = view.steps
-    if steps[step].turn.evaluated is None:
+    if steps[step].turn.evaluation is None:
         return None
-    while not isinstance(steps[step].event, Responded):
+    while not isinstance(steps[step].event, ProviderResponse):
         step -= 1
     return step
 
@@ -311,7 +311,7 @@ def answer_at(view: View, step: int) -> ResponseFacts | None:
 def answers_of(view: View, first: int, end: int) -> Iterator[tuple[int, ResponseFacts]]:
     """The answers that the steps `first` to `end` took in, each with its step."""
     for step in range(first, end):
-        if isinstance(view.steps[step].event, Responded):
+        if isinstance(view.steps[step].event, ProviderResponse):
             found = answer_at(view, step)
             if found is not None:
                 yield step, found
@@ -324,16 +324,16 @@ def is_simulated(view: View, end: int) -> bool:
 
 def _simulated(view: View, at: int) -> ResponseFacts:
     step = view.steps[at]
-    event, seen, before = step.event, step.turn.evaluated, step.before
-    assert isinstance(event, Responded)  # noqa: S101 - `answered` stops at one
+    event, seen, before = step.event, step.turn.evaluation, step.before
+    assert isinstance(event, ProviderResponse)  # noqa: S101 - `answered` stops at one
     assert seen is not None  # noqa: S101 - such a step has looked at its answer
     assert before is not None  # noqa: S101 - and something was asked before it
     turn = view.turn_of(at)
     after = view.steps[at + 1] if at + 1 < turn.run.end else step
     opening = view.replay.case.loaded.exchanges[turn.responses[0]]
-    link = Link(UNRECORDED, place_of(before), before.sent.ordinal if before.sent else 0, why_of(event.recut))
+    link = Link(UNRECORDED, place_of(before), before.last_send.ordinal if before.last_send else 0, why_of(event.recut))
     return ResponseFacts(
-        UNRECORDED, exchange_of(opening, event, before), seen.judged, seen.verdicts, link, turn.id,
-        len(step.turn.answers[-1]), after.state if after.came_from is State.EVALUATE_STOP else None,
+        UNRECORDED, exchange_of(opening, event, before), seen.judgement, seen.verdicts, link, turn.id,
+        len(step.turn.answers[-1]), after.state if after.previous_state is State.EVALUATE_STOP else None,
         "never saw this answer: it is in no recording", at, event.recut,
     )

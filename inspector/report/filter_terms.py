@@ -14,7 +14,7 @@ from typing import NamedTuple
 from inspector.report.facts import ResponseFacts, TurnFacts, View, answer_at, answered
 from inspector.report.findings import CUT_WORDS, RAN
 from loop_core.judge.gate import Admission
-from loop_core.turn.trace import Step, remaining
+from loop_core.turn.trace import Step, limit_usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +150,7 @@ FLAGS: Mapping[str, Flag] = {
                       lambda view, facts: facts.judged.stop.normalized is not facts.judged.mapped.normalized),
     "ran": Flag("the recorded agent ran a held call", _found(*RAN)),
     "unverified": Flag("nothing shows that a segment goes on from the text before it", None,
-                       lambda look: bool(look.step.turn.doubts)),
+                       lambda look: bool(look.step.turn.doubtful_seams)),
     "marked": Flag("you marked the step", None, lambda look: look.index in look.marks),
     "changed": Flag("the step does not come from the recording", None,
                     lambda look: look.step.fidelity.value != "RECORDED"),
@@ -161,7 +161,7 @@ def _spent(name: str, what: str) -> Number:
     place = ("attempts", "cont_tokens", "cont_chars", "repairs").index(name)
 
     def row(look: Look) -> tuple[str, str, int, int | None]:
-        return remaining(look.step.turn)[place]
+        return limit_usage(look.step.turn)[place]
 
     return Number(f"{what} so far; with % the share of the limit",
                   lambda look: row(look)[2], lambda look: _share(row(look)[2], row(look)[3]))
@@ -174,7 +174,7 @@ def _share(spent: int, limit: int | None) -> float | None:
 
 
 def _budget(look: Look) -> float | None:
-    shares = [_share(spent, limit) for _, _, spent, limit in remaining(look.step.turn) if spent]
+    shares = [_share(spent, limit) for _, _, spent, limit in limit_usage(look.step.turn) if spent]
     return max((share for share in shares if share is not None), default=0.0)
 
 
@@ -185,8 +185,8 @@ def _output(look: Look) -> float | None:
 
 NUMBERS: Mapping[str, Number] = {
     "attempt": _spent("attempts", "continuations of the turn"),
-    "tokens": Number("output tokens of the turn so far", lambda look: look.step.turn.spent.output_tokens),
-    "chars": Number("visible characters of the turn so far", lambda look: look.step.turn.spent.output_chars),
+    "tokens": Number("output tokens of the turn so far", lambda look: look.step.turn.spend.output_tokens),
+    "chars": Number("visible characters of the turn so far", lambda look: look.step.turn.spend.output_chars),
     "cont_tokens": _spent("cont_tokens", "output tokens of cut responses and their continuations"),
     "cont_chars": _spent("cont_chars", "visible characters of cut responses and their continuations"),
     "repairs": _spent("repairs", "repairs of the turn"),

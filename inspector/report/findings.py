@@ -17,14 +17,14 @@ from inspector.report import places
 from inspector.sessions.recording import Link, Place
 from inspector.sessions.transcripts.answer import is_unrecorded
 from inspector.sessions.wordings import cut_result, known_hint, refusal
-from loop_core.judge.arguments import Shape, parse
-from loop_core.judge.classify import Judged, is_phantom
+from loop_core.judge.arguments import ArgumentShape, parse
+from loop_core.judge.classify import Judgement, is_phantom
 from loop_core.judge.gate import Admission, Verdict
 from loop_core.turn.state import State
 from loop_core.values import (
     At,
+    ExchangePart,
     Finding,
-    Part,
     Request,
     Role,
     Severity,
@@ -122,12 +122,12 @@ def _of_response(case: Case, link: Link, turn: str, unknown: set[tuple[str, str,
     if link.ambiguous:
         others = ", ".join(str(index) for index in link.ambiguous)
         message = f"its parent is ambiguous (responses {others}), so it opens a turn of its own"
-        yield Noted(Finding("thread.ambiguous", Severity.INFO, message, At(Part.REQUEST)), link.index, turn)
+        yield Noted(Finding("thread.ambiguous", Severity.INFO, message, At(ExchangePart.REQUEST)), link.index, turn)
     failed = exchange.response.error is not None and exchange.response.transport_end is TransportEnd.CUT
     if recording_cut(judged.stop) or failed:
         size = exchange.response.size
         message = f"the recording is cut here, after {size:,} bytes of the answer; nothing shows that the server failed"
-        at = At(Part.BODY, size, size)
+        at = At(ExchangePart.BODY, size, size)
         yield Noted(Finding("session.recording_cut", Severity.WARNING, message, at), link.index, turn)
     elif not exchange.recorded:
         message = "the body was not recorded; nothing can be said about its end"
@@ -153,32 +153,32 @@ def _ran(
         name = verdict.call.name or "without a name"
         if _refuses(answer):
             message = f"the recorded agent refused the held call {name} ({where}); it did not run it"
-            finding = Finding("agent.refused_held_call", Severity.INFO, message, At(Part.REQUEST))
+            finding = Finding("agent.refused_held_call", Severity.INFO, message, At(ExchangePart.REQUEST))
         elif answer.is_error:
             message = f"the recorded agent answered the held call {name} with an error ({where}); it may have run"
-            finding = Finding("agent.failed_held_call", Severity.INFO, message, At(Part.REQUEST))
+            finding = Finding("agent.failed_held_call", Severity.INFO, message, At(ExchangePart.REQUEST))
         elif is_unrecorded(stop):
             message = f"the recorded agent ran {name} ({where}); how the answer ended was not recorded"
-            finding = Finding("agent.ran_call_of_unseen_end", Severity.WARNING, message, At(Part.REQUEST))
+            finding = Finding("agent.ran_call_of_unseen_end", Severity.WARNING, message, At(ExchangePart.REQUEST))
         elif not shows_cut(case.judged[index], verdict):
             message = f"the recorded agent ran {name} ({where}), which is held here: {verdict.why}; nothing shows a cut"
-            finding = Finding(RAN_UNPROVEN, Severity.WARNING, message, At(Part.REQUEST))
+            finding = Finding(RAN_UNPROVEN, Severity.WARNING, message, At(ExchangePart.REQUEST))
         else:
             said = answer.text if len(answer.text) <= 60 else f"{answer.text[:57]}…"
             message = f"the recorded agent ran the held call {name}: the {where} holds its result {said!r}"
-            finding = Finding(RAN_CUT, Severity.ERROR, message, At(Part.REQUEST))
+            finding = Finding(RAN_CUT, Severity.ERROR, message, At(ExchangePart.REQUEST))
         yield Noted(finding, index, turn, verdict)
 
 
-def shows_cut(judged: Judged, verdict: Verdict) -> bool:
+def shows_cut(judged: Judgement, verdict: Verdict) -> bool:
     """Whether there is positive evidence that a held call was cut: its own arguments, or the reason of its answer.
 
     A stream that broke shows it only where the call itself had not come to its end.
     """
     shape, word = parse(verdict.call.arguments).shape, judged.stop.normalized
-    if shape is Shape.CUT or judged.cap_reached or word in (Stop.MAX_TOKENS, Stop.CONTEXT_WINDOW_EXCEEDED):
+    if shape is ArgumentShape.CUT or judged.cap_reached or word in (Stop.MAX_TOKENS, Stop.CONTEXT_WINDOW_EXCEEDED):
         return True
-    return word is Stop.INTERRUPTED and not verdict.call.closed and shape is not Shape.COMPLETE
+    return word is Stop.INTERRUPTED and not verdict.call.closed and shape is not ArgumentShape.COMPLETE
 
 
 def _answered(
@@ -273,8 +273,8 @@ def another_way(replay: Replay, turn: TurnRun) -> Iterable[Noted]:
     if turn.runs < 2:
         return
     ended, links = replay.trace.steps[turn.decided].turn, turn.record.links
-    reached = ended.evaluated.index if ended.evaluated else None
-    if ended.evaluated is not None and is_unrecorded(ended.evaluated.judged.stop):
+    reached = ended.evaluation.index if ended.evaluation else None
+    if ended.evaluation is not None and is_unrecorded(ended.evaluation.judgement.stop):
         return  # our machine ends there because the recording does not say how the answer ended
     decided = _waiting_for(replay, turn)
     after = [link.index for link in links].index(reached) + 1 if reached is not None else 0
@@ -287,7 +287,7 @@ def _waiting_for(replay: Replay, turn: TurnRun) -> str:
     step = replay.trace.steps[turn.decided]
     if step.state is not State.UNRECORDED:
         return f"ended the turn ({step.turn.terminal})"
-    asked = step.came_from
+    asked = step.previous_state
     wanted = {
         State.REQUEST_CONTINUATION: "asked for a continuation",
         State.REQUEST_TOOL_REPAIR: "asked for the held call again",

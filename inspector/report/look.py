@@ -14,13 +14,13 @@ from inspector.replay.replay import Replay, TurnRun
 from inspector.report.findings import RAN_CUT, Noted, held
 from inspector.sessions.recording import Exchange, Place
 from inspector.sessions.transcripts.answer import inference_of, is_unrecorded
-from loop_core.judge.classify import Ending, Judged
+from loop_core.judge.classify import Ending, Judgement
 from loop_core.judge.endings import SILENT
 from loop_core.judge.gate import Admission, Verdict
 from loop_core.turn.limits import GUARDS, TOTAL
-from loop_core.turn.moves import GUARDED, stopping
-from loop_core.turn.state import Place as Asked
-from loop_core.turn.state import Recut, Responded, Send, Turn
+from loop_core.turn.moves import GUARD_PLACES, stopping_guard
+from loop_core.turn.state import ProviderResponse, Recut, Send, Turn
+from loop_core.turn.state import RequestPlace as Asked
 from loop_core.turn.trace import Fidelity
 from loop_core.values import Evidence, Message, Request, Stop
 
@@ -34,7 +34,7 @@ PLACES: Mapping[Asked, Place] = {
 }
 
 
-def exchange_of(opening: Exchange, event: Responded, before: Turn) -> Exchange:
+def exchange_of(opening: Exchange, event: ProviderResponse, before: Turn) -> Exchange:
     """The exchange of an answer that is in no recording; `opening` is the recorded one that its turn began with."""
     body = event.recut.body if event.recut is not None else b""
     return replace(
@@ -46,18 +46,18 @@ def exchange_of(opening: Exchange, event: Responded, before: Turn) -> Exchange:
 
 def request_of(turn: Turn) -> Request:
     """The request that is, or was last, under way, with its cap."""
-    cap = turn.sent.max_tokens if turn.sent is not None else turn.request.max_tokens
-    return replace(turn.request, messages=messages_of(turn, turn.sent), max_tokens=cap)
+    cap = turn.last_send.max_tokens if turn.last_send is not None else turn.request.max_tokens
+    return replace(turn.request, messages=messages_of(turn, turn.last_send), max_tokens=cap)
 
 
 def messages_of(turn: Turn, send: Send | None) -> tuple[Message, ...]:
     """What a request sends: the history, and what is appended for this request."""
-    return (*turn.history, *send.added) if send is not None and send.added else turn.history
+    return (*turn.history, *send.new_messages) if send is not None and send.new_messages else turn.history
 
 
 def place_of(before: Turn) -> Place:
     """The place in the turn of the request that an answer came to."""
-    return PLACES[before.sent.place] if before.sent is not None else Place.REQUEST
+    return PLACES[before.last_send.place] if before.last_send is not None else Place.REQUEST
 
 
 def why_of(recut: Recut | None) -> str:
@@ -71,7 +71,7 @@ class Answer(NamedTuple):
     """One response of a turn: recorded, or simulated."""
 
     exchange: Exchange
-    judged: Judged
+    judged: Judgement
     verdicts: tuple[Verdict, ...]
     place: Place
 
@@ -108,7 +108,7 @@ class Look(NamedTuple):
         return self.answers[self.worst].exchange
 
     @property
-    def judged(self) -> Judged:
+    def judged(self) -> Judgement:
         """The deciding response's reason."""
         return self.answers[self.worst].judged
 
@@ -130,7 +130,7 @@ class Look(NamedTuple):
     @property
     def over(self) -> bool:
         """Whether our machine looked at the turn's last response: nothing of the turn came after its decision."""
-        seen = self.ended.evaluated
+        seen = self.ended.evaluation
         return seen is not None and seen.response is self.answers[-1].exchange.response
 
     @property
@@ -163,7 +163,7 @@ class Look(NamedTuple):
     @property
     def repaired(self) -> bool:
         """Whether the turn ended in peace, by a response that ended cleanly whatever the policy made of it."""
-        by = self.ended.evaluated.judged if self.ended.evaluated else None
+        by = self.ended.evaluation.judgement if self.ended.evaluation else None
         return self.ended.terminal == "completed" and by is not None and _clean(by, self.ended)
 
 
@@ -198,9 +198,9 @@ def _limit(replay: Replay, turn: TurnRun, ended: Turn) -> tuple[str, int] | None
     if ended.terminal not in _BY_LIMIT:
         return None
     for index in range(turn.decided, turn.first - 1, -1):
-        if replay.trace.steps[index].state in GUARDED:
+        if replay.trace.steps[index].state in GUARD_PLACES:
             at = replay.shown(index).turn
-            guard = stopping(at)
+            guard = stopping_guard(at)
             if guard is None:
                 return None
             value = at.token_cap if guard.limit == TOTAL else getattr(at.limits, guard.limit)
@@ -224,19 +224,19 @@ def _answered(replay: Replay, turn: TurnRun) -> Iterator[Answer]:
     """Every response that our machine got before it decided the turn."""
     exchanges = replay.case.loaded.exchanges
     for step in replay.trace.steps[turn.first : turn.decided + 1]:
-        event, seen = step.event, step.turn.evaluated
-        if isinstance(event, Responded) and seen is not None and step.before is not None:
+        event, seen = step.event, step.turn.evaluation
+        if isinstance(event, ProviderResponse) and seen is not None and step.before is not None:
             index = event.index
             opening = exchanges[turn.record.links[0].index]
             exchange = exchange_of(opening, event, step.before) if index is None else exchanges[index]
-            yield Answer(exchange, event.judged, seen.verdicts, place_of(step.before))
+            yield Answer(exchange, event.judgement, seen.verdicts, place_of(step.before))
 
 
-def _ending(judged: Judged, ended: Turn) -> Ending | None:
+def _ending(judged: Judgement, ended: Turn) -> Ending | None:
     return None if ended.policy.allow_silence and judged.ending in SILENT else judged.ending
 
 
-def _clean(judged: Judged, ended: Turn) -> bool:
+def _clean(judged: Judgement, ended: Turn) -> bool:
     """Whether an answer ended well."""
     return judged.stop.normalized in (Stop.END_TURN, Stop.TOOL_CALL) and _ending(judged, ended) is None
 

@@ -15,7 +15,7 @@ from functools import lru_cache
 from inspector.sessions.provenance import Provenance, provenance
 from inspector.sessions.recording import Exchange
 from loop_core.errors import DecodeError
-from loop_core.values import At, Evidence, Finding, Part, Quote
+from loop_core.values import At, Evidence, ExchangePart, FactQuote, Finding
 from loop_core.wire import wire
 
 NATIVE = "native.*"
@@ -60,7 +60,7 @@ def finding(exchange: Exchange, found: Finding) -> Finding:
     return found if at is None else replace(found, at=at)
 
 
-def _place(exchange: Exchange, rule: str, quote: Quote | None) -> At | None:
+def _place(exchange: Exchange, rule: str, quote: FactQuote | None) -> At | None:
     if quote is not None:
         return _quoted(exchange, quote)
     facts = FACTS.get(rule) or wire(exchange.api).rules.get(rule, ())
@@ -70,7 +70,7 @@ def _place(exchange: Exchange, rule: str, quote: Quote | None) -> At | None:
     for fact in facts:
         pieces = read.of(fact) if read is not None else ()
         if pieces:
-            return At(Part.BODY, pieces[0].start, pieces[-1].end, pieces[0].pointer)
+            return At(ExchangePart.BODY, pieces[0].start, pieces[-1].end, pieces[0].pointer)
     return None
 
 
@@ -84,7 +84,7 @@ def _word(exchange: Exchange) -> At | None:
         said = exchange.response.native.get(name)
         found = [match for match in _member(name).finditer(exchange.body) if said and _value(match[1]) == said]
         if found:
-            return At(Part.BODY, found[-1].start(1), found[-1].end(1), _beside(exchange, name))
+            return At(ExchangePart.BODY, found[-1].start(1), found[-1].end(1), _beside(exchange, name))
     return None
 
 
@@ -107,7 +107,7 @@ def _value(written: bytes) -> str | None:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _quoted(exchange: Exchange, quote: Quote) -> At | None:
+def _quoted(exchange: Exchange, quote: FactQuote) -> At | None:
     """The bytes that hold the characters: of the pieces that make the text, the part that says them."""
     read, at = _readings(exchange), 0
     found: list[tuple[int, int, str]] = []
@@ -117,7 +117,7 @@ def _quoted(exchange: Exchange, quote: Quote) -> At | None:
         if first < last:
             found.append((piece.start + places[first], piece.start + places[last], piece.pointer))
         at += len(places) - 1
-    return At(Part.BODY, found[0][0], found[-1][1], found[0][2]) if found else None
+    return At(ExchangePart.BODY, found[0][0], found[-1][1], found[0][2]) if found else None
 
 
 _CHARACTER = re.compile(r"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|\\u....|\\.|.", re.DOTALL)

@@ -7,7 +7,7 @@ from inspector.report.findings import CUT_WORDS
 from inspector.report.look import Look
 from inspector.sessions.recording import Place
 from inspector.sessions.transcripts.answer import reason_text
-from loop_core.judge.arguments import Shape, parse
+from loop_core.judge.arguments import ArgumentShape, parse
 from loop_core.judge.gate import Verdict
 from loop_core.values import ArgsForm, ChatResponse, Stop
 
@@ -78,11 +78,11 @@ def call_cut(look: Look) -> str:
     word = look.word
     if verdict.rule == "gate.contradiction":
         return f"{exchange.api} sent {name} twice, with arguments that differ; nothing tells which of the two is meant"
-    if shape is Shape.CUT:
+    if shape is ArgumentShape.CUT:
         said = f"cut {name} at byte {size:,} of its arguments"
-    elif shape in (Shape.EMPTY, Shape.ABSENT):
+    elif shape in (ArgumentShape.EMPTY, ArgumentShape.ABSENT):
         said = f"cut {name} before its arguments" if word in CUT_WORDS else f"sent {name} without arguments"
-    elif shape is not Shape.COMPLETE:
+    elif shape is not ArgumentShape.COMPLETE:
         said = f"sent {name} with invalid arguments"
     elif word not in CUT_WORDS:
         said = f"sent {name} under a reason that releases no call"
@@ -139,7 +139,7 @@ def finding_of(look: Look) -> str:
 
 def seam(look: Look) -> str:
     """Of which segment nothing shows that it goes on from the text before it."""
-    doubt = look.ended.doubts[0]
+    doubt = look.ended.doubtful_seams[0]
     return f"nothing shows that segment {doubt.index + 1} goes on from the text before it: {doubt.why}"
 
 

@@ -107,7 +107,7 @@ def _turn(
         if how:
             yield f"  {'run it' if verdict.advice.set is not None else 'ask live'}: {one_line(how)}"
     yield f"  our machine: {' > '.join(_path(view, turn))}"
-    spent = turn.ended.spent
+    spent = turn.ended.spend
     yield f"  ends in {turn.final_state.value}, {turn.terminal}; continuations {spent.continuations}; {output(spent)}"
     if turn.ended.notice:
         yield f"  notice: {one_line(turn.ended.notice)}"
@@ -118,7 +118,7 @@ def _turn(
         for where, words in view.responses[index].handovers:
             yield f"  seam inside response {index} at character {where}: fallback, {one_line(words)}"
     for seam in turn.merged.seams:
-        left_out = [text for text in (seam.cut, *(text for _, text in seam.gone)) if text]
+        left_out = [text for text in (seam.cut, *(text for _, text in seam.removals)) if text]
         cut = f", left out {' and '.join(repr(one_line(text, 60)) for text in left_out)}" if left_out else ""
         yield f"  seam before segment {seam.index + 1} at character {seam.at}: {seam.why}{cut}"
     if turn.merged.text:

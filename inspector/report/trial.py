@@ -19,7 +19,7 @@ from inspector.report.findings import ANOTHER_WAY, Noted
 from inspector.report.look import Look, look_at
 from inspector.sessions.recording import Place
 from loop_core.errors import LoopError
-from loop_core.turn.state import Responded
+from loop_core.turn.state import ProviderResponse
 from loop_core.turn.trace import Fidelity
 
 Good = Callable[[Look], bool]
@@ -91,7 +91,7 @@ class Trial:
             made = rerun(alone, settings_of(settings, alone.settings), alone.since)
         except LoopError:
             return None, Basis.ESTIMATED
-        if any(type(step.event) is Responded and step.event.cut_unseen for step in made.trace.steps):
+        if any(type(step.event) is ProviderResponse and step.event.cut_unseen for step in made.trace.steps):
             return None, Basis.ESTIMATED  # it ends well only in the words of a server that calls cut answers finished
         turn = made.turns[0]
         simulated = made.trace.steps[turn.decided].fidelity is Fidelity.SIMULATED

@@ -18,7 +18,7 @@ from inspector.report.findings import CUT_WORDS, RAN_CUT, Noted, recording_cut
 from inspector.report.look import Look, asked_live, look_at
 from inspector.report.trial import tried
 from inspector.sessions.recording import Place
-from loop_core.judge.classify import LOST, NO_WORD, Ending
+from loop_core.judge.classify import LOST_FRAME_RULES, NO_WORD, Ending
 from loop_core.turn.state import State
 from loop_core.values import ChatResponse, Severity, Stop, TransportEnd
 
@@ -201,11 +201,11 @@ ROWS: tuple[Row, ...] = (
             "nothing to change: the agent answered the call with that" if look.rejected[-1].rule == REFUSED else
             "send the error back as the result of the call: the model can make it again")),
     Row("GAP IN THE ANSWER", "╳", "!", Severity.ERROR,
-        lambda look: bool(look.rules & LOST) and "judge.lost_frame" not in look.rules,
+        lambda look: bool(look.rules & LOST_FRAME_RULES) and "judge.lost_frame" not in look.rules,
         lambda look: f"{say.ended(look)}, but a frame of it could not be read: what it held is missing",
         lambda look: "send it again; Wire shows the frame"),
     Row("SEAM UNVERIFIED", "≍", "~", Severity.WARNING,
-        lambda look: bool(look.ended.doubts),
+        lambda look: bool(look.ended.doubtful_seams),
         lambda look: f"{say.who(look)} was cut and continued ({say.budget(look)}); {say.seam(look)}",
         lambda look: "read what stands around the seam; with a max_tokens that the answer fits in there is none",
         sure=lambda look: False),

@@ -15,8 +15,8 @@ from loop_core.values import (
     At,
     ChatResponse,
     Evidence,
+    ExchangePart,
     Finding,
-    Part,
     Request,
     Severity,
     Stop,
@@ -193,7 +193,7 @@ def _not_recorded(raw: Raw, api: str, headers: tuple[tuple[str, str], ...], requ
         detail, said = RECORDING_CUT, "the recording stops before this response"
     return ChatResponse(
         api,
-        stop_reason=StopReason(Stop.UNKNOWN, None, detail, (Evidence(detail, At(Part.BODY, 0, 0), said),)),
+        stop_reason=StopReason(Stop.UNKNOWN, None, detail, (Evidence(detail, At(ExchangePart.BODY, 0, 0), said),)),
         transport_end=raw.end,
         http_status=raw.status,
         streaming=request.stream if request else False,

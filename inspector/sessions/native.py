@@ -307,7 +307,7 @@ class _Reader:
 
     def _limits(self, record: Mapping[str, Any], line: bytes) -> None:
         try:
-            Limits().with_set(record["values"])
+            Limits().with_values(record["values"])
         except CallerError as why:
             self.reading.notices.append(f"limits that cannot be used were passed over: {why}")
             return

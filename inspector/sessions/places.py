@@ -12,7 +12,7 @@ from inspector.sessions.items import History, HistoryItem, ItemKind
 from inspector.sessions.parents import SeatedExchange
 from inspector.sessions.recording import Place
 from inspector.sessions.wordings import cut_result, known_hint, quotes_end
-from loop_core.turn.prompts import asks_again
+from loop_core.turn.prompts import repeats_request
 
 
 class PlaceEvidence(NamedTuple):
@@ -63,7 +63,7 @@ def place(tail: Sequence[HistoryItem], parent: SeatedExchange | None) -> PlaceEv
     if any(item.kind is ItemKind.RESULTS for item in tail):
         return _results(tail, parent)
     said = "\n".join(item.text for item in tail)
-    if parent is not None and asks_again(said):
+    if parent is not None and repeats_request(said):
         return PlaceEvidence(Place.CONTINUATION, "a hint of ours that asks for the last words once more")
     if parent is not None and (parent.cut or parent.paused) and not parent.lost:
         hint = known_hint(said, parent.call_cut)

@@ -173,7 +173,7 @@ class BudgetForm(ModalScreen[str | None]):
             typed = self._typed()
             cap = self._cap(typed)
             names = [name for name in typed if name != INITIAL]
-            limits = self._driver.stepper.plan.limits.with_set({name: typed[name] for name in names})
+            limits = self._driver.stepper.plan.limits.with_values({name: typed[name] for name in names})
             self._driver.edit(limits, names, cap)
         except LoopError as why:
             self.query_one("#budget-note", Lines).lines = [(said(f"✖ {why}", Role.ERROR),)]

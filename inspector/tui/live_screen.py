@@ -32,7 +32,7 @@ from loop_core.errors import LoopError
 from loop_core.turn.state import Send
 
 if TYPE_CHECKING:
-    from loop_core.client.exchange import Line as Reached
+    from loop_core.client.exchange import Connection as Reached
 
 FRAME = 1 / 12
 """Seconds between two looks at an answer that streams: each draws what has come since."""
@@ -219,7 +219,7 @@ class LiveScreen(SessionScreen):
         if self.panes.tab == "merged":
             return self._below_the_text(waits)
         asks = isinstance(live.pending, Send) and (self.panes.tab, self.panes.wire_mode) == ("wire", "request")
-        return Listed(waits) if live.failed is not None or step.turn.evaluated is None or asks else None
+        return Listed(waits) if live.failed is not None or step.turn.evaluation is None or asks else None
 
     def _below_the_text(self, waits: list[Line]) -> Sheet:
         """The merged text so far, and what waits under it."""

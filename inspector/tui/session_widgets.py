@@ -89,7 +89,7 @@ class SpentPanel(Panel):
             self.changed()
             return
         before, now = view.shown(old).turn, view.shown(new).turn
-        if before.spent is not now.spent or before.limits is not now.limits or before.token_cap != now.token_cap:
+        if before.spend is not now.spend or before.limits is not now.limits or before.token_cap != now.token_cap:
             self.changed()  # turns of one session may have other caps, and begin with the same spend
 
     def make(self, width: int) -> Sequence[Line]:

@@ -20,14 +20,14 @@ from inspector.sessions.recording import Link, Place
 from loop_core.errors import CallerError
 from loop_core.turn.limits import GUARDS, MOST
 from loop_core.turn.state import Turn
-from loop_core.turn.trace import remaining
+from loop_core.turn.trace import limit_usage
 from loop_core.values import Request
 
 Value = int | None
 """None: as recorded (max_tokens), or derived from max_tokens (total tokens)."""
 
 ATTEMPTS, TOKENS = "continuation_max_attempts", "continuation_max_total_completion_tokens"
-SHORT = {name: short for name, short, _, _ in remaining(Turn("", Request("")))}
+SHORT = {name: short for name, short, _, _ in limit_usage(Turn("", Request("")))}
 """Limit -> the short name under which every screen shows it; both may be typed."""
 OLDER = {"tokens": "continuation_max_total_completion_tokens", "chars": "continuation_max_output_chars"}
 """Shorter names that may be typed too; they are not shown, since they do not bound the output of the whole turn."""

@@ -30,7 +30,7 @@ from inspector.report.lines.steps import detail, glyph_of
 from inspector.whatif.comparison import asked
 from inspector.whatif.tree import Branch, Row
 from loop_core.turn.state import State, Turn
-from loop_core.turn.trace import Fidelity, Step, remaining
+from loop_core.turn.trace import Fidelity, Step, limit_usage
 
 CONTEXT = 2
 """Lines of unchanged text that are shown around a change."""
@@ -54,7 +54,7 @@ def against_original(made: Branch) -> Listed:
 
 
 def _over(made: Branch) -> str:
-    left = made.view.replay.trace.left
+    left = made.view.replay.trace.departure
     if left is None:
         return "over the recording"
     word = made.view.steps[left].fidelity
@@ -75,7 +75,7 @@ def _changed(made: Branch) -> list[Line]:
         return []
     then = made.original.end_of(next(each for each in made.original.turns if each.id == turn.id))
     lines: list[Line] = []
-    for (name, _, _, was), (_, _, _, now) in zip(remaining(then), remaining(made.view.end_of(turn)), strict=True):
+    for (name, _, _, was), (_, _, _, now) in zip(limit_usage(then), limit_usage(made.view.end_of(turn)), strict=True):
         if was != now:
             lines.append(field("limit", Span(f"{name} "), *changed(_shown(was), _shown(now))))
     old, new = made.original.replay.settings, made.view.replay.settings
@@ -154,8 +154,8 @@ def _turns(made: Branch) -> list[Line]:
 
 def differs(old: TurnFacts, new: TurnFacts) -> bool:
     """Whether a turn went another way."""
-    return (old.final_state, old.terminal, old.ended.spent, old.run.runs) != (
-        new.final_state, new.terminal, new.ended.spent, new.run.runs) or old.merged.text != new.merged.text
+    return (old.final_state, old.terminal, old.ended.spend, old.run.runs) != (
+        new.final_state, new.terminal, new.ended.spend, new.run.runs) or old.merged.text != new.merged.text
 
 
 def segments(turn: TurnFacts) -> int:
@@ -170,8 +170,8 @@ def fidelity(view: View, turn: TurnFacts) -> str:
 
 def spend(old: Turn, new: Turn) -> Line:
     """All output of both, and what they spent against each limit."""
-    whole = ("", "output tokens", old.spent.output_tokens, None), ("", "", new.spent.output_tokens, None)
-    pairs = [whole, *zip(remaining(old), remaining(new), strict=True)]
+    whole = ("", "output tokens", old.spend.output_tokens, None), ("", "", new.spend.output_tokens, None)
+    pairs = [whole, *zip(limit_usage(old), limit_usage(new), strict=True)]
     return joined([
         (Span(f"{name} ", Role.DIM), *(changed(f"{was:,}", f"{now:,}") if was != now else (Span(f"{now:,}"),)),
          Span("" if most is None else f" of {most:,}", Role.DIM))
@@ -256,7 +256,7 @@ def run_line(name: str, view: View, asked: TurnFacts | None, made: Branch | None
     return (mark, title, Span("  "), number, *joined([
         (Span(ending(turn), ending_role(turn)),), (Span(fidelity(view, turn)),),
         (Span(f"{count} segment{'s' if count != 1 else ''}", Role.DIM),),
-        (Span(f"{turn.ended.spent.output_tokens:,} output tokens", Role.DIM),),
+        (Span(f"{turn.ended.spend.output_tokens:,} output tokens", Role.DIM),),
         *([(Span(where, Role.DIM),)] if where else []),
     ]))
 

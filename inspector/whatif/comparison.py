@@ -14,8 +14,8 @@ from inspector.report.facts import TurnFacts, View
 from inspector.report.lines.header import output
 from inspector.report.lines.spans import inert, one_line
 from inspector.whatif.tree import Branch
-from loop_core.turn.state import Recut, Responded, Turn
-from loop_core.turn.trace import Fidelity, remaining
+from loop_core.turn.state import ProviderResponse, Recut, Turn
+from loop_core.turn.trace import Fidelity, limit_usage
 
 SCHEMA = "loop-inspector/replay/1"
 
@@ -62,7 +62,7 @@ def summary(made: Branch) -> str:
 
 def fidelity(made: Branch) -> str:
     """How far the branch can be trusted, and where it leaves the recording."""
-    left = made.view.replay.trace.left
+    left = made.view.replay.trace.departure
     if left is None:
         return worst(made).value
     where = f"step {left + 1} (turn {made.view.replay.turn_at(left) + 1})"
@@ -71,7 +71,7 @@ def fidelity(made: Branch) -> str:
 
 def worst(made: Branch) -> Fidelity:
     """The fidelity of the first step that leaves the recording; RECORDED where none does."""
-    left = made.view.replay.trace.left
+    left = made.view.replay.trace.departure
     return Fidelity.RECORDED if left is None else made.view.steps[left].fidelity
 
 
@@ -105,7 +105,7 @@ def _estimated(made: Branch) -> Iterator[tuple[int, Recut]]:
 
 def _recuts(made: Branch) -> Iterator[Recut]:
     for step in made.view.steps:
-        if isinstance(step.event, Responded) and step.event.recut is not None:
+        if isinstance(step.event, ProviderResponse) and step.event.recut is not None:
             yield step.event.recut
 
 
@@ -113,7 +113,7 @@ def _ends(made: Branch) -> str:
     if not made.unrecorded:
         if worst(made) is Fidelity.LIVE:
             return "what follows was asked live"
-        simulated = made.view.replay.trace.left is not None
+        simulated = made.view.replay.trace.departure is not None
         return f"{'what it knows' if simulated else 'the recording'} answers everything that was asked"
     turn = made.unrecorded[0]
     where = f"step {turn.run.decided + 1} (turn {made.view.number(turn)})"
@@ -135,9 +135,9 @@ def _end(turn: TurnFacts) -> str:
 
 def spend(turn: Turn) -> str:
     """All output, and what is spent against each limit, in words."""
-    return ", ".join([output(turn.spent), *(
+    return ", ".join([output(turn.spend), *(
         f"{short} {spent:,} of {'no bound' if limit is None else f'{limit:,}'}"
-        for _, short, spent, limit in remaining(turn)
+        for _, short, spent, limit in limit_usage(turn)
     )])
 
 
@@ -149,7 +149,7 @@ def merged_diff(then: TurnFacts, now: TurnFacts) -> list[str]:
 
 def values(made: Branch) -> dict[str, Any]:
     """The comparison as one JSON document: the branch's own `explain` document, and what differs."""
-    left = made.view.replay.trace.left
+    left = made.view.replay.trace.departure
     return {
         "schema": SCHEMA,
         "name": made.name,
@@ -168,9 +168,9 @@ def values(made: Branch) -> dict[str, Any]:
                 "id": now.id,
                 "before": {"final_state": then.final_state.value, "terminal_reason": then.terminal},
                 "after": {"final_state": now.final_state.value, "terminal_reason": now.terminal},
-                "spent": {"requests": now.ended.spent.requests, "output_tokens": now.ended.spent.output_tokens,
-                          **{short: spent for _, short, spent, _ in remaining(now.ended)}},
-                "limits": {short: limit for _, short, _, limit in remaining(made.view.end_of(now))},
+                "spent": {"requests": now.ended.spend.requests, "output_tokens": now.ended.spend.output_tokens,
+                          **{short: spent for _, short, spent, _ in limit_usage(now.ended)}},
+                "limits": {short: limit for _, short, _, limit in limit_usage(made.view.end_of(now))},
                 "unrecorded": now in made.unrecorded,
                 "fidelity": made.view.steps[now.run.decided].fidelity.value,
                 "merged_text_diff": merged_diff(then, now),

@@ -18,7 +18,7 @@ from inspector.config.settings import INITIAL, Settings, command, settings_of
 from inspector.replay.case import Case
 from inspector.whatif.axes import TOKENS, Axis, Value, counted, default_axes
 from loop_core.errors import CallerError
-from loop_core.turn.limits import Limits, Spent
+from loop_core.turn.limits import Limits, Spend
 from loop_core.turn.state import State
 
 UNDONE = 0xFFFFFFFF
@@ -45,7 +45,7 @@ class End:
     limit: str
     """The limit that stopped it; empty where none did."""
     segments: int
-    spent: Spent
+    spent: Spend
     fidelity: str
     needs: tuple[tuple[str, int], ...] = ()
     """Where no guard stopped the turn: the smallest value of each limit that lets it get here, to the unit."""

@@ -24,7 +24,7 @@ from typing import Any
 from inspector.replay.case import Case
 from inspector.whatif.grid import UNDONE, End, Grid, TurnGrid
 from inspector.whatif.sweep import Shapes, Sweep
-from loop_core.turn.limits import Spent
+from loop_core.turn.limits import Spend
 from loop_core.turn.state import State
 from loop_core.turn.trace import Fidelity
 
@@ -326,4 +326,4 @@ def _plain(end: End) -> tuple[Any, ...]:
 
 def _end(told: Sequence[Any]) -> End:
     state, terminal, limit, segments, spent, fidelity, needs, unseen = told
-    return End(State(state), terminal, limit, segments, Spent(*spent), fidelity, needs, unseen)
+    return End(State(state), terminal, limit, segments, Spend(*spent), fidelity, needs, unseen)

@@ -22,7 +22,7 @@ from loop_core.turn.policy import STRICT, Policy, Signal
 from loop_core.turn.presets import POLICIES
 from loop_core.turn.seam import join
 from loop_core.turn.segments import SeamRule
-from loop_core.turn.state import Evaluated, RunTools, Send, State, Turn
+from loop_core.turn.state import Evaluation, RunTools, Send, State, Turn
 from loop_core.turn.trace import Fidelity, Step, Trace, first_difference
 from loop_core.values import Severity, Stop
 
@@ -35,18 +35,19 @@ class Look:
         self.turn: Turn = steps[-1].turn
 
     @cached_property
-    def evaluated(self) -> list[Evaluated]:
+    def evaluated(self) -> list[Evaluation]:
         """The responses that the loop looked at, in order."""
-        return [s.turn.evaluated for s in self.steps if s.state is State.EVALUATE_STOP and s.turn.evaluated is not None]
+        return [s.turn.evaluation for s in self.steps if s.state is State.EVALUATE_STOP
+                and s.turn.evaluation is not None]
 
     @cached_property
-    def ran(self) -> list[tuple[Evaluated, Verdict]]:
+    def ran(self) -> list[tuple[Evaluation, Verdict]]:
         """The held calls that the loop runs, each with its response. Here they are told, and run by nobody."""
         return [
-            (step.turn.evaluated, verdict)
+            (step.turn.evaluation, verdict)
             for step in self.steps if _begins_batch(step)
             for verdict in step.turn.would_run
-            if step.turn.evaluated is not None and verdict.admission is Admission.HELD
+            if step.turn.evaluation is not None and verdict.admission is Admission.HELD
         ]
 
     @cached_property
@@ -63,14 +64,14 @@ class Look:
         return [verdict for verdict in ready if id(verdict.call) not in ran]
 
     @property
-    def cut(self) -> tuple[Evaluated, Verdict] | None:
+    def cut(self) -> tuple[Evaluation, Verdict] | None:
         """The first cut call that it ran: incomplete, or part of a response that was cut."""
         return next(((seen, v) for seen, v in self.ran if v.rule == "gate.incomplete" or _is_cut(seen)), None)
 
     @property
     def last(self) -> Stop | None:
         """The effective reason of the last response; None where there was none."""
-        return self.evaluated[-1].judged.stop.normalized if self.evaluated else None
+        return self.evaluated[-1].judgement.stop.normalized if self.evaluated else None
 
     @property
     def completed(self) -> bool:
@@ -94,18 +95,18 @@ class Look:
         return f"{last.place.value} {last.ordinal}" if last is not None and last.ordinal else "a response"
 
 
-def _is_cut(seen: Evaluated) -> bool:
-    return seen.judged.stop.normalized in CUT_WORDS or seen.judged.cap_reached
+def _is_cut(seen: Evaluation) -> bool:
+    return seen.judgement.stop.normalized in CUT_WORDS or seen.judgement.cap_reached
 
 
 def _name(verdict: Verdict) -> str:
     return verdict.call.name or "a call without a name"
 
 
-def _ran(pair: tuple[Evaluated, Verdict]) -> str:
+def _ran(pair: tuple[Evaluation, Verdict]) -> str:
     seen, verdict = pair
     size = len(verdict.call.arguments or "")
-    word = seen.judged.stop.normalized
+    word = seen.judgement.stop.normalized
     taken = "" if seen.word is word else f", which it takes for {seen.word.value}"
     return f"{_name(verdict)} runs with the {size:,} characters that came, under {word.value}{taken}"
 
@@ -140,7 +141,7 @@ def _begins_batch(step: Step) -> bool:
 
 
 def _keeps_one(step: Step) -> bool:
-    seen = step.turn.evaluated
+    seen = step.turn.evaluation
     return step.state is State.EVALUATE_STOP and seen is not None and bool(held(seen.verdicts))
 
 
@@ -190,7 +191,7 @@ DECISIONS: tuple[Decision, ...] = (
              _taken),
     Decision("stopped at a limit", "limit", Severity.WARNING,
              lambda look: look.turn.terminal in _LIMITS,
-             lambda look: f"{look.turn.terminal} after {look.turn.spent.continuations} continuations"),
+             lambda look: f"{look.turn.terminal} after {look.turn.spend.continuations} continuations"),
     Decision("goes on", "goes on", Severity.INFO,
              lambda look: look.turn.terminal == "unrecorded",
              lambda look: f"asks for {look.asked}, never recorded"),
@@ -198,14 +199,14 @@ DECISIONS: tuple[Decision, ...] = (
              lambda look: not look.completed,
              lambda look: f"{look.turn.terminal}: {look.turn.notice or 'no notice'}"),
     Decision("repaired", "repaired", Severity.INFO,
-             lambda look: bool(look.left) or look.turn.spent.repairs > 0,
+             lambda look: bool(look.left) or look.turn.spend.repairs > 0,
              lambda look: "a call was held, asked for again, and came whole"),
     Decision("continued", "continued", Severity.INFO,
-             lambda look: look.turn.spent.continuations > 0,
-             lambda look: f"finished after {look.turn.spent.continuations} continuations"),
+             lambda look: look.turn.spend.continuations > 0,
+             lambda look: f"finished after {look.turn.spend.continuations} continuations"),
     Decision("finished", "finished", Severity.INFO,
              lambda look: True,
-             lambda look: "resumed and finished" if look.turn.spent.resumes else "finished"),
+             lambda look: "resumed and finished" if look.turn.spend.resumes else "finished"),
 )
 """Worst first; the last row always holds."""
 
@@ -262,7 +263,7 @@ def _cell(made: Replay, strict: Replay, row: int) -> Cell:
     decision = next(each for each in DECISIONS if each.holds(look))
     differs = None if made is strict else first_difference(_of(made, turn), _of(strict, theirs))
     step = None if differs is None else min(turn.first + differs, turn.end - 1)
-    return Cell(decision, decision.why(look), look.turn.spent.continuations, step)
+    return Cell(decision, decision.why(look), look.turn.spend.continuations, step)
 
 
 def _of(made: Replay, turn: TurnRun) -> Trace:

@@ -19,11 +19,11 @@ from inspector.replay.replay import bounded_by, first_run
 from inspector.sessions.recording import TurnRecord
 from inspector.whatif.axes import TOKENS, Value, size_of
 from inspector.whatif.grid import APART, End, Grid, Group
-from loop_core.turn.limits import GUARDS, Limits, Spent, least_cap, token_stop, tripped
+from loop_core.turn.limits import GUARDS, Limits, Spend, exceeded_guard, least_cap, token_stop
 from loop_core.turn.machine import TRANSITIONS
-from loop_core.turn.moves import GUARDED
+from loop_core.turn.moves import GUARD_PLACES
 from loop_core.turn.policy import Signal
-from loop_core.turn.state import Responded, State, Turn
+from loop_core.turn.state import ProviderResponse, State, Turn
 from loop_core.turn.trace import Fidelity, Step
 from loop_core.values import Request
 
@@ -35,7 +35,7 @@ from loop_core.values import Request
 # Not so `max_tokens`, `min_progress_chars` and `attempts_scope`, which change what is spent: each value needs a stem.
 # Nor the bound on tokens where it may change what comes, since it bounds the cap of each request.
 
-LEAST: Mapping[str, Callable[[Spent], int]] = {
+LEAST: Mapping[str, Callable[[Spend], int]] = {
     "attempts": lambda spent: spent.attempts + 1,
     "tokens": lambda spent: spent.continuation_tokens + 1,
     "chars": lambda spent: spent.continuation_chars + 1,
@@ -55,7 +55,7 @@ class Look(NamedTuple):
 
     place: str
     state: State
-    spent: Spent
+    spent: Spend
     segments: int
     fidelity: str
     ended: bool = False
@@ -85,23 +85,23 @@ def stem(steps: Sequence[Step], simulated: bool = False) -> Stem:
     lacks = turn.policy.lacks
     limit, last = "", len(looks) * len(GUARDS)
     if looks:
-        guard = tripped(looks[-1].place, turn.limits, looks[-1].spent, turn.token_stop, lacks)
+        guard = exceeded_guard(looks[-1].place, turn.limits, looks[-1].spent, turn.token_stop, lacks)
         if guard is not None:
             limit = "" if looks[-1].ended else guard.limit
             last = _rank(len(looks) - 1, GUARDS.index(guard))
-    answers = [step.event for step in steps if isinstance(step.event, Responded)]
+    answers = [step.event for step in steps if isinstance(step.event, ProviderResponse)]
     needs = () if last < len(looks) * len(GUARDS) else _needs(
         looks, lacks, 0 if "room" in lacks else least_cap(turn.request) - 1)
     if simulated or _largest(answers) is None:  # and an answer that tells no tokens is charged with its cap
         needs = tuple(each for each in needs if each[0] != TOKENS)
     state, fidelity = turn.outcome or turn.state, steps[-1].fidelity.value
     unseen = any(answer.cut_unseen for answer in answers)
-    end = End(state, turn.terminal or "", limit, segments(turn), turn.spent, fidelity, needs, unseen)
+    end = End(state, turn.terminal or "", limit, segments(turn), turn.spend, fidelity, needs, unseen)
     uncut = not unseen and all(look.place == "tools" for look in looks) and not any(map(is_cut, answers))
     return Stem(looks, end, last, _largest(answers), uncut, lacks)
 
 
-def _largest(answers: Sequence[Responded]) -> int | None:
+def _largest(answers: Sequence[ProviderResponse]) -> int | None:
     told = [answer.response.usage.output_tokens if answer.response.usage else None for answer in answers]
     return None if None in told else max((tokens for tokens in told if tokens is not None), default=0)
 
@@ -113,11 +113,11 @@ def segments(turn: Turn) -> int:
 
 def _look(step: Step) -> Look | None:
     turn = step.turn
-    place = GUARDED.get(turn.state)
+    place = GUARD_PLACES.get(turn.state)
     if place is None:
         return None
-    spent = turn.spent
-    if turn.state is State.RESUME and turn.sent is not None:  # looked at before this request was counted
+    spent = turn.spend
+    if turn.state is State.RESUME and turn.last_send is not None:  # looked at before this request was counted
         spent = spent._replace(requests=spent.requests - 1, resumes=spent.resumes - 1)
     ended = turn.signal is Signal.ANCHOR_MISSING
     return Look(place, turn.state, spent, segments(turn), step.fidelity.value, ended)

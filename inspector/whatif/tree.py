@@ -21,7 +21,7 @@ from inspector.replay.rerun import rerun
 from inspector.report.facts import TurnFacts, View, view
 from loop_core.errors import CallerError
 from loop_core.turn.state import State
-from loop_core.turn.trace import Step, first_difference, key
+from loop_core.turn.trace import Step, first_difference, step_key
 
 # -- Two runs of one recording step by step --------------------------------------------------------------------------
 # Which step of one stands beside which of the other.
@@ -54,7 +54,7 @@ def _at(run: TurnRun, index: int | None) -> int | None:
 
 
 def _same(one: Step, other: Step) -> bool:
-    return one is other or key(one) == key(other)
+    return one is other or step_key(one) == step_key(other)
 
 
 def _pairs(left: Sequence[Step], right: Sequence[Step]) -> Iterator[tuple[int | None, int | None]]:
@@ -183,7 +183,7 @@ def preview(run: Replay, settings: Settings, since: int = 0) -> Preview:
             continue
         steps += sum(not row.same for row in rows(old, new))
         then, now = run.trace.steps[old.decided].turn, made.trace.steps[new.decided].turn
-        ends = [(turn.outcome or turn.state, turn.terminal, turn.merged().text) for turn in (then, now)]
+        ends = [(turn.outcome or turn.state, turn.terminal, turn.joined_answer().text) for turn in (then, now)]
         if ends[0] != ends[1]:
             turns.append(index)
     return Preview(first_difference(run.trace, made.trace), steps, tuple(turns))

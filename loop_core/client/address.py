@@ -16,7 +16,7 @@ from loop_core.wire import wire
 from loop_core.wire.profile import Prefill
 from loop_core.wire.profiles import ProfileChoice, choose, profile_named
 
-HIDDEN = "REDACTED"
+REDACTED = "REDACTED"
 Headers = tuple[tuple[str, str], ...]
 
 
@@ -61,7 +61,7 @@ class Server:
     """Further headers."""
     sign: Signer | None = field(default=None, repr=False)
     """Signs every request anew, retries included; the key is not sent then."""
-    hidden: tuple[str, ...] = field(default=(), repr=False)
+    hidden_words: tuple[str, ...] = field(default=(), repr=False)
     """Further words that no tool may show: other keys of the environment that it runs in."""
     insecure_http: tuple[str, ...] = ()
     """Hosts, by name or address without a port, that credentials may be sent to over plain http."""
@@ -147,11 +147,11 @@ def url_of(server: Server, path: str) -> str:
     return f"{parts.scheme}://{parts.netloc}{base}{version}{own}" + (f"?{joined}" if joined else "")
 
 
-def shown(url: str) -> str:
+def public_url(url: str) -> str:
     """The URL without user, password and the values of its query that may be secret."""
     parts = urlsplit(url)
     pairs = [pair.partition("=") for pair in parts.query.split("&") if pair]
-    query = "&".join(f"{name}={value if name in _HARMLESS else HIDDEN}" for name, _, value in pairs)
+    query = "&".join(f"{name}={value if name in _HARMLESS else REDACTED}" for name, _, value in pairs)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}" + (f"?{query}" if query else "")
 
 
@@ -173,14 +173,14 @@ def key_header(server: Server, profile: str) -> tuple[tuple[str, str], ...]:
     return ((name, f"Bearer {server.key}" if name == "authorization" else server.key),)
 
 
-def proof_shown(server: Server, profile: str) -> Headers:
+def masked_proof(server: Server, profile: str) -> Headers:
     """The header that says who asks, as it is shown."""
     if server.sign is not None:
-        return (("authorization", HIDDEN),)
-    return tuple((name, HIDDEN) for name, _ in key_header(server, profile))
+        return (("authorization", REDACTED),)
+    return tuple((name, REDACTED) for name, _ in key_header(server, profile))
 
 
-def speaker(server: Server, model: str | None) -> ProfileChoice:
+def expected_speaker(server: Server, model: str | None) -> ProfileChoice:
     """Who will answer, as far as the address and the model tell.
 
     Raises:

@@ -14,21 +14,21 @@ from typing import TYPE_CHECKING
 from loop_core.client.address import Server, refuse_plain
 from loop_core.client.exchange import Observer, Observers
 from loop_core.client.outgoing import Messages, messages_of
-from loop_core.client.streaming import Showing, Shown
+from loop_core.client.streaming import ShowingSource, ShownText
 from loop_core.errors import CallerError
 from loop_core.judge.gate import Verdict
 from loop_core.turn.limits import Limits
-from loop_core.turn.loop import Plan, arun, asteps, following, run
+from loop_core.turn.loop import Plan, arun, asteps, next_turn_request, run
 from loop_core.turn.policy import Policy
 from loop_core.turn.presets import preset
 from loop_core.turn.segments import Method
-from loop_core.turn.state import Finish, Responded, Turn
+from loop_core.turn.state import Finish, ProviderResponse, Turn
 from loop_core.turn.tools import Function, Toolbox, declare
 from loop_core.turn.trace import Step, Trace
 from loop_core.values import Request, Tool, Usage
 
 if TYPE_CHECKING:
-    from loop_core.client.exchange import Line
+    from loop_core.client.exchange import Connection
     from loop_core.client.transport import AsyncLive
 
 Prompt = str | Request | Messages
@@ -43,7 +43,7 @@ def ask(
     limits: Limits | None = None,
     policy: Policy | str = "strict",
     max_tokens: int | None = None,
-    line: Line | None = None,
+    line: Connection | None = None,
     observer: Observer | None = None,
 ) -> Answer:
     """Asks a server and runs the turn to its end: tools, continuations of a cut answer, repair of a cut call, retries.
@@ -56,7 +56,7 @@ def ask(
         limits: what the turn may use; None: the defaults of `Limits`.
         policy: how the loop decides, a `Policy` or the name of a preset.
         max_tokens: the output cap of each request; None: the server's own.
-        line: timeouts, retries and the proxy (`loop_core.client.exchange.Line`).
+        line: timeouts, retries and the proxy (`loop_core.client.exchange.Connection`).
         observer: is told of everything that is sent and heard.
 
     Returns:
@@ -78,7 +78,7 @@ async def aask(
     limits: Limits | None = None,
     policy: Policy | str = "strict",
     max_tokens: int | None = None,
-    line: Line | None = None,
+    line: Connection | None = None,
     observer: Observer | None = None,
 ) -> Answer:
     """`ask` on an event loop. Tools run in a thread; a task that is cancelled ends its turn."""
@@ -94,7 +94,7 @@ def stream(
     limits: Limits | None = None,
     policy: Policy | str = "strict",
     max_tokens: int | None = None,
-    line: Line | None = None,
+    line: Connection | None = None,
     observer: Observer | None = None,
 ) -> Stream:
     """`ask`, whose text is read while it comes: `for piece in stream(…)`; see `Stream`. Tools run in a thread."""
@@ -110,7 +110,7 @@ def astream(
     limits: Limits | None = None,
     policy: Policy | str = "strict",
     max_tokens: int | None = None,
-    line: Line | None = None,
+    line: Connection | None = None,
     observer: Observer | None = None,
 ) -> AsyncStream:
     """`stream` on an event loop: `async for piece in astream(…)`."""
@@ -140,7 +140,7 @@ class Answer:
     def text(self) -> str:
         """The text of the last answer, its continuations joined; empty where there is none, or where the model asked by
         a word that nothing be shown (`silent`)."""
-        return "" if self.silent is not None else self.turn.merged().text
+        return "" if self.silent is not None else self.turn.joined_answer().text
 
     @property
     def silent(self) -> str | None:
@@ -170,15 +170,15 @@ class Answer:
     @property
     def calls(self) -> tuple[Verdict, ...]:
         """Every tool call of the turn, in order, each with what the gate said of it: only `ready` ones were run."""
-        return tuple(verdict for step, _ in self._heard() if step.turn.evaluated for verdict in
-                     step.turn.evaluated.verdicts)
+        return tuple(verdict for step, _ in self._heard() if step.turn.evaluation for verdict in
+                     step.turn.evaluation.verdicts)
 
-    def _heard(self) -> list[tuple[Step, Responded]]:
+    def _heard(self) -> list[tuple[Step, ProviderResponse]]:
         """The responses; of one that was fetched again while it was made, the last."""
-        found: list[tuple[Step, Responded]] = []
+        found: list[tuple[Step, ProviderResponse]] = []
         for step in self.trace.steps:
-            if isinstance(step.event, Responded):
-                if found and step.turn.sent is not None and step.turn.sent.method is Method.POLL:
+            if isinstance(step.event, ProviderResponse):
+                if found and step.turn.last_send is not None and step.turn.last_send.method is Method.POLL:
                     found.pop()
                 found.append((step, step.event))
         return found
@@ -204,7 +204,7 @@ class Answer:
         return AsyncStream(self._chat, self._number + 1, self._next(prompt))
 
     def _next(self, prompt: str | Messages) -> Request:
-        return following(self.turn.request, self.turn, messages_of(prompt))
+        return next_turn_request(self.turn.request, self.turn, messages_of(prompt))
 
 
 class AsyncStream:
@@ -246,13 +246,13 @@ class AsyncStream:
 
     async def _run(self, request: Request) -> AsyncGenerator[str, None]:
         chat, came = self._chat, asyncio.Queue[str | None]()
-        shown = Shown(chat.server.api, chat.server.secrets, chat.plan.policy, came.put_nowait)
+        shown = ShownText(chat.server.api, chat.server.secrets, chat.plan.policy, came.put_nowait)
         steps: list[Step] = []
 
         async def drive() -> None:
             try:
                 async with chat.alive(shown) as live:
-                    async for step in asteps(f"t{self._number}", request, Showing(live, shown), chat.plan):
+                    async for step in asteps(f"t{self._number}", request, ShowingSource(live, shown), chat.plan):
                         steps.append(step)
                 self._answer = Answer(Trace(tuple(steps)), chat, self._number)
                 shown.finish(self._answer.turn, self._answer.silent)
@@ -321,13 +321,13 @@ class _Chat:
     toolbox: Toolbox
     plan: Plan
     max_tokens: int | None
-    line: Line | None
+    line: Connection | None
     observer: Observer | None
 
     @staticmethod
     def of(
         server: Server, tools: Sequence[Function], limits: Limits | None, policy: Policy | str, max_tokens: int | None,
-        line: Line | None, observer: Observer | None,
+        line: Connection | None, observer: Observer | None,
     ) -> _Chat:
         """What was given, checked.
 

@@ -15,13 +15,13 @@ from pydantic_core import from_json
 
 from loop_core.client.address import (
     Server,
-    speaker,
+    expected_speaker,
 )
 from loop_core.client.mask import Mask, Redact
-from loop_core.client.outgoing import Ask
+from loop_core.client.outgoing import LiveRequest
 from loop_core.errors import DecodeError
-from loop_core.judge.classify import Judged, judge
-from loop_core.turn.state import Responded
+from loop_core.judge.classify import Judgement, judge
+from loop_core.turn.state import ProviderResponse
 from loop_core.values import (
     CallKind,
     ChatResponse,
@@ -53,12 +53,12 @@ AT_ONCE = 4_096
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Heard:
+class LiveResponse:
     """An answer, as far as it came."""
 
-    ask: Ask
+    ask: LiveRequest
     response: ChatResponse
-    judged: Judged
+    judgement: Judgement
     speaker: ProfileChoice
     status: int | None
     """None where no answer began."""
@@ -69,13 +69,13 @@ class Heard:
     ms: float
     problem: str = ""
     """What went wrong on the way, in words."""
-    left: bool = True
+    may_have_arrived: bool = True
     """Whether the request may have reached the server; False where no connection was made."""
 
     @property
-    def event(self) -> Responded:
+    def event(self) -> ProviderResponse:
         """What the machine is told."""
-        return Responded(self.response, self.judged, self.ask.number, live=True)
+        return ProviderResponse(self.response, self.judgement, self.ask.number, live=True)
 
 
 class Observer:
@@ -84,25 +84,25 @@ class Observer:
     Where tasks share a source, what belongs to one exchange has its number, and others come in between.
     """
 
-    def asked(self, ask: Ask) -> None:
+    def on_request(self, ask: LiveRequest) -> None:
         """A request is about to leave."""
 
-    def begun(self, number: int, status: int, headers: Sequence[tuple[str, str]]) -> None:
+    def on_head(self, number: int, status: int, headers: Sequence[tuple[str, str]]) -> None:
         """The head of its answer is there."""
 
-    def came(self, number: int, data: bytes, ms: float) -> None:
+    def on_data(self, number: int, data: bytes, ms: float) -> None:
         """A piece of the body is there."""
 
-    def ended(self, heard: Heard) -> None:
+    def on_end(self, heard: LiveResponse) -> None:
         """The answer is over, or was given up."""
 
-    def waits(self, number: int, seconds: float) -> None:
+    def on_wait(self, number: int, seconds: float) -> None:
         """The same request is sent again after this time."""
 
-    def ran(self, number: int, results: Sequence[ToolResultPart]) -> None:
+    def on_tools(self, number: int, results: Sequence[ToolResultPart]) -> None:
         """The calls of this answer were run."""
 
-    def interrupted(self, number: int, *, answered: bool) -> None:
+    def on_interrupt(self, number: int, *, answered: bool) -> None:
         """The keyboard interrupted the run, which says nothing more: while this request was under way, or after its
         answer was taken in. -1: none had left.
         """
@@ -114,51 +114,51 @@ class Observers(Observer):
     def __init__(self, observers: Sequence[Observer]) -> None:
         self._each = tuple(observers)
 
-    def asked(self, ask: Ask) -> None:
+    def on_request(self, ask: LiveRequest) -> None:
         """A request is about to leave."""
         for each in self._each:
-            each.asked(ask)
+            each.on_request(ask)
 
-    def begun(self, number: int, status: int, headers: Sequence[tuple[str, str]]) -> None:
+    def on_head(self, number: int, status: int, headers: Sequence[tuple[str, str]]) -> None:
         """The head of its answer is there."""
         for each in self._each:
-            each.begun(number, status, headers)
+            each.on_head(number, status, headers)
 
-    def came(self, number: int, data: bytes, ms: float) -> None:
+    def on_data(self, number: int, data: bytes, ms: float) -> None:
         """A piece of the body is there."""
         for each in self._each:
-            each.came(number, data, ms)
+            each.on_data(number, data, ms)
 
-    def ended(self, heard: Heard) -> None:
+    def on_end(self, heard: LiveResponse) -> None:
         """The answer is over, or was given up."""
         for each in self._each:
-            each.ended(heard)
+            each.on_end(heard)
 
-    def waits(self, number: int, seconds: float) -> None:
+    def on_wait(self, number: int, seconds: float) -> None:
         """The same request is sent again after this time."""
         for each in self._each:
-            each.waits(number, seconds)
+            each.on_wait(number, seconds)
 
-    def ran(self, number: int, results: Sequence[ToolResultPart]) -> None:
+    def on_tools(self, number: int, results: Sequence[ToolResultPart]) -> None:
         """The calls of this answer were run."""
         for each in self._each:
-            each.ran(number, results)
+            each.on_tools(number, results)
 
-    def interrupted(self, number: int, *, answered: bool) -> None:
+    def on_interrupt(self, number: int, *, answered: bool) -> None:
         """The keyboard interrupted the run."""
         for each in self._each:
-            each.interrupted(number, answered=answered)
+            each.on_interrupt(number, answered=answered)
 
 
-class Hearing:
+class ResponseReader:
     """One answer while it comes: `begin` with its head, `feed` its bytes, `close` it."""
 
-    def __init__(self, asked: Ask, server: Server, observer: Observer, redact: Redact | None = None) -> None:
+    def __init__(self, asked: LiveRequest, server: Server, observer: Observer, redact: Redact | None = None) -> None:
         self._server, self._observer, self._mask = server, observer, Mask(server.secrets, redact)
-        self._speaker = speaker(server, asked.request.model)
+        self._speaker = expected_speaker(server, asked.request.model)
         hidden = tuple((name, self._mask.text(value)) for name, value in asked.headers)
         self.ask = replace(asked, headers=hidden, body=self._mask.json(asked.body))
-        self._came = None if getattr(type(observer), "came", None) is Observer.came else observer.came
+        self._came = None if getattr(type(observer), "on_data", None) is Observer.on_data else observer.on_data
         self._body: list[bytes] = []
         self._chunks: list[tuple[int, float]] = []
         self._size = 0
@@ -169,21 +169,21 @@ class Hearing:
         self._waiting: list[bytes] = []  # pieces that are not decoded yet, and their bytes
         self._unread = 0
         self._last, self._ending = b"", False
-        observer.asked(self.ask)
+        observer.on_request(self.ask)
 
     def begin(self, status: int, headers: Iterable[tuple[str, str]]) -> None:
         """Takes status and headers."""
         self._status = status
         self._headers = tuple((name, self._mask.text(value)) for name, value in headers)
         self._decoder = self._new_decoder()
-        self._observer.begun(self.ask.number, status, self._headers)
+        self._observer.on_head(self.ask.number, status, self._headers)
 
     def feed(self, data: bytes, ms: float) -> bool:
         """Takes the next bytes, `ms` after the request was sent; False where nothing more is to be read."""
         self._take(self._mask.feed(data), ms)
         return not self._decoder.saw_done and self._size <= MOST_BYTES
 
-    def close(self, end: TransportEnd, ms: float, problem: str = "", left: bool = True) -> Heard:
+    def close(self, end: TransportEnd, ms: float, problem: str = "", left: bool = True) -> LiveResponse:
         """The answer, as far as it came, judged; `left`: whether the request may have reached the server."""
         self._take(self._mask.flush(), ms)
         self._decode()
@@ -199,9 +199,10 @@ class Hearing:
             told = Finding(f"transport.{end.value}", Severity.WARNING, problem)
             response = replace(response, findings=(*response.findings, told))
         judged = judge(response, request, chosen.profile, native_reading(response, chosen.profile))
-        heard = Heard(self.ask, response, judged, chosen, self._status, self._headers, body, tuple(self._chunks), ms,
+        heard = LiveResponse(self.ask, response, judged, chosen, self._status, self._headers, body, tuple(self._chunks),
+                             ms,
                       problem, left)
-        self._observer.ended(heard)
+        self._observer.on_end(heard)
         return heard
 
     def _take(self, data: bytes, ms: float) -> None:
@@ -212,7 +213,7 @@ class Hearing:
         self._chunks.append((self._size, ms))
         self._waiting.append(data)
         if self._came is not None:
-            self._came(self.ask.number, self._mask.shapes(data), ms)
+            self._came(self.ask.number, self._mask.mask_credentials(data), ms)
         if not self._ending:
             seen = self._last + data if self._last else data
             self._last = b"" if data[-1] == LINE_END else seen[-LONGEST_MARK:]
@@ -224,7 +225,7 @@ class Hearing:
 
     def _decode(self) -> None:
         """Decodes what waits. Only its end is asked for before the answer is over, so that most of it can wait."""
-        data = self._mask.shapes(b"".join(self._waiting))
+        data = self._mask.mask_credentials(b"".join(self._waiting))
         self._body.append(data)
         self._waiting, self._unread = [], 0
         if data and self._problem is None:
@@ -270,7 +271,7 @@ class Retries:
     first: float = 1.0
     """Seconds before the first retry where the server names no time; doubled each time."""
 
-    def wait(self, heard: Heard) -> float | None:
+    def wait(self, heard: LiveResponse) -> float | None:
         """Seconds until the request is sent again; None where it is not."""
         attempt = heard.ask.attempt
         if attempt >= self.most or not retryable(heard):
@@ -280,17 +281,17 @@ class Retries:
         return wait if wait <= self.longest else None
 
 
-def retryable(heard: Heard) -> bool:
+def retryable(heard: LiveResponse) -> bool:
     """Whether the same request may get an answer, and nothing that anybody saw or ran would come twice."""
     if heard.status is None:
         lost = heard.response.transport_end in (TransportEnd.RESET, TransportEnd.TIMEOUT)
-        return lost and not (heard.left and kept_there(heard.ask.request))
+        return lost and not (heard.may_have_arrived and is_stored(heard.ask.request))
     if heard.status >= 400:
         return heard.status in RETRYABLE_STATUS
-    return heard.status < 300 and broke(heard) and unseen(heard) and not kept_there(heard.ask.request)
+    return heard.status < 300 and is_broken(heard) and showed_nothing(heard) and not is_stored(heard.ask.request)
 
 
-def broke(heard: Heard) -> bool:
+def is_broken(heard: LiveResponse) -> bool:
     """Whether an answer that was begun did not come to its end, by no will of ours."""
     response = heard.response
     if response.transport_end is TransportEnd.ABORTED:
@@ -299,7 +300,7 @@ def broke(heard: Heard) -> bool:
         return heard.body.lstrip()[:1] in (b"{", b"[", b"")  # JSON that was cut, and no page of a gateway
     if response.error is not None:
         return response.error.retryable
-    if response.saw_stop_reason or response.saw_done or heard.judged.cap_reached:
+    if response.saw_stop_reason or response.saw_done or heard.judgement.cap_reached:
         return False  # it came to its end, or its budget did
     return response.streaming or response.transport_end is not TransportEnd.EOF or not _is_json(heard.body)
 
@@ -312,7 +313,7 @@ def _is_json(body: bytes) -> bool:
     return True
 
 
-def unseen(heard: Heard) -> bool:
+def showed_nothing(heard: LiveResponse) -> bool:
     """Whether nothing of an answer could be seen, and no tool of the server was begun.
 
     A body that came as a whole is seen once it is whole; but what it holds of the server's tools is not known then.
@@ -328,7 +329,7 @@ def unseen(heard: Heard) -> bool:
     return not response.streaming or not (response.text or "").strip()
 
 
-def kept_there(request: Request) -> bool:
+def is_stored(request: Request) -> bool:
     """Whether the server keeps what it was asked for: the same request again would stand there twice."""
     extra = request.extra
     return bool(request.background or request.previous_id or extra.get("store") is True or extra.get("conversation"))
@@ -365,7 +366,7 @@ class Timeouts:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class Connection:
     """How servers are reached."""
 
     timeouts: Timeouts = field(default_factory=Timeouts)

@@ -46,7 +46,7 @@ class Mask:
                 data, self._held = data[: len(data) - keep], data[len(data) - keep :]
         return data
 
-    def shapes(self, data: bytes) -> bytes:
+    def mask_credentials(self, data: bytes) -> bytes:
         """The same bytes without what else looks like a credential."""
         return data if self._also is None else self._also(data)
 

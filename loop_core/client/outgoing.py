@@ -12,19 +12,19 @@ from typing import Any
 
 from loop_core.client.address import (
     Server,
+    expected_speaker,
     headers_of,
     key_header,
-    proof_shown,
+    masked_proof,
+    public_url,
     refuse_plain,
-    shown,
-    speaker,
     url_of,
 )
 from loop_core.errors import CallerError
-from loop_core.formats import entry
-from loop_core.turn.history import Ability, result, tool_message
+from loop_core.formats import format_entry
+from loop_core.turn.history import Ability, tool_message, tool_result
 from loop_core.turn.segments import Method
-from loop_core.turn.state import Place, Send, Turn
+from loop_core.turn.state import RequestPlace, Send, Turn
 from loop_core.values import Message, Request, Role, TextPart
 from loop_core.wire import decode_request, wire
 from loop_core.wire.body import dump
@@ -46,14 +46,14 @@ MARKS: Mapping[Prefill, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
 def ability(profile: Profile, api: str) -> Ability:
     """What a server allows in a format, as far as continuing goes; `profile` is resolved for the model."""
     form = wire(api)
-    return Ability(profile.prefill in form.prefills, profile.echoes, entry(api).late_system)
+    return Ability(profile.prefill in form.prefills, profile.echoes, format_entry(api).late_system)
 
 
 ON_TOP: frozenset[Method] = frozenset({Method.HINT, Method.ANCHOR, Method.AGAIN, Method.REPAIR})
 """Methods that go on from the last response; the others send again what it answered, or finish it."""
 
 
-def chained(request: Request) -> bool:
+def is_chained(request: Request) -> bool:
     """Whether the server keeps the history of these requests, so that each goes on from the response before it."""
     return wire(request.api).chained(request)
 
@@ -72,16 +72,16 @@ def outgoing(turn: Turn, send: Send) -> Request:
         CallerError: a continuation token or the last response's id is needed, and there is none that could be used.
     """
     changes: dict[str, Any] = {}
-    if turn.evaluated is not None and chained(turn.request):
+    if turn.evaluation is not None and is_chained(turn.request):
         changes = _from_last(turn, send)
     if send.method is Method.TOKEN:
-        token = turn.evaluated.response.continuation_token if turn.evaluated else None
+        token = turn.evaluation.response.continuation_token if turn.evaluation else None
         if token is None:
             raise CallerError("a continuation token is to be sent, and the last response brought none")
         changes["continuation_token"] = token
-        if turn.evaluated is not None and chained(turn.request) and turn.request.extra.get("store") is not False:
-            changes |= {"previous_id": turn.evaluated.response.id, "messages": _lead(turn)}
-    changes.setdefault("messages", (*turn.history, *send.added))
+        if turn.evaluation is not None and is_chained(turn.request) and turn.request.extra.get("store") is not False:
+            changes |= {"previous_id": turn.evaluation.response.id, "messages": _lead(turn)}
+    changes.setdefault("messages", (*turn.history, *send.new_messages))
     return replace(turn.request, max_tokens=send.max_tokens, tool_choice=send.tool_choice, **changes)
 
 
@@ -92,13 +92,13 @@ def _from_last(turn: Turn, send: Send) -> dict[str, Any]:
         CallerError: it cannot go on from the last response.
     """
     on_top = send.method in ON_TOP
-    results = send.place is Place.REQUEST and send.ordinal > 0
+    results = send.place is RequestPlace.REQUEST and send.ordinal > 0
     conversation = _conversation(turn.request)
     if not on_top and not results:
         if conversation and send.method is not Method.POLL:
             raise CallerError("the server keeps this conversation: the same request would stand in it twice")
         return {}
-    last = turn.evaluated.response if turn.evaluated is not None else None
+    last = turn.evaluation.response if turn.evaluation is not None else None
     changes: dict[str, Any] = {}
     if not conversation:
         if turn.request.extra.get("store") is False:
@@ -122,16 +122,16 @@ def _lead(turn: Turn) -> tuple[Message, ...]:
 def _new(turn: Turn, send: Send) -> tuple[Message, ...]:
     """What the server does not have yet: what was added behind its last answer."""
     if send.method in ON_TOP:
-        return tuple(message for message in send.added if message.role is not Role.ASSISTANT)
-    history = (*turn.history, *send.added)
+        return tuple(message for message in send.new_messages if message.role is not Role.ASSISTANT)
+    history = (*turn.history, *send.new_messages)
     last = max((at for at, message in enumerate(history) if message.role is Role.ASSISTANT), default=-1)
     return history[last + 1 :]
 
 
 def _unrun(turn: Turn) -> tuple[Message, ...]:
     """A result for every call of the last response: the server has them in its history, and refuses one without."""
-    verdicts = turn.evaluated.verdicts if turn.evaluated is not None else ()
-    parts = tuple(result(v.call, f"Not run: {v.why}", is_error=True) for v in verdicts if v.call.id)
+    verdicts = turn.evaluation.verdicts if turn.evaluation is not None else ()
+    parts = tuple(tool_result(v.call, f"Not run: {v.why}", is_error=True) for v in verdicts if v.call.id)
     return (tool_message(parts),) if parts else ()
 
 
@@ -155,7 +155,7 @@ def body_of(request: Request, profile: Profile, method: Method = Method.FIRST) -
     return body
 
 
-def reduced(request: Request) -> Request:
+def with_reduced_tools(request: Request) -> Request:
     """The request with tools whose schemas the provider takes; they then allow more than the tools do."""
     return replace(request, tools=tuple(wire(request.api).reduced(tool) for tool in request.tools))
 
@@ -184,13 +184,13 @@ def _message(given: Any) -> Message:
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class LiveRequest:
     """One HTTP request, without its credential."""
 
     number: int
     """Counts from 0 over everything that a run sends, retries included."""
     request: Request
-    place: Place
+    place: RequestPlace
     ordinal: int
     method: str
     url: str
@@ -204,13 +204,13 @@ class Ask:
     """The number of the request that this one sends again."""
 
 
-def known(server: Server, request: Request) -> tuple[Ability, str]:
+def known_ability(server: Server, request: Request) -> tuple[Ability, str]:
     """What a server allows for the model of a request, as far as continuing goes, and who it is."""
-    profile = speaker(server, request.model).profile
+    profile = expected_speaker(server, request.model).profile
     return ability(profile, server.api), profile.name
 
 
-def asks(server: Server, send: Send, turn: Turn, number: int) -> Ask:
+def live_request_for(server: Server, send: Send, turn: Turn, number: int) -> LiveRequest:
     """The HTTP request that an effect of a turn asks for, as it would leave now.
 
     Raises:
@@ -218,27 +218,27 @@ def asks(server: Server, send: Send, turn: Turn, number: int) -> Ask:
     """
     request = outgoing(turn, send)
     if send.method is Method.POLL:
-        polled = turn.evaluated.response.id if turn.evaluated else None
+        polled = turn.evaluation.response.id if turn.evaluation else None
         if not polled:
             raise CallerError("a response is to be fetched again, and it has no id")
         request = replace(request, previous_id=polled, stream=False)
-    return ask(server, request, send, number)
+    return live_request(server, request, send, number)
 
 
-def ask(server: Server, request: Request, send: Send, number: int) -> Ask:
+def live_request(server: Server, request: Request, send: Send, number: int) -> LiveRequest:
     """The HTTP request for a request of the machine.
 
     Raises:
         EncodeError: the format cannot carry it.
     """
-    chosen = speaker(server, request.model)
+    chosen = expected_speaker(server, request.model)
     path = wire(server.api).path(request)
     polled = send.method is Method.POLL
     if polled:
         path = f"{path}/{request.previous_id}"
-    return Ask(
-        number, request, send.place, send.ordinal, "GET" if polled else "POST", shown(url_of(server, path)),
-        (*headers_of(server, chosen.profile.name, request.stream), *proof_shown(server, chosen.profile.name)),
+    return LiveRequest(
+        number, request, send.place, send.ordinal, "GET" if polled else "POST", public_url(url_of(server, path)),
+        (*headers_of(server, chosen.profile.name, request.stream), *masked_proof(server, chosen.profile.name)),
         None if polled else body_of(request, chosen.profile, send.method),
         None if chosen.profile.name == "generic" else chosen.profile.name,
     )
@@ -256,17 +256,17 @@ class HttpRequest:
     """What it asks for; `read` takes it with the answer."""
 
 
-def sealed(server: Server, asked: Ask) -> HttpRequest:
+def with_credentials(server: Server, asked: LiveRequest) -> HttpRequest:
     """The request with the key or the signature put in, here and here only.
 
     Raises:
         LoopError: there is nothing to sign with.
     """
-    profile = speaker(server, asked.request.model).profile.name
+    profile = expected_speaker(server, asked.request.model).profile.name
     path = wire(server.api).path(asked.request)
     if asked.method == "GET":
         path = f"{path}/{asked.request.previous_id}"
-    proof = {name for name, _ in proof_shown(server, profile)}
+    proof = {name for name, _ in masked_proof(server, profile)}
     headers = [(name, value) for name, value in asked.headers if name not in proof]
     headers += key_header(server, profile)
     url, content = url_of(server, path), b"" if asked.body is None else dump(asked.body).encode()
@@ -282,4 +282,4 @@ def http_request(server: Server, turn: Turn, send: Send) -> HttpRequest:
         LoopError: it cannot be sent in this format, or a key would leave as plain text.
     """
     refuse_plain(server)
-    return sealed(server, asks(server, send, turn, 0))
+    return with_credentials(server, live_request_for(server, send, turn, 0))

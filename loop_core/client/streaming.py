@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from loop_core.client.exchange import Observer
 from loop_core.client.mask import Mask
 from loop_core.errors import DecodeError
-from loop_core.turn.history import Ability, ability_in
-from loop_core.turn.loop import AsyncSource, Knows
+from loop_core.turn.history import Ability, default_ability
+from loop_core.turn.loop import AsyncTurnSource, ServerAware
 from loop_core.turn.policy import Policy
-from loop_core.turn.prompts import LOOKED_AT
+from loop_core.turn.prompts import OPENING_CHARS
 from loop_core.turn.seam import APART, join
-from loop_core.turn.segments import Joined, SeamRule, Segment
+from loop_core.turn.segments import JoinedText, SeamRule, Segment
 from loop_core.turn.state import Event, RunTools, Send, Turn
 from loop_core.values import Message, Request
 from loop_core.wire import following
@@ -41,17 +41,17 @@ class MaskedText:
         return self._text
 
 
-class Joining:
+class PendingSeam:
     """The seam before a segment that is still coming, as the machine will make it; decided once it cannot change."""
 
     def __init__(self, before: Sequence[Segment], coming: Segment, rule: SeamRule) -> None:
         self._before, self._coming, self._rule = tuple(before), coming, rule
         self._length = max(len(join(self._before, rule).text), sum(len(each.text) for each in self._before))
-        self._enough = 2 * (self._length + len(coming.anchor) + len(coming.stripped)) + LOOKED_AT
-        self._settled: Joined | None = None
+        self._enough = 2 * (self._length + len(coming.anchor) + len(coming.stripped)) + OPENING_CHARS
+        self._settled: JoinedText | None = None
         self._size = 0
 
-    def at(self, text: str) -> tuple[Joined, str]:
+    def at(self, text: str) -> tuple[JoinedText, str]:
         """The answer with this much of the segment: its seams, and what the segment adds to the text before it."""
         if self._settled is None:
             joined = join((*self._before, replace(self._coming, text=text)), self._rule)
@@ -60,7 +60,7 @@ class Joining:
             else:
                 return joined, _added(joined, self._before)
         else:
-            joined = Joined(self._settled.text + text[self._size :], self._settled.seams)
+            joined = JoinedText(self._settled.text + text[self._size :], self._settled.seams)
         return joined, _added(joined, self._before)
 
     def decided(self, text: str) -> str | None:
@@ -70,17 +70,17 @@ class Joining:
         joined, _ = self.at(text)
         return joined.text if not self._before or self._settled is not None else None
 
-    def _wrapped(self, joined: Joined) -> bool:
+    def _wrapped(self, joined: JoinedText) -> bool:
         """Whether more than the bare words was quoted: what closes it may come at the segment's very end."""
         anchor = self._coming.anchor
         return bool(anchor and joined.seams) and joined.seams[-1].cut != anchor
 
 
-def _added(joined: Joined, before: Sequence[Segment]) -> str:
+def _added(joined: JoinedText, before: Sequence[Segment]) -> str:
     return joined.text[joined.seams[-1].at :] if before and joined.seams else joined.text
 
 
-class Shown(Observer):
+class ShownText(Observer):
     """Gives the text of a turn to `show`, piece by piece, and takes nothing back: what was given always ends with the
     text of the answer. Where a continuation replaced what was given, a blank line stands before the text that stands;
     also between the answers of a turn that ran tools.
@@ -88,7 +88,7 @@ class Shown(Observer):
 
     def __init__(self, api: str, secrets: Sequence[str], policy: Policy, show: Callable[[str], None]) -> None:
         self._api, self._secrets, self._policy, self._show = api, secrets, policy, show
-        self._joining = Joining((), Segment(""), policy.seam)
+        self._joining = PendingSeam((), Segment(""), policy.seam)
         self._answers = 1
         self._given = ""
         """What was given of the answer at hand."""
@@ -101,20 +101,20 @@ class Shown(Observer):
     def begin(self, turn: Turn, send: Send) -> None:
         """This request leaves next."""
         if len(turn.answers) != self._answers:
-            self._settle(turn.merged(-2).text)
+            self._settle(turn.joined_answer(-2).text)
             self._more = self._more or bool(self._given)
             self._answers, self._given = len(turn.answers), ""
-        elif turn.answers[-1] and not (so_far := turn.merged()).doubts:
+        elif turn.answers[-1] and not (so_far := turn.joined_answer()).doubtful_seams:
             self._grow(so_far.text)
         coming = Segment("", send.method, send.anchor, send.stripped, turn.ability.echoes, mark=send.mark)
-        self._joining = Joining(turn.answers[-1], coming, self._policy.seam)
+        self._joining = PendingSeam(turn.answers[-1], coming, self._policy.seam)
 
-    def begun(self, number: int, status: int, headers: Sequence[tuple[str, str]]) -> None:
+    def on_head(self, number: int, status: int, headers: Sequence[tuple[str, str]]) -> None:
         """The head of an answer is there; a request that was sent again is answered from the beginning."""
         self._decoder, self._found = following(self._api, headers)
         self._text, self._broken = MaskedText(self._secrets), False
 
-    def came(self, number: int, data: bytes, ms: float) -> None:
+    def on_data(self, number: int, data: bytes, ms: float) -> None:
         """A piece of the body is there."""
         if self._broken:
             return
@@ -130,7 +130,7 @@ class Shown(Observer):
     def finish(self, turn: Turn, silent: str | None) -> None:
         """The turn is over; `silent` is the word by which nothing was to be shown."""
         if silent is None:
-            self._settle(turn.merged().text)
+            self._settle(turn.joined_answer().text)
 
     def _grow(self, text: str) -> None:
         """The answer will begin with this text."""
@@ -156,11 +156,11 @@ class Shown(Observer):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Showing:
+class ShowingSource:
     """A source that tells `shown` of every request before it leaves."""
 
-    source: AsyncSource
-    shown: Shown
+    source: AsyncTurnSource
+    shown: ShownText
 
     async def respond(self, send: Send, turn: Turn) -> Event:
         """The answer of the source."""
@@ -177,4 +177,5 @@ class Showing:
 
     def knows(self, request: Request) -> tuple[Ability, str]:
         """What the server allows, and who it is, where the source knows."""
-        return self.source.knows(request) if isinstance(self.source, Knows) else (ability_in(request.api), "")
+        return self.source.knows(request) if isinstance(self.source, ServerAware) else (default_ability(request.api),
+                                                                                        "")

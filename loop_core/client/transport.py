@@ -1,7 +1,8 @@
 """Live answers over HTTP: the one module with I/O and a clock, and the one that imports httpx.
 
-`Live` and `AsyncLive` are sources for `run` and `arun`. Both send, read bytes into a `Hearing`, and say how the bytes
-ended; what is asked, what an answer means and when it is asked again is decided elsewhere. They differ in `await`.
+`Live` and `AsyncLive` are sources for `run` and `arun`. Both send a request, pass the bytes of its answer to a
+`ResponseReader`, and report how the bytes ended. What is sent, what an answer means and when a request is repeated is
+decided in other modules. The two differ in `await` only.
 """
 
 from __future__ import annotations
@@ -18,23 +19,23 @@ from urllib.parse import urlsplit
 import httpx
 
 from loop_core.client.address import SECRET_NAME, Server, loopback, refuse_plain
-from loop_core.client.exchange import Heard, Hearing, Line, Observer, Timeouts
+from loop_core.client.exchange import Connection, LiveResponse, Observer, ResponseReader, Timeouts
 from loop_core.client.mask import Mask, Redact
-from loop_core.client.outgoing import Ask, asks, known, sealed
+from loop_core.client.outgoing import LiveRequest, known_ability, live_request_for, with_credentials
 from loop_core.errors import CallerError, LoopError
 from loop_core.turn.history import Ability
 from loop_core.turn.segments import Method
-from loop_core.turn.state import Cancel, Event, NotRecorded, RunTools, Send, ToolsRun, Turn
-from loop_core.turn.tools import Runs, Toolbox
+from loop_core.turn.state import Cancel, Event, NotRecorded, RunTools, Send, ToolResults, Turn
+from loop_core.turn.tools import Toolbox, ToolRunner
 from loop_core.values import Message, Request, TransportEnd
 from loop_core.wire import wire
 
 _Client = TypeVar("_Client", httpx.Client, httpx.AsyncClient)
-Spelled = Callable[[Ask], Ask]
+RequestRewrite = Callable[[LiveRequest], LiveRequest]
 """How a request is spelled in the end, where the format alone does not say: as one that was recorded."""
 
 
-def _client(connection: Line, kind: type[_Client], transport: type[Any], server: Server) -> _Client:
+def _client(connection: Connection, kind: type[_Client], transport: type[Any], server: Server) -> _Client:
     """A client of httpx for this server.
 
     Raises:
@@ -53,7 +54,7 @@ def _client(connection: Line, kind: type[_Client], transport: type[Any], server:
                           "http://HOST:PORT") from None
 
 
-def _options(connection: Line, transport: type[Any], base: str) -> dict[str, Any]:
+def _options(connection: Connection, transport: type[Any], base: str) -> dict[str, Any]:
     """Arguments for a client that asks the server at this address."""
     options: dict[str, Any] = {"verify": _certificates()}
     if connection.proxy is not None:
@@ -86,21 +87,21 @@ class _Source:
     """What both sources share: the count of what was sent, and the next request."""
 
     def __init__(
-        self, server: Server, observer: Observer | None, toolbox: Runs | None, line: Line | None,
-        redact: Redact | None, spelled: Spelled | None,
+        self, server: Server, observer: Observer | None, toolbox: ToolRunner | None, line: Connection | None,
+        redact: Redact | None, spelled: RequestRewrite | None,
     ) -> None:
         refuse_plain(server)
-        self.server, self.line, self._redact, self._spelled = server, line or Line(), redact, spelled
+        self.server, self.line, self._redact, self._spelled = server, line or Connection(), redact, spelled
         self.observer: Observer = Observer() if observer is None else observer
-        self.toolbox: Runs = Toolbox() if toolbox is None else toolbox
-        self.sent = 0
+        self.toolbox: ToolRunner = Toolbox() if toolbox is None else toolbox
+        self.request_count = 0
         """How many HTTP requests have left; the next one has this number."""
 
     def knows(self, request: Request) -> tuple[Ability, str]:
         """What the server allows, as far as continuing goes, and who it is."""
-        return known(self.server, request)
+        return known_ability(self.server, request)
 
-    def _asks(self, send: Send, turn: Turn) -> Ask | NotRecorded:
+    def _asks(self, send: Send, turn: Turn) -> LiveRequest | NotRecorded:
         """The next request, which gets its number when it leaves; where it cannot be sent, the end of a turn that has
         asked before: what came is kept.
 
@@ -108,21 +109,21 @@ class _Source:
             LoopError: the first request cannot be sent.
         """
         try:
-            asked = asks(self.server, send, turn, self.sent)
+            asked = live_request_for(self.server, send, turn, self.request_count)
         except LoopError as why:
-            if not self.sent or turn.evaluated is None:
+            if not self.request_count or turn.evaluation is None:
                 raise
             return NotRecorded(f"This could not be asked: {why}.")
         return asked if self._spelled is None else self._spelled(asked)
 
-    def _hearing(self, asked: Ask) -> Hearing:
+    def _hearing(self, asked: LiveRequest) -> ResponseReader:
         # Numbered here, where nothing waits in between: tasks that share a source never get the same number.
-        numbered = replace(asked, number=self.sent)
-        self.sent += 1
-        return Hearing(numbered, self.server, self.observer, self._redact)
+        numbered = replace(asked, number=self.request_count)
+        self.request_count += 1
+        return ResponseReader(numbered, self.server, self.observer, self._redact)
 
     @contextmanager
-    def _reading(self, asked: Ask) -> Iterator[_Reading]:
+    def _reading(self, asked: LiveRequest) -> Iterator[_Reading]:
         """The answer to a request while it is read; what httpx raises ends it, and so does whoever gives it up."""
         reading = _Reading(self._hearing(asked), self.line.timeouts, time.monotonic())
         try:
@@ -134,33 +135,33 @@ class _Source:
             reading.close(TransportEnd.ABORTED, "cancelled")
             raise
 
-    def _http(self, asked: Ask) -> dict[str, Any]:
+    def _http(self, asked: LiveRequest) -> dict[str, Any]:
         """The request for httpx, its key or its signature included."""
-        leaves, timeouts = sealed(self.server, asked), self.line.timeouts
+        leaves, timeouts = with_credentials(self.server, asked), self.line.timeouts
         # Said of each request too, for a client that was handed in: a redirect would take the key along.
         return {"method": leaves.method, "url": leaves.url, "headers": leaves.headers, "follow_redirects": False,
                 "timeout": httpx.Timeout(timeouts.silence, connect=timeouts.connect),
                 **({} if asked.body is None else {"content": leaves.content})}
 
-    def _ran(self, effect: RunTools, turn: Turn, ran: ToolsRun) -> ToolsRun:
+    def _ran(self, effect: RunTools, turn: Turn, ran: ToolResults) -> ToolResults:
         """The results of the whole batch, from which a tool that prints its environment has no key left."""
-        mask = Mask((*self.server.secrets, *self.server.hidden), self._redact)
-        results = effect.whole(ran.results)
+        mask = Mask((*self.server.secrets, *self.server.hidden_words), self._redact)
+        results = effect.all_results(ran.results)
         clean = replace(ran, results=tuple(replace(part, text=mask.text(part.text)) for part in results))
-        self.observer.ran(self._answered(turn), clean.results)
+        self.observer.on_tools(self._answered(turn), clean.results)
         return clean
 
     def _answered(self, turn: Turn) -> int:
         """The exchange whose calls are run, which need not be the last that left; -1: one that was not asked here."""
-        index = turn.evaluated.index if turn.evaluated is not None else None
-        return index if index is not None and index < self.sent else -1
+        index = turn.evaluation.index if turn.evaluation is not None else None
+        return index if index is not None and index < self.request_count else -1
 
-    def _again(self, heard: Heard) -> tuple[Ask, float] | None:
+    def _again(self, heard: LiveResponse) -> tuple[LiveRequest, float] | None:
         """The same request once more, and the seconds before it."""
         seconds = self.line.retries.wait(heard)
         if seconds is None:
             return None
-        self.observer.waits(heard.ask.number, seconds)
+        self.observer.on_wait(heard.ask.number, seconds)
         return replace(heard.ask, attempt=heard.ask.attempt + 1, repeats=heard.ask.number), seconds
 
 
@@ -168,10 +169,10 @@ class _Source:
 class _Reading:
     """One answer while it is read, with the time; `heard` once it is over."""
 
-    hearing: Hearing
+    hearing: ResponseReader
     timeouts: Timeouts
     started: float
-    heard: Heard | None = None
+    heard: LiveResponse | None = None
 
     @property
     def ms(self) -> float:
@@ -189,7 +190,7 @@ class _Reading:
     def close(self, end: TransportEnd, problem: str = "", left: bool = True) -> None:
         self.heard = self.hearing.close(end, self.ms, problem, left)
 
-    def answer(self) -> Heard:
+    def answer(self) -> LiveResponse:
         """The answer; where nothing else ended it, it came to its end."""
         if self.heard is None:
             self.close(TransportEnd.EOF)
@@ -227,8 +228,8 @@ class Live(_Source):
     """
 
     def __init__(
-        self, server: Server, observer: Observer | None = None, toolbox: Runs | None = None,
-        line: Line | None = None, redact: Redact | None = None, spelled: Spelled | None = None,
+        self, server: Server, observer: Observer | None = None, toolbox: ToolRunner | None = None,
+        line: Connection | None = None, redact: Redact | None = None, spelled: RequestRewrite | None = None,
         client: httpx.Client | None = None,
     ) -> None:
         """`client` stays open: who hands it in closes it.
@@ -250,7 +251,7 @@ class Live(_Source):
         asked = self._asks(send, turn)
         if isinstance(asked, NotRecorded):
             return asked
-        before = self.sent
+        before = self.request_count
         try:
             if send.method is Method.POLL:
                 time.sleep(self.line.timeouts.poll)
@@ -262,10 +263,10 @@ class Live(_Source):
                 asked, seconds = again
                 time.sleep(seconds)
         except KeyboardInterrupt:
-            self.observer.interrupted(self.sent - 1, answered=self.sent == before)
+            self.observer.on_interrupt(self.request_count - 1, answered=self.request_count == before)
             raise
 
-    def _exchange(self, asked: Ask) -> Heard:
+    def _exchange(self, asked: LiveRequest) -> LiveResponse:
         http = self._http(asked)
         with self._reading(asked) as reading, self._client.stream(**http) as response:
             reading.hearing.begin(response.status_code, response.headers.multi_items())
@@ -279,9 +280,9 @@ class Live(_Source):
         try:
             ran: Event = self.toolbox.run(effect, turn)
         except KeyboardInterrupt:
-            self.observer.interrupted(self._answered(turn), answered=True)
+            self.observer.on_interrupt(self._answered(turn), answered=True)
             raise
-        return self._ran(effect, turn, ran) if isinstance(ran, ToolsRun) else ran
+        return self._ran(effect, turn, ran) if isinstance(ran, ToolResults) else ran
 
     def follow_up(self, turn: Turn) -> tuple[Message, ...]:
         """Nothing: a run is one turn."""
@@ -303,8 +304,8 @@ class AsyncLive(_Source):
     """The same on an event loop, for any number of tasks of it; `cancel` ends the turns of all of them."""
 
     def __init__(
-        self, server: Server, observer: Observer | None = None, toolbox: Runs | None = None,
-        line: Line | None = None, redact: Redact | None = None, spelled: Spelled | None = None,
+        self, server: Server, observer: Observer | None = None, toolbox: ToolRunner | None = None,
+        line: Connection | None = None, redact: Redact | None = None, spelled: RequestRewrite | None = None,
         client: httpx.AsyncClient | None = None,
     ) -> None:
         """`client` stays open: who hands it in closes it.
@@ -322,7 +323,7 @@ class AsyncLive(_Source):
         """Ends every turn: answers under way are given up, and `Cancel` is what the machine hears."""
         self._cancelled.set()
 
-    async def respond(self, send: Send, turn: Turn, asked: Ask | None = None) -> Event:
+    async def respond(self, send: Send, turn: Turn, asked: LiveRequest | None = None) -> Event:
         """The server's answer; `Cancel` after `cancel`; the end where what follows cannot be asked.
 
         `asked` is sent instead of what the effect asks for.
@@ -336,7 +337,7 @@ class AsyncLive(_Source):
     async def run_tools(self, effect: RunTools, turn: Turn) -> Event:
         """The results of the toolbox, which runs in a thread; `Cancel` after `cancel`."""
         event = await self._unless_cancelled(asyncio.to_thread(self.toolbox.run, effect, turn))
-        return self._ran(effect, turn, event) if isinstance(event, ToolsRun) else event
+        return self._ran(effect, turn, event) if isinstance(event, ToolResults) else event
 
     async def follow_up(self, turn: Turn) -> tuple[Message, ...]:
         """Nothing: a run is one turn."""
@@ -356,7 +357,7 @@ class AsyncLive(_Source):
                 task.cancel()
             await asyncio.gather(work, stop, return_exceptions=True)
 
-    async def _respond(self, send: Send, asked: Ask) -> Event:
+    async def _respond(self, send: Send, asked: LiveRequest) -> Event:
         if send.method is Method.POLL:
             await asyncio.sleep(self.line.timeouts.poll)
         while True:
@@ -367,7 +368,7 @@ class AsyncLive(_Source):
             asked, seconds = again
             await asyncio.sleep(seconds)
 
-    async def _exchange(self, asked: Ask) -> Heard:
+    async def _exchange(self, asked: LiveRequest) -> LiveResponse:
         # Who signs may have to fetch new credentials first, and waits for them.
         http = self._http(asked) if self.server.sign is None else await asyncio.to_thread(self._http, asked)
         with self._reading(asked) as reading:

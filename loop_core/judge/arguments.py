@@ -24,7 +24,7 @@ _COUNTS = frozenset({"minItems", "maxItems", "minLength", "maxLength", "minPrope
 """Whole numbers that a protobuf JSON (Gemini's Schema) spells as strings."""
 
 
-def problems(tool: Tool | None, value: Mapping[str, Any]) -> tuple[str, ...]:
+def schema_problems(tool: Tool | None, value: Mapping[str, Any]) -> tuple[str, ...]:
     """What is wrong with `value` under the tool's schema, a line each with its place; empty where nothing is.
 
     A tool without a schema, or with an unusable one, finds nothing wrong: `usable` tells the cases apart.
@@ -38,12 +38,12 @@ def problems(tool: Tool | None, value: Mapping[str, Any]) -> tuple[str, ...]:
     )
 
 
-def usable(tool: Tool | None) -> bool:
+def is_usable(tool: Tool | None) -> bool:
     """Whether the tool's schema is known and can be checked against."""
     return tool is not None and _validator(tool) is not None
 
 
-COMPOSED = frozenset({
+COMPOSING_KEYWORDS = frozenset({
     "$ref", "$dynamicRef", "$recursiveRef", "allOf", "anyOf", "oneOf", "not", "if", "dependentSchemas",
     "patternProperties",
 })
@@ -52,7 +52,7 @@ PARAMETERS = ("parameters", "parametersJsonSchema", "parameters_json_schema", "i
 """Where the formats declare what a function takes."""
 
 
-def takes_nothing(tool: Tool | None) -> bool:
+def takes_no_arguments(tool: Tool | None) -> bool:
     """Whether no arguments can only mean `{}`: the tool is declared without any parameter.
 
     An optional parameter is enough to say no: it may have been the one that was lost.
@@ -61,18 +61,18 @@ def takes_nothing(tool: Tool | None) -> bool:
         return False
     declared = tool.schema
     if declared is None:
-        return tool.declared is not None and _leaves_out(tool.declared)
-    if not COMPOSED.isdisjoint(declared) or declared.get("additionalProperties") not in (None, False):
+        return tool.declaration is not None and _leaves_out(tool.declaration)
+    if not COMPOSING_KEYWORDS.isdisjoint(declared) or declared.get("additionalProperties") not in (None, False):
         return False
-    return not declared.get("properties") and usable(tool) and not problems(tool, {})
+    return not declared.get("properties") and is_usable(tool) and not schema_problems(tool, {})
 
 
-def lacks(tool: Tool | None, value: Mapping[str, Any] | None) -> str:
+def shortcoming(tool: Tool | None, value: Mapping[str, Any] | None) -> str:
     """What complete arguments lack, in words: members that the schema requires, or all where the tool takes any."""
     if value is None:
         return ""
     if not value:
-        return "" if takes_nothing(tool) else "are empty"
+        return "" if takes_no_arguments(tool) else "are empty"
     required = tool.schema.get("required") if tool is not None and tool.schema is not None else None
     missing = [str(name) for name in required if name not in value] if isinstance(required, (list, tuple)) else []
     return f"lack {', '.join(missing)}" if missing else ""
@@ -87,10 +87,10 @@ def _leaves_out(declared: Mapping[str, Any]) -> bool:
     return all(inner.get(name) is None for name in PARAMETERS)
 
 
-def normalised(schema: Any) -> Any:
+def json_schema_of(schema: Any) -> Any:
     """An OpenAPI-dialect schema as JSON Schema: lower-case types, `nullable` as a union with null."""
     if isinstance(schema, list):
-        return [normalised(item) for item in schema]
+        return [json_schema_of(item) for item in schema]
     if not isinstance(schema, Mapping):
         return schema
     nullable = schema.get("nullable") is True
@@ -106,9 +106,9 @@ def normalised(schema: Any) -> Any:
         elif key in _COUNTS and isinstance(value, str) and value.isdecimal():
             found[key] = int(value)
         elif key == "properties" and isinstance(value, Mapping):
-            found[key] = {name: normalised(inner) for name, inner in value.items()}
+            found[key] = {name: json_schema_of(inner) for name, inner in value.items()}
         else:
-            found[key] = value if key in _KEPT_AS_IS else normalised(value)
+            found[key] = value if key in _KEPT_AS_IS else json_schema_of(value)
     return found
 
 
@@ -125,7 +125,7 @@ def _validator(tool: Tool) -> Any:
     known = _COMPILED.get(id(declared))
     if known is not None and known[0] is declared and known[1] == tool.dialect:
         return known[2]
-    plain = normalised(declared) if tool.dialect == "openapi" else declared
+    plain = json_schema_of(declared) if tool.dialect == "openapi" else declared
     made = _compiled(json.dumps(plain, sort_keys=True, default=_plain))
     if len(_COMPILED) >= _MOST:
         _COMPILED.clear()
@@ -158,7 +158,7 @@ def _refuse(uri: str) -> Any:
 # released.
 
 
-class Shape(StrEnum):
+class ArgumentShape(StrEnum):
     """What the raw characters are."""
 
     COMPLETE = "complete"
@@ -176,7 +176,7 @@ class Shape(StrEnum):
 class Arguments:
     """The reading of one call's arguments; `stopped_at` counts characters."""
 
-    shape: Shape
+    shape: ArgumentShape
     value: dict[str, Any] | None = None
     stopped_at: int = 0
     problem: str = ""
@@ -185,36 +185,36 @@ class Arguments:
 def parse(raw: str | None) -> Arguments:
     """Reads raw arguments strictly."""
     if raw is None:
-        return Arguments(Shape.ABSENT, problem="no arguments were sent")
+        return Arguments(ArgumentShape.ABSENT, problem="no arguments were sent")
     if not raw.strip():
-        return Arguments(Shape.EMPTY, problem="the arguments are empty")
+        return Arguments(ArgumentShape.EMPTY, problem="the arguments are empty")
     try:
         value = _STRICT.decode(raw)
         if _SURROGATE.search(raw):
             json.dumps(value, ensure_ascii=False).encode()
     except json.JSONDecodeError as why:
-        shape = Shape.CUT if _is_beginning(raw, why) else Shape.INVALID
+        shape = ArgumentShape.CUT if _is_beginning(raw, why) else ArgumentShape.INVALID
         if why.msg.startswith("Unterminated string"):
             return Arguments(shape, None, len(raw), f"the string that begins at character {why.pos} is not closed")
         return Arguments(shape, stopped_at=why.pos, problem=_lower(why.msg))
     except UnicodeEncodeError:
-        return Arguments(Shape.INVALID, stopped_at=len(raw), problem="a lone surrogate, which is no character")
+        return Arguments(ArgumentShape.INVALID, stopped_at=len(raw), problem="a lone surrogate, which is no character")
     except ValueError as why:  # a key twice, NaN, a number too long to read
-        return Arguments(Shape.INVALID, stopped_at=len(raw), problem=str(why))
+        return Arguments(ArgumentShape.INVALID, stopped_at=len(raw), problem=str(why))
     except RecursionError:
-        return Arguments(Shape.INVALID, stopped_at=0, problem="nested too deeply")
+        return Arguments(ArgumentShape.INVALID, stopped_at=0, problem="nested too deeply")
     if not isinstance(value, dict):
         kind = _KINDS.get(type(value), "number")
-        return Arguments(Shape.NOT_OBJECT, stopped_at=0, problem=f"a JSON {kind} where an object is due")
-    return Arguments(Shape.COMPLETE, value, len(raw))
+        return Arguments(ArgumentShape.NOT_OBJECT, stopped_at=0, problem=f"a JSON {kind} where an object is due")
+    return Arguments(ArgumentShape.COMPLETE, value, len(raw))
 
 
-def parse_of(call: ToolCall) -> Arguments:
+def parse_call(call: ToolCall) -> Arguments:
     """Reads the arguments of a call; where none were told, they are empty whatever stands for them."""
-    return parse("" if call.untold else call.arguments)
+    return parse("" if call.arguments_unsent else call.arguments)
 
 
-def lenient(raw: str | None) -> Any:
+def parse_leniently(raw: str | None) -> Any:
     """What a forgiving parser would make of cut arguments, for display only; None where nothing can be read."""
     if not raw or not raw.strip():
         return {}

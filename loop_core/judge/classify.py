@@ -12,16 +12,16 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
 from loop_core.judge import arguments
-from loop_core.judge.arguments import Arguments, Shape, parse_of
-from loop_core.judge.endings import Ending, Seen, delivered, ending_of, stopped_by_string, string_untold
+from loop_core.judge.arguments import Arguments, ArgumentShape, parse_call
+from loop_core.judge.endings import Ending, EndingSign, ending_of, has_calls, hit_stop_string, stop_string_unknown
 from loop_core.judge.signs import Sign, stops_in_the_middle
 from loop_core.values import (
     At,
     CallKind,
     ChatResponse,
     Evidence,
+    FactQuote,
     Finding,
-    Quote,
     ReasoningPart,
     Request,
     Severity,
@@ -32,7 +32,8 @@ from loop_core.values import (
     TransportEnd,
 )
 
-__all__ = ["LOST", "NO_WORD", "Ending", "Judged", "Speaker", "cut_at_cap", "is_phantom", "judge", "means_nothing",
+__all__ = ["LOST_FRAME_RULES", "NO_WORD", "Ending", "Judgement", "Speaker", "cut_at_cap", "is_phantom", "judge",
+           "means_empty_object",
            "remarks", "spent_cap"]
 
 
@@ -51,7 +52,7 @@ class Speaker(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class Judgement:
     """The mapped and the effective reason of one response, and what was noticed on the way."""
 
     mapped: StopReason
@@ -67,7 +68,7 @@ class Judged:
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class JudgeCase:
     """What a rule looks at."""
 
     response: ChatResponse
@@ -94,11 +95,11 @@ class Correction(NamedTuple):
     severity: Severity | None = None
     """Set where the rule is also a finding."""
     cap_reached: bool = False
-    quote: Quote | None = None
+    quote: FactQuote | None = None
     """The characters that show it, beside its place."""
 
 
-Rule = Callable[[Case, StopReason], Correction | None]
+Rule = Callable[[JudgeCase, StopReason], Correction | None]
 """What was received and the reason as tightened so far -> a correction."""
 
 FINISHED = frozenset({Stop.END_TURN, Stop.TOOL_CALL})
@@ -112,7 +113,7 @@ FAILING = frozenset({
 """What a native word must say to outrank the mapped one; an end, a call or an unknown word changes nothing."""
 
 
-def ended_wordless(case: Case, stop: StopReason) -> Correction | None:
+def ended_wordless(case: JudgeCase, stop: StopReason) -> Correction | None:
     """The answer came to its end, a whole body or a stream with its end mark, and holds no word about it."""
     response = case.response
     absent = stop.normalized is Stop.INTERRUPTED and not stop.raw and stop.evidence[:1]
@@ -129,7 +130,7 @@ NO_WORD = "no_stop_reason"
 """The detail of an answer that ended without a word about it."""
 
 
-def native_word(case: Case, stop: StopReason) -> Correction | None:
+def native_word(case: JudgeCase, stop: StopReason) -> Correction | None:
     """A router's native word, read through all tables, says that the answer was cut, filtered or failed."""
     native = case.native
     if native is None or stop.normalized not in WORDLESS:
@@ -142,72 +143,72 @@ def native_word(case: Case, stop: StopReason) -> Correction | None:
                       Severity.ERROR)
 
 
-def contradiction(case: Case, stop: StopReason) -> Correction | None:
+def contradiction(case: JudgeCase, stop: StopReason) -> Correction | None:
     """The provider sent two texts of one call's arguments that are not the same JSON: nobody knows which is meant."""
     if stop.normalized not in FINISHED:
         return None
     for call in case.response.tool_calls:
-        if call.other is not None:
+        if call.other_arguments is not None:
             return Correction(Stop.MALFORMED_TOOL_CALL, "contradiction", call.at,
                               f"the provider sent two different texts of the arguments of {call.name}")
     return None
 
 
-def cut_arguments(case: Case, stop: StopReason) -> Correction | None:
+def cut_arguments(case: JudgeCase, stop: StopReason) -> Correction | None:
     """Arguments end in the middle of their JSON, whatever the reason says (vLLM #58228, hermes-agent #7693)."""
     if stop.normalized not in WORDLESS:
         return None
     for call, reading in case.calls:
-        if reading.shape is Shape.CUT:
+        if reading.shape is ArgumentShape.CUT:
             though = f"though the reason is {stop.raw!r}" if stop.raw else "and no stop reason was sent"
             return Correction(Stop.MAX_TOKENS, None, call.at,
                               f"the arguments of {call.name} are cut, {though}", Severity.ERROR)
     return None
 
 
-def open_call(case: Case, stop: StopReason) -> Correction | None:
+def open_call(case: JudgeCase, stop: StopReason) -> Correction | None:
     """A call was begun and never closed, though the response says that it ended."""
     if stop.normalized not in FINISHED:
         return None
     for call in case.response.tool_calls:
-        if not call.closed and call.other is None and not is_phantom(call):
+        if not call.closed and call.other_arguments is None and not is_phantom(call):
             return Correction(Stop.MAX_TOKENS, None, call.at, f"the call {call.name} was never closed", Severity.ERROR)
     return None
 
 
-LOST = frozenset({"frame.invalid", "frame.shape"})
+LOST_FRAME_RULES = frozenset({"frame.invalid", "frame.shape"})
 """Findings that say that a frame was not, or not wholly, read."""
 
 
-def lost_frame(case: Case, stop: StopReason) -> Correction | None:
+def lost_frame(case: JudgeCase, stop: StopReason) -> Correction | None:
     """A frame could not be read: what it held of a call is missing, and arguments may parse without it."""
     if stop.normalized not in FINISHED or not any(not is_phantom(call) for call in case.response.tool_calls):
         return None
     for finding in case.response.findings:
-        if finding.rule in LOST:
+        if finding.rule in LOST_FRAME_RULES:
             return Correction(Stop.MALFORMED_TOOL_CALL, None, finding.at,
                               f"{finding.message}, and a part of a call may have stood in it", Severity.ERROR)
     return None
 
 
-def invalid_arguments(case: Case, stop: StopReason) -> Correction | None:
+def invalid_arguments(case: JudgeCase, stop: StopReason) -> Correction | None:
     """Arguments are no JSON object and no beginning of one."""
     if stop.normalized not in FINISHED:
         return None
     for call, reading in case.calls:
-        if reading.shape in (Shape.INVALID, Shape.NOT_OBJECT):
+        if reading.shape in (ArgumentShape.INVALID, ArgumentShape.NOT_OBJECT):
             return Correction(Stop.MALFORMED_TOOL_CALL, None, call.at,
                               f"the arguments of {call.name} are invalid: {reading.problem}", Severity.ERROR)
     return None
 
 
-def empty_arguments(case: Case, stop: StopReason) -> Correction | None:
+def empty_arguments(case: JudgeCase, stop: StopReason) -> Correction | None:
     """Arguments are empty or absent where `{}` is not known to be meant (Zoo-Code #425: 24 of 24 were cut calls)."""
     if stop.normalized not in FINISHED:
         return None
     for call, reading in case.calls:
         shape = reading.shape
-        if shape in (Shape.EMPTY, Shape.ABSENT) and not means_nothing(call, case.tool(call.name)):
+        if shape in (ArgumentShape.EMPTY, ArgumentShape.ABSENT) and not means_empty_object(call, case.tool(call.name)):
             return Correction(Stop.MALFORMED_TOOL_CALL, None, call.at,
                               f"the arguments of {call.name} are {shape.value}, and the tool is not known to need none",
                               Severity.WARNING)
@@ -224,7 +225,7 @@ def spent_cap(response: ChatResponse, request: Request | None) -> tuple[int, int
     return usage.output_tokens, cap
 
 
-def usage_at_cap(case: Case, stop: StopReason) -> Correction | None:
+def usage_at_cap(case: JudgeCase, stop: StopReason) -> Correction | None:
     """As many tokens came as were allowed: a sign of a cut, and with a text that stops in the middle, or a last call
     without members that it must have, the proof."""
     spent = spent_cap(case.response, case.request)
@@ -236,7 +237,7 @@ def usage_at_cap(case: Case, stop: StopReason) -> Correction | None:
         return Correction(None, None, None, seen, cap_reached=True)
     if stop.normalized not in FINISHED:
         return None
-    if delivered(case.response) and case.speaker is not None and case.speaker.reasoning_under_cap:
+    if has_calls(case.response) and case.speaker is not None and case.speaker.reasoning_under_cap:
         # Nothing of a call shows that its batch was cut, or that an empty object stands for a lost one (vLLM #46303).
         said = f"{seen}, though the reason is {stop.raw!r}: the batch may be cut"
         return Correction(Stop.MAX_TOKENS, None, None, said, Severity.WARNING)
@@ -244,10 +245,12 @@ def usage_at_cap(case: Case, stop: StopReason) -> Correction | None:
         return Correction(None, None, None, f"{seen}; reasoning may not count under the cap", Severity.INFO)
     sign = cut_at_cap(case.response, case.request)
     if sign is not None:
-        said = f"{seen}, and the text stops in the middle ({sign.said}), though the reason is {stop.raw!r}"
-        return Correction(Stop.MAX_TOKENS, None, None, said, Severity.ERROR, quote=Quote("text", sign.start, sign.end))
+        said = f"{seen}, and the text stops in the middle ({sign.text}), though the reason is {stop.raw!r}"
+        return Correction(Stop.MAX_TOKENS, None, None, said, Severity.ERROR,
+                          quote=FactQuote("text", sign.start, sign.end))
     call, reading = case.calls[-1] if case.calls else (None, None)
-    lacks = arguments.lacks(case.tool(call.name), reading.value) if call is not None and reading is not None else ""
+    lacks = arguments.shortcoming(case.tool(call.name),
+                                  reading.value) if call is not None and reading is not None else ""
     if call is not None and lacks:  # what a server makes of a call that it could not parse (vLLM PR#46303)
         said = f"{seen}, and the arguments of {call.name} {lacks}, though the reason is {stop.raw!r}"
         return Correction(Stop.MAX_TOKENS, None, call.at, said, Severity.ERROR)
@@ -259,9 +262,9 @@ def cut_at_cap(response: ChatResponse, request: Request | None) -> Sign | None:
 
     A stop string stops a text anywhere, so that where one may have been hit nothing is shown.
     """
-    if spent_cap(response, request) is None or _reasoned(response) or delivered(response):
+    if spent_cap(response, request) is None or _reasoned(response) or has_calls(response):
         return None
-    if stopped_by_string(response) or string_untold(response, request):
+    if hit_stop_string(response) or stop_string_unknown(response, request):
         return None
     return stops_in_the_middle(response.text or "")
 
@@ -272,7 +275,7 @@ def _reasoned(response: ChatResponse) -> bool:
     return reported or any(type(part) is ReasoningPart for part in response.parts)
 
 
-def context_full(case: Case, stop: StopReason) -> Correction | None:
+def context_full(case: JudgeCase, stop: StopReason) -> Correction | None:
     """The context is full, not the budget: a continuation cannot succeed."""
     if stop.normalized not in FINISHED | {Stop.MAX_TOKENS}:
         return None
@@ -308,12 +311,12 @@ def judge(
     request: Request | None = None,
     speaker: Speaker | None = None,
     native: StopReason | None = None,
-) -> Judged:
+) -> Judgement:
     """The effective reason of a response, with the evidence of every correction."""
     stop = response.stop_reason
     findings: list[Finding] = []
     cap_reached = False
-    case = Case(response, request, speaker, native, _readings(response))
+    case = JudgeCase(response, request, speaker, native, _readings(response))
     for name, rule in RULES:
         correction = rule(case, stop)
         if correction is None:
@@ -330,21 +333,21 @@ def judge(
     if promoted:
         seen = Evidence("judge.promoted", response.tool_calls[0].at, f"complete calls under {stop.raw!r}")
         stop = replace(stop, normalized=Stop.TOOL_CALL, evidence=(*stop.evidence, seen))
-    elif stop.normalized is Stop.TOOL_CALL and not delivered(response):
+    elif stop.normalized is Stop.TOOL_CALL and not has_calls(response):
         stop = replace(stop, detail="no_calls")
     found = ending_of(response, request, stop)
-    sure = response.stop_reason.normalized is not Stop.END_TURN or not string_untold(response, request)
+    sure = response.stop_reason.normalized is not Stop.END_TURN or not stop_string_unknown(response, request)
     if found is not None:
-        noted = _noted(found.ending, found.seen, sure)
+        noted = _noted(found.ending, found.sign, sure)
         stop = replace(stop, evidence=(*stop.evidence, Evidence(noted.rule, noted.at, noted.message, noted.quote)))
         findings.append(noted)
     findings.extend(remarks(response, stop))
     ending = found.ending if found is not None else None
-    return Judged(response.stop_reason, stop, cap_reached, promoted, ending, ending is None or sure, tuple(findings))
+    return Judgement(response.stop_reason, stop, cap_reached, promoted, ending, ending is None or sure, tuple(findings))
 
 
-def _noted(ending: Ending, seen: Seen, sure: bool) -> Finding:
-    said = seen.said if sure else f"{seen.said}; a stop string of the request may have ended it"
+def _noted(ending: Ending, seen: EndingSign, sure: bool) -> Finding:
+    said = seen.text if sure else f"{seen.text}; a stop string of the request may have ended it"
     return Finding(f"ending.{ending.value}", Severity.ERROR if sure else Severity.WARNING, said, seen.at, seen.quote)
 
 
@@ -368,15 +371,15 @@ def remarks(response: ChatResponse, stop: StopReason) -> list[Finding]:
 
 def _readings(response: ChatResponse) -> tuple[tuple[ToolCall, Arguments], ...]:
     return tuple(
-        (call, parse_of(call))
+        (call, parse_call(call))
         for call in response.tool_calls
         if call.kind is CallKind.FUNCTION and not is_phantom(call)
     )
 
 
-def means_nothing(call: ToolCall, tool: Tool | None) -> bool:
+def means_empty_object(call: ToolCall, tool: Tool | None) -> bool:
     """Whether no arguments mean `{}`: only where the tool is known to have no parameter at all."""
-    return parse_of(call).shape in (Shape.EMPTY, Shape.ABSENT) and arguments.takes_nothing(tool)
+    return parse_call(call).shape in (ArgumentShape.EMPTY, ArgumentShape.ABSENT) and arguments.takes_no_arguments(tool)
 
 
 def is_phantom(call: ToolCall) -> bool:
@@ -397,4 +400,4 @@ def _promotes(response: ChatResponse, request: Request | None) -> bool:
 def _whole(call: ToolCall, tool: Tool | None) -> bool:
     if call.kind is CallKind.CUSTOM:
         return call.arguments is not None
-    return means_nothing(call, tool) or parse_of(call).value is not None
+    return means_empty_object(call, tool) or parse_call(call).value is not None

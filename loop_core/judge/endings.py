@@ -13,14 +13,14 @@ from typing import Any, NamedTuple
 
 from pydantic_core import from_json
 
-from loop_core.formats import entry
-from loop_core.judge.signs import Leak, leaked
+from loop_core.formats import format_entry
+from loop_core.judge.signs import Leak, find_leak
 from loop_core.values import (
     At,
     CallKind,
     ChatResponse,
+    FactQuote,
     OpaquePart,
-    Quote,
     ReasoningPart,
     Request,
     ResponsePart,
@@ -60,12 +60,12 @@ _FIELDS = ".fields"
 OUTPUTS = ("result", "results", "outputs", "output")
 """Where the JSON of a provider-run call holds what it brought."""
 
-UNREAD = frozenset({"frame.invalid", "frame.shape", "body.shape"})
+UNREAD_RULES = frozenset({"frame.invalid", "frame.shape", "body.shape"})
 """Findings that say that something was sent which we do not read: it may have been the answer."""
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class EndingCase:
     """What a row looks at: one response that ended in peace."""
 
     response: ChatResponse
@@ -79,52 +79,52 @@ class Heard:
     """Which fact holds the leaked call: text or reasoning."""
 
 
-class Seen(NamedTuple):
+class EndingSign(NamedTuple):
     """What a row saw, in words, and where: a place of the body, or characters of a fact."""
 
-    said: str
+    text: str
     at: At | None = None
-    quote: Quote | None = None
+    quote: FactQuote | None = None
 
 
 class EndingRow(NamedTuple):
     """One ending, and the test that finds it."""
 
     ending: Ending
-    holds: Callable[[Heard], Seen | None]
+    holds: Callable[[EndingCase], EndingSign | None]
 
 
-def _leaked(heard: Heard) -> Seen | None:
+def _leaked(heard: EndingCase) -> EndingSign | None:
     leak = heard.leak
     if leak is None:
         return None
     said = f"the {heard.leak_in} holds a call of {leak.tool} as markup ({leak.title}); it was not delivered as a call"
-    return Seen(said, None, Quote(heard.leak_in, leak.start, leak.end))
+    return EndingSign(said, None, FactQuote(heard.leak_in, leak.start, leak.end))
 
 
-def _no_call(heard: Heard) -> Seen | None:
+def _no_call(heard: EndingCase) -> EndingSign | None:
     if heard.stop.normalized is not Stop.TOOL_CALL:
         return None
-    return Seen(f"the reason is {heard.stop.raw!r}, but no call was sent", _word_at(heard.stop))
+    return EndingSign(f"the reason is {heard.stop.raw!r}, but no call was sent", _word_at(heard.stop))
 
 
-def _commentary(heard: Heard) -> Seen | None:
+def _commentary(heard: EndingCase) -> EndingSign | None:
     if heard.response.native.get("phase") != "commentary" or any(_shows(p) for p in _besides_text(heard.response)):
         return None
-    return Seen("every message has the phase commentary: it announces what comes next, and nothing came",
+    return EndingSign("every message has the phase commentary: it announces what comes next, and nothing came",
                 _word_at(heard.stop))
 
 
-def _reasoning(heard: Heard) -> Seen | None:
+def _reasoning(heard: EndingCase) -> EndingSign | None:
     if heard.visible or not any(type(part) is ReasoningPart for part in heard.response.parts):
         return None
-    return Seen(f"all output is reasoning; nothing visible came before {heard.stop.raw!r}", _word_at(heard.stop))
+    return EndingSign(f"all output is reasoning; nothing visible came before {heard.stop.raw!r}", _word_at(heard.stop))
 
 
-def _empty(heard: Heard) -> Seen | None:
+def _empty(heard: EndingCase) -> EndingSign | None:
     if heard.visible:
         return None
-    return Seen(f"nothing visible and no call came before {heard.stop.raw!r}", _word_at(heard.stop))
+    return EndingSign(f"nothing visible and no call came before {heard.stop.raw!r}", _word_at(heard.stop))
 
 
 ENDINGS: tuple[EndingRow, ...] = (
@@ -137,34 +137,34 @@ ENDINGS: tuple[EndingRow, ...] = (
 """The first that holds names the ending."""
 
 
-class Found(NamedTuple):
+class EndingMatch(NamedTuple):
     """An ending, and what showed it."""
 
     ending: Ending
-    seen: Seen
+    sign: EndingSign
 
 
-def ending_of(response: ChatResponse, request: Request | None, stop: StopReason) -> Found | None:
+def ending_of(response: ChatResponse, request: Request | None, stop: StopReason) -> EndingMatch | None:
     """How a response ended that only looks finished; None where it is what it looks like, or does not look finished."""
-    if stop.normalized not in (Stop.END_TURN, Stop.TOOL_CALL) or delivered(response) or stopped_by_string(response):
+    if stop.normalized not in (Stop.END_TURN, Stop.TOOL_CALL) or has_calls(response) or hit_stop_string(response):
         return None
-    visible = shows(response)
-    heard = Heard(response, request, stop, False, visible, *_leak(response, request, visible))
+    visible = has_content(response)
+    heard = EndingCase(response, request, stop, False, visible, *_leak(response, request, visible))
     for row in ENDINGS:
         seen = row.holds(heard)
         if seen is not None:
-            return Found(row.ending, seen)
+            return EndingMatch(row.ending, seen)
     return None
 
 
-def delivered(response: ChatResponse) -> bool:
+def has_calls(response: ChatResponse) -> bool:
     """Whether a call came that we would have to run; one without a name and arguments is none."""
     return any(call.name or (call.arguments or "").strip() for call in response.tool_calls)
 
 
-def shows(response: ChatResponse) -> bool:
+def has_content(response: ChatResponse) -> bool:
     """Whether an answer holds anything for its reader: all but thinking, and what only belongs to other parts."""
-    if response.refusal or any(found.rule in UNREAD for found in response.findings):
+    if response.refusal or any(found.rule in UNREAD_RULES for found in response.findings):
         return True
     return any(part.text.strip() if type(part) is TextPart else _shows(part) for part in response.parts)
 
@@ -192,10 +192,10 @@ def _brought(call: ToolCall) -> bool:
 
 def _leak(response: ChatResponse, request: Request | None, visible: bool) -> tuple[Leak | None, str]:
     tools = None if request is None else {tool.name for tool in request.tools}
-    found = leaked(response.text or "", tools)
+    found = find_leak(response.text or "", tools)
     if found is not None or visible:
         return found, "text"
-    return leaked(response.reasoning_content or "", tools), "reasoning"
+    return find_leak(response.reasoning_content or "", tools), "reasoning"
 
 
 def _word_at(stop: StopReason) -> At | None:
@@ -228,7 +228,7 @@ def stop_strings(request: Request | None) -> tuple[str, ...]:
     return ()
 
 
-def stopped_by_string(response: ChatResponse) -> bool:
+def hit_stop_string(response: ChatResponse) -> bool:
     """Whether the answer says that a stop string ended it: then silence is what was asked for."""
     raw = (response.stop_reason.raw or "").casefold()
     native = (response.native.get("native_finish_reason") or "").casefold()
@@ -238,8 +238,8 @@ def stopped_by_string(response: ChatResponse) -> bool:
     return any(word and not word.lstrip("-").isdigit() and word != "null" for word in words)
 
 
-def string_untold(response: ChatResponse, request: Request | None) -> bool:
+def stop_string_unknown(response: ChatResponse, request: Request | None) -> bool:
     """Whether the request set stop strings and nothing in the answer can say whether one was hit."""
-    if entry(response.api).tells_strings or not stop_strings(request):
+    if format_entry(response.api).tells_strings or not stop_strings(request):
         return False
     return not any((response.native.get(name) or "").lstrip("-").isdigit() for name in HITS)

@@ -15,8 +15,8 @@ from enum import StrEnum
 from typing import Any
 
 from loop_core.judge import arguments
-from loop_core.judge.arguments import Arguments, Shape, parse, parse_of
-from loop_core.judge.classify import Judged, is_phantom, means_nothing
+from loop_core.judge.arguments import Arguments, ArgumentShape, parse, parse_call
+from loop_core.judge.classify import Judgement, is_phantom, means_empty_object
 from loop_core.values import ArgsForm, CallKind, Stop, StopReason, Tool, ToolCall
 
 REMEDY = "raise the output limit, split the work into smaller parts, or simplify the request"
@@ -60,18 +60,18 @@ WHY_REASON: dict[Stop, str] = {
 """Why a reason does not authorise a call, for every word but `tool_call`."""
 
 
-def admit(call: ToolCall, judged: Judged, tool: Tool | None = None, declared: Collection[str] = ()) -> Verdict:
+def admit(call: ToolCall, judged: Judgement, tool: Tool | None = None, declared: Collection[str] = ()) -> Verdict:
     """The verdict on one call, its siblings left out; `admit_all` adds the rule of the batch.
 
     `declared` are the names of the request's tools, empty where they are not known.
     """
     if is_phantom(call):
         return Verdict(call, Admission.HELD, "gate.phantom", "the call has neither a name nor arguments")
-    if call.other is not None:
+    if call.other_arguments is not None:
         return Verdict(call, Admission.HELD, "gate.contradiction",
                        "the provider sent two different texts of its arguments, and nothing tells which is meant")
     reason = Stop.MAX_TOKENS if judged.cap_reached else judged.stop.normalized  # seed 001: a budget cut without a word
-    reading = parse_of(call)
+    reading = parse_call(call)
     shape_problem = _incomplete(call, reading, tool, judged.stop)
     if shape_problem is not None:
         why = f"{shape_problem}; {REMEDY}" if reason is Stop.MAX_TOKENS else shape_problem
@@ -86,10 +86,10 @@ def admit(call: ToolCall, judged: Judged, tool: Tool | None = None, declared: Co
         return Verdict(call, Admission.READY, "gate.ready", "closed, and the response ended cleanly",
                        arguments=call.arguments or "")
     value = reading.value or {}
-    problems = arguments.problems(tool, value)
+    problems = arguments.schema_problems(tool, value)
     if problems:
         return Verdict(call, Admission.REJECTED, "gate.schema", "; ".join(problems), problems=problems)
-    checked = "its schema accepts it" if arguments.usable(tool) else "no usable schema is known"
+    checked = "its schema accepts it" if arguments.is_usable(tool) else "no usable schema is known"
     return Verdict(call, Admission.READY, "gate.ready", f"closed and complete; {checked}", arguments=value)
 
 
@@ -104,7 +104,7 @@ def _refused(call: ToolCall, declared: Collection[str]) -> tuple[str, str] | Non
     return None
 
 
-LOADS = frozenset({"tool_search"})
+LOADING_TOOLS = frozenset({"tool_search"})
 """Tools by which a model finds further ones, whose declarations come later (Responses)."""
 NAMELESS = "gate.nameless"
 """The rule by which a call without a name is rejected: it has no place in a history, so that a message tells of it."""
@@ -112,12 +112,12 @@ NAMELESS = "gate.nameless"
 
 def declared_names(tools: Sequence[Tool]) -> frozenset[str]:
     """The names that a call may have; none where the request declares no tools, or loads some while it is answered."""
-    if any(tool.name in LOADS for tool in tools):
+    if any(tool.name in LOADING_TOOLS for tool in tools):
         return frozenset()
     return frozenset(tool.name for tool in tools if tool.kind is not CallKind.SERVER)
 
 
-def admit_all(calls: Sequence[ToolCall], judged: Judged, tools: Sequence[Tool] = ()) -> tuple[Verdict, ...]:
+def admit_all(calls: Sequence[ToolCall], judged: Judgement, tools: Sequence[Tool] = ()) -> tuple[Verdict, ...]:
     """The verdicts on a batch: one held call holds its siblings; a rejected one does not."""
     if not calls:
         return ()
@@ -135,24 +135,24 @@ def admit_all(calls: Sequence[ToolCall], judged: Judged, tools: Sequence[Tool] =
 
 def _incomplete(call: ToolCall, reading: Arguments, tool: Tool | None, stop: StopReason) -> str | None:
     # Where no word came, formats that close a call by the word cannot tell: then the reason holds it.
-    untold = stop.normalized is Stop.UNKNOWN and reading.shape is Shape.COMPLETE
+    untold = stop.normalized is Stop.UNKNOWN and reading.shape is ArgumentShape.COMPLETE
     if not call.closed and not untold:
         return f"the call was never closed ({_stopped(reading)})" if call.kind is CallKind.FUNCTION else "never closed"
     if call.kind is CallKind.CUSTOM:
         return "no input was sent" if call.arguments is None else None
-    if reading.shape is Shape.COMPLETE:
+    if reading.shape is ArgumentShape.COMPLETE:
         return None
-    if reading.shape in (Shape.EMPTY, Shape.ABSENT):
-        if means_nothing(call, tool):
+    if reading.shape in (ArgumentShape.EMPTY, ArgumentShape.ABSENT):
+        if means_empty_object(call, tool):
             return None
         return f"{reading.problem}, and the tool is not known to need none"
     return _stopped(reading)
 
 
 def _stopped(reading: Arguments) -> str:
-    if reading.shape is Shape.COMPLETE:
+    if reading.shape is ArgumentShape.COMPLETE:
         return "its arguments parse"
-    if reading.shape in (Shape.EMPTY, Shape.ABSENT):
+    if reading.shape in (ArgumentShape.EMPTY, ArgumentShape.ABSENT):
         return reading.problem
     where = f"the parser stopped at character {reading.stopped_at}"
     return f"the arguments are {reading.shape.value}: {where}: {reading.problem}"
@@ -166,13 +166,13 @@ def _stopped(reading: Arguments) -> str:
 
 LONGEST_MARK = 200
 """A longer text is no name of anything, and may well be worded otherwise when it comes again."""
-SHOWN = 80
+SHOWN_CHARS = 80
 
-Marks = Mapping[str, Any]
+DistinctArguments = Mapping[str, Any]
 """Argument -> value, for the arguments that tell a call from others of its tool."""
 
 
-def held(verdicts: Sequence[Verdict]) -> tuple[ToolCall, ...]:
+def held_calls(verdicts: Sequence[Verdict]) -> tuple[ToolCall, ...]:
     """The calls that are held, phantoms left out, and of equal ones the first."""
     found: dict[tuple[str, str | None], ToolCall] = {}
     for verdict in verdicts:
@@ -182,22 +182,22 @@ def held(verdicts: Sequence[Verdict]) -> tuple[ToolCall, ...]:
     return tuple(found.values())
 
 
-def names(verdicts: Sequence[Verdict], beside: Sequence[Verdict] = ()) -> tuple[str, ...]:
+def held_names(verdicts: Sequence[Verdict], beside: Sequence[Verdict] = ()) -> tuple[str, ...]:
     """What the model is told of each held call: its tool, and the arguments that tell it from its siblings.
 
     `beside` are siblings that have come again by now.
     """
-    calls = held(verdicts)
-    marks = _marks(calls, held(beside))
+    calls = held_calls(verdicts)
+    marks = _marks(calls, held_calls(beside))
     return tuple(dict.fromkeys(_name(call, own) for call, own in zip(calls, marks, strict=True)))
 
 
-def missing(
+def missing_calls(
     broken: Sequence[Verdict], came: Iterable[ToolCall], beside: Sequence[Verdict] = ()
 ) -> tuple[Verdict, ...]:
     """The held calls that are not among those that came; nameless ones are given up, since none can be known."""
-    calls = held(broken)
-    marked = sorted(zip(calls, _marks(calls, held(beside)), strict=True), key=lambda each: -len(each[1]))
+    calls = held_calls(broken)
+    marked = sorted(zip(calls, _marks(calls, held_calls(beside)), strict=True), key=lambda each: -len(each[1]))
     left = list(came)
     lost: set[int] = set()
     for call, marks in marked:
@@ -209,10 +209,10 @@ def missing(
     return tuple(verdict for verdict in broken if id(verdict.call) in lost)
 
 
-def _marks(calls: Sequence[ToolCall], beside: Sequence[ToolCall]) -> list[Marks]:
+def _marks(calls: Sequence[ToolCall], beside: Sequence[ToolCall]) -> list[DistinctArguments]:
     """For each call the arguments in which it differs from another call of its tool."""
     every = [(call, _arrived(call)) for call in (*calls, *beside)]
-    found: list[Marks] = []
+    found: list[DistinctArguments] = []
     for call, own in every[: len(calls)]:
         others = [each for other, each in every if other is not call and other.name == call.name]
         found.append({name: value for name, value in own.items()
@@ -220,7 +220,7 @@ def _marks(calls: Sequence[ToolCall], beside: Sequence[ToolCall]) -> list[Marks]
     return found
 
 
-def _has(call: ToolCall, marks: Marks) -> bool:
+def _has(call: ToolCall, marks: DistinctArguments) -> bool:
     value = parse(call.arguments).value or {}
     return all(name in value and _text(value[name]) == _text(mark) for name, mark in marks.items())
 
@@ -231,7 +231,7 @@ def _arrived(call: ToolCall) -> dict[str, Any]:
         return {}
     reading = parse(call.arguments)
     value = reading.value
-    if reading.shape is Shape.CUT:
+    if reading.shape is ArgumentShape.CUT:
         value = parse(_until_last_comma(call.arguments or "")).value
     return {name: each for name, each in (value or {}).items()
             if isinstance(each, (str, int, float)) and len(str(each)) <= LONGEST_MARK}
@@ -254,11 +254,11 @@ def _until_last_comma(raw: str) -> str:
     return raw[:last] + "}" if last >= 0 else "{}"
 
 
-def _name(call: ToolCall, marks: Marks) -> str:
+def _name(call: ToolCall, marks: DistinctArguments) -> str:
     name = call.name or "a call whose name did not arrive"
     if not marks:
         return name
-    told = ", ".join(f"{key} {_text(value)[:SHOWN]}" for key, value in marks.items())
+    told = ", ".join(f"{key} {_text(value)[:SHOWN_CHARS]}" for key, value in marks.items())
     return f"{name} ({told})"
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from itertools import islice
 from typing import NamedTuple
 
-from loop_core.judge.arguments import Shape, parse
+from loop_core.judge.arguments import ArgumentShape, parse
 
 _NEAR = 4_000
 """Characters behind a mark in which its tool is named; arguments may come first."""
@@ -22,13 +22,13 @@ _JSON_NAME = re.compile(r'"(?:name|tool_name|recipient_name|function)"\s*:\s*"([
 _IN_TAG = re.compile(r'\s*[\w:.|\uff5c-]*\s*name="([^"<>]{1,200})"')
 
 
-class Mark(NamedTuple):
+class CallMark(NamedTuple):
     """One format: what opens a call, and where the name of the tool stands."""
 
     title: str
     opening: re.Pattern[str]
     """Its group `name`, where it has one, is the name of the tool."""
-    named: re.Pattern[str] | None = None
+    name_pattern: re.Pattern[str] | None = None
     """Searched behind the opening, up to `until`, where the opening has no name: group 1 is the name."""
     until: str = ""
     """What ends the search; empty: nothing but its length."""
@@ -38,30 +38,30 @@ def _opens(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern.replace("NAME", r"(?P<name>[\w.:/-]{1,200}?)"))
 
 
-MARKS: tuple[Mark, ...] = (
-    Mark("Hermes, Qwen", _opens(r"<tool_call>\s*(?=[{\[])"), _JSON_NAME, "</tool_call>"),
-    Mark("Qwen XML, Llama, Seed", _opens(r"<function=NAME\s*>")),
-    Mark("GLM", _opens(r"<(?:\w{1,20}_)?tool_call>\s*NAME\s*(?=<(?:tool_sep|(?:\w{1,20}_)?arg_key|/\w{1,20})>)")),
-    Mark("Anthropic, MiniMax, xAI", _opens(r'<(?:[\w-]{1,20}:)?(?:invoke|function_call)\s+name="NAME"')),
-    Mark("Jamba, MiniMax", _opens(r"<(?:tool_calls|TOOLCALL)>\s*(?=[{\[])"), _JSON_NAME, "</"),
-    Mark("Olmo", _opens(r"<function_calls>\s*NAME\(")),
-    Mark("Mistral", _opens(r"\[TOOL_CALLS\]\s*(?=[{\[])"), _JSON_NAME),
-    Mark("Mistral, named", _opens(r"\[TOOL_CALLS\]\s*NAME\s*(?=\[ARGS\]|\[CALL_ID\]|\{)")),
-    Mark("Llama", _opens(r"<\|python_tag\|>\s*(?=\{)"), _JSON_NAME),
-    Mark("Llama, Python", _opens(r"<\|python_(?:tag|start)\|>\s*\[?\s*NAME(?:\.call)?\(")),
-    Mark("DeepSeek", _opens(
+CALL_MARKS: tuple[CallMark, ...] = (
+    CallMark("Hermes, Qwen", _opens(r"<tool_call>\s*(?=[{\[])"), _JSON_NAME, "</tool_call>"),
+    CallMark("Qwen XML, Llama, Seed", _opens(r"<function=NAME\s*>")),
+    CallMark("GLM", _opens(r"<(?:\w{1,20}_)?tool_call>\s*NAME\s*(?=<(?:tool_sep|(?:\w{1,20}_)?arg_key|/\w{1,20})>)")),
+    CallMark("Anthropic, MiniMax, xAI", _opens(r'<(?:[\w-]{1,20}:)?(?:invoke|function_call)\s+name="NAME"')),
+    CallMark("Jamba, MiniMax", _opens(r"<(?:tool_calls|TOOLCALL)>\s*(?=[{\[])"), _JSON_NAME, "</"),
+    CallMark("Olmo", _opens(r"<function_calls>\s*NAME\(")),
+    CallMark("Mistral", _opens(r"\[TOOL_CALLS\]\s*(?=[{\[])"), _JSON_NAME),
+    CallMark("Mistral, named", _opens(r"\[TOOL_CALLS\]\s*NAME\s*(?=\[ARGS\]|\[CALL_ID\]|\{)")),
+    CallMark("Llama", _opens(r"<\|python_tag\|>\s*(?=\{)"), _JSON_NAME),
+    CallMark("Llama, Python", _opens(r"<\|python_(?:tag|start)\|>\s*\[?\s*NAME(?:\.call)?\(")),
+    CallMark("DeepSeek", _opens(
         r"<[|\uff5c]tool[\u2581_]calls?[\u2581_]begin[|\uff5c]>\s*(?:function<[|\uff5c]tool[\u2581_]sep[|\uff5c]>)?"
         r"\s*NAME\s*(?=<[|\uff5c]tool|\n|$)")),
-    Mark("DeepSeek DSML", _opens(r"<[|\uff5c]+DSML[|\uff5c]+"), _IN_TAG, ">"),
-    Mark("Kimi K2", _opens(r"<\|tool_call_begin\|>\s*(?:functions\.)?NAME(?::\d+)?\s*(?=<\||$)")),
-    Mark("Kimi K3", _opens(r'<\|open\|>[^<]{0,200}?\btool="NAME"')),
-    Mark("gpt-oss", _opens(r"\bto=functions\.NAME(?=[\s<]|$)")),
-    Mark("Granite, Phi", _opens(r"<\|tool_call\|>\s*(?=[{\[])"), _JSON_NAME),
-    Mark("LFM", _opens(r"<\|tool_call_start\|>\s*\[\s*NAME\(")),
-    Mark("Functionary", _opens(r"<\|recipient\|>\s*NAME\s*(?=<\|)")),
-    Mark("InternLM", _opens(r"<\|action_start\|>\s*<\|plugin\|>\s*(?=\{)"), _JSON_NAME),
-    Mark("Command", _opens(r"<\|START_ACTION\|>\s*(?=[{\[])"), _JSON_NAME),
-    Mark("Gemma", _opens(r"<start_function_call>\s*call:NAME\s*(?=\{|$)")),
+    CallMark("DeepSeek DSML", _opens(r"<[|\uff5c]+DSML[|\uff5c]+"), _IN_TAG, ">"),
+    CallMark("Kimi K2", _opens(r"<\|tool_call_begin\|>\s*(?:functions\.)?NAME(?::\d+)?\s*(?=<\||$)")),
+    CallMark("Kimi K3", _opens(r'<\|open\|>[^<]{0,200}?\btool="NAME"')),
+    CallMark("gpt-oss", _opens(r"\bto=functions\.NAME(?=[\s<]|$)")),
+    CallMark("Granite, Phi", _opens(r"<\|tool_call\|>\s*(?=[{\[])"), _JSON_NAME),
+    CallMark("LFM", _opens(r"<\|tool_call_start\|>\s*\[\s*NAME\(")),
+    CallMark("Functionary", _opens(r"<\|recipient\|>\s*NAME\s*(?=<\|)")),
+    CallMark("InternLM", _opens(r"<\|action_start\|>\s*<\|plugin\|>\s*(?=\{)"), _JSON_NAME),
+    CallMark("Command", _opens(r"<\|START_ACTION\|>\s*(?=[{\[])"), _JSON_NAME),
+    CallMark("Gemma", _opens(r"<start_function_call>\s*call:NAME\s*(?=\{|$)")),
 )
 """What opens a call in the text of a model, by the models that write it so (their chat templates; vLLM's and SGLang's
 tool parsers name the same marks)."""
@@ -76,7 +76,7 @@ class Leak(NamedTuple):
     end: int
 
 
-def leaked(text: str, tools: Collection[str] | None) -> Leak | None:
+def find_leak(text: str, tools: Collection[str] | None) -> Leak | None:
     """The first call that a text holds as markup, outside code; `tools` are the declared names, None where unknown."""
     if not any(sign in text for sign in _SIGNS):
         return None
@@ -90,7 +90,7 @@ _SIGNS = ("<", "[TOOL_CALLS]", "to=functions.")
 
 
 def _all(text: str, tools: Collection[str] | None) -> Iterator[Leak]:
-    for mark in MARKS:
+    for mark in CALL_MARKS:
         for opened in islice(mark.opening.finditer(text), _TRIES):
             for name, end in _names(mark, opened, text):
                 if tools is None or _declared(name, tools):
@@ -98,13 +98,13 @@ def _all(text: str, tools: Collection[str] | None) -> Iterator[Leak]:
                     break
 
 
-def _names(mark: Mark, opened: re.Match[str], text: str) -> Iterator[tuple[str, int]]:
-    if mark.named is None:
+def _names(mark: CallMark, opened: re.Match[str], text: str) -> Iterator[tuple[str, int]]:
+    if mark.name_pattern is None:
         yield opened["name"], opened.end("name")
         return
     limit = text.find(mark.until, opened.end()) if mark.until else -1
     end = min(opened.end() + _NEAR, len(text) if limit < 0 else limit)
-    for found in mark.named.finditer(text, opened.end(), end):
+    for found in mark.name_pattern.finditer(text, opened.end(), end):
         yield found[1], found.end(1)
 
 
@@ -164,7 +164,7 @@ _EMPHASIS = " \t\r\n*_"
 class Sign(NamedTuple):
     """What shows that a text stops in the middle, and the characters that show it."""
 
-    said: str
+    text: str
     start: int
     end: int
 
@@ -249,9 +249,9 @@ def _bracket(text: str, end: int) -> Sign | None:
     if text[begun : begun + 1] in ("{", "["):
         shape = parse(f'{{"":{text[begun:end]}').shape  # the beginning of an object whatever it is the beginning of
         whole = parse(f'{{"":{text[begun:end]}}}').shape
-        if Shape.COMPLETE is whole:
+        if ArgumentShape.COMPLETE is whole:
             return None
-        if shape is Shape.CUT:
+        if shape is ArgumentShape.CUT:
             return Sign(f"the JSON that begins with {text[begun]!r} never ends", begun, begun + 1)
     start = max(text.rfind("\n", 0, end) + 1, end - _TAIL)
     code = [span.span() for span in INLINE.finditer(text, start, end)]

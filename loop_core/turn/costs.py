@@ -11,15 +11,26 @@ from collections.abc import Callable, Container
 from typing import Any, NamedTuple
 
 from loop_core.errors import TransitionError
-from loop_core.judge.arguments import Shape, parse
+from loop_core.judge.arguments import ArgumentShape, parse
 from loop_core.judge.gate import Admission, Verdict, admit_all
 from loop_core.judge.signs import stops_in_the_middle
 from loop_core.turn import history
-from loop_core.turn.limits import Limits, Spent, bounded, least_cap
+from loop_core.turn.limits import Limits, Spend, bound_result, least_cap
 from loop_core.turn.policy import Dispatch, Policy, Signal, word_of
-from loop_core.turn.seam import added, asks_again
+from loop_core.turn.seam import added_chars, should_ask_again
 from loop_core.turn.segments import Method, Segment
-from loop_core.turn.state import Answer, Evaluated, Event, Place, Responded, RunTools, Send, State, ToolsRun, Turn
+from loop_core.turn.state import (
+    CallAnswer,
+    Evaluation,
+    Event,
+    ProviderResponse,
+    RequestPlace,
+    RunTools,
+    Send,
+    State,
+    ToolResults,
+    Turn,
+)
 from loop_core.values import CallKind, Message, Request, Role, Stop, ToolCall
 
 
@@ -31,63 +42,63 @@ def first_cap(request: Request, limits: Limits, policy: Policy) -> int | None:
     return max(least_cap(request), bound if request.max_tokens is None else min(bound, request.max_tokens))
 
 
-def within(turn: Turn, cap: int | None) -> int | None:
+def cap_within_bound(turn: Turn, cap: int | None) -> int | None:
     """An output cap within what is left of the token bound; guards see to it that a request fits."""
     room = turn.room
     return room if cap is None else cap if room is None else min(cap, room)
 
 
-class Refusal(NamedTuple):
+class RefusalRow(NamedTuple):
     """One row: what of our own doing a server may refuse with a 400, and the words that must stand in its error."""
 
     name: str
-    tried: Callable[[Turn, Send], bool]
+    applies: Callable[[Turn, Send], bool]
     words: re.Pattern[str]
 
 
-REFUSALS: tuple[Refusal, ...] = (
-    Refusal("cap", lambda turn, sent: sent.lower_cap is not None, re.compile("token|num_predict", re.IGNORECASE)),
-    Refusal("choice",
-            lambda turn, sent: sent.place is Place.REPAIR and sent.tool_choice != turn.request.tool_choice,
+REFUSALS: tuple[RefusalRow, ...] = (
+    RefusalRow("cap", lambda turn, sent: sent.lower_cap is not None, re.compile("token|num_predict", re.IGNORECASE)),
+    RefusalRow("choice",
+            lambda turn, sent: sent.place is RequestPlace.REPAIR and sent.tool_choice != turn.request.tool_choice,
             re.compile("tool|function|thinking", re.IGNORECASE)),
-    Refusal("prefill", lambda turn, sent: turn.answers[-1][-1].method is Method.PREFILL, re.compile("")),
+    RefusalRow("prefill", lambda turn, sent: turn.answers[-1][-1].method is Method.PREFILL, re.compile("")),
 )
 """A larger cap, a forced call, a prefill: what is refused is left out of the next request, and not tried again."""
 REFUSED_STATUS = frozenset({400, 422})
 
 
-def refusal(turn: Turn) -> Refusal | None:
+def current_refusal(turn: Turn) -> RefusalRow | None:
     """What the server refused of what we put into the request; None where its answer is no such refusal."""
-    seen, sent = turn.evaluated, turn.sent
+    seen, sent = turn.evaluation, turn.last_send
     if seen is None or sent is None or seen.response.http_status not in REFUSED_STATUS or not turn.policy.settles:
         return None
     error = seen.response.error
-    if error is None or sent.place not in (Place.CONTINUATION, Place.REPAIR):
+    if error is None or sent.place not in (RequestPlace.CONTINUATION, RequestPlace.REPAIR):
         return None
     said = " ".join(word for word in (error.code, error.type, error.message) if word)
     return next((row for row in REFUSALS
-                 if row.name not in turn.refused and row.tried(turn, sent) and row.words.search(said)), None)
+                 if row.name not in turn.refusals and row.applies(turn, sent) and row.words.search(said)), None)
 
 
-def raised(turn: Turn, wanted: bool) -> tuple[int | None, int | None]:
+def next_cap(turn: Turn, wanted: bool) -> tuple[int | None, int | None]:
     """The cap of the next request, twice that of the last where that was too small; and the one to go back to."""
-    sent = turn.sent
+    sent = turn.last_send
     if sent is None or sent.max_tokens is None:
-        return within(turn, None), None
-    if refused_now(turn):
-        if "cap" in turn.refused and sent.lower_cap is not None:
-            return within(turn, sent.lower_cap), None
-        return within(turn, sent.max_tokens), sent.lower_cap
-    if not wanted or "cap" in turn.refused:
-        return within(turn, sent.max_tokens), None
-    more = within(turn, sent.max_tokens * 2)
+        return cap_within_bound(turn, None), None
+    if is_refused(turn):
+        if "cap" in turn.refusals and sent.lower_cap is not None:
+            return cap_within_bound(turn, sent.lower_cap), None
+        return cap_within_bound(turn, sent.max_tokens), sent.lower_cap
+    if not wanted or "cap" in turn.refusals:
+        return cap_within_bound(turn, sent.max_tokens), None
+    more = cap_within_bound(turn, sent.max_tokens * 2)
     return more, sent.max_tokens if more is not None and more > sent.max_tokens else None
 
 
-def refused_now(turn: Turn) -> bool:
+def is_refused(turn: Turn) -> bool:
     """Whether the response at hand is a refusal of our own doing, that the next request leaves out."""
-    seen = turn.evaluated
-    return bool(turn.refused) and seen is not None and seen.response.http_status in REFUSED_STATUS
+    seen = turn.evaluation
+    return bool(turn.refusals) and seen is not None and seen.response.http_status in REFUSED_STATUS
 
 
 # -- What an event costs a turn: tokens, attempts and characters, counted in the step that takes it in ---------------
@@ -99,21 +110,21 @@ Change = dict[str, Any]
 
 def cost(turn: Turn, event: Event, signal: Signal) -> Change:
     """What this move takes in and spends."""
-    if isinstance(event, Responded):
+    if isinstance(event, ProviderResponse):
         return _received(turn, event)
     if turn.state is State.EVALUATE_STOP:
         return _spent_on_response(turn, signal)
-    return _spent_on_tools(turn, event) if isinstance(event, ToolsRun) else {}
+    return _spent_on_tools(turn, event) if isinstance(event, ToolResults) else {}
 
 
-def _received(turn: Turn, event: Responded) -> Change:
+def _received(turn: Turn, event: ProviderResponse) -> Change:
     """An answer taken in: gated, read as the policy reads it, and added to the segments."""
-    response, judged = event.response, event.judged
+    response, judged = event.response, event.judgement
     verdicts = event.verdicts
     if verdicts is None:
         verdicts = admit_all(response.tool_calls, judged, turn.request.tools)
     word = word_of(turn.policy, response, judged, turn.provider)
-    sent = turn.sent
+    sent = turn.last_send
     method = event.method or (sent.method if sent else Method.FIRST)
     recorded = event.method is not None
     asked = None if recorded else sent
@@ -129,21 +140,21 @@ def _received(turn: Turn, event: Responded) -> Change:
     answers = (*turn.answers[:-1], (*turn.answers[-1], segment))
     told = turn.history
     if sent is not None and method is not Method.PREFILL:
-        told = (*told, *sent.added)  # what was sent stays sent: the history only grows
-    seen = Evaluated(response, judged, verdicts, event.index, word)
-    return {"evaluated": seen, "answers": answers, "history": told, "spent": counted(turn, seen)}
+        told = (*told, *sent.new_messages)  # what was sent stays sent: the history only grows
+    seen = Evaluation(response, judged, verdicts, event.index, word)
+    return {"evaluation": seen, "answers": answers, "history": told, "spend": spend_after(turn, seen)}
 
 
-def counted(turn: Turn, seen: Evaluated) -> Spent:
+def spend_after(turn: Turn, seen: Evaluation) -> Spend:
     """What a turn has spent once it has taken in this answer."""
-    spent, sent = turn.spent, turn.sent
-    truncated = cuts(seen, turn.policy)
+    spent, sent = turn.spend, turn.last_send
+    truncated = is_budget_cut(seen, turn.policy)
     tokens, assumed = _tokens(seen, sent, truncated)
     chars = len(seen.response.text or "")
     counts: Change = {"output_tokens": spent.output_tokens + (tokens or 0), "output_chars": spent.output_chars + chars}
     if tokens is None and seen.response.parts:
         counts["uncounted"] = spent.uncounted + 1
-    if truncated or (sent is not None and sent.place is Place.CONTINUATION):
+    if truncated or (sent is not None and sent.place is RequestPlace.CONTINUATION):
         counts["continuation_tokens"] = spent.continuation_tokens + (tokens or 0)
         counts["tokens_assumed"] = spent.tokens_assumed + assumed
         counts["continuation_chars"] = spent.continuation_chars + chars
@@ -151,22 +162,22 @@ def counted(turn: Turn, seen: Evaluated) -> Spent:
 
 
 def _spent_on_response(turn: Turn, signal: Signal) -> Change:
-    seen = turn.evaluated
+    seen = turn.evaluation
     if seen is None:
         return {}
-    spent, sent = turn.spent, turn.sent
+    spent, sent = turn.spend, turn.last_send
     counts: Change = {}
     change: Change = {}
     if signal in (Signal.CONTINUATION_REFUSED, Signal.REPAIR_REFUSED):
-        refused = refusal(turn)
+        refused = current_refusal(turn)
         if signal is Signal.REPAIR_REFUSED:
             counts["repairs_refused"] = spent.repairs_refused + 1
         else:
             counts["attempts"] = spent.attempts - 1  # none was made
-        names = turn.refused | ({refused.name} if refused else frozenset())
-        return {"refused": names, "spent": spent._replace(**counts)}
+        names = turn.refusals | ({refused.name} if refused else frozenset())
+        return {"refusals": names, "spend": spent._replace(**counts)}
     if signal is Signal.MAX_TOKENS:
-        continuing = sent is not None and sent.place is Place.CONTINUATION
+        continuing = sent is not None and sent.place is RequestPlace.CONTINUATION
         empty = not seen.response.text
         stalled = continuing and not empty and _added(turn) < turn.limits.min_progress_chars
         stalled = stalled and not misses_anchor(turn)
@@ -178,25 +189,26 @@ def _spent_on_response(turn: Turn, signal: Signal) -> Change:
         calls = tuple([(v.call.name, v.call.arguments) for v in seen.verdicts])
         counts["identical"] = spent.identical + 1 if calls == turn.last_calls else 1
         change["last_calls"] = calls
-    return {**change, "spent": spent._replace(**counts)} if counts else change
+    return {**change, "spend": spent._replace(**counts)} if counts else change
 
 
 def is_cut(turn: Turn) -> bool:
     """Whether the response at hand was cut by a budget, as the policy reads it."""
-    return turn.evaluated is not None and cuts(turn.evaluated, turn.policy)
+    return turn.evaluation is not None and is_budget_cut(turn.evaluation, turn.policy)
 
 
-def cuts(seen: Evaluated, policy: Policy) -> bool:
+def is_budget_cut(seen: Evaluation, policy: Policy) -> bool:
     """Whether a budget cut an answer, as a policy reads it."""
     if seen.word is Stop.MAX_TOKENS or not policy.cap_evidence:
         return seen.word is Stop.MAX_TOKENS
-    if seen.word in (Stop.INTERRUPTED, Stop.UNKNOWN) and seen.judged.cap_reached:
+    if seen.word in (Stop.INTERRUPTED, Stop.UNKNOWN) and seen.judgement.cap_reached:
         return True
     return seen.word is Stop.UNKNOWN and any(
-        parse(call.arguments).shape is Shape.CUT for call in seen.response.tool_calls if call.kind is CallKind.FUNCTION)
+        parse(call.arguments).shape is ArgumentShape.CUT for call in seen.response.tool_calls
+        if call.kind is CallKind.FUNCTION)
 
 
-def nothing_left(turn: Turn) -> bool:
+def is_text_whole(turn: Turn) -> bool:
     """Whether an empty response says that the text before it was whole: asked to go on, the model had no more to say.
 
     Where it was asked to quote the last words first, it has not even heard that; and a text that visibly stops in the
@@ -205,7 +217,7 @@ def nothing_left(turn: Turn) -> bool:
     segments = turn.answers[-1]
     if len(segments) < 2 or segments[-1].method not in _GOING_ON:
         return False
-    text = turn.merged().text
+    text = turn.joined_answer().text
     return bool(text.strip()) and stops_in_the_middle(text) is None
 
 
@@ -214,15 +226,15 @@ _GOING_ON = frozenset({Method.PREFILL, Method.HINT})
 
 def misses_anchor(turn: Turn) -> bool:
     """Whether the response at hand did not begin with the words that it was to quote, and is asked for once more."""
-    return bool(turn.policy.methods) and asks_again(turn.answers[-1], turn.policy.seam)
+    return bool(turn.policy.methods) and should_ask_again(turn.answers[-1], turn.policy.seam)
 
 
 def _added(turn: Turn) -> int:
     """Characters that the last segment added to the answer, repetitions left out."""
-    return added(turn.answers[-1], turn.policy.seam)
+    return added_chars(turn.answers[-1], turn.policy.seam)
 
 
-def _tokens(seen: Evaluated, sent: Send | None, truncated: bool) -> tuple[int | None, int]:
+def _tokens(seen: Evaluation, sent: Send | None, truncated: bool) -> tuple[int | None, int]:
     """Output tokens of the response, and how many of them are assumed: a cut answer used the cap that was sent.
 
     None where neither tells them.
@@ -234,32 +246,33 @@ def _tokens(seen: Evaluated, sent: Send | None, truncated: bool) -> tuple[int | 
     return (cap, cap) if truncated and cap is not None else (None, 0)
 
 
-def _spent_on_tools(turn: Turn, event: ToolsRun) -> Change:
-    seen = turn.evaluated
+def _spent_on_tools(turn: Turn, event: ToolResults) -> Change:
+    seen = turn.evaluation
     if seen is None:
         raise TransitionError("tool results without a response")
-    results = batch_of(turn).whole(event.results)
+    results = batch_of(turn).all_results(event.results)
     chars = sum(len(each.text) for each in results)
     if turn.policy.dispatch is not Dispatch.READY:
         said: Message | None = _as_received(turn, seen)
     else:
-        said = history.assistant(seen.response, seen.verdicts, turn.tail, seen.judged.stop.normalized)
-        results = history.answered(said.tool_calls, results) if said is not None else ()
-    told = history.nameless(seen.verdicts, turn.ability.system_hint) if turn.policy.dispatch is Dispatch.READY else None
+        said = history.assistant_message(seen.response, seen.verdicts, turn.tail, seen.judgement.stop.normalized)
+        results = history.results_for(said.tool_calls, results) if said is not None else ()
+    told = history.nameless_note(seen.verdicts,
+                                 turn.ability.system_hint) if turn.policy.dispatch is Dispatch.READY else None
     messages = (
         *((said,) if said else ()), *((history.tool_message(results),) if results else ()), *((told,) if told else ()))
-    if turn.broken and turn.sent is not None and turn.sent.place is Place.REPAIR:
+    if turn.unrepaired and turn.last_send is not None and turn.last_send.place is RequestPlace.REPAIR:
         # What was asked for again and has not come: the model is told.
-        note = history.not_run(turn.broken, turn.ability.system_hint, turn.beside)
+        note = history.not_run_note(turn.unrepaired, turn.ability.system_hint, turn.repaired_siblings)
         messages = (*messages, *((note,) if note else ()))
-    spent = turn.spent._replace(
-        tool_steps=turn.spent.tool_steps + 1,
-        result_chars=turn.spent.result_chars + chars,
+    spent = turn.spend._replace(
+        tool_steps=turn.spend.tool_steps + 1,
+        result_chars=turn.spend.result_chars + chars,
     )
-    return {"history": (*turn.history, *messages, *event.steering), "spent": spent}
+    return {"history": (*turn.history, *messages, *event.steering), "spend": spent}
 
 
-def _as_received(turn: Turn, seen: Evaluated) -> Message:
+def _as_received(turn: Turn, seen: Evaluation) -> Message:
     """The response as another loop keeps it: with every call that it ran, whole or not."""
     ran = {id(verdict.call) for verdict in turn.would_run}
     parts = seen.response.parts
@@ -273,11 +286,11 @@ def _ours(call: ToolCall, ran: Container[int]) -> bool:
 def batch_of(turn: Turn) -> RunTools:
     """The batch that the policy takes for runnable: what may run of it, and what the rest is answered with."""
     released: list[Verdict] = []
-    answers: list[Answer] = []
+    answers: list[CallAnswer] = []
     for place, verdict in enumerate(turn.would_run):
         if verdict.admission is Admission.READY:
             released.append(verdict)
         else:
-            part = history.result(verdict.call, f"Not run: {verdict.why}", is_error=True)
-            answers.append(Answer(verdict, bounded(part, turn.limits, turn.spent.result_chars), place))
+            part = history.tool_result(verdict.call, f"Not run: {verdict.why}", is_error=True)
+            answers.append(CallAnswer(verdict, bound_result(part, turn.limits, turn.spend.result_chars), place))
     return RunTools(tuple(released), tuple(answers))

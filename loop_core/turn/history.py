@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from loop_core.formats import entry
+from loop_core.formats import format_entry
 from loop_core.judge import gate
 from loop_core.judge.classify import is_phantom
 from loop_core.judge.gate import NAMELESS, REMEDY, Admission, Verdict
 from loop_core.turn import prompts
-from loop_core.turn.prompts import AGAIN, EMPTY, HINT_POINTS, MARKS, asks
+from loop_core.turn.prompts import AGAIN, EMPTY, HINT_POINTS, QUOTE_MARKS, quote_request
 from loop_core.turn.seam import ANCHOR_CHARS
 from loop_core.turn.segments import Method
 from loop_core.values import (
@@ -45,12 +45,12 @@ class Ability:
     """A system message may stand at the end of the history."""
 
 
-def ability_in(api: str) -> Ability:
+def default_ability(api: str) -> Ability:
     """What any server of a format allows, where nothing is known of the one that is asked."""
-    return Ability(system_hint=entry(api).late_system)
+    return Ability(system_hint=format_entry(api).late_system)
 
 
-def assistant(
+def assistant_message(
     response: ChatResponse, ran: Sequence[Verdict] = (), text: str | None = None, word: Stop = Stop.UNKNOWN
 ) -> Message | None:
     """The response as history, or None where nothing would be left.
@@ -77,7 +77,7 @@ def assistant(
     return _message(parts)
 
 
-def echo(response: ChatResponse, text: str | None = None) -> Message | None:
+def echo_message(response: ChatResponse, text: str | None = None) -> Message | None:
     """A paused response, to be sent back as it was; None where there is nothing to send.
 
     Only calls that we would have to answer are left out: a pause authorises none, and without results they are refused.
@@ -114,37 +114,37 @@ def _with_arguments(call: ToolCall) -> ToolCall:
     return call
 
 
-def hint(anchor: str = "", system: bool = True, mark: str = MARKS[0], again: bool = False) -> Message:
+def hint_message(anchor: str = "", system: bool = True, mark: str = QUOTE_MARKS[0], again: bool = False) -> Message:
     """The message that asks to go on; with an anchor its last point asks for the quoted words first.
 
     `mark` names the tags around them; `again` says that the last message did not begin with them.
     """
     points = list(HINT_POINTS)
     if anchor:
-        points[-1:] = [*((AGAIN,) if again else ()), f"{asks(mark)}{anchor}</{mark}>"]
+        points[-1:] = [*((AGAIN,) if again else ()), f"{quote_request(mark)}{anchor}</{mark}>"]
     return Message(Role.SYSTEM if system else Role.USER, (TextPart("\n".join(points)),))
 
 
-def asked_anchor(message: Message) -> str:
+def anchor_of_hint(message: Message) -> str:
     """The words that a hint of ours asks to be quoted first; empty where it asks for none, or is no hint of ours."""
-    mark = asked_mark(message)
-    return message.text.rpartition(asks(mark))[2].removesuffix(f"</{mark}>") if mark else ""
+    mark = mark_of_hint(message)
+    return message.text.rpartition(quote_request(mark))[2].removesuffix(f"</{mark}>") if mark else ""
 
 
-def asked_mark(message: Message) -> str:
+def mark_of_hint(message: Message) -> str:
     """The name of the tags around the words that a hint of ours asks for; empty where it asks for none."""
     said = message.text
     if not said.startswith((HINT_POINTS[0], EMPTY)):
         return ""
-    return next((mark for mark in MARKS if asks(mark) in said and said.endswith(f"</{mark}>")), "")
+    return next((mark for mark in QUOTE_MARKS if quote_request(mark) in said and said.endswith(f"</{mark}>")), "")
 
 
-def asked_again(message: Message) -> bool:
+def repeats_hint(message: Message) -> bool:
     """Whether a hint of ours asks for the words once more."""
-    return prompts.asks_again(message.text)
+    return prompts.repeats_request(message.text)
 
 
-def asks_on(message: Message) -> bool:
+def is_hint(message: Message) -> bool:
     """Whether it is a hint of ours."""
     return message.text.startswith(HINT_POINTS[0])
 
@@ -154,24 +154,24 @@ def anchor_of(text: str) -> str:
 
     Half of a character that was cut in two cannot be quoted.
     """
-    return whole(text)[-ANCHOR_CHARS:]
+    return whole_characters(text)[-ANCHOR_CHARS:]
 
 
-def whole(text: str) -> str:
+def whole_characters(text: str) -> str:
     """The text without half a character at either end: a server refuses JSON that holds one alone."""
     begin = "\udc00" <= text[:1] <= "\udfff"
     return text[begin : len(text) - ("\ud800" <= text[-1:] <= "\udbff")]
 
 
-def prefill(text: str) -> tuple[Message, str]:
+def prefill_message(text: str) -> tuple[Message, str]:
     """The text so far as the beginning of the answer, and the white space that had to be stripped from its end."""
-    sent = whole(text).rstrip()
+    sent = whole_characters(text).rstrip()
     return Message(Role.ASSISTANT, (TextPart(sent),)), text[len(sent) :]
 
 
-def repair(verdicts: Sequence[Verdict], system: bool = True, beside: Sequence[Verdict] = ()) -> Message:
+def repair_message(verdicts: Sequence[Verdict], system: bool = True, beside: Sequence[Verdict] = ()) -> Message:
     """The message that asks for every held call again, told from those `beside` that came; it forbids no other."""
-    names = gate.names(verdicts, beside)
+    names = gate.held_names(verdicts, beside)
     if len(names) > 1:
         listed = "\n".join(f"- {name}" for name in names)
         text = (
@@ -189,34 +189,34 @@ def repair(verdicts: Sequence[Verdict], system: bool = True, beside: Sequence[Ve
 _CUT_BEFORE = "Your previous response was cut before "
 
 
-def asks_again(message: Message) -> bool:
+def is_repair(message: Message) -> bool:
     """Whether it is a message of ours that asks for held calls."""
     return message.text.startswith(_CUT_BEFORE)
 
 
-def repair_failed(verdicts: Sequence[Verdict], beside: Sequence[Verdict] = ()) -> str:
+def repair_notice(verdicts: Sequence[Verdict], beside: Sequence[Verdict] = ()) -> str:
     """What the operator is told when the repair budget is spent: every call that never came whole, by name."""
-    names = gate.names(verdicts, beside)
+    names = gate.held_names(verdicts, beside)
     if len(names) > 1:
         return f"The tool calls {', '.join(names)} were not completed and were not run; {REMEDY}."
     name = f" {names[0]}" if names else ""
     return f"The tool call{name} was not completed and was not run; {REMEDY}."
 
 
-def nudge(anchor: str = "", system: bool = True, mark: str = MARKS[0]) -> Message:
+def nudge_message(anchor: str = "", system: bool = True, mark: str = QUOTE_MARKS[0]) -> Message:
     """The message that asks once more after an answer without content; with an anchor it asks for what is left."""
     points = [EMPTY, "Answer the request now, or emit the tool call that it needs."]
     if anchor:
-        points[1:] = [*HINT_POINTS[1:3], f"{asks(mark)}{anchor}</{mark}>"]
+        points[1:] = [*HINT_POINTS[1:3], f"{quote_request(mark)}{anchor}</{mark}>"]
     return Message(Role.SYSTEM if system else Role.USER, (TextPart("\n".join(points)),))
 
 
-def nudges(message: Message) -> bool:
+def is_nudge(message: Message) -> bool:
     """Whether it is a message of ours that asks once more after an empty answer."""
     return message.text.startswith(EMPTY)
 
 
-def not_run(
+def not_run_note(
     verdicts: Sequence[Verdict], system: bool = True, beside: Sequence[Verdict] = ()
 ) -> Message | None:
     """What the model is told of calls that were never run, held or overtaken by the end; None where there are none."""
@@ -225,14 +225,14 @@ def not_run(
         return None
     called = ", ".join(dict.fromkeys(v.call.name or "unnamed" for v in real))
     if any(v.admission is Admission.HELD for v in real):
-        called = ", ".join(gate.names(real, beside))
+        called = ", ".join(gate.held_names(real, beside))
         text = f"Not run, since the response ended before it was complete: {called}. If it is still needed, {REMEDY}."
     else:
         text = f"Not run, since the turn was ended first: {called}."
     return Message(Role.SYSTEM if system else Role.USER, (TextPart(text),))
 
 
-def nameless(verdicts: Sequence[Verdict], system: bool = True) -> Message | None:
+def nameless_note(verdicts: Sequence[Verdict], system: bool = True) -> Message | None:
     """What the model is told of calls without a name, which no history can hold; None where there are none."""
     found = [v.call for v in verdicts if v.rule == NAMELESS]
     if not found:
@@ -246,12 +246,12 @@ _SHOWN = 500
 """Characters of its arguments by which a call without a name is told."""
 
 
-def result(call: ToolCall, text: str, is_error: bool = False) -> ToolResultPart:
+def tool_result(call: ToolCall, text: str, is_error: bool = False) -> ToolResultPart:
     """The result of a call, under the id that the provider gave it."""
     return ToolResultPart(call.id, call.name, text, is_error)
 
 
-def answered(calls: Sequence[ToolCall], results: Sequence[ToolResultPart]) -> tuple[ToolResultPart, ...]:
+def results_for(calls: Sequence[ToolCall], results: Sequence[ToolResultPart]) -> tuple[ToolResultPart, ...]:
     """One result for every call, in their order: its own by id, else the next of its name; an error where none came.
 
     A result whose id no call has answers by its name: ids that came twice are not sent as they came.
@@ -264,7 +264,7 @@ def answered(calls: Sequence[ToolCall], results: Sequence[ToolResultPart]) -> tu
         fits = fits or next((r for r in left if (call.id is None or r.call_id not in known or r.call_id is None)
                              and r.name in (call.name, None)), None)
         if fits is None:
-            fits = result(call, "No result came.", is_error=True)
+            fits = tool_result(call, "No result came.", is_error=True)
         else:
             left.remove(fits)
         found.append(fits)

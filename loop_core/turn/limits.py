@@ -1,7 +1,7 @@
 """The hard limits of a turn, what was spent against them, and the guards that compare the two.
 
 `Limits` are values that an operator may set; their four first names are seed 000's, as they stand under `[agent]` in a
-configuration. `Spent` only grows. A guard is a row: where it looks, when it stops the turn, and the terminal reason.
+configuration. `Spend` only grows. A guard is a row: where it looks, when it stops the turn, and the terminal reason.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from loop_core.errors import CallerError
-from loop_core.formats import entry
+from loop_core.formats import format_entry
 from loop_core.values import Request, ToolResultPart
 
 DEFAULT_TOKEN_FACTOR = 4
@@ -68,7 +68,7 @@ class Limits:
             return self.continuation_max_total_completion_tokens
         return None if initial_max_tokens is None else DEFAULT_TOKEN_FACTOR * initial_max_tokens
 
-    def with_set(self, assignments: Mapping[str, str | int | None]) -> Limits:
+    def with_values(self, assignments: Mapping[str, str | int | None]) -> Limits:
         """These limits with some set, from text as an operator types it (`1_000`, `1,000`, `none`).
 
         Raises:
@@ -114,7 +114,7 @@ CONTINUATION_LIMITS = (
 """Seed 000's four, in the order in which every screen shows them."""
 
 
-class Spent(NamedTuple):
+class Spend(NamedTuple):
     """What a turn has used so far; every count only grows, but `attempts` under the scope `response`, and by one where
     the server refused to make a continuation."""
 
@@ -154,7 +154,7 @@ class Guard(NamedTuple):
     name: str
     place: str
     limit: str
-    exceeded: Callable[[Limits, Spent, int | None], bool]
+    exceeded: Callable[[Limits, Spend, int | None], bool]
     """Also gets the spend from which on no request fits under the token bound (`token_stop`)."""
     terminal: str
     source: str
@@ -165,7 +165,7 @@ def least_cap(request: Request) -> int:
 
     A request that asks for less is sent as it was asked for.
     """
-    least = entry(request.api).least_cap
+    least = format_entry(request.api).least_cap
     thinking = request.extra.get("thinking") if request.extra else None
     budget = thinking.get("budget_tokens") if isinstance(thinking, Mapping) else None
     least = max(least, budget + 1) if isinstance(budget, int) else least
@@ -177,7 +177,7 @@ def token_stop(cap: int | None, request: Request, lacks: Container[str] = frozen
     return cap if cap is None or "room" in lacks else cap - least_cap(request) + 1
 
 
-def _no_room(limits: Limits, spent: Spent, cap: int | None) -> bool:
+def _no_room(limits: Limits, spent: Spend, cap: int | None) -> bool:
     return cap is not None and spent.continuation_tokens >= cap
 
 
@@ -224,8 +224,8 @@ GUARDS: tuple[Guard, ...] = (
 )
 
 
-def tripped(
-    place: str, limits: Limits, spent: Spent, stop: int | None, lacks: Container[str] = frozenset()
+def exceeded_guard(
+    place: str, limits: Limits, spent: Spend, stop: int | None, lacks: Container[str] = frozenset()
 ) -> Guard | None:
     """The first guard of `place` that stops the turn, those that the loop lacks left out; None where all hold."""
     for guard in GUARDS:
@@ -247,7 +247,7 @@ def _number(name: str, value: str | int | None) -> int | str | None:
     return int(text)
 
 
-def bounded(part: ToolResultPart, limits: Limits, used: int) -> ToolResultPart:
+def bound_result(part: ToolResultPart, limits: Limits, used: int) -> ToolResultPart:
     """The result within `max_tool_result_chars` and the room that `context_guard_chars` leaves; what is cut is told.
 
     `used` is how many characters the results of the turn hold so far.

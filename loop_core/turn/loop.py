@@ -1,7 +1,7 @@
 """Where answers come from: a recording, or a list made by hand. Pure; the live source is in `transport`.
 
-`Recorded` answers by place in the turn (first request, k-th continuation, repair, tool result, resumption), never by
-comparing texts: our hint is never the recorded agent's.
+`RecordedSource` answers by place in the turn (first request, k-th continuation, repair, tool result, resumption), never
+by comparing texts: our hint is never the recorded agent's.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from loop_core.turn.state import (
     Cancel,
     Event,
     NotRecorded,
-    Place,
-    Responded,
+    ProviderResponse,
+    RequestPlace,
     RunTools,
     Send,
     Tick,
-    ToolsRun,
+    ToolResults,
     Turn,
 )
-from loop_core.turn.trace import Fidelity, Step, Trace, advance, first
+from loop_core.turn.trace import Fidelity, Step, Trace, first_step, next_step
 from loop_core.values import Message, Request, ToolResultPart
 
 
-class Source(Protocol):
+class TurnSource(Protocol):
     """Answers the effects of a turn."""
 
     def respond(self, send: Send, turn: Turn) -> Event:
@@ -45,7 +45,7 @@ class Source(Protocol):
         """What the user said while the turn ran; empty ends the conversation."""
 
 
-class AsyncSource(Protocol):
+class AsyncTurnSource(Protocol):
     """The same for an event loop."""
 
     async def respond(self, send: Send, turn: Turn) -> Event:
@@ -59,7 +59,7 @@ class AsyncSource(Protocol):
 
 
 @runtime_checkable
-class Knows(Protocol):
+class ServerAware(Protocol):
     """A source that knows whom it asks."""
 
     def knows(self, request: Request) -> tuple[Ability, str]:
@@ -67,10 +67,10 @@ class Knows(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class RecordedSource:
     """A recorded turn: its answers in order, each with the place that it was recorded at, and its tool results."""
 
-    answers: tuple[tuple[Place, int, Responded], ...]
+    answers: tuple[tuple[RequestPlace, int, ProviderResponse], ...]
     results: Mapping[int, tuple[ToolResultPart, ...]] = field(default_factory=dict)
     """Tool results by the round of tools that they answer, from 0."""
     after: Event = field(default_factory=NotRecorded)
@@ -80,7 +80,7 @@ class Recorded:
 
     def respond(self, send: Send, turn: Turn) -> Event:
         """The next answer, if it was recorded at the place that is asked for."""
-        position = turn.spent.requests - 1
+        position = turn.spend.requests - 1
         if position < len(self.answers):
             place, ordinal, answer = self.answers[position]
             if (place, ordinal) == (send.place, send.ordinal):
@@ -89,8 +89,8 @@ class Recorded:
 
     def run_tools(self, effect: RunTools, turn: Turn) -> Event:
         """The results recorded for this round; without them the recording ends here."""
-        results = self.results.get(turn.spent.tool_steps)
-        return self._end(turn.spent.requests) if results is None else ToolsRun(results)
+        results = self.results.get(turn.spend.tool_steps)
+        return self._end(turn.spend.requests) if results is None else ToolResults(results)
 
     def _end(self, position: int) -> Event:
         """What happens where the recording holds nothing for the place at `position`."""
@@ -101,7 +101,7 @@ class Recorded:
         return ()
 
 
-class Scripted:
+class ScriptedSource:
     """Answers in order from lists; a fake for tests and demonstrations."""
 
     def __init__(
@@ -112,18 +112,18 @@ class Scripted:
     ) -> None:
         self._responses, self._results = iter(responses), iter(results)
         self._follow_ups = iter(follow_ups)
-        self.sent: list[Send] = []
-        self.ran: list[RunTools] = []
+        self.requests: list[Send] = []
+        self.batches: list[RunTools] = []
 
     def respond(self, send: Send, turn: Turn) -> Event:
         """The next response of the list."""
-        self.sent.append(send)
+        self.requests.append(send)
         return next(self._responses, NotRecorded())
 
     def run_tools(self, effect: RunTools, turn: Turn) -> Event:
         """The next results of the list; without one, `ok` for every released call."""
-        self.ran.append(effect)
-        made = ToolsRun(tuple(ToolResultPart(v.call.id, v.call.name, "ok") for v in effect.released))
+        self.batches.append(effect)
+        made = ToolResults(tuple(ToolResultPart(v.call.id, v.call.name, "ok") for v in effect.released))
         return next(self._results, made)
 
     def follow_up(self, turn: Turn) -> tuple[Message, ...]:
@@ -155,40 +155,40 @@ class Plan:
     """What the bound on tokens is derived from, where it is not the request's cap (`Turn.bound_by`)."""
 
 
-def run(turn_id: str, request: Request, source: Source, plan: Plan | None = None) -> Trace:
+def run(turn_id: str, request: Request, source: TurnSource, plan: Plan | None = None) -> Trace:
     """Runs a turn to its end, follow-up messages included."""
     return Trace(tuple(steps(turn_id, request, source, plan or Plan())))
 
 
-def steps(turn_id: str, request: Request, source: Source, plan: Plan) -> Iterator[Step]:
+def steps(turn_id: str, request: Request, source: TurnSource, plan: Plan) -> Iterator[Step]:
     """The steps of a run, each as soon as it is made; the next answer is asked for only when the next is wanted."""
     asked = request
-    plan = told(plan, asked, source)
+    plan = complete_plan(plan, asked, source)
     for follow in range(plan.limits.max_follow_ups + 1):
         last: Step | None = None
-        for last in one_turn(name_of(turn_id, follow), asked, source, plan):
+        for last in turn_steps(follow_up_id(turn_id, follow), asked, source, plan):
             yield last
         if last is None or last.turn.terminal != "completed" or follow == plan.limits.max_follow_ups:
             return
         said = source.follow_up(last.turn)
         if not said:
             return
-        asked = following(request, last.turn, said)
+        asked = next_turn_request(request, last.turn, said)
 
 
-async def arun(turn_id: str, request: Request, source: AsyncSource, plan: Plan | None = None) -> Trace:
+async def arun(turn_id: str, request: Request, source: AsyncTurnSource, plan: Plan | None = None) -> Trace:
     """Runs a turn to its end on an event loop, follow-up messages included."""
     return Trace(tuple([step_ async for step_ in asteps(turn_id, request, source, plan or Plan())]))
 
 
-async def asteps(turn_id: str, request: Request, source: AsyncSource, plan: Plan) -> AsyncIterator[Step]:
+async def asteps(turn_id: str, request: Request, source: AsyncTurnSource, plan: Plan) -> AsyncIterator[Step]:
     """The steps of a run on an event loop."""
     asked = request
-    plan = told(plan, asked, source)
+    plan = complete_plan(plan, asked, source)
     for follow in range(plan.limits.max_follow_ups + 1):
-        step_ = begun(name_of(turn_id, follow), asked, plan)
+        step_ = opening_step(follow_up_id(turn_id, follow), asked, plan)
         yield step_
-        async for after in agoing_on(step_, source):
+        async for after in asteps_from(step_, source):
             step_ = after
             yield step_
         if step_.turn.terminal != "completed" or follow == plan.limits.max_follow_ups:
@@ -196,17 +196,17 @@ async def asteps(turn_id: str, request: Request, source: AsyncSource, plan: Plan
         said = await source.follow_up(step_.turn)
         if not said:
             return
-        asked = following(request, step_.turn, said)
+        asked = next_turn_request(request, step_.turn, said)
 
 
-def one_turn(turn_id: str, request: Request, source: Source, plan: Plan) -> Iterator[Step]:
+def turn_steps(turn_id: str, request: Request, source: TurnSource, plan: Plan) -> Iterator[Step]:
     """The steps of one turn, without follow-ups: what a replay needs."""
-    step_ = begun(turn_id, request, told(plan, request, source))
+    step_ = opening_step(turn_id, request, complete_plan(plan, request, source))
     yield step_
-    yield from going_on(step_, source)
+    yield from steps_from(step_, source)
 
 
-def going_on(step_: Step, source: Source) -> Iterator[Step]:
+def steps_from(step_: Step, source: TurnSource) -> Iterator[Step]:
     """The steps that follow one: a turn is a value, so it goes on from any of its steps."""
     turn = step_.turn
     while turn.state not in ENDED:
@@ -216,12 +216,12 @@ def going_on(step_: Step, source: Source) -> Iterator[Step]:
             event = source.respond(effect, turn)
         elif type(effect) is RunTools:
             event = source.run_tools(effect, turn)
-        step_ = advance(step_, event)
+        step_ = next_step(step_, event)
         turn = step_.turn
         yield step_
 
 
-async def agoing_on(step_: Step, source: AsyncSource) -> AsyncIterator[Step]:
+async def asteps_from(step_: Step, source: AsyncTurnSource) -> AsyncIterator[Step]:
     """The steps that follow one, on an event loop."""
     while not step_.turn.ended:
         effect = step_.effects[0] if step_.effects else None
@@ -231,29 +231,29 @@ async def agoing_on(step_: Step, source: AsyncSource) -> AsyncIterator[Step]:
             event = await source.run_tools(effect, step_.turn)
         else:
             event = _TICK
-        step_ = advance(step_, event)
+        step_ = next_step(step_, event)
         yield step_
 
 
-def told(plan: Plan, request: Request, source: Source | AsyncSource) -> Plan:
+def complete_plan(plan: Plan, request: Request, source: TurnSource | AsyncTurnSource) -> Plan:
     """The plan with what it leaves open and the source knows: what the server allows, and who it is."""
-    if plan.ability is not None or not isinstance(source, Knows):
+    if plan.ability is not None or not isinstance(source, ServerAware):
         return plan
     ability, provider = source.knows(request)
     return replace(plan, ability=ability, provider=plan.provider or provider)
 
 
-def begun(turn_id: str, request: Request, plan: Plan) -> Step:
+def opening_step(turn_id: str, request: Request, plan: Plan) -> Step:
     """The step that a turn begins with, its first request under way."""
     turn, effects = begin(turn_id, request, plan.limits, plan.policy, plan.ability, plan.provider, plan.bound_by)
-    return first(turn, effects, plan.fidelity, plan.run)
+    return first_step(turn, effects, plan.fidelity, plan.run)
 
 
-def name_of(turn_id: str, follow: int) -> str:
+def follow_up_id(turn_id: str, follow: int) -> str:
     """The id of a turn that follows the first, made from its number."""
     return f"{turn_id}+{follow}" if follow else turn_id
 
 
-def following(request: Request, turn: Turn, said: tuple[Message, ...]) -> Request:
+def next_turn_request(request: Request, turn: Turn, said: tuple[Message, ...]) -> Request:
     """The request that begins the next turn: what the last one left, and what the user says now."""
-    return replace(request, messages=(*moves.concluded(turn), *said))
+    return replace(request, messages=(*moves.final_history(turn), *said))

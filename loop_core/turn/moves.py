@@ -13,11 +13,11 @@ from loop_core.judge.classify import Ending
 from loop_core.judge.gate import Admission, Verdict
 from loop_core.turn import costs, history
 from loop_core.turn.costs import batch_of, is_cut, misses_anchor
-from loop_core.turn.limits import Guard, tripped
+from loop_core.turn.limits import Guard, exceeded_guard
 from loop_core.turn.policy import Signal
-from loop_core.turn.prompts import MARKS, mark_for
+from loop_core.turn.prompts import QUOTE_MARKS, mark_for
 from loop_core.turn.segments import Method
-from loop_core.turn.state import ENDED, Effect, Finish, Place, Send, State, Turn
+from loop_core.turn.state import ENDED, Effect, Finish, RequestPlace, Send, State, Turn
 from loop_core.values import Message, Role, TextPart
 
 _TERMINAL_SIGNALS: Mapping[str, Signal] = {
@@ -29,7 +29,7 @@ _TERMINAL_SIGNALS: Mapping[str, Signal] = {
     "no_answer": Signal.NO_ANSWER,
 }
 
-GUARDED: Mapping[State, str] = {
+GUARD_PLACES: Mapping[State, str] = {
     State.CONTINUE_PENDING: "continuation",
     State.REPAIR_PENDING: "repair",
     State.EXECUTE_TOOLS: "tools",
@@ -41,26 +41,26 @@ GUARDED: Mapping[State, str] = {
 
 def guard_signal(turn: Turn) -> Signal | None:
     """The signal of the first guard that stops this state; None where the limits hold or none applies."""
-    place = GUARDED.get(turn.state)
-    if place is None or (turn.state is State.RESUME and turn.sent is not None):
+    place = GUARD_PLACES.get(turn.state)
+    if place is None or (turn.state is State.RESUME and turn.last_send is not None):
         return None  # a request is under way
     guard = _guard(place, turn)
     if guard is not None:
         return _TERMINAL_SIGNALS[guard.terminal]
-    return Signal.RETRY_LIMIT if turn.state is State.CONTINUE_PENDING and not continuable(turn) else None
+    return Signal.RETRY_LIMIT if turn.state is State.CONTINUE_PENDING and not can_continue(turn) else None
 
 
-def stopping(turn: Turn) -> Guard | None:
+def stopping_guard(turn: Turn) -> Guard | None:
     """The guard that stops a turn in the state that it is in; None where none does."""
-    place = GUARDED.get(turn.state)
+    place = GUARD_PLACES.get(turn.state)
     return None if place is None else _guard(place, turn)
 
 
 def _guard(place: str, turn: Turn) -> Guard | None:
-    return tripped(place, turn.limits, turn.spent, turn.token_stop, turn.policy.lacks)
+    return exceeded_guard(place, turn.limits, turn.spend, turn.token_stop, turn.policy.lacks)
 
 
-def continuable(turn: Turn) -> bool:
+def can_continue(turn: Turn) -> bool:
     """Whether the policy continues at all, by a method that the server allows; blank text is simply asked for again."""
     methods, text = turn.policy.methods, turn.tail
     return bool(methods) and (not text.strip() or history.method_for(methods, text, _ability(turn)) is not None)
@@ -68,105 +68,109 @@ def continuable(turn: Turn) -> bool:
 
 def _ability(turn: Turn) -> history.Ability:
     """What the server allows, less what it has refused."""
-    return replace(turn.ability, prefill=False) if "prefill" in turn.refused else turn.ability
+    return replace(turn.ability, prefill=False) if "prefill" in turn.refusals else turn.ability
 
 
 # -- what a state does when it is entered ----------------------------------------------------------------------------
 
 
-def entered(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
+def enter(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
     """What a state does when it is entered: the effects, and the turn that they are noted in."""
-    enter = _ENTER.get(turn.state)
-    return (turn, ()) if enter is None else enter(turn)
+    move = _ENTER.get(turn.state)
+    return (turn, ()) if move is None else move(turn)
 
 
 def _enter_request(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
-    spent = turn.spent._replace(requests=turn.spent.requests + 1)
+    spent = turn.spend._replace(requests=turn.spend.requests + 1)
     asked = turn.request
-    cap = costs.within(turn, asked.max_tokens)
-    send = Send(Place.REQUEST, spent.tool_steps, Method.FIRST, (), cap, asked.tool_choice)
-    return turn._replace(spent=spent, sent=send, answers=(*turn.answers, ())), (send,)
+    cap = costs.cap_within_bound(turn, asked.max_tokens)
+    send = Send(RequestPlace.REQUEST, spent.tool_steps, Method.FIRST, (), cap, asked.tool_choice)
+    return turn._replace(spend=spent, last_send=send, answers=(*turn.answers, ())), (send,)
 
 
 def _enter_end(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
     silent = None
     if turn.terminal == "completed":
-        said = turn.merged().text.strip()
+        said = turn.joined_answer().text.strip()
         silent = said if said in turn.policy.silent_endings else None
     return turn, (Finish(turn.terminal or "completed", turn.notice, silent),)
 
 
 def _enter_tools(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
-    if guard_signal(turn) is not None or turn.evaluated is None:
+    if guard_signal(turn) is not None or turn.evaluation is None:
         return turn, ()  # the next tick leaves by the guard
     effect = batch_of(turn)
-    if turn.repairing or turn.broken:
+    if turn.repairing or turn.unrepaired:
         came = (verdict.call for verdict in effect.batch if verdict.admission is not Admission.HELD)
-        left = gate.missing(turn.broken, came, turn.beside) if turn.policy.settles else ()
-        beside = (*turn.beside, *(verdict for verdict in turn.broken if verdict not in left)) if left else ()
-        turn = turn._replace(repairing=False, broken=left, beside=beside)
+        left = gate.missing_calls(turn.unrepaired, came, turn.repaired_siblings) if turn.policy.settles else ()
+        beside = (*turn.repaired_siblings,
+                  *(verdict for verdict in turn.unrepaired if verdict not in left)) if left else ()
+        turn = turn._replace(repairing=False, unrepaired=left, repaired_siblings=beside)
     return turn, (effect,)
 
 
 def _enter_continuation(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
-    spent = turn.spent._replace(
-        requests=turn.spent.requests + 1,
-        attempts=turn.spent.attempts + 1,
-        continuations=turn.spent.continuations + 1,
+    spent = turn.spend._replace(
+        requests=turn.spend.requests + 1,
+        attempts=turn.spend.attempts + 1,
+        continuations=turn.spend.continuations + 1,
     )
-    text, sent = history.whole(turn.tail), turn.sent
+    text, sent = history.whole_characters(turn.tail), turn.last_send
     choice = turn.request.tool_choice
-    blank = turn.evaluated is not None and not turn.evaluated.response.text
-    cap, lower = costs.raised(turn, blank)  # nothing visible came: a retry needs more room (hermes-agent #96973)
+    blank = turn.evaluation is not None and not turn.evaluation.response.text
+    cap, lower = costs.next_cap(turn, blank)  # nothing visible came: a retry needs more room (hermes-agent #96973)
     ordinal = spent.continuations
     again = misses_anchor(turn)
     method = Method.AGAIN if again else history.method_for(turn.policy.methods, text, _ability(turn))
     if not text.strip() or method is None:
         # The same request again, its anchor still asked for; an empty assistant message would be refused.
-        anchor, mark = (sent.anchor, sent.mark) if sent else ("", MARKS[0])
-        send = Send(Place.CONTINUATION, ordinal, Method.BOOST, (), cap, choice, anchor=anchor, mark=mark,
+        anchor, mark = (sent.anchor, sent.mark) if sent else ("", QUOTE_MARKS[0])
+        send = Send(RequestPlace.CONTINUATION, ordinal, Method.BOOST, (), cap, choice, anchor=anchor, mark=mark,
                     lower_cap=lower)
     elif method is Method.PREFILL:
-        message, stripped = history.prefill(text)
-        send = Send(Place.CONTINUATION, ordinal, method, (message,), cap, choice, stripped=stripped, lower_cap=lower)
+        message, stripped = history.prefill_message(text)
+        send = Send(RequestPlace.CONTINUATION, ordinal, method, (message,), cap, choice, stripped=stripped,
+                    lower_cap=lower)
     else:
-        anchor, mark = "", MARKS[0]
+        anchor, mark = "", QUOTE_MARKS[0]
         if again:
             anchor, mark = turn.answers[-1][-1].anchor, turn.answers[-1][-1].mark
         elif method is Method.ANCHOR:
-            anchor = history.anchor_of(turn.merged().text)
+            anchor = history.anchor_of(turn.joined_answer().text)
             mark = mark_for([text, *(message.text for message in turn.history)])
         said = Message(Role.ASSISTANT, (TextPart(text),))
         system = turn.ability.system_hint and turn.policy.system_hint
-        asked = history.hint(anchor, system, mark, again)
-        send = Send(Place.CONTINUATION, ordinal, method, (said, asked), cap, choice, anchor=anchor, mark=mark,
+        asked = history.hint_message(anchor, system, mark, again)
+        send = Send(RequestPlace.CONTINUATION, ordinal, method, (said, asked), cap, choice, anchor=anchor, mark=mark,
                     lower_cap=lower)
-    return turn._replace(spent=spent, sent=send), (send,)
+    return turn._replace(spend=spent, last_send=send), (send,)
 
 
-def unsettled(turn: Turn) -> tuple[Verdict, ...]:
+def unsettled_calls(turn: Turn) -> tuple[Verdict, ...]:
     """The calls that were begun and neither ran nor were rejected: those of the response at hand, and earlier ones."""
-    verdicts = turn.evaluated.verdicts if turn.evaluated else ()
-    return (*verdicts, *gate.missing(turn.broken, (verdict.call for verdict in verdicts), turn.beside))
+    verdicts = turn.evaluation.verdicts if turn.evaluation else ()
+    return (*verdicts,
+            *gate.missing_calls(turn.unrepaired, (verdict.call for verdict in verdicts), turn.repaired_siblings))
 
 
 def _enter_repair(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
-    seen = turn.evaluated
-    verdicts = unsettled(turn) or turn.broken
-    spent = turn.spent._replace(requests=turn.spent.requests + 1, repairs=turn.spent.repairs + 1)
-    said = history.assistant(seen.response, (), turn.tail) if seen else None
-    added = (*((said,) if said else ()), history.repair(verdicts, turn.ability.system_hint, turn.beside))
-    if costs.refused_now(turn):
+    seen = turn.evaluation
+    verdicts = unsettled_calls(turn) or turn.unrepaired
+    spent = turn.spend._replace(requests=turn.spend.requests + 1, repairs=turn.spend.repairs + 1)
+    said = history.assistant_message(seen.response, (), turn.tail) if seen else None
+    added = (*((said,) if said else ()),
+             history.repair_message(verdicts, turn.ability.system_hint, turn.repaired_siblings))
+    if costs.is_refused(turn):
         added = ()  # the message stands in the request that was refused, and so in the history
-    cap, lower = costs.raised(turn, turn.policy.settles and is_cut(turn))
-    choice = turn.request.tool_choice if "choice" in turn.refused else _choice(turn, verdicts)
-    send = Send(Place.REPAIR, spent.repairs, Method.REPAIR, added, cap, tool_choice=choice, lower_cap=lower)
-    return turn._replace(spent=spent, sent=send, repairing=True, broken=verdicts), (send,)
+    cap, lower = costs.next_cap(turn, turn.policy.settles and is_cut(turn))
+    choice = turn.request.tool_choice if "choice" in turn.refusals else _choice(turn, verdicts)
+    send = Send(RequestPlace.REPAIR, spent.repairs, Method.REPAIR, added, cap, tool_choice=choice, lower_cap=lower)
+    return turn._replace(spend=spent, last_send=send, repairing=True, unrepaired=verdicts), (send,)
 
 
 def _choice(turn: Turn, verdicts: Sequence[Verdict]) -> str | None:
     """One call alone is forced; of several none is, since that would forbid the others."""
-    calls = gate.held(verdicts)
+    calls = gate.held_calls(verdicts)
     declared = {tool.name for tool in turn.request.tools}
     if not declared:
         return None  # a choice among tools that are not declared would be refused
@@ -175,33 +179,35 @@ def _choice(turn: Turn, verdicts: Sequence[Verdict]) -> str | None:
 
 def _enter_nudge(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
     """The same request once more, and a message that its answer was empty; an answer that was begun goes on."""
-    spent = turn.spent._replace(requests=turn.spent.requests + 1, empty_retries=turn.spent.empty_retries + 1)
-    begun, sent, system = turn.merged().text, turn.sent, turn.ability.system_hint
+    spent = turn.spend._replace(requests=turn.spend.requests + 1, empty_retries=turn.spend.empty_retries + 1)
+    begun, sent, system = turn.joined_answer().text, turn.last_send, turn.ability.system_hint
     anchor = history.anchor_of(begun) if begun.strip() else ""
-    mark = mark_for([begun, *(message.text for message in turn.history)]) if anchor else MARKS[0]
-    unsaid = history.whole(turn.tail)  # what no request has as the assistant's yet
+    mark = mark_for([begun, *(message.text for message in turn.history)]) if anchor else QUOTE_MARKS[0]
+    unsaid = history.whole_characters(turn.tail)  # what no request has as the assistant's yet
     said = (Message(Role.ASSISTANT, (TextPart(unsaid),)),) if anchor and unsaid.strip() else ()
     send = Send(
-        Place.NUDGE, spent.empty_retries, Method.ANCHOR if anchor else Method.NUDGE,
-        (*said, history.nudge(anchor, system, mark)), costs.within(turn, sent.max_tokens if sent else None),
+        RequestPlace.NUDGE, spent.empty_retries, Method.ANCHOR if anchor else Method.NUDGE,
+        (*said, history.nudge_message(anchor, system, mark)),
+        costs.cap_within_bound(turn, sent.max_tokens if sent else None),
         sent.tool_choice if sent else None, anchor=anchor, mark=mark,
     )
-    return turn._replace(spent=spent, sent=send), (send,)
+    return turn._replace(spend=spent, last_send=send), (send,)
 
 
 def _enter_resume(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
-    seen = turn.evaluated
-    if seen is None or tripped("resume", turn.limits, turn.spent, turn.token_stop, turn.policy.lacks & {"room"}):
-        return turn._replace(sent=None), ()  # the next tick leaves by the guard
+    seen = turn.evaluation
+    if seen is None or exceeded_guard("resume", turn.limits, turn.spend, turn.token_stop, turn.policy.lacks & {"room"}):
+        return turn._replace(last_send=None), ()  # the next tick leaves by the guard
     methods = {"token": Method.TOKEN, "poll": Method.POLL, "server": Method.POLL}
-    method = methods.get(seen.judged.stop.detail or "", Method.ECHO)
-    said = history.echo(seen.response, turn.tail) if method is Method.ECHO else None
-    spent = turn.spent._replace(requests=turn.spent.requests + 1, resumes=turn.spent.resumes + 1)
-    cap, choice = (turn.sent.max_tokens, turn.sent.tool_choice) if turn.sent else (None, None)
-    send = Send(Place.RESUME, spent.resumes, method, (said,) if said else (), costs.within(turn, cap), choice)
-    turn = turn._replace(spent=spent, sent=send)
-    if turn.policy.settles and method is not Method.POLL and gate.held(seen.verdicts):
-        turn = turn._replace(repairing=True, broken=unsettled(turn))  # it does not go back with the pause
+    method = methods.get(seen.judgement.stop.detail or "", Method.ECHO)
+    said = history.echo_message(seen.response, turn.tail) if method is Method.ECHO else None
+    spent = turn.spend._replace(requests=turn.spend.requests + 1, resumes=turn.spend.resumes + 1)
+    cap, choice = (turn.last_send.max_tokens, turn.last_send.tool_choice) if turn.last_send else (None, None)
+    send = Send(RequestPlace.RESUME, spent.resumes, method, (said,) if said else (), costs.cap_within_bound(turn, cap),
+                choice)
+    turn = turn._replace(spend=spent, last_send=send)
+    if turn.policy.settles and method is not Method.POLL and gate.held_calls(seen.verdicts):
+        turn = turn._replace(repairing=True, unrepaired=unsettled_calls(turn))  # it does not go back with the pause
     return turn, (send,)
 
 
@@ -217,15 +223,15 @@ _ENTER: Mapping[State, Callable[[Turn], tuple[Turn, tuple[Effect, ...]]]] = {
 """State -> what is done when it is entered; the others do nothing."""
 
 
-def concluded(turn: Turn) -> tuple[Message, ...]:
+def final_history(turn: Turn) -> tuple[Message, ...]:
     """The history after the turn: its last answer without its calls, and a note to the model where one was not run."""
-    seen = turn.evaluated
+    seen = turn.evaluation
     if seen is None or not turn.answers[-1]:
         return turn.history  # the last response is in it, with its results
     if not turn.policy.strips and seen.response.tool_calls:
         return (*turn.history, Message(Role.ASSISTANT, seen.response.parts))
-    said = history.assistant(seen.response, (), turn.tail, seen.judged.stop.normalized)
-    note = history.not_run(turn.broken or seen.verdicts, turn.ability.system_hint)
+    said = history.assistant_message(seen.response, (), turn.tail, seen.judgement.stop.normalized)
+    note = history.not_run_note(turn.unrepaired or seen.verdicts, turn.ability.system_hint)
     return (*turn.history, *((said,) if said else ()), *((note,) if note else ()))
 
 
@@ -254,7 +260,7 @@ NOTICES: Mapping[str, str] = {
 """Terminal reason -> what the operator is told. Notices are events, never assistant text."""
 
 
-ENDED_AS: Mapping[Ending, str] = {
+ENDING_NOTICES: Mapping[Ending, str] = {
     Ending.EMPTY_ANSWER: "the response holds neither text nor a tool call",
     Ending.REASONING_ONLY: "the response is all reasoning",
     Ending.CALL_LEAKED: "a tool call stands as markup in the text, where nothing runs it",
@@ -267,7 +273,7 @@ ENDED_AS: Mapping[Ending, str] = {
 def notice(turn: Turn, signal: Signal, terminal: str) -> str | None:
     """What the operator is told about an end; None where all is well."""
     told = _of_end(turn, signal, terminal)
-    doubts = turn.doubts
+    doubts = turn.doubtful_seams
     if not doubts:
         return told
     doubt = NOTICES["seam_unverified"].format(segment=doubts[0].index + 1, at=doubts[0].at, why=doubts[0].why)
@@ -283,7 +289,7 @@ def _of_end(turn: Turn, signal: Signal, terminal: str) -> str | None:
     text = NOTICES.get("not_continued" if stopped else terminal)
     if text is None or "{" not in text:
         return text
-    seen = turn.evaluated
+    seen = turn.evaluation
     problem = "the provider reported an error"
     if seen is not None and seen.response.error is not None and seen.response.error.message:
         problem = f"the provider reported: {seen.response.error.message[:200].rstrip().removesuffix('.')}"
@@ -291,12 +297,13 @@ def _of_end(turn: Turn, signal: Signal, terminal: str) -> str | None:
         raw = seen.response.stop_reason.raw
         problem = "its stop reason is not known" if raw is None else f"the stop reason {raw!r} is unknown"
     return text.format(
-        again=_again(turn.spent.continuations),
+        again=_again(turn.spend.continuations),
         continuation_max_attempts=turn.limits.continuation_max_attempts,
-        tokens=turn.spent.continuation_tokens,
-        chars=turn.spent.continuation_chars,
-        tool_steps=turn.spent.tool_steps,
-        repair=history.repair_failed(unsettled(turn), turn.beside),
+        tokens=turn.spend.continuation_tokens,
+        chars=turn.spend.continuation_chars,
+        tool_steps=turn.spend.tool_steps,
+        repair=history.repair_notice(unsettled_calls(turn), turn.repaired_siblings),
         problem=problem,
-        ending=ENDED_AS.get(seen.judged.ending, "nothing came") if seen and seen.judged.ending else "nothing came",
+        ending=ENDING_NOTICES.get(seen.judgement.ending, "nothing came") if seen and seen.judgement.ending
+        else "nothing came",
     )

@@ -13,8 +13,8 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import NamedTuple
 
-from loop_core.judge.arguments import Shape, lenient, parse_of
-from loop_core.judge.classify import Ending, Judged
+from loop_core.judge.arguments import ArgumentShape, parse_call, parse_leniently
+from loop_core.judge.classify import Ending, Judgement
 from loop_core.judge.endings import SILENT
 from loop_core.judge.gate import Admission, Verdict
 from loop_core.turn.segments import Method, SeamRule
@@ -74,7 +74,7 @@ class Dispatch(StrEnum):
     """Any call that the response holds, read with a forgiving parser."""
 
 
-class Batch(StrEnum):
+class BatchRule(StrEnum):
     """What one call that may not run means for its siblings."""
 
     WHOLE = "whole"
@@ -83,7 +83,7 @@ class Batch(StrEnum):
     """The others run."""
 
 
-class Reads(StrEnum):
+class ReasonSource(StrEnum):
     """Which reason a loop goes by."""
 
     EFFECTIVE = "effective"
@@ -144,7 +144,7 @@ class Policy:
     title: str
     cites: tuple[str, ...] = ()
     """The lines that it follows, and what was read into them."""
-    reads: Reads = Reads.EFFECTIVE
+    reads: ReasonSource = ReasonSource.EFFECTIVE
     words: Words = field(default_factory=dict)
     unlisted: Mapping[str, Stop] = field(default_factory=dict)
     """Wire format -> what a native word that `words` does not list is taken for."""
@@ -158,7 +158,7 @@ class Policy:
     """Whether an answer without a known reason is taken for a budget cut: its usage equals the cap, or a call's
     arguments end in the middle of their JSON."""
     dispatch: Dispatch = Dispatch.READY
-    batch: Batch = Batch.WHOLE
+    batch: BatchRule = BatchRule.WHOLE
     strips: bool = True
     """Whether a call that did not run leaves the history."""
     methods: tuple[Method, ...] = (Method.PREFILL, Method.ANCHOR)
@@ -187,9 +187,9 @@ STRICT = Policy(
 # -- reading a policy ------------------------------------------------------------------------------------------------
 
 
-def word_of(policy: Policy, response: ChatResponse, judged: Judged, provider: str = "") -> Stop:
+def word_of(policy: Policy, response: ChatResponse, judged: Judgement, provider: str = "") -> Stop:
     """The word that a policy goes by; `provider` is the profile's name."""
-    if policy.reads is Reads.EFFECTIVE:
+    if policy.reads is ReasonSource.EFFECTIVE:
         read = judged.stop.normalized
         return policy.reason_map.get(read, read)
     word = _own_word(policy, response, judged)
@@ -199,15 +199,15 @@ def word_of(policy: Policy, response: ChatResponse, judged: Judged, provider: st
     return word
 
 
-def ending_of(policy: Policy, judged: Judged) -> Ending | None:
+def policy_ending(policy: Policy, judged: Judgement) -> Ending | None:
     """How the answer ended where it only looks finished, as a policy reads it: one that goes by the provider's words
     does not look, and silence may be what was asked for."""
-    if policy.reads is not Reads.EFFECTIVE or (policy.allow_silence and judged.ending in SILENT):
+    if policy.reads is not ReasonSource.EFFECTIVE or (policy.allow_silence and judged.ending in SILENT):
         return None
     return judged.ending
 
 
-def _own_word(policy: Policy, response: ChatResponse, judged: Judged) -> Stop:
+def _own_word(policy: Policy, response: ChatResponse, judged: Judgement) -> Stop:
     mapped, raw = judged.mapped.normalized, judged.mapped.raw
     if response.error is not None:
         return mapped
@@ -222,39 +222,39 @@ def _own_word(policy: Policy, response: ChatResponse, judged: Judged) -> Stop:
 
 def _fits(row: Promotion, response: ChatResponse) -> bool:
     calls = response.tool_calls
-    return bool(calls) and (not row.complete or all(complete(call) for call in calls))
+    return bool(calls) and (not row.complete or all(is_complete(call) for call in calls))
 
 
-def complete(call: ToolCall) -> bool:
+def is_complete(call: ToolCall) -> bool:
     """Whether the arguments of a call are there as they should be, whatever became of the response."""
     if call.kind is CallKind.CUSTOM:
         return call.arguments is not None
-    return parse_of(call).shape is Shape.COMPLETE
+    return parse_call(call).shape is ArgumentShape.COMPLETE
 
 
 def _readable(call: ToolCall) -> bool:
     if call.kind is CallKind.CUSTOM:
         return bool(call.arguments)
-    value = lenient(call.arguments)
+    value = parse_leniently(call.arguments)
     return isinstance(value, dict) and bool(value)
 
 
 MAY_RUN: Mapping[Dispatch, Callable[[Verdict], bool]] = {
     Dispatch.READY: lambda verdict: verdict.admission is not Admission.HELD,
-    Dispatch.COMPLETE: lambda verdict: verdict.admission is not Admission.HELD or complete(verdict.call),
+    Dispatch.COMPLETE: lambda verdict: verdict.admission is not Admission.HELD or is_complete(verdict.call),
     Dispatch.READABLE: lambda verdict: verdict.admission is not Admission.HELD or _readable(verdict.call),
     Dispatch.PRESENT: lambda verdict: True,
 }
 """Which calls a loop takes for runnable; those that the gate released are, for every loop."""
 
 
-def dispatched(policy: Policy, verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
+def dispatched_calls(policy: Policy, verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
     """The calls that a loop runs or answers when it runs the batch; a phantom gets no result but under `present`."""
     return tuple([verdict for verdict in verdicts if MAY_RUN[policy.dispatch](verdict)])
 
 
-def runnable(policy: Policy, verdicts: Sequence[Verdict]) -> bool:
+def is_runnable(policy: Policy, verdicts: Sequence[Verdict]) -> bool:
     """Whether a loop takes a batch for one that it may run."""
     real = [verdict for verdict in verdicts if verdict.rule != "gate.phantom"]
-    may = dispatched(policy, real)
-    return bool(may) and (policy.batch is Batch.EACH or len(may) == len(real))
+    may = dispatched_calls(policy, real)
+    return bool(may) and (policy.batch is BatchRule.EACH or len(may) == len(real))

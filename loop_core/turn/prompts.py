@@ -18,7 +18,7 @@ HINT_POINTS = (
 )
 """The continuation hint of seed 000, its four points in order."""
 
-MARKS = ("last", "last_words")
+QUOTE_MARKS = ("last", "last_words")
 """Names of the tags around the words to quote; the first that the conversation does not hold is used."""
 
 AGAIN = "Your last message did not begin so. Add no greeting, apology or remark, no quotation marks and no code fence."
@@ -32,27 +32,27 @@ _BETWEEN = "Begin by repeating exactly the characters between "
 
 def mark_for(texts: Sequence[str]) -> str:
     """The name of the tags that none of these texts holds; the last one where each is in some text."""
-    return next((mark for mark in MARKS if not any(holds(text, mark) for text in texts)), MARKS[-1])
+    return next((mark for mark in QUOTE_MARKS if not any(has_tags(text, mark) for text in texts)), QUOTE_MARKS[-1])
 
 
-def holds(text: str, mark: str) -> bool:
+def has_tags(text: str, mark: str) -> bool:
     """Whether a text has tags of this name."""
     return f"<{mark}>" in text or f"</{mark}>" in text
 
 
-def asks(mark: str) -> str:
+def quote_request(mark: str) -> str:
     """The point that asks for words back, up to the words; `</mark>` follows them."""
     return f"{_BETWEEN}<{mark}> and </{mark}>: <{mark}>"
 
 
-def asks_again(text: str) -> bool:
+def repeats_request(text: str) -> bool:
     """Whether a message is a hint of ours that asks for the words once more."""
     return text.startswith(HINT_POINTS[0]) and f"\n{AGAIN}\n" in text
 
 
 def prompt_end(text: str, mark: str) -> int:
     """Where the points of our own prompt end that a text begins with; 0 where it begins with none."""
-    points = (EMPTY, *HINT_POINTS, AGAIN, asks(mark).removesuffix(f"<{mark}>").rstrip())
+    points = (EMPTY, *HINT_POINTS, AGAIN, quote_request(mark).removesuffix(f"<{mark}>").rstrip())
     end = 0
     while True:
         rest = text[end:].lstrip()
@@ -67,7 +67,7 @@ def prompt_end(text: str, mark: str) -> int:
 # did not come, or what stands before them.
 
 
-class Kind(StrEnum):
+class OpeningKind(StrEnum):
     """What a segment begins with instead of the text."""
 
     CHATTER = "chatter"
@@ -81,25 +81,25 @@ class Kind(StrEnum):
 class Opening(NamedTuple):
     """One row: what is looked for at the beginning of a segment, in lower case, white space and quotes folded."""
 
-    kind: Kind
+    kind: OpeningKind
     language: str
     pattern: str
 
 
-def _row(kind: Kind, language: str, *pattern: str) -> Opening:
+def _row(kind: OpeningKind, language: str, *pattern: str) -> Opening:
     return Opening(kind, language, "".join(pattern))
 
 
 OPENINGS: tuple[Opening, ...] = (
     _row(
-        Kind.RESTART, "English",
+        OpeningKind.RESTART, "English",
         r"(?:let me|let's|i'll|i will|allow me to) (?:start|begin|try|redo|rewrite)\b.{0,20}",
         r"\b(?:over|again|anew|from scratch|from the (?:beginning|start|top))",
         r"|(?:re)?start(?:ing)? (?:over|again|anew|from (?:scratch|the (?:beginning|start|top)))",
         r"|here(?:'s| is) (?:the|an?|my|your) (?:complete|full|entire|whole|updated|revised|corrected)\b",
     ),
     _row(
-        Kind.REFUSAL, "English",
+        OpeningKind.REFUSAL, "English",
         r"(?:i'm|i am|we're|we are) (?:very |so |really |truly )?(?:sorry|afraid|unable|not able)\b",
         r"|sorry,? (?:but )?i\b|(?:unfortunately|regrettably),? (?:i|we)\b",
         r"|i (?:can't|cannot|can not|won't|will not|must decline|have to decline)\b",
@@ -110,7 +110,7 @@ OPENINGS: tuple[Opening, ...] = (
         r"|(?:could|can|would) you (?:please |kindly )?(?:provide|share|clarify|specify|tell|give|resend)\b",
     ),
     _row(
-        Kind.CHATTER, "English",
+        OpeningKind.CHATTER, "English",
         r"(?:sure(?: thing)?|certainly|of course|absolutely|gladly|okay|ok|alright|all right|understood|got it|",
         r"no problem|yes|great)\s?(?:[,.!:;-]|\u2013|\u2014)",
         r"|(?:here(?:'s| is| are| comes| you go)|below is|this is|what follows is)\b.{0,30}",
@@ -121,112 +121,112 @@ OPENINGS: tuple[Opening, ...] = (
         r"|as (?:requested|you (?:asked|requested|wish))\b|continued(?: from)?\b.{0,30}:|continued\)",
     ),
     _row(
-        Kind.RESTART, "German",
+        OpeningKind.RESTART, "German",
         r"(?:ich (?:beginne|fange|starte)|lassen sie mich|lass mich)\b.{0,20}\b(?:von vorne?|noch ?mals?|neu|erneut)\b",
         r"|hier ist (?:der|die|das) (?:vollständige|ganze|komplette|überarbeitete)",
     ),
     _row(
-        Kind.REFUSAL, "German",
+        OpeningKind.REFUSAL, "German",
         r"(?:es )?tut mir (?:sehr )?leid\b|leider\b|entschuldigung, (?:aber )?ich\b|ich kann ",
         r"(?:das |dies |dabei |leider )?nicht\b|als (?:ki|künstliche|sprachmodell)\b",
     ),
     _row(
-        Kind.CHATTER, "German",
+        OpeningKind.CHATTER, "German",
         r"(?:natürlich|gerne?|klar|selbstverständlich|sicher|okay|in ordnung|verstanden)\s?[,.!:]",
         r"|hier (?:ist|kommt|folgt|geht)\b.{0,20}\b(?:rest|fortsetzung|weiter)",
         r"|(?:ich (?:fahre|setze|mache)|weiter geht)\b|fortsetzung\b.{0,20}:|entschuldig(?:ung|en sie) (?:für|die)\b",
     ),
     _row(
-        Kind.RESTART, "French",
+        OpeningKind.RESTART, "French",
         r"(?:je (?:recommence|reprends)|permettez-moi de recommencer|recommençons)\b.{0,20}\b(?:début|zéro|tout)\b",
         r"|voici (?:le|la) (?:texte|réponse|version) (?:complète?|entière?|intégrale?|complet|intégral)",
     ),
     _row(
-        Kind.REFUSAL, "French",
+        OpeningKind.REFUSAL, "French",
         r"(?:je suis )?(?:vraiment )?désolée?\b|malheureusement\b|je ne (?:peux|suis|dispose|vois)\b",
         r"|en tant qu(?:e|')\s?(?:ia|intelligence|modèle)|pourriez-vous\b",
     ),
     _row(
-        Kind.CHATTER, "French",
+        OpeningKind.CHATTER, "French",
         r"(?:bien sûr|certainement|d'accord|très bien|volontiers|entendu|compris)\s?[,.!:]",
         r"|voici (?:la suite|le reste|la fin|la continuation)|(?:je (?:continue|poursuis|reprends)|suite)\b.{0,40}:",
         r"|(?:toutes )?mes excuses\b|veuillez m'excuser\b",
     ),
     _row(
-        Kind.REFUSAL, "Spanish",
+        OpeningKind.REFUSAL, "Spanish",
         r"lo siento\b|lamento\b|lamentablemente\b|desafortunadamente\b|no puedo\b",
         r"|como (?:una? )?(?:ia|inteligencia|modelo)\b|¿podrías?\b",
     ),
     _row(
-        Kind.CHATTER, "Spanish",
+        OpeningKind.CHATTER, "Spanish",
         r"¡?(?:claro|por supuesto|desde luego|entendido|de acuerdo|vale|con gusto)(?: que sí)?\s?[,.!:]",
         r"|(?:aquí|a continuación|ahí)\b.{0,20}\b(?:resto|continuación|continúa|sigue|tienes)",
         r"|(?:continúo|continuando|sigo|siguiendo)\b|disculp(?:a|e|as)\b|perd[óo]n\b",
     ),
     _row(
-        Kind.REFUSAL, "Italian",
+        OpeningKind.REFUSAL, "Italian",
         r"mi dispiace\b|purtroppo\b|non (?:posso|sono in grado)\b|(?:come|in quanto) (?:ia|intelligenza|modello)\b",
     ),
     _row(
-        Kind.CHATTER, "Italian",
+        OpeningKind.CHATTER, "Italian",
         r"(?:certo|certamente|va bene|d'accordo|ecco|volentieri|capito)\s?[,.!:]",
         r"|ecco (?:il resto|il seguito|la continuazione|la parte)|(?:continuo|proseguo|riprendo|continuando)\b",
         r"|mi scuso\b",
     ),
     _row(
-        Kind.REFUSAL, "Portuguese",
+        OpeningKind.REFUSAL, "Portuguese",
         r"(?:sinto|lamento) muito\b|lamento\b|desculpe, (?:mas )?(?:não|eu)\b|infelizmente\b|não (?:posso|consigo)\b",
         r"|como (?:uma? )?(?:ia|inteligência|modelo)\b",
     ),
     _row(
-        Kind.CHATTER, "Portuguese",
+        OpeningKind.CHATTER, "Portuguese",
         r"(?:claro|com certeza|certo|entendido|com prazer)\s?[,.!:]",
         r"|(?:aqui (?:está|vai)|segue)\b.{0,20}\b(?:resto|restante|continuação|continua)|(?:continuando|continuo)\b",
         r"|desculpe (?:a|o|pela|pelo)\b",
     ),
     _row(
-        Kind.REFUSAL, "Dutch",
+        OpeningKind.REFUSAL, "Dutch",
         r"het spijt me\b|helaas\b|sorry, (?:maar )?ik\b|ik kan (?:dat |dit |hier )?(?:helaas )?niet\b",
         r"|als (?:ai|taalmodel)\b",
     ),
     _row(
-        Kind.CHATTER, "Dutch",
+        OpeningKind.CHATTER, "Dutch",
         r"(?:natuurlijk|zeker|prima|goed|graag|begrepen)\s?[,.!:]|hier (?:is|volgt|komt)\b.{0,20}\b(?:rest|vervolg)",
         r"|(?:ik ga verder|verder waar)\b",
     ),
     _row(
-        Kind.REFUSAL, "Russian",
+        OpeningKind.REFUSAL, "Russian",
         r"(?:к сожалению|извините|простите)\b|я не могу\b",
         r"|как (?:ии|языковая|искусственный)\b",
     ),
     _row(
-        Kind.CHATTER, "Russian",
+        OpeningKind.CHATTER, "Russian",
         r"(?:конечно|хорошо|разумеется|понятно)\s?[,.!:]",
         r"|вот (?:продолжение|осталь)|продолж(?:аю|у|ение)\b",
     ),
-    _row(Kind.RESTART, "Chinese", r"(?:让我|我(?:会|将|来)?)从头|让我重新|重新开始|以下是完整"),
+    _row(OpeningKind.RESTART, "Chinese", r"(?:让我|我(?:会|将|来)?)从头|让我重新|重新开始|以下是完整"),
     _row(
-        Kind.REFUSAL, "Chinese",
+        OpeningKind.REFUSAL, "Chinese",
         r"(?:很|非常|十分)?(?:抱歉|对不起|遗憾)|我(?:无法|不能|没有)|作为(?:一个|一款)?(?:ai|人工|语言)",
     ),
     _row(
-        Kind.CHATTER, "Chinese",
+        OpeningKind.CHATTER, "Chinese",
         r"(?:好的?|当然|没问题|明白了?|可以)[，。！,.!、：]|以下(?:是|为)|(?:我)?(?:继续|接着|接上文)",
     ),
     _row(
-        Kind.REFUSAL, "Japanese",
+        OpeningKind.REFUSAL, "Japanese",
         r"(?:大変)?(?:申し訳|すみません|ごめん)|残念な|aiとして",
     ),
     _row(
-        Kind.CHATTER, "Japanese",
+        OpeningKind.CHATTER, "Japanese",
         r"(?:はい|もちろん|承知|わかりました|了解)[、。！!,]?|(?:以下|こちら)[がはに]|続き",
     ),
-    _row(Kind.REFUSAL, "Korean", r"죄송|미안|안타깝|유감|(?:저는 )?ai로서"),
-    _row(Kind.CHATTER, "Korean", r"(?:네|물론|알겠습니다)[,.!이]|(?:다음은|이어서|계속)"),
+    _row(OpeningKind.REFUSAL, "Korean", r"죄송|미안|안타깝|유감|(?:저는 )?ai로서"),
+    _row(OpeningKind.CHATTER, "Korean", r"(?:네|물론|알겠습니다)[,.!이]|(?:다음은|이어서|계속)"),
 )
 """Tried in order: what says that it begins anew is no mere chatter."""
 
-LOOKED_AT = 200
+OPENING_CHARS = 200
 """Characters of a segment in which chatter ends and the words that were asked back begin."""
 
 FOLDS: Mapping[str, str] = {
@@ -238,7 +238,7 @@ FOLDS: Mapping[str, str] = {
 _MARKUP = "*_#>~`\"'([{- \t\r\n"
 
 
-def opening(text: str) -> Opening | None:
+def find_opening(text: str) -> Opening | None:
     """The row that a text begins like; None where it begins like none. Markup before it is passed over."""
-    folded = " ".join("".join([FOLDS.get(char, char) for char in text[:LOOKED_AT]]).lower().lstrip(_MARKUP).split())
+    folded = " ".join("".join([FOLDS.get(char, char) for char in text[:OPENING_CHARS]]).lower().lstrip(_MARKUP).split())
     return next((row for row in OPENINGS if re.match(row.pattern, folded)), None)

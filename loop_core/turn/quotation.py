@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from loop_core.turn.prompts import FOLDS, LOOKED_AT, holds, opening, prompt_end
+from loop_core.turn.prompts import FOLDS, OPENING_CHARS, find_opening, has_tags, prompt_end
 
 LONG = 24
 """Words of so many characters may stand behind anything that they are not known to have stood behind before."""
@@ -26,9 +26,9 @@ class Quotation:
 
     cut: int
     """So many characters of the segment's beginning are left out."""
-    gone: tuple[tuple[int, int], ...] = ()
+    removals: tuple[tuple[int, int], ...] = ()
     """Stretches behind them that are left out too: the end of what wrapped the segment, marks of our prompt."""
-    found: bool = True
+    present: bool = True
     closed: bool = True
     """Whether all that was opened before the words is closed again, or was open in the text."""
 
@@ -55,12 +55,12 @@ _SPACE = re.compile(r"\s*")
 _FENCES = re.compile(r"^[^\S\r\n]*(?:`{3,}|~{3,})", re.MULTILINE)
 
 
-def find(text: str, said: str, anchor: str, mark: str) -> Quotation:
+def find_quotation(text: str, said: str, anchor: str, mark: str) -> Quotation:
     """Where a segment `said` quotes `anchor`, the end of `text`; `mark` is the name of the tags that asked for it."""
     start = prompt_end(said, mark)
     at = _at_once(said, start, anchor) or _anywhere(text, said, start, anchor) or _last_line(text, said, start, anchor)
     if at is None:
-        return Quotation(start, _marks(text, said, start, mark), found=False)
+        return Quotation(start, _marks(text, said, start, mark), present=False)
     begin, end = at
     wrappers = _wrappers(text, said[start:begin], anchor)
     end, open_still = _closing(text, said, end, anchor, wrappers, mark)
@@ -84,12 +84,12 @@ def _anywhere(text: str, said: str, start: int, anchor: str) -> tuple[int, int] 
     core = anchor.strip()
     if not core:
         return None
-    pattern = folded(core)
+    pattern = folded_pattern(core)
     once: bool | None = None
-    for place in pattern.finditer(said, start, start + LOOKED_AT):
+    for place in pattern.finditer(said, start, start + OPENING_CHARS):
         begin, end = place.span()
         wrappers, before = _around(said[start:begin])
-        known = not before or opening(before) is not None
+        known = not before or find_opening(before) is not None
         if len(core) < SHORT:
             shut = bool(wrappers) and known and _closing(text, said, end, anchor, wrappers, "")[1] == []
             if shut and said[begin:end] == core:
@@ -111,12 +111,12 @@ def _last_line(text: str, said: str, start: int, anchor: str) -> tuple[int, int]
     line = lines[-1].strip() if len(lines) > 1 else ""
     if len(line) < LONG:
         return None
-    pattern = folded(line)
-    places = list(pattern.finditer(said, start, start + LOOKED_AT))
+    pattern = folded_pattern(line)
+    places = list(pattern.finditer(said, start, start + OPENING_CHARS))
     return places[0].span() if len(places) == 1 and _once(pattern, text) else None
 
 
-def folded(words: str) -> re.Pattern[str]:
+def folded_pattern(words: str) -> re.Pattern[str]:
     """What finds the words, runs of white space being equal, and typographic quotation marks like plain ones."""
     return re.compile(r"\s+".join("".join(map(_either, word)) for word in words.split()))
 
@@ -193,7 +193,7 @@ def _closing(
             left.append(wrapper)
         else:
             end, closed = shut.end(), True
-    if mark and not holds(text, mark):
+    if mark and not has_tags(text, mark):
         shut = re.compile(rf"\s*</{mark}>").match(said, end)
         if shut is not None:
             end, closed = shut.end(), True
@@ -257,7 +257,7 @@ def _marks(text: str, said: str, start: int, mark: str) -> tuple[tuple[int, int]
 
     Tags of that name that the answer holds itself are balanced, and stay.
     """
-    if holds(text, mark) or f"{mark}>" not in said:
+    if has_tags(text, mark) or f"{mark}>" not in said:
         return ()
     found: list[tuple[int, int]] = []
     depth = 0

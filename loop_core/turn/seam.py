@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from loop_core.turn.prompts import opening
-from loop_core.turn.quotation import find
-from loop_core.turn.segments import Decision, Joined, Method, Seam, SeamRule, Segment
+from loop_core.turn.prompts import find_opening
+from loop_core.turn.quotation import find_quotation
+from loop_core.turn.segments import JoinedText, Method, Seam, SeamDecision, SeamRule, Segment
 
 ANCHOR_CHARS = 40
 """How many of the last characters are asked back as an anchor."""
@@ -27,29 +27,29 @@ ECHO_CHARS = 24
 """Where it is not known whether a server echoes, a shorter repetition of the prefill may be text."""
 
 
-def join(segments: Sequence[Segment], rule: SeamRule = SeamRule.CAREFUL) -> Joined:
+def join(segments: Sequence[Segment], rule: SeamRule = SeamRule.CAREFUL) -> JoinedText:
     """The text of an answer from its segments, and what was decided at every seam."""
     if not segments:
-        return Joined("", ())
+        return JoinedText("", ())
     text = base = segments[0].text
     seams: list[Seam] = []
     for index, segment in enumerate(segments[1:], start=1):
         if segment.method is Method.AGAIN and rule is SeamRule.CAREFUL and seams and not seams[-1].sure:
             made, before = _again(base, text, segments[index - 1], seams[-1], segment)
-            if made.decision is not Decision.LEFT_OUT:
+            if made.decision is not SeamDecision.LEFT_OUT:
                 text, seams[-1] = base, before
         else:
             base, made = text, RULES[rule](text, segment)
         text, seam, rest = _joint(text, segment.text, made, index)
         seams.append(seam)
         text += rest
-    return Joined(text, tuple(seams))
+    return JoinedText(text, tuple(seams))
 
 
 def _joint(text: str, following: str, made: _Cut, index: int) -> tuple[str, Seam, str]:
     """The text up to a seam, the seam, and what the segment adds; a character that was cut in two is one again."""
     text, cut = text[: made.keep], made.cut
-    if made.decision is Decision.APART:
+    if made.decision is SeamDecision.APART:
         text += APART
     if text and "\ud800" <= text[-1] <= "\udbff" and cut < len(following):
         first = following[cut]
@@ -59,7 +59,7 @@ def _joint(text: str, following: str, made: _Cut, index: int) -> tuple[str, Seam
             text = text[:-1]
     gone = tuple((begin, following[begin:end]) for begin, end in made.gone)
     seam = Seam(index, len(text), made.decision, following[:cut], made.why, made.sure, gone)
-    return text, seam, seam.kept(following)
+    return text, seam, seam.remainder(following)
 
 
 def _whole(high: str, low: str) -> str:
@@ -70,23 +70,23 @@ def _high(char: str) -> str:
     return char.encode("utf-16-le")[:2].decode("utf-16-le", "surrogatepass")
 
 
-def added(segments: Sequence[Segment], rule: SeamRule = SeamRule.CAREFUL) -> int:
+def added_chars(segments: Sequence[Segment], rule: SeamRule = SeamRule.CAREFUL) -> int:
     """How many characters the last segment adds to the answer; what it repeats or replaces is not counted."""
     whole = join(segments, rule)
-    replaced = len(whole.seams) > 1 and whole.seams[-2].decision is Decision.LEFT_OUT
+    replaced = len(whole.seams) > 1 and whole.seams[-2].decision is SeamDecision.LEFT_OUT
     if replaced and segments[-1].method is Method.AGAIN:
         return len(whole.text) - whole.seams[-2].at  # it stands in the place of the segment before
     return len(whole.text) - len(join(segments[:-1], rule).text)
 
 
-def asks_again(segments: Sequence[Segment], rule: SeamRule = SeamRule.CAREFUL) -> bool:
+def should_ask_again(segments: Sequence[Segment], rule: SeamRule = SeamRule.CAREFUL) -> bool:
     """Whether the words are to be asked for once more: chatter, a refusal or a restart came in their place."""
     if len(segments) < 2 or not segments[-1].anchor or segments[-1].method in (Method.AGAIN, Method.REPAIR):
         return False
     if rule is not SeamRule.CAREFUL or not segments[-1].text.strip():
         return False
     seam = join(segments, rule).seams[-1]
-    return not seam.sure and (seam.decision is Decision.RESTART or opening(segments[-1].text) is not None)
+    return not seam.sure and (seam.decision is SeamDecision.RESTART or find_opening(segments[-1].text) is not None)
 
 
 APART = "\n\n"
@@ -95,7 +95,7 @@ APART = "\n\n"
 class _Cut(NamedTuple):
     """One decision about a seam."""
 
-    decision: Decision
+    decision: SeamDecision
     keep: int
     """How much of the text so far stays."""
     cut: int
@@ -106,60 +106,60 @@ class _Cut(NamedTuple):
 
 
 def _as_sent(text: str, segment: Segment) -> _Cut:
-    return _Cut(Decision.AS_SENT, len(text), 0, "joined as sent")
+    return _Cut(SeamDecision.AS_SENT, len(text), 0, "joined as sent")
 
 
 def _longest_overlap(text: str, segment: Segment) -> _Cut:
     overlap = _border(text, segment.text)
     if not overlap:
         return _as_sent(text, segment)
-    return _Cut(Decision.OVERLAP, len(text), overlap, f"any overlap, {overlap} characters cut")
+    return _Cut(SeamDecision.OVERLAP, len(text), overlap, f"any overlap, {overlap} characters cut")
 
 
 def _careful(text: str, segment: Segment) -> _Cut:
     if segment.method is Method.REPAIR:
         if text and segment.text:
-            return _Cut(Decision.APART, len(text), 0, "text beside a repaired call, set apart")
+            return _Cut(SeamDecision.APART, len(text), 0, "text beside a repaired call, set apart")
         return _as_sent(text, segment)
     if segment.method is Method.PREFILL:
         return _prefill(text, segment)
     if segment.method in (Method.ECHO, Method.TOKEN):
-        return _Cut(Decision.AS_SENT, len(text), 0, "the provider goes on by itself")
+        return _Cut(SeamDecision.AS_SENT, len(text), 0, "the provider goes on by itself")
     if segment.method is Method.POLL:
         return _polled(text, segment.text)
     if segment.anchor:
         return _quoted(text, segment)
     return _restart(text, segment.text) or _overlapping(text, segment.text) or _Cut(
-        Decision.AS_SENT, len(text), 0, "no overlap, joined as sent")
+        SeamDecision.AS_SENT, len(text), 0, "no overlap, joined as sent")
 
 
 def _quoted(text: str, segment: Segment) -> _Cut:
     """A segment that was to begin with the last words of the text."""
     said = segment.text
     if not said:
-        return _Cut(Decision.AS_SENT, len(text), 0, "nothing came")
-    found = find(text, said, segment.anchor, segment.mark)
-    if found.found:
+        return _Cut(SeamDecision.AS_SENT, len(text), 0, "nothing came")
+    found = find_quotation(text, said, segment.anchor, segment.mark)
+    if found.present:
         more = "" if found.closed else "; what wraps it is not closed"
         why = f"quoted anchor, {found.cut} characters cut{more}"
-        return _Cut(Decision.ANCHOR, len(text), found.cut, why, found.closed, found.gone)
+        return _Cut(SeamDecision.ANCHOR, len(text), found.cut, why, found.closed, found.removals)
     made = _restart(text, said) or _overlapping(text, said)
     if made is not None:
         return made
-    like = opening(said)
+    like = find_opening(said)
     why = "the words that were asked back did not come" + (f"; it begins like a {like.kind.value}" if like else "")
-    return _Cut(Decision.UNVERIFIED, len(text), found.cut, why, False, found.gone)
+    return _Cut(SeamDecision.UNVERIFIED, len(text), found.cut, why, False, found.removals)
 
 
 def _again(base: str, text: str, doubted: Segment, seam: Seam, segment: Segment) -> tuple[_Cut, Seam]:
     """Which stands: the segment before, or what came when its words were asked for once more; and the seam before."""
-    out = replace(seam, at=len(base), decision=Decision.LEFT_OUT, cut=doubted.text, sure=True, gone=(),
+    out = replace(seam, at=len(base), decision=SeamDecision.LEFT_OUT, cut=doubted.text, sure=True, removals=(),
                   why="it did not begin with the words that were asked back, and was asked for once more")
     made = _careful(base, replace(segment, method=Method.ANCHOR))
     if made.sure and segment.text:
         return made, out
-    bare = opening(segment.text) is None and bool(segment.text.strip())
-    clean = opening(doubted.text) is None
+    bare = find_opening(segment.text) is None and bool(segment.text.strip())
+    clean = find_opening(doubted.text) is None
     if bare is clean:
         stands = len(segment.text) > len(doubted.text)
     else:
@@ -167,7 +167,7 @@ def _again(base: str, text: str, doubted: Segment, seam: Seam, segment: Segment)
     if stands and made.cut < len(segment.text):
         return made, out
     why = "asked for once more, the words did not come either; what came before stands"
-    return _Cut(Decision.LEFT_OUT, len(text), len(segment.text), why), seam
+    return _Cut(SeamDecision.LEFT_OUT, len(text), len(segment.text), why), seam
 
 
 def _prefill(text: str, segment: Segment) -> _Cut:
@@ -176,21 +176,21 @@ def _prefill(text: str, segment: Segment) -> _Cut:
         # What follows the echo goes on from the stripped prefill, so the white space comes from there if at all.
         rest = segment.text[len(sent) :]
         keep = len(sent) if rest.startswith(segment.stripped) else len(text)
-        return _Cut(Decision.ECHO, keep, len(sent), f"echoed prefill, {len(sent)} characters cut")
+        return _Cut(SeamDecision.ECHO, keep, len(sent), f"echoed prefill, {len(sent)} characters cut")
     restarted = _restart(sent, segment.text)
     if restarted is not None:
         return restarted if restarted.keep < len(sent) else restarted._replace(keep=len(text))
     if not segment.stripped:
-        if text[-1:].isalnum() and segment.text[:1].isupper() and (like := opening(segment.text)) is not None:
+        if text[-1:].isalnum() and segment.text[:1].isupper() and (like := find_opening(segment.text)) is not None:
             # In the middle of a word nobody begins so who goes on from there: the server began a new message.
             why = f"the prefill was not gone on from; it begins like a {like.kind.value}"
-            return _Cut(Decision.UNVERIFIED, len(text), 0, why, False)
-        return _Cut(Decision.AS_SENT, len(text), 0, "prefill, joined byte for byte")
+            return _Cut(SeamDecision.UNVERIFIED, len(text), 0, why, False)
+        return _Cut(SeamDecision.AS_SENT, len(text), 0, "prefill, joined byte for byte")
     half = "\ud800" <= segment.stripped[-1] <= "\udbff"  # of a character that was cut in two
     blank = segment.stripped[:-1] if half else segment.stripped
     if blank and segment.text.startswith(blank):
-        return _Cut(Decision.WHITESPACE, len(sent), 0, "the model repeated the white space that was stripped")
-    return _Cut(Decision.WHITESPACE, len(text), 0, "stripped white space restored")
+        return _Cut(SeamDecision.WHITESPACE, len(sent), 0, "the model repeated the white space that was stripped")
+    return _Cut(SeamDecision.WHITESPACE, len(text), 0, "stripped white space restored")
 
 
 def _is_echo(sent: str, echoes: bool | None) -> bool:
@@ -203,11 +203,11 @@ def _is_echo(sent: str, echoes: bool | None) -> bool:
 def _polled(text: str, following: str) -> _Cut:
     """A response that is fetched again holds all of its text so far."""
     if following.startswith(text):
-        decision = Decision.AS_SENT if not text else Decision.RESTART
+        decision = SeamDecision.AS_SENT if not text else SeamDecision.RESTART
         return _Cut(decision, len(text), len(text), "fetched again, with more")
     if text.startswith(following):
-        return _Cut(Decision.RESTART, len(text), len(following), "fetched again, with nothing new")
-    return _Cut(Decision.RESTART, 0, 0, "fetched again; the newer text stands")
+        return _Cut(SeamDecision.RESTART, len(text), len(following), "fetched again, with nothing new")
+    return _Cut(SeamDecision.RESTART, 0, 0, "fetched again; the newer text stands")
 
 
 def _restart(text: str, following: str) -> _Cut | None:
@@ -217,14 +217,14 @@ def _restart(text: str, following: str) -> _Cut | None:
         return None
     size = len(text)
     if alike == size:
-        return _Cut(Decision.RESTART, size, size, f"the answer was begun anew; {size} repeated characters cut")
+        return _Cut(SeamDecision.RESTART, size, size, f"the answer was begun anew; {size} repeated characters cut")
     if alike == len(following):
         why = "the answer was begun anew and ended earlier; the text so far stays"
-        return _Cut(Decision.RESTART, size, alike, why, False)
+        return _Cut(SeamDecision.RESTART, size, alike, why, False)
     if len(following) >= size:
-        return _Cut(Decision.RESTART, 0, 0, "the answer was begun anew and went another way; the newer text stands")
+        return _Cut(SeamDecision.RESTART, 0, 0, "the answer was begun anew and went another way; the newer text stands")
     why = "the answer was begun anew, went another way and is shorter; the text so far stays"
-    return _Cut(Decision.RESTART, size, len(following), why, False)
+    return _Cut(SeamDecision.RESTART, size, len(following), why, False)
 
 
 def _alike(one: str, other: str) -> int:
@@ -245,7 +245,7 @@ def _repeats(text: str, size: int) -> bool:
 
 def _overlapping(text: str, following: str) -> _Cut | None:
     size = _overlap(text, following)
-    return _Cut(Decision.OVERLAP, len(text), size, f"overlap, {size} characters cut") if size else None
+    return _Cut(SeamDecision.OVERLAP, len(text), size, f"overlap, {size} characters cut") if size else None
 
 
 def _overlap(text: str, following: str) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from loop_core.turn.prompts import MARKS
+from loop_core.turn.prompts import QUOTE_MARKS
 
 
 class Method(StrEnum):
@@ -49,7 +49,7 @@ class SeamRule(StrEnum):
     """The longest overlap is cut, however short: what others do, and what corrupts ordinary text."""
 
 
-class Decision(StrEnum):
+class SeamDecision(StrEnum):
     """What was done at one seam."""
 
     AS_SENT = "as_sent"
@@ -88,7 +88,7 @@ class Segment:
     """Whether the server repeats a prefill in its answer; None where that is not known."""
     response: int | None = None
     """The response that it came from, by its index in the recording or run."""
-    mark: str = MARKS[0]
+    mark: str = QUOTE_MARKS[0]
     """The name of the tags that stood around the words to quote."""
 
 
@@ -98,32 +98,32 @@ class Seam:
 
     index: int
     at: int
-    decision: Decision
+    decision: SeamDecision
     cut: str = ""
     why: str = ""
     sure: bool = True
     """False where nothing shows that the segment goes on from the text before it."""
-    gone: tuple[tuple[int, str], ...] = ()
+    removals: tuple[tuple[int, str], ...] = ()
     """What is left out of the segment behind `cut`, and where: what closes a wrapper, marks of our prompt."""
 
-    def kept(self, text: str) -> str:
+    def remainder(self, text: str) -> str:
         """What the join leaves of the segment."""
         at = len(self.cut)
         pieces: list[str] = []
-        for begin, left_out in self.gone:
+        for begin, left_out in self.removals:
             pieces.append(text[at:begin])
             at = begin + len(left_out)
         return "".join([*pieces, text[at:]])
 
 
 @dataclass(frozen=True, slots=True)
-class Joined:
+class JoinedText:
     """The merged text and its seams, one for every segment but the first."""
 
     text: str
     seams: tuple[Seam, ...]
 
     @property
-    def doubts(self) -> tuple[Seam, ...]:
+    def doubtful_seams(self) -> tuple[Seam, ...]:
         """The seams of which nothing shows that they fit."""
         return tuple(seam for seam in self.seams if not seam.sure)

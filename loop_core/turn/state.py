@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from loop_core.judge.classify import Judged
+from loop_core.judge.classify import Judgement
 from loop_core.judge.gate import Verdict
 from loop_core.turn.history import Ability
-from loop_core.turn.limits import Limits, Spent, token_stop
-from loop_core.turn.policy import STRICT, Policy, Signal, dispatched
-from loop_core.turn.prompts import MARKS
+from loop_core.turn.limits import Limits, Spend, token_stop
+from loop_core.turn.policy import STRICT, Policy, Signal, dispatched_calls
+from loop_core.turn.prompts import QUOTE_MARKS
 from loop_core.turn.seam import join
-from loop_core.turn.segments import Joined, Method, Seam, Segment
+from loop_core.turn.segments import JoinedText, Method, Seam, Segment
 from loop_core.values import ChatResponse, Message, Request, Stop, ToolResultPart
 
 
@@ -46,7 +46,7 @@ ENDED = frozenset({State.ABORT, State.COMPLETE, State.UNRECORDED})
 """States that nothing follows."""
 
 
-class Place(StrEnum):
+class RequestPlace(StrEnum):
     """Which place in a turn a request has: a recording answers by place, not by text."""
 
     __hash__ = str.__hash__  # these are keys of hot tables, and Enum's own hash is a Python function
@@ -62,23 +62,23 @@ class Place(StrEnum):
 class Send:
     """Effect: ask the provider. `added` is what this request appends to the history that it sends."""
 
-    place: Place
+    place: RequestPlace
     ordinal: int
     """0 for the first request of the turn; then counted within its place, from 1."""
     method: Method
-    added: tuple[Message, ...] = ()
+    new_messages: tuple[Message, ...] = ()
     max_tokens: int | None = None
     tool_choice: str | None = None
     anchor: str = ""
     stripped: str = ""
-    mark: str = MARKS[0]
+    mark: str = QUOTE_MARKS[0]
     """The name of the tags around the anchor."""
     lower_cap: int | None = None
     """The cap to go back to where a server refuses this one, since it was raised; None: it was not."""
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class CallAnswer:
     """What a call that may not run is answered with; the result is ready and says why."""
 
     verdict: Verdict
@@ -96,7 +96,7 @@ class RunTools:
 
     released: tuple[Verdict, ...]
     """The calls that the gate released: the only ones that anybody may run."""
-    answers: tuple[Answer, ...] = ()
+    answers: tuple[CallAnswer, ...] = ()
     """What the other calls of the batch are answered with; the machine adds it to the results of the released ones."""
 
     @property
@@ -107,7 +107,7 @@ class RunTools:
             found.insert(answer.place, answer.verdict)
         return tuple(found)
 
-    def whole(self, results: Sequence[ToolResultPart]) -> tuple[ToolResultPart, ...]:
+    def all_results(self, results: Sequence[ToolResultPart]) -> tuple[ToolResultPart, ...]:
         """The results of the whole batch: those of the released calls, in their order, and the answers between them.
 
         Results that are one for every call already, as a recording holds them, stay as they are.
@@ -161,11 +161,11 @@ class Recut:
 
 
 @dataclass(frozen=True, slots=True)
-class Responded:
+class ProviderResponse:
     """Event: the provider answered. `method`, `stripped` and `echoes` tell how it was really asked for."""
 
     response: ChatResponse
-    judged: Judged
+    judgement: Judgement
     index: int | None = None
     """The response's index in the recording or run."""
     method: Method | None = None
@@ -179,20 +179,20 @@ class Responded:
     """The words that a recorded request asked to be quoted first."""
     live: bool = False
     """Set where a server gave it to us, then or now, and no recording of another agent holds it."""
-    made: bool = False
+    synthetic: bool = False
     """Set where nobody was ever asked: the session holds an answer that was made from a table."""
-    mark: str = MARKS[0]
+    mark: str = QUOTE_MARKS[0]
     """The name of the tags around those words."""
 
     @property
     def cut_unseen(self) -> bool:
         """Whether a simulated budget cut it and nothing in it shows that: its server calls cut answers finished."""
         cut = self.recut is not None and self.recut.cut
-        return cut and self.judged.stop.normalized is not Stop.MAX_TOKENS and not self.judged.cap_reached
+        return cut and self.judgement.stop.normalized is not Stop.MAX_TOKENS and not self.judgement.cap_reached
 
 
 @dataclass(frozen=True, slots=True)
-class ToolsRun:
+class ToolResults:
     """Event: the tools ran, and what the user said meanwhile (steering)."""
 
     results: tuple[ToolResultPart, ...]
@@ -221,15 +221,15 @@ class NotRecorded:
     """What is missing, for the operator; empty: that the recording ends."""
 
 
-Event = Responded | ToolsRun | Tick | Cancel | NotRecorded
+Event = ProviderResponse | ToolResults | Tick | Cancel | NotRecorded
 
 
 @dataclass(frozen=True, slots=True)
-class Evaluated:
+class Evaluation:
     """The response that is being, or was last, looked at."""
 
     response: ChatResponse
-    judged: Judged
+    judgement: Judgement
     verdicts: tuple[Verdict, ...]
     index: int | None
     word: Stop
@@ -255,17 +255,17 @@ class Turn(NamedTuple):
     """What the next request sends, before `Send.added`."""
     answers: tuple[tuple[Segment, ...], ...] = ((),)
     """The segments of every answer: one answer before each run of tools, and the last."""
-    spent: Spent = Spent()
-    evaluated: Evaluated | None = None
-    sent: Send | None = None
+    spend: Spend = Spend()
+    evaluation: Evaluation | None = None
+    last_send: Send | None = None
     """The request that is, or was last, under way."""
     repairing: bool = False
     """A held call was asked for again and has not come yet."""
-    broken: tuple[Verdict, ...] = ()
+    unrepaired: tuple[Verdict, ...] = ()
     """The held calls that were not received again yet."""
-    beside: tuple[Verdict, ...] = ()
+    repaired_siblings: tuple[Verdict, ...] = ()
     """Their siblings that were received again: what tells the others from them."""
-    refused: frozenset[str] = frozenset()
+    refusals: frozenset[str] = frozenset()
     """What the server refused to take of our own requests (`moves.REFUSALS`); it is not tried twice."""
     last_calls: tuple[tuple[str, str | None], ...] = ()
     signal: Signal | None = None
@@ -296,7 +296,7 @@ class Turn(NamedTuple):
     @property
     def would_run(self) -> tuple[Verdict, ...]:
         """The calls of the response that the policy takes for runnable, held ones too: to be shown, never to be run."""
-        return dispatched(self.policy, self.evaluated.verdicts) if self.evaluated is not None else ()
+        return dispatched_calls(self.policy, self.evaluation.verdicts) if self.evaluation is not None else ()
 
     @property
     def token_stop(self) -> int | None:
@@ -307,17 +307,17 @@ class Turn(NamedTuple):
     def room(self) -> int | None:
         """Output tokens that the next request may ask for; None where nothing bounds them."""
         cap = None if "room" in self.policy.lacks else self.token_cap
-        return None if cap is None else max(0, cap - self.spent.continuation_tokens)
+        return None if cap is None else max(0, cap - self.spend.continuation_tokens)
 
-    def merged(self, answer: int = -1) -> Joined:
+    def joined_answer(self, answer: int = -1) -> JoinedText:
         """The merged text of one answer, the last by default, with its seams."""
         return join(self.answers[answer], self.policy.seam)
 
     @property
-    def doubts(self) -> tuple[Seam, ...]:
+    def doubtful_seams(self) -> tuple[Seam, ...]:
         """The seams of all answers of which nothing shows that they fit."""
         several = (answer for answer in self.answers if len(answer) > 1)
-        return tuple(seam for answer in several for seam in join(answer, self.policy.seam).doubts)
+        return tuple(seam for answer in several for seam in join(answer, self.policy.seam).doubtful_seams)
 
     @property
     def tail(self) -> str:

@@ -15,9 +15,9 @@ from typing import Any, Protocol
 
 from loop_core.errors import CallerError, LoopError
 from loop_core.judge.gate import Admission, Verdict
-from loop_core.turn.history import result
-from loop_core.turn.limits import bounded
-from loop_core.turn.state import Event, RunTools, ToolsRun, Turn
+from loop_core.turn.history import tool_result
+from loop_core.turn.limits import bound_result
+from loop_core.turn.state import Event, RunTools, ToolResults, Turn
 from loop_core.values import Message, Tool, ToolResultPart
 
 
@@ -28,12 +28,12 @@ class ToolError(LoopError):
     """
 
 
-Run = Callable[[Any], Any]
+ToolFunction = Callable[[Any], Any]
 """A tool: it gets the parsed arguments (or the text of a free-form call) and returns what the model reads: a text as it
 stands, anything else as JSON."""
 
 
-class Runs(Protocol):
+class ToolRunner(Protocol):
     """What runs a batch of calls."""
 
     def run(self, effect: RunTools, turn: Turn) -> Event:
@@ -44,41 +44,41 @@ class Runs(Protocol):
 class Toolbox:
     """The tools of an agent, and where its user speaks."""
 
-    tools: Mapping[str, Run] = field(default_factory=dict)
+    tools: Mapping[str, ToolFunction] = field(default_factory=dict)
     steering: Callable[[], Sequence[Message]] = tuple
     """What the user said since it was last asked; checked after each call."""
 
-    def run(self, effect: RunTools, turn: Turn) -> ToolsRun:
+    def run(self, effect: RunTools, turn: Turn) -> ToolResults:
         """Runs the released calls in order; every call of the batch gets a result."""
         results: list[ToolResultPart] = []
         said: tuple[Message, ...] = ()
-        used = turn.spent.result_chars + sum(len(answer.result.text) for answer in effect.answers)
+        used = turn.spend.result_chars + sum(len(answer.result.text) for answer in effect.answers)
         for verdict in effect.released:
             if said:
-                results.append(result(verdict.call, "Skipped: the user said something first.", is_error=True))
+                results.append(tool_result(verdict.call, "Skipped: the user said something first.", is_error=True))
                 continue
-            part = bounded(self.one(verdict), turn.limits, used)
+            part = bound_result(self.run_call(verdict), turn.limits, used)
             used += len(part.text)
             results.append(part)
             said = tuple(self.steering())
-        return ToolsRun(effect.whole(results), said)
+        return ToolResults(effect.all_results(results), said)
 
-    def one(self, verdict: Verdict) -> ToolResultPart:
+    def run_call(self, verdict: Verdict) -> ToolResultPart:
         """The result of one released call, unbounded; an error where its tool fails, or there is none."""
         call = verdict.call
         if verdict.admission is not Admission.READY:  # whoever made the effect: the gate has the last word
-            return result(call, f"Not run: {verdict.why}", is_error=True)
+            return tool_result(call, f"Not run: {verdict.why}", is_error=True)
         tool = self.tools.get(call.name)
         if tool is None:
-            return result(call, f"Not run: there is no tool {call.name!r}", is_error=True)
+            return tool_result(call, f"Not run: there is no tool {call.name!r}", is_error=True)
         try:
-            return result(call, _text(tool(verdict.arguments)))
+            return tool_result(call, _text(tool(verdict.arguments)))
         except ToolError as why:
-            return result(call, f"Failed: {why}", is_error=True)
+            return tool_result(call, f"Failed: {why}", is_error=True)
         # The one broad `except` of the engine: a tool is somebody else's code, what it raises cannot be listed, and the
         # model is told of it as of any other result.
         except Exception as why:  # noqa: BLE001
-            return result(call, f"Failed: {type(why).__name__}: {why}", is_error=True)
+            return tool_result(call, f"Failed: {type(why).__name__}: {why}", is_error=True)
 
 
 def _text(made: Any) -> str:
@@ -98,26 +98,26 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 """What every provider takes for the name of a tool."""
 
 
-def declare(functions: Iterable[Function]) -> tuple[tuple[Tool, ...], dict[str, Run]]:
+def declare(functions: Iterable[Function]) -> tuple[tuple[Tool, ...], dict[str, ToolFunction]]:
     """The declarations of some functions, and what runs them by their names, for `Request.tools` and `Toolbox`.
 
     Raises:
         CallerError: one of them cannot be a tool, or two have one name.
     """
     tools: list[Tool] = []
-    runs: dict[str, Run] = {}
+    runs: dict[str, ToolFunction] = {}
     for function in functions:
         name = getattr(function, "__name__", "")
         if not _NAME.fullmatch(name):
             raise CallerError(f"{function!r}: a tool is a function with a name of letters, digits, - and _")
         if name in runs:
             raise CallerError(f"{name}: two tools have this name")
-        tool, runs[name] = declared(function, name)
+        tool, runs[name] = declare_function(function, name)
         tools.append(tool)
     return tuple(tools), runs
 
 
-def declared(function: Function, name: str) -> tuple[Tool, Run]:
+def declare_function(function: Function, name: str) -> tuple[Tool, ToolFunction]:
     """The declaration of one function under a name, and what runs it.
 
     What runs it gives the function what its annotations say: a date for a date, a dataclass for an object.
@@ -142,7 +142,7 @@ def declared(function: Function, name: str) -> tuple[Tool, Run]:
     return Tool(name, schema, inspect.getdoc(function) or ""), _run(adapter)
 
 
-def _run(adapter: Any) -> Run:
+def _run(adapter: Any) -> ToolFunction:
     """Calls a function with its arguments; the model is told in one line what it was not given as declared."""
     from pydantic_core import ArgsKwargs, ValidationError
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from loop_core.judge.arguments import parse
 from loop_core.judge.gate import Admission
-from loop_core.turn.limits import Spent
+from loop_core.turn.limits import Spend
 from loop_core.turn.machine import step
 from loop_core.turn.policy import Signal
 from loop_core.turn.state import (
@@ -23,9 +23,9 @@ from loop_core.turn.state import (
     Event,
     Finish,
     NotRecorded,
-    Place,
+    ProviderResponse,
     Recut,
-    Responded,
+    RequestPlace,
     RunTools,
     Send,
     State,
@@ -38,51 +38,51 @@ Record = dict[str, Any]
 NOT_RECORDED = "not recorded"
 
 
-def emitted(before: Turn, event: Event, after: Turn, effects: Sequence[Effect]) -> tuple[Record, ...]:
+def move_records(before: Turn, event: Event, after: Turn, effects: Sequence[Effect]) -> tuple[Record, ...]:
     """The records of one move."""
     if type(event) is Tick and not effects and before.state is not State.REPAIR_PENDING and not before.repairing:
         return ()  # most moves: nothing was received, asked for or ended
     records: list[Record] = []
-    if isinstance(event, Responded):
+    if isinstance(event, ProviderResponse):
         records.append(_stop_reason_observed(after, event))
-    asked = before.repairing and before.spent.repairs > 0
+    asked = before.repairing and before.spend.repairs > 0
     if before.state is State.EVALUATE_STOP and asked and after.state is not State.RESUME:
         records.append(_repair(before, attempted=True, success=after.state is State.EXECUTE_TOOLS))
-    if before.state is State.REPAIR_PENDING and after.signal is Signal.REPAIR_FAILED and before.spent.repairs == 0:
+    if before.state is State.REPAIR_PENDING and after.signal is Signal.REPAIR_FAILED and before.spend.repairs == 0:
         records.append(_repair(after, attempted=False, success=False))
     for effect in effects:
-        if isinstance(effect, Send) and effect.place is Place.CONTINUATION:
+        if isinstance(effect, Send) and effect.place is RequestPlace.CONTINUATION:
             records.append(_continuation_attempt(after))
         elif isinstance(effect, Finish) and _was_cut(after):
             records.append({**_who(after, "continuation_terminated"), "terminal_reason": effect.terminal,
-                            "attempts": after.spent.continuations})
+                            "attempts": after.spend.continuations})
     return tuple(records)
 
 
 def _was_cut(turn: Turn) -> bool:
-    spent = turn.spent
+    spent = turn.spend
     used = (spent.continuations, spent.repairs, spent.continuation_tokens, spent.continuation_chars,
             spent.thinking_only)
     return turn.terminal in _CUT_EXITS or any(used)
 
 
 def _who(turn: Turn, name: str) -> Record:
-    model = turn.evaluated.response.model if turn.evaluated else None
+    model = turn.evaluation.response.model if turn.evaluation else None
     return {"event": name, "turn_id": turn.id, "provider": turn.provider, "model": model or turn.request.model or ""}
 
 
-def _stop_reason_observed(turn: Turn, event: Responded) -> Record:
-    stop = event.judged.stop
+def _stop_reason_observed(turn: Turn, event: ProviderResponse) -> Record:
+    stop = event.judgement.stop
     return {
         **_who(turn, "stop_reason_observed"),
         "normalized_reason": stop.normalized.value,
         "raw_reason": stop.raw,
-        "iteration": turn.spent.requests,
+        "iteration": turn.spend.requests,
     }
 
 
 def _continuation_attempt(turn: Turn) -> Record:
-    spent, limits, cap = turn.spent, turn.limits, turn.token_cap
+    spent, limits, cap = turn.spend, turn.limits, turn.token_cap
     return {
         **_who(turn, "continuation_attempt"),
         "attempt": spent.continuations,
@@ -97,7 +97,7 @@ def _continuation_attempt(turn: Turn) -> Record:
 
 
 def _repair(turn: Turn, attempted: bool, success: bool) -> Record:
-    held = [v for v in (turn.broken or (turn.evaluated.verdicts if turn.evaluated else ()))
+    held = [v for v in (turn.unrepaired or (turn.evaluation.verdicts if turn.evaluation else ()))
             if v.admission is Admission.HELD]
     issue = parse(held[0].call.arguments).shape.value if held else "no_call"
     return {
@@ -105,7 +105,7 @@ def _repair(turn: Turn, attempted: bool, success: bool) -> Record:
         "parse_issue": issue,
         "repair_attempted": attempted,
         "repair_succeeded": success,
-        "attempt": turn.spent.repairs,
+        "attempt": turn.spend.repairs,
     }
 
 
@@ -147,7 +147,7 @@ GUARDED_EXITS = frozenset(
 """Terminal reasons that leave a truncated turn truncated."""
 
 
-def fold(records: Iterable[Record], latencies: Mapping[str, float] | None = None) -> Metrics:
+def fold_metrics(records: Iterable[Record], latencies: Mapping[str, float] | None = None) -> Metrics:
     """Metrics of any number of turns; `latencies` gives milliseconds by turn id, where they are known."""
     continuations: Counter[Labels] = Counter()
     exits: Counter[Labels] = Counter()
@@ -175,9 +175,9 @@ def fold(records: Iterable[Record], latencies: Mapping[str, float] | None = None
     )
 
 
-def remaining(turn: Turn) -> tuple[tuple[str, str, int, int | None], ...]:
+def limit_usage(turn: Turn) -> tuple[tuple[str, str, int, int | None], ...]:
     """Spent against each of the four limits: name, short name, spent, limit (None where there is no bound)."""
-    spent: Spent = turn.spent
+    spent: Spend = turn.spend
     limits = turn.limits
     return (
         ("continuation_max_attempts", "attempts", spent.attempts, limits.continuation_max_attempts),
@@ -206,7 +206,7 @@ class Step(NamedTuple):
 
     turn: Turn
     effects: tuple[Effect, ...] = ()
-    came_from: State | None = None
+    previous_state: State | None = None
     fidelity: Fidelity = Fidelity.RECORDED
     before: Turn | None = None
     """The turn before the move; None for the first step of a turn."""
@@ -220,7 +220,7 @@ class Step(NamedTuple):
         """The structured events of this move; derived when they are asked for."""
         if self.before is None or self.event is None:
             return ()
-        return emitted(self.before, self.event, self.turn, self.effects)
+        return move_records(self.before, self.event, self.turn, self.effects)
 
     @property
     def state(self) -> State:
@@ -230,20 +230,20 @@ class Step(NamedTuple):
     @property
     def signal(self) -> Signal | None:
         """What led into it; None for the first step of a turn."""
-        return self.turn.signal if self.came_from is not None else None
+        return self.turn.signal if self.previous_state is not None else None
 
     @property
     def estimated(self) -> Recut | None:
         """The answer that this step took in, where a budget cut it at a place that is not known to the character."""
         event = self.event
-        if type(event) is not Responded or event.recut is None or event.recut.apart is None:
+        if type(event) is not ProviderResponse or event.recut is None or event.recut.apart is None:
             return None
         return event.recut
 
     @property
     def response(self) -> int | None:
         """The response at hand, by its index; None before the first."""
-        return self.turn.evaluated.index if self.turn.evaluated else None
+        return self.turn.evaluation.index if self.turn.evaluation else None
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -253,7 +253,7 @@ class Trace:
     steps: tuple[Step, ...] = ()
 
     @property
-    def left(self) -> int | None:
+    def departure(self) -> int | None:
         """The index of the first step that is not RECORDED; None where the run never leaves the recording."""
         return next((index for index, step_ in enumerate(self.steps) if step_.fidelity is not Fidelity.RECORDED), None)
 
@@ -263,43 +263,44 @@ class Trace:
         return (record for step_ in self.steps for record in step_.records)
 
 
-def first(turn: Turn, effects: Iterable[Effect], fidelity: Fidelity = Fidelity.RECORDED, run: int = 0) -> Step:
+def first_step(turn: Turn, effects: Iterable[Effect], fidelity: Fidelity = Fidelity.RECORDED, run: int = 0) -> Step:
     """The step that begins a turn."""
     return Step(turn, tuple(effects), None, fidelity, None, None, run)
 
 
-def advance(previous: Step, event: Event, fidelity: Fidelity | None = None) -> Step:
+def next_step(previous: Step, event: Event, fidelity: Fidelity | None = None) -> Step:
     """The next step: one move of the machine. A turn that has left its recording does not come back to it."""
     before = previous.turn
     turn, effects = step(before, event)
     if fidelity is None or type(event) is NotRecorded:
         fidelity = previous.fidelity
-    if type(event) is Responded and (event.recut is not None or event.made):
+    if type(event) is ProviderResponse and (event.recut is not None or event.synthetic):
         fidelity = Fidelity.SIMULATED
-    elif (type(event) is Responded or type(event) is Cancel) and event.live:
+    elif (type(event) is ProviderResponse or type(event) is Cancel) and event.live:
         fidelity = Fidelity.LIVE
     return Step(turn, effects, before.state, fidelity, before, event, previous.run)
 
 
-def key(step_: Step) -> tuple[Any, ...]:
+def step_key(step_: Step) -> tuple[Any, ...]:
     """What makes two steps of two runs the same: state, signal, response, spent and effects, not identity.
 
     Two servers that were asked live have each its own answers, whatever number those have in their runs.
     """
     turn, event = step_.turn, step_.event
-    heard = (event.response.parts, event.response.raw_stop_reason) if type(event) is Responded and event.live else None
+    heard = (event.response.parts,
+             event.response.raw_stop_reason) if type(event) is ProviderResponse and event.live else None
     sends = tuple((e.place, e.ordinal, e.method, e.max_tokens) for e in step_.effects if isinstance(e, Send))
     runs = tuple(tuple((v.call.name, v.call.arguments, v.admission) for v in e.batch)
                  for e in step_.effects if isinstance(e, RunTools))
     ends = tuple(e.terminal for e in step_.effects if isinstance(e, Finish))
-    return (turn.id, step_.run, turn.state, turn.signal, step_.response, turn.spent, turn.terminal, sends, runs, ends,
+    return (turn.id, step_.run, turn.state, turn.signal, step_.response, turn.spend, turn.terminal, sends, runs, ends,
             heard)
 
 
 def first_difference(left: Trace, right: Trace) -> int | None:
     """The index of the first step at which two runs differ; None where they are the same to the end."""
     for index, (one, other) in enumerate(zip(left.steps, right.steps, strict=False)):
-        if one is not other and key(one) != key(other):
+        if one is not other and step_key(one) != step_key(other):
             return index
     if len(left.steps) == len(right.steps):
         return None

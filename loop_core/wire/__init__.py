@@ -123,7 +123,7 @@ def encode_request(api: str, request: Request) -> dict[str, Any]:
     """
     form = wire(api)
     if request.api != api:
-        own = "extra" if request.extra else "tool.declared" if any(tool.declared for tool in request.tools) else ""
+        own = "extra" if request.extra else "tool.declared" if any(tool.declaration for tool in request.tools) else ""
         if own:
             raise EncodeError(f"the request holds fields of {request.api} as they were sent", api=api, what=own)
         request = replace(request, api=api)

@@ -24,8 +24,8 @@ from loop_core.values import (
     At,
     ChatResponse,
     Evidence,
+    ExchangePart,
     Finding,
-    Part,
     ProviderError,
     ReasoningPart,
     Severity,
@@ -172,10 +172,10 @@ class Decoder:
             self._take(self._framing, b"")
             self._frames(self._framing.flush(), last=True)
         if self.error is None and self._failed:
-            self.fail(read_error({}, self.http_status) or ProviderError(""), At(Part.HEADERS, pointer="status"))
+            self.fail(read_error({}, self.http_status) or ProviderError(""), At(ExchangePart.HEADERS, pointer="status"))
         if isinstance(self._framing, SSE) and self._framing.single is not None:
             said = "events are parted by one line break instead of two: others read them as one event"
-            self.find("frame.single_newline", said, At(Part.BODY, *self._framing.single))
+            self.find("frame.single_newline", said, At(ExchangePart.BODY, *self._framing.single))
         response = self.build()
         if any(found.rule in _LENIENT for found in self.findings):
             response = replace(response, parts=tuple([
@@ -215,7 +215,7 @@ class Decoder:
     def mapped(self, raw: str | None, at: At | None, *, rule: str | None = None) -> StopReason:
         """What the table says of a native word; an absent or empty one is `interrupted`, an unknown one `unknown`."""
         if not raw:
-            where = At(Part.BODY, self.size, self.size)
+            where = At(ExchangePart.BODY, self.size, self.size)
             return StopReason(Stop.INTERRUPTED, raw, None, (Evidence("absent", at or where),))
         row = self.words.get(raw) or self.stop_reasons.get(raw)
         if row is None and self.fold_case:
@@ -247,7 +247,7 @@ class Decoder:
     def body_at(self, pointer: str) -> At:
         """The place of a value of a whole JSON body."""
         span = byte_span(self.slice_bytes(), 0, *path_of(pointer))
-        return At(Part.BODY, span[0], span[1], pointer) if span else At(Part.BODY, None, None, pointer)
+        return At(ExchangePart.BODY, span[0], span[1], pointer) if span else At(ExchangePart.BODY, None, None, pointer)
 
     def fail(self, error: ProviderError, at: At | None) -> None:
         """Notes an error that the provider reported; the first one stays."""
@@ -310,14 +310,15 @@ class Decoder:
                 self._odd(event, start, end)
 
     def _misshapen(self, why: Exception, start: int, end: int) -> None:
-        self.find("frame.shape", f"a frame has an unexpected shape ({type(why).__name__})", At(Part.BODY, start, end))
+        self.find("frame.shape", f"a frame has an unexpected shape ({type(why).__name__})",
+                  At(ExchangePart.BODY, start, end))
 
     def _odd(self, event: Any, start: int, end: int) -> None:
         error = read_error(event, self.http_status)
         if error is not None:
-            self.fail(error, At(Part.BODY, start, end))
+            self.fail(error, At(ExchangePart.BODY, start, end))
         else:
-            self.find("frame.no_object", "a frame is no JSON object", At(Part.BODY, start, end))
+            self.find("frame.no_object", "a frame is no JSON object", At(ExchangePart.BODY, start, end))
 
     def _unparsed(self, payload: bytes, start: int, end: int, last: bool) -> Any:
         stripped = payload.strip()
@@ -326,7 +327,7 @@ class Decoder:
             return None
         if not stripped:
             return None
-        at = At(Part.BODY, start, end)
+        at = At(ExchangePart.BODY, start, end)
         try:
             event = json.loads(payload.decode("utf-8", "replace"), strict=False)
         except (ValueError, RecursionError):
@@ -339,7 +340,7 @@ class Decoder:
 
     def _body(self, payload: bytes, start: int, end: int) -> None:
         self._whole = payload
-        whole = At(Part.BODY, start, end)
+        whole = At(ExchangePart.BODY, start, end)
         try:
             body = from_json(payload.lstrip(b"\xef\xbb\xbf"))
         except ValueError as why:
@@ -356,15 +357,16 @@ class Decoder:
                 return
         error = read_error(body, self.http_status)
         if error is not None:
-            self.fail(error, At(Part.BODY, start, end, "/error" if isinstance(body, dict) and "error" in body else ""))
+            self.fail(error,
+                      At(ExchangePart.BODY, start, end, "/error" if isinstance(body, dict) and "error" in body else ""))
         if isinstance(body, dict):
             try:
                 self.on_body(body)
             except _MISSHAPEN as why:
-                at = At(Part.BODY, start, end)
+                at = At(ExchangePart.BODY, start, end)
                 self.find("body.shape", f"the body has an unexpected shape ({type(why).__name__})", at)
         elif error is None:
-            self.find("body.no_object", "the body is no JSON object", At(Part.BODY, start, end))
+            self.find("body.no_object", "the body is no JSON object", At(ExchangePart.BODY, start, end))
 
     def _with_transport(self, response: ChatResponse) -> ChatResponse:
         stop = response.stop_reason
@@ -373,7 +375,7 @@ class Decoder:
             # What stands in the body is a page about the redirect, if anything: nothing about it is worth telling.
             self.error, pointer = sent_on
             self.findings.clear()
-            seen = Evidence("error.redirect", At(Part.HEADERS, pointer=pointer), self.error.message[:200])
+            seen = Evidence("error.redirect", At(ExchangePart.HEADERS, pointer=pointer), self.error.message[:200])
             stop = StopReason(Stop.ERROR, None, "fatal", (seen,))
         elif self.error is not None and (self._failed or stop.normalized is not Stop.SAFETY_BLOCKED):
             # An error outranks a reason that came beside it: `length` plus an error is still an error.
@@ -382,10 +384,11 @@ class Decoder:
             stop = StopReason(word, stop.raw, detail, (*(stop.evidence if stop.raw else ()), seen))
         elif self.transport_end is TransportEnd.CUT and stop.normalized is Stop.INTERRUPTED:
             # What is missing is missing from the recording: nothing shows that the server did not send it.
-            seen = Evidence(RECORDING_CUT, At(Part.BODY, self.size, self.size), "the recording stops here")
+            seen = Evidence(RECORDING_CUT, At(ExchangePart.BODY, self.size, self.size), "the recording stops here")
             stop = StopReason(Stop.UNKNOWN, stop.raw, RECORDING_CUT, (*stop.evidence, seen))
         elif self.cut and stop.raw is None:
-            stop = replace(stop, evidence=(*stop.evidence, Evidence("cut", At(Part.BODY, self.size, self.size))))
+            stop = replace(stop,
+                           evidence=(*stop.evidence, Evidence("cut", At(ExchangePart.BODY, self.size, self.size))))
         return replace(
             response,
             stop_reason=stop,

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from pydantic_core import from_json
 
 from loop_core.errors import CallerError
-from loop_core.values import At, ChatResponse, Evidence, Part, Stop, StopReason
+from loop_core.values import At, ChatResponse, Evidence, ExchangePart, Stop, StopReason
 from loop_core.wire import FORMATS, wire
 from loop_core.wire.base import StopRow
 from loop_core.wire.profile import Prefill, Profile
@@ -123,7 +123,7 @@ def _by_address(api: str, address: str) -> ProfileChoice | None:
         return None
     host = _host(address)
     for profile in _speakers(api):
-        at = At(Part.REQUEST, pointer="url")
+        at = At(ExchangePart.REQUEST, pointer="url")
         if any(host == name or host.endswith(f".{name}") for name in profile.hosts):
             return ProfileChoice(profile, (Evidence("profile.host", at, host),))
         if any(pattern.search(address) for pattern in profile.urls):
@@ -139,7 +139,7 @@ def _by_headers(api: str, headers: Iterable[tuple[str, str]]) -> ProfileChoice |
         if name.endswith("*"):
             name = next((given for given in seen if given.startswith(name[:-1])), name)
         if name in seen and wanted in seen[name].lower():
-            at = At(Part.HEADERS, pointer=name)
+            at = At(ExchangePart.HEADERS, pointer=name)
             return ProfileChoice(profile, (Evidence("profile.header", at, f"{name}: {seen[name]}"[:120]),))
     return None
 
@@ -151,7 +151,7 @@ def _by_body(api: str, values: Sequence[Any]) -> ProfileChoice | None:
                 text = _text_at(value, mark.path)
                 if text is not None and mark.pattern.search(text):
                     pointer = "".join(f"/{key}" for key in mark.path)
-                    at = At(Part.BODY, pointer=pointer)
+                    at = At(ExchangePart.BODY, pointer=pointer)
                     return ProfileChoice(profile, (Evidence("profile.body", at, text[:120]),))
     return None
 
@@ -160,14 +160,15 @@ def _by_port(api: str, address: str) -> ProfileChoice | None:
     port = address.partition("/")[0].rpartition(":")[2]
     for profile in _speakers(api):
         if port in map(str, profile.ports):
-            return ProfileChoice(profile, (Evidence("profile.port", At(Part.REQUEST, pointer="url"), port),))
+            return ProfileChoice(profile, (Evidence("profile.port", At(ExchangePart.REQUEST, pointer="url"), port),))
     return None
 
 
 def _by_model(api: str, model: str | None) -> ProfileChoice | None:
     for profile in _speakers(api):
         if model and any(pattern.search(model) for pattern in profile.models):
-            return ProfileChoice(profile, (Evidence("profile.model", At(Part.REQUEST, pointer="/model"), model[:120]),))
+            return ProfileChoice(profile,
+                                 (Evidence("profile.model", At(ExchangePart.REQUEST, pointer="/model"), model[:120]),))
     return None
 
 

@@ -136,7 +136,7 @@ def turn(url: str, api: str, folder: str | None = None) -> Callable[[], object]:
             source = stack.enter_context(Live(target, recorder, redact=redact.body))
             made = run("t", _asked(api), source, Plan(Limits(max_tool_steps=0)))
         ended = made.steps[-1].turn
-        if ended.evaluated is None or ended.evaluated.response.usage is None:
+        if ended.evaluation is None or ended.evaluation.response.usage is None:
             raise RuntimeError(f"{api}: the answer was not read: {ended.notice}")
         return made
 
@@ -194,17 +194,17 @@ def heard(api: str) -> Callable[[], object]:
     """Masked, redacted, decoded and judged, piece by piece."""
     from inspector.sessions import redact
     from loop_core.client.address import Server
-    from loop_core.client.exchange import Hearing, Observer
-    from loop_core.client.outgoing import ask
+    from loop_core.client.exchange import Observer, ResponseReader
+    from loop_core.client.outgoing import live_request
     from loop_core.turn.machine import begin
     from loop_core.values import TransportEnd
 
     target, pieces = Server(api, "http://127.0.0.1:9", key=KEY), events(api)
     _, (send,) = begin("t", _asked(api))
-    asked = ask(target, _asked(api), send, 0)
+    asked = live_request(target, _asked(api), send, 0)
 
     def run() -> object:
-        hearing = Hearing(asked, target, Observer(), redact.body)
+        hearing = ResponseReader(asked, target, Observer(), redact.body)
         hearing.begin(200, [("content-type", "text/event-stream")])
         started = time.monotonic()
         for piece in pieces:

@@ -29,8 +29,8 @@ from loop_core import (
     run,
     stream,
 )
-from loop_core.client.exchange import Line, Retries
-from loop_core.client.streaming import Shown
+from loop_core.client.exchange import Connection, Retries
+from loop_core.client.streaming import ShownText
 from loop_core.errors import CallerError, EncodeError
 from loop_core.judge.gate import Admission
 from loop_core.turn.policy import STRICT
@@ -200,7 +200,7 @@ def test_every_role_of_a_chat_may_be_asked(role: str, read_as: Role) -> None:
     chat: list[dict[str, Any]] = [{"role": role, "content": "Hello?"}]
     if role == "tool":
         chat = [{"role": "assistant", "content": None, "tool_calls": [call]}, {**chat[0], "tool_call_id": "c1"}]
-    answer = ask(Server("openai_chat", "http://127.0.0.1:9", model="m"), chat, line=Line(retries=Retries(most=0)))
+    answer = ask(Server("openai_chat", "http://127.0.0.1:9", model="m"), chat, line=Connection(retries=Retries(most=0)))
     assert answer.turn.request.messages[-1].role is read_as
 
 
@@ -310,7 +310,7 @@ def test_what_cannot_be_asked_is_raised_where_it_is_read() -> None:
 class Saying:
     """A source that answers from a list and shows what comes, in pieces, as a server would send it."""
 
-    def __init__(self, shown: Shown, answers: Sequence[tuple[str, str]], size: int) -> None:
+    def __init__(self, shown: ShownText, answers: Sequence[tuple[str, str]], size: int) -> None:
         self.shown, self.answers, self.size = shown, iter(answers), size
 
     def respond(self, send: Send, turn: Turn) -> Event:
@@ -319,9 +319,9 @@ class Saying:
         mapped = {"stop": Stop.END_TURN, "length": Stop.MAX_TOKENS}[word]
         response = ChatResponse("openai_chat", (TextPart(text),) if text else (), StopReason(mapped, word), Usage(1, 5))
         body = b"".join(encode_response("openai_chat", response, stream=True, chunk=3))
-        self.shown.begun(0, 200, ())
+        self.shown.on_head(0, 200, ())
         for start, end in pairwise([*range(0, len(body), self.size), len(body)]):
-            self.shown.came(0, body[start:end], 0.0)
+            self.shown.on_data(0, body[start:end], 0.0)
         return read("openai_chat", body, request=turn.request).event
 
     def run_tools(self, effect: RunTools, turn: Turn) -> Event:
@@ -333,13 +333,13 @@ class Saying:
 
 def test_a_text_is_shown_as_it_comes_and_a_continuation_once_its_seam_is_decided() -> None:
     pieces: list[str] = []
-    shown = Shown("openai_chat", (), STRICT, pieces.append)
+    shown = ShownText("openai_chat", (), STRICT, pieces.append)
     first, rest = "Once upon a time there was a queue that ", "held a thousand messages. " * 20
     said = Message(Role.USER, (TextPart("Tell me."),))
     source = Saying(shown, [(first, "length"), (first[-40:] + rest, "stop")], 30)
     trace = run("t1", Request("openai_chat", (said,), "m", stream=True), source, Plan())
     shown.finish(trace.steps[-1].turn, None)
-    assert "".join(pieces) == trace.steps[-1].turn.merged().text
+    assert "".join(pieces) == trace.steps[-1].turn.joined_answer().text
     before = [piece for piece in pieces if piece in first]
     assert len(before) > 5, "three characters come with each event"
     assert len(pieces) - len(before) > 5, "long before its end"
@@ -356,12 +356,12 @@ texts = st.one_of(
 @settings(max_examples=60, deadline=None)
 def test_whatever_a_model_says_what_was_shown_ends_with_the_answer(answers: list[tuple[str, str]], size: int) -> None:
     pieces: list[str] = []
-    shown = Shown("openai_chat", (), STRICT, pieces.append)
+    shown = ShownText("openai_chat", (), STRICT, pieces.append)
     said = Message(Role.USER, (TextPart("Go on."),))
     trace = run("t1", Request("openai_chat", (said,), "m", stream=True), Saying(shown, answers, size), Plan())
     (end,) = trace.steps[-1].effects
     shown.finish(trace.steps[-1].turn, end.silent)  # type: ignore[union-attr]
-    text = trace.steps[-1].turn.merged().text
+    text = trace.steps[-1].turn.joined_answer().text
     if end.silent is None:  # type: ignore[union-attr]
         assert "".join(pieces).endswith(text)
         if len(trace.steps[-1].turn.answers[-1]) < 2:

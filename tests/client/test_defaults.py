@@ -31,9 +31,9 @@ def test_a_plan_of_nothing_asks_as_the_server_wants(api: str, plan: Plan | None)
 
         async def awaited() -> str:
             async with AsyncLive(server, line=PATIENT) as source:
-                return (await arun("t", asked, source, plan)).steps[-1].turn.merged().text
+                return (await arun("t", asked, source, plan)).steps[-1].turn.joined_answer().text
 
-        assert asyncio.run(awaited()) == turn.merged().text == TEXT
+        assert asyncio.run(awaited()) == turn.joined_answer().text == TEXT
         sent = [seen.request.messages for seen in provider.seen]
     assert len(sent) == 4
     assert [message.role for message in sent[1][2:]] == [Role.SYSTEM if api in SYSTEM_AT_THE_END else Role.USER]

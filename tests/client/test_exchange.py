@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from loop_core.client.address import Server, headers_of
-from loop_core.client.exchange import AT_ONCE, LINE_END, LONGEST_MARK, Hearing
-from loop_core.client.outgoing import ask, http_request
+from loop_core.client.exchange import AT_ONCE, LINE_END, LONGEST_MARK, ResponseReader
+from loop_core.client.outgoing import http_request, live_request
 from loop_core.errors import CallerError
 from loop_core.turn.machine import begin
 from loop_core.values import Stop, ToolCall, TransportEnd, Usage
@@ -18,11 +18,11 @@ LONG = ToolCall("c1", "note", '{"text": "' + "many words " * AT_ONCE + '"}', Tru
 SAYS_SO = "the last line is data: [DONE] and not message_stop"
 
 
-def hearing(api: str, told: Told | None = None) -> Hearing:
+def hearing(api: str, told: Told | None = None) -> ResponseReader:
     server = Server(api, "http://127.0.0.1:9", key=KEY)
     asked = request(api)
     _, (send,) = begin("t", asked)
-    heard = Hearing(ask(server, asked, send, 0), server, told if told is not None else Told())
+    heard = ResponseReader(live_request(server, asked, send, 0), server, told if told is not None else Told())
     heard.begin(200, ())
     return heard
 

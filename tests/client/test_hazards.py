@@ -267,7 +267,7 @@ def test_a_hazard_is_met(hazard: Hazard, api: str, fake: Fake) -> None:
     assert turn.terminal == hazard.terminal, turn.notice
     assert ran == list(hazard.ran)
     if hazard.text is not None:
-        assert turn.merged().text == hazard.text
+        assert turn.joined_answer().text == hazard.text
     assert (turn.notice is None) == (hazard.terminal == "completed")
     assert hazard.notice in (turn.notice or "")
     assert len(fake.got) == (hazard.requests or len(hazard.script))

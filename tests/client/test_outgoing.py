@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from loop_core.client.outgoing import ability, body_of, outgoing, reduced
+from loop_core.client.outgoing import ability, body_of, outgoing, with_reduced_tools
 from loop_core.errors import CallerError
 from loop_core.judge.classify import judge
 from loop_core.turn.history import Ability
 from loop_core.turn.machine import begin, step
 from loop_core.turn.segments import Method
-from loop_core.turn.state import Place, Responded, RunTools, Send, Tick, ToolsRun, Turn
+from loop_core.turn.state import ProviderResponse, RequestPlace, RunTools, Send, Tick, ToolResults, Turn
 from loop_core.values import (
     CallKind,
     ChatResponse,
@@ -43,7 +43,7 @@ def answered(turn: Turn, text: str | None, stop: Stop, *calls: ToolCall, **more:
     """The turn after an answer, moved until it asks for something."""
     parts = ((TextPart(text),) if text else ()) + calls
     response = ChatResponse(turn.request.api, parts, StopReason(stop, stop.value, more.pop("detail", None)), **more)
-    turn, effects = step(turn, Responded(response, judge(response, turn.request, PROFILES["generic"])))
+    turn, effects = step(turn, ProviderResponse(response, judge(response, turn.request, PROFILES["generic"])))
     while not effects:
         turn, effects = step(turn, Tick())
     return turn, effects
@@ -111,7 +111,7 @@ def test_results_go_back_behind_their_calls() -> None:
     turn, effects = answered(started("openai_chat", Ability(), tools=(Tool("w", {"type": "object"}),)), None,
                              Stop.TOOL_CALL, call)
     assert isinstance(effects[0], RunTools)
-    turn, effects = step(turn, ToolsRun((ToolResultPart("c", "w", "sun"),)))
+    turn, effects = step(turn, ToolResults((ToolResultPart("c", "w", "sun"),)))
     assert outgoing(turn, sent(turn, effects)).messages == (
         ASK, Message(Role.ASSISTANT, (call,)), Message(Role.TOOL, (ToolResultPart("c", "w", "sun"),)))
 
@@ -159,10 +159,12 @@ def test_a_chain_that_cannot_be_gone_on_with_says_why(ident: str | None, extra: 
 
 
 @pytest.mark.parametrize(("method", "place"), [
-    (Method.HINT, Place.CONTINUATION), (Method.ANCHOR, Place.CONTINUATION), (Method.AGAIN, Place.CONTINUATION),
-    (Method.REPAIR, Place.REPAIR),
+    (Method.HINT, RequestPlace.CONTINUATION), (Method.ANCHOR, RequestPlace.CONTINUATION),
+    (Method.AGAIN, RequestPlace.CONTINUATION),
+    (Method.REPAIR, RequestPlace.REPAIR),
 ])
-def test_each_way_of_going_on_names_the_last_response_and_leaves_its_text_out(method: Method, place: Place) -> None:
+def test_each_way_of_going_on_names_the_last_response_and_leaves_its_text_out(method: Method,
+                                                                              place: RequestPlace) -> None:
     turn, _ = chain(previous="resp_0")
     added = (Message(Role.ASSISTANT, (TextPart("One, two"),)), Message(Role.SYSTEM, (TextPart("Go on."),)))
     request = outgoing(turn, Send(place, 1, method, added, 100))
@@ -203,7 +205,7 @@ def test_results_of_a_free_form_tool_are_told_by_its_declaration() -> None:
     turn, effects = answered(begin("t", request)[0], None, Stop.TOOL_CALL,
                              ToolCall("c", "sh", "ls", closed=True, kind=CallKind.CUSTOM), id="resp_1")
     assert isinstance(effects[0], RunTools)
-    turn, effects = step(turn, ToolsRun((ToolResultPart("c", "sh", "a.txt"),)))
+    turn, effects = step(turn, ToolResults((ToolResultPart("c", "sh", "a.txt"),)))
     assert body_of(outgoing(turn, sent(turn, effects)), PROFILES["openai"])["input"] == [
         {"type": "custom_tool_call_output", "call_id": "c", "output": "a.txt"}]
 
@@ -211,7 +213,7 @@ def test_results_of_a_free_form_tool_are_told_by_its_declaration() -> None:
 def test_a_token_that_never_came_cannot_be_sent() -> None:
     turn = started("gemini_generate", Ability())
     with pytest.raises(CallerError, match="brought none"):
-        outgoing(turn, Send(Place.RESUME, 1, Method.TOKEN))
+        outgoing(turn, Send(RequestPlace.RESUME, 1, Method.TOKEN))
 
 
 # -- what a server or a model allows ---------------------------------------------------------------------------------
@@ -288,9 +290,9 @@ def test_every_way_of_continuing_that_a_profile_knows_fits_its_format(api: str) 
 
 def test_schemas_are_reduced_when_asked() -> None:
     tool = Tool("t", {"type": "object", "properties": {"a": {"const": 1}}})
-    assert reduced(Request("gemini_generate", tools=(tool,))).tools[0].schema == {
+    assert with_reduced_tools(Request("gemini_generate", tools=(tool,))).tools[0].schema == {
         "type": "object", "properties": {"a": {"enum": [1], "type": "integer"}}}
-    assert reduced(Request("openai_chat", tools=(tool,))).tools == (tool,)
+    assert with_reduced_tools(Request("openai_chat", tools=(tool,))).tools == (tool,)
 
 
 @pytest.mark.parametrize(("profile", "asks"), [("openai", True), ("generic", True), ("vllm", True), ("mistral", False)])

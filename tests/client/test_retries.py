@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from loop_core.client.address import Server
-from loop_core.client.exchange import Heard, Hearing, Observer, Retries, kept_there, retryable
-from loop_core.client.outgoing import Ask, ask
+from loop_core.client.exchange import LiveResponse, Observer, ResponseReader, Retries, is_stored, retryable
+from loop_core.client.outgoing import LiveRequest, live_request
 from loop_core.turn.segments import Method
-from loop_core.turn.state import Place, Send
+from loop_core.turn.state import RequestPlace, Send
 from loop_core.values import CallKind, Request, Tool, TransportEnd
 from tests.scenes.live import request
 
@@ -25,10 +25,10 @@ INVALID = b'data: {"error":{"message":"no such model","type":"invalid_request_er
 
 
 def heard(body: bytes, end: TransportEnd = TransportEnd.EOF, asked: Request | None = None, *,
-          left: bool = True, status: int | None = 200) -> Heard:
+          left: bool = True, status: int | None = 200) -> LiveResponse:
     asked = asked or request("openai_chat")
-    made: Ask = ask(SERVER, asked, Send(Place.REQUEST, 0, Method.FIRST), 0)
-    hearing = Hearing(made, SERVER, Observer())
+    made: LiveRequest = live_request(SERVER, asked, Send(RequestPlace.REQUEST, 0, Method.FIRST), 0)
+    hearing = ResponseReader(made, SERVER, Observer())
     if status is not None:
         hearing.begin(status, [("content-type", "text/event-stream")])
     hearing.feed(body, 1)
@@ -52,7 +52,7 @@ def test_what_broke_before_it_was_seen_is_asked_for_again(body: bytes, end: Tran
 ])
 def test_what_the_server_keeps_is_not_asked_for_twice(kept: dict[str, object]) -> None:
     asked = replace(request("openai_chat"), **kept)  # type: ignore[arg-type]
-    assert kept_there(asked)
+    assert is_stored(asked)
     assert not retryable(heard(ROLE, asked=asked))
     assert not retryable(heard(b"", TransportEnd.RESET, asked, status=None))
     assert retryable(heard(b"", TransportEnd.RESET, asked, status=None, left=False)), "no connection was made"

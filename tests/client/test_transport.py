@@ -17,13 +17,13 @@ import pytest
 
 from inspector.live.recorder import Recorder
 from inspector.sessions import open_paths
-from loop_core.client.address import Server, key_header, shown, speaker, url_of
-from loop_core.client.exchange import Line, Retries, Timeouts, retry_after
+from loop_core.client.address import Server, expected_speaker, key_header, public_url, url_of
+from loop_core.client.exchange import Connection, Retries, Timeouts, retry_after
 from loop_core.client.mask import Mask
 from loop_core.client.transport import AsyncLive, Live
 from loop_core.errors import CallerError
 from loop_core.turn.loop import arun, run
-from loop_core.turn.state import RunTools, ToolsRun, Turn
+from loop_core.turn.state import RunTools, ToolResults, Turn
 from loop_core.turn.tools import Toolbox
 from loop_core.values import Message, Role, Stop, TextPart, Tool, ToolCall, TransportEnd, Usage
 from loop_core.wire import FORMATS, wire
@@ -45,7 +45,7 @@ def streams(api: str, pieces: list[bytes], then: Callable[[Peer], None] | None =
     return play
 
 
-def sync_turn(api: str, fake: Fake, *, line: Line = QUICK, toolbox: Toolbox | None = None, key: str = "",
+def sync_turn(api: str, fake: Fake, *, line: Connection = QUICK, toolbox: Toolbox | None = None, key: str = "",
               tools: tuple[Tool, ...] = (), profile: str = "generic", **limits: Any) -> tuple[Turn, Told]:
     told = Told()
     with Live(server(api, fake.url, key), told, toolbox, line) as source:
@@ -53,7 +53,7 @@ def sync_turn(api: str, fake: Fake, *, line: Line = QUICK, toolbox: Toolbox | No
     return trace.steps[-1].turn, told
 
 
-def async_turn(api: str, fake: Fake, *, line: Line = QUICK, toolbox: Toolbox | None = None, key: str = "",
+def async_turn(api: str, fake: Fake, *, line: Connection = QUICK, toolbox: Toolbox | None = None, key: str = "",
                tools: tuple[Tool, ...] = (), profile: str = "generic", **limits: Any) -> tuple[Turn, Told]:
     told = Told()
 
@@ -76,7 +76,7 @@ def test_an_answer_that_was_cut_is_continued(api: str, fake: Fake, turned: Turne
     fake.answers = [streams(api, answer(api, "One, two, ", Stop.MAX_TOKENS)),
                     streams(api, answer(api, "three.", Stop.END_TURN))]
     turn, told = turned(api, fake)
-    assert (turn.terminal, turn.merged().text) == ("completed", "One, two, three.")
+    assert (turn.terminal, turn.joined_answer().text) == ("completed", "One, two, three.")
     asked = [got.json for got in fake.got]
     assert len(asked) == 2
     assert "One, two, " in str(asked[1])
@@ -101,7 +101,7 @@ def test_calls_are_run_and_their_results_sent(api: str, fake: Fake, turned: Turn
     schema = {"type": "object", "properties": {"city": {"type": "string"}}}
     turn, told = turned(api, fake, toolbox=Toolbox({"weather": weather}), tools=(Tool("weather", schema),))
     assert ran == [{"city": "Oslo"}]
-    assert (turn.terminal, turn.merged().text) == ("completed", "Sunny.")
+    assert (turn.terminal, turn.joined_answer().text) == ("completed", "Sunny.")
     assert "sun" in fake.got[1].body.decode()
     assert [part.text for results in told.of("ran") for part in results] == ["sun"]
 
@@ -141,7 +141,7 @@ def test_a_cut_call_is_never_run(api: str, fake: Fake, turned: Turned) -> None:
         fake.answers = [streams(api, [*pieces[:end], pieces[end][: len(pieces[end]) // 2]]),
                         streams(api, answer(api, "Done.", Stop.END_TURN))]
         turn, told = turned(api, fake, toolbox=Toolbox({"weather": weather}), tools=(Tool("weather"),))
-        first = told.of("ended")[0].judged.stop.normalized
+        first = told.of("ended")[0].judgement.stop.normalized
         assert bool(ran) is (first is Stop.TOOL_CALL), f"cut in frame {end} of {len(pieces)}"
         assert turn.terminal in ("interrupted", "completed", "error")
         ran.clear()
@@ -166,7 +166,7 @@ def test_a_server_that_drips_for_ever_is_given_up(fake: Fake, turned: Turned) ->
             time.sleep(0.02)
 
     fake.answers = [streams("openai_chat", [], drip)]
-    line = Line(Timeouts(silence=0.4, whole=0.3), Retries(most=0))
+    line = Connection(Timeouts(silence=0.4, whole=0.3), Retries(most=0))
     began = time.monotonic()
     turn, told = turned("openai_chat", fake, line=line)
     assert time.monotonic() - began < 2
@@ -178,7 +178,7 @@ def test_an_answer_that_is_done_is_not_waited_on(fake: Fake, turned: Turned) -> 
     """Some servers keep the socket open after `[DONE]`."""
     fake.answers = [streams("openai_chat", answer("openai_chat", "One", Stop.END_TURN), Peer.hold)]
     began = time.monotonic()
-    turn, told = turned("openai_chat", fake, line=Line(Timeouts(silence=20)))
+    turn, told = turned("openai_chat", fake, line=Connection(Timeouts(silence=20)))
     assert time.monotonic() - began < 10, "it waited for the silence to end"
     assert turn.terminal == "completed"
     assert told.of("ended")[0].response.saw_done
@@ -192,12 +192,12 @@ def test_a_refusal_is_retried_as_the_server_says(status: int, fake: Fake, turned
     fake.answers = [lambda peer: peer.whole(status, ERROR, retry_after="0.05"),
                     streams("openai_chat", answer("openai_chat", "Hi", Stop.END_TURN))]
     turn, told = turned("openai_chat", fake)
-    assert (turn.terminal, turn.merged().text) == ("completed", "Hi")
+    assert (turn.terminal, turn.joined_answer().text) == ("completed", "Hi")
     assert told.of("waits") == [0.05]
     assert [ask.attempt for ask in told.of("asked")] == [0, 1]
     assert fake.got[0].body == fake.got[1].body
-    assert turn.evaluated is not None
-    assert turn.evaluated.index == 1, "the answer is the second exchange of the run"
+    assert turn.evaluation is not None
+    assert turn.evaluation.index == 1, "the answer is the second exchange of the run"
 
 
 def test_retries_are_bounded_and_then_it_is_an_error(fake: Fake, turned: Turned) -> None:
@@ -257,7 +257,7 @@ def test_a_response_in_the_background_is_fetched_until_it_is_there(fake: Fake, t
                     lambda peer: peer.whole(200, {**queued, "status": "in_progress"}),
                     lambda peer: peer.whole(200, {**queued, "status": "completed", "output": [said]})]
     turn, _ = turned("openai_responses", fake)
-    assert (turn.terminal, turn.merged().text) == ("completed", "Done.")
+    assert (turn.terminal, turn.joined_answer().text) == ("completed", "Done.")
     assert [got.line for got in fake.got] == [
         "POST /v1/responses HTTP/1.1", "GET /v1/responses/resp_7 HTTP/1.1", "GET /v1/responses/resp_7 HTTP/1.1"]
 
@@ -269,7 +269,7 @@ def test_a_prefill_is_sent_in_the_servers_own_way(fake: Fake, turned: Turned) ->
     asked = Server("openai_chat", fake.url, profile="vllm")
     with Live(asked, told, None, QUICK) as source:
         trace = run("t", request("openai_chat"), source, plan("openai_chat", "vllm"))
-    assert trace.steps[-1].turn.merged().text == "One, two."
+    assert trace.steps[-1].turn.joined_answer().text == "One, two."
     second = fake.got[1].json
     assert second["messages"][-1] == {"role": "assistant", "content": "One,"}
     assert (second["continue_final_message"], second["add_generation_prompt"]) == (True, False)
@@ -290,7 +290,7 @@ def test_what_httpx_raises_is_told_in_our_words(
         raise raised
 
     told = Told()
-    line = Line(QUICK.timeouts, Retries(most=0))
+    line = Connection(QUICK.timeouts, Retries(most=0))
     with Live(server("openai_chat", "http://127.0.0.1:9"), told, None, line) as source:
         monkeypatch.setattr(source._client, "stream", fail)
         run("t", request("openai_chat"), source, plan("openai_chat"))
@@ -332,7 +332,7 @@ def test_cancel_while_waiting_for_a_retry_and_while_a_tool_runs(fake: Fake) -> N
 
     async def waiting() -> str | None:
         fake.answers = [lambda peer: peer.whole(429, ERROR, retry_after="50")]
-        line = Line(QUICK.timeouts, Retries(longest=100))
+        line = Connection(QUICK.timeouts, Retries(longest=100))
         told = Told()
         async with AsyncLive(server("openai_chat", fake.url), told, None, line) as source:
             running = asyncio.create_task(arun("t", request("openai_chat"), source, plan("openai_chat")))
@@ -368,7 +368,7 @@ def test_cancel_while_waiting_for_a_retry_and_while_a_tool_runs(fake: Fake) -> N
 
 def test_an_interrupt_from_the_keyboard_goes_through_once_the_observer_was_told(fake: Fake) -> None:
     class Impatient(Told):
-        def came(self, number: int, data: bytes, ms: float) -> None:
+        def on_data(self, number: int, data: bytes, ms: float) -> None:
             raise KeyboardInterrupt
 
     fake.answers = [streams("openai_chat", answer("openai_chat", "One", Stop.END_TURN), Peer.hold)]
@@ -433,7 +433,7 @@ def test_tasks_that_share_a_source_have_exchanges_of_their_own(fake: Fake, tmp_p
     recorder = Recorder(path)
 
     class Box:
-        def run(self, effect: RunTools, turn: Turn) -> ToolsRun:
+        def run(self, effect: RunTools, turn: Turn) -> ToolResults:
             ran = Toolbox({"weather": lambda _: "sun"}).run(effect, turn)
             return replace(ran, results=tuple(replace(part, text=f"for {turn.id}") for part in ran.results))
 
@@ -442,7 +442,7 @@ def test_tasks_that_share_a_source_have_exchanges_of_their_own(fake: Fake, tmp_p
             traces = await asyncio.gather(*(
                 arun(f"turn {turn}", replace(request("openai_chat", tools=tools), messages=(
                     Message(Role.USER, (TextPart(f"turn {turn}"),)),)), it, plan("openai_chat")) for turn in turns))
-        return [trace.steps[-1].turn.merged().text for trace in traces]
+        return [trace.steps[-1].turn.joined_answer().text for trace in traces]
 
     assert asyncio.run(turned()) == [f"turn {turn} is done." for turn in turns]
     recorder.close()
@@ -599,15 +599,15 @@ def test_the_header_of_the_key(api: str, profile: str, header: tuple[str, str]) 
 
 def test_no_part_of_an_address_that_may_be_secret_is_shown() -> None:
     given = Server("openai_chat", "https://user:pass-word@h/v1?key=abcdefghij&api-version=1")
-    assert shown(url_of(given, "/chat/completions")) == "https://h/v1/chat/completions?key=REDACTED&api-version=1"
+    assert public_url(url_of(given, "/chat/completions")) == "https://h/v1/chat/completions?key=REDACTED&api-version=1"
     assert {"user", "pass-word", "abcdefghij", b64encode(b"user:pass-word").decode()} == set(given.secrets)
     assert "pass-word" not in repr(given)
     assert "pass-word" not in repr(Server("openai_chat", key="pass-word"))
 
 
 def test_deepseek_takes_a_prefill_under_beta_only() -> None:
-    assert speaker(Server("openai_chat", "https://api.deepseek.com/v1"), "m").profile.prefill == "none"
-    assert speaker(Server("openai_chat", "https://api.deepseek.com/beta"), "m").profile.prefill == "prefix"
+    assert expected_speaker(Server("openai_chat", "https://api.deepseek.com/v1"), "m").profile.prefill == "none"
+    assert expected_speaker(Server("openai_chat", "https://api.deepseek.com/beta"), "m").profile.prefill == "prefix"
 
 
 @pytest.mark.parametrize("base", ["ftp://h", "h:80", "http://", "/v1", "http://h:99999", "http://h:0", "http://h:9x/v1",
@@ -685,5 +685,5 @@ def test_usage_at_the_cap_is_judged_live_as_in_a_recording(fake: Fake, turned: T
     fake.answers = [streams("openai_chat", stamped), streams("openai_chat", answer("openai_chat", "!", Stop.END_TURN))]
     turn, told = turned("openai_chat", fake)
     assert told.of("ended")[0].speaker.profile.name == "llama_cpp"
-    assert told.of("ended")[0].judged.stop.normalized is Stop.MAX_TOKENS
-    assert turn.merged().text == "One,!"
+    assert told.of("ended")[0].judgement.stop.normalized is Stop.MAX_TOKENS
+    assert turn.joined_answer().text == "One,!"

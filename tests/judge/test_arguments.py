@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loop_core.judge.arguments import Shape, lenient, parse
+from loop_core.judge.arguments import ArgumentShape, parse, parse_leniently
 
 texts = st.text(st.sampled_from('ab:,{}[]"\\\n\t\x00/ é\u2028\U0001f600'), max_size=8)
 values = st.recursive(
@@ -27,7 +27,7 @@ objects = st.dictionaries(texts, values, max_size=4)
 ])
 def test_one_json_object_is_complete(raw: str) -> None:
     read = parse(raw)
-    assert read.shape is Shape.COMPLETE
+    assert read.shape is ArgumentShape.COMPLETE
     assert read.value == json.loads(raw)
 
 
@@ -37,46 +37,46 @@ def test_every_beginning_of_an_object_is_cut(value: dict, ascii_only: bool, data
     assert parse(raw).value == value
     size = data.draw(st.integers(1, len(raw) - 1))
     read = parse(raw[:size])
-    assert read.shape is Shape.CUT, (raw[:size], read)
+    assert read.shape is ArgumentShape.CUT, (raw[:size], read)
     assert read.value is None
 
 
 @pytest.mark.parametrize(("raw", "shape"), [
-    (None, Shape.ABSENT),
-    ("", Shape.EMPTY),
-    (" \n\t", Shape.EMPTY),
-    ("[1, 2]", Shape.NOT_OBJECT),
-    ('"{\\"a\\": 1}"', Shape.NOT_OBJECT),
-    ("null", Shape.NOT_OBJECT),
-    ("5", Shape.NOT_OBJECT),
-    ("true", Shape.NOT_OBJECT),
-    ("[1, 2", Shape.INVALID),
-    ("I will", Shape.INVALID),
-    ('{"a": 1}{"a": 1}', Shape.INVALID),
-    ('{"a": 1}}', Shape.INVALID),
-    ('{"a": 1} and', Shape.INVALID),
-    ("{'a': 1}", Shape.INVALID),
-    ('{"a": 1,}', Shape.INVALID),
-    ('{"a": tru\n', Shape.INVALID),
-    ('{"a": 1.e', Shape.INVALID),
-    ('{"a": "two\nlines"}', Shape.INVALID),
-    ('{"a": "two\n', Shape.INVALID),
-    ('{"a": "\\q', Shape.INVALID),
-    ('{"a": "\\u12x', Shape.INVALID),
-    ('{"a": NaN}', Shape.INVALID),
-    ('{"a": -Infinity}', Shape.INVALID),
-    ("{" * 100_000, Shape.INVALID),
-    ('{"a":' + "[" * 100_000, Shape.INVALID),
-    ('{"a": 1' + "0" * 5000 + "}", Shape.INVALID),
-    ('{"a": 1e999}', Shape.INVALID),
-    ('{"a": "\\ud83d"}', Shape.INVALID),
-    ('{"a": "\ud83d"}', Shape.INVALID),
-    ('{"a": "\\ud83d', Shape.CUT),
-    ('{"a": "\\ud83d\\ude', Shape.CUT),
-    ('{"a": "b', Shape.CUT),
-    ('{"n": 12', Shape.CUT),
+    (None, ArgumentShape.ABSENT),
+    ("", ArgumentShape.EMPTY),
+    (" \n\t", ArgumentShape.EMPTY),
+    ("[1, 2]", ArgumentShape.NOT_OBJECT),
+    ('"{\\"a\\": 1}"', ArgumentShape.NOT_OBJECT),
+    ("null", ArgumentShape.NOT_OBJECT),
+    ("5", ArgumentShape.NOT_OBJECT),
+    ("true", ArgumentShape.NOT_OBJECT),
+    ("[1, 2", ArgumentShape.INVALID),
+    ("I will", ArgumentShape.INVALID),
+    ('{"a": 1}{"a": 1}', ArgumentShape.INVALID),
+    ('{"a": 1}}', ArgumentShape.INVALID),
+    ('{"a": 1} and', ArgumentShape.INVALID),
+    ("{'a': 1}", ArgumentShape.INVALID),
+    ('{"a": 1,}', ArgumentShape.INVALID),
+    ('{"a": tru\n', ArgumentShape.INVALID),
+    ('{"a": 1.e', ArgumentShape.INVALID),
+    ('{"a": "two\nlines"}', ArgumentShape.INVALID),
+    ('{"a": "two\n', ArgumentShape.INVALID),
+    ('{"a": "\\q', ArgumentShape.INVALID),
+    ('{"a": "\\u12x', ArgumentShape.INVALID),
+    ('{"a": NaN}', ArgumentShape.INVALID),
+    ('{"a": -Infinity}', ArgumentShape.INVALID),
+    ("{" * 100_000, ArgumentShape.INVALID),
+    ('{"a":' + "[" * 100_000, ArgumentShape.INVALID),
+    ('{"a": 1' + "0" * 5000 + "}", ArgumentShape.INVALID),
+    ('{"a": 1e999}', ArgumentShape.INVALID),
+    ('{"a": "\\ud83d"}', ArgumentShape.INVALID),
+    ('{"a": "\ud83d"}', ArgumentShape.INVALID),
+    ('{"a": "\\ud83d', ArgumentShape.CUT),
+    ('{"a": "\\ud83d\\ude', ArgumentShape.CUT),
+    ('{"a": "b', ArgumentShape.CUT),
+    ('{"n": 12', ArgumentShape.CUT),
 ])
-def test_what_is_no_complete_object_is_named(raw: str | None, shape: Shape) -> None:
+def test_what_is_no_complete_object_is_named(raw: str | None, shape: ArgumentShape) -> None:
     read = parse(raw)
     assert read.shape is shape
     assert read.value is None
@@ -86,7 +86,7 @@ def test_what_is_no_complete_object_is_named(raw: str | None, shape: Shape) -> N
 def test_a_key_that_stands_twice_is_refused_at_any_depth() -> None:
     """Two parsers would run two different calls: the first of the two, or the last."""
     assert "'path' stands twice" in parse('{"path": "/tmp", "path": "/"}').problem
-    assert parse('{"a": [{"b": 1, "b": 2}]}').shape is Shape.INVALID
+    assert parse('{"a": [{"b": 1, "b": 2}]}').shape is ArgumentShape.INVALID
 
 
 @pytest.mark.parametrize(("raw", "said"), [
@@ -111,10 +111,10 @@ def test_the_place_where_the_parser_stopped_is_kept() -> None:
     ('{"n": 12', {"n": 12}), ('{"path": "a.tx', {"path": "a.tx"}), ("", {}), (None, {}), ("I will", None),
 ])
 def test_the_lenient_reading_shows_what_a_forgiving_agent_would_have_run(raw: str | None, shown: object) -> None:
-    assert lenient(raw) == shown
+    assert parse_leniently(raw) == shown
 
 
 @given(st.text(st.sampled_from("{}[]\":,\\u0deftrnul-.e1 \n\ud83d\x00"), max_size=40))
 def test_no_text_makes_either_reading_fail(raw: str) -> None:
-    assert (parse(raw).value is not None) == (parse(raw).shape is Shape.COMPLETE)
-    lenient(raw)
+    assert (parse(raw).value is not None) == (parse(raw).shape is ArgumentShape.COMPLETE)
+    parse_leniently(raw)

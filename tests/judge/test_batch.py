@@ -18,10 +18,10 @@ A, B = '{"path": "a", "n": 1}', '{"path": "b", "n": 1}'
 
 
 def test_calls_of_one_tool_are_told_by_the_arguments_in_which_they_differ() -> None:
-    assert gate.names(held(call(A), call(B))) == ('write (path "a")', 'write (path "b")')
-    assert gate.names(held(call(A), call(B, "read"))) == ("write", "read")
-    assert gate.names(held(call(A), call(A, id="c2"))) == ("write",), "the same call twice is one"
-    assert gate.names(held(call(A, ""))) == ("a call whose name did not arrive",)
+    assert gate.held_names(held(call(A), call(B))) == ('write (path "a")', 'write (path "b")')
+    assert gate.held_names(held(call(A), call(B, "read"))) == ("write", "read")
+    assert gate.held_names(held(call(A), call(A, id="c2"))) == ("write",), "the same call twice is one"
+    assert gate.held_names(held(call(A, ""))) == ("a call whose name did not arrive",)
 
 
 @pytest.mark.parametrize(("raw", "known"), [
@@ -34,31 +34,31 @@ def test_calls_of_one_tool_are_told_by_the_arguments_in_which_they_differ() -> N
     ("", "write"),
 ])
 def test_of_cut_arguments_only_those_count_that_had_arrived_whole(raw: str, known: str) -> None:
-    assert gate.names(held(call('{"path": "a", "n": 3}'), call(raw)))[1] == known
+    assert gate.held_names(held(call('{"path": "a", "n": 3}'), call(raw)))[1] == known
 
 
 def test_what_did_not_come_again_is_missing() -> None:
     broken = held(call(A), call(B), call("{}", "read"))
-    assert gate.missing(broken, [call(B), call("{}", "read"), call(A)]) == ()
-    lost = gate.missing(broken, [call(B), call("{}", "other")])
+    assert gate.missing_calls(broken, [call(B), call("{}", "read"), call(A)]) == ()
+    lost = gate.missing_calls(broken, [call(B), call("{}", "other")])
     assert [each.call for each in lost] == [call(A), call("{}", "read")]
-    assert gate.missing(held(call(A, "")), []) == (), "without a name nothing can be known again"
+    assert gate.missing_calls(held(call(A, "")), []) == (), "without a name nothing can be known again"
 
 
 def test_one_call_stands_for_one() -> None:
     broken = held(call('{"path": "a'), call('{"path": "b'))
-    assert len(gate.missing(broken, [call(A)])) == 1
-    assert gate.missing(broken, [call(A), call(B)]) == ()
+    assert len(gate.missing_calls(broken, [call(A)])) == 1
+    assert gate.missing_calls(broken, [call(A), call(B)]) == ()
 
 
 def test_a_sibling_that_came_still_tells_the_others() -> None:
     first, second = held(call(A), call(B))
-    assert gate.names([first], [second]) == ('write (path "a")',)
-    assert gate.missing([first], [call(B)], [second]) == (first,)
-    assert gate.missing([first], [call(A)], [second]) == ()
-    assert gate.missing([first], [call(B)]) == (), "alone it is known by its tool"
+    assert gate.held_names([first], [second]) == ('write (path "a")',)
+    assert gate.missing_calls([first], [call(B)], [second]) == (first,)
+    assert gate.missing_calls([first], [call(A)], [second]) == ()
+    assert gate.missing_calls([first], [call(B)]) == (), "alone it is known by its tool"
 
 
 def test_a_long_text_is_no_name() -> None:
     long = '{"path": "%s", "n": 1}' % ("x" * 201)
-    assert gate.names(held(call(long), call(A)))[0] == "write"
+    assert gate.held_names(held(call(long), call(A)))[0] == "write"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from loop_core.judge.classify import Judged, judge
+from loop_core.judge.classify import Judgement, judge
 from loop_core.judge.gate import Admission, admit_all
 from loop_core.values import (
     ArgsForm,
@@ -16,8 +16,8 @@ from loop_core.values import (
     CallKind,
     ChatResponse,
     Evidence,
+    FactQuote,
     Finding,
-    Quote,
     ReasoningPart,
     Request,
     Severity,
@@ -39,15 +39,15 @@ class Server:
     reasoning_under_cap: bool = False
 
 
-def effective(response: ChatResponse, request: Request | None = REQUEST, **more: object) -> Judged:
+def effective(response: ChatResponse, request: Request | None = REQUEST, **more: object) -> Judgement:
     return judge(response, request, **more)  # type: ignore[arg-type]
 
 
-def rules(found: Judged) -> list[str]:
+def rules(found: Judgement) -> list[str]:
     return [seen.rule for seen in found.stop.evidence]
 
 
-def finding(found: Judged, rule: str) -> Severity | None:
+def finding(found: Judgement, rule: str) -> Severity | None:
     return next((each.severity for each in found.findings if each.rule == rule), None)
 
 
@@ -188,7 +188,7 @@ def test_usage_at_the_cap_and_a_text_that_stops_in_the_middle_are_a_cut() -> Non
     assert found.stop.normalized is Stop.MAX_TOKENS
     assert rules(found) == ["judge.usage_at_cap", "judge.quoted"]
     assert finding(found, "judge.usage_at_cap") is Severity.ERROR
-    assert found.stop.evidence[-1].quote == Quote("text", len(MIDDLE) - len("the"), len(MIDDLE))
+    assert found.stop.evidence[-1].quote == FactQuote("text", len(MIDDLE) - len("the"), len(MIDDLE))
     assert effective(reply(Stop.END_TURN, MIDDLE, tokens=117)).stop.normalized is Stop.MAX_TOKENS, "over the cap"
 
 
@@ -218,7 +218,7 @@ def test_calls_at_the_cap_wait_where_thinking_counts_under_it(stop: Stop) -> Non
 
 def test_two_texts_of_one_call_are_a_contradiction_and_no_cut() -> None:
     for stop in (Stop.TOOL_CALL, Stop.END_TURN):
-        found = effective(reply(stop, call(other='{"path": "b.txt"}', closed=False, at=At(start=3))))
+        found = effective(reply(stop, call(other_arguments='{"path": "b.txt"}', closed=False, at=At(start=3))))
         assert found.stop.normalized is Stop.MALFORMED_TOOL_CALL
         assert found.stop.detail == "contradiction"
         assert rules(found) == ["judge.contradiction"]

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from loop_core.judge.classify import Ending, Judged, judge
-from loop_core.judge.endings import shows, stop_strings
-from loop_core.turn.policy import STRICT, Reads, ending_of
+from loop_core.judge.classify import Ending, Judgement, judge
+from loop_core.judge.endings import has_content, stop_strings
+from loop_core.turn.policy import STRICT, ReasonSource, policy_ending
 from loop_core.values import (
     At,
     CallKind,
     Evidence,
+    FactQuote,
     Finding,
     OpaquePart,
-    Quote,
     ReasoningPart,
     Request,
     Severity,
@@ -32,7 +32,7 @@ THOUGHT = ReasoningPart("I should write the file.")
 DONE = At(start=10, end=16)
 
 
-def seen(*parts: Any, stop: Stop = Stop.END_TURN, request: Request | None = REQUEST, **fields: Any) -> Judged:
+def seen(*parts: Any, stop: Stop = Stop.END_TURN, request: Request | None = REQUEST, **fields: Any) -> Judgement:
     return judge(reply(stop, *parts, **fields), request)
 
 
@@ -89,8 +89,9 @@ def test_the_evidence_is_the_word_or_the_characters() -> None:
     empty = judge(replace(reply(Stop.END_TURN), stop_reason=word), REQUEST)
     assert empty.findings[0].at == DONE
     leak = seen(f"So: {MARKUP}").findings[0]
-    assert leak.quote == Quote("text", 4, 4 + MARKUP.index('write"') + len("write"))
-    assert seen(ReasoningPart(MARKUP)).findings[0].quote == Quote("reasoning", 0, MARKUP.index('write"') + len("write"))
+    assert leak.quote == FactQuote("text", 4, 4 + MARKUP.index('write"') + len("write"))
+    assert seen(ReasoningPart(MARKUP)).findings[0].quote == FactQuote("reasoning", 0,
+                                                                      MARKUP.index('write"') + len("write"))
 
 
 # -- what is visible -------------------------------------------------------------------------------------------------
@@ -127,7 +128,7 @@ def test_what_was_sent_and_not_read_may_have_been_the_answer(rule: str) -> None:
 
 
 def test_a_refusal_is_visible() -> None:
-    assert shows(reply(Stop.END_TURN, refusal="I will not"))
+    assert has_content(reply(Stop.END_TURN, refusal="I will not"))
 
 
 # -- stop strings ----------------------------------------------------------------------------------------------------
@@ -175,10 +176,10 @@ def test_what_a_stop_string_ended_is_quiet() -> None:
 @pytest.mark.parametrize("parts", [(), (THOUGHT,)])
 def test_silence_may_be_what_was_asked_for(parts: tuple[Any, ...]) -> None:
     found, silent = seen(*parts), replace(STRICT, allow_silence=True)
-    assert ending_of(STRICT, found) is found.ending
-    assert ending_of(silent, found) is None
-    assert ending_of(silent, seen(MARKUP)) is Ending.CALL_LEAKED
+    assert policy_ending(STRICT, found) is found.ending
+    assert policy_ending(silent, found) is None
+    assert policy_ending(silent, seen(MARKUP)) is Ending.CALL_LEAKED
 
 
 def test_a_loop_that_goes_by_the_providers_words_does_not_look() -> None:
-    assert ending_of(replace(STRICT, reads=Reads.MAPPED), seen()) is None
+    assert policy_ending(replace(STRICT, reads=ReasonSource.MAPPED), seen()) is None

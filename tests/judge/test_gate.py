@@ -103,7 +103,7 @@ def test_a_call_of_a_tool_that_the_provider_names_is_never_unknown() -> None:
 
 def test_two_texts_of_one_call_hold_it_and_speak_of_no_budget() -> None:
     for stop in (Stop.TOOL_CALL, Stop.MALFORMED_TOOL_CALL):
-        verdict = admit(call(other='{"path": "b.txt"}'), judged(stop))
+        verdict = admit(call(other_arguments='{"path": "b.txt"}'), judged(stop))
         assert (verdict.admission, verdict.rule) == (HELD, "gate.contradiction")
         assert not any(word in verdict.why for word in ("cut", "limit", "budget", "closed"))
 
@@ -161,7 +161,7 @@ def test_where_the_parser_stopped_is_told() -> None:
 
 @pytest.mark.parametrize("odd", [
     call(CUT, id="c2"), call(closed=False, id="c2"), call("", id="c2"),
-    call(id="c2", other="{}"),
+    call(id="c2", other_arguments="{}"),
 ])
 @pytest.mark.parametrize("position", [0, 1])
 def test_one_held_call_holds_its_whole_batch(odd: ToolCall, position: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from loop_core.judge.signs import Fence, Leak, fences, leaked
+from loop_core.judge.signs import Fence, Leak, fences, find_leak
 
 EDIT = frozenset({"edit"})
 BAR, GAP = "\uff5c", "\u2581"
@@ -52,7 +52,7 @@ FORMATS: dict[str, str] = {
 @pytest.mark.parametrize("text", FORMATS.values(), ids=FORMATS)
 def test_a_call_that_a_parser_left_in_the_text_is_found_closed_or_not(text: str) -> None:
     for said in (text, f"I will edit it.\n{text}", f"{text}\nDone."):
-        found = leaked(said, EDIT)
+        found = find_leak(said, EDIT)
         assert found is not None
         assert found.tool.removeprefix("functions.") == "edit"
         assert said[found.start : found.end].endswith(("edit", 'edit"'))
@@ -60,19 +60,19 @@ def test_a_call_that_a_parser_left_in_the_text_is_found_closed_or_not(text: str)
 
 @pytest.mark.parametrize("text", FORMATS.values(), ids=FORMATS)
 def test_what_names_no_declared_tool_is_text(text: str) -> None:
-    assert leaked(text, frozenset({"delete"})) is None
-    assert leaked(text, frozenset()) is None
-    assert leaked(text, None) is not None, "no declaration is known"
+    assert find_leak(text, frozenset({"delete"})) is None
+    assert find_leak(text, frozenset()) is None
+    assert find_leak(text, None) is not None, "no declaration is known"
 
 
 @pytest.mark.parametrize("text", FORMATS.values(), ids=FORMATS)
 def test_markup_inside_code_is_an_example(text: str) -> None:
     for wrapped in (f"As follows:\n```\n{text}\n```\nThat is all.", f"~~~xml\n{text}\n~~~", f"````\n{text}\n````",
                     f"```\n{text}"):
-        assert leaked(wrapped, EDIT) is None
+        assert find_leak(wrapped, EDIT) is None
     flat = text.replace("\n", " ").replace("```", "")
-    assert leaked(f"Write `{flat}` to call it.", EDIT) is None
-    after = leaked(f"```py\nx = 1\n```\n{text}", EDIT)
+    assert find_leak(f"Write `{flat}` to call it.", EDIT) is None
+    after = find_leak(f"```py\nx = 1\n```\n{text}", EDIT)
     assert after is not None
     assert after.start > len("```py\nx = 1\n```")
 
@@ -83,17 +83,17 @@ def test_markup_inside_code_is_an_example(text: str) -> None:
     '{"name": "edit", "arguments": {}}',
 ])
 def test_ordinary_text_holds_no_call(text: str) -> None:
-    assert leaked(text, EDIT) is None
+    assert find_leak(text, EDIT) is None
 
 
 def test_the_first_of_several_is_told() -> None:
     text = '<tool_call>{"name": "other"}</tool_call> <invoke name="edit"> <function=edit>'
-    assert leaked(text, EDIT) == Leak("Anthropic, MiniMax, xAI", "edit", 41, 59)
+    assert find_leak(text, EDIT) == Leak("Anthropic, MiniMax, xAI", "edit", 41, 59)
 
 
 def test_a_text_made_of_openings_is_read_in_time() -> None:
-    assert leaked('<tool_call>{"n' * 50_000, EDIT) is None
-    assert leaked("<|open|>" * 50_000 + "`" * 50_000, EDIT) is None
+    assert find_leak('<tool_call>{"n' * 50_000, EDIT) is None
+    assert find_leak("<|open|>" * 50_000 + "`" * 50_000, EDIT) is None
 
 
 def test_fences_open_and_close() -> None:

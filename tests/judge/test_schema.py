@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from loop_core.judge.arguments import problems, takes_nothing, usable
+from loop_core.judge.arguments import is_usable, schema_problems, takes_no_arguments
 from loop_core.values import CallKind, Tool
 from tests.scenes.turns import WRITE
 
@@ -18,19 +18,19 @@ def gemini(schema: dict[str, Any]) -> Tool:
 
 
 def test_a_wrong_value_is_named_with_its_place() -> None:
-    (found,) = problems(WRITE, {"path": 5})
+    (found,) = schema_problems(WRITE, {"path": 5})
     assert found.startswith("path: ")
     assert "string" in found
-    (missing,) = problems(WRITE, {})
+    (missing,) = schema_problems(WRITE, {})
     assert missing.startswith("arguments: ")
     assert "path" in missing
-    assert problems(WRITE, {"path": "a"}) == ()
+    assert schema_problems(WRITE, {"path": "a"}) == ()
 
 
 def test_deep_places_are_paths() -> None:
     inner = {"type": "object", "properties": {"b": {"type": "array", "items": {"type": "integer"}}}}
     tool = Tool("f", {"type": "object", "properties": {"a": inner}})
-    assert problems(tool, {"a": {"b": [1, "x"]}})[0].startswith("a/b/1: ")
+    assert schema_problems(tool, {"a": {"b": [1, "x"]}})[0].startswith("a/b/1: ")
 
 
 @pytest.mark.parametrize("schema", [
@@ -44,15 +44,15 @@ def test_deep_places_are_paths() -> None:
 ])
 def test_an_unusable_schema_is_said_to_be_unusable_and_finds_nothing(schema: dict[str, Any] | None) -> None:
     tool = Tool("f", schema)
-    assert not usable(tool)
-    assert problems(tool, {"a": 1}) == ()
-    assert not takes_nothing(tool), "nothing is known of it"
+    assert not is_usable(tool)
+    assert schema_problems(tool, {"a": 1}) == ()
+    assert not takes_no_arguments(tool), "nothing is known of it"
 
 
 def test_no_tool_is_no_schema() -> None:
-    assert not usable(None)
-    assert problems(None, {"a": 1}) == ()
-    assert not takes_nothing(None)
+    assert not is_usable(None)
+    assert schema_problems(None, {"a": 1}) == ()
+    assert not takes_no_arguments(None)
 
 
 EMPTY = {"type": "object", "properties": {}}
@@ -63,7 +63,7 @@ EMPTY = {"type": "object", "properties": {}}
     {**EMPTY, "$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Now", "description": "the time"},
 ])
 def test_a_schema_without_properties_takes_nothing(schema: dict[str, Any]) -> None:
-    assert takes_nothing(Tool("now", schema))
+    assert takes_no_arguments(Tool("now", schema))
 
 
 @pytest.mark.parametrize("schema", [
@@ -76,7 +76,7 @@ def test_a_schema_without_properties_takes_nothing(schema: dict[str, Any]) -> No
     {**EMPTY, "dependentSchemas": {"a": {}}}, {**EMPTY, "patternProperties": {"^x": {}}},
 ])
 def test_a_schema_behind_which_a_parameter_may_stand_does_not(schema: dict[str, Any]) -> None:
-    assert not takes_nothing(Tool("now", schema))
+    assert not takes_no_arguments(Tool("now", schema))
 
 
 @pytest.mark.parametrize(("declared", "nothing"), [
@@ -96,15 +96,15 @@ def test_a_schema_behind_which_a_parameter_may_stand_does_not(schema: dict[str, 
 def test_parameters_that_are_left_out_are_none_where_the_declaration_was_read(
     declared: dict[str, Any] | None, nothing: bool
 ) -> None:
-    assert takes_nothing(Tool("now", None, declared=declared)) is nothing
-    assert not takes_nothing(Tool("now", None, kind=CallKind.CUSTOM, declared=declared))
+    assert takes_no_arguments(Tool("now", None, declaration=declared)) is nothing
+    assert not takes_no_arguments(Tool("now", None, kind=CallKind.CUSTOM, declaration=declared))
 
 
 @pytest.mark.parametrize("wrap", [MappingProxyType, UserDict])
 def test_a_schema_that_is_another_kind_of_mapping_is_checked_too(wrap: Any) -> None:
     tool = Tool("f", wrap({"type": "object", "properties": wrap({"a": wrap({"type": "integer"})})}))
-    assert usable(tool)
-    assert problems(tool, {"a": "x"})
+    assert is_usable(tool)
+    assert schema_problems(tool, {"a": "x"})
 
 
 @pytest.mark.parametrize(("schema", "good", "bad"), [
@@ -124,11 +124,11 @@ def test_a_schema_that_is_another_kind_of_mapping_is_checked_too(wrap: Any) -> N
 ])
 def test_geminis_dialect_is_read(schema: dict[str, Any], good: dict[str, Any], bad: dict[str, Any]) -> None:
     """https://ai.google.dev/api/caching#Schema: upper-case types, nullable, counts spelt as strings."""
-    assert usable(gemini(schema))
-    assert problems(gemini(schema), good) == ()
-    assert problems(gemini(schema), bad) != ()
+    assert is_usable(gemini(schema))
+    assert schema_problems(gemini(schema), good) == ()
+    assert schema_problems(gemini(schema), bad) != ()
 
 
 def test_the_same_words_mean_nothing_in_plain_json_schema() -> None:
-    assert not usable(Tool("f", {"type": "OBJECT"}))
-    assert problems(Tool("f", {"properties": {"a": {"type": "string", "nullable": True}}}), {"a": None})
+    assert not is_usable(Tool("f", {"type": "OBJECT"}))
+    assert schema_problems(Tool("f", {"properties": {"a": {"type": "string", "nullable": True}}}), {"a": None})

@@ -26,9 +26,9 @@ from inspector.whatif.comparison import values
 from inspector.whatif.tree import Tree
 from loop_core.client.address import Server
 from loop_core.errors import CallerError
-from loop_core.turn.state import Place
+from loop_core.turn.state import RequestPlace
 from loop_core.turn.tools import Toolbox
-from loop_core.turn.trace import Fidelity, key
+from loop_core.turn.trace import Fidelity, step_key
 from loop_core.values import Stop, ToolCall
 from loop_core.wire import FORMATS
 from tests.client.test_transport import ERROR, streams
@@ -273,7 +273,7 @@ def test_a_recording_that_is_cut_or_gone_is_told(ran: Ran, fake: Fake, tmp_path:
 def test_errors_end_as_the_machine_says(
     ran: Ran, play: Any, code: int, end: str, fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("loop_core.client.transport.Line", lambda: PATIENT)
+    monkeypatch.setattr("loop_core.client.transport.Connection", lambda: PATIENT)
     path = cut_twice(fake.url, tmp_path / "s.har")
     fake.answers = [play]
     done = ran("replay", path, "--live", "--turn", "1", "--set", "continuation_max_attempts=0", "--yes", "--json",
@@ -354,11 +354,11 @@ def test_what_is_heard_again_from_the_file_is_what_was_heard(api: str, since: in
         node, _ = tree.add(tree.original, replace(fresh.settings, live=NAME), since)
         made.append(node.view)
         assert node.view.steps[:since] == fresh.trace.steps[:since]
-    assert list(map(key, made[0].steps)) == list(map(key, made[1].steps))
+    assert list(map(step_key, made[0].steps)) == list(map(step_key, made[1].steps))
     assert [facts.judged for facts in made[0].responses] == [facts.judged for facts in made[1].responses]
     assert (heard.ability, heard.provider, heard.places, heard.silent) == (
         again.ability, again.provider, again.places, again.silent)
-    left = made[0].replay.trace.left
+    left = made[0].replay.trace.departure
     assert left is not None
     assert {step.fidelity for step in made[0].steps[left : made[0].turns[0].run.end]} == {Fidelity.LIVE}
     assert left == {0: 1, 2: 4, 4: 4}[since]  # step 3 decides that the cut answer is gone on with, step 4 asks
@@ -403,13 +403,13 @@ def test_a_live_run_goes_on_from_a_live_run(fake: Fake, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("place", "shown"), [
-    (Place.REQUEST, "tool_result"), (Place.CONTINUATION, "continuation"), (Place.REPAIR, "repair"),
-    (Place.RESUME, "resume"), (Place.NUDGE, "nudge"),
+    (RequestPlace.REQUEST, "tool_result"), (RequestPlace.CONTINUATION, "continuation"), (RequestPlace.REPAIR, "repair"),
+    (RequestPlace.RESUME, "resume"), (RequestPlace.NUDGE, "nudge"),
 ])
-def test_what_a_request_was_sent_for_is_its_place_in_the_turn(place: Place, shown: str, tmp_path: Path) -> None:
+def test_what_a_request_was_sent_for_is_its_place_in_the_turn(place: RequestPlace, shown: str, tmp_path: Path) -> None:
     parent = read(cut_twice("http://127.0.0.1:9", tmp_path / "s.har"))
     exchange = parent.case.loaded.exchanges[0]
-    parent.case.heard[NAME] = Heard(NAME, (exchange, exchange), ((Place.REQUEST, 0), (place, 1)))
+    parent.case.heard[NAME] = Heard(NAME, (exchange, exchange), ((RequestPlace.REQUEST, 0), (place, 1)))
     tree = Tree(view(parent))
     node, _ = tree.add(tree.original, replace(parent.settings, live=NAME), 0)
     links = node.view.turns[0].run.record.links

@@ -17,7 +17,7 @@ from loop_core.turn.costs import batch_of
 from loop_core.turn.limits import Limits
 from loop_core.turn.machine import begin
 from loop_core.turn.policy import STRICT, Dispatch
-from loop_core.turn.state import Evaluated, RunTools
+from loop_core.turn.state import Evaluation, RunTools
 from loop_core.turn.tools import Toolbox, ToolError
 from loop_core.values import ChatResponse, Request, Stop, ToolCall
 
@@ -39,8 +39,8 @@ def texts(answers: Answers, *verdicts: Verdict) -> list[tuple[str, bool]]:
 
 def batch(*verdicts: Verdict) -> RunTools:
     """The batch as the machine makes it for a loop that takes every call for runnable."""
-    seen = Evaluated(ChatResponse("openai_chat"), judge(ChatResponse("openai_chat")), verdicts, None, Stop.TOOL_CALL)
-    return batch_of(replace(TURN, evaluated=seen, policy=replace(STRICT, dispatch=Dispatch.PRESENT)))
+    seen = Evaluation(ChatResponse("openai_chat"), judge(ChatResponse("openai_chat")), verdicts, None, Stop.TOOL_CALL)
+    return batch_of(replace(TURN, evaluation=seen, policy=replace(STRICT, dispatch=Dispatch.PRESENT)))
 
 
 def session(folder: Path, *calls: tuple[str, dict[str, Any], str, bool]) -> str:

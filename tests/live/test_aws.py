@@ -139,7 +139,7 @@ def test_a_server_that_checks_the_signature_takes_it_and_every_retry_has_its_own
                     streams(API, answer(API, "One, ", Stop.MAX_TOKENS)),
                     streams(API, answer(API, "two.", Stop.END_TURN))]
     turn, told = signed_turn(fake, as_async)
-    assert (turn.terminal, turn.merged().text) == ("completed", "One, two.")
+    assert (turn.terminal, turn.joined_answer().text) == ("completed", "One, two.")
     assert [got.line.split(" ")[1] for got in fake.got] == ["/model/claude%3A1/converse-stream"] * 3
     for got in fake.got:
         assert got.headers["authorization"].endswith(expected_signature(got, "eu-west-1"))

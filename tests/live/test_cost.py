@@ -10,10 +10,10 @@ from inspector.live.target import ASKED_TOKENS, Cost, Left, cost_of, estimate, l
 from loop_core.judge.classify import judge
 from loop_core.turn.history import Ability
 from loop_core.turn.limits import Limits
-from loop_core.turn.loop import Plan, begun, going_on
+from loop_core.turn.loop import Plan, opening_step, steps_from
 from loop_core.turn.policy import STRICT
 from loop_core.turn.presets import POLICIES
-from loop_core.turn.state import Event, Responded, RunTools, Send, ToolsRun, Turn
+from loop_core.turn.state import Event, ProviderResponse, RunTools, Send, ToolResults, Turn
 from loop_core.values import (
     ChatResponse,
     Message,
@@ -92,7 +92,7 @@ class Worst:
     def respond(self, send: Send, turn: Turn) -> Event:
         assert send.max_tokens is not None
         self.sent.append(send.max_tokens)
-        self.asked.append(turn.spent.requests)
+        self.asked.append(turn.spend.requests)
         cap = send.max_tokens
         number = len(self.sent)
         call = ToolCall(f"c{number}", "weather", f'{{"n":{number}}}', closed=True)
@@ -106,10 +106,10 @@ class Worst:
                  "paused": (TextPart("wait "),), "end": (TextPart("done"),)}[kind]
         detail = "echo" if kind == "paused" else None
         response = ChatResponse(self.api, parts, StopReason(stops[kind], kind, detail), Usage(10, cap))
-        return Responded(response, judge(response, turn.request, PROFILES["generic"]))
+        return ProviderResponse(response, judge(response, turn.request, PROFILES["generic"]))
 
     def run_tools(self, effect: RunTools, turn: Turn) -> Event:
-        return ToolsRun(tuple(ToolResultPart(v.call.id, v.call.name, "sun") for v in effect.released))
+        return ToolResults(tuple(ToolResultPart(v.call.id, v.call.name, "sun") for v in effect.released))
 
     def follow_up(self, turn: Turn) -> tuple[Message, ...]:
         return ()
@@ -129,10 +129,10 @@ def test_no_run_goes_beyond_the_bound(api: str, policy: str) -> None:
             max_thinking_only=chance.randint(0, 2),
             attempts_scope=chance.choice(["turn", "response"]))
         source = Worst(seed, api)
-        first = begun("t", Request(api, (SAID,), "m", max_tokens=100),
+        first = opening_step("t", Request(api, (SAID,), "m", max_tokens=100),
                       Plan(limits, POLICIES[policy], Ability(prefill=chance.random() < 0.5)))
         steps = [(first, 0)]
-        for step in going_on(first, source):
+        for step in steps_from(first, source):
             steps.append((step, len(source.sent)))
         for step, sent in steps:
             if step.turn.ended:

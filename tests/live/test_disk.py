@@ -111,7 +111,7 @@ def test_a_disk_that_is_full_at_any_write(fake: Fake, tmp_path: Path, monkeypatc
             assert ran.failure is None  # its pieces came together, and it had room for all
             break
         assert (ran.terminal, ran.exit) == ("completed", 0), takes
-        assert ran.replay.turns[0].steps[-1].turn.merged().text == "It is sunny, and warm."
+        assert ran.replay.turns[0].steps[-1].turn.joined_answer().text == "It is sunny, and warm."
         assert ran.failure == f"{path}: the recording stopped: No space left on device", takes
         kept = path.read_bytes()
         lines = kept.count(b"\n")

@@ -23,11 +23,11 @@ from inspector.report.facts import View, view
 from inspector.report.lines.spans import text_of
 from inspector.report.lines.steps import step_line
 from inspector.sessions import open_paths
-from loop_core.client.exchange import Line, Retries, Timeouts
+from loop_core.client.exchange import Connection, Retries, Timeouts
 from loop_core.errors import CallerError, LoopError
 from loop_core.turn.limits import Limits
 from loop_core.turn.state import Finish, RunTools, Send
-from loop_core.turn.trace import key
+from loop_core.turn.trace import step_key
 from loop_core.values import Stop, ToolCall, Usage
 from tests.client.test_transport import ERROR, streams
 from tests.scenes.live import answer
@@ -43,10 +43,10 @@ TOOLS = [{"name": "weather", "parameters": {"type": "object"}}]
 Play = Callable[[Driver], Awaitable[None]]
 
 
-PATIENT = Line(Timeouts(connect=5, silence=30, whole=30, poll=0.01), Retries(most=2, longest=1, first=0.01))
+PATIENT = Connection(Timeouts(connect=5, silence=30, whole=30, poll=0.01), Retries(most=2, longest=1, first=0.01))
 
 
-def played(fake: Fake, folder: Path, play: Play, line: Line = PATIENT, **typed: Any) -> Driver:
+def played(fake: Fake, folder: Path, play: Play, line: Connection = PATIENT, **typed: Any) -> Driver:
     """A driver after what its operator did."""
     given = {"base": fake.url, "prompt": "Count.", "record": str(folder / "s.jsonl"),
              "assignments": ("max_tokens=20",), **typed}
@@ -72,7 +72,7 @@ def records(folder: Path, kind: str) -> list[dict[str, Any]]:
 def same(driver: Driver, folder: Path) -> None:
     """The recording read again is the turn that was run."""
     live, file = seen(driver), again(folder)
-    assert [key(step)[1:-1] for step in live.steps] == [key(step)[1:-1] for step in file.steps]
+    assert [step_key(step)[1:-1] for step in live.steps] == [step_key(step)[1:-1] for step in file.steps]
     assert [turn.terminal for turn in live.turns] == [turn.terminal for turn in file.turns]
     assert [turn.merged for turn in live.turns] == [turn.merged for turn in file.turns]
 
@@ -230,7 +230,7 @@ def test_a_cancel_before_anything_was_sent_leaves_no_file(fake: Fake, tmp_path: 
     assert not (tmp_path / "s.jsonl").exists()
 
 
-WAITING = Line(Timeouts(connect=2, silence=5, whole=5), Retries(most=2, longest=60, first=30))
+WAITING = Connection(Timeouts(connect=2, silence=5, whole=5), Retries(most=2, longest=60, first=30))
 
 
 def test_a_wait_is_told_with_its_seconds_and_can_be_cancelled(fake: Fake, tmp_path: Path) -> None:
@@ -309,7 +309,7 @@ def test_nobody_there_is_told_without_a_traceback(fake: Fake, tmp_path: Path) ->
         await driver.act()
         assert said(driver).startswith("╳ NO ANSWER  no connection to 127.0.0.1:1")
 
-    quick = Line(Timeouts(connect=2, silence=0.4, whole=5), Retries(most=0))
+    quick = Connection(Timeouts(connect=2, silence=0.4, whole=5), Retries(most=0))
     played(fake, tmp_path, play, quick, base="http://127.0.0.1:1")
 
 
@@ -460,5 +460,5 @@ def test_a_proxy_that_is_no_address_is_told_and_nothing_is_recorded(fake: Fake, 
         assert "the proxy is no address" in said(driver)
         assert driver.live.phase is Phase.WAITING
 
-    played(fake, tmp_path, play, Line(proxy="ftp://127.0.0.1:9"))
+    played(fake, tmp_path, play, Connection(proxy="ftp://127.0.0.1:9"))
     assert not (tmp_path / "s.jsonl").exists()

@@ -17,7 +17,7 @@ from inspector.replay.case import open_case
 from inspector.replay.replay import replay
 from inspector.report.facts import View, view
 from inspector.sessions import open_paths
-from loop_core.client.exchange import Line as Reach
+from loop_core.client.exchange import Connection as Reach
 from loop_core.client.exchange import Retries, Timeouts
 from loop_core.client.transport import AsyncLive, Live
 from loop_core.turn.loop import arun, run
@@ -83,24 +83,24 @@ class Seen(Counted):
         super().__init__()
         self.recorder = Recorder(path)
 
-    def asked(self, ask: Any) -> None:
-        super().asked(ask)
-        self.recorder.asked(ask)
+    def on_request(self, ask: Any) -> None:
+        super().on_request(ask)
+        self.recorder.on_request(ask)
 
-    def begun(self, number: int, status: int, headers: Any) -> None:
-        super().begun(number, status, headers)
-        self.recorder.begun(number, status, headers)
+    def on_head(self, number: int, status: int, headers: Any) -> None:
+        super().on_head(number, status, headers)
+        self.recorder.on_head(number, status, headers)
 
-    def came(self, number: int, data: bytes, ms: float) -> None:
-        self.recorder.came(number, data, ms)
-        super().came(number, data, ms)
+    def on_data(self, number: int, data: bytes, ms: float) -> None:
+        self.recorder.on_data(number, data, ms)
+        super().on_data(number, data, ms)
 
-    def ended(self, heard: Any) -> None:
-        self.recorder.ended(heard)
-        super().ended(heard)
+    def on_end(self, heard: Any) -> None:
+        self.recorder.on_end(heard)
+        super().on_end(heard)
 
-    def ran(self, number: int, results: Any) -> None:
-        self.recorder.ran(number, results)
+    def on_tools(self, number: int, results: Any) -> None:
+        self.recorder.on_tools(number, results)
 
 
 async def turn_of(api: str, host: Loopback, seen: Seen, ran: list[Any], stream: bool = True) -> Turn:
@@ -145,7 +145,7 @@ def test_a_network_that_is_cut_anywhere_interrupts_and_releases_no_call(api: str
         first = seen.heard[0]
         assert first.body == whole[:at], where
         assert first.response.transport_end is way.end or first.response.saw_done, where
-        released = first.judged.stop.normalized is Stop.TOOL_CALL
+        released = first.judgement.stop.normalized is Stop.TOOL_CALL
         assert bool(ran) is released, where
         if at <= reason:
             assert turn.terminal == "interrupted", where
@@ -156,7 +156,7 @@ def test_a_network_that_is_cut_anywhere_interrupts_and_releases_no_call(api: str
             assert ran == [{"city": "Oslo", "days": 12}], where
         again = opened(tmp_path / f"{at}.jsonl")
         assert [given.error for given in again.inputs] == [None], where
-        assert [facts.judged for facts in again.responses] == [heard.judged for heard in seen.heard], where
+        assert [facts.judged for facts in again.responses] == [heard.judgement for heard in seen.heard], where
         assert [facts.exchange.body for facts in again.responses] == [heard.body for heard in seen.heard], where
         assert [facts.exchange.response.transport_end for facts in again.responses] == [
             heard.response.transport_end for heard in seen.heard], where
@@ -202,7 +202,7 @@ def test_a_whole_answer_that_is_cut_anywhere_interrupts_and_releases_no_call(
                 assert (turn.terminal, ran, heard.body) == ("interrupted", [], body[:at]), where
                 assert heard.response.transport_end is (TransportEnd.RESET if chunked else TransportEnd.EOF), where
                 again = opened(tmp_path / f"{at}.jsonl")
-                assert [facts.judged for facts in again.responses] == [heard.judged], where
+                assert [facts.judged for facts in again.responses] == [heard.judgement], where
                 assert again.turns[0].terminal == "interrupted", where
 
     asyncio.run(all_of_them())
@@ -244,7 +244,7 @@ def test_a_cancel_at_every_frame_is_a_cancel(api: str, tmp_path: Path) -> None:
         again = opened(tmp_path / f"{count}.jsonl")
         assert [given.error for given in again.inputs] == [None], where
         (facts,) = again.responses
-        assert facts.judged == heard.judged, where
+        assert facts.judged == heard.judgement, where
         assert facts.exchange.response.transport_end is TransportEnd.ABORTED, where
 
     async def all_of_them() -> None:
@@ -263,8 +263,8 @@ class Impatient(Recorder):
         super().__init__(path)
         self.left = size
 
-    def came(self, number: int, data: bytes, ms: float) -> None:
-        super().came(number, data, ms)
+    def on_data(self, number: int, data: bytes, ms: float) -> None:
+        super().on_data(number, data, ms)
         self.left -= len(data)
         if not self.left:
             raise KeyboardInterrupt
@@ -336,7 +336,7 @@ def test_whatever_a_server_sends_is_an_end_and_no_crash(tmp_path: Path) -> None:
                 assert bool(heard.problem) is bool(said), name
                 again = opened(tmp_path / f"{number}.jsonl")
                 assert [given.error for given in again.inputs] == [None], name
-                assert [facts.judged for facts in again.responses] == [heard.judged], name
+                assert [facts.judged for facts in again.responses] == [heard.judgement], name
 
     asyncio.run(all_of_them())
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from inspector.live.stepper import Flow
 from inspector.live.streaming import Growing
 from inspector.report.lines.spans import Role, Span, paragraphs, text_of
-from loop_core.client.streaming import Joining
+from loop_core.client.streaming import PendingSeam
 from loop_core.turn.seam import join
 from loop_core.turn.segments import Method, SeamRule, Segment
 from loop_core.values import Stop, ToolCall
@@ -63,7 +63,7 @@ def test_a_seam_that_is_shown_while_text_comes_is_the_one_that_is_made(
 ) -> None:
     if repeats and before:
         text = join(before, rule).text + text
-    joining = Joining(before, coming, rule)
+    joining = PendingSeam(before, coming, rule)
     for size in range(0, len(text) + 1, 5):
         part = text[:size]
         whole, added = joining.at(part)
@@ -85,7 +85,7 @@ def test_a_quotation_that_is_wrapped_is_shown_as_it_will_be_cut(wrapper: str, me
     before = [Segment(first)]
     if method is Method.AGAIN:
         before.append(Segment("Sure, I can go on with it for a long time.", Method.ANCHOR, first[-40:]))
-    joining = Joining(before, Segment("", method, first[-40:]), SeamRule.CAREFUL)
+    joining = PendingSeam(before, Segment("", method, first[-40:]), SeamRule.CAREFUL)
     text = wrapper.format(w=first[-40:], r="until morning. " * 40)
     for size in range(len(text) + 1):
         whole, _ = joining.at(text[:size])

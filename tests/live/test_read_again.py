@@ -18,7 +18,7 @@ from inspector.report.document import document
 from inspector.report.facts import view
 from inspector.sessions import open_paths
 from loop_core.client.address import Server
-from loop_core.client.exchange import Line, Retries, Timeouts
+from loop_core.client.exchange import Connection, Retries, Timeouts
 from loop_core.turn.limits import Limits
 from loop_core.turn.tools import Toolbox
 from loop_core.values import Message, Request, Role, Stop, TextPart, Tool, ToolCall
@@ -27,7 +27,7 @@ from tests.scenes.live import PATIENT, answer
 from tests.scenes.loopback import Fake
 from tests.scenes.provider import STORIES, each_way
 
-QUICK = Line(Timeouts(connect=5, silence=1.5, whole=30, poll=0.01), Retries(most=2, longest=1, first=0.01))
+QUICK = Connection(Timeouts(connect=5, silence=1.5, whole=30, poll=0.01), Retries(most=2, longest=1, first=0.01))
 
 
 def told(done: dict[str, Any]) -> dict[str, Any]:
@@ -48,7 +48,7 @@ def asked(api: str, model: str, tools: Sequence[Tool] = (), stream: bool = True,
     return Request(api, said, model, tuple(tools), max_tokens=more.pop("cap", 400), stream=stream, **more)
 
 
-def played(provider: Provider, story: Story, request: Request, path: Path, line: Line = QUICK) -> Ran:
+def played(provider: Provider, story: Story, request: Request, path: Path, line: Connection = QUICK) -> Ran:
     tools = Toolbox({each.tool.name: lambda _: "done" for each in story.tools})
     return run_live(request, Server(request.api, provider.bases[request.api]), Settings(), tools, str(path), line)
 

@@ -9,7 +9,7 @@ import pytest
 from inspector.live.answers import TurnResults, recorded_results
 from loop_core.judge.gate import Admission, Verdict
 from loop_core.turn.limits import Limits
-from loop_core.turn.state import Answer, NotRecorded, RunTools, ToolsRun, Turn
+from loop_core.turn.state import CallAnswer, NotRecorded, RunTools, ToolResults, Turn
 from loop_core.turn.tools import Toolbox
 from loop_core.values import Message, Request, Role, TextPart, ToolCall, ToolResultPart
 from tests.scenes.live_branch import OSLO, ROME, read, with_a_call
@@ -41,13 +41,13 @@ def test_equal_arguments_whatever_their_spelling_and_as_often_as_recorded() -> N
                                                          ToolResultPart("b", "weather", "sleet")]}, None, 1)
     spaced = replace(OSLO, id="new", arguments=' {"city" :  "Oslo"}')
     first = results.run(ready(spaced), turned())
-    assert isinstance(first, ToolsRun)
+    assert isinstance(first, ToolResults)
     assert [(part.call_id, part.text) for part in first.results] == [("new", "snow")]
     second = results.run(ready(OSLO), turned((OSLO, "snow")))
-    assert isinstance(second, ToolsRun)
+    assert isinstance(second, ToolResults)
     assert second.results[0].text == "sleet"
     both = results.run(ready(OSLO, replace(OSLO, id="2")), turned())
-    assert isinstance(both, ToolsRun)
+    assert isinstance(both, ToolResults)
     assert [part.text for part in both.results] == ["snow", "sleet"]
     assert isinstance(results.run(ready(OSLO), turned((OSLO, "snow"), (OSLO, "sleet"))), NotRecorded)
 
@@ -66,7 +66,7 @@ def test_what_is_given_is_run_and_only_that() -> None:
     given = Toolbox({"weather": lambda arguments: ran.append(arguments) or "sun"})
     results = TurnResults({}, given, 1)
     found = results.run(ready(OSLO), turned())
-    assert isinstance(found, ToolsRun)
+    assert isinstance(found, ToolResults)
     assert (found.results[0].text, len(ran)) == ("sun", 1)
     assert isinstance(results.run(ready(replace(OSLO, name="other")), turned()), NotRecorded)
     assert len(ran) == 1
@@ -76,7 +76,7 @@ def test_what_is_given_is_run_and_only_that() -> None:
 def test_a_rejected_call_gets_its_error_and_is_not_run() -> None:
     verdict = Verdict(OSLO, Admission.REJECTED, "", "city is missing", None)
     answer = ToolResultPart(OSLO.id, OSLO.name, "Not run: city is missing", is_error=True)
-    rejected = RunTools((), (Answer(verdict, answer, 0),))
+    rejected = RunTools((), (CallAnswer(verdict, answer, 0),))
     found = TurnResults({}).run(rejected, turned())
-    assert isinstance(found, ToolsRun)
+    assert isinstance(found, ToolResults)
     assert (found.results[0].is_error, found.results[0].text) == (True, "Not run: city is missing")

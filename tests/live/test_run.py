@@ -352,8 +352,8 @@ def test_a_full_disk_stops_the_recording_and_not_the_turn(fake: Fake, tmp_path: 
 
     recorder = Full(tmp_path / "s.jsonl")
     recorder.began()
-    recorder.came(0, b"x", 1.0)
-    recorder.came(0, b"y", 2.0)
+    recorder.on_data(0, b"x", 1.0)
+    recorder.on_data(0, b"y", 2.0)
     recorder.close()
     assert recorder.failure is not None
     assert recorder.failure.endswith("the recording stopped: No space left on device")

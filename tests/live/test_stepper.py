@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 from inspector.live.stepper import Stepper, begun
 from loop_core.client.address import Server
-from loop_core.client.exchange import Heard
-from loop_core.client.outgoing import Ask
+from loop_core.client.exchange import LiveResponse
+from loop_core.client.outgoing import LiveRequest
 from loop_core.errors import CallerError
 from loop_core.judge.classify import judge
 from loop_core.turn.limits import Limits
-from loop_core.turn.loop import Scripted, one_turn
-from loop_core.turn.state import Finish, Place, Responded, RunTools, Send, State, ToolsRun
-from loop_core.turn.trace import key
+from loop_core.turn.loop import ScriptedSource, turn_steps
+from loop_core.turn.state import Finish, ProviderResponse, RequestPlace, RunTools, Send, State, ToolResults
+from loop_core.turn.trace import step_key
 from loop_core.values import (
     ChatResponse,
     Stop,
@@ -43,9 +43,9 @@ def said(text: str, stop: Stop, *calls: ToolCall, tokens: int | None = None) -> 
     return ChatResponse("openai_chat", (*((TextPart(text),) if text else ()), *calls), StopReason(stop, raw), usage)
 
 
-def heard(asked: Ask, response: ChatResponse) -> Heard:
+def heard(asked: LiveRequest, response: ChatResponse) -> LiveResponse:
     judged = judge(response, asked.request, CHOSEN.profile)
-    return Heard(asked, response, judged, CHOSEN, 200, (), b"", (), 1.0)
+    return LiveResponse(asked, response, judged, CHOSEN, 200, (), b"", (), 1.0)
 
 
 def stepper(cap: int = 100, tools: tuple[Tool, ...] = (), **limits: Any) -> Stepper:
@@ -74,13 +74,13 @@ def test_it_waits_at_each_effect_and_the_request_is_the_one_that_will_leave() ->
     assert ("authorization", "REDACTED") in turn.asked.headers
     turn = answered(turn, said("One, two, ", Stop.MAX_TOKENS))
     assert isinstance(turn.waiting, Send)
-    assert turn.waiting.place is Place.CONTINUATION
+    assert turn.waiting.place is RequestPlace.CONTINUATION
     assert turn.asked is not None
     assert turn.asked.number == 1
     turn = answered(turn, said("One, two, three.", Stop.END_TURN))
     assert turn.waiting == Finish("completed")
     assert turn.asked is None
-    assert turn.last.turn.merged().text == "One, two, three."
+    assert turn.last.turn.joined_answer().text == "One, two, three."
 
 
 WORDS = st.sampled_from([
@@ -100,14 +100,14 @@ def test_stepped_by_hand_a_turn_is_the_one_that_runs_by_itself(
         if not isinstance(turn.waiting, Send) or turn.asked is None:
             break
         answer = heard(turn.asked, response)
-        events.append(Responded(answer.response, answer.judged, sent - 1))
+        events.append(ProviderResponse(answer.response, answer.judgement, sent - 1))
         turn = turn.heard(answer, sent)
         if isinstance(turn.waiting, RunTools):
-            turn = turn.told(ToolsRun((ToolResultPart("call_1", "weather", "ok"),)), sent)
-    source = Scripted(events)
-    steps = list(one_turn("live", turn.opening, source, turn.plan))
+            turn = turn.told(ToolResults((ToolResultPart("call_1", "weather", "ok"),)), sent)
+    source = ScriptedSource(events)
+    steps = list(turn_steps("live", turn.opening, source, turn.plan))
     made = len(turn.steps)
-    assert [key(step)[:-1] for step in turn.steps] == [key(step)[:-1] for step in steps[:made]]
+    assert [step_key(step)[:-1] for step in turn.steps] == [step_key(step)[:-1] for step in steps[:made]]
 
 
 def test_another_budget_of_the_first_request_is_the_turns() -> None:
@@ -131,7 +131,7 @@ def test_another_budget_of_a_continuation_leaves_the_turns_bound() -> None:
     turn = answered(turn, said("two, ", Stop.MAX_TOKENS))
     assert turn.asked is not None
     assert turn.asked.request.max_tokens == 40, "the continuations of one answer share their cap"
-    spent = turn.last.turn.spent
+    spent = turn.last.turn.spend
     assert (spent.continuation_tokens, spent.output_tokens) == (140, 140), "a cut answer without counts used its cap"
 
 
@@ -171,7 +171,7 @@ def test_what_an_edited_continuation_says_stays_said() -> None:
 
 def test_limits_are_changed_where_the_turn_would_have_come_here_all_the_same() -> None:
     turn = answered(stepper(), said("One, ", Stop.MAX_TOKENS), said("two, ", Stop.MAX_TOKENS))
-    assert turn.last.turn.spent.attempts == 2
+    assert turn.last.turn.spend.attempts == 2
     fewer = turn.with_limits(Limits(continuation_max_attempts=2))
     assert fewer.asked == turn.asked
     ended = answered(fewer, said("three, ", Stop.MAX_TOKENS))
@@ -193,9 +193,9 @@ def test_an_answer_that_was_given_up_ends_the_turn_and_its_text_stays() -> None:
     assert turn.asked is not None
     given_up = turn.heard(heard(turn.asked, said("One, two", Stop.END_TURN, CALL)), 1, cancelled=True)
     assert given_up.waiting.terminal == "cancelled"  # type: ignore[union-attr]
-    assert given_up.last.turn.merged().text == "One, two"
-    assert given_up.last.turn.evaluated is not None
-    assert [v.admission.value for v in given_up.last.turn.evaluated.verdicts] == ["held"]
+    assert given_up.last.turn.joined_answer().text == "One, two"
+    assert given_up.last.turn.evaluation is not None
+    assert [v.admission.value for v in given_up.last.turn.evaluation.verdicts] == ["held"]
 
 
 def test_a_message_after_the_end_begins_the_next_turn() -> None:
@@ -227,7 +227,7 @@ def frozen_cap(turn: Stepper) -> Stepper:
     step = turn.last
     lost = step._replace(turn=step.turn._replace(
         request=dataclasses.replace(step.turn.request, max_tokens=None),
-        sent=dataclasses.replace(send, max_tokens=None)))
+        last_send=dataclasses.replace(send, max_tokens=None)))
     assert turn.asked is not None
     response = dataclasses.replace(said("One, ", Stop.MAX_TOKENS), api="anthropic_messages")
     return replace(turn, steps=(lost,)).heard(heard(turn.asked, response), 1)

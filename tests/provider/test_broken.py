@@ -80,11 +80,11 @@ class Frames(Observer):
     def __init__(self, wanted: int) -> None:
         self.wanted, self.come, self.there = wanted, 0, asyncio.Event()
 
-    def begun(self, number: int, status: int, headers: object) -> None:
+    def on_head(self, number: int, status: int, headers: object) -> None:
         if self.wanted == 0:
             self.there.set()
 
-    def came(self, number: int, data: bytes, ms: float) -> None:
+    def on_data(self, number: int, data: bytes, ms: float) -> None:
         self.come += len(data)
         if self.come >= self.wanted:
             self.there.set()

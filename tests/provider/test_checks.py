@@ -10,7 +10,7 @@ import pytest
 from inspector.provider.checks import check, match_json, names_model
 from inspector.provider.reply import error_body, reply
 from inspector.provider.scenarios import Answer, Story
-from loop_core.turn.history import hint
+from loop_core.turn.history import hint_message
 from loop_core.values import Message, Request, Role, TextPart, Tool, ToolCall, ToolResultPart
 from loop_core.wire import FORMATS, decode, wire
 from loop_core.wire.demands import RequestError
@@ -131,7 +131,7 @@ USER = Message(Role.USER, (TextPart("Go."),))
 @pytest.mark.parametrize("api", FORMATS)
 @pytest.mark.parametrize("history", [
     (USER, Message(Role.ASSISTANT, (TextPart("One, two,"),))),
-    (USER, Message(Role.ASSISTANT, (TextPart("One, two,"),)), hint()),
+    (USER, Message(Role.ASSISTANT, (TextPart("One, two,"),)), hint_message()),
     (USER, Message(Role.ASSISTANT, (TextPart("I count."), CALL)), Message(Role.TOOL, (
         ToolResultPart("c1", "count", "done"),)), USER),
 ])

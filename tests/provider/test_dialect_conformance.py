@@ -15,7 +15,7 @@ from inspector.provider.dialects import DIALECTS
 from inspector.provider.peers import ANSWERS, MEANS, PEERS
 from inspector.provider.scenarios import COMPLETE, CUTS, SCENARIOS
 from inspector.report.lines.spans import plain, text_of, width_of
-from loop_core.judge.arguments import Shape, parse
+from loop_core.judge.arguments import ArgumentShape, parse
 from loop_core.judge.classify import FINISHED
 from loop_core.judge.gate import Admission
 from loop_core.turn.policy import STRICT
@@ -53,7 +53,7 @@ def check(row: DialectRow) -> None:
     for verdict in row.verdicts:
         if verdict.admission is Admission.READY:  # then it is one of those that were intended, as it was intended
             assert parse(verdict.call.arguments).value in [parse(arguments).value for arguments in meant(row)]
-            assert parse(verdict.call.arguments).shape is Shape.COMPLETE
+            assert parse(verdict.call.arguments).shape is ArgumentShape.COMPLETE
             assert row.played.moment in COMPLETE or row.blind, row.name
     if row.played.moment not in COMPLETE and not row.blind:
         assert stop not in FINISHED or row.judged.ending is not None, row.name

@@ -11,7 +11,7 @@ import pytest
 from inspector.provider.place import Sending
 from inspector.provider.reply import Reply, reply
 from inspector.provider.scenarios import Kind, Placed, Story
-from loop_core.turn.history import hint, repair
+from loop_core.turn.history import hint_message, repair_message
 from loop_core.values import ChatResponse, Message, Request, Role, Stop, TextPart, ToolCall
 from loop_core.wire import FORMATS, decode
 from loop_core.wire.servers import CHAT, CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES
@@ -24,9 +24,9 @@ WRITTEN_AS = BASES["call"][0].calls[0].arguments
 def asked(api: str, stream: bool, cap: int | None, kind: Kind, base: str) -> Request:
     said = [Message(Role.USER, (TextPart("Go on."),))]
     if kind is Kind.CONTINUATION:
-        said += [Message(Role.ASSISTANT, (TextPart(TEXT[:80]),)), hint()]
+        said += [Message(Role.ASSISTANT, (TextPart(TEXT[:80]),)), hint_message()]
     if kind is Kind.REPAIR:
-        said += [Message(Role.ASSISTANT, (TextPart(BASES[base][0].text),)), repair(())]
+        said += [Message(Role.ASSISTANT, (TextPart(BASES[base][0].text),)), repair_message(())]
     return Request(api, tuple(said), "m", (WRITE, PAGE), max_tokens=cap, stream=stream)
 
 

@@ -10,9 +10,9 @@ import pytest
 from inspector.provider import Placed, Provider, Story, serving
 from inspector.provider.faults import FAULTS, Fault, Takes
 from inspector.provider.reading import TAKES
-from loop_core.judge.arguments import lenient
+from loop_core.judge.arguments import parse_leniently
 from loop_core.turn.presets import POLICIES
-from loop_core.turn.state import Event, RunTools, ToolsRun, Turn
+from loop_core.turn.state import Event, RunTools, ToolResults, Turn
 from loop_core.values import ToolResultPart
 from loop_core.wire import FORMATS, wire
 from loop_core.wire.servers import CHAT, CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES
@@ -145,8 +145,8 @@ class Foreign:
         self.ran: list[tuple[str, Any]] = []
 
     def run(self, effect: RunTools, turn: Turn) -> Event:
-        self.ran += [(verdict.call.name, lenient(verdict.call.arguments)) for verdict in effect.released]
-        return ToolsRun(tuple(ToolResultPart(v.call.id, v.call.name, "done") for v in effect.released))
+        self.ran += [(verdict.call.name, parse_leniently(verdict.call.arguments)) for verdict in effect.released]
+        return ToolResults(tuple(ToolResultPart(v.call.id, v.call.name, "done") for v in effect.released))
 
 
 @pytest.mark.parametrize("policy", sorted(POLICIES))

@@ -14,7 +14,7 @@ from inspector.provider.scenarios import Answer, Kind, Placed, Story
 from loop_core.errors import CallerError
 from loop_core.judge.arguments import parse
 from loop_core.judge.gate import Admission, Verdict
-from loop_core.turn.history import hint, repair
+from loop_core.turn.history import hint_message, repair_message
 from loop_core.values import Message, ReasoningPart, Request, Role, TextPart, ToolCall, ToolResultPart
 from loop_core.wire import FORMATS, decode
 from tests.scenes.cut_forms import CUT_FORMS
@@ -51,11 +51,12 @@ HELD = Verdict(CALL, Admission.HELD, "gate.reason", "cut")
     ((user("2+2?"), said("Four!"), user("Go.")), 0, 0, Kind.FIRST),
     ((user("Go."), said(TEXT[:30])), 0, 30, Kind.CONTINUATION),
     ((user("Go."), said(TEXT[:30]), user("weiter, bitte")), 0, 30, Kind.CONTINUATION),
-    ((user("Go."), said(TEXT[:30]), hint()), 0, 30, Kind.CONTINUATION),
-    ((user("Go."), said(TEXT[:30]), hint(), said(TEXT[30:50]), hint()), 0, 50, Kind.CONTINUATION),
-    ((user("Go."), said(TEXT[:30]), hint(), said(TEXT[:50]), hint()), 0, 50, Kind.CONTINUATION),
-    ((user("Go."), said(TEXT[:50]), hint(TEXT[10:50]), said(TEXT[10:70]), hint()), 0, 70, Kind.CONTINUATION),
-    ((user("Go."), said(TEXT), hint()), 0, len(TEXT), Kind.CONTINUATION),
+    ((user("Go."), said(TEXT[:30]), hint_message()), 0, 30, Kind.CONTINUATION),
+    ((user("Go."), said(TEXT[:30]), hint_message(), said(TEXT[30:50]), hint_message()), 0, 50, Kind.CONTINUATION),
+    ((user("Go."), said(TEXT[:30]), hint_message(), said(TEXT[:50]), hint_message()), 0, 50, Kind.CONTINUATION),
+    ((user("Go."), said(TEXT[:50]), hint_message(TEXT[10:50]), said(TEXT[10:70]), hint_message()), 0, 70,
+     Kind.CONTINUATION),
+    ((user("Go."), said(TEXT), hint_message()), 0, len(TEXT), Kind.CONTINUATION),
     ((user("Go."), said(TEXT), user("And now?")), 1, 0, Kind.FIRST),
     ((user("Go."), said(""), user("Well?")), 0, 0, Kind.CONTINUATION),
     ((user("Go."), said(" \n"), Message(Role.SYSTEM, (TextPart("Return text."),))), 0, 0, Kind.CONTINUATION),
@@ -63,8 +64,8 @@ HELD = Verdict(CALL, Admission.HELD, "gate.reason", "cut")
     ((user("Go."), said(""), said("Four!")), 0, 0, Kind.FIRST),
     ((*BEGIN, said("I count.", CALL), result()), 2, 0, Kind.FIRST),
     ((*BEGIN, said("", CALL), result()), 2, 0, Kind.FIRST),
-    ((*BEGIN, said("I count."), repair([HELD])), 1, 8, Kind.REPAIR),
-    ((*BEGIN, repair([HELD])), 1, 0, Kind.REPAIR),
+    ((*BEGIN, said("I count."), repair_message([HELD])), 1, 8, Kind.REPAIR),
+    ((*BEGIN, repair_message([HELD])), 1, 0, Kind.REPAIR),
     ((*BEGIN, said("I count."), user("Call it!")), 1, 8, Kind.CONTINUATION),
     ((*BEGIN, said("I count.", SHORT), result(text="refused")), 1, 8, Kind.CONTINUATION),
     ((*BEGIN, said("I count.", replace(CALL, arguments='{"to": 11}')), result()), 2, 0, Kind.FIRST),
@@ -217,15 +218,15 @@ def test_an_answer_is_said_in_pieces_of_any_size_and_is_whole(api: str) -> None:
 
 
 def test_an_anchor_that_is_asked_for_is_quoted() -> None:
-    came = reply(STORY, asked(user("Go."), said(TEXT[:40]), hint(TEXT[:40])), False)
+    came = reply(STORY, asked(user("Go."), said(TEXT[:40]), hint_message(TEXT[:40])), False)
     assert decode("openai_chat", b"".join(came.frames)).text == TEXT
 
 
 def test_faults_by_place() -> None:
     story = replace(STORY, faults=(Placed("cut", 2, 0, 1), Placed("cut", 3, when=Kind.REPAIR)))
     at = {
-        (user("Go."),): (), (user("Go."), said(TEXT[:8]), hint()): ("cut",),
-        (*BEGIN, said("I count."), repair([HELD])): ("cut",), BEGIN: (),
+        (user("Go."),): (), (user("Go."), said(TEXT[:8]), hint_message()): ("cut",),
+        (*BEGIN, said("I count."), repair_message([HELD])): ("cut",), BEGIN: (),
     }
     for messages, faults in at.items():
         assert reply(story, asked(*messages), True).faults == faults

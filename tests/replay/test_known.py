@@ -5,18 +5,18 @@ from __future__ import annotations
 from inspector.replay.known import Answer, Known, merged, opening, take
 from inspector.replay.tokens import measure
 from loop_core.turn.segments import Method
-from loop_core.turn.state import Place
+from loop_core.turn.state import RequestPlace
 from loop_core.values import ChatResponse, OpaquePart, ReasoningPart, Stop, TextPart
 from tests.scenes.turns import CUT, GOOD, call, reply, responded
 
 
-def known(*answers: tuple[Place, ChatResponse], first: int = 0) -> Known:
+def known(*answers: tuple[RequestPlace, ChatResponse], first: int = 0) -> Known:
     made = taped(*answers)
     return merged(made, first, lambda position: measure(made[position][2].response))
 
 
-def taped(*answers: tuple[Place, ChatResponse]) -> list[Answer]:
-    methods = {Place.CONTINUATION: Method.HINT, Place.REPAIR: Method.REPAIR}
+def taped(*answers: tuple[RequestPlace, ChatResponse]) -> list[Answer]:
+    methods = {RequestPlace.CONTINUATION: Method.HINT, RequestPlace.REPAIR: Method.REPAIR}
     return [(place, number, responded(response, index=number, method=methods.get(place, Method.FIRST)))
             for number, (place, response) in enumerate(answers)]
 
@@ -29,7 +29,7 @@ def end(*parts: object, tokens: int = 5) -> ChatResponse:
     return reply(Stop.END_TURN, *parts, tokens=tokens)  # type: ignore[arg-type]
 
 
-ASK, ON, REPAIR = Place.REQUEST, Place.CONTINUATION, Place.REPAIR
+ASK, ON, REPAIR = RequestPlace.REQUEST, RequestPlace.CONTINUATION, RequestPlace.REPAIR
 
 
 def test_segments_make_one_text_and_one_part() -> None:

@@ -67,7 +67,7 @@ def test_a_continuation_answers_a_continuation():
         *["ContinuePending", "RequestContinuation", "EvaluateStop"] * 2,
         "Complete",
     ]
-    assert ended(played).merged().text == "".join(PARTS[:3])
+    assert ended(played).joined_answer().text == "".join(PARTS[:3])
 
 
 def test_a_repair_and_the_run_of_its_tool():
@@ -182,7 +182,7 @@ def prefilled(sent):
 def test_a_prefill_and_the_white_space_that_it_lost():
     stripped = prefilled("The first part is about water,")
     assert method_of(*stripped) == (Method.PREFILL, " ")
-    assert ended(replay(case_of(*stripped))).merged().text == "The first part is about water, and fire."
+    assert ended(replay(case_of(*stripped))).joined_answer().text == "The first part is about water, and fire."
 
 
 def test_a_prefill_that_lost_nothing():
@@ -215,7 +215,7 @@ def test_limits_end_a_turn_where_they_say():
     case = case_of(*continued(*PARTS))
     for attempts in range(5):
         played = replay(case, Settings(Limits(continuation_max_attempts=attempts)))
-        spent = ended(played).spent
+        spent = ended(played).spend
         assert (spent.attempts, spent.requests) == (attempts, attempts + 1)
         assert ended(played).terminal == ("completed" if attempts == 4 else "retry_limit")
 
@@ -316,8 +316,9 @@ def test_a_turn_sends_what_the_repair_needs_and_no_smaller_cap():
         if isinstance(e, Send) and e.place.value == RecordedPlace.REPAIR.value
     ]
     assert repair.max_tokens >= 40
-    assert CUT not in json.dumps([message_.text for message_ in repair.added])
-    assert SEND_AGAIN not in json.dumps([message_.text for message_ in repair.added])  # our words, never the agent's
+    assert CUT not in json.dumps([message_.text for message_ in repair.new_messages])
+    assert SEND_AGAIN not in json.dumps([message_.text
+                                         for message_ in repair.new_messages])  # our words, never the agent's
 
 
 # -- the collector ----------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from loop_core.judge.signs import stops_in_the_middle
 from loop_core.turn.limits import Limits
 from loop_core.turn.loop import Plan, run
 from loop_core.turn.segments import Method
-from loop_core.turn.state import Place, RunTools, State
+from loop_core.turn.state import RequestPlace, RunTools, State
 from loop_core.turn.trace import Fidelity, Trace
 from loop_core.values import ReasoningPart, Request, Stop, TextPart, Usage
 from loop_core.wire import FORMATS, decode
@@ -34,7 +34,7 @@ def recorded(api: str, *texts: str, clean: bool = True):
     for number, text in enumerate(texts):
         last = number == len(texts) - 1
         stop = Stop.END_TURN if last and clean else Stop.MAX_TOKENS
-        made.append((Place.CONTINUATION if number else Place.REQUEST, *said(api, stop, TextPart(text))))
+        made.append((RequestPlace.CONTINUATION if number else RequestPlace.REQUEST, *said(api, stop, TextPart(text))))
     return made
 
 
@@ -51,7 +51,7 @@ def test_at_every_budget_the_merged_text_is_the_text(api: str, method: Method) -
     known = recorded(api, TEXT)
     for budget in range(1, tokens(TEXT) + 3):
         trace = play(known, budget, method=method)
-        assert ended(trace).merged().text == TEXT, budget
+        assert ended(trace).joined_answer().text == TEXT, budget
         assert ended(trace).terminal == "completed"
 
 
@@ -64,7 +64,8 @@ def test_so_many_segments_as_the_budget_needs(api: str) -> None:
     for budget, wanted in ((256, 6), (1_024, 2), (1_536, 1), (1_535, 2), (300, 6)):
         got = answers(play(known, budget, 512))
         assert len(got) == wanted
-        assert [answer.judged.stop.normalized for answer in got] == [Stop.MAX_TOKENS] * (wanted - 1) + [Stop.END_TURN]
+        assert [answer.judgement.stop.normalized
+                for answer in got] == [Stop.MAX_TOKENS] * (wanted - 1) + [Stop.END_TURN]
     assert len(answers(play(known, 1_024, 512))[0].response.text or "") == 1_024 * TOKEN
 
 
@@ -84,7 +85,7 @@ def test_a_simulated_answer_says_so_and_was_decoded_from_its_bytes(api: str) -> 
     assert essence(again) == essence(first.response)
     assert [step.fidelity for step in trace.steps] == [Fidelity.RECORDED] + [Fidelity.SIMULATED] * (
         len(trace.steps) - 1)
-    assert trace.left == 1
+    assert trace.departure == 1
 
 
 @each_format
@@ -92,7 +93,7 @@ def test_at_the_recorded_budget_the_answers_are_the_recorded_ones(api: str) -> N
     known = recorded(api, TEXT[:30], TEXT[30:60], TEXT[60:])
     trace = play(known, 10, 10)
     assert [answer.response for answer in answers(trace)] == [response for _, response, _ in known]
-    assert trace.left is None
+    assert trace.departure is None
 
 
 @each_format
@@ -100,19 +101,20 @@ def test_answers_that_fit_stay_the_recorded_ones(api: str) -> None:
     known = recorded(api, TEXT)
     trace = play(known, tokens(TEXT) + 1)
     assert answers(trace)[0].response is known[0][1]
-    assert trace.left is None
-    assert play(known, tokens(TEXT)).left == 1  # the end mark no longer fits
+    assert trace.departure is None
+    assert play(known, tokens(TEXT)).departure == 1  # the end mark no longer fits
 
 
 @each_format
 def test_what_follows_a_cut_is_not_known(api: str) -> None:
     known = recorded(api, TEXT[:30], TEXT[30:60], clean=False)  # 10 tokens each, and the last was cut
     assert ended(play(known, 20, 10)).state is State.UNRECORDED
-    assert ended(play(known, 20, 10)).merged().text == TEXT[:60]
+    assert ended(play(known, 20, 10)).joined_answer().text == TEXT[:60]
     assert len(answers(play(known, 21, 10))) == 0
-    assert ended(play(known, 3, 10)).merged().text == TEXT[:54]  # the seventh answer would have 2 known tokens of 3
-    assert ended(play(known, 5, 10)).merged().text == TEXT[:60]
-    assert ended(play(known, 10, 10)).merged().text == TEXT[:60]
+    assert ended(play(known, 3,
+                      10)).joined_answer().text == TEXT[:54]  # the seventh answer would have 2 known tokens of 3
+    assert ended(play(known, 5, 10)).joined_answer().text == TEXT[:60]
+    assert ended(play(known, 10, 10)).joined_answer().text == TEXT[:60]
 
 
 # -- servers that call a cut answer finished -------------------------------------------------------------------------
@@ -121,7 +123,7 @@ def test_what_follows_a_cut_is_not_known(api: str) -> None:
 @each_format
 def test_a_cut_is_told_with_the_end_word_that_the_recording_says_at_its_cap(api: str) -> None:
     """Recorded: as many tokens as the cap, under the word for an end of turn."""
-    known = [(Place.REQUEST, *said(api, Stop.END_TURN, TextPart(TEXT), count=tokens(TEXT)))]
+    known = [(RequestPlace.REQUEST, *said(api, Stop.END_TURN, TextPart(TEXT), count=tokens(TEXT)))]
     first = answers(play(known, 4, tokens(TEXT)))[0]
     assert first.response.stop_reason.raw == WORDS[api][0]
     assert first.response.text == TEXT[: 4 * TOKEN]
@@ -134,12 +136,12 @@ def test_a_cut_is_told_with_the_end_word_that_the_recording_says_at_its_cap(api:
 def test_such_an_answer_is_judged_as_a_recorded_one_would_be(api: str) -> None:
     """One sign of a cut, the usage at the cap, asks for nothing more; a text that stops at a comma is the second."""
     text = "one and two, three or four and so on."
-    known = [(Place.REQUEST, *said(api, Stop.END_TURN, TextPart(text), count=tokens(text)))]
+    known = [(RequestPlace.REQUEST, *said(api, Stop.END_TURN, TextPart(text), count=tokens(text)))]
     for budget in range(1, tokens(text)):
         made = answers(play(known, budget, tokens(text)))
         first = made[0]
         again = judge(first.response, Request(api, max_tokens=budget))
-        assert again.stop.normalized == first.judged.stop.normalized
+        assert again.stop.normalized == first.judgement.stop.normalized
         assert first.cut_unseen is (again.stop.normalized is Stop.END_TURN)
         assert (len(made) == 1) is first.cut_unseen
     comma = next(budget for budget in range(1, tokens(text)) if text[: budget * TOKEN].endswith("two,"))
@@ -148,12 +150,12 @@ def test_such_an_answer_is_judged_as_a_recorded_one_would_be(api: str) -> None:
 
 @each_format
 def test_without_that_evidence_a_cut_has_the_words_of_the_format(api: str) -> None:
-    below = [(Place.REQUEST, *said(api, Stop.END_TURN, TextPart(TEXT), count=tokens(TEXT)))]
+    below = [(RequestPlace.REQUEST, *said(api, Stop.END_TURN, TextPart(TEXT), count=tokens(TEXT)))]
     first = answers(play(below, 4, tokens(TEXT) + 1))[0]
     assert first.response.stop_reason.raw == WORDS[api][1]
     assert not first.cut_unseen
-    honest = [(Place.REQUEST, *said(api, Stop.MAX_TOKENS, TextPart(TEXT[:30]), count=tokens(TEXT[:30]))),
-              (Place.CONTINUATION, *said(api, Stop.END_TURN, TextPart(TEXT[30:60]), count=tokens(TEXT[30:60])))]
+    honest = [(RequestPlace.REQUEST, *said(api, Stop.MAX_TOKENS, TextPart(TEXT[:30]), count=tokens(TEXT[:30]))),
+              (RequestPlace.CONTINUATION, *said(api, Stop.END_TURN, TextPart(TEXT[30:60]), count=tokens(TEXT[30:60])))]
     assert answers(play(honest, 4, 10))[0].response.stop_reason.raw == WORDS[api][1], "another answer says it openly"
 
 
@@ -188,9 +190,9 @@ def test_any_text_however_it_was_recorded(
     whole = play(known, 10_000, 1_000, method=method)
     trace = play(known, budget, 1_000, method=method)
     assert ended(trace).terminal == "completed"
-    assert ended(trace).merged().text == ended(whole).merged().text
+    assert ended(trace).joined_answer().text == ended(whole).joined_answer().text
     if len(known) == 1:
-        assert ended(trace).merged().text == text
+        assert ended(trace).joined_answer().text == text
 
 
 # -- calls -----------------------------------------------------------------------------------------------------------
@@ -199,8 +201,8 @@ def test_any_text_however_it_was_recorded(
 def with_call(api: str):
     text = TextPart("I will write it down. ")
     return [
-        (Place.REQUEST, *said(api, Stop.TOOL_CALL, text, call(ARGUMENTS))),
-        (Place.REQUEST, *said(api, Stop.END_TURN, TextPart("Done."))),
+        (RequestPlace.REQUEST, *said(api, Stop.TOOL_CALL, text, call(ARGUMENTS))),
+        (RequestPlace.REQUEST, *said(api, Stop.END_TURN, TextPart("Done."))),
     ]
 
 
@@ -211,9 +213,9 @@ def test_a_simulated_cut_call_is_never_ready(api: str) -> None:
     for budget in range(1, whole + 2):
         trace = play(known, budget, results=True)
         for answer in answers(trace):
-            cut = answer.judged.stop.normalized is Stop.MAX_TOKENS
+            cut = answer.judgement.stop.normalized is Stop.MAX_TOKENS
             step = next(step for step in trace.steps if step.event is answer)
-            verdicts = step.turn.evaluated.verdicts
+            verdicts = step.turn.evaluation.verdicts
             assert not cut or all(v.admission is Admission.HELD for v in verdicts)
         ran = [v.call.arguments for s in trace.steps for e in s.effects if isinstance(e, RunTools) for v in e.batch]
         assert ran in ([], [ARGUMENTS])
@@ -235,14 +237,14 @@ def test_a_call_that_is_known_is_sent_whole_when_it_is_asked_for_again(api: str)
     assert first.recut is not None
     assert first.recut.lost == ("the cut call" if api in WHOLE_CALLS else "")
     assert second.response.tool_calls[0].arguments == ARGUMENTS
-    assert second.judged.stop.normalized is Stop.TOOL_CALL
-    assert second.judged.stop.evidence[-1].rule in (RULE, "judge.promoted")
+    assert second.judgement.stop.normalized is Stop.TOOL_CALL
+    assert second.judgement.stop.evidence[-1].rule in (RULE, "judge.promoted")
 
 
 def test_a_call_too_large_for_the_budget_is_cut_again() -> None:
     trace = play(with_call("anthropic_messages"), tokens(ARGUMENTS) // 9, results=True)  # even doubled three times
     assert ended(trace).terminal == "repair_failed"
-    assert ended(trace).spent.repairs == 3
+    assert ended(trace).spend.repairs == 3
     assert not any(isinstance(effect, RunTools) for step in trace.steps for effect in step.effects)
 
 
@@ -250,9 +252,9 @@ def test_a_repaired_call_stands_for_the_cut_one() -> None:
     """Recorded: cut after 8 tokens of arguments, then sent whole. At a budget that fits, it comes at once."""
     api = "openai_chat"
     known = [
-        (Place.REQUEST, *said(api, Stop.MAX_TOKENS, TextPart("Saving. "), call(ARGUMENTS[:24]))),
-        (Place.REPAIR, *said(api, Stop.TOOL_CALL, call(ARGUMENTS))),
-        (Place.REQUEST, *said(api, Stop.END_TURN, TextPart("Saved."))),
+        (RequestPlace.REQUEST, *said(api, Stop.MAX_TOKENS, TextPart("Saving. "), call(ARGUMENTS[:24]))),
+        (RequestPlace.REPAIR, *said(api, Stop.TOOL_CALL, call(ARGUMENTS))),
+        (RequestPlace.REQUEST, *said(api, Stop.END_TURN, TextPart("Saved."))),
     ]
     trace = play(known, 60, 11, results=True)
     assert [[sent.arguments for sent in answer.response.tool_calls] for answer in answers(trace)] == [[ARGUMENTS], []]
@@ -264,7 +266,7 @@ def test_a_repaired_call_stands_for_the_cut_one() -> None:
 
 def test_a_call_that_was_never_sent_whole_is_not_invented() -> None:
     api = "openai_chat"
-    known = [(Place.REQUEST, *said(api, Stop.MAX_TOKENS, TextPart("Saving. "), call(ARGUMENTS[:24])))]
+    known = [(RequestPlace.REQUEST, *said(api, Stop.MAX_TOKENS, TextPart("Saving. "), call(ARGUMENTS[:24])))]
     for budget in range(1, 40):
         trace = play(known, budget, 11)
         assert ended(trace).terminal in ("unrecorded", "repair_failed", "no_progress")
@@ -277,7 +279,7 @@ def test_a_call_that_was_never_sent_whole_is_not_invented() -> None:
 
 
 def test_thinking_that_is_cut_begins_anew_under_a_larger_cap() -> None:
-    known = [(Place.REQUEST, *said("anthropic_messages", Stop.END_TURN, ReasoningPart("x" * 30, "sig"),
+    known = [(RequestPlace.REQUEST, *said("anthropic_messages", Stop.END_TURN, ReasoningPart("x" * 30, "sig"),
                                    TextPart("Yes.")))]
     trace = play(known, 8)  # 10 tokens of thinking, 2 of text, the end: cut at 8, then asked again with 16
     first, second = answers(trace)
@@ -289,7 +291,8 @@ def test_thinking_that_is_cut_begins_anew_under_a_larger_cap() -> None:
 
 
 def test_thinking_costs_nothing_where_the_provider_does_not_count_it() -> None:
-    known = [(Place.REQUEST, *said("gemini_generate", Stop.END_TURN, ReasoningPart("x" * 30), TextPart("Yes, we do.")))]
+    known = [(RequestPlace.REQUEST,
+              *said("gemini_generate", Stop.END_TURN, ReasoningPart("x" * 30), TextPart("Yes, we do.")))]
     request, source = simulated(known, 2, 1_000)
     counted = source.measure(0)
     free = type(counted)(tuple(type(s)(s.part, s.ends, type(s.part) is TextPart) for s in counted.stretches),
@@ -298,7 +301,7 @@ def test_thinking_costs_nothing_where_the_provider_does_not_count_it() -> None:
     trace = run("t", request, source, Plan(AMPLE))
     assert answers(trace)[0].response.reasoning_content == "x" * 30
     assert answers(trace)[0].response.text == "Yes, w"
-    assert ended(trace).merged().text == "Yes, we do."
+    assert ended(trace).joined_answer().text == "Yes, we do."
 
 
 # -- how an end is spelled -------------------------------------------------------------------------------------------
@@ -309,34 +312,34 @@ def test_a_server_that_says_nothing_at_a_cut_is_simulated_so() -> None:
     silent = (b'data: {"id":"c","model":"m","choices":[{"index":0,"delta":{"content":"%s"}}]}\n\n'
               b'data: {"id":"c","choices":[],"usage":{"prompt_tokens":9,"completion_tokens":10}}\n\ndata: [DONE]\n\n')
     body = silent % b"ten tokens of text in one"
-    known = [(Place.REQUEST, decode("openai_chat", body), body),
-             (Place.CONTINUATION, *said("openai_chat", Stop.END_TURN, TextPart(" chunk, and more.")))]
+    known = [(RequestPlace.REQUEST, decode("openai_chat", body), body),
+             (RequestPlace.CONTINUATION, *said("openai_chat", Stop.END_TURN, TextPart(" chunk, and more.")))]
     first = answers(play(known, 4, 10))[0]
     assert first.response.stop_reason.raw is None
     assert first.response.stop_reason.normalized is Stop.INTERRUPTED
-    assert first.judged.cap_reached
+    assert first.judgement.cap_reached
     assert first.recut is not None
     assert first.recut.basis == "estimate"
-    assert ended(play(known, 4, 10)).merged().text == "ten tokens of text in one chunk, and more."
+    assert ended(play(known, 4, 10)).joined_answer().text == "ten tokens of text in one chunk, and more."
 
 
 def test_a_body_that_was_whole_is_simulated_whole() -> None:
     body = (b'{"id":"m","type":"message","role":"assistant","model":"m","content":[{"type":"text","text":"one '
             b'two three four"}],"stop_reason":"end_turn","usage":{"input_tokens":9,"output_tokens":4}}')
-    known = [(Place.REQUEST, decode("anthropic_messages", body), body)]
+    known = [(RequestPlace.REQUEST, decode("anthropic_messages", body), body)]
     trace = play(known, 2)
     assert [answer.recut.body[:1] for answer in answers(trace) if answer.recut] == [b"{"] * 2
-    assert ended(trace).merged().text == "one two three four"
+    assert ended(trace).joined_answer().text == "one two three four"
 
 
 def test_an_answer_that_was_resumed_is_cut_from_its_own_beginning() -> None:
     """A pause is no budget cut: what follows is an answer of its own, and the text before it is not said again."""
     paused = (b'{"id":"m","type":"message","role":"assistant","model":"m","content":[{"type":"text","text":"Wait. "}],'
               b'"stop_reason":"pause_turn","usage":{"input_tokens":9,"output_tokens":2}}')
-    known = [(Place.REQUEST, decode("anthropic_messages", paused), paused),
-             (Place.RESUME, *said("anthropic_messages", Stop.END_TURN, TextPart("Here it is: all of it.")))]
+    known = [(RequestPlace.REQUEST, decode("anthropic_messages", paused), paused),
+             (RequestPlace.RESUME, *said("anthropic_messages", Stop.END_TURN, TextPart("Here it is: all of it.")))]
     trace = play(known, 3)
     assert answers(trace)[0].response is known[0][1]
     assert [answer.response.text for answer in answers(trace)[1:]][:1] == ["Here it i"]
     assert ended(trace).terminal == "completed"
-    assert ended(trace).merged().text == "Wait. Here it is: all of it."
+    assert ended(trace).joined_answer().text == "Wait. Here it is: all of it."

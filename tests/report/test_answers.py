@@ -17,7 +17,7 @@ from inspector.report.lines.steps import Outline
 from inspector.sessions import open_paths
 from inspector.tui.sheets import TABS, Sheets, Viewpoint
 from loop_core.turn.limits import Limits
-from loop_core.turn.state import Responded
+from loop_core.turn.state import ProviderResponse
 from loop_core.wire import decode
 from tests.scenes.recordings import ASKS, PARTS, asked, chat, continued, ran_cut_call, repaired_call, shown
 
@@ -38,7 +38,7 @@ def test_a_simulated_answer_is_shown_with_the_bytes_that_it_was_decoded_from():
     facts = answer_at(seen, 1)
     assert facts is not None
     event = seen.steps[1].event
-    assert isinstance(event, Responded)
+    assert isinstance(event, ProviderResponse)
     assert event.recut is not None
     assert facts.exchange.body == event.recut.body
     assert json.loads(facts.exchange.body)["choices"][0]["message"]["content"] == "a" * 20
@@ -50,7 +50,7 @@ def test_a_simulated_answer_is_shown_with_the_bytes_that_it_was_decoded_from():
 
 def test_every_step_of_a_run_stands_under_the_answer_that_came_last():
     seen = simulated(6, asked(ASKS, chat("a" * 40, tokens=10), max_tokens=50))
-    came = [index for index, step in enumerate(seen.steps) if isinstance(step.event, Responded)]
+    came = [index for index, step in enumerate(seen.steps) if isinstance(step.event, ProviderResponse)]
     assert len(came) == 2
     for index in range(len(seen.steps)):
         before = [at for at in came if at <= index]

@@ -172,4 +172,4 @@ def test_rounds_of_tools_go_on_to_the_end(count):
     exchanges.append(asked(history, chat("All written."), tools=TOOLS))
     found = shown(*exchanges)
     assert [facts.state for facts in found.responses] == [State.EXECUTE_TOOLS] * count + [State.COMPLETE]
-    assert found.turns[0].ended.spent.tool_steps == count
+    assert found.turns[0].ended.spend.tool_steps == count

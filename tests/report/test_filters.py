@@ -55,7 +55,7 @@ def test_words_of_a_response_hold_while_it_is_at_hand(ran):
 
 
 def test_numbers_compare_what_was_spent(cut):
-    spent = [step.turn.spent.attempts for step in cut.steps]
+    spent = [step.turn.spend.attempts for step in cut.steps]
     for text, holds in {
         "attempt>1": lambda n: n > 1, "attempt>=2": lambda n: n >= 2, "attempt=3": lambda n: n == 3,
         "attempt:3": lambda n: n == 3, "attempt!=0": lambda n: n != 0, "attempt<1": lambda n: n < 1,

@@ -9,7 +9,7 @@ from inspector.report.lines.sides import COLUMNS, Pair, Sides, sides
 from inspector.report.lines.spans import EMPTY, Span, text_of, width_of
 from inspector.report.lines.steps import Outline
 from loop_core.turn.seam import join
-from loop_core.turn.segments import Decision, Method, Seam, SeamRule, Segment
+from loop_core.turn.segments import Method, Seam, SeamDecision, SeamRule, Segment
 from tests.scenes.recordings import ASKS, HINT, asked, assistant, chat, shown, user
 
 FIRST = "The answer begins here and is long enough to be quoted back exactly as it was. "
@@ -55,7 +55,7 @@ def test_what_stands_of_the_segments_is_the_text(segments, rule):
 def _apart_after(whole, place):
     """Whether a blank line was put there, and no later answer began anew before it."""
     following = whole.seams[place:]
-    apart = bool(following) and following[0].decision is Decision.APART
+    apart = bool(following) and following[0].decision is SeamDecision.APART
     return apart and min(seam.at for seam in following) == following[0].at
 
 
@@ -84,7 +84,7 @@ def test_the_greedy_rule_loses_a_letter():
 
 
 def test_a_seam_names_its_segments_its_rule_and_what_was_cut():
-    lines = seam_lines(Seam(2, 9, Decision.OVERLAP, "x" * 100, "overlap, 100 characters cut"), SeamRule.CAREFUL)
+    lines = seam_lines(Seam(2, 9, SeamDecision.OVERLAP, "x" * 100, "overlap, 100 characters cut"), SeamRule.CAREFUL)
     assert text_of(lines[0]) == "══ seam 2 to 3: overlap, 100 characters cut · by careful ══"
     assert text_of(lines[1]) == f'− "{"x" * 30}…{"x" * 30}" cut'
 

@@ -11,7 +11,7 @@ from inspector.report.lines.merged import merged
 from inspector.report.lines.spans import text_of
 from inspector.report.lines.steps import Outline
 from inspector.report.text import place, text
-from loop_core.values import At, Part
+from loop_core.values import At, ExchangePart
 from tests.report.test_inert import HOSTILE, dangerous
 from tests.scenes.recordings import (
     ASKS,
@@ -106,9 +106,9 @@ def test_a_finding_stands_below_its_response():
     ("at", "words"),
     [
         (None, "the whole response"),
-        (At(Part.BODY, 1200, 1300, "/choices/0"), "body bytes 1,200 to 1,300 /choices/0"),
-        (At(Part.HEADERS), "headers"),
-        (At(Part.REQUEST, None, None, "/messages/3"), "request /messages/3"),
+        (At(ExchangePart.BODY, 1200, 1300, "/choices/0"), "body bytes 1,200 to 1,300 /choices/0"),
+        (At(ExchangePart.HEADERS), "headers"),
+        (At(ExchangePart.REQUEST, None, None, "/messages/3"), "request /messages/3"),
     ],
 )
 def test_a_place_in_words(at, words):

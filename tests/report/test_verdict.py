@@ -14,7 +14,7 @@ from inspector.report.lines.spans import Role
 from inspector.report.lines.steps import glyph_of
 from inspector.report.verdict import ROWS
 from inspector.sessions.native import session_bytes
-from loop_core.turn.history import hint
+from loop_core.turn.history import hint_message
 from loop_core.turn.presets import PI_PRESENCE
 from loop_core.turn.state import State
 from loop_core.values import Severity
@@ -500,7 +500,7 @@ def seamed(*said: str):
     made = [asked(list(history), chat(FOX, "length"), max_tokens=10)]
     for number, text in enumerate(said):
         before = said[number - 1] if number else FOX
-        history += [assistant(before), user(hint(FOX[-40:], again=number > 0).text)]
+        history += [assistant(before), user(hint_message(FOX[-40:], again=number > 0).text)]
         made.append(asked(list(history), chat(text), max_tokens=10))
     return made
 

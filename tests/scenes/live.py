@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from loop_core.client.address import Server
-from loop_core.client.exchange import Line, Observer, Retries, Timeouts
+from loop_core.client.exchange import Connection, Observer, Retries, Timeouts
 from loop_core.client.outgoing import ability
 from loop_core.turn.limits import Limits
 from loop_core.turn.loop import Plan
@@ -13,7 +13,7 @@ from loop_core.values import ChatResponse, Message, Request, Role, Stop, StopRea
 from loop_core.wire import wire
 from loop_core.wire.profiles import PROFILES
 
-QUICK = Line(Timeouts(connect=2, silence=0.4, whole=5, poll=0.01), Retries(most=2, longest=1, first=0.01))
+QUICK = Connection(Timeouts(connect=2, silence=0.4, whole=5, poll=0.01), Retries(most=2, longest=1, first=0.01))
 WORDS: dict[str, tuple[str, str, str]] = {
     "openai_chat": ("stop", "length", "tool_calls"),
     "openai_responses": ("completed", "incomplete:max_output_tokens", "completed"),
@@ -24,7 +24,7 @@ WORDS: dict[str, tuple[str, str, str]] = {
     "gemini_interactions": ("completed", "incomplete", "requires_action"),
 }
 """Format -> its words for the end of a turn, a cut and calls."""
-PATIENT = Line(Timeouts(connect=5, silence=20, whole=60, poll=0.01), QUICK.retries)
+PATIENT = Connection(Timeouts(connect=5, silence=20, whole=60, poll=0.01), QUICK.retries)
 """For what is no test of silence, on a machine that is busy."""
 KINDS = {"bedrock_converse": "application/vnd.amazon.eventstream", "ollama_chat": "application/x-ndjson"}
 
@@ -56,25 +56,25 @@ def server(api: str, url: str, key: str = "") -> Server:
 class Told(list[tuple[str, Any]]):
     """An observer that keeps what it was told."""
 
-    def asked(self, ask: Any) -> None:
+    def on_request(self, ask: Any) -> None:
         self.append(("asked", ask))
 
-    def begun(self, number: int, status: int, headers: Any) -> None:
+    def on_head(self, number: int, status: int, headers: Any) -> None:
         self.append(("begun", status))
 
-    def came(self, number: int, data: bytes, ms: float) -> None:
+    def on_data(self, number: int, data: bytes, ms: float) -> None:
         self.append(("came", data))
 
-    def ended(self, heard: Any) -> None:
+    def on_end(self, heard: Any) -> None:
         self.append(("ended", heard))
 
-    def waits(self, number: int, seconds: float) -> None:
+    def on_wait(self, number: int, seconds: float) -> None:
         self.append(("waits", seconds))
 
-    def ran(self, number: int, results: Any) -> None:
+    def on_tools(self, number: int, results: Any) -> None:
         self.append(("ran", results))
 
-    def interrupted(self, number: int, *, answered: bool) -> None:
+    def on_interrupt(self, number: int, *, answered: bool) -> None:
         self.append(("interrupted", (number, answered)))
 
     def of(self, kind: str) -> list[Any]:

@@ -11,7 +11,7 @@ from inspector.live.again import Wanted, wanted
 from inspector.replay.case import open_case
 from inspector.replay.replay import Replay, replay
 from inspector.sessions import open_paths
-from loop_core.client.exchange import Line, Retries, Timeouts
+from loop_core.client.exchange import Connection, Retries, Timeouts
 from loop_core.values import Tool, ToolCall
 
 WEATHER = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}
@@ -20,7 +20,7 @@ ROME = ToolCall("call_1", "weather", '{"city":"Rome"}', closed=True)
 TOOLS = (Tool("weather", {"type": "object"}),)
 
 
-PATIENT = Line(Timeouts(connect=30, silence=60, whole=90, poll=0.01), Retries(most=2, longest=1, first=0.01))
+PATIENT = Connection(Timeouts(connect=30, silence=60, whole=90, poll=0.01), Retries(most=2, longest=1, first=0.01))
 """Waits for a machine that is busy, and not before it asks again."""
 
 

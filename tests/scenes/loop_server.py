@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from loop_core.client.exchange import Heard, Observer
-from loop_core.client.outgoing import Ask
+from loop_core.client.exchange import LiveResponse, Observer
+from loop_core.client.outgoing import LiveRequest
 
 
 class Line:
@@ -97,25 +97,25 @@ class Counted(Observer):
     """Lets a server wait until the client has what was sent: a reset throws away what was not read yet."""
 
     def __init__(self) -> None:
-        self.heard: list[Heard] = []
-        self.asks: list[Ask] = []
+        self.heard: list[LiveResponse] = []
+        self.asks: list[LiveRequest] = []
         self.got = -1
         """Bytes of the body at hand; -1 before its head."""
         self._more = asyncio.Event()
 
-    def asked(self, ask: Ask) -> None:
+    def on_request(self, ask: LiveRequest) -> None:
         self.asks.append(ask)
         self.got = -1
 
-    def begun(self, number: int, status: int, headers: object) -> None:
+    def on_head(self, number: int, status: int, headers: object) -> None:
         self.got = 0
         self._more.set()
 
-    def came(self, number: int, data: bytes, ms: float) -> None:
+    def on_data(self, number: int, data: bytes, ms: float) -> None:
         self.got += len(data)
         self._more.set()
 
-    def ended(self, heard: Heard) -> None:
+    def on_end(self, heard: LiveResponse) -> None:
         self.heard.append(heard)
         self._more.set()
 

@@ -11,21 +11,21 @@ from inspector.provider import Answer, Placed, Provider, Story
 from inspector.provider.faults import FAULTS, Fault
 from inspector.provider.scenarios import DeclaredTool
 from loop_core.client.address import Server
-from loop_core.client.exchange import Line, Retries, Timeouts
+from loop_core.client.exchange import Connection, Retries, Timeouts
 from loop_core.client.outgoing import ability
 from loop_core.client.transport import Live
 from loop_core.turn.limits import Limits
 from loop_core.turn.loop import Plan, run
 from loop_core.turn.policy import STRICT, Policy
 from loop_core.turn.state import Turn
-from loop_core.turn.tools import Runs, Toolbox
+from loop_core.turn.tools import Toolbox, ToolRunner
 from loop_core.values import Message, Request, Role, TextPart, Tool, ToolCall
 from loop_core.wire import FORMATS
 from loop_core.wire.profiles import PROFILES
 
-QUICK = Line(Timeouts(connect=5, silence=0.5, whole=20, poll=0.01), Retries(most=2, longest=1, first=0.01))
+QUICK = Connection(Timeouts(connect=5, silence=0.5, whole=20, poll=0.01), Retries(most=2, longest=1, first=0.01))
 """Silence that is short beside a stall, and long beside a busy machine."""
-IMPATIENT = Line(Timeouts(connect=5, silence=0.15, whole=20, poll=0.01), QUICK.retries)
+IMPATIENT = Connection(Timeouts(connect=5, silence=0.15, whole=20, poll=0.01), QUICK.retries)
 """For servers of which silence is expected."""
 TEXT = (
     "The queue was saturated for nineteen minutes. It began at 09:14, when the second region was drained, and ended at "
@@ -76,16 +76,16 @@ class Played:
 
     @property
     def text(self) -> str:
-        return self.turn.merged().text
+        return self.turn.joined_answer().text
 
     def answer(self, number: int) -> str:
-        return self.turn.merged(number).text
+        return self.turn.joined_answer(number).text
 
 
 def play(
     provider: Provider, api: str, stream: bool, model: str, *, tools: tuple[Tool, ...] = (WRITE, PAGE),
-    cap: int | None = 400, profile: str = "generic", line: Line = QUICK,
-    policy: Policy = STRICT, runner: Runs | None = None, **limits: Any,
+    cap: int | None = 400, profile: str = "generic", line: Connection = QUICK,
+    policy: Policy = STRICT, runner: ToolRunner | None = None, **limits: Any,
 ) -> Played:
     """A turn against a provider; every tool notes what it is called with, unless a runner runs the calls."""
     ran: list[tuple[str, Any]] = []

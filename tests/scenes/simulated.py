@@ -9,10 +9,10 @@ from inspector.replay.tokens import measure
 from loop_core.judge.classify import judge
 from loop_core.turn.history import Ability
 from loop_core.turn.limits import Limits
-from loop_core.turn.loop import Plan, Recorded, run
+from loop_core.turn.loop import Plan, RecordedSource, run
 from loop_core.turn.policy import STRICT, Policy
 from loop_core.turn.segments import Method
-from loop_core.turn.state import Place, Responded
+from loop_core.turn.state import ProviderResponse, RequestPlace
 from loop_core.turn.trace import Fidelity, Trace
 from loop_core.values import (
     ChatResponse,
@@ -71,20 +71,20 @@ def call(arguments: str, closed: bool = True) -> ToolCall:
     return ToolCall("c1", "write", arguments, closed)
 
 
-Piece = tuple[Place, ChatResponse, bytes]
+Piece = tuple[RequestPlace, ChatResponse, bytes]
 
 
 def simulated(pieces: Sequence[Piece], budget: int, cap: int, results: bool = False) -> tuple[Request, Simulated]:
     """A recording of these answers under `cap`, asked again under `budget`."""
     api = pieces[0][1].api
     request = Request(api, (Message(Role.USER, (TextPart("go"),)),), tools=(TOOL,), max_tokens=cap)
-    counts = dict.fromkeys(Place, 0)
+    counts = dict.fromkeys(RequestPlace, 0)
     answers = []
     for index, (place, response, _) in enumerate(pieces):
         counts[place] += bool(index)
-        method = {Place.CONTINUATION: Method.HINT, Place.REPAIR: Method.REPAIR}.get(place, Method.FIRST)
-        answers.append((place, counts[place], Responded(response, judge(response, request), index, method)))
-    recorded = Recorded(tuple(answers), {0: (ToolResultPart("c1", "write", "ok"),)} if results else {})
+        method = {RequestPlace.CONTINUATION: Method.HINT, RequestPlace.REPAIR: Method.REPAIR}.get(place, Method.FIRST)
+        answers.append((place, counts[place], ProviderResponse(response, judge(response, request), index, method)))
+    recorded = RecordedSource(tuple(answers), {0: (ToolResultPart("c1", "write", "ok"),)} if results else {})
     measured = [measure(response, deltas(api, body)) for _, response, body in pieces]
     source = Simulated(recorded, lambda position: measured[position], judge, (cap,) * len(pieces), budget != cap)
     return Request(api, request.messages, tools=request.tools, max_tokens=budget), source
@@ -100,6 +100,6 @@ def play(
     return run("t", request, source, Plan(limits, policy, Ability(prefill=True), fidelity=Fidelity.RECORDED))
 
 
-def answers(trace: Trace) -> list[Responded]:
+def answers(trace: Trace) -> list[ProviderResponse]:
     """The answers of a run, in order."""
-    return [step.event for step in trace.steps if isinstance(step.event, Responded)]
+    return [step.event for step in trace.steps if isinstance(step.event, ProviderResponse)]

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from loop_core.judge.classify import Judged, judge
+from loop_core.judge.classify import Judgement, judge
 from loop_core.turn.history import Ability
 from loop_core.turn.limits import Limits
-from loop_core.turn.loop import Plan, Scripted, run
-from loop_core.turn.moves import concluded
+from loop_core.turn.loop import Plan, ScriptedSource, run
+from loop_core.turn.moves import final_history
 from loop_core.turn.policy import STRICT, Policy
 from loop_core.turn.segments import Method
-from loop_core.turn.state import Event, Finish, Responded, RunTools, Send, State, Turn
+from loop_core.turn.state import Event, Finish, ProviderResponse, RunTools, Send, State, Turn
 from loop_core.turn.trace import Step, Trace
 from loop_core.values import (
     CallKind,
@@ -85,17 +85,17 @@ def reply(
     return ChatResponse("openai_chat", made, StopReason(stop, word, detail), usage=usage, model="m-1", **more)
 
 
-def responded(response: ChatResponse, request: Request = REQUEST, **more: Any) -> Responded:
-    return Responded(response, judge(response, request), **more)
+def responded(response: ChatResponse, request: Request = REQUEST, **more: Any) -> ProviderResponse:
+    return ProviderResponse(response, judge(response, request), **more)
 
 
-def answer(stop: Stop, *parts: Any, **more: Any) -> Responded:
+def answer(stop: Stop, *parts: Any, **more: Any) -> ProviderResponse:
     return responded(reply(stop, *parts, **more))
 
 
-def judged(stop: Stop, **more: Any) -> Judged:
+def judged(stop: Stop, **more: Any) -> Judgement:
     reason = StopReason(stop, RAW.get(stop))
-    return Judged(reason, reason, **more)
+    return Judgement(reason, reason, **more)
 
 
 def drive(
@@ -105,12 +105,12 @@ def drive(
     policy: Policy = STRICT,
     ability: Ability | None = None,
     request: Request = REQUEST,
-    source: Scripted | None = None,
+    source: ScriptedSource | None = None,
     provider: str = "somebody",
 ) -> Trace:
     """A turn over a script, through the driver that everybody uses."""
     plan = Plan(limits or Limits(), policy, ability or Ability(), provider)
-    return run("t1", request, source or Scripted(events), plan)
+    return run("t1", request, source or ScriptedSource(events), plan)
 
 
 def last(trace: Trace) -> Turn:
@@ -139,7 +139,7 @@ def finish(trace: Trace) -> Finish:
 def asked(step: Step) -> tuple[Message, ...] | None:
     """What the request that leaves at this step holds; None where none leaves."""
     send = next((effect for effect in step.effects if isinstance(effect, Send)), None)
-    return None if send is None else (*step.turn.history, *send.added)
+    return None if send is None else (*step.turn.history, *send.new_messages)
 
 
 def check_requests(steps: Sequence[Step]) -> None:
@@ -158,13 +158,13 @@ def check_requests(steps: Sequence[Step]) -> None:
         else:
             # The same request again: with a larger cap, with a token, or after a pause that brought nothing new.
             again = send.method in (Method.BOOST, Method.ECHO, Method.TOKEN, Method.POLL) and messages == before
-            echoed = send.method is Method.ECHO and bool(send.added)
+            echoed = send.method is Method.ECHO and bool(send.new_messages)
             assert ends.role is not Role.ASSISTANT or echoed or again, "a request ends with another's word"
         assert messages[: len(before)] == before, "the history only grows"
         before = messages[:-1] if send.method is Method.PREFILL else messages
     turn = steps[-1].turn
     if turn.ended:
-        after = concluded(turn)
+        after = final_history(turn)
         check_history(after)
         assert after[: len(before)] == before or not answered(steps), "the history only grows"
 
@@ -208,11 +208,11 @@ def _check_assistant(message: Message) -> None:
 # -- an alphabet of responses ----------------------------------------------------------------------------------------
 
 
-def error(message: str = "overloaded") -> Responded:
+def error(message: str = "overloaded") -> ProviderResponse:
     return answer(Stop.ERROR, detail="retryable", error=ProviderError(message, retryable=True))
 
 
-def refused(message: str) -> Responded:
+def refused(message: str) -> ProviderResponse:
     """A request that the server does not take."""
     return answer(Stop.ERROR, detail="fatal", error=ProviderError(message), http_status=400)
 

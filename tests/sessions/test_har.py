@@ -7,7 +7,7 @@ import json
 import pytest
 
 from inspector.sessions import open_paths
-from loop_core.values import Part, Stop, TransportEnd
+from loop_core.values import ExchangePart, Stop, TransportEnd
 from tests.scenes.bodies import CHAT, GEMINI, MESSAGES, RESPONSES, chat_body, chat_stream, entry, har, user
 
 HELLO = [user("hello")]
@@ -167,7 +167,7 @@ def test_a_body_that_was_not_recorded_is_said_to_be_so_and_never_truncated(opene
     stop = exchange.response.stop_reason
     assert (stop.normalized, stop.raw, stop.detail) == (Stop.UNKNOWN, None, "not_recorded")
     assert [evidence.rule for evidence in stop.evidence] == ["not_recorded"]
-    assert stop.evidence[0].at.part is Part.BODY
+    assert stop.evidence[0].at.part is ExchangePart.BODY
     assert exchange.response.streaming
     assert exchange.request.messages
 

@@ -132,7 +132,7 @@ async def test_another_budget_from_this_step_on(made: Made, fake: Fake) -> None:
         await until(pilot, lambda: len(session(pilot).runs.every) == 2)
         await pilot.pause()
         view = session(pilot).run.view
-        assert view.replay.trace.left == 4
+        assert view.replay.trace.departure == 4
         assert view.turns[0].merged.text == "One, two, drei."
         assert fake.got[0].json["max_tokens"] == 7
 

@@ -32,7 +32,7 @@ from inspector.tui.picker import PickerScreen
 from inspector.tui.questions import Choose
 from inspector.tui.session_screen import SessionScreen
 from inspector.tui.text_view import TextView
-from loop_core.client.exchange import Line, Retries, Timeouts
+from loop_core.client.exchange import Connection, Retries, Timeouts
 from loop_core.turn.state import Finish, RunTools, Send
 from loop_core.values import Stop, ToolCall, Usage
 from tests.client.test_transport import ERROR, streams
@@ -52,10 +52,10 @@ TOOLS = '[{"name": "weather", "parameters": {"type": "object"}, "result": "sun"}
 SIZE = (80, 24)
 
 
-PATIENT = Line(Timeouts(connect=2, silence=30, whole=30, poll=0.01), Retries(most=2, longest=1, first=0.01))
+PATIENT = Connection(Timeouts(connect=2, silence=30, whole=30, poll=0.01), Retries(most=2, longest=1, first=0.01))
 
 
-def live(begun: Start, line: Line = PATIENT, **options: Any) -> LoopInspector:
+def live(begun: Start, line: Connection = PATIENT, **options: Any) -> LoopInspector:
     """The app on a live turn that gives up quickly."""
     app = LoopInspector(live=begun, **options)
     app._live_screen = lambda start: LiveScreen(start, line)  # type: ignore[method-assign]
@@ -426,7 +426,7 @@ async def test_a_cut_call_is_held_then_repaired(fake: Fake, tmp_path: Path) -> N
 
 async def test_a_wait_counts_down_and_is_cancelled(fake: Fake, tmp_path: Path) -> None:
     fake.answers = [lambda peer: peer.whole(429, ERROR, retry_after="40")]
-    line = Line(Timeouts(connect=2, silence=5, whole=5), Retries(most=2, longest=60))
+    line = Connection(Timeouts(connect=2, silence=5, whole=5), Retries(most=2, longest=60))
     async with live(asked(fake, tmp_path), line).run_test(size=SIZE) as pilot:
         await pilot.press("d")
         await until(pilot, lambda: "sent again in 39 s" in page(pilot.app))
@@ -455,7 +455,7 @@ async def test_a_refusal_is_told_and_can_be_edited_and_sent_again(fake: Fake, tm
 
 
 async def test_nobody_there_is_told_and_the_turn_can_end(fake: Fake, tmp_path: Path) -> None:
-    line = Line(Timeouts(connect=2, silence=1, whole=5), Retries(most=0))
+    line = Connection(Timeouts(connect=2, silence=1, whole=5), Retries(most=0))
     async with live(asked(fake, tmp_path, base="http://127.0.0.1:1"), line).run_test(size=SIZE) as pilot:
         await pilot.press("d")
         await until(pilot, lambda: "no connection to 127.0.0.1:1" in page(pilot.app))

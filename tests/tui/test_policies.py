@@ -20,7 +20,7 @@ from inspector.tui.policies_screen import Cells, PoliciesScreen
 from inspector.tui.session_files import Reading, load
 from inspector.tui.session_screen import SessionScreen
 from inspector.tui.text_view import TextView
-from loop_core.turn.trace import key
+from loop_core.turn.trace import step_key
 from tests.scenes.app import (
     CUT_ARGUMENTS,
     HOSTILE,
@@ -300,7 +300,7 @@ async def test_a_run_that_parts_from_a_later_step_is_laid_out_from_the_first(app
         assert cells.made is not None
         assert screen.run.view.replay.since == 0
         assert screen.run.view.replay.settings.limits.continuation_max_attempts == 1
-        assert list(map(key, screen.run.view.steps)) == list(map(key, cells.made.replays[3].trace.steps))
+        assert list(map(step_key, screen.run.view.steps)) == list(map(step_key, cells.made.replays[3].trace.steps))
 
 
 async def test_a_simulated_run_opens_its_cells_simulated(tmp_path: Path) -> None:
@@ -318,4 +318,4 @@ async def test_a_simulated_run_opens_its_cells_simulated(tmp_path: Path) -> None
         settings = screen.run.view.replay.settings
         assert (settings.simulate, settings.policy.name) == (True, "zoo-before")
         assert cells.made is not None
-        assert list(map(key, screen.run.view.steps)) == list(map(key, cells.made.replays[3].trace.steps))
+        assert list(map(step_key, screen.run.view.steps)) == list(map(step_key, cells.made.replays[3].trace.steps))

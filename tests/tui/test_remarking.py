@@ -134,7 +134,7 @@ async def test_a_breakpoint_is_typed_switched_and_removed(app_on: AppOn) -> None
         await pilot.press("C", "b", "space", "escape", "c")
         seen_ = session(pilot).run.view.steps[session(pilot).step]
         assert seen_.state.value == "EvaluateStop"
-        assert any(verdict.admission.value == "held" for verdict in seen_.turn.evaluated.verdicts)
+        assert any(verdict.admission.value == "held" for verdict in seen_.turn.evaluation.verdicts)
         await pilot.press("b", "d", "escape")
         assert session(pilot).remarks.breakpoints == ()
 

@@ -23,7 +23,7 @@ def always(app: LoopInspector) -> None:
     spent = ("att ", "tok ", "chr ", "rep ") if app.size.width >= 80 else ("a", " t", " c", " r")
     for said in (f"{app.screen.step + 1}/28", "1/2", step.state.value, "RECORDED", *spent, "? help"):
         assert said in text, said
-    assert rows[-2].rstrip().endswith(f"{step.turn.spent.repairs}/1")
+    assert rows[-2].rstrip().endswith(f"{step.turn.spend.repairs}/1")
     assert all(len(row) == app.size.width for row in rows)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from loop_core.turn.limits import Limits
 from loop_core.turn.state import Event
-from loop_core.turn.trace import Metrics, fold, remaining, unknown_words
+from loop_core.turn.trace import Metrics, fold_metrics, limit_usage, unknown_words
 from loop_core.values import Stop
 from tests.scenes.turns import CUT, REQUEST, WRITE, alphabet, answer, call, capped, drive, last
 
@@ -168,7 +168,7 @@ def test_two_counters_and_two_histograms() -> None:
         *records([END]),
         *records([TEXT, END], provider="other"),
     ]
-    metrics = fold(found)
+    metrics = fold_metrics(found)
     assert metrics.continuations == {WHO: 2, ("other", "m-1"): 1}
     assert metrics.truncation_exits == {WHO: 2}
     assert metrics.attempts_per_turn == {WHO: (2, 0, 0), ("other", "m-1"): (1,)}
@@ -187,39 +187,40 @@ def test_two_counters_and_two_histograms() -> None:
     ([TEXT, ABC["error"]], {}, 0),
 ])
 def test_an_exit_that_leaves_a_cut_turn_cut_is_counted(events: list[Event], limits: dict[str, Any], exits: int) -> None:
-    assert fold(records(events, Limits(**limits))).truncation_exits == ({WHO: exits} if exits else {})
+    assert fold_metrics(records(events, Limits(**limits))).truncation_exits == ({WHO: exits} if exits else {})
 
 
 def test_latency_of_continued_turns_where_it_is_known() -> None:
-    metrics = fold([*records([TEXT, END]), *records([END])], {"t1": 1250.0})
+    metrics = fold_metrics([*records([TEXT, END]), *records([END])], {"t1": 1250.0})
     assert metrics.latency_ms == {WHO: (1250.0,)}
     assert metrics.latency_missing == 0
 
 
 def test_nothing_folds_to_nothing() -> None:
-    assert fold(()) == Metrics()
-    assert fold(records([END, END])) == Metrics()
+    assert fold_metrics(()) == Metrics()
+    assert fold_metrics(records([END, END])) == Metrics()
 
 
 def test_spent_stands_against_each_of_the_four_limits() -> None:
     turn = last(drive([TEXT, CUT_CALL, CALL, END], Limits(continuation_tool_repair_attempts=2)))
-    assert remaining(turn) == (
+    assert limit_usage(turn) == (
         ("continuation_max_attempts", "attempts", 1, 3),
         ("continuation_max_total_completion_tokens", "cont_tokens", 200, 400),
         ("continuation_max_output_chars", "cont_chars", 22, 120_000),
         ("continuation_tool_repair_attempts", "repairs", 1, 2),
     )
-    assert remaining(last(drive([END], request=capped(REQUEST, None))))[1][3] is None
+    assert limit_usage(last(drive([END], request=capped(REQUEST, None))))[1][3] is None
 
 
 def test_the_model_of_the_request_stands_where_the_response_names_none() -> None:
     from dataclasses import replace
 
     from loop_core.judge.classify import judge
-    from loop_core.turn.state import Responded
+    from loop_core.turn.state import ProviderResponse
 
     nameless = replace(answer(Stop.END_TURN, "x").response, model=None)
-    (found,) = records([Responded(nameless, judge(nameless))])
+    (found,) = records([ProviderResponse(nameless, judge(nameless))])
     assert found["model"] == "m-1"
-    (unknown,) = records([Responded(nameless, judge(nameless))], request=replace(REQUEST, model=None, tools=(WRITE,)))
+    (unknown,) = records([ProviderResponse(nameless, judge(nameless))],
+                         request=replace(REQUEST, model=None, tools=(WRITE,)))
     assert unknown["model"] == ""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from loop_core.judge.gate import Admission
-from loop_core.turn.loop import Scripted
+from loop_core.turn.loop import ScriptedSource
 from loop_core.turn.presets import POLICIES
-from loop_core.turn.state import Event, RunTools, ToolsRun, Turn
+from loop_core.turn.state import Event, RunTools, ToolResults, Turn
 from loop_core.values import CallKind, Message, Stop, ToolCall, ToolResultPart
 from tests.scenes.turns import BAD, CUT, GOOD, RAW, answer, call, dispatched, drive, last
 
@@ -23,14 +23,14 @@ HELD: dict[str, ToolCall] = {
     "more than one value": call(f"{GOOD}{GOOD}", id="c2"),
     "no arguments": call("", id="c2"),
     "none at all": call(None, id="c2"),
-    "two texts": call(id="c2", other="{}"),
+    "two texts": call(id="c2", other_arguments="{}"),
     "phantom": ToolCall(None, "", ""),
     "cut, of a call without an id": call(CUT, id=None),
     "free-form, never closed": call("ls", "shell", "c2", closed=False, kind=CallKind.CUSTOM),
 }
 
 
-class Foreign(Scripted):
+class Foreign(ScriptedSource):
     """Runs every call that the effect lists, without a look at what the gate said of it."""
 
     def __init__(self, *events: Event) -> None:
@@ -40,7 +40,7 @@ class Foreign(Scripted):
 
     def run_tools(self, effect: RunTools, turn: Turn) -> Event:
         self.calls += [verdict.call for verdict in effect.released]
-        return ToolsRun(tuple(ToolResultPart(v.call.id, v.call.name, "ran") for v in effect.released))
+        return ToolResults(tuple(ToolResultPart(v.call.id, v.call.name, "ran") for v in effect.released))
 
 
 def ran(policy: str, word: Stop, *calls: ToolCall) -> Foreign:

@@ -33,7 +33,7 @@ def answered(arguments: dict[str, Any]) -> tuple[str, bool]:
     """What the model reads of a call that the gate released."""
     _, runs = declare([weather])
     call = ToolCall("c1", "weather", "{}", True)
-    part = Toolbox(runs).one(Verdict(call, Admission.READY, "gate.ready", "", arguments))
+    part = Toolbox(runs).run_call(Verdict(call, Admission.READY, "gate.ready", "", arguments))
     return part.text, part.is_error
 
 
@@ -75,7 +75,7 @@ def test_what_a_function_raises_is_its_own() -> None:
     for name, arguments, said in (("ask_somebody", {}, "Failed: nobody is here"),
                                   ("divide", {"by": 0}, "Failed: ZeroDivisionError: division by zero")):
         verdict = Verdict(ToolCall("c", name, "{}", True), Admission.READY, "gate.ready", "", arguments)
-        assert box.one(verdict).text == said
+        assert box.run_call(verdict).text == said
 
 
 async def later() -> None:

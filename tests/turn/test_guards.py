@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from loop_core.judge.classify import Judged
+from loop_core.judge.classify import Judgement
 from loop_core.judge.gate import Admission, Verdict
 from loop_core.turn import costs, history
 from loop_core.turn.limits import Limits
-from loop_core.turn.loop import Plan, Scripted, run
-from loop_core.turn.moves import concluded
+from loop_core.turn.loop import Plan, ScriptedSource, run
+from loop_core.turn.moves import final_history
 from loop_core.turn.policy import STRICT, Policy
 from loop_core.turn.presets import PRESENCE_SIGNALS
 from loop_core.turn.state import Event, Send
@@ -47,7 +47,7 @@ def play(case: str, policy: Policy = STRICT) -> tuple[list[str | None], list[str
     ran: list[str | None] = []
     box = Toolbox({"write": lambda arguments: ran.append(str(arguments)) or "ok"})
 
-    class Live(Scripted):
+    class Live(ScriptedSource):
         run_tools = staticmethod(box.run)
 
     source = Live([CASES[case], *AFTERWARDS])
@@ -58,12 +58,12 @@ def play(case: str, policy: Policy = STRICT) -> tuple[list[str | None], list[str
 def persisted(trace: Trace) -> list[str | None]:
     found: list[str | None] = []
     for step in trace.steps:
-        sent = [message for effect in step.effects if isinstance(effect, Send) for message in effect.added]
+        sent = [message for effect in step.effects if isinstance(effect, Send) for message in effect.new_messages]
         found += [made.arguments for message in (*step.turn.history, *sent) for made in message.tool_calls]
-    return found + [made.arguments for message in concluded(trace.steps[-1].turn) for made in message.tool_calls]
+    return found + [made.arguments for message in final_history(trace.steps[-1].turn) for made in message.tool_calls]
 
 
-def released(calls: Sequence[ToolCall], judged: Judged, tools: Sequence[Tool] = ()) -> tuple[Verdict, ...]:
+def released(calls: Sequence[ToolCall], judged: Judgement, tools: Sequence[Tool] = ()) -> tuple[Verdict, ...]:
     """A gate that lets everything pass."""
     return tuple(Verdict(each, Admission.READY, "open", "", {"raw": each.arguments}) for each in calls)
 
@@ -83,8 +83,8 @@ def without_the_gate(monkeypatch: pytest.MonkeyPatch) -> Policy:
 
 
 def without_the_projection(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(history, "assistant", kept)
-    monkeypatch.setattr(history, "echo", kept)
+    monkeypatch.setattr(history, "assistant_message", kept)
+    monkeypatch.setattr(history, "echo_message", kept)
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -15,8 +15,8 @@ from loop_core.turn.costs import REFUSALS
 from loop_core.turn.history import Ability
 from loop_core.turn.limits import CONTINUATION_LIMITS, Limits
 from loop_core.turn.presets import POLICIES
-from loop_core.turn.state import Event, Responded, State
-from loop_core.turn.trace import Step, Trace, key
+from loop_core.turn.state import Event, ProviderResponse, State
+from loop_core.turn.trace import Step, Trace, step_key
 from loop_core.values import CallKind, OpaquePart, ReasoningPart, Stop, ToolCall
 from tests.scenes.turns import (
     CUT,
@@ -71,11 +71,11 @@ def check_safety(trace: Trace) -> None:
     for step in trace.steps:
         if step.state is not State.EXECUTE_TOOLS:
             continue
-        seen = step.turn.evaluated
+        seen = step.turn.evaluation
         assert seen is not None
         for effect in dispatched(Trace((step,))):
             assert effect.batch
-            assert seen.judged.stop.normalized is Stop.TOOL_CALL
+            assert seen.judgement.stop.normalized is Stop.TOOL_CALL
             assert all(verdict.admission is Admission.READY for verdict in effect.released)
             for verdict in effect.batch:
                 assert verdict.admission is not Admission.HELD
@@ -90,7 +90,7 @@ def test_every_sequence_of_responses_halts(prefill: bool) -> None:
     deepest = 0
     for names, trace in paths(limits, ability=Ability(prefill=prefill)):
         turn = last(trace)
-        assert turn.spent.requests <= bound(limits), names
+        assert turn.spend.requests <= bound(limits), names
         assert len(names) <= bound(limits), names
         assert turn.terminal in ENDINGS or (turn.terminal == "unrecorded" and len(names) < bound(limits)), names
         check_requests(trace.steps)
@@ -105,7 +105,7 @@ def test_every_sequence_with_nothing_and_refusals_halts(prefill: bool) -> None:
     deepest = 0
     for names, trace in paths(limits, ("end", "text", "empty", "cut", *NEWER), ability=Ability(prefill=prefill)):
         turn = last(trace)
-        assert turn.spent.requests <= bound(limits), names
+        assert turn.spend.requests <= bound(limits), names
         assert turn.terminal in ENDINGS or turn.terminal == "unrecorded", names
         check_requests(trace.steps)
         check_safety(trace)
@@ -118,7 +118,7 @@ def test_every_sequence_of_responses_halts_under_every_policy(name: str) -> None
     limits = LEAST
     for names, trace in paths(limits, policy=POLICIES[name]):
         turn = last(trace)
-        assert turn.spent.requests <= bound(limits), names
+        assert turn.spend.requests <= bound(limits), names
         assert turn.terminal in ENDINGS or (turn.terminal == "unrecorded" and len(names) < bound(limits)), names
 
 
@@ -138,7 +138,7 @@ def test_the_same_response_for_ever_halts(name: str, scope: str) -> None:
     for policy in POLICIES.values():
         trace = drive([ABC[name]] * 1000, Limits(attempts_scope=scope), policy=policy)
         assert last(trace).terminal in ENDINGS
-        assert last(trace).spent.requests <= bound(Limits())
+        assert last(trace).spend.requests <= bound(Limits())
         if policy.name == "strict":
             check_requests(trace.steps)
 
@@ -150,11 +150,11 @@ def test_any_cycle_of_responses_halts_under_the_default_limits(names: list[str])
     cycle = [ABC[name] for name in names] * 200
     turn = last(drive(cycle, limits))
     assert turn.terminal in ENDINGS
-    assert turn.spent.requests <= bound(limits)
+    assert turn.spend.requests <= bound(limits)
     per_response = last(drive(cycle, replace(limits, attempts_scope="response")))
     assert per_response.terminal in ENDINGS
     rounds = 1 + limits.max_tool_steps + limits.max_resumes + limits.continuation_tool_repair_attempts
-    assert per_response.spent.requests <= rounds * (1 + limits.continuation_max_attempts)
+    assert per_response.spend.requests <= rounds * (1 + limits.continuation_max_attempts)
 
 
 # -- any response at all ---------------------------------------------------------------------------------------------
@@ -201,7 +201,7 @@ scripts = st.lists(st.sampled_from([*NAMES, *["text", "cut", "empty", "cap", "ca
 
 
 def reads(trace: Trace) -> int:
-    return sum(step.came_from is not None and step.state is State.EVALUATE_STOP for step in trace.steps)
+    return sum(step.previous_state is not None and step.state is State.EVALUATE_STOP for step in trace.steps)
 
 
 def varied(names: list[str]) -> list[Event]:
@@ -209,7 +209,7 @@ def varied(names: list[str]) -> list[Event]:
     made: list[Event] = []
     for number, name in enumerate(names):
         event = ABC[name]
-        if name in ("text", "cap") and isinstance(event, Responded):
+        if name in ("text", "cap") and isinstance(event, ProviderResponse):
             stop = event.response.stop_reason.normalized
             event = answer(stop, f"part {number} of it ", tokens=100)
         made.append(event)
@@ -218,7 +218,7 @@ def varied(names: list[str]) -> list[Event]:
 
 def moved(step: Step) -> tuple[Any, ...]:
     """What makes two steps the same, the caps of their requests left out: those follow from the bound."""
-    *first, sends, runs, ends, heard = key(step)
+    *first, sends, runs, ends, heard = step_key(step)
     return (*first, tuple(send[:3] for send in sends), runs, ends, heard)
 
 
@@ -228,7 +228,8 @@ def is_longer(short: Trace, long: Trace) -> bool:
         return False
     for one, other in zip(short.steps, long.steps, strict=False):
         if moved(one) != moved(other):
-            return one.state is State.ABORT_PARTIAL and one.came_from in (State.CONTINUE_PENDING, State.REPAIR_PENDING)
+            return one.state is State.ABORT_PARTIAL and one.previous_state in (State.CONTINUE_PENDING,
+                                                                               State.REPAIR_PENDING)
     return len(short.steps) == len(long.steps)
 
 

@@ -32,7 +32,7 @@ SERVER = ToolCall("s1", "web_search", "{}", True, CallKind.SERVER)
 
 def kept(response: ChatResponse, stop: Stop, text: str | None = None, *, ran: bool = True) -> Message | None:
     verdicts = admit_all(response.tool_calls, judged(stop), (WRITE, NOW))
-    return history.assistant(response, verdicts if ran else (), text, stop)
+    return history.assistant_message(response, verdicts if ran else (), text, stop)
 
 
 def test_an_untruncated_response_passes_through_unchanged() -> None:
@@ -53,7 +53,7 @@ def test_the_projection_does_not_lean_on_the_gate() -> None:
     response = reply(Stop.MAX_TOKENS, "text", call(CUT))
     released = tuple(Verdict(c, Admission.READY, "broken", "", {}) for c in response.tool_calls)
     for stop in set(Stop) - {Stop.TOOL_CALL}:
-        said = history.assistant(response, released, None, stop)
+        said = history.assistant_message(response, released, None, stop)
         assert said is not None
         assert said.tool_calls == ()
 
@@ -106,17 +106,17 @@ def test_text_that_goes_on_from_a_prefill_is_sent_back_whole() -> None:
 
 def test_a_paused_response_goes_back_as_it_was() -> None:
     parts = (THOUGHT, SEALED, TextPart("wait"), SERVER, BLOCK)
-    assert history.echo(reply(Stop.PAUSED, *parts)) == Message(Role.ASSISTANT, parts)
+    assert history.echo_message(reply(Stop.PAUSED, *parts)) == Message(Role.ASSISTANT, parts)
 
 
 def test_a_pause_authorises_no_call_and_its_echo_holds_none() -> None:
-    assert history.echo(reply(Stop.PAUSED, "wait", call())) == Message(Role.ASSISTANT, (TextPart("wait"),))
-    assert history.echo(reply(Stop.PAUSED, call())) is None
-    assert history.echo(reply(Stop.PAUSED)) is None
+    assert history.echo_message(reply(Stop.PAUSED, "wait", call())) == Message(Role.ASSISTANT, (TextPart("wait"),))
+    assert history.echo_message(reply(Stop.PAUSED, call())) is None
+    assert history.echo_message(reply(Stop.PAUSED)) is None
 
 
 def test_an_echo_holds_the_prefill_that_it_went_on_from() -> None:
-    said = history.echo(reply(Stop.PAUSED, "two", SERVER), "one two")
+    said = history.echo_message(reply(Stop.PAUSED, "two", SERVER), "one two")
     assert said == Message(Role.ASSISTANT, (TextPart("one two"), SERVER))
 
 
@@ -125,7 +125,7 @@ def test_an_echo_holds_the_prefill_that_it_went_on_from() -> None:
 
 def test_the_hint_makes_the_seeds_four_points_in_order() -> None:
     """Seed 000, "strict system-side continuation hint"."""
-    message = history.hint()
+    message = history.hint_message()
     assert message.role is Role.SYSTEM
     assert message.text.split("\n") == [
         "Previous response was truncated by token limit.",
@@ -133,12 +133,12 @@ def test_the_hint_makes_the_seeds_four_points_in_order() -> None:
         "If you intended a tool call, emit one complete tool call payload only.",
         "Do not repeat already-sent text.",
     ]
-    assert history.hint(system=False).role is Role.USER
+    assert history.hint_message(system=False).role is Role.USER
 
 
 def test_with_an_anchor_the_last_point_asks_for_it_verbatim() -> None:
     anchor = 'return "a\\n"\n\tx'
-    text = history.hint(anchor).text
+    text = history.hint_message(anchor).text
     assert text.startswith("\n".join(HINT_POINTS[:3]))
     assert f"<last>{anchor}</last>" in text, "as it is, not as a programming language would quote it"
     assert HINT_POINTS[3] not in text
@@ -150,41 +150,41 @@ def test_an_anchor_is_the_end_of_the_text() -> None:
 
 
 def test_a_prefill_ends_without_white_space_and_remembers_it() -> None:
-    assert history.prefill("one \n\n") == (Message(Role.ASSISTANT, (TextPart("one"),)), " \n\n")
-    assert history.prefill("one") == (Message(Role.ASSISTANT, (TextPart("one"),)), "")
+    assert history.prefill_message("one \n\n") == (Message(Role.ASSISTANT, (TextPart("one"),)), " \n\n")
+    assert history.prefill_message("one") == (Message(Role.ASSISTANT, (TextPart("one"),)), "")
 
 
 def test_a_repair_asks_for_one_complete_payload_and_suggests_nothing_smaller() -> None:
     verdicts = admit_all([call(CUT)], judged(Stop.MAX_TOKENS))
-    message = history.repair(verdicts)
+    message = history.repair_message(verdicts)
     assert message.role is Role.SYSTEM
     assert "the tool call write again as one complete payload" in message.text
     assert "nothing else" not in message.text, "other calls are not forbidden"
     assert "split" not in message.text
-    two = history.repair(admit_all([call(GOOD), call(CUT, "now")], judged(Stop.MAX_TOKENS)), system=False)
+    two = history.repair_message(admit_all([call(GOOD), call(CUT, "now")], judged(Stop.MAX_TOKENS)), system=False)
     assert two.role is Role.USER
     assert two.text.endswith("Emit each of these tool calls again, as a complete payload of its own:\n- write\n- now")
-    assert "Emit the tool call again" in history.repair(()).text
+    assert "Emit the tool call again" in history.repair_message(()).text
 
 
 def test_the_notice_after_a_failed_repair_says_what_to_do() -> None:
     """Seed 001: raise, split or simplify."""
-    text = history.repair_failed(admit_all([call(CUT)], judged(Stop.MAX_TOKENS)))
+    text = history.repair_notice(admit_all([call(CUT)], judged(Stop.MAX_TOKENS)))
     assert text.startswith("The tool call write was not completed and was not run; raise the output limit, split")
-    assert history.repair_failed(()).startswith("The tool call was not completed")
+    assert history.repair_notice(()).startswith("The tool call was not completed")
 
 
 def test_the_model_is_told_why_a_call_was_not_run() -> None:
-    cut = history.not_run(admit_all([call(CUT), call(CUT), call(CUT, "now")], judged(Stop.MAX_TOKENS)))
+    cut = history.not_run_note(admit_all([call(CUT), call(CUT), call(CUT, "now")], judged(Stop.MAX_TOKENS)))
     assert cut is not None
     assert "before it was complete: write, now." in cut.text
     assert "split" in cut.text
-    ready = history.not_run(admit_all([call()], judged(Stop.TOOL_CALL)), system=False)
+    ready = history.not_run_note(admit_all([call()], judged(Stop.TOOL_CALL)), system=False)
     assert ready is not None
     assert ready.text == "Not run, since the turn was ended first: write."
     assert ready.role is Role.USER
-    assert history.not_run(()) is None
-    assert history.not_run(admit_all([ToolCall(None, "", "")], judged(Stop.TOOL_CALL))) is None
+    assert history.not_run_note(()) is None
+    assert history.not_run_note(admit_all([ToolCall(None, "", "")], judged(Stop.TOOL_CALL))) is None
 
 
 # -- results ---------------------------------------------------------------------------------------------------------
@@ -196,9 +196,9 @@ def result(text: str, call_id: str | None = None, name: str | None = None) -> To
 
 def test_every_call_gets_one_result_in_its_order() -> None:
     calls = [call(id="a"), call(id="b", name="now")]
-    found = history.answered(calls, [result("2", "b"), result("1", "a"), result("stray", "z")])
+    found = history.results_for(calls, [result("2", "b"), result("1", "a"), result("stray", "z")])
     assert [part.text for part in found] == ["1", "2"]
-    missing = history.answered(calls, [result("2", "b")])
+    missing = history.results_for(calls, [result("2", "b")])
     assert [(part.text, part.is_error, part.call_id) for part in missing] == [
         ("No result came.", True, "a"), ("2", False, "b"),
     ]
@@ -207,7 +207,7 @@ def test_every_call_gets_one_result_in_its_order() -> None:
 
 def test_results_without_ids_are_told_apart_by_name_and_order() -> None:
     calls = [call(id=None), call(id=None, name="now"), call(id=None)]
-    found = history.answered(calls, [result("n", name="now"), result("1", name="write"), result("2", name="write")])
+    found = history.results_for(calls, [result("n", name="now"), result("1", name="write"), result("2", name="write")])
     assert [part.text for part in found] == ["1", "n", "2"]
 
 
@@ -230,9 +230,9 @@ def test_the_first_method_that_the_server_allows_is_used(
 
 @pytest.mark.parametrize("anchor", ["the last words", "a </last> inside", " with blanks \n", ""])
 def test_the_anchor_of_a_hint_is_read_back(anchor: str) -> None:
-    assert [history.asked_anchor(history.hint(anchor, system)) for system in (True, False)] == [anchor] * 2
+    assert [history.anchor_of_hint(history.hint_message(anchor, system)) for system in (True, False)] == [anchor] * 2
 
 
 def test_other_words_ask_for_no_anchor() -> None:
     said = "Begin by repeating exactly the characters between <last> and </last>: <last>x</last>"
-    assert history.asked_anchor(Message(Role.USER, (TextPart(said),))) == ""
+    assert history.anchor_of_hint(Message(Role.USER, (TextPart(said),))) == ""

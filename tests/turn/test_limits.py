@@ -35,17 +35,17 @@ def test_a_token_cap_that_is_set_outranks_the_derived_one() -> None:
 
 @pytest.mark.parametrize(("given", "value"), [("5", 5), (" 1_000 ", 1000), ("1,000", 1000), (12, 12)])
 def test_text_is_read_as_an_operator_types_it(given: Any, value: int) -> None:
-    assert Limits().with_set({"continuation_max_attempts": given}).continuation_max_attempts == value
+    assert Limits().with_values({"continuation_max_attempts": given}).continuation_max_attempts == value
 
 
 @pytest.mark.parametrize("given", ["none", "None", "default", "", None])
 def test_the_token_cap_may_be_derived_again(given: str | None) -> None:
     limits = Limits(continuation_max_total_completion_tokens=5)
-    assert limits.with_set({"continuation_max_total_completion_tokens": given}).token_cap(10) == 40
+    assert limits.with_values({"continuation_max_total_completion_tokens": given}).token_cap(10) == 40
 
 
 def test_the_scope_is_a_word() -> None:
-    assert Limits().with_set({"attempts_scope": " response "}).attempts_scope == "response"
+    assert Limits().with_values({"attempts_scope": " response "}).attempts_scope == "response"
 
 
 @pytest.mark.parametrize(("name", "given"), [
@@ -78,7 +78,7 @@ def test_the_scope_is_a_word() -> None:
 ])
 def test_what_is_no_limit_is_refused_by_name(name: str, given: Any) -> None:
     with pytest.raises(CallerError, match=name):
-        Limits().with_set({name: given})
+        Limits().with_values({name: given})
 
 
 # -- the guards ------------------------------------------------------------------------------------------------------
@@ -136,7 +136,7 @@ def test_a_guarded_state_sends_nothing_and_runs_nothing() -> None:
     assert len(sends(drive([*pieces(3), END], Limits(continuation_max_attempts=2)))) == 3
     trace = drive([*calls(2), END], Limits(max_tool_steps=1))
     assert path(trace)[-3:] == [State.EXECUTE_TOOLS, State.ABORT_PARTIAL, State.COMPLETE]
-    assert last(trace).spent.tool_steps == 1
+    assert last(trace).spend.tool_steps == 1
 
 
 def test_the_first_guard_that_trips_gives_the_reason() -> None:
@@ -157,10 +157,10 @@ def test_tokens_that_were_not_reported_are_taken_from_the_cap_that_was_sent() ->
     bound = Limits(continuation_max_total_completion_tokens=250)
     turn = last(drive(silent, bound, request=capped(REQUEST, 100)))
     assert turn.terminal == "budget_exhausted"
-    assert (turn.spent.continuation_tokens, turn.spent.tokens_assumed) == (250, 250), "100, 100 and the 50 left"
+    assert (turn.spend.continuation_tokens, turn.spend.tokens_assumed) == (250, 250), "100, 100 and the 50 left"
     unbounded = last(drive(silent, request=capped(REQUEST, None)))
     assert unbounded.terminal == "retry_limit"
-    assert (unbounded.spent.continuation_tokens, unbounded.spent.tokens_assumed) == (0, 0)
+    assert (unbounded.spend.continuation_tokens, unbounded.spend.tokens_assumed) == (0, 0)
 
 
 def test_reported_tokens_of_cut_responses_and_their_continuations_count_and_no_others() -> None:
@@ -169,8 +169,8 @@ def test_reported_tokens_of_cut_responses_and_their_continuations_count_and_no_o
         answer(Stop.MAX_TOKENS, "one ", tokens=100),
         answer(Stop.END_TURN, "two", tokens=20),
     ]))
-    assert (turn.spent.continuation_tokens, turn.spent.continuation_chars, turn.spent.tokens_assumed) == (120, 7, 0)
-    assert (turn.spent.output_tokens, turn.spent.output_chars, turn.spent.uncounted) == (127, 7, 0)
+    assert (turn.spend.continuation_tokens, turn.spend.continuation_chars, turn.spend.tokens_assumed) == (120, 7, 0)
+    assert (turn.spend.output_tokens, turn.spend.output_chars, turn.spend.uncounted) == (127, 7, 0)
 
 
 def test_the_output_of_a_turn_is_that_of_every_response_repairs_and_uncut_answers_too() -> None:
@@ -180,22 +180,22 @@ def test_the_output_of_a_turn_is_that_of_every_response_repairs_and_uncut_answer
         answer(Stop.TOOL_CALL, call(), tokens=30),
         answer(Stop.END_TURN, "Written.", tokens=9),
     ]))
-    assert (turn.spent.requests, turn.spent.output_tokens, turn.spent.output_chars) == (3, 79, 16)
-    assert (turn.spent.continuation_tokens, turn.spent.continuation_chars) == (40, 8), "the cut one alone"
+    assert (turn.spend.requests, turn.spend.output_tokens, turn.spend.output_chars) == (3, 79, 16)
+    assert (turn.spend.continuation_tokens, turn.spend.continuation_chars) == (40, 8), "the cut one alone"
 
 
 def test_a_response_that_nobody_counted_makes_the_output_a_lower_bound() -> None:
     turn = last(drive([answer(Stop.TOOL_CALL, call(), tokens=30), answer(Stop.END_TURN, "Written.")]))
-    assert (turn.spent.output_tokens, turn.spent.tokens_assumed, turn.spent.uncounted) == (30, 0, 1)
+    assert (turn.spend.output_tokens, turn.spend.tokens_assumed, turn.spend.uncounted) == (30, 0, 1)
 
 
 def test_attempts_count_over_the_turn_or_over_the_response() -> None:
     events = [*pieces(2), CALL, *pieces(2), END]
     per_turn = last(drive(events, Limits(continuation_max_attempts=2)))
-    assert (per_turn.terminal, per_turn.spent.attempts, per_turn.spent.continuations) == ("retry_limit", 2, 2)
+    assert (per_turn.terminal, per_turn.spend.attempts, per_turn.spend.continuations) == ("retry_limit", 2, 2)
     scoped = Limits(continuation_max_attempts=2, attempts_scope="response")
     per_response = last(drive(events, scoped))
-    assert (per_response.terminal, per_response.spent.continuations) == ("completed", 4)
+    assert (per_response.terminal, per_response.spend.continuations) == ("completed", 4)
     assert last(drive([*pieces(3), END], scoped)).terminal == "retry_limit"
 
 
@@ -223,7 +223,7 @@ def test_a_request_that_its_format_would_refuse_is_not_sent() -> None:
     script = [answer(Stop.MAX_TOKENS, "one ", tokens=100), END]
     assert last(drive(script, bound)).terminal != "budget_exhausted"
     stopped = last(drive(script, bound, request=replace(REQUEST, api="openai_responses")))
-    assert (stopped.terminal, stopped.spent.requests) == ("budget_exhausted", 1)
+    assert (stopped.terminal, stopped.spend.requests) == ("budget_exhausted", 1)
     thinking = replace(REQUEST, extra={"thinking": {"type": "enabled", "budget_tokens": 15}})
     assert last(drive(script, bound, request=thinking)).terminal == "budget_exhausted"
 
@@ -236,6 +236,6 @@ def test_a_request_that_its_format_would_refuse_is_not_sent() -> None:
 ], ids=["repair", "an empty answer", "tools", "pause"])
 def test_where_nothing_is_left_no_other_request_follows(spends: list[Event]) -> None:
     stopped = drive(spends, Limits(continuation_max_total_completion_tokens=100))
-    assert (last(stopped).terminal, last(stopped).spent.continuation_tokens) == ("budget_exhausted", 100)
+    assert (last(stopped).terminal, last(stopped).spend.continuation_tokens) == ("budget_exhausted", 100)
     assert len(sends(stopped)) == spends.index(CALL if CALL in spends else END), "what spends it is the last"
     assert last(drive(spends, Limits(continuation_max_total_completion_tokens=101))).terminal == "completed"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from loop_core.turn.limits import Limits
-from loop_core.turn.loop import Plan, Scripted, arun, following, run, steps
+from loop_core.turn.loop import Plan, ScriptedSource, arun, next_turn_request, run, steps
 from loop_core.turn.state import Event, RunTools, Send, State, Turn
-from loop_core.turn.trace import key
+from loop_core.turn.trace import step_key
 from loop_core.values import Message, Role, Stop, TextPart
 from tests.scenes.turns import CUT, REQUEST, alphabet, answer, call, check_requests, drive, last
 
@@ -20,7 +20,7 @@ def user(text: str) -> Message:
 
 
 def turns(events: list[Event], follow_ups: list[list[Message]], limits: Limits | None = None) -> list[Turn]:
-    source = Scripted(events, follow_ups=follow_ups)
+    source = ScriptedSource(events, follow_ups=follow_ups)
     trace = run("t", REQUEST, source, Plan(limits or Limits()))
     return [step.turn for step in trace.steps if step.turn.ended]
 
@@ -34,14 +34,14 @@ def test_a_follow_up_is_a_turn_of_its_own_that_knows_what_was_said() -> None:
     ]
     assert second.request.messages[3].text == "done."
     assert second.request.messages[4] == user("and now?")
-    assert second.spent.requests == 1, "limits are the turn's"
+    assert second.spend.requests == 1, "limits are the turn's"
 
 
 def test_the_model_is_told_in_the_follow_up_of_a_call_that_was_not_run() -> None:
     cut = answer(Stop.MAX_TOKENS, "text", call('{"path": 5'), tokens=100)
     (turn,) = turns([cut], [[]], Limits(continuation_tool_repair_attempts=0))
     assert turn.terminal == "repair_failed"
-    said = following(REQUEST, turn, (user("well?"),)).messages
+    said = next_turn_request(REQUEST, turn, (user("well?"),)).messages
     assert [message.role for message in said] == [Role.USER, Role.ASSISTANT, Role.SYSTEM, Role.USER]
     assert said[2].text.startswith("Not run")
 
@@ -49,7 +49,7 @@ def test_the_model_is_told_in_the_follow_up_of_a_call_that_was_not_run() -> None
 def test_follow_ups_are_bounded_and_what_cannot_be_taken_up_is_not_asked_for() -> None:
     asked: list[str] = []
 
-    class Chatty(Scripted):
+    class Chatty(ScriptedSource):
         def follow_up(self, turn: Turn) -> tuple[Message, ...]:
             asked.append(turn.id)
             return (user("more"),)
@@ -66,12 +66,12 @@ def test_only_a_peaceful_end_is_followed_up(name: str) -> None:
 
 
 def test_no_answer_is_asked_for_before_its_step_is_wanted() -> None:
-    source = Scripted([TEXT, END])
+    source = ScriptedSource([TEXT, END])
     made = steps("t", REQUEST, source, Plan())
     assert next(made).state is State.REQUEST
-    assert source.sent == []
+    assert source.requests == []
     assert next(made).state is State.EVALUATE_STOP
-    assert len(source.sent) == 1
+    assert len(source.requests) == 1
 
 
 def test_a_plan_is_carried_into_the_turn() -> None:
@@ -86,7 +86,7 @@ def test_a_plan_is_carried_into_the_turn() -> None:
 class Awaited:
     """The same script for an event loop."""
 
-    def __init__(self, source: Scripted) -> None:
+    def __init__(self, source: ScriptedSource) -> None:
         self.source = source
 
     async def respond(self, send: Send, turn: Turn) -> Event:
@@ -107,9 +107,10 @@ class Awaited:
 async def test_both_drivers_make_the_same_trace(names: str) -> None:
     events = [ABC[name] for name in names.split()]
     follow_ups = [[user("more")], [user("and more")], []]
-    plain = run("t", REQUEST, Scripted(events, follow_ups=follow_ups), Plan(Limits(max_follow_ups=2)))
-    awaited = await arun("t", REQUEST, Awaited(Scripted(events, follow_ups=follow_ups)), Plan(Limits(max_follow_ups=2)))
-    assert [key(step) for step in plain.steps] == [key(step) for step in awaited.steps]
+    plain = run("t", REQUEST, ScriptedSource(events, follow_ups=follow_ups), Plan(Limits(max_follow_ups=2)))
+    awaited = await arun("t", REQUEST, Awaited(ScriptedSource(events, follow_ups=follow_ups)),
+                         Plan(Limits(max_follow_ups=2)))
+    assert [step_key(step) for step in plain.steps] == [step_key(step) for step in awaited.steps]
     assert [step.turn.history for step in plain.steps] == [step.turn.history for step in awaited.steps]
     assert list(plain.records) == list(awaited.records)
 

@@ -22,13 +22,13 @@ from loop_core.turn.state import (
     Cancel,
     Event,
     NotRecorded,
-    Place,
-    Responded,
+    ProviderResponse,
+    RequestPlace,
     RunTools,
     Send,
     State,
     Tick,
-    ToolsRun,
+    ToolResults,
     Turn,
 )
 from loop_core.values import (
@@ -74,7 +74,7 @@ NOTHING_AT_LENGTH = answer(Stop.END_TURN, tokens=50)
 ROOM = {"continuation_max_total_completion_tokens": 100}
 """A bound that a cut answer uses up."""
 WORDLESS = responded(replace(reply(Stop.UNKNOWN), stop_reason=StopReason(Stop.UNKNOWN)))
-RAN = ToolsRun((ToolResultPart("c1", "write", "ok"), ToolResultPart("c2", "now", "noon")))
+RAN = ToolResults((ToolResultPart("c1", "write", "ok"), ToolResultPart("c2", "now", "noon")))
 NP, RN = State.NUDGE_PENDING, State.REQUEST_NUDGE
 R, E, X, CP, RC, RP, RR, RS, AP, A, C, U = (
     State.REQUEST, State.EVALUATE_STOP, State.EXECUTE_TOOLS, State.CONTINUE_PENDING, State.REQUEST_CONTINUATION,
@@ -83,10 +83,10 @@ R, E, X, CP, RC, RP, RR, RS, AP, A, C, U = (
 )
 
 
-def with_ending(ending: Ending) -> Responded:
+def with_ending(ending: Ending) -> ProviderResponse:
     """An answer that the judge says ended so."""
     said = answer(Stop.END_TURN, "so")
-    return replace(said, judged=replace(said.judged, ending=ending))
+    return replace(said, judgement=replace(said.judgement, ending=ending))
 
 
 def limits_of(given: dict[str, Any]) -> Limits:
@@ -225,10 +225,10 @@ def test_an_ended_turn_is_not_reopened() -> None:
 
 def test_a_step_changes_nothing_in_the_turn_that_it_is_given() -> None:
     turn = walk([CALL, TICK])[-1]
-    before = (turn.state, turn.history, turn.spent, turn.answers)
+    before = (turn.state, turn.history, turn.spend, turn.answers)
     once, again = step(turn, RAN)[0], step(turn, RAN)[0]
-    assert (turn.state, turn.history, turn.spent, turn.answers) == before
-    assert (once.history, once.spent) == (again.history, again.spent)
+    assert (turn.state, turn.history, turn.spend, turn.answers) == before
+    assert (once.history, once.spend) == (again.history, again.spend)
 
 
 LEAKED = with_ending(Ending.CALL_LEAKED)
@@ -276,7 +276,7 @@ def test_an_end(
 
 def test_a_notice_is_no_text_of_the_answer() -> None:
     turn = last(drive([TEXT], Limits(continuation_max_attempts=0)))
-    assert turn.merged().text == "the first part "
+    assert turn.joined_answer().text == "the first part "
     assert not any(turn.notice in message.text for message in turn.history if turn.notice)
 
 
@@ -312,20 +312,21 @@ def send_of(trace_events: list[Event], *, number: int = -1, **more: Any) -> Send
 def test_the_first_request_is_the_one_that_was_asked_for() -> None:
     request = replace(REQUEST, tool_choice="any")
     send = sends(drive([END], request=request))[0]
-    assert (send.place, send.ordinal, send.method, send.added) == (Place.REQUEST, 0, Method.FIRST, ())
+    assert (send.place, send.ordinal, send.method, send.new_messages) == (RequestPlace.REQUEST, 0, Method.FIRST, ())
     assert (send.max_tokens, send.tool_choice) == (100, "any")
 
 
 def test_a_continuation_by_anchor_sends_the_text_and_the_hint() -> None:
     send = send_of([TEXT, END])
-    assert (send.place, send.ordinal, send.method, send.max_tokens) == (Place.CONTINUATION, 1, Method.ANCHOR, 100)
+    assert (send.place, send.ordinal, send.method, send.max_tokens) == (RequestPlace.CONTINUATION, 1, Method.ANCHOR,
+                                                                        100)
     assert send.anchor == "the first part "
-    said, asked = send.added
+    said, asked = send.new_messages
     assert said == Message(Role.ASSISTANT, (TextPart("the first part "),))
     assert asked.role is Role.SYSTEM
     assert "<last>the first part </last>" in asked.text
     user = send_of([TEXT, END], ability=Ability(system_hint=False))
-    assert user.added[1].role is Role.USER
+    assert user.new_messages[1].role is Role.USER
 
 
 def test_a_continuation_by_prefill_sends_the_text_as_the_answers_beginning() -> None:
@@ -333,11 +334,11 @@ def test_a_continuation_by_prefill_sends_the_text_as_the_answers_beginning() -> 
     trace = drive([TEXT, answer(Stop.MAX_TOKENS, "and more", tokens=9), END], ability=able)
     first, second = sends(trace)[1:]
     assert first.method is second.method is Method.PREFILL
-    assert first.added == (Message(Role.ASSISTANT, (TextPart("the first part"),)),)
+    assert first.new_messages == (Message(Role.ASSISTANT, (TextPart("the first part"),)),)
     assert first.stripped == " "
-    assert second.added == (Message(Role.ASSISTANT, (TextPart("the first part and more"),)),)
+    assert second.new_messages == (Message(Role.ASSISTANT, (TextPart("the first part and more"),)),)
     assert last(trace).history == (ASKED,), "a prefill is part of the answer, not of the history"
-    assert last(trace).merged().text == "the first part and moredone."
+    assert last(trace).joined_answer().text == "the first part and moredone."
 
 
 def test_a_continuation_keeps_the_tool_choice_of_the_request() -> None:
@@ -359,13 +360,14 @@ def test_a_cap_that_is_not_known_stays_unknown() -> None:
 
 def test_a_retry_without_visible_text_is_the_same_request_with_more_room() -> None:
     send = send_of([EMPTY, END])
-    assert (send.place, send.method, send.added, send.max_tokens) == (Place.CONTINUATION, Method.BOOST, (), 200)
+    assert (send.place, send.method, send.new_messages, send.max_tokens) == (RequestPlace.CONTINUATION, Method.BOOST,
+                                                                             (), 200)
 
 
 def test_such_a_retry_still_expects_the_anchor_that_was_asked_for() -> None:
     trace = drive([TEXT, EMPTY, answer(Stop.END_TURN, "the first part and the rest")])
     assert [send.anchor for send in sends(trace)[1:]] == ["the first part ", "the first part "]
-    assert last(trace).merged().text == "the first part and the rest"
+    assert last(trace).joined_answer().text == "the first part and the rest"
 
 
 def test_a_prefill_that_brought_only_thinking_is_sent_again_with_more_room() -> None:
@@ -378,9 +380,9 @@ def test_a_repair_asks_for_the_call_alone_and_forces_it() -> None:
     only = answer(Stop.MAX_TOKENS, "I will.", call(CUT), tokens=100)
     trace = drive([only, CALL, END])
     send = sends(trace)[1]
-    assert (send.place, send.ordinal, send.method) == (Place.REPAIR, 1, Method.REPAIR)
+    assert (send.place, send.ordinal, send.method) == (RequestPlace.REPAIR, 1, Method.REPAIR)
     assert (send.tool_choice, send.max_tokens) == ("tool:write", 200), "the cap was too small for it"
-    said, asked = send.added
+    said, asked = send.new_messages
     assert said == Message(Role.ASSISTANT, (TextPart("I will."),)), "the held call is in no message"
     assert "the tool call write" in asked.text
     assert sends(trace)[2].tool_choice is None, "the choice is free again"
@@ -398,9 +400,9 @@ def test_a_repair_of_several_tools_or_of_none_that_is_known_forces_any() -> None
 def test_a_pause_is_resumed_as_its_detail_says(detail: str | None, method: Method) -> None:
     block = OpaquePart("server_tool", "{}")
     send = send_of([answer(Stop.PAUSED, "wait", block, detail=detail), END])
-    assert (send.place, send.ordinal, send.method) == (Place.RESUME, 1, method)
+    assert (send.place, send.ordinal, send.method) == (RequestPlace.RESUME, 1, method)
     echoed = (Message(Role.ASSISTANT, (TextPart("wait"), block)),)
-    assert send.added == (echoed if method is Method.ECHO else ())
+    assert send.new_messages == (echoed if method is Method.ECHO else ())
 
 
 def test_an_echo_is_in_the_next_request_exactly_once() -> None:
@@ -410,7 +412,7 @@ def test_an_echo_is_in_the_next_request_exactly_once() -> None:
     resumed = next(s for s in trace.steps if s.state is RS)
     send = next(e for e in resumed.effects if isinstance(e, Send))
     assert resumed.turn.history == (ASKED,), "what a request adds comes on top of the history"
-    assert len(send.added) == 1
+    assert len(send.new_messages) == 1
 
 
 @pytest.mark.parametrize("detail", ["token", "poll"])
@@ -490,7 +492,7 @@ def test_a_repair_that_is_rejected_by_its_schema_has_come() -> None:
 def test_repairs_and_continuations_have_budgets_of_their_own() -> None:
     events = [TEXT, CUT_CALL, CALL, answer(Stop.MAX_TOKENS, "more ", tokens=5), END]
     turn = last(drive(events, Limits(continuation_max_attempts=2, continuation_tool_repair_attempts=1)))
-    assert (turn.terminal, turn.spent.continuations, turn.spent.repairs) == ("completed", 2, 1)
+    assert (turn.terminal, turn.spend.continuations, turn.spend.repairs) == ("completed", 2, 1)
 
 
 def test_nothing_that_comes_later_makes_a_held_call_ready() -> None:
@@ -520,7 +522,7 @@ def test_steering_goes_into_the_history_behind_the_results() -> None:
 
 
 def test_missing_results_are_said_to_be_missing() -> None:
-    turn = walk([CALL, TICK, ToolsRun(RAN.results[1:])])[-1]
+    turn = walk([CALL, TICK, ToolResults(RAN.results[1:])])[-1]
     assert [(r.call_id, r.is_error) for r in turn.history[-1].results] == [("c1", True), ("c2", False)]
 
 
@@ -533,13 +535,13 @@ def test_an_untruncated_response_passes_through_unchanged() -> None:
     trace = drive([answer(Stop.END_TURN, ReasoningPart("hm"), text)])
     turn = last(trace)
     assert path(trace) == [R, E, C]
-    assert turn.merged().text == text
-    assert turn.merged().seams == ()
-    assert (turn.spent.requests, turn.spent.continuation_tokens, turn.spent.continuations) == (1, 0, 0)
+    assert turn.joined_answer().text == text
+    assert turn.joined_answer().seams == ()
+    assert (turn.spend.requests, turn.spend.continuation_tokens, turn.spend.continuations) == (1, 0, 0)
     assert turn.notice is None
     ran = last(drive([answer(Stop.TOOL_CALL, "first", call()), answer(Stop.END_TURN, text)]))
     assert ran.history[1] == Message(Role.ASSISTANT, (TextPart("first"), call(GOOD)))
-    assert [ran.merged(n).text for n in range(2)] == ["first", text]
+    assert [ran.joined_answer(n).text for n in range(2)] == ["first", text]
 
 
 @pytest.mark.parametrize(("text", "silent"), [
@@ -550,7 +552,7 @@ def test_a_silent_ending_is_recognised_and_ends_like_any_other(text: str, silent
     trace = drive([answer(Stop.END_TURN, text)])
     assert finish(trace).silent == silent
     assert finish(trace).terminal == "completed"
-    assert last(trace).merged().text == text
+    assert last(trace).joined_answer().text == text
 
 
 def test_silent_endings_are_configurable_and_count_only_at_a_peaceful_end() -> None:
@@ -564,7 +566,7 @@ def test_recorded_answers_say_themselves_how_they_were_asked_for() -> None:
     cut = responded(reply(Stop.MAX_TOKENS, "the first part ", tokens=100), index=0, method=Method.FIRST)
     whole = reply(Stop.END_TURN, "the first part and")
     turn = last(drive([cut, responded(whole, index=1, method=Method.PREFILL, stripped=" ", echoes=True)]))
-    assert turn.merged().text == "the first part and"
+    assert turn.joined_answer().text == "the first part and"
     assert [segment.response for segment in turn.answers[-1]] == [0, 1]
     assert [segment.method for segment in turn.answers[-1]] == [Method.FIRST, Method.PREFILL]
 
@@ -582,11 +584,11 @@ def test_effects_come_one_at_a_time() -> None:
 def test_an_empty_answer_is_asked_for_once_more_with_a_message_that_says_so() -> None:
     trace = drive([NOTHING, END])
     send = sends(trace)[1]
-    assert (send.place, send.ordinal, send.method, send.max_tokens) == (Place.NUDGE, 1, Method.NUDGE, 100)
-    (asked,) = send.added
+    assert (send.place, send.ordinal, send.method, send.max_tokens) == (RequestPlace.NUDGE, 1, Method.NUDGE, 100)
+    (asked,) = send.new_messages
     assert asked.text.startswith("Your previous response was empty")
     assert last(trace).terminal == "completed"
-    assert last(trace).merged().text == "done."
+    assert last(trace).joined_answer().text == "done."
 
 
 @pytest.mark.parametrize("ending", [Ending.CALL_LEAKED, Ending.NO_CALL, Ending.COMMENTARY_ONLY])
@@ -596,7 +598,7 @@ def test_what_is_no_answer_is_not_asked_for_again(ending: Ending) -> None:
 
 
 def test_nothing_is_asked_again_where_silence_may_have_been_meant() -> None:
-    unsure = replace(NOTHING, judged=replace(NOTHING.judged, ending_sure=False))
+    unsure = replace(NOTHING, judgement=replace(NOTHING.judgement, ending_sure=False))
     trace = drive([unsure, END])
     assert (last(trace).terminal, len(sends(trace))) == ("no_answer", 1)
     wanted = replace(STRICT, allow_silence=True)
@@ -616,8 +618,9 @@ def test_an_empty_rest_says_that_a_text_was_whole_unless_it_stops_in_the_middle(
 
 def test_an_empty_rest_is_asked_for_once_more_where_words_were_to_be_quoted() -> None:
     trace = drive([answer(Stop.MAX_TOKENS, "That is all.", tokens=100), NOTHING, answer(Stop.END_TURN, "That is all.")])
-    assert [send.place for send in sends(trace)] == [Place.REQUEST, Place.CONTINUATION, Place.NUDGE]
-    assert (last(trace).terminal, last(trace).merged().text) == ("completed", "That is all.")
+    assert [send.place for send in sends(trace)] == [RequestPlace.REQUEST, RequestPlace.CONTINUATION,
+                                                     RequestPlace.NUDGE]
+    assert (last(trace).terminal, last(trace).joined_answer().text) == ("completed", "That is all.")
 
 
 # -- what a server refuses -------------------------------------------------------------------------------------------
@@ -630,7 +633,7 @@ def test_a_larger_cap_that_is_refused_is_the_old_one_again(status: int) -> None:
     no = replace(REFUSED, response=replace(REFUSED.response, http_status=status))
     trace = drive([ALONE, no, CALL, END])
     assert [(send.place, send.max_tokens) for send in sends(trace)[:3]] == [
-        (Place.REQUEST, 100), (Place.REPAIR, 200), (Place.REPAIR, 100)]
+        (RequestPlace.REQUEST, 100), (RequestPlace.REPAIR, 200), (RequestPlace.REPAIR, 100)]
     assert last(trace).terminal == "completed"
 
 
@@ -638,14 +641,14 @@ def test_a_forced_call_that_is_refused_is_free_the_next_time() -> None:
     trace = drive([ALONE, refused("thinking does not go with a forced tool"), CALL, END])
     assert [send.tool_choice for send in sends(trace)[:3]] == [None, "tool:write", None]
     assert [send.max_tokens for send in sends(trace)[:3]] == [100, 200, 200]
-    assert last(trace).spent.repairs_refused == 1
+    assert last(trace).spend.repairs_refused == 1
 
 
 def test_a_prefill_that_is_refused_becomes_an_anchor() -> None:
     trace = drive([TEXT, refused("prefill is not supported"), answer(Stop.END_TURN, "the first part and more")],
                   Limits(continuation_max_attempts=1), ability=Ability(prefill=True))
     assert [send.method for send in sends(trace)] == [Method.FIRST, Method.PREFILL, Method.ANCHOR]
-    assert (last(trace).terminal, last(trace).merged().text) == ("completed", "the first part and more")
+    assert (last(trace).terminal, last(trace).joined_answer().text) == ("completed", "the first part and more")
 
 
 def test_a_refusal_of_anything_else_is_an_error() -> None:

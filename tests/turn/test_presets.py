@@ -10,13 +10,13 @@ import pytest
 
 from loop_core.errors import CallerError
 from loop_core.turn.limits import Limits
-from loop_core.turn.loop import Plan, Scripted, run
+from loop_core.turn.loop import Plan, ScriptedSource, run
 from loop_core.turn.machine import begin
-from loop_core.turn.moves import concluded
+from loop_core.turn.moves import final_history
 from loop_core.turn.policy import STRICT, Policy
 from loop_core.turn.presets import BOTNEXUS, PI_PRESENCE, POLICIES, ZEROCLAW_MERGED, ZEROCLAW_RFI, ZOO_AFTER, preset
 from loop_core.turn.segments import Method
-from loop_core.turn.state import Responded, State
+from loop_core.turn.state import ProviderResponse, State
 from loop_core.turn.tools import Toolbox
 from loop_core.values import Message, OpaquePart, ProviderError, Role, Stop, TextPart
 from tests.scenes.turns import CUT, GOOD, REQUEST, answer, call, dispatched, drive, last, path, reply, responded, sends
@@ -63,7 +63,7 @@ def test_where_each_word_leads(name: str, stop: Stop) -> None:
 # -- native words ----------------------------------------------------------------------------------------------------
 
 
-def said(api: str, raw: str, mapped: Stop, *parts: Any) -> Responded:
+def said(api: str, raw: str, mapped: Stop, *parts: Any) -> ProviderResponse:
     """A response of any format, as the engine's own table maps it."""
     made = replace(reply(mapped, *(parts or ("text",)), raw=raw), api=api)
     return responded(made, replace(REQUEST, api=api))
@@ -112,8 +112,8 @@ def test_native_words_are_read_as_the_document_reads_them(name: str, api: str, r
     """Whatever our own table made of the word: another one is given here."""
     mapped = Stop.END_TURN if taken_for in (Stop.UNKNOWN, Stop.ERROR) else Stop.UNKNOWN
     turn = last(drive([said(api, raw, mapped)], policy=preset(name)))
-    assert turn.evaluated is not None
-    assert turn.evaluated.word is taken_for
+    assert turn.evaluation is not None
+    assert turn.evaluation.word is taken_for
 
 
 def test_an_enum_sent_as_its_number_is_no_unknown_word() -> None:
@@ -137,8 +137,8 @@ def test_an_error_stays_an_error_for_a_table_of_stop_words() -> None:
 ])
 def test_pi_reads_other_formats_alike(stop: Stop, taken_for: Stop) -> None:
     turn = last(drive([answer(stop, "text", call())], policy=PI_PRESENCE))
-    assert turn.evaluated is not None
-    assert turn.evaluated.word is taken_for
+    assert turn.evaluation is not None
+    assert turn.evaluation.word is taken_for
 
 
 @pytest.mark.parametrize("stop", list(Stop))
@@ -241,7 +241,7 @@ def test_no_held_call_runs_under_any_policy_with_our_tools() -> None:
         called: list[object] = []
         box = Toolbox({"write": lambda arguments, called=called: called.append(arguments) or "ok"})
 
-        class Live(Scripted):
+        class Live(ScriptedSource):
             run_tools = staticmethod(box.run)
 
         source = Live([answer(Stop.MAX_TOKENS, call(CUT, closed=False)), answer(Stop.END_TURN, "done")])
@@ -257,10 +257,10 @@ def test_no_held_call_runs_under_any_policy_with_our_tools() -> None:
 def test_botnexus_strips_what_it_did_not_run_and_others_keep_it() -> None:
     """Seed 003: from the calls and from the content, while the text is retained."""
     cut = answer(Stop.MAX_TOKENS, "text", CUT_CALL)
-    after = concluded(last(drive([cut], policy=BOTNEXUS)))
+    after = final_history(last(drive([cut], policy=BOTNEXUS)))
     assert [m.parts for m in after if m.role is Role.ASSISTANT] == [(TextPart("text"),)]
     failed = answer(Stop.ERROR, "text", CUT_CALL)
-    kept = concluded(last(drive([failed], policy=PI_PRESENCE)))
+    kept = final_history(last(drive([failed], policy=PI_PRESENCE)))
     assert kept[-1] == Message(Role.ASSISTANT, (TextPart("text"), CUT_CALL))
 
 
@@ -286,15 +286,15 @@ def test_the_document_hints_from_the_system_and_what_was_merged_as_the_user() ->
     script = [answer(Stop.MAX_TOKENS, "one two", tokens=10), answer(Stop.END_TURN, " three")]
     for policy, role in ((ZEROCLAW_RFI, Role.SYSTEM), (ZEROCLAW_MERGED, Role.USER)):
         asked = sends(drive(script, policy=policy))[1]
-        assert (asked.method, asked.added[-1].role) == (Method.HINT, role)
-        assert asked.added[-1].text.splitlines()[1] == "Continue exactly from where you left off."
+        assert (asked.method, asked.new_messages[-1].role) == (Method.HINT, role)
+        assert asked.new_messages[-1].text.splitlines()[1] == "Continue exactly from where you left off."
 
 
 def test_only_what_was_merged_removes_an_overlap_of_any_length() -> None:
     script = [answer(Stop.MAX_TOKENS, "10", tokens=10), answer(Stop.END_TURN, "000 people")]
-    assert last(drive(script)).merged().text == "10000 people"
-    assert last(drive(script, policy=ZEROCLAW_RFI)).merged().text == "10000 people"
-    assert last(drive(script, policy=ZEROCLAW_MERGED)).merged().text == "1000 people"
+    assert last(drive(script)).joined_answer().text == "10000 people"
+    assert last(drive(script, policy=ZEROCLAW_RFI)).joined_answer().text == "10000 people"
+    assert last(drive(script, policy=ZEROCLAW_MERGED)).joined_answer().text == "1000 people"
 
 
 BEGUN = "Once upon a time there was a small house by the river, and in it lived nobody at all."
@@ -306,7 +306,7 @@ def test_the_limits_that_a_system_lacks_do_not_stop_it() -> None:
     assert last(drive(cut, few)).terminal == "budget_exhausted"
     assert last(drive(cut, few, policy=ZEROCLAW_RFI)).terminal == "budget_exhausted"
     merged = last(drive(cut, few, policy=ZEROCLAW_MERGED))
-    assert (merged.terminal, merged.spent.attempts, merged.token_cap) == ("retry_limit", 6, None)
+    assert (merged.terminal, merged.spend.attempts, merged.token_cap) == ("retry_limit", 6, None)
     nothing_new = ([answer(Stop.MAX_TOKENS, tokens=1)] * 9, [answer(Stop.MAX_TOKENS, BEGUN, tokens=1)] * 9)
     for stalled in nothing_new:
         assert last(drive(stalled)).terminal == "no_progress"
@@ -346,7 +346,7 @@ def test_what_is_not_cut_ends_alike_under_every_policy(name: str) -> None:
             script = [first, second, answer(Stop.END_TURN, "end")]
             ours, theirs = drive(script), drive(script, policy=preset(name))
             assert path(ours) == path(theirs)
-            assert last(ours).merged().text == last(theirs).merged().text
+            assert last(ours).joined_answer().text == last(theirs).joined_answer().text
             assert [[v.call for v in e.batch] for e in dispatched(ours)] == [
                 [v.call for v in e.batch] for e in dispatched(theirs)]
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from loop_core.turn import history
 from loop_core.turn.prompts import HINT_POINTS, mark_for
 from loop_core.turn.seam import ANCHOR_CHARS, join
-from loop_core.turn.segments import Decision, Method, Seam, Segment
+from loop_core.turn.segments import Method, Seam, SeamDecision, Segment
 
 FOX = "The quick brown fox jumps over the lazy dog, and then it goes on to"
 REST = " sleep under the tree.\nThe end."
@@ -48,7 +48,7 @@ WRAPPERS: dict[str, Callable[[str, str], str]] = {
     "chatter and quotes": lambda words, rest: f'Certainly! "{words}"{rest}',
     "tag and quotes": lambda words, rest: f'<last>"{words}"</last>{rest}',
     "ellipsis": lambda words, rest: f"...{words}{rest}",
-    "our own prompt": lambda words, rest: f"{history.hint(words).text}{rest}",
+    "our own prompt": lambda words, rest: f"{history.hint_message(words).text}{rest}",
 }
 
 
@@ -56,8 +56,8 @@ WRAPPERS: dict[str, Callable[[str, str], str]] = {
 def test_whatever_wraps_the_words_is_cut_with_them(wrapper: str) -> None:
     text, seam = quoted(WRAPPERS[wrapper](FOX[-ANCHOR_CHARS:], REST))
     assert text == FOX + REST
-    assert (seam.decision, seam.sure) == (Decision.ANCHOR, True)
-    left_out = seam.cut + "".join(part for _, part in seam.gone)
+    assert (seam.decision, seam.sure) == (SeamDecision.ANCHOR, True)
+    left_out = seam.cut + "".join(part for _, part in seam.removals)
     assert len(left_out) == len(WRAPPERS[wrapper](FOX[-ANCHOR_CHARS:], REST)) - len(REST), "what was cut is shown"
 
 
@@ -82,7 +82,7 @@ def test_other_quotations_of_the_end_are_found(said: str, why: str) -> None:
 ])
 def test_quotation_marks_are_folded_and_the_answer_keeps_its_own(own: str, sent: str) -> None:
     text, seam = quoted(sent[-ANCHOR_CHARS:] + "'t so.", own)
-    assert (text, seam.decision) == (own + "'t so.", Decision.ANCHOR)
+    assert (text, seam.decision) == (own + "'t so.", SeamDecision.ANCHOR)
 
 
 @pytest.mark.parametrize(("opener", "closer"), [
@@ -110,8 +110,8 @@ def test_the_tags_have_a_name_that_the_conversation_does_not_hold() -> None:
     assert mark_for(["What is a <p>?", "A paragraph."]) == "last"
     assert mark_for(["What is <last>?"]) == mark_for(["", "It ends with </last>."]) == "last_words"
     for mark in ("last", "last_words"):
-        asked = history.hint("so far", mark=mark)
-        assert (history.asked_mark(asked), history.asked_anchor(asked)) == (mark, "so far")
+        asked = history.hint_message("so far", mark=mark)
+        assert (history.mark_of_hint(asked), history.anchor_of_hint(asked)) == (mark, "so far")
 
 
 CODE = (
@@ -124,7 +124,7 @@ def test_the_last_line_alone_is_enough_where_it_is_long_and_stands_there_once() 
     line = "    return [name for name in found]\n"
     assert len(line.strip()) >= 24
     text, seam = quoted(line + "\n\nprint(names('.'))\n", CODE)
-    assert (text, seam.decision) == (CODE + "\n\nprint(names('.'))\n", Decision.ANCHOR)
+    assert (text, seam.decision) == (CODE + "\n\nprint(names('.'))\n", SeamDecision.ANCHOR)
     after = "Here is the rest:\n```python\n" + line + "```\nprint(names('.'))\n"
     assert quoted(after, CODE)[0] == CODE + "print(names('.'))\n"
 
@@ -132,7 +132,7 @@ def test_the_last_line_alone_is_enough_where_it_is_long_and_stands_there_once() 
 def test_a_short_last_line_and_one_that_comes_twice_are_not() -> None:
     short = "something before it, which is long enough\n    return 1\n"
     said = "    return 1\n\ndef other():\n    pass\n"
-    assert quoted(said, short)[1].decision is Decision.UNVERIFIED
+    assert quoted(said, short)[1].decision is SeamDecision.UNVERIFIED
     line = "        self.assertTrue(everything)\n"
     twice = "def a():\n" + line + "def b():\n" + line
     text, seam = quoted(line + "def c():\n    pass\n", twice)
@@ -155,11 +155,12 @@ def test_rows_that_a_table_repeats_are_no_quotation() -> None:
     table = "| day | a | b | c | state |\n|---|---|---|---|---|\n" + row * 3
     said = "| 2026-01-03 | 1.00 | 0.00 | 0.00 | open |\n" + row + "| 2026-01-04 | 1.00 | 0.00 | 0.00 | open |\n"
     text, seam = quoted(said, table)
-    assert (text, seam.decision, seam.cut) == (table + said, Decision.UNVERIFIED, "")
+    assert (text, seam.decision, seam.cut) == (table + said, SeamDecision.UNVERIFIED, "")
 
 
 def test_few_characters_count_at_the_beginning_or_inside_something_that_closes() -> None:
-    assert quoted("Ten men", "Te") == ("Ten men", Seam(1, 2, Decision.ANCHOR, "Te", "quoted anchor, 2 characters cut"))
+    assert quoted("Ten men", "Te") == ("Ten men",
+                                       Seam(1, 2, SeamDecision.ANCHOR, "Te", "quoted anchor, 2 characters cut"))
     assert quoted('"Te"n men', "Te")[0] == "Ten men"
     assert quoted("<last>Te</last>n men", "Te")[0] == "Ten men"
     text, seam = quoted("Sure! Then we go on.", "T")
@@ -245,4 +246,4 @@ def test_nothing_of_an_unrelated_segment_is_dropped(first: str, second: str, met
     anchor = words if method in (Method.ANCHOR, Method.AGAIN) else ""
     made = join((Segment(first), Segment(second, method, anchor)))
     assert made.text == first + second
-    assert bool(made.doubts) is bool(anchor and second)
+    assert bool(made.doubtful_seams) is bool(anchor and second)

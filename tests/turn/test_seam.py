@@ -9,9 +9,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from loop_core.turn.history import anchor_of, prefill
-from loop_core.turn.seam import ANCHOR_CHARS, ECHO_CHARS, RESTART_CHARS, added, asks_again, join
-from loop_core.turn.segments import Decision, Method, SeamRule, Segment
+from loop_core.turn.history import anchor_of, prefill_message
+from loop_core.turn.seam import ANCHOR_CHARS, ECHO_CHARS, RESTART_CHARS, added_chars, join, should_ask_again
+from loop_core.turn.segments import Method, SeamDecision, SeamRule, Segment
 
 LINES = (
     "def read(path):\n    with open(path) as file:\n        return file.read()\n\n\n"
@@ -24,7 +24,7 @@ def repeats(text: str) -> bool:
     return any(text.startswith(text[size:]) for size in range(1, len(text) // 2 + 1))
 
 
-def joined(*segments: Segment) -> tuple[str, list[Decision]]:
+def joined(*segments: Segment) -> tuple[str, list[SeamDecision]]:
     made = join(segments)
     return made.text, [seam.decision for seam in made.seams]
 
@@ -46,7 +46,7 @@ def test_two_ends_that_match_by_chance_are_kept(first: str, second: str, method:
     """The exact continuations that the overlap merge of zeroclaw#2373 corrupts."""
     text, decisions = joined(Segment(first), Segment(second, method))
     assert text == first + second
-    assert decisions == [Decision.AS_SENT]
+    assert decisions == [SeamDecision.AS_SENT]
 
 
 def test_nothing_and_one_segment() -> None:
@@ -60,12 +60,12 @@ def test_nothing_and_one_segment() -> None:
 
 def test_a_quoted_anchor_is_cut_exactly() -> None:
     text, decisions = joined(Segment("one two"), Segment("two three", Method.ANCHOR, anchor="two"))
-    assert (text, decisions) == ("one two three", [Decision.ANCHOR])
+    assert (text, decisions) == ("one two three", [SeamDecision.ANCHOR])
 
 
 def test_an_anchor_that_was_not_quoted_cuts_nothing() -> None:
     text, decisions = joined(Segment("one two"), Segment(" three", Method.ANCHOR, anchor="two"))
-    assert (text, decisions) == ("one two three", [Decision.UNVERIFIED])
+    assert (text, decisions) == ("one two three", [SeamDecision.UNVERIFIED])
 
 
 @pytest.mark.parametrize(("anchor", "answer", "expected"), [
@@ -76,19 +76,19 @@ def test_an_anchor_that_was_not_quoted_cuts_nothing() -> None:
 def test_a_long_anchor_may_lose_its_outer_white_space(anchor: str, answer: str, expected: str) -> None:
     first = "x = 1\n" + anchor
     text, decisions = joined(Segment(first), Segment(answer, Method.ANCHOR, anchor=anchor))
-    assert (text, decisions) == (first + expected, [Decision.ANCHOR])
+    assert (text, decisions) == (first + expected, [SeamDecision.ANCHOR])
 
 
 def test_a_short_anchor_may_not() -> None:
     text, decisions = joined(Segment("a\n"), Segment("and", Method.ANCHOR, anchor="a\n"))
-    assert (text, decisions) == ("a\nand", [Decision.UNVERIFIED])
+    assert (text, decisions) == ("a\nand", [SeamDecision.UNVERIFIED])
 
 
 def test_a_long_overlap_is_cut_and_shown() -> None:
     first = "Once upon a time there was a small house by the river"
     made = join((Segment(first), Segment("a small house by the river, and in it", Method.HINT)))
     assert made.text == first + ", and in it"
-    assert made.seams[0].decision is Decision.OVERLAP
+    assert made.seams[0].decision is SeamDecision.OVERLAP
     assert made.seams[0].cut == "a small house by the river"
     assert made.seams[0].at == len(first)
 
@@ -96,7 +96,7 @@ def test_a_long_overlap_is_cut_and_shown() -> None:
 def test_a_repeated_full_line_is_an_overlap() -> None:
     first = "import os\nassert_equal(left,right)\n"
     text, decisions = joined(Segment(first), Segment("assert_equal(left,right)\nnext()\n", Method.HINT))
-    assert (text, decisions) == (first + "next()\n", [Decision.OVERLAP])
+    assert (text, decisions) == (first + "next()\n", [SeamDecision.OVERLAP])
 
 
 @pytest.mark.parametrize("piece", ["-" * 40, "0, " * 15, "a b " * 10, "=" * 30 + "\n"])
@@ -105,18 +105,18 @@ def test_a_long_overlap_of_few_characters_is_kept(piece: str) -> None:
     first = "head " + piece
     text, decisions = joined(Segment(first), Segment(piece + " tail", Method.HINT))
     assert text == first + piece + " tail"
-    assert decisions == [Decision.AS_SENT]
+    assert decisions == [SeamDecision.AS_SENT]
 
 
 def test_an_answer_begun_anew_replaces_or_extends_the_first() -> None:
     first = LINES[:120]
-    assert joined(Segment(first), Segment(LINES, Method.HINT)) == (LINES, [Decision.RESTART])
-    assert joined(Segment(first), Segment(first[:80], Method.HINT)) == (first, [Decision.RESTART])
+    assert joined(Segment(first), Segment(LINES, Method.HINT)) == (LINES, [SeamDecision.RESTART])
+    assert joined(Segment(first), Segment(first[:80], Method.HINT)) == (first, [SeamDecision.RESTART])
     other = first[:70] + "something else altogether, and longer than what was there" + "." * 10
     made = join((Segment(first), Segment(other, Method.HINT)))
-    assert (made.text, made.doubts) == (other, ())
+    assert (made.text, made.doubtful_seams) == (other, ())
     assert made.seams[0].at == 0
-    assert joined(Segment(first[:63]), Segment(first, Method.HINT))[1] != [Decision.RESTART]
+    assert joined(Segment(first[:63]), Segment(first, Method.HINT))[1] != [SeamDecision.RESTART]
 
 
 STORY = (
@@ -131,7 +131,7 @@ def test_a_long_common_beginning_is_a_restart_whatever_the_profile_says(method: 
     whole, first = STORY + " That is all.", STORY
     anchor = first[-ANCHOR_CHARS:] if method in (Method.ANCHOR, Method.AGAIN) else ""
     made = join((Segment(first), Segment(whole, method, anchor, echoes=echoes)))
-    assert (made.text, made.doubts) == (whole, ())
+    assert (made.text, made.doubtful_seams) == (whole, ())
 
 
 @pytest.mark.parametrize("method", [Method.HINT, Method.ANCHOR, Method.PREFILL])
@@ -140,7 +140,7 @@ def test_a_shorter_restart_never_shortens_the_answer(method: Method) -> None:
     for shorter in (STORY[:150], STORY[:80] + "that is all."):
         made = join((Segment(STORY), Segment(shorter, method, anchor, echoes=False)))
         assert made.text == STORY
-        assert [(seam.decision, seam.sure, seam.cut) for seam in made.seams] == [(Decision.RESTART, False, shorter)]
+        assert [(seam.decision, seam.sure, seam.cut) for seam in made.seams] == [(SeamDecision.RESTART, False, shorter)]
 
 
 def test_rows_that_an_answer_repeats_are_neither_a_restart_nor_an_overlap() -> None:
@@ -161,9 +161,9 @@ SORRY = Segment("I'm sorry, but I can't continue.", Method.ANCHOR, ANCHOR)
 
 def test_what_was_asked_for_once_more_stands_in_the_place_of_what_came_before() -> None:
     made = join((Segment(STORY), SORRY, Segment(ANCHOR + " The end.", Method.AGAIN, ANCHOR)))
-    assert (made.text, made.doubts) == (STORY + " The end.", ())
+    assert (made.text, made.doubtful_seams) == (STORY + " The end.", ())
     assert [(seam.decision, seam.cut) for seam in made.seams] == [
-        (Decision.LEFT_OUT, SORRY.text), (Decision.ANCHOR, ANCHOR)]
+        (SeamDecision.LEFT_OUT, SORRY.text), (SeamDecision.ANCHOR, ANCHOR)]
 
 
 @pytest.mark.parametrize(("first", "second", "stands"), [
@@ -175,15 +175,15 @@ def test_what_was_asked_for_once_more_stands_in_the_place_of_what_came_before() 
 def test_of_two_that_do_not_begin_with_the_words_one_stands_in_doubt(first: str, second: str, stands: int) -> None:
     made = join((Segment(STORY), Segment(first, Method.ANCHOR, ANCHOR), Segment(second, Method.AGAIN, ANCHOR)))
     assert made.text == STORY + (first, second)[stands]
-    decisions = [Decision.LEFT_OUT, Decision.LEFT_OUT]
-    decisions[stands] = Decision.UNVERIFIED
+    decisions = [SeamDecision.LEFT_OUT, SeamDecision.LEFT_OUT]
+    decisions[stands] = SeamDecision.UNVERIFIED
     assert [seam.decision for seam in made.seams] == decisions
-    assert [seam.index for seam in made.doubts] == [stands + 1]
+    assert [seam.index for seam in made.doubtful_seams] == [stands + 1]
 
 
 def test_only_chatter_a_refusal_or_a_restart_is_asked_for_once_more() -> None:
     def again(said: str, method: Method = Method.ANCHOR, anchor: str = ANCHOR) -> bool:
-        return asks_again((Segment(STORY), Segment(said, method, anchor)))
+        return should_ask_again((Segment(STORY), Segment(said, method, anchor)))
 
     for said in ("I'm sorry, but I can't.", "Sure, here it is: the end.", "Let me start over. A man", STORY[:100]):
         assert again(said)
@@ -191,8 +191,8 @@ def test_only_chatter_a_refusal_or_a_restart_is_asked_for_once_more() -> None:
         assert not again(said, Method.HINT, ""), "nothing was asked back"
     for said in (" The end.", ANCHOR + " The end.", "Sure! " + ANCHOR + " The end.", STORY + " The end.", "", "  "):
         assert not again(said)
-    assert not asks_again((SORRY,))
-    assert not asks_again((Segment(STORY), SORRY), SeamRule.CONCAT)
+    assert not should_ask_again((SORRY,))
+    assert not should_ask_again((Segment(STORY), SORRY), SeamRule.CONCAT)
 
 
 # -- a character in two ----------------------------------------------------------------------------------------------
@@ -214,8 +214,8 @@ def test_half_a_character_is_not_asked_back() -> None:
     assert anchor_of(first) == ANCHOR
     for rest in (LOW, FACE):
         made = join((Segment(first), Segment(ANCHOR + rest + " The end.", Method.ANCHOR, ANCHOR)))
-        assert (made.text, made.doubts) == (f"{STORY}{FACE} The end.", ())
-    message, stripped = prefill("so " + HIGH)
+        assert (made.text, made.doubtful_seams) == (f"{STORY}{FACE} The end.", ())
+    message, stripped = prefill_message("so " + HIGH)
     assert (message.text, stripped) == ("so", " " + HIGH)
     for rest in (f" {FACE}!", f"{FACE}!", f"{LOW}!"):
         made = join((Segment("so " + HIGH), Segment(rest, Method.PREFILL, stripped=stripped)))
@@ -224,14 +224,14 @@ def test_half_a_character_is_not_asked_back() -> None:
 
 def test_a_response_that_is_fetched_again_holds_all_its_text() -> None:
     assert joined(Segment(""), Segment("Hello", Method.POLL))[0] == "Hello"
-    assert joined(Segment("Hel"), Segment("Hello world", Method.POLL)) == ("Hello world", [Decision.RESTART])
+    assert joined(Segment("Hel"), Segment("Hello world", Method.POLL)) == ("Hello world", [SeamDecision.RESTART])
     assert joined(Segment("Hel"), Segment("", Method.POLL))[0] == "Hel"
     assert joined(Segment("Hel"), Segment("Hallo", Method.POLL))[0] == "Hallo"
 
 
 def test_text_beside_a_repaired_call_stands_apart() -> None:
     text, decisions = joined(Segment("I will write it."), Segment("Again:", Method.REPAIR))
-    assert (text, decisions) == ("I will write it.\n\nAgain:", [Decision.APART])
+    assert (text, decisions) == ("I will write it.\n\nAgain:", [SeamDecision.APART])
     assert joined(Segment("I will."), Segment("", Method.REPAIR))[0] == "I will."
     assert joined(Segment(""), Segment("Again:", Method.REPAIR))[0] == "Again:"
 
@@ -240,7 +240,7 @@ def test_the_rule_as_sent_cuts_nothing_at_all() -> None:
     segments = (Segment("one two"), Segment("two three", Method.ANCHOR, anchor="two"), Segment("x", Method.REPAIR))
     made = join(segments, SeamRule.CONCAT)
     assert made.text == "one twotwo threex"
-    assert {seam.decision for seam in made.seams} == {Decision.AS_SENT}
+    assert {seam.decision for seam in made.seams} == {SeamDecision.AS_SENT}
 
 
 @pytest.mark.parametrize(("first", "second", "text"), [
@@ -258,7 +258,7 @@ def test_the_rule_of_any_overlap_corrupts_what_zeroclaw_2373_corrupts(first: str
     assert made.text == text
     cut = len(first) + len(second) - len(text)
     assert made.seams[0].cut == second[:cut]
-    assert made.seams[0].decision is (Decision.OVERLAP if cut else Decision.AS_SENT)
+    assert made.seams[0].decision is (SeamDecision.OVERLAP if cut else SeamDecision.AS_SENT)
 
 
 @given(st.text("ab", max_size=12), st.text("ab", max_size=12))
@@ -281,10 +281,10 @@ def test_a_prefill_cuts_no_overlap_however_long() -> None:
 def test_a_prefill_that_a_server_does_not_go_on_from_leaves_a_doubt() -> None:
     for said in ("I'm sorry, but I see no text.", "Sure, here is the rest: tebook"):
         made = join((Segment("He carried a small no"), Segment(said, Method.PREFILL)))
-        assert (made.text, len(made.doubts)) == ("He carried a small no" + said, 1)
+        assert (made.text, len(made.doubtful_seams)) == ("He carried a small no" + said, 1)
     for first, said in (("He said:", " Sure, I will."), ("And then he said", " I'm sorry."), ("no", "tebook."),
                         ("He said: \"", "Sure, I will."), ("the so-called un", "certainly, it is")):
-        assert join((Segment(first), Segment(said, Method.PREFILL))).doubts == ()
+        assert join((Segment(first), Segment(said, Method.PREFILL))).doubtful_seams == ()
 
 
 def test_an_echo_counts_only_where_it_is_declared_or_long() -> None:
@@ -400,7 +400,7 @@ def test_seams_account_for_every_character(first: str, more: list[Segment]) -> N
     text = first
     for seam, segment in zip(made.seams, more, strict=True):
         assert segment.text.startswith(seam.cut)
-        kept = text[: seam.at] + ("\n\n" if seam.decision is Decision.APART else "")[: max(0, seam.at - len(text))]
+        kept = text[: seam.at] + ("\n\n" if seam.decision is SeamDecision.APART else "")[: max(0, seam.at - len(text))]
         assert len(kept) == seam.at
         text = kept + segment.text[len(seam.cut) :]
         assert seam.why
@@ -412,7 +412,7 @@ def test_seams_account_for_every_character(first: str, more: list[Segment]) -> N
 ), min_size=1, max_size=4), st.sampled_from(list(SeamRule)))
 def test_what_a_segment_adds_is_what_the_text_grows_by(first: str, more: list[Segment], rule: SeamRule) -> None:
     segments = (Segment(first), *more)
-    assert added(segments, rule) == len(join(segments, rule).text) - len(join(segments[:-1], rule).text)
+    assert added_chars(segments, rule) == len(join(segments, rule).text) - len(join(segments[:-1], rule).text)
 
 
 def test_long_segments_are_joined_in_no_time() -> None:

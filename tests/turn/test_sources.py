@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from loop_core.turn.limits import Limits
-from loop_core.turn.loop import Plan, Recorded, Scripted, run
-from loop_core.turn.state import Place, Responded, State
+from loop_core.turn.loop import Plan, RecordedSource, ScriptedSource, run
+from loop_core.turn.state import ProviderResponse, RequestPlace, State
 from loop_core.turn.trace import Trace
 from loop_core.values import ToolResultPart
 from tests.scenes.turns import REQUEST, alphabet, drive, last, path
@@ -13,59 +13,60 @@ ABC = alphabet()
 RESULTS = (ToolResultPart("c1", "write", "ok"), ToolResultPart("c2", "now", "noon"))
 
 
-def recorded(*places: tuple[Place, int, str], results: dict[int, tuple[ToolResultPart, ...]] | None = None) -> Recorded:
+def recorded(*places: tuple[RequestPlace, int, str],
+             results: dict[int, tuple[ToolResultPart, ...]] | None = None) -> RecordedSource:
     made = []
     for place, ordinal, name in places:
         event = ABC[name]
-        assert isinstance(event, Responded)
+        assert isinstance(event, ProviderResponse)
         made.append((place, ordinal, event))
-    return Recorded(tuple(made), results or {})
+    return RecordedSource(tuple(made), results or {})
 
 
-def play(source: Recorded, limits: Limits | None = None) -> Trace:
+def play(source: RecordedSource, limits: Limits | None = None) -> Trace:
     return run("t", REQUEST, source, Plan(limits or Limits()))
 
 
 def test_every_place_is_answered_by_its_own_answer() -> None:
     source = recorded(
-        (Place.REQUEST, 0, "text"), (Place.CONTINUATION, 1, "cut"), (Place.REPAIR, 1, "call"),
-        (Place.REQUEST, 1, "paused"), (Place.RESUME, 1, "end"), results={0: RESULTS},
+        (RequestPlace.REQUEST, 0, "text"), (RequestPlace.CONTINUATION, 1, "cut"), (RequestPlace.REPAIR, 1, "call"),
+        (RequestPlace.REQUEST, 1, "paused"), (RequestPlace.RESUME, 1, "end"), results={0: RESULTS},
     )
     trace = play(source)
     assert last(trace).terminal == "completed"
-    assert last(trace).spent.requests == 5
+    assert last(trace).spend.requests == 5
     assert [part.text for part in last(trace).history[-2].results or last(trace).history[-1].results] == ["ok", "noon"]
 
 
 def test_an_answer_at_another_place_is_none() -> None:
     """The recorded agent continued where our machine asks for a repair."""
-    trace = play(recorded((Place.REQUEST, 0, "cut"), (Place.CONTINUATION, 1, "end")))
+    trace = play(recorded((RequestPlace.REQUEST, 0, "cut"), (RequestPlace.CONTINUATION, 1, "end")))
     assert path(trace)[-2:] == [State.REQUEST_TOOL_REPAIR, State.UNRECORDED]
 
 
 def test_a_recording_ends_where_it_ends() -> None:
-    assert last(play(recorded((Place.REQUEST, 0, "text")))).terminal == "unrecorded"
+    assert last(play(recorded((RequestPlace.REQUEST, 0, "text")))).terminal == "unrecorded"
     assert last(play(recorded())).terminal == "unrecorded"
 
 
 def test_without_recorded_results_the_recording_ends_at_the_tools() -> None:
-    trace = play(recorded((Place.REQUEST, 0, "call"), (Place.REQUEST, 1, "end")))
+    trace = play(recorded((RequestPlace.REQUEST, 0, "call"), (RequestPlace.REQUEST, 1, "end")))
     assert path(trace)[-2:] == [State.EXECUTE_TOOLS, State.UNRECORDED]
 
 
 def test_a_recorded_turn_has_no_follow_ups_of_its_own() -> None:
-    trace = play(recorded((Place.REQUEST, 0, "end")))
+    trace = play(recorded((RequestPlace.REQUEST, 0, "end")))
     assert {step.turn.id for step in trace.steps} == {"t"}
 
 
 def test_raised_limits_read_further_into_the_same_recording() -> None:
-    source = recorded((Place.REQUEST, 0, "text"), (Place.CONTINUATION, 1, "end"))
+    source = recorded((RequestPlace.REQUEST, 0, "text"), (RequestPlace.CONTINUATION, 1, "end"))
     assert last(play(source, Limits(continuation_max_attempts=0))).terminal == "retry_limit"
     assert last(play(source, Limits(continuation_max_attempts=1))).terminal == "completed"
 
 
 def test_a_script_keeps_what_was_asked_of_it() -> None:
-    source = Scripted([ABC["call"], ABC["end"]])
+    source = ScriptedSource([ABC["call"], ABC["end"]])
     drive([], source=source)
-    assert [send.place for send in source.sent] == [Place.REQUEST, Place.REQUEST]
-    assert len(source.ran) == 1
+    assert [send.place for send in source.requests] == [RequestPlace.REQUEST, RequestPlace.REQUEST]
+    assert len(source.batches) == 1

@@ -10,10 +10,10 @@ import pytest
 
 from loop_core.judge.gate import Admission, Verdict, admit_all
 from loop_core.turn.costs import batch_of
-from loop_core.turn.limits import Limits, bounded
-from loop_core.turn.loop import Scripted
+from loop_core.turn.limits import Limits, bound_result
+from loop_core.turn.loop import ScriptedSource
 from loop_core.turn.machine import begin
-from loop_core.turn.state import Evaluated, RunTools, ToolsRun, Turn
+from loop_core.turn.state import Evaluation, RunTools, ToolResults, Turn
 from loop_core.turn.tools import Toolbox, ToolError
 from loop_core.values import CallKind, Message, Role, Stop, TextPart, Tool, ToolCall, ToolResultPart
 from tests.scenes.turns import BAD, CUT, NOW, REQUEST, WRITE, answer, call, drive, judged, last
@@ -28,7 +28,7 @@ def turn(limits: Limits | None = None) -> Turn:
 def batch(*calls: ToolCall) -> RunTools:
     response, seen = answer(Stop.TOOL_CALL, *calls).response, judged(Stop.TOOL_CALL)
     verdicts = admit_all(calls, seen, (WRITE, NOW, Tool("shell", kind=CallKind.CUSTOM)))
-    return batch_of(turn()._replace(evaluated=Evaluated(response, seen, verdicts, None, Stop.TOOL_CALL)))
+    return batch_of(turn()._replace(evaluation=Evaluation(response, seen, verdicts, None, Stop.TOOL_CALL)))
 
 
 class Log:
@@ -48,7 +48,7 @@ class Log:
         return Toolbox({name: self.tool(name) for name in ("write", "now", "shell")}, **more)
 
 
-def texts(ran: ToolsRun) -> list[str]:
+def texts(ran: ToolResults) -> list[str]:
     return [part.text for part in ran.results]
 
 
@@ -154,7 +154,7 @@ def test_what_is_said_after_the_last_call_is_not_lost() -> None:
 def test_steering_through_the_loop_reaches_the_next_request() -> None:
     box = Log().box(steering=speaks_after(1))
 
-    class Live(Scripted):
+    class Live(ScriptedSource):
         run_tools = staticmethod(box.run)
 
     trace = drive([], source=Live([answer(Stop.TOOL_CALL, call(), call(id="c2")), answer(Stop.END_TURN, "x")]))
@@ -167,10 +167,10 @@ def test_steering_through_the_loop_reaches_the_next_request() -> None:
 
 def test_one_result_is_bounded_and_says_so() -> None:
     long = ToolResultPart("c1", "write", "x" * 250)
-    cut = bounded(long, Limits(max_tool_result_chars=100), 0)
+    cut = bound_result(long, Limits(max_tool_result_chars=100), 0)
     assert cut.text == "x" * 100 + "\n[cut: 100 of 250 characters]"
     fits = ToolResultPart("c1", "write", "x" * 100, is_error=True)
-    assert bounded(fits, Limits(max_tool_result_chars=100), 0) == fits
+    assert bound_result(fits, Limits(max_tool_result_chars=100), 0) == fits
 
 
 def test_all_results_of_a_turn_share_the_context() -> None:
@@ -185,7 +185,7 @@ def test_all_results_of_a_turn_share_the_context() -> None:
 def test_the_share_is_the_turns_not_the_rounds() -> None:
     box = Toolbox({"write": lambda _: "x" * 90})
 
-    class Live(Scripted):
+    class Live(ScriptedSource):
         run_tools = staticmethod(box.run)
 
     events = [answer(Stop.TOOL_CALL, call(f'{{"path": "{n}"}}')) for n in range(3)]

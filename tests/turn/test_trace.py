@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from loop_core.turn.limits import Limits
-from loop_core.turn.loop import Plan, Scripted, run
+from loop_core.turn.loop import Plan, ScriptedSource, run
 from loop_core.turn.policy import Signal
 from loop_core.turn.state import NotRecorded, State
-from loop_core.turn.trace import Fidelity, first_difference, key
+from loop_core.turn.trace import Fidelity, first_difference, step_key
 from loop_core.values import Stop
 from tests.scenes.turns import CUT, alphabet, answer, call, drive
 
@@ -21,15 +21,15 @@ def test_every_move_is_a_step_and_the_first_has_no_signal() -> None:
         State.COMPLETE,
     ]
     assert steps[0].signal is None
-    assert steps[0].came_from is None
+    assert steps[0].previous_state is None
     assert [step.signal for step in steps[1:3]] == [Signal.PROVIDER_RESPONSE, Signal.MAX_TOKENS]
-    assert [step.came_from for step in steps[1:]] == [step.state for step in steps[:-1]]
+    assert [step.previous_state for step in steps[1:]] == [step.state for step in steps[:-1]]
 
 
 def test_two_runs_of_the_same_script_are_the_same() -> None:
     one, other = drive([TEXT, MORE, END]), drive([TEXT, MORE, END])
     assert first_difference(one, other) is None
-    assert [key(step) for step in one.steps] == [key(step) for step in other.steps]
+    assert [step_key(step) for step in one.steps] == [step_key(step) for step in other.steps]
 
 
 def test_another_limit_parts_two_runs_where_it_is_first_felt() -> None:
@@ -53,7 +53,7 @@ def test_another_call_makes_another_step() -> None:
 
 
 def test_the_end_of_a_recording_keeps_the_fidelity_of_the_step_before() -> None:
-    source = Scripted([TEXT, NotRecorded()])
+    source = ScriptedSource([TEXT, NotRecorded()])
     trace = run("t", drive([]).steps[0].turn.request, source, Plan(fidelity=Fidelity.RECORDED, run=2))
     assert trace.steps[-1].state is State.UNRECORDED
     assert {step.fidelity for step in trace.steps} == {Fidelity.RECORDED}

@@ -21,7 +21,7 @@ from loop_core.turn.limits import CONTINUATION_LIMITS, Limits
 from loop_core.turn.policy import Signal as PolicySignal
 from loop_core.turn.presets import PI_PRESENCE
 from loop_core.turn.state import State
-from loop_core.turn.trace import first_difference, key
+from loop_core.turn.trace import first_difference, step_key
 from tests.scenes.recordings import (
     ASKS,
     CUT,
@@ -84,7 +84,7 @@ limits = st.builds(
 
 
 def keys(view: View) -> list:
-    return [key(step) for step in view.steps]
+    return [step_key(step) for step in view.steps]
 
 
 def consumed(view: View) -> list[int]:
@@ -120,7 +120,7 @@ def test_limits_alone_leave_a_common_beginning(exchanges, before, after):
     assert one[: made.difference] == other[: made.difference]
     assert one[made.difference : made.difference + 1] != other[made.difference : made.difference + 1]
     # What differs first is what a guard decided: both machines stood in the same state before it.
-    assert original.steps[made.difference].came_from == made.view.steps[made.difference].came_from
+    assert original.steps[made.difference].previous_state == made.view.steps[made.difference].previous_state
 
 
 @hypothesis_settings(max_examples=200, deadline=None)

@@ -26,7 +26,7 @@ from inspector.whatif.tree import branch
 from loop_core.turn.limits import Limits
 from loop_core.turn.presets import BOTNEXUS, PI_PRESENCE, POLICIES
 from loop_core.turn.segments import SeamRule
-from loop_core.turn.trace import Trace, key
+from loop_core.turn.trace import Trace, step_key
 from tests.scenes.recordings import (
     CUT,
     HINT,
@@ -164,8 +164,8 @@ def test_a_cell_names_the_step_at_which_its_run_parts_from_strict(number: str) -
     for column, own in enumerate(made.replays):
         for row, cell in enumerate(made.rows):
             theirs, mine = made.replays[0].turns[row], own.turns[row]
-            ours = [key(step) for step in made.replays[0].trace.steps[theirs.first : theirs.end]]
-            steps = [key(step) for step in own.trace.steps[mine.first : mine.end]]
+            ours = [step_key(step) for step in made.replays[0].trace.steps[theirs.first : theirs.end]]
+            steps = [step_key(step) for step in own.trace.steps[mine.first : mine.end]]
             at = None if cell[column].step is None else cell[column].step - mine.first
             assert steps[:at] == ours[:at]
             assert (at is None) == (steps == ours)
@@ -179,7 +179,7 @@ def test_strict_alone_is_what_a_replay_is() -> None:
     made = matrix(case, policies=[PI_PRESENCE])
     assert [policy.name for policy in made.policies] == ["strict", "pi-presence"]
     plain = replay(case)
-    assert list(map(key, made.replays[0].trace.steps)) == list(map(key, plain.trace.steps))
+    assert list(map(step_key, made.replays[0].trace.steps)) == list(map(step_key, plain.trace.steps))
 
 
 def test_limits_hold_for_every_policy_and_a_cell_opens_as_a_branch() -> None:
@@ -191,7 +191,7 @@ def test_limits_hold_for_every_policy_and_a_cell_opens_as_a_branch() -> None:
     place = (1, NAMES.index("botnexus"))
     opened = branch(view(replay(case)), settings_of(policies_report.assignments(made, place), settings))
     assert opened.view.replay.settings == replace(settings, policy=BOTNEXUS)
-    assert list(map(key, opened.view.steps)) == list(map(key, made.replays[place[1]].trace.steps))
+    assert list(map(step_key, opened.view.steps)) == list(map(step_key, made.replays[place[1]].trace.steps))
     assert isinstance(opened.view.replay.trace, Trace)
 
 

@@ -12,7 +12,7 @@ from inspector.sessions import open_paths
 from inspector.sessions.agents import samples
 from inspector.whatif.tree import branch
 from loop_core.errors import CallerError
-from loop_core.turn.trace import key
+from loop_core.turn.trace import step_key
 from loop_core.values import Stop
 from loop_core.wire.profiles import PROFILES
 from tests.scenes.recordings import PARTS, WHOLE, asked, call, chat, continued, lines, shown, user
@@ -82,7 +82,7 @@ def test_it_is_as_if_the_file_had_been_read_so(sample):
         assert admissions(made) == admissions(read)
         if [turn.links for turn in read.loaded.turns] == [turn.links for turn in case.loaded.turns]:
             played = replay(case, Settings(profile=name))
-            assert [*map(key, replay(read).trace.steps)] == [*map(key, played.trace.steps)]
+            assert [*map(step_key, replay(read).trace.steps)] == [*map(step_key, played.trace.steps)]
 
 
 def test_from_a_step_on_what_came_before_stays_as_it_was_read():
@@ -99,4 +99,4 @@ def test_from_a_step_on_what_came_before_stays_as_it_was_read():
     assert [turn.terminal for turn in made.view.turns] == ["error", "context_window_exceeded"]
     back = branch(made.view, Settings(), 0)
     assert back.view.replay.case is original.replay.case
-    assert [*map(key, back.view.steps)] == [*map(key, original.steps)]
+    assert [*map(step_key, back.view.steps)] == [*map(step_key, original.steps)]

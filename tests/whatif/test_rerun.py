@@ -22,11 +22,11 @@ from inspector.sessions import open_paths
 from inspector.sessions.agents import samples
 from loop_core.errors import CallerError
 from loop_core.turn.limits import GUARDS, Limits
-from loop_core.turn.policy import STRICT, Batch, Dispatch, Reads
+from loop_core.turn.policy import STRICT, BatchRule, Dispatch, ReasonSource
 from loop_core.turn.presets import POLICIES
 from loop_core.turn.segments import Method, SeamRule
 from loop_core.turn.state import State, Turn
-from loop_core.turn.trace import Step, key
+from loop_core.turn.trace import Step, step_key
 from loop_core.values import Stop
 from tests.scenes.recordings import (
     PARTS,
@@ -61,8 +61,8 @@ def told(turn: Turn | None) -> list | None:
 
 def everything(step: Step) -> tuple:
     """All that a step holds, but for the terms that it was made under."""
-    return (told(step.turn), told(step.before), step.effects, step.event, step.came_from, step.fidelity, step.run,
-            step.turn.merged())
+    return (told(step.turn), told(step.before), step.effects, step.event, step.previous_state, step.fidelity, step.run,
+            step.turn.joined_answer())
 
 
 def same(made: Replay, fresh: Replay) -> None:
@@ -135,12 +135,12 @@ def test_from_any_step_what_came_before_stays(exchanges, before, after, data):
     if since in begins:  # a whole turn under the new settings: as if it had been so from the start
         fresh = replay(parent.case, after)
         number = parent.turn_at(since)
-        assert [[*map(key, turn.steps)] for turn in made.turns[number:]] == [
-            [*map(key, turn.steps)] for turn in fresh.turns[number:]]
+        assert [[*map(step_key, turn.steps)] for turn in made.turns[number:]] == [
+            [*map(step_key, turn.steps)] for turn in fresh.turns[number:]]
     for one, other in zip(made.trace.steps[since:], made.trace.steps[since + 1 :], strict=False):
         if other.before is not None:
-            assert other.came_from is one.state
-            assert other.turn.spent.requests >= one.turn.spent.requests
+            assert other.previous_state is one.state
+            assert other.turn.spend.requests >= one.turn.spend.requests
     assert all(turn.steps[-1].turn.ended for turn in made.turns)
     assert [made.settings_at(step) for step in (0, since)] == [parent.settings_at(0) if since else after, after]
 
@@ -171,7 +171,7 @@ def test_a_branch_of_a_branch_goes_back_to_where_it_came_from(exchanges, one, tw
 
 def outcome(made: Replay) -> list:
     """What can be told of a run whose answers are made anew each time."""
-    return [(key(step), step.fidelity, step.records, step.turn.merged(), step.turn.notice) for step in (
+    return [(step_key(step), step.fidelity, step.records, step.turn.joined_answer(), step.turn.notice) for step in (
         made.shown(index) for index in range(len(made.trace.steps)))]
 
 
@@ -228,7 +228,7 @@ def test_a_limit_that_holds_from_the_second_continuation_on():
     made = rerun(parent, Settings(Limits(continuation_max_attempts=0)), since)
     # One continuation was made under the old limit; the second is refused by the new one.
     assert made.trace.steps[since].turn.terminal == "retry_limit"
-    assert made.trace.steps[since].turn.spent.attempts == 1
+    assert made.trace.steps[since].turn.spend.attempts == 1
     assert made.turns[0].steps[: since] == parent.turns[0].steps[: since]
     assert made.shown(since - 1).turn.limits == REPLAYED
     assert made.shown(since).turn.limits.continuation_max_attempts == 0
@@ -240,7 +240,7 @@ def test_tools_that_a_guard_had_stopped_run_under_a_higher_limit_and_back():
     assert stopped.trace.steps[since].turn.terminal == "step_limit"
     freed = rerun(stopped, Settings(), since)
     assert states(freed)[since : since + 2] == [State.REQUEST, State.EVALUATE_STOP]
-    assert freed.trace.steps[since].turn.spent.tool_steps == 1
+    assert freed.trace.steps[since].turn.spend.tool_steps == 1
     assert states(rerun(freed, Settings(Limits(max_tool_steps=0)), since)) == states(stopped)
 
 
@@ -257,7 +257,7 @@ def test_a_pause_that_a_guard_had_stopped_is_resumed_under_a_higher_limit():
     assert stopped.trace.steps[since].turn.terminal == "no_progress"
     freed = rerun(stopped, Settings(), since)
     assert freed.turns[0].steps[freed.turns[0].decided].turn.terminal == "completed"
-    assert freed.trace.steps[-1].turn.spent.resumes == 1
+    assert freed.trace.steps[-1].turn.spend.resumes == 1
 
 
 def test_another_policy_reads_the_response_that_waits():
@@ -377,9 +377,10 @@ LIMIT_VALUES = {
 }
 BELIEFS = [
     replace(STRICT, **{name: value}) for name, values in {
-        "reads": (Reads.MAPPED,), "reason_map": ({Stop.MAX_TOKENS: Stop.END_TURN}, {Stop.TOOL_CALL: Stop.END_TURN}),
+        "reads": (ReasonSource.MAPPED,),
+        "reason_map": ({Stop.MAX_TOKENS: Stop.END_TURN}, {Stop.TOOL_CALL: Stop.END_TURN}),
         "signals": (POLICIES["pi-presence"].signals,), "cap_evidence": (False,), "dispatch": tuple(Dispatch),
-        "batch": tuple(Batch), "methods": ((), (Method.HINT,)), "system_hint": (False,), "seam": tuple(SeamRule),
+        "batch": tuple(BatchRule), "methods": ((), (Method.HINT,)), "system_hint": (False,), "seam": tuple(SeamRule),
         "silent_endings": ((),), "strips": (False,),
         "lacks": tuple(frozenset({guard.name}) for guard in GUARDS),
     }.items() for value in values
@@ -415,7 +416,8 @@ def test_tools_that_are_under_way_are_answered_as_the_new_policy_does():
     since = at_state(parent, State.EXECUTE_TOOLS) + 1
     lax = replace(STRICT, dispatch=Dispatch.PRESENT)
     made = rerun(parent, Settings(policy=lax), since)
-    assert [key(step) for step in made.trace.steps] == [key(step) for step in parent.trace.steps]  # it decides the same
+    assert [step_key(step) for step in made.trace.steps] == [step_key(step)
+                                                             for step in parent.trace.steps]  # it decides the same
     assert made.shown(since).turn.policy is lax
     assert made.shown(since - 1).turn.policy is parent.settings.policy
     assert [effect.batch for effect in made.trace.steps[since - 1].effects] == [

@@ -7,7 +7,7 @@ import pytest
 from inspector.config.settings import CHOICES, Settings, command, name_of, settings_of
 from inspector.whatif.tree import branch
 from loop_core.errors import CallerError
-from loop_core.turn.segments import Decision, Method, SeamRule
+from loop_core.turn.segments import Method, SeamDecision, SeamRule
 from tests.scenes.recordings import PARTS, asked, chat, continued, shown, user
 
 
@@ -43,13 +43,13 @@ def test_another_seam_rule_joins_the_same_segments_otherwise():
     assert found.turns[0].merged.text == f"First part {repeated}which ended it."
     made = branch(found, settings_of({"seam": "concat"}, Settings()))
     assert made.view.turns[0].merged.text == f"First part {repeated}{repeated}which ended it."
-    assert [seam.decision for seam in made.view.turns[0].merged.seams] == [Decision.AS_SENT]
+    assert [seam.decision for seam in made.view.turns[0].merged.seams] == [SeamDecision.AS_SENT]
     assert Settings(seam=SeamRule.CONCAT).belief.seam is SeamRule.CONCAT
 
 
 def test_another_method_asks_otherwise_and_is_a_difference():
     found = shown(*continued(*PARTS))
     made = branch(found, Settings(method=Method.HINT))
-    sent = made.view.steps[made.difference].turn.sent
+    sent = made.view.steps[made.difference].turn.last_send
     assert sent.method is Method.HINT
     assert made.view.turns[0].terminal == found.turns[0].terminal

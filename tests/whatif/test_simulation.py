@@ -30,8 +30,8 @@ from inspector.whatif.smallest import knee, smallest
 from inspector.whatif.tree import branch
 from loop_core.judge.gate import Admission
 from loop_core.turn.limits import Limits
-from loop_core.turn.state import Responded
-from loop_core.turn.trace import Fidelity, key
+from loop_core.turn.state import ProviderResponse
+from loop_core.turn.trace import Fidelity, step_key
 from tests.scenes.recordings import ASKS, PARTS, asked, chat, continued, lines, ran_cut_call, repaired_call, shown
 
 SAMPLES = sorted((Path(__file__).resolve().parents[2] / "sample_sessions").glob("*.jsonl"))
@@ -44,7 +44,7 @@ def case_of(*exchanges):
 
 
 def answers(played):
-    return [step.event for step in played.trace.steps if isinstance(step.event, Responded)]
+    return [step.event for step in played.trace.steps if isinstance(step.event, ProviderResponse)]
 
 
 def stream(*pieces, reason="stop", tokens):
@@ -64,8 +64,8 @@ WORDS = [f"word{number} " for number in range(12)]
 def test_with_nothing_changed_a_simulation_is_the_recording(path):
     case = open_case(open_paths([str(path)]))
     plain, simulated = replay(case), replay(case, Settings(simulate=True))
-    assert list(map(key, plain.trace.steps)) == list(map(key, simulated.trace.steps))
-    assert simulated.trace.left is None
+    assert list(map(step_key, plain.trace.steps)) == list(map(step_key, simulated.trace.steps))
+    assert simulated.trace.departure is None
     for turn in case.loaded.turns:
         asked_for = case.loaded.exchanges[turn.links[0].index].request
         again = replay(case, Settings(simulate=True, max_tokens=asked_for.max_tokens))
@@ -82,8 +82,9 @@ def test_every_sample_at_other_budgets_ends_and_runs_no_cut_call(path, budget):
     for run in played.turns:
         assert played.trace.steps[run.end - 1].turn.ended
     for step in played.trace.steps:
-        if isinstance(step.event, Responded) and step.event.recut and step.event.judged.stop.normalized != "tool_call":
-            assert all(v.admission is not Admission.READY for v in step.turn.evaluated.verdicts)
+        if isinstance(step.event,
+                      ProviderResponse) and step.event.recut and step.event.judgement.stop.normalized != "tool_call":
+            assert all(v.admission is not Admission.READY for v in step.turn.evaluation.verdicts)
 
 
 def test_a_stream_is_cut_where_its_tokens_end():
@@ -92,7 +93,7 @@ def test_a_stream_is_cut_where_its_tokens_end():
     assert answers(played)[0].response.text == "word0 word1 word2 word3 word4 "
     assert [answer.recut.basis for answer in answers(played)] == ["chunks"] * 3
     ended = played.trace.steps[-1].turn
-    assert (ended.terminal, ended.merged().text) == ("completed", "".join(WORDS))
+    assert (ended.terminal, ended.joined_answer().text) == ("completed", "".join(WORDS))
     assert [step.response for step in played.trace.steps if step.response is not None] == []
 
 
@@ -120,13 +121,13 @@ def test_every_document_of_a_simulated_run_is_valid_and_makes_its_merged_text(pa
     made = json.loads(json.dumps(document(seen)))
     VALID.validate(made)
     assert len(made.get("simulated", ())) == sum(
-        isinstance(step.event, Responded) and step.event.recut is not None for step in seen.steps)
+        isinstance(step.event, ProviderResponse) and step.event.recut is not None for step in seen.steps)
     assert "simulated" not in document(view(replay(case)))
 
 
 def test_without_simulation_another_budget_changes_no_answer():
     case = case_of(asked(ASKS, stream(*WORDS, tokens=13), max_tokens=100, stream=True))
-    assert replay(case, Settings(max_tokens=5)).trace.left is None
+    assert replay(case, Settings(max_tokens=5)).trace.departure is None
 
 
 def test_a_raised_budget_merges_what_was_recorded():
@@ -135,7 +136,7 @@ def test_a_raised_budget_merges_what_was_recorded():
     played = replay(case, Settings(AMPLE, max_tokens=60, simulate=True))
     assert len(answers(played)) == 2
     assert answers(played)[0].response.text == "".join(PARTS[:3])
-    assert played.trace.steps[-1].turn.merged().text == "".join(PARTS)
+    assert played.trace.steps[-1].turn.joined_answer().text == "".join(PARTS)
     assert played.turns[0].runs == 1
 
 
@@ -145,7 +146,7 @@ def test_a_turn_that_the_budget_leaves_alone_stays_recorded():
     first, second = played.turns
     assert {step.fidelity for step in played.trace.steps[first.first : first.end]} == {Fidelity.RECORDED}
     assert played.trace.steps[second.end - 1].fidelity is Fidelity.SIMULATED
-    assert played.trace.steps[played.trace.left].event.recut is not None
+    assert played.trace.steps[played.trace.departure].event.recut is not None
     assert answers(played)[0].response is case.loaded.exchanges[0].response
 
 
@@ -166,9 +167,9 @@ def test_a_repaired_call_comes_at_once_where_the_budget_allows():
 
 def test_a_branch_changes_nothing_that_another_sees():
     case = case_of(*continued(*PARTS))
-    before = [key(step) for step in replay(case, Settings(max_tokens=3, simulate=True)).trace.steps]
+    before = [step_key(step) for step in replay(case, Settings(max_tokens=3, simulate=True)).trace.steps]
     replay(case, Settings(max_tokens=77, simulate=True))
-    assert [key(step) for step in replay(case, Settings(max_tokens=3, simulate=True)).trace.steps] == before
+    assert [step_key(step) for step in replay(case, Settings(max_tokens=3, simulate=True)).trace.steps] == before
 
 
 # -- what is said ----------------------------------------------------------------------------------------------------
@@ -212,7 +213,7 @@ def test_a_step_whose_cut_is_not_known_to_the_character_says_estimated():
     """Five chunks, six tokens: `é` is two of them, or the end mark is one; 3 tokens end before or behind ` b`."""
     seen = shown(asked(ASKS, stream("a", "é", " b", " c", " d", tokens=6), max_tokens=100, stream=True),
                  settings=Settings(AMPLE, max_tokens=3, simulate=True))
-    at = next(index for index, step in enumerate(seen.steps) if isinstance(step.event, Responded))
+    at = next(index for index, step in enumerate(seen.steps) if isinstance(step.event, ProviderResponse))
     assert seen.steps[at].event.recut.apart == (2, 4)
     assert "SIMULATED ESTIMATED" in text_of(header.status(Outline(seen), at, 160))
     told = "\n".join(text_of(line) for line in response.simulated(answer_at(seen, at)))
@@ -285,13 +286,13 @@ def test_what_is_known_of_a_server_goes_before_the_formats_word():
     first = answers(played)[0]
     assert (first.response.text, first.response.stop_reason.raw) == ("".join(WORDS[:5]), "completed")
     assert first.cut_unseen
-    assert [step.event for step in played.trace.steps if isinstance(step.event, Responded)] == [first]
+    assert [step.event for step in played.trace.steps if isinstance(step.event, ProviderResponse)] == [first]
 
 
 def test_an_answer_that_the_server_is_known_to_have_cut_has_no_known_rest():
     """12 of 12 tokens under `completed`, from a server that says so over a cut: what follows was never recorded."""
     case = case_of(llama_responses(12, 12, 12))
-    assert replay(case, Settings(AMPLE, max_tokens=12, simulate=True)).trace.left is None
+    assert replay(case, Settings(AMPLE, max_tokens=12, simulate=True)).trace.departure is None
     raised = replay(case, Settings(AMPLE, max_tokens=40, simulate=True)).trace.steps[-1].turn
     assert raised.state.value == "Unrecorded"
 

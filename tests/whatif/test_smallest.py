@@ -11,7 +11,7 @@ from inspector.whatif.axes import Axis, parse_axes
 from inspector.whatif.grid import UNDONE, End, Grid, TurnGrid
 from inspector.whatif.grid_run import Tuned, tune
 from inspector.whatif.smallest import knee, smallest, why_not
-from loop_core.turn.limits import Spent
+from loop_core.turn.limits import Spend
 from loop_core.turn.state import State
 
 CASES = {sample.path.stem[:2]: sample.path for sample in samples()}
@@ -65,7 +65,7 @@ def test_a_repair_is_a_budget_of_its_own():
 
 def end(tokens: int, done: bool = True) -> End:
     state, why = (State.COMPLETE, "completed") if done else (State.ABORT_PARTIAL, "retry_limit")
-    limit, spent = "" if done else "continuation_max_attempts", Spent(requests=1, output_tokens=tokens)
+    limit, spent = "" if done else "continuation_max_attempts", Spend(requests=1, output_tokens=tokens)
     return End(state, why, limit, 1, spent, "RECORDED")
 
 

@@ -18,10 +18,10 @@ from inspector.whatif.axes import Axis
 from inspector.whatif.grid import End, Grid
 from inspector.whatif.grid_run import tune
 from inspector.whatif.sweep import LEAST
-from loop_core.turn.history import hint
-from loop_core.turn.limits import GUARDS, RANGES, Limits, Spent
+from loop_core.turn.history import hint_message
+from loop_core.turn.limits import GUARDS, RANGES, Limits, Spend
 from loop_core.turn.presets import POLICIES
-from loop_core.turn.state import Responded
+from loop_core.turn.state import ProviderResponse
 from tests.scenes.recordings import (
     ASKS,
     CUT,
@@ -54,9 +54,9 @@ def brute(case: Case, settings: Settings) -> list[End]:
     for turn in made.turns:
         step = made.trace.steps[turn.decided]
         count = sum(len(answer) for answer in step.turn.answers)
-        unseen = any(isinstance(own.event, Responded) and own.event.cut_unseen
+        unseen = any(isinstance(own.event, ProviderResponse) and own.event.cut_unseen
                      for own in made.trace.steps[turn.first : turn.decided + 1])
-        ends.append(End(step.turn.outcome or step.turn.state, step.turn.terminal or "", "", count, step.turn.spent,
+        ends.append(End(step.turn.outcome or step.turn.state, step.turn.terminal or "", "", count, step.turn.spend,
                         step.fidelity.value, cut_unseen=unseen))
     return ends
 
@@ -71,7 +71,7 @@ def same_everywhere(case: Case, grid: Grid, jobs: int = 1) -> None:
 
 # -- the guards ------------------------------------------------------------------------------------------------------
 
-SPENDS = [Spent(), Spent(2, 2, 2, 50, 0, 70, 1, 3, 2, 1, 0, 2), Spent(9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 1, 9, 9)]
+SPENDS = [Spend(), Spend(2, 2, 2, 50, 0, 70, 1, 3, 2, 1, 0, 2), Spend(9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 1, 9, 9)]
 
 
 @pytest.mark.parametrize("guard", GUARDS, ids=lambda guard: guard.name)
@@ -234,7 +234,7 @@ def test_each_cell_is_what_a_replay_of_its_own_gives_where_words_were_asked_for_
     history, before = [user("tell me")], first
     exchanges = [asked(list(history), chat(first, "length", tokens=9), max_tokens=10)]
     for said, again in (("I'm sorry, but I can't go on.", False), (first[-40:] + " rest.", True)):
-        history += [assistant(before), user(hint(first[-40:], again=again).text)]
+        history += [assistant(before), user(hint_message(first[-40:], again=again).text)]
         before = said
         exchanges.append(asked(list(history), chat(said, "stop", tokens=9), max_tokens=10))
     case = case_of(*exchanges)
@@ -271,7 +271,7 @@ def test_what_an_end_needs_is_just_enough_and_one_less_is_not(exchanges, base):
                     continue
                 set_ = grid.settings_with({"continuation_max_attempts": 30, "max_tokens": 1000, name: value})
                 now = first_run(case, case.loaded.turns[number], set_)[-1].turn
-                assert ((now.terminal, now.spent) == (end.terminal, end.spent)) is (value == least), name
+                assert ((now.terminal, now.spend) == (end.terminal, end.spent)) is (value == least), name
 
 
 def test_few_runs_serve_many_cells(monkeypatch):

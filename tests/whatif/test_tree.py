@@ -18,7 +18,7 @@ from inspector.whatif.tree import ORIGINAL, Alignment, Tree, branch, compare, dr
 from loop_core.errors import CallerError
 from loop_core.turn.limits import Limits
 from loop_core.turn.state import State
-from loop_core.turn.trace import key
+from loop_core.turn.trace import step_key
 from tests.scenes.recordings import PARTS, asked, chat, continued, shown, user
 from tests.whatif.test_branch import stories
 from tests.whatif.test_rerun import choices, everything
@@ -149,7 +149,7 @@ def test_every_step_of_both_has_one_row(exchanges, before, after, data):
         assert [row[side] for row in found if row[side] is not None] == list(range(len(made.trace.steps)))
     for row in found:
         pair = None if None in (row.left, row.right) else (left.trace.steps[row.left], right.trace.steps[row.right])
-        assert row.same == (pair is not None and key(pair[0]) == key(pair[1]))
+        assert row.same == (pair is not None and step_key(pair[0]) == step_key(pair[1]))
         if pair is not None and State.EVALUATE_STOP in (pair[0].state, pair[1].state):
             assert pair[0].response == pair[1].response
     first = next((index for index, row in enumerate(found) if not row.same), None)

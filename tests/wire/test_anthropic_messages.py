@@ -21,8 +21,8 @@ from loop_core.values import (
     At,
     CallKind,
     ChatResponse,
+    ExchangePart,
     OpaquePart,
-    Part,
     ProviderError,
     ReasoningPart,
     Role,
@@ -205,7 +205,7 @@ def test_a_cut_call_keeps_its_prefix_and_stays_open() -> None:
     assert (call.arguments, call.closed) == ('{"city": "Be', False)
     (finding,) = got.findings
     assert finding.rule == "anthropic_messages.block_not_closed"
-    assert finding.at == At(Part.BODY, len(sse(message_start())), len(sse(message_start(), *call_)))
+    assert finding.at == At(ExchangePart.BODY, len(sse(message_start())), len(sse(message_start(), *call_)))
 
 
 def test_a_cut_call_whose_block_was_closed_keeps_its_prefix() -> None:
@@ -216,9 +216,10 @@ def test_a_cut_call_whose_block_was_closed_keeps_its_prefix() -> None:
 
 def test_a_closed_block_without_characters_is_an_empty_object() -> None:
     got = decode(API, sse(message_start(), *call_block(0, ""), message_delta("tool_use"), STOP))
-    assert [(c.arguments, c.form, c.closed, c.untold) for c in got.tool_calls] == [("{}", ArgsForm.OBJECT, True, True)]
+    assert [(c.arguments, c.form, c.closed, c.arguments_unsent)
+            for c in got.tool_calls] == [("{}", ArgsForm.OBJECT, True, True)]
     said = decode(API, sse(message_start(), *call_block(0, "{}"), message_delta("tool_use"), STOP))
-    assert [(c.arguments, c.untold) for c in said.tool_calls] == [("{}", False)]
+    assert [(c.arguments, c.arguments_unsent) for c in said.tool_calls] == [("{}", False)]
 
 
 def test_an_open_block_without_characters_has_said_nothing() -> None:

@@ -21,8 +21,8 @@ from loop_core.values import (
     At,
     CallKind,
     ChatResponse,
+    ExchangePart,
     OpaquePart,
-    Part,
     ProviderError,
     ReasoningPart,
     Role,
@@ -194,7 +194,7 @@ def test_a_cut_call_keeps_its_prefix_and_stays_open() -> None:
     assert finding.rule == "bedrock_converse.block_not_closed"
     # The block reaches from its first frame to the frame of the stop reason.
     before, block = frames(START), frames(*call_block(0, '{"city": "Be', stop=False))
-    assert finding.at == At(Part.BODY, len(before), len(before) + len(block))
+    assert finding.at == At(ExchangePart.BODY, len(before), len(before) + len(block))
     assert got.usage == Usage(25, 15, None, 7)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from loop_core.judge.classify import Judged, judge
+from loop_core.judge.classify import Judgement, judge
 from loop_core.judge.endings import Ending
 from loop_core.values import Request, Stop, Tool
 from loop_core.wire import decode
@@ -53,11 +53,11 @@ def said(text: str, **more: Any) -> dict[str, Any]:
     return item("message", role="assistant", content=[{"type": "output_text", "text": text}], **more)
 
 
-def read(answer: tuple[str, bytes], request: Request | None = None) -> Judged:
+def read(answer: tuple[str, bytes], request: Request | None = None) -> Judgement:
     return judge(decode(*answer), request)
 
 
-def words_at(answer: tuple[str, bytes], found: Judged) -> bytes:
+def words_at(answer: tuple[str, bytes], found: Judgement) -> bytes:
     """The bytes that the finding of an ending points at."""
     at = next(each.at for each in found.findings if each.rule.startswith("ending."))
     assert at is not None
@@ -216,7 +216,7 @@ def test_a_server_that_names_the_string_says_that_it_was_hit_and_by_a_number_tha
     """vLLM and SGLang: a string, or the number of the token that ended the answer."""
     asked = Request("openai_chat", extra={"stop": ["END"]})
 
-    def ends(value: Any) -> Judged:
+    def ends(value: Any) -> Judgement:
         api, body = chat(content="")
         parsed = json.loads(body)
         parsed["choices"][0][field] = value

@@ -16,8 +16,8 @@ from loop_core.values import (
     At,
     CallKind,
     ChatResponse,
+    ExchangePart,
     OpaquePart,
-    Part,
     ProviderError,
     ReasoningPart,
     Role,
@@ -1036,7 +1036,7 @@ def test_places_are_in_the_body() -> None:
     data = "\ufeff".encode() + sse(body({"text": "é"}), body(CALL), body(reason="MAX_TOKENS"))
     response = decode(data)
     (evidence,) = response.stop_reason.evidence
-    assert evidence.at == At(Part.BODY, data.rindex(b"data: "), len(data) - 4, "/candidates/0/finishReason")
+    assert evidence.at == At(ExchangePart.BODY, data.rindex(b"data: "), len(data) - 4, "/candidates/0/finishReason")
     with_bom = "\ufeff".encode() + json.dumps(body(HELLO, reason="STOP")).encode()
     (whole,) = decode(with_bom).stop_reason.evidence
     assert whole.at is not None

@@ -13,7 +13,7 @@ from loop_core.errors import EncodeError
 from loop_core.judge.classify import judge
 from loop_core.judge.gate import Admission, admit_all
 from loop_core.turn.machine import begin, step
-from loop_core.turn.state import Responded, Send, Tick
+from loop_core.turn.state import ProviderResponse, Send, Tick
 from loop_core.values import (
     ArgsForm,
     CallKind,
@@ -172,7 +172,7 @@ def test_an_open_call_without_characters_says_nothing_and_an_ended_one_says_an_o
     (call,) = decode(API, sse(CREATED, *streamed(begun=begun, stop=False), done=False)).tool_calls
     assert (call.arguments, call.closed) == ("", False)
     (call,) = decode(API, sse(CREATED, *streamed(begun=begun), completed("requires_action"))).tool_calls
-    assert (call.arguments, call.closed, call.untold) == ("{}", True, True)
+    assert (call.arguments, call.closed, call.arguments_unsent) == ("{}", True, True)
     (call,) = decode(API, sse(CREATED, *streamed(begun={**begun, "arguments": {"n": 1}}), completed())).tool_calls
     assert (call.arguments, call.form) == ('{"n": 1}', ArgsForm.OBJECT)
 
@@ -337,7 +337,7 @@ def resumed(**more: Any) -> Request:
     asked = Request(API, (Message(Role.USER, (TextPart("Tell me."),)),), "m", **more)
     turn, effects = begin("t", asked)
     response = decode(API, whole("requires_continuation", SAID, continuation_token="dG9r"))
-    turn, effects = step(turn, Responded(response, judge(response, asked, PROFILES["gemini"])))
+    turn, effects = step(turn, ProviderResponse(response, judge(response, asked, PROFILES["gemini"])))
     while not effects:
         turn, effects = step(turn, Tick())
     send = effects[0]

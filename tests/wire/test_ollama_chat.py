@@ -16,8 +16,8 @@ from loop_core.values import (
     At,
     CallKind,
     ChatResponse,
+    ExchangePart,
     OpaquePart,
-    Part,
     ProviderError,
     ReasoningPart,
     Role,
@@ -535,7 +535,7 @@ def test_places_are_in_the_body() -> None:
     (evidence,) = decode(data).stop_reason.evidence
     begin = data.index(b'{"model"', 10)
     assert evidence.at is not None
-    assert (evidence.at.part, evidence.at.start, evidence.at.pointer) == (Part.BODY, begin, "/done_reason")
+    assert (evidence.at.part, evidence.at.start, evidence.at.pointer) == (ExchangePart.BODY, begin, "/done_reason")
     absent = decode(lines(line("Hi"), end())).stop_reason.evidence[0]
     assert isinstance(absent.at, At)
     assert absent.at.pointer == "/done"

@@ -16,8 +16,8 @@ from loop_core.values import (
     ArgsForm,
     CallKind,
     ChatResponse,
+    ExchangePart,
     OpaquePart,
-    Part,
     ReasoningPart,
     Role,
     Severity,
@@ -311,7 +311,7 @@ def test_the_place_of_the_reason_is_kept() -> None:
     data = whole({"content": "stop"}, "stop")
     at = read(data).stop_reason.evidence[0].at
     assert at is not None
-    assert (data[at.start : at.end], at.pointer, at.part) == (b'"stop"', "/choices/0/finish_reason", Part.BODY)
+    assert (data[at.start : at.end], at.pointer, at.part) == (b'"stop"', "/choices/0/finish_reason", ExchangePart.BODY)
     last = sse(chunk({}, "stop"), done=False)
     data = sse(chunk({"content": "stop"}), done=False) + last
     at = read(data).stop_reason.evidence[0].at

@@ -15,7 +15,7 @@ from hypothesis import given as given_any
 from hypothesis import strategies as st
 
 from loop_core.errors import CallerError
-from loop_core.values import At, Part, Stop
+from loop_core.values import At, ExchangePart, Stop
 from loop_core.wire import FORMATS, decode, wire
 from loop_core.wire.profiles import PROFILES, Prefill, choose, event_lines, native_word, profile_named
 from loop_core.wire.servers import GENERIC, SERVERS
@@ -97,7 +97,7 @@ def test_the_address_says_who_it_is(api: str, url: str, name: str) -> None:
     assert chosen.profile.name == name
     (seen,) = chosen.evidence
     assert seen.rule in ("profile.host", "profile.url")
-    assert seen.at == At(Part.REQUEST, pointer="url")
+    assert seen.at == At(ExchangePart.REQUEST, pointer="url")
     assert seen.note == urlsplit(url).hostname
 
 
@@ -153,7 +153,7 @@ def test_a_header_says_who_it_is(api: str, header: str, value: str, name: str) -
     chosen = choose(api, "http://localhost:9/v1", [("content-type", "application/json"), (header, value)])
     assert chosen.profile.name == name
     assert chosen.evidence[0].rule == "profile.header"
-    assert chosen.evidence[0].at == At(Part.HEADERS, pointer=header.lower())
+    assert chosen.evidence[0].at == At(ExchangePart.HEADERS, pointer=header.lower())
     assert choose(api, "https://api.openai.com/v1", [(header, value)]).profile.name in ("openai", name)
 
 
@@ -219,7 +219,7 @@ def test_a_body_gives_its_server_away(api: str, body: dict[str, Any], name: str,
         chosen = choose(api, "http://localhost:9/v1", (), given, "some-model")
         assert chosen.profile.name == name
         assert chosen.evidence[0].rule == "profile.body"
-        assert chosen.evidence[0].at == At(Part.BODY, pointer=pointer)
+        assert chosen.evidence[0].at == At(ExchangePart.BODY, pointer=pointer)
     assert choose(api, "http://localhost:9/v1", (), data).profile.name == name
 
 

@@ -19,7 +19,7 @@ from inspector.report.lines.sheet import Listed
 from inspector.report.lines.spans import Line, Role, Span, field, more, paragraphs, said
 from inspector.report.lines.steps import Block
 from loop_core.judge import arguments
-from loop_core.judge.arguments import Shape, lenient, parse
+from loop_core.judge.arguments import ArgumentShape, parse, parse_leniently
 from loop_core.judge.gate import REMEDY, Admission, Verdict
 from loop_core.values import CallKind, Request, Tool
 
@@ -89,7 +89,7 @@ def call(
     lines.append(field("schema", *_schema(facts, verdict)))
     if verdict.admission is not Admission.READY:
         lines.append(field("why", said(without_remedy(verdict.why))))
-    if made.kind is not CallKind.CUSTOM and parse(made.arguments).shape is not Shape.COMPLETE:
+    if made.kind is not CallKind.CUSTOM and parse(made.arguments).shape is not ArgumentShape.COMPLETE:
         lines.append(field("lenient", *_lenient(verdict)))
         lines.append(more(Span("what a forgiving parser would have run; shown only, never run", Role.DIM)))
     lines += _policies(verdict, taken or stances(facts.exchange, facts.judged, facts.verdicts))
@@ -129,7 +129,7 @@ def _received(verdict: Verdict) -> list[Line]:
         return [field("received", Span("empty arguments", Role.WARN))]
     shown, left = raw[:RECEIVED_SHOWN], len(raw) - RECEIVED_SHOWN
     body = paragraphs(shown)
-    cut = verdict.admission is Admission.HELD and parse(raw).shape is not Shape.COMPLETE
+    cut = verdict.admission is Admission.HELD and parse(raw).shape is not ArgumentShape.COMPLETE
     if left > 0:
         body[-1] = (*body[-1], Span(f" … {left:,} characters more", Role.DIM))
     elif cut:
@@ -142,9 +142,9 @@ def _parser(verdict: Verdict) -> Line:
         return (Span("free-form text, not parsed", Role.DIM),)
     reading = parse(verdict.call.arguments)
     size = len((verdict.call.arguments or "").encode("utf-8", "surrogatepass"))
-    if reading.shape is Shape.COMPLETE:
+    if reading.shape is ArgumentShape.COMPLETE:
         return (Span(f"one complete JSON object, {size:,} bytes", Role.OK),)
-    if reading.shape in (Shape.EMPTY, Shape.ABSENT):
+    if reading.shape in (ArgumentShape.EMPTY, ArgumentShape.ABSENT):
         return (Span(reading.problem, Role.WARN),)
     return (Span(f"stopped at character {reading.stopped_at:,}: ", Role.WARN), said(reading.problem, Role.WARN),
             Span(f"; {size:,} bytes received, {reading.shape.value}", Role.DIM))
@@ -159,11 +159,11 @@ def _schema(facts: ResponseFacts, verdict: Verdict) -> Line:
         return (Span("unknown: the request declares none for this tool", Role.DIM),)
     if verdict.call.kind is CallKind.CUSTOM:
         return (Span("free-form text: none applies", Role.DIM),)
-    if not arguments.usable(tool):
+    if not arguments.is_usable(tool):
         return (Span("not usable", Role.DIM),)
     if reading.value is None:
         return (Span(f"not checked: the arguments are {reading.shape.value}", Role.DIM),)
-    problems = arguments.problems(tool, reading.value)
+    problems = arguments.schema_problems(tool, reading.value)
     return (said("; ".join(problems), Role.WARN),) if problems else (Span("accepts the arguments", Role.OK),)
 
 
@@ -173,7 +173,7 @@ def tool_of(request: Request | None, name: str) -> Tool | None:
 
 
 def _lenient(verdict: Verdict) -> Line:
-    value = lenient(verdict.call.arguments)
+    value = parse_leniently(verdict.call.arguments)
     name = said(verdict.call.name or "unnamed")
     if not isinstance(value, dict):
         return (Span("nothing can be read", Role.DIM),)

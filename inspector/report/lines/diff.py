@@ -12,7 +12,7 @@ from inspector.report.lines.sheet import Listed
 from inspector.report.lines.spans import LABEL, Line, Role, Span, field, joined, more, paragraphs, quoted, said
 from inspector.report.look import messages_of
 from loop_core.judge.gate import Admission
-from loop_core.turn.limits import Spent
+from loop_core.turn.limits import Spend
 from loop_core.turn.state import RunTools, Send
 from loop_core.turn.trace import Step
 from loop_core.values import Message, MessagePart, ReasoningPart, TextPart, ToolCall, ToolResultPart
@@ -73,7 +73,7 @@ def difference(old: Sequence[Message], new: Sequence[Message], when: str) -> lis
 def diff(view: View, index: int) -> Listed:
     """The sheet of one step against the step before it."""
     step = view.steps[index]
-    before = view.steps[index - 1] if step.came_from is not None else None
+    before = view.steps[index - 1] if step.previous_state is not None else None
     lines = [_head(step, before, index), ()]
     lines += _state(step, before)
     lines += _spent(step, before)
@@ -110,10 +110,10 @@ def _state(step: Step, before: Step | None) -> list[Line]:
 
 
 def _spent(step: Step, before: Step | None) -> list[Line]:
-    old = before.turn.spent if before is not None else Spent()
-    new = step.turn.spent
+    old = before.turn.spend if before is not None else Spend()
+    new = step.turn.spend
     parts: list[Line] = []
-    for name, was, now in zip(Spent._fields, old, new, strict=True):
+    for name, was, now in zip(Spend._fields, old, new, strict=True):
         if was != now:
             parts.append((Span(f"{name.replace('_', ' ')} ", Role.DIM), *changed(f"{was:,}", f"{now:,}")))
     return [field("spent", *joined(parts))] if parts else [field("spent", Span("nothing", Role.DIM))]
@@ -124,7 +124,7 @@ def _text(step: Step, before: Step | None) -> list[Line]:
         return [field("text", Span("unchanged", Role.DIM))]
     if len(step.turn.answers) > len(before.turn.answers):
         return [field("text", Span("a new answer begins", Role.DIM))]
-    old, new = before.turn.merged().text, step.turn.merged().text
+    old, new = before.turn.joined_answer().text, step.turn.joined_answer().text
     same = shared(old, new)
     lines: list[Line] = []
     if same < len(old):

@@ -11,9 +11,9 @@ from inspector.report.facts import View
 from inspector.report.lines.merged import reason
 from inspector.report.lines.spans import Line, Role, Span, joined, said, width_of
 from inspector.report.lines.steps import Outline, role_of
-from loop_core.turn.limits import Spent
+from loop_core.turn.limits import Spend
 from loop_core.turn.state import State, Turn
-from loop_core.turn.trace import Fidelity, Step, remaining
+from loop_core.turn.trace import Fidelity, Step, limit_usage
 
 ADVICE_KEPT = 60
 """Cells that an advice has at least, where it and the sentence do not fit both."""
@@ -80,8 +80,8 @@ SHORT = {"attempts": "att", "cont_tokens": "tok", "cont_chars": "chr", "repairs"
 
 def gauges(turn: Turn, width: int = 80) -> list[Line]:
     """All output, then one line a limit: name, gauge, and the numbers, set closer where the column is narrow."""
-    lines: list[Line] = [(Span(f"{'output':<{NAME}}", Role.KEY), Span(f"{turn.spent.output_tokens:,} tokens"))]
-    rows = remaining(turn)
+    lines: list[Line] = [(Span(f"{'output':<{NAME}}", Role.KEY), Span(f"{turn.spend.output_tokens:,} tokens"))]
+    rows = limit_usage(turn)
     longest = max(len(f"{used:,} of {limit:,}") for _, _, used, limit in rows if limit is not None)
     between = " of " if NAME + GAUGE + 1 + longest <= width else "/"
     for _, name, used, limit in rows:
@@ -92,18 +92,18 @@ def gauges(turn: Turn, width: int = 80) -> list[Line]:
             Span(f"{name:<{NAME}}", Role.KEY), Span(FULL * filled, role), Span(EMPTY * blank, Role.RULE),
             Span(" " * (GAUGE - filled - blank)), Span(numbers, role),
         ))
-    lines += [(Span(doubt, Role.DIM),) for doubt in doubts(turn.spent)]
+    lines += [(Span(doubt, Role.DIM),) for doubt in doubts(turn.spend)]
     return lines
 
 
-def output(spent: Spent) -> str:
+def output(spent: Spend) -> str:
     """All output tokens of a turn in words, with what is not sure of them."""
     told = f"{spent.output_tokens:,} output token{'' if spent.output_tokens == 1 else 's'}"
     doubt = ", ".join(doubts(spent))
     return f"{told} ({doubt})" if doubt else told
 
 
-def doubts(spent: Spent) -> list[str]:
+def doubts(spent: Spend) -> list[str]:
     """What makes the count of output tokens less than sure."""
     found = [f"{spent.tokens_assumed:,} assumed"] if spent.tokens_assumed else []
     if spent.uncounted:
@@ -129,7 +129,7 @@ def _role(used: int, limit: int | None) -> Role:
 def short(turn: Turn, tight: bool = False) -> Line:
     """All four limits on one line: `att 2/3 tok 60% chr 3% rep 0/1`, or tight: `a2/3 t60% c3% r0/1`."""
     spans: list[Span] = []
-    for _, name, used, limit in remaining(turn):
+    for _, name, used, limit in limit_usage(turn):
         if limit is None:
             shown = f"{used:,}"
         elif name in ("attempts", "repairs"):
@@ -170,7 +170,7 @@ def status(outline: Outline, index: int, width: int, filtered: str = "", coming:
     if coming:
         place.append((Span(coming, Role.WARN),))
     gauge = short(step.turn)
-    out: Line = (Span("out ", Role.DIM), Span(f"{step.turn.spent.output_tokens:,}"))
+    out: Line = (Span("out ", Role.DIM), Span(f"{step.turn.spend.output_tokens:,}"))
     word = _word(step)
     live = [trust] if step.fidelity is Fidelity.LIVE else []  # what costs money says so at any width
     for parts in ([*place, trust, *([word] if word else []), out, gauge], [*place, trust, out, gauge],
@@ -191,7 +191,7 @@ def fidelity(step: Step) -> Span:
 
 
 def _word(step: Step) -> Line:
-    seen = step.turn.evaluated
+    seen = step.turn.evaluation
     if seen is None or step.state is not State.EVALUATE_STOP:
         return ()
-    return reason(seen.response.raw_stop_reason, seen.judged.stop.normalized.value)
+    return reason(seen.response.raw_stop_reason, seen.judgement.stop.normalized.value)

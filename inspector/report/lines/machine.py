@@ -116,7 +116,7 @@ def moves(step: Step, following: Step | None) -> list[Line]:
     """What led into this state, and what leads out of it under the policy; the way that was taken is marked."""
     came = [Span("by   ", Role.KEY), Span(step.signal.value if step.signal else "the first request", Role.STRONG)]
     lines: list[Line] = [tuple(came)]
-    taken = following.signal if following is not None and following.came_from is not None else None
+    taken = following.signal if following is not None and following.previous_state is not None else None
     believed = {signal for signals in step.turn.policy.signals.values() for signal in signals}
     ways = [
         (signal, to) for to, signals in edges()[step.state].items() for signal in signals

@@ -22,7 +22,7 @@ from inspector.report.verdict import TurnVerdict
 from loop_core.judge.arguments import parse
 from loop_core.judge.gate import Admission, Verdict
 from loop_core.turn.seam import APART, join
-from loop_core.turn.segments import Decision, Joined, Seam, SeamRule, Segment
+from loop_core.turn.segments import JoinedText, Seam, SeamDecision, SeamRule, Segment
 from loop_core.turn.state import Turn
 from loop_core.values import ChatResponse
 
@@ -44,7 +44,7 @@ class Change(NamedTuple):
     added: str
 
 
-def standing(segments: Sequence[Segment], whole: Joined, place: int) -> tuple[int, int]:
+def standing(segments: Sequence[Segment], whole: JoinedText, place: int) -> tuple[int, int]:
     """Which characters of a segment stand in the merged text: from, to."""
     starts = [0, *(seam.at for seam in whole.seams), len(whole.text)]
     size = min(starts[place + 1 :]) - starts[place] - len(apart(whole, place))
@@ -52,24 +52,24 @@ def standing(segments: Sequence[Segment], whole: Joined, place: int) -> tuple[in
         return 0, max(0, size)
     seam = whole.seams[place - 1]
     start = end = len(seam.cut)
-    for begin, left_out in seam.gone:  # what is left out between counts as standing, since more stands behind it
+    for begin, left_out in seam.removals:  # what is left out between counts as standing, since more stands behind it
         if begin - end >= size:
             break
         size, end = size - (begin - end), begin + len(left_out)
     return start, end + max(0, size)
 
 
-def stands(segments: Sequence[Segment], whole: Joined, place: int) -> str:
+def stands(segments: Sequence[Segment], whole: JoinedText, place: int) -> str:
     """The same as text, without what is left out in the middle of it."""
     start, end = standing(segments, whole, place)
     text = segments[place].text[:end]
-    return whole.seams[place - 1].kept(text) if place else text[start:]
+    return whole.seams[place - 1].remainder(text) if place else text[start:]
 
 
-def apart(whole: Joined, place: int) -> str:
+def apart(whole: JoinedText, place: int) -> str:
     """What stands between a segment and the next one that is of neither; nothing where a later one began anew."""
     following = whole.seams[place:]
-    if not following or following[0].decision is not Decision.APART:
+    if not following or following[0].decision is not SeamDecision.APART:
         return ""
     return APART if all(seam.at >= following[0].at for seam in following) else ""
 
@@ -79,7 +79,7 @@ def changes(segments: Sequence[Segment], rule: SeamRule, tried: SeamRule) -> lis
     return list(_changes(segments, join(segments, rule), join(segments, tried))) if tried is not rule else []
 
 
-def _changes(segments: Sequence[Segment], old: Joined, new: Joined) -> Iterator[Change]:
+def _changes(segments: Sequence[Segment], old: JoinedText, new: JoinedText) -> Iterator[Change]:
     for place, segment in enumerate(segments):
         (was_from, was_to), (now_from, now_to) = standing(segments, old, place), standing(segments, new, place)
         text, was, now = segment.text, apart(old, place), apart(new, place)
@@ -108,7 +108,7 @@ def seam_lines(seam: Seam, rule: SeamRule) -> list[Line]:
     why = said(seam.why or seam.decision.value, Role.SEAM if seam.sure else Role.WARN)
     where = f"══ seam {seam.index} to {seam.index + 1}: "
     lines: list[Line] = [(Span(where, Role.SEAM), why, Span(f" · by {rule.value} ══", Role.SEAM))]
-    for left_out in (seam.cut, *(text for _, text in seam.gone)):
+    for left_out in (seam.cut, *(text for _, text in seam.removals)):
         if left_out:
             lines.append((Span("− ", Role.REMOVED), quoted(shortened(left_out), Role.REMOVED), Span(" cut", Role.DIM)))
     return lines
@@ -255,7 +255,7 @@ class Text(NamedTuple):
     """One answer, joined by a rule."""
 
     segments: Sequence[Segment]
-    whole: Joined
+    whole: JoinedText
     rule: SeamRule
     in_force: SeamRule
     """The rule of the run, which another may be tried beside."""

@@ -26,7 +26,7 @@ from inspector.report.lines.spans import (
 )
 from inspector.report.lines.steps import Block
 from loop_core.turn.seam import join
-from loop_core.turn.segments import Joined, SeamRule, Segment
+from loop_core.turn.segments import JoinedText, SeamRule, Segment
 
 COLUMNS = 66
 """Below this width the two sides stand one below the other: narrower columns cannot be read."""
@@ -112,7 +112,7 @@ def _heading(place: int, facts: ResponseFacts) -> Line:
     return (Span(f"segment {place + 1} ", Role.STRONG), *mark, *reason(raw, facts.judged.stop.normalized.value))
 
 
-def _around(segments: Sequence[Segment], whole: Joined, place: int) -> Iterator[Pair]:
+def _around(segments: Sequence[Segment], whole: JoinedText, place: int) -> Iterator[Pair]:
     """Before the seam, what the two segments share or what was left out, and after it."""
     before, after = segments[place - 1].text, segments[place].text
     cut, kept = len(whole.seams[place - 1].cut), standing(segments, whole, place - 1)[1]
@@ -122,7 +122,7 @@ def _around(segments: Sequence[Segment], whole: Joined, place: int) -> Iterator[
     right = _marked("− ", after[:cut], Role.REMOVED)
     for one, other in zip_longest(left, right, fillvalue=EMPTY):
         yield Pair(_side(place, one), _side(place + 1, other))
-    yield from (Pair(EMPTY, _side(place + 1, line)) for line in _beginning(whole.seams[place - 1].kept(after)))
+    yield from (Pair(EMPTY, _side(place + 1, line)) for line in _beginning(whole.seams[place - 1].remainder(after)))
 
 
 def _marked(mark: str, text: str, role: Role) -> list[Line]:

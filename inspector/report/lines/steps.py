@@ -148,10 +148,11 @@ def is_interesting(step: Step) -> bool:
     """Whether a step is worth stopping at: a cut, a block, a held or rejected call, a limit, an end in trouble."""
     if step.state in _STOPPING:
         return True
-    seen = step.turn.evaluated
+    seen = step.turn.evaluation
     if step.state is not State.EVALUATE_STOP or seen is None:
-        return step.came_from is None and step.run > 0
-    return seen.judged.stop.normalized not in _PLAIN or any(v.admission is not Admission.READY for v in seen.verdicts)
+        return step.previous_state is None and step.run > 0
+    return seen.judgement.stop.normalized not in _PLAIN or any(v.admission is not Admission.READY
+                                                               for v in seen.verdicts)
 
 SEVERITY: Mapping[Severity, Role] = {Severity.ERROR: Role.ERROR, Severity.WARNING: Role.WARN, Severity.INFO: Role.OK}
 
@@ -236,9 +237,9 @@ def _gutter(index: int, here: int) -> tuple[str, Role]:
 
 def glyph_of(step: Step) -> tuple[str, Role]:
     """The glyph of a step: that of the reason where one was evaluated, else that of the state."""
-    seen = step.turn.evaluated
+    seen = step.turn.evaluation
     if step.state is State.EVALUATE_STOP and seen is not None:
-        return glyphs.of_reason(seen.judged.stop)
+        return glyphs.of_reason(seen.judgement.stop)
     if step.state is State.COMPLETE and step.turn.terminal != "completed":
         return glyphs.STATE[State.ABORT_PARTIAL]
     return glyphs.STATE[step.state]
@@ -256,21 +257,21 @@ def names(verdicts: tuple[Verdict, ...]) -> str:
 
 def _request(step: Step) -> Line:
     send = _send(step)
-    if step.came_from is not None:
+    if step.previous_state is not None:
         return (Span("with tool results", Role.DIM),)
     return (Span(f"cap {send.max_tokens:,}", Role.DIM),) if send is not None and send.max_tokens is not None else ()
 
 
 def _evaluated(step: Step) -> Line:
-    seen = step.turn.evaluated
+    seen = step.turn.evaluation
     if seen is None:
         return ()
-    stop = seen.judged.stop
+    stop = seen.judgement.stop
     found = [Span(stop.normalized.value, Role.NORMALIZED)]
     if inference_of(stop) is not None:
         found.append(Span(" inferred", Role.DIM))
-    if seen.judged.mapped.normalized is not stop.normalized:
-        found.append(Span(f" said {seen.judged.mapped.normalized.value}", Role.RAW))
+    if seen.judgement.mapped.normalized is not stop.normalized:
+        found.append(Span(f" said {seen.judgement.mapped.normalized.value}", Role.RAW))
     for admission in (Admission.HELD, Admission.REJECTED):
         stopped = tuple(v for v in seen.verdicts if v.admission is admission)
         if stopped:
@@ -285,17 +286,17 @@ def _tools(step: Step) -> Line:
 
 
 def _attempts(step: Step) -> Line:
-    used, most = step.turn.spent.attempts, step.turn.limits.continuation_max_attempts
+    used, most = step.turn.spend.attempts, step.turn.limits.continuation_max_attempts
     return (Span(f"{used} of {most}", Role.WARN if used >= most else Role.DIM),)
 
 
 def _repairs(step: Step) -> Line:
-    used, most = step.turn.spent.repairs, step.turn.limits.continuation_tool_repair_attempts
+    used, most = step.turn.spend.repairs, step.turn.limits.continuation_tool_repair_attempts
     return (Span(f"{used} of {most}", Role.WARN if used >= most else Role.DIM),)
 
 
 def _retries(step: Step) -> Line:
-    used, most = step.turn.spent.empty_retries, step.turn.limits.max_empty_retries
+    used, most = step.turn.spend.empty_retries, step.turn.limits.max_empty_retries
     return (Span(f"{used} of {most}", Role.WARN if used >= most else Role.DIM),)
 
 
@@ -305,7 +306,7 @@ def _asked(step: Step) -> Line:
 
 
 def _repair(step: Step) -> Line:
-    held = tuple(v for v in step.turn.broken if v.admission is Admission.HELD)
+    held = tuple(v for v in step.turn.unrepaired if v.admission is Admission.HELD)
     return (said(names(held)),) if held else ()
 
 

@@ -18,7 +18,7 @@ from inspector.report.lines.sheet import Listed, Sheet
 from inspector.report.lines.slices import Hex, Range, Slice, Slices
 from inspector.report.lines.spans import Line, Role, Span, field, joined, paragraphs, said
 from inspector.sessions.recording import Exchange
-from loop_core.values import At, Evidence, Part
+from loop_core.values import At, Evidence, ExchangePart
 from loop_core.wire import wire as wire_format
 from loop_core.wire.framing import SEPARATOR, SSE, Framing, TextSequence, Whole
 from loop_core.wire.jsonslice import byte_span, path_of
@@ -80,7 +80,7 @@ def evidence_ranges(exchange: Exchange, evidence: Sequence[Evidence]) -> list[Ra
     found: list[Range] = []
     for seen in evidence:
         at = seen.at
-        if at is None or at.part is not Part.BODY or at.start is None:
+        if at is None or at.part is not ExchangePart.BODY or at.start is None:
             continue
         span = (at.start, at.start if at.end is None else at.end)
         found.append(_value(exchange.body, span, at.pointer) or span)

@@ -16,7 +16,7 @@ from itertools import accumulate
 from typing import Any, NamedTuple
 
 from inspector.sessions.provenance.pieces import FactText, Frame, Supply, TextPiece, frames
-from loop_core.values import At, CallKind, ChatResponse, Part, ReasoningPart, TextPart, ToolCall
+from loop_core.values import At, CallKind, ChatResponse, ExchangePart, ReasoningPart, TextPart, ToolCall
 from loop_core.wire import wire
 from loop_core.wire.jsonslice import byte_span, path_of
 from loop_core.wire.reads import FactValue
@@ -107,7 +107,7 @@ def _stop(response: ChatResponse, read: Sequence[Frame], values: Sequence[_Value
     told = any(value[1].row.fact == "error" for value in values)
     for evidence in response.stop_reason.evidence:
         at = evidence.at
-        if at is None or at.part is not Part.BODY or at.start is None or at.end is None or at.end <= at.start:
+        if at is None or at.part is not ExchangePart.BODY or at.start is None or at.end is None or at.end <= at.start:
             continue
         frame = read[max(0, bisect_right(starts, at.start) - 1)] if read else None
         for value in values:

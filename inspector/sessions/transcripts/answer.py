@@ -20,9 +20,9 @@ from loop_core.values import (
     At,
     ChatResponse,
     Evidence,
+    ExchangePart,
     Finding,
     Message,
-    Part,
     ProviderError,
     Request,
     ResponsePart,
@@ -213,7 +213,7 @@ class TranscriptAnswer:
         self.rows.append(line.data)
         self.lines.append(line.number)
         self.size = start + len(line.data)
-        return At(Part.BODY, start, self.size)
+        return At(ExchangePart.BODY, start, self.size)
 
     def follow(self, said: InterimRow) -> None:
         """A row after it."""
@@ -294,7 +294,7 @@ class TranscriptAnswer:
         told = self._stopped()
         if told is None:
             return None
-        self.findings.append(Finding("transcript.stopped", Severity.INFO, told, At(Part.REQUEST)))
+        self.findings.append(Finding("transcript.stopped", Severity.INFO, told, At(ExchangePart.REQUEST)))
         return None if self.cancelled else Act("cancel", True, self.line - 1)
 
     def _stopped(self) -> str | None:

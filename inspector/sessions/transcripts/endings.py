@@ -26,9 +26,9 @@ from inspector.sessions.transcripts.answer import (
     unrecorded_reason,
 )
 from inspector.sessions.wordings import known_hint, placeholder
-from loop_core.judge.arguments import Shape, parse
+from loop_core.judge.arguments import ArgumentShape, parse
 from loop_core.judge.classify import FINISHED
-from loop_core.values import ArgsForm, At, Evidence, Part, Stop, StopReason, ToolResultPart
+from loop_core.values import ArgsForm, At, Evidence, ExchangePart, Stop, StopReason, ToolResultPart
 from loop_core.wire.anthropic_messages.table import API as CLAUDE
 from loop_core.wire.base import StopRow
 
@@ -61,7 +61,7 @@ def error_row(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
             break  # what fails after the end of a turn is another request
         if row.mark in ("cap", "context"):
             stop = Stop.MAX_TOKENS if row.mark == "cap" else Stop.CONTEXT_WINDOW_EXCEEDED
-            return EndSign(stop, f"line {row.line}: {row.text[:120]}", At(Part.BODY, *_last_row(answer)))
+            return EndSign(stop, f"line {row.line}: {row.text[:120]}", At(ExchangePart.BODY, *_last_row(answer)))
     return None
 
 
@@ -71,13 +71,13 @@ def turn_ended(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
     if row is None or answer.calls or not answer.parts:
         return None
     return EndSign(Stop.END_TURN, f"line {row.line}: the agent recorded the end of its turn ({row.text})",
-                 At(Part.REQUEST, None, None, f"line {row.line}"))
+                 At(ExchangePart.REQUEST, None, None, f"line {row.line}"))
 
 
 def call_cut(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
     """A call of it ends in the middle of its JSON."""
     for call in answer.calls:
-        if call.form is ArgsForm.STRING and parse(call.arguments).shape is Shape.CUT:
+        if call.form is ArgsForm.STRING and parse(call.arguments).shape is ArgumentShape.CUT:
             return EndSign(Stop.MAX_TOKENS, f"the arguments of {call.name} end in the middle of their JSON", call.at)
     return None
 
@@ -143,7 +143,7 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("user_went_on", user_went_on),
 )
 """In this order; the first that shows something wins. No sentence of the user is evidence of a cut."""
-_REQUEST = At(Part.REQUEST)
+_REQUEST = At(ExchangePart.REQUEST)
 
 
 def infer(answer: TranscriptAnswer, caps: Caps) -> StopReason:
@@ -194,9 +194,9 @@ def _count(answer: TranscriptAnswer, used: int) -> At:
         start = end - len(row)
         found = re.search(rb'"output_tokens"\s*:\s*(%d)\b' % used, row)
         if found is not None:
-            return At(Part.BODY, start + found.start(1), start + found.end(1), "/message/usage/output_tokens")
+            return At(ExchangePart.BODY, start + found.start(1), start + found.end(1), "/message/usage/output_tokens")
         end = start - 1  # the line break between two rows
-    return At(Part.BODY, *_last_row(answer))
+    return At(ExchangePart.BODY, *_last_row(answer))
 
 
 def _last_row(answer: TranscriptAnswer) -> tuple[int, int]:
@@ -274,8 +274,8 @@ def _folded_quote(text: str) -> str:
 
 def _ended(exchange: Exchange, note: str) -> Exchange:
     response = exchange.response
-    at = response.stop_reason.evidence[0].at or At(Part.BODY)
-    stop = inferred_reason(Stop.END_TURN, None, at, "quoted", At(Part.REQUEST), note)
+    at = response.stop_reason.evidence[0].at or At(ExchangePart.BODY)
+    stop = inferred_reason(Stop.END_TURN, None, at, "quoted", At(ExchangePart.REQUEST), note)
     told = reason_finding(stop)
     others = tuple(found for found in response.findings if found.rule != "transcript.not_recorded")
     findings = (*others, told) if told is not None else others

@@ -11,7 +11,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from loop_core.values import ArgsForm, At, CallKind, OpaquePart, Part, ReasoningPart, ResponsePart, TextPart, ToolCall
+from loop_core.values import (
+    ArgsForm,
+    At,
+    CallKind,
+    ExchangePart,
+    OpaquePart,
+    ReasoningPart,
+    ResponsePart,
+    TextPart,
+    ToolCall,
+)
 from loop_core.wire.anthropic_messages.table import FIELDS, KINDS, KNOWN, worth_keeping
 from loop_core.wire.body import compact
 from loop_core.wire.jsonslice import slice_of
@@ -72,11 +82,12 @@ class MessageBlock:
         if kind is None or kind.call is None:
             return _plain(self.type, fields, text, None if self.grown else self.source)
         end = self.end if self.end is not None else max(limit, self.start)
-        at = At(Part.BODY, self.start, end, "/content_block")
+        at = At(ExchangePart.BODY, self.start, end, "/content_block")
         arguments, form = self._arguments(text)
         call = _call(kind.call, fields, arguments, form, self.closed, at)
         if not text and fields.get("input") == {}:
-            call = replace(call, untold=True)  # every block begins with it, and no character of the input followed
+            call = replace(call,
+                           arguments_unsent=True)  # every block begins with it, and no character of the input followed
         return [call, *_fields(self.type, fields)]
 
     def _arguments(self, text: str) -> tuple[str | None, ArgsForm]:

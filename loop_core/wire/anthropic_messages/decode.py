@@ -19,8 +19,8 @@ from loop_core.values import (
     At,
     CallKind,
     ChatResponse,
+    ExchangePart,
     OpaquePart,
-    Part,
     ProviderError,
     ResponsePart,
     Severity,
@@ -186,7 +186,7 @@ class Decoder(base.Decoder):
             self.saw_done = True
         elif kind == "error" or name == "error" or "error" in event:
             error = read_error(event, self.http_status) or ProviderError(str(event.get("message") or ""))
-            self.fail(error, At(Part.BODY, start, end, "/error"))
+            self.fail(error, At(ExchangePart.BODY, start, end, "/error"))
         elif kind != "ping":
             self._quirk("unknown_event", f"an event of type {kind!r} is not known", start, end)
 
@@ -201,7 +201,7 @@ class Decoder(base.Decoder):
         if isinstance(content, list):
             self._read_content(content)
         elif self.error is None:
-            self.find(f"{API}.no_message", "the body is no message of this API", At(Part.BODY, 0, self.size),
+            self.find(f"{API}.no_message", "the body is no message of this API", At(ExchangePart.BODY, 0, self.size),
                       Severity.ERROR)
 
     def build(self) -> ChatResponse:
@@ -228,9 +228,9 @@ class Decoder(base.Decoder):
 
     def _after_fallback(self, parts: list[ResponsePart], limit: int) -> list[ResponsePart]:
         """The parts without calls of a model that gave way, and the findings that say which model made which."""
-        seams = self._seams or [At(Part.BODY, block.start, block.end or limit, "/content_block")
+        seams = self._seams or [At(ExchangePart.BODY, block.start, block.end or limit, "/content_block")
                                 for block in self._order if block.type == BLOCK]
-        end = self.raw_at or At(Part.BODY, 0, self.size)
+        end = self.raw_at or At(ExchangePart.BODY, 0, self.size)
         for rule, message, at in remarks(parts, self._iterations, seams, end):
             told = Severity.INFO if rule == BLOCK else Severity.WARNING
             self.find(f"{API}.{rule}", message, at, told)
@@ -309,7 +309,7 @@ class Decoder(base.Decoder):
         if isinstance(delta, dict):
             reason = delta.get("stop_reason")
             if reason is not None:
-                self.raw, self.raw_at = str(reason), At(Part.BODY, start, end, "/delta/stop_reason")
+                self.raw, self.raw_at = str(reason), At(ExchangePart.BODY, start, end, "/delta/stop_reason")
             self._read_native(delta)
         self._read_native(event)
         self._read_usage(event.get("usage"), start, end)
@@ -370,7 +370,7 @@ class Decoder(base.Decoder):
 
     def _quirk(self, rule: str, message: str, start: int | None, end: int | None,
                severity: Severity = Severity.WARNING) -> None:
-        self.find(f"{API}.{rule}", message, At(Part.BODY, start, end), severity)
+        self.find(f"{API}.{rule}", message, At(ExchangePart.BODY, start, end), severity)
 
     def _payload_text(self) -> str:
         return self.payload.decode("utf-8", "replace")

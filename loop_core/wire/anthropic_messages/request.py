@@ -140,7 +140,7 @@ def _tool(item: Any) -> Tool | None:
         schema if isinstance(schema, Mapping) else None,
         _word(item.get("description")) or "",
         CallKind.SERVER if server else CallKind.FUNCTION,
-        declared=item,
+        declaration=item,
     )
 
 
@@ -270,8 +270,8 @@ def _block(part: MessagePart) -> dict[str, Any]:
 
 
 def _write_tool(tool: Tool) -> Mapping[str, Any]:
-    if tool.declared is not None:
-        return tool.declared
+    if tool.declaration is not None:
+        return tool.declaration
     if tool.kind is CallKind.SERVER:
         raise EncodeError(f"{tool.name}: a server tool has to be declared in full", api=API, what="tool")
     said = {"description": tool.description} if tool.description else {}

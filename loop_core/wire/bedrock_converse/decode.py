@@ -19,8 +19,8 @@ from loop_core.values import (
     At,
     CallKind,
     ChatResponse,
+    ExchangePart,
     OpaquePart,
-    Part,
     ProviderError,
     ReasoningPart,
     ResponsePart,
@@ -106,7 +106,8 @@ class GrowingBlock:
             return [ReasoningPart(text, self.signature, self.data)]
         if self.kind == "toolUse":
             end = self.end if self.end is not None else max(limit, self.start)
-            return [_call(self.fields, text, ArgsForm.STRING, self.closed, At(Part.BODY, self.start, end, "/start"))]
+            return [_call(self.fields, text, ArgsForm.STRING, self.closed,
+                          At(ExchangePart.BODY, self.start, end, "/start"))]
         return [OpaquePart(self.kind, compact({self.kind: self.fields}))]
 
 
@@ -231,7 +232,8 @@ class Decoder(base.Decoder):
         if isinstance(content, list):
             self._read_content(content)
         else:
-            self.find(f"{API}.no_message", "the body holds no output.message.content", At(Part.BODY, 0, self.size),
+            self.find(f"{API}.no_message", "the body holds no output.message.content",
+                      At(ExchangePart.BODY, 0, self.size),
                       Severity.ERROR)
 
     def build(self) -> ChatResponse:
@@ -304,11 +306,11 @@ class Decoder(base.Decoder):
             self._tail = start
         if event.get("stopReason") is not None:
             pointer = "/messageStop/stopReason" if b'"messageStop"' in self.payload else "/stopReason"
-            self.raw, self.raw_at = str(event["stopReason"]), At(Part.BODY, start, end, pointer)
+            self.raw, self.raw_at = str(event["stopReason"]), At(ExchangePart.BODY, start, end, pointer)
         self._read_fields(event)
 
     def _no_event(self, event: Any, name: str, start: int, end: int) -> None:
-        at = At(Part.BODY, start, end)
+        at = At(ExchangePart.BODY, start, end)
         tag, _, word = name[1:].partition(":") if name.startswith(":") else ("", "", "")
         if tag == "broken":
             self.cut = True
@@ -363,7 +365,7 @@ class Decoder(base.Decoder):
                 self.error = replace(error, type=kind, retryable=error.retryable or typed.retryable)
 
     def _quirk(self, rule: str, message: str, start: int, end: int | None = None) -> None:
-        self.find(f"{API}.{rule}", message, At(Part.BODY, start, end))
+        self.find(f"{API}.{rule}", message, At(ExchangePart.BODY, start, end))
 
 
 def _error(content: Any, kind: str) -> ProviderError:

@@ -131,7 +131,7 @@ def _tool(item: Any) -> Tool | None:
         return None
     spec, system = _dict(item.get("toolSpec")), _dict(item.get("systemTool"))
     if system:
-        return Tool(_word(system.get("name")) or "", kind=CallKind.SERVER, declared=item)
+        return Tool(_word(system.get("name")) or "", kind=CallKind.SERVER, declaration=item)
     schema = _dict(spec.get("inputSchema")).get("json")
     if not spec:
         return None
@@ -139,7 +139,7 @@ def _tool(item: Any) -> Tool | None:
         _word(spec.get("name")) or "",
         schema if isinstance(schema, Mapping) else None,
         _word(spec.get("description")) or "",
-        declared=item,
+        declaration=item,
     )
 
 
@@ -285,8 +285,8 @@ def _config(request: Request) -> dict[str, Any]:
 
 
 def _write_tool(tool: Tool) -> Mapping[str, Any]:
-    if tool.declared is not None:
-        return tool.declared
+    if tool.declaration is not None:
+        return tool.declaration
     if tool.kind is CallKind.SERVER:
         return {"systemTool": {"name": tool.name}}
     said = {"description": tool.description} if tool.description else {}  # an empty one is refused

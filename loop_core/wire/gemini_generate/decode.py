@@ -10,7 +10,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from loop_core.values import At, ChatResponse, Evidence, Part, Severity, Stop, StopReason, Usage
+from loop_core.values import At, ChatResponse, Evidence, ExchangePart, Severity, Stop, StopReason, Usage
 from loop_core.wire import base
 from loop_core.wire.failures import read_error
 from loop_core.wire.gemini_generate.parts import Parts, string_piece
@@ -115,7 +115,7 @@ class Decoder(base.Decoder):
         """Where a value of it stands."""
         if self._span is None:
             return self.body_at(pointer(*path))
-        return At(Part.BODY, *self._span, pointer(*path))
+        return At(ExchangePart.BODY, *self._span, pointer(*path))
 
     # -- inside --------------------------------------------------------------------------------------------------
 

@@ -150,7 +150,7 @@ def _tools(item: Any) -> Iterator[Tool]:
         return
     for key, value in item.items():
         if key not in ("functionDeclarations", "function_declarations"):
-            yield Tool(key, kind=CallKind.SERVER, declared={key: value})
+            yield Tool(key, kind=CallKind.SERVER, declaration={key: value})
             continue
         for declared in _list(value):
             if isinstance(declared, dict) and isinstance(declared.get("name"), str):
@@ -167,7 +167,7 @@ def _tool(declared: Mapping[str, Any]) -> Tool:
         schema if isinstance(schema, dict) else None,
         described if isinstance(described, str) else "",
         dialect=dialect if isinstance(schema, dict) else "json_schema",
-        declared=declared,
+        declaration=declared,
     )
 
 
@@ -299,7 +299,7 @@ def _write_tools(tools: Iterable[Tool]) -> list[dict[str, Any]]:
     made: list[dict[str, Any]] = []
     for tool in tools:
         if tool.kind is CallKind.SERVER:
-            made.append(dict(tool.declared) if tool.declared is not None else {tool.name: {}})
+            made.append(dict(tool.declaration) if tool.declaration is not None else {tool.name: {}})
             continue
         if not (made and "functionDeclarations" in made[-1]):
             made.append({"functionDeclarations": []})
@@ -311,8 +311,8 @@ def _function(tool: Tool) -> Mapping[str, Any]:
     wrong = problems(tool)
     if wrong:
         raise EncodeError("; ".join(str(problem) for problem in wrong), api=API, what="schema")
-    if tool.declared is not None:
-        return tool.declared
+    if tool.declaration is not None:
+        return tool.declaration
     if tool.kind is not CallKind.FUNCTION:
         raise EncodeError(f"{tool.name}: there are no free-form tools", api=API, what="custom tool")
     said = {"description": tool.description} if tool.description else {}

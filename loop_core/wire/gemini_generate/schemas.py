@@ -63,7 +63,7 @@ def reduce_schema(tool: Tool) -> Tool:
     if tool.schema is None or not problems(tool):
         return tool
     made = _less(tool.schema, tool.dialect, tool.schema, ())
-    return replace(tool, schema=made, declared=None)
+    return replace(tool, schema=made, declaration=None)
 
 
 def _wrong(schema: Any, dialect: str, pointer: str) -> Iterator[tuple[str, str]]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from loop_core.values import At, ChatResponse, Part, ProviderError, ResponsePart, Severity, ToolCall, Usage
+from loop_core.values import At, ChatResponse, ExchangePart, ProviderError, ResponsePart, Severity, ToolCall, Usage
 from loop_core.wire import base
 from loop_core.wire.failures import read_error
 from loop_core.wire.gemini_interactions.steps import GrowingStep, read_step
@@ -77,10 +77,10 @@ class Decoder(base.Decoder):
             self._interaction(event["interaction"], "/interaction", start, end, last=kind in LAST_EVENTS)
         elif kind == UPDATE:
             self._id = word(event.get("interaction_id")) or self._id
-            self._status(event.get("status"), At(Part.BODY, start, end, "/status"), last=False)
+            self._status(event.get("status"), At(ExchangePart.BODY, start, end, "/status"), last=False)
         elif kind == "error" or "error" in event:
             error = read_error(event, self.http_status) or ProviderError(str(event.get("message") or ""))
-            self.fail(error, At(Part.BODY, start, end, "/error"))
+            self.fail(error, At(ExchangePart.BODY, start, end, "/error"))
         else:
             self._quirk("unknown_event", f"an event of type {str(kind)[:80]!r} is not known", start, end)
 
@@ -116,7 +116,7 @@ class Decoder(base.Decoder):
     def on_body(self, body: Any) -> None:
         """A whole interaction, or an error (which the base has read)."""
         if self.error is None and not any(name in body for name in ("status", "steps", "outputs", "id")):
-            whole = At(Part.BODY, 0, self.size)
+            whole = At(ExchangePart.BODY, 0, self.size)
             self.find(f"{API}.no_interaction", "the body is no interaction", whole, Severity.ERROR)
         self._interaction(body, "", None, None, last=True)
         if word(body.get("status")):
@@ -125,7 +125,7 @@ class Decoder(base.Decoder):
         self._steps(body.get(name), name, self.slice_bytes().decode("utf-8", "replace").lstrip("\ufeff"), (name,))
 
     def _interaction(self, value: Any, prefix: str, start: int | None, end: int | None, *, last: bool) -> None:
-        at = At(Part.BODY, start, end, f"{prefix}/status")
+        at = At(ExchangePart.BODY, start, end, f"{prefix}/status")
         if last and start is not None:
             self._tail = start
         self._id = word(value.get("id")) or self._id
@@ -138,11 +138,11 @@ class Decoder(base.Decoder):
             error = read_error({"error": faults[0]})
             if error is not None:
                 place = f"{prefix}/errors/0"
-                self.fail(error, self.body_at(place) if start is None else At(Part.BODY, start, end, place))
+                self.fail(error, self.body_at(place) if start is None else At(ExchangePart.BODY, start, end, place))
         steps = value.get("steps")
         if last and start is not None and not self._order and isinstance(steps, list) and steps:
             text = self.payload.decode("utf-8", "replace")  # nothing was streamed but the end, which holds it all
-            self._steps(steps, "steps", text, ("interaction", "steps"), At(Part.BODY, start, end))
+            self._steps(steps, "steps", text, ("interaction", "steps"), At(ExchangePart.BODY, start, end))
 
     def _status(self, status: Any, at: At, *, last: bool) -> None:
         said = word(status)
@@ -169,7 +169,7 @@ class Decoder(base.Decoder):
             closed = self.raw is not None and (self.raw in FINISHED or number not in calls[-1:])
             pointer = "".join(f"/{key}" for key in (*path, number))
             at = At() if step.get("type") != CALL else (
-                self.body_at(pointer) if frame is None else At(Part.BODY, frame.start, frame.end, pointer))
+                self.body_at(pointer) if frame is None else At(ExchangePart.BODY, frame.start, frame.end, pointer))
             self._parts += read_step(step, closed, at, partial(slice_of, text, *path, number))
 
     # -- the response --------------------------------------------------------------------------------------------
@@ -199,7 +199,7 @@ class Decoder(base.Decoder):
         )
 
     def _quirk(self, rule: str, message: str, start: int | None, end: int | None) -> None:
-        self.find(f"{API}.{rule}", message, At(Part.BODY, start, end))
+        self.find(f"{API}.{rule}", message, At(ExchangePart.BODY, start, end))
 
 
 def _usage(usage: Any) -> Usage | None:

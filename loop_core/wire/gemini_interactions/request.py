@@ -157,13 +157,13 @@ def _tool(declared: Any) -> Tool | None:
     if not isinstance(declared, Mapping) or not isinstance(declared.get("type"), str):
         return None
     if declared["type"] != "function":
-        return Tool(declared["type"], kind=CallKind.SERVER, declared=declared)
+        return Tool(declared["type"], kind=CallKind.SERVER, declaration=declared)
     schema, described = declared.get("parameters"), declared.get("description")
     return Tool(
         str(declared.get("name") or ""),
         schema if isinstance(schema, dict) else None,
         described if isinstance(described, str) else "",
-        declared=declared,
+        declaration=declared,
     )
 
 
@@ -309,8 +309,8 @@ def _write_result(part: ToolResultPart) -> dict[str, Any]:
 
 
 def _write_tool(tool: Tool) -> Mapping[str, Any]:
-    if tool.declared is not None:
-        return tool.declared
+    if tool.declaration is not None:
+        return tool.declaration
     if tool.kind is CallKind.SERVER:
         return {"type": tool.name}
     if tool.kind is not CallKind.FUNCTION:

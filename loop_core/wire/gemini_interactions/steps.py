@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from loop_core.values import ArgsForm, At, OpaquePart, Part, ReasoningPart, ResponsePart, TextPart, ToolCall
+from loop_core.values import ArgsForm, At, ExchangePart, OpaquePart, ReasoningPart, ResponsePart, TextPart, ToolCall
 from loop_core.wire.body import compact
 from loop_core.wire.gemini_interactions.table import CALL, CONTENTS, INSIDE, NOTES, OUTPUT, THOUGHT, word
 from loop_core.wire.jsonslice import slice_of
@@ -104,8 +104,8 @@ class GrowingStep:
             arguments = slice_of(self.source, self.holder, "arguments") or compact(given)
             form, untold = ArgsForm.OBJECT, not given
         return ToolCall(word(self.fields.get("id")), str(self.fields.get("name") or ""), arguments,
-                        self.closed and not self.orphan, form=form, signature=self.signature, untold=untold,
-                        at=At(Part.BODY, self.start, end, f"/{self.holder}"))
+                        self.closed and not self.orphan, form=form, signature=self.signature, arguments_unsent=untold,
+                        at=At(ExchangePart.BODY, self.start, end, f"/{self.holder}"))
 
 
 def _nothing(*path: str | int) -> str | None:

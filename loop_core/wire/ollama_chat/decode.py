@@ -15,7 +15,7 @@ from loop_core.values import (
     ArgsForm,
     At,
     ChatResponse,
-    Part,
+    ExchangePart,
     ReasoningPart,
     ResponsePart,
     Severity,
@@ -171,7 +171,7 @@ class Decoder(base.Decoder):
             return kind("".join(piece for piece in pieces if isinstance(piece, str)))
 
     def _at(self, pointer: str) -> At:
-        return At(Part.BODY, *self._span, pointer)
+        return At(ExchangePart.BODY, *self._span, pointer)
 
     def _exact(self, at: At | None) -> At | None:
         """The value itself, where the body is one object."""

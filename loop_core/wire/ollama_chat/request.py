@@ -97,7 +97,7 @@ def _tool(item: Any) -> Tool | None:
         return None
     schema, described = function.get("parameters"), function.get("description")
     return Tool(name, schema if isinstance(schema, Mapping) else None, described if isinstance(described, str) else "",
-                declared=item)
+                declaration=item)
 
 
 def _list(value: Any) -> list[Any]:
@@ -177,7 +177,7 @@ def _write_call(call: ToolCall) -> dict[str, Any]:
 
 
 def _write_tool(tool: Tool) -> Mapping[str, Any]:
-    if tool.declared is not None:
-        return tool.declared
+    if tool.declaration is not None:
+        return tool.declaration
     said = {"description": tool.description} if tool.description else {}
     return {"type": "function", "function": {"name": tool.name, **said, **non_null(parameters=tool.schema)}}

@@ -13,7 +13,18 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from loop_core.values import At, ChatResponse, Evidence, Part, ResponsePart, Severity, Stop, StopReason, ToolCall, Usage
+from loop_core.values import (
+    At,
+    ChatResponse,
+    Evidence,
+    ExchangePart,
+    ResponsePart,
+    Severity,
+    Stop,
+    StopReason,
+    ToolCall,
+    Usage,
+)
 from loop_core.wire.base import Decoder as Base
 from loop_core.wire.base import ForeignWord, StopRow
 from loop_core.wire.failures import read_error
@@ -206,7 +217,8 @@ class Decoder(Base):
                 self._message(state, choice["message"], ("choices", i, "message"))
             reason = choice.get("finish_reason")
             if reason is not None or not delta or choice.get(FILTERS) or choice.get("native_finish_reason"):
-                self._ending(state, event, choice, reason, At(Part.BODY, start, end, f"/choices/{i}/finish_reason"))
+                self._ending(state, event, choice, reason,
+                             At(ExchangePart.BODY, start, end, f"/choices/{i}/finish_reason"))
 
     def _message(self, state: GrowingChoice, message: Any, base: tuple[str | int, ...]) -> None:
         """A whole message inside a stream: what was already streamed of it is not taken twice."""
@@ -272,7 +284,7 @@ class Decoder(Base):
 
     def _beside(self, event: Any, name: str | None, start: int, end: int) -> None:
         """An error in the stream, Azure's prompt annotations, words of the server."""
-        at = At(Part.BODY, start, end)
+        at = At(ExchangePart.BODY, start, end)
         if event.get("error") or event.get("object") == "error" or name == "error":
             self._failure(event, name, at)
         filtered = _filtered(event.get(PROMPT_FILTERS))
@@ -314,12 +326,13 @@ class Decoder(Base):
     def _note(self, rule: str, message: str, at: At | None = None) -> None:
         if message not in self._noted:
             self._noted.add(message)
-            self.find(rule, message, at or At(Part.BODY, self._start, self._end), _QUIRKS.get(rule, Severity.WARNING))
+            self.find(rule, message, at or At(ExchangePart.BODY, self._start, self._end),
+                      _QUIRKS.get(rule, Severity.WARNING))
 
     def _place(self, *path: str | int) -> At:
         if self.slice_bytes():
             return self.body_at(pointer(*path))
-        return At(Part.BODY, self._start, self._end, pointer(*path))
+        return At(ExchangePart.BODY, self._start, self._end, pointer(*path))
 
     def _verbatim(self, *path: str | int) -> str | None:
         data = self.slice_bytes() or self.payload

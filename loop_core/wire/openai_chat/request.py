@@ -147,13 +147,13 @@ def _tools(body: Mapping[str, Any]) -> Iterator[Tool]:
         custom, function = tool.get("custom"), tool.get("function")
         if isinstance(custom, Mapping):
             yield Tool(_word(custom.get("name")) or "", None, _text(custom.get("description")), CallKind.CUSTOM,
-                       declared=tool)
+                       declaration=tool)
         elif isinstance(function, Mapping):
             yield _tool(function, tool)
         elif _word(tool.get("name")) and tool.get("type") in (None, "function"):
             yield _tool(tool, tool)  # laid out as in the Responses API
         elif (kind := _word(tool.get("type"))) and kind != "function":
-            yield Tool(kind, description=_text(tool.get("description")), kind=CallKind.SERVER, declared=tool)
+            yield Tool(kind, description=_text(tool.get("description")), kind=CallKind.SERVER, declaration=tool)
     for function in functions if isinstance(functions, list) else []:
         if isinstance(function, Mapping):
             yield _tool(function, {"type": "function", "function": function})
@@ -162,7 +162,7 @@ def _tools(body: Mapping[str, Any]) -> Iterator[Tool]:
 def _tool(function: Mapping[str, Any], declared: Mapping[str, Any]) -> Tool:
     schema = function.get("parameters")
     return Tool(_word(function.get("name")) or "", schema if isinstance(schema, Mapping) else None,
-                _text(function.get("description")), declared=declared)
+                _text(function.get("description")), declaration=declared)
 
 
 def _choice(value: Any) -> str | None:
@@ -307,8 +307,8 @@ def _write_call(call: ToolCall) -> dict[str, Any]:
 
 
 def _write_tool(tool: Tool) -> Mapping[str, Any]:
-    if tool.declared is not None:
-        return tool.declared
+    if tool.declaration is not None:
+        return tool.declaration
     said = {"description": tool.description} if tool.description else {}
     if tool.kind is CallKind.CUSTOM:
         return {"type": "custom", "custom": {"name": tool.name, **said}}

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from loop_core.values import At, ChatResponse, Evidence, Part, Stop, StopReason, TextPart, Usage
+from loop_core.values import At, ChatResponse, Evidence, ExchangePart, Stop, StopReason, TextPart, Usage
 from loop_core.wire.base import Decoder as BaseDecoder
 from loop_core.wire.failures import read_error
 from loop_core.wire.openai_responses.items import GrowingItem, call_id, read, text_of
@@ -84,7 +84,7 @@ class Decoder(BaseDecoder):
         where, item_id = event.get("output_index"), event.get("item_id")
         item = self._items.get(where) or self._items.get(item_id)
         if item is None:
-            at = At(Part.BODY, start, end)
+            at = At(ExchangePart.BODY, start, end)
             self.find("openai_responses.unannounced_item", "an event speaks of an item that was never announced", at)
             item = GrowingItem({"type": ITEM_OF_FIELD[field], "id": item_id}, b"{}", (), at, False)
             self._keep(item, where, item_id)
@@ -99,7 +99,7 @@ class Decoder(BaseDecoder):
     def _item(self, event: Mapping[str, Any], kind: str, start: int, end: int) -> None:
         value = event["item"]
         where, item_id = event.get("output_index"), value.get("id")
-        at = At(Part.BODY, start, end, "/item")
+        at = At(ExchangePart.BODY, start, end, "/item")
         old = self._items.get(where) or self._items.get(item_id)
         if old is not None and kind.endswith("added") and (old.done or old.value.get("id") != item_id):
             self.find("openai_responses.index_reused", "two items have the same output_index", at)
@@ -115,7 +115,7 @@ class Decoder(BaseDecoder):
         status = text_of(response.get("status"))
         if response.get("background") is True:
             self.background = True
-        at = At(Part.BODY, start, end, "/response/status")
+        at = At(ExchangePart.BODY, start, end, "/response/status")
         terminal = TERMINAL_EVENTS.get(kind)
         if terminal is not None:
             self._finish(response, status, terminal, at)
@@ -139,7 +139,7 @@ class Decoder(BaseDecoder):
         if isinstance(response.get("error"), Mapping):
             error = read_error({"error": response["error"]})
             if error is not None:
-                self.error, self.error_at = error, At(Part.BODY, at.start, at.end, "/response/error")
+                self.error, self.error_at = error, At(ExchangePart.BODY, at.start, at.end, "/response/error")
         output = response.get("output")
         if isinstance(output, list) and output:
             self._order = self._merged(output, self.payload, ("response", "output"), at)
@@ -158,7 +158,7 @@ class Decoder(BaseDecoder):
         status = event.get("status")  # a WebSocket has no other place for it
         error = read_error({"error": event.get("error") or flat}, status if type(status) is int else None)
         if error is not None:
-            self.fail(error, At(Part.BODY, start, end))
+            self.fail(error, At(ExchangePart.BODY, start, end))
 
     # -- whole bodies --------------------------------------------------------------------------------------------
 
@@ -174,7 +174,7 @@ class Decoder(BaseDecoder):
         self._end(status, at, "")
         output = body.get("output")
         if isinstance(output, list):
-            self._order = self._merged(output, self.slice_bytes(), ("output",), At(Part.BODY, 0, self.size))
+            self._order = self._merged(output, self.slice_bytes(), ("output",), At(ExchangePart.BODY, 0, self.size))
 
     def _merged(self, output: list[Any], frame: bytes, path: tuple[str, ...], at: At) -> list[GrowingItem]:
         """The items of the final response; each keeps the pieces that were streamed for it."""

@@ -179,7 +179,7 @@ def _function(item: GrowingItem, ended: bool) -> ItemReading:
         quirk = _differ(value, "arguments", arguments, other)
     call = ToolCall(call_id(value), text_of(value.get("name")) or "", arguments,
                     other is None and item.done and closes(value, ended), CallKind.FUNCTION, form,
-                    text_of(value.get("status")), text_of(value.get("id")), other=other, at=item.at)
+                    text_of(value.get("status")), text_of(value.get("id")), other_arguments=other, at=item.at)
     return ItemReading((call,), quirk=quirk)
 
 
@@ -188,7 +188,7 @@ def _custom(item: GrowingItem, ended: bool) -> ItemReading:
     payload, other = _agreed(item, text_of(value.get("input")), "input")
     call = ToolCall(call_id(value), text_of(value.get("name")) or "", payload,
                     other is None and item.done and closes(value, ended), CallKind.CUSTOM, ArgsForm.STRING,
-                    text_of(value.get("status")), text_of(value.get("id")), other=other, at=item.at)
+                    text_of(value.get("status")), text_of(value.get("id")), other_arguments=other, at=item.at)
     return ItemReading((call,), quirk=_differ(value, "input", payload, other))
 
 

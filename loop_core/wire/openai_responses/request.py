@@ -184,11 +184,11 @@ def _tools(tools: Any) -> Iterator[Tool]:
             schema = told.get("parameters")
             yield Tool(text_of(told.get("name")) or "", schema if isinstance(schema, dict) else None,
                        text_of(told.get("description")) or "",
-                       CallKind.CUSTOM if kind == "custom" else CallKind.FUNCTION, declared=tool)
+                       CallKind.CUSTOM if kind == "custom" else CallKind.FUNCTION, declaration=tool)
         elif kind in CLIENT_TOOLS and not _contained(tool):
-            yield Tool(CLIENT_TOOLS[kind], kind=CallKind.CUSTOM, declared=tool)
+            yield Tool(CLIENT_TOOLS[kind], kind=CallKind.CUSTOM, declaration=tool)
         else:
-            yield Tool(text_of(tool.get("server_label")) or kind, kind=CallKind.SERVER, declared=tool)
+            yield Tool(text_of(tool.get("server_label")) or kind, kind=CallKind.SERVER, declaration=tool)
 
 
 def _contained(tool: Mapping[str, Any]) -> bool:
@@ -363,8 +363,8 @@ def _write_result(part: ToolResultPart, call: ToolCall | None, tools: Sequence[T
 
 
 def _write_tool(tool: Tool) -> Mapping[str, Any]:
-    if tool.declared is not None:
-        return tool.declared
+    if tool.declaration is not None:
+        return tool.declaration
     said = {"description": tool.description} if tool.description else {}
     if tool.kind is CallKind.SERVER:
         return {"type": tool.name}
@@ -381,6 +381,6 @@ def _write_choice(choice: str, request: Request) -> Any:
             raise unknown_choice(choice, API)
         return TOOL_CHOICES[choice]
     tool = next((tool for tool in request.tools if tool.name == name), None)
-    if tool is not None and tool.declared is not None and tool.declared.get("type") not in ("function", "custom"):
-        return {"type": tool.declared.get("type")}
+    if tool is not None and tool.declaration is not None and tool.declaration.get("type") not in ("function", "custom"):
+        return {"type": tool.declaration.get("type")}
     return {"type": "custom" if custom(name, request.tools) else "function", "name": name}

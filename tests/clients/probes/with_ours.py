@@ -9,7 +9,7 @@ from common import Job, Report, main
 
 from inspector.provider.server import bases
 from loop_core.client.address import Server
-from loop_core.client.exchange import Line, Timeouts
+from loop_core.client.exchange import Connection, Timeouts
 from loop_core.client.transport import Live
 from loop_core.turn.loop import run
 from loop_core.turn.tools import Toolbox
@@ -27,7 +27,7 @@ def ask(job: Job, report: Report) -> None:
     said = Message(Role.USER, (TextPart(job["prompt"]),))
     tools = tuple(Tool(each["name"], each["parameters"], each["description"]) for each in job["tools"])
     request = Request(job["api"], (said,), job["model"], tools, max_tokens=job["cap"], stream=job["stream"])
-    line = Line(Timeouts(silence=job["timeout"])) if job["timeout"] else Line()
+    line = Connection(Timeouts(silence=job["timeout"])) if job["timeout"] else Connection()
     box = Toolbox({each["name"]: runs(each) for each in job["tools"]})
     with Live(Server(job["api"], bases(job["url"])[job["api"]]), toolbox=box, line=line) as source:
         turn = run("t", request, source).steps[-1].turn
