@@ -59,6 +59,13 @@ def test_the_readme_links_the_glossary() -> None:
     assert "(docs/glossary.md)" in (ROOT / "README.md").read_text("utf-8")
 
 
+def test_the_architecture_page_has_a_row_for_every_room() -> None:
+    rooms = {f"{package}/{path.name}" for package in ("loop_core", "inspector") for path in (ROOT / package).iterdir()
+             if (path / "__init__.py").is_file()}
+    rows = re.findall(r"^\| `(\w+/\w+)` \|", (DOCS / "design.md").read_text("utf-8"), re.MULTILINE)
+    assert sorted(rows) == sorted(rooms)
+
+
 # -- names -----------------------------------------------------------------------------------------------------------
 
 
