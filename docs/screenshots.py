@@ -20,7 +20,7 @@ import tempfile
 from pathlib import Path
 
 from inspector.config.settings import Settings
-from inspector.live.headless import Typed, start
+from inspector.live.headless import LiveOptions, start
 from inspector.tui.app import LoopInspector
 
 ROOT = Path(__file__).parents[1]
@@ -77,8 +77,8 @@ async def streaming(size: tuple[int, int]) -> str:
     server = await asyncio.start_server(answering, "127.0.0.1", 0)
     address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     with tempfile.TemporaryDirectory() as folder:
-        typed = Typed("openai_chat", "gpt-5-mini", address, prompt="What happened?", record=f"{folder}/live.jsonl",
-                      assignments=("max_tokens=32",))
+        typed = LiveOptions("openai_chat", "gpt-5-mini", address, prompt="What happened?",
+                            record=f"{folder}/live.jsonl", assignments=("max_tokens=32",))
         app = LoopInspector(live=start(typed, Settings()))
         async with app.run_test(size=size) as pilot:
             for word in ("continuation 1", "owners"):

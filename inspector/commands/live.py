@@ -51,7 +51,7 @@ def run_command(
         raise click.UsageError("expected either --sign or --key-env")
     if otel_content and not otel:
         raise click.UsageError("--otel-content says what --otel sends: expected both")
-    typed = headless.Typed(stream=not whole, **given)
+    typed = headless.LiveOptions(stream=not whole, **given)
     config, settings = common.configured(policy)
     if step:
         if as_json or otel:
@@ -68,7 +68,7 @@ def run_command(
         from inspector.export import telemetry
 
         sink = telemetry.sink(os.environ)  # what cannot be sent is told before anything is asked
-    ran = headless.ran(typed, settings)
+    ran = headless.run_options(typed, settings)
     from inspector.report.facts import view
 
     shown = view(ran.replay)

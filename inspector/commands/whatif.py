@@ -18,7 +18,7 @@ from loop_core.errors import CallerError, LoopError
 
 if TYPE_CHECKING:
     from inspector.config.settings import Settings
-    from inspector.live.again import Wanted
+    from inspector.live.branch_request import BranchRequest
     from inspector.report.facts import View
     from inspector.whatif.store import Store
     from inspector.whatif.tree import Node, Tree
@@ -245,11 +245,12 @@ def asked(
     Raises:
         LoopError: it cannot be asked; nothing was sent then.
     """
-    from inspector.live.again import ask, new_name, wanted
+    from inspector.live.branch_request import branch_request
+    from inspector.live.branch_run import new_name, run_branch
     from inspector.live.headless import EXITS
 
     since, settings = _from(tree, start, stretches, from_step, turn)
-    look = wanted(start.view.replay, settings, since, os.environ, base=way.base, model=way.model,
+    look = branch_request(start.view.replay, settings, since, os.environ, base=way.base, model=way.model,
                   variable=way.variable, given=_given(way.tools), insecure_http=way.insecure_http)
     _confirmed(look, start, yes)
     name = new_name()
@@ -261,7 +262,7 @@ def asked(
         keep(store, start)
         store.branch(key_of(start.key, settings, since), start.key, _record(settings), since)
     try:
-        heard, failure = ask(look, name, store.folder)
+        heard, failure = run_branch(look, name, store.folder)
     except LoopError:
         if save:
             store.forget(key_of(start.key, settings, since))
@@ -316,11 +317,11 @@ def _given(tools: str | None) -> Toolbox | None:
     return Toolbox(tools_of(tools)[1])
 
 
-def _confirmed(look: Wanted, start: Node, yes: bool) -> None:
+def _confirmed(look: BranchRequest, start: Node, yes: bool) -> None:
     """Says where it goes and what it may cost, and waits to be told to go on."""
-    from inspector.live.again import told
+    from inspector.live.branch_request import announcement
 
-    for line in told(look, start.view.number(start.view.turns[look.turn])):
+    for line in announcement(look, start.view.number(start.view.turns[look.turn])):
         click.echo(line, err=True)
     if yes:
         return

@@ -27,7 +27,7 @@ Agent = create_model("Agent", __base__=Strict, **_LIMITS)
 """`[agent]`: the limits by their names."""
 
 
-class File(Strict):
+class ConfigFile(Strict):
     """A configuration file."""
 
     agent: Agent = Field(default_factory=Agent)  # type: ignore[valid-type]
@@ -48,7 +48,7 @@ def read(path: Path) -> dict[str, object]:
     """
     try:
         given = tomllib.loads(path.read_text("utf-8"))
-        parsed = File.model_validate(given)
+        parsed = ConfigFile.model_validate(given)
     except OSError as why:
         raise CallerError(f"{path}: cannot be read: {why.strerror or why}") from None
     except UnicodeDecodeError as why:
@@ -68,6 +68,6 @@ def _first(why: ValidationError) -> str:
     place = ".".join(str(part) for part in error["loc"])
     if error["type"] != "extra_forbidden":
         return f"{place}: {error['msg'][0].lower()}{error['msg'][1:]}"
-    table = Agent if error["loc"][0] == "agent" and len(error["loc"]) > 1 else File
+    table = Agent if error["loc"][0] == "agent" and len(error["loc"]) > 1 else ConfigFile
     near = get_close_matches(str(error["loc"][-1]), table.model_fields, 1)
     return f"{place}: there is no such value" + (f"; did you mean {near[0]}?" if near else "")

@@ -111,7 +111,7 @@ ANSWERS: Mapping[str, bool] = {"yes": True, "no": False}
 SPEAKERS: Mapping[str, str] = {name: name for name in sorted(PROFILES)}
 
 
-class Choice(NamedTuple):
+class SettingChoice(NamedTuple):
     """A setting beside the limits: how what is typed is read, and how a value is written."""
 
     read: Callable[[str], Any]
@@ -129,16 +129,16 @@ def live_limits(settings: Settings, limits: Limits | None = None) -> Limits:
     return replace(limits, max_empty_retries=Limits().max_empty_retries)
 
 
-CHOICES: Mapping[str, Choice] = {
-    INITIAL: Choice(_cap),
-    "policy": Choice(preset, lambda policy: policy.name),
-    "seam": Choice(lambda text: _one_of("seam", SEAMS, text), lambda rule: rule.value, tuple(SEAMS)),
-    "method": Choice(lambda text: _one_of("method", METHODS, text), lambda method: method.value, tuple(METHODS)),
-    "profile": Choice(lambda text: _one_of("profile", SPEAKERS, text), str, tuple(SPEAKERS)),
-    "simulate": Choice(_yes, lambda on: "yes" if on else "no"),
-    "allow_silence": Choice(lambda text: _one_of("allow_silence", ANSWERS, text), lambda on: "yes" if on else "no",
-                            tuple(ANSWERS)),
-    "live": Choice(live_run),
+CHOICES: Mapping[str, SettingChoice] = {
+    INITIAL: SettingChoice(_cap),
+    "policy": SettingChoice(preset, lambda policy: policy.name),
+    "seam": SettingChoice(lambda text: _one_of("seam", SEAMS, text), lambda rule: rule.value, tuple(SEAMS)),
+    "method": SettingChoice(lambda text: _one_of("method", METHODS, text), lambda method: method.value, tuple(METHODS)),
+    "profile": SettingChoice(lambda text: _one_of("profile", SPEAKERS, text), str, tuple(SPEAKERS)),
+    "simulate": SettingChoice(_yes, lambda on: "yes" if on else "no"),
+    "allow_silence": SettingChoice(lambda text: _one_of("allow_silence", ANSWERS, text),
+                                   lambda on: "yes" if on else "no", tuple(ANSWERS)),
+    "live": SettingChoice(live_run),
 }
 """Field of `Settings` -> how it is read and written."""
 

@@ -22,7 +22,7 @@ from inspector.export.span_times import Attribute, Attributes, Clock, Happened, 
 from inspector.replay.case import results_in
 from inspector.report.facts import ResponseFacts, TurnFacts, View
 from inspector.sessions import redact
-from inspector.sessions.recording import Exchange, Place, ToolAnswer
+from inspector.sessions.recording import Exchange, ToolAnswer, TurnPlace
 from loop_core.judge.arguments import parse
 from loop_core.judge.gate import Admission, Verdict
 from loop_core.values import (
@@ -304,7 +304,7 @@ def _ran(recorded: _Noted, facts: ResponseFacts, following: ResponseFacts | None
     """The results that the calls of an answer got: those that were sent back, else those that were recorded alone."""
     exchange = facts.exchange
     noted = recorded.get((exchange.path, exchange.entry), ())
-    sent = results_in(following.exchange) if following and following.link.place is Place.TOOL_RESULT else ()
+    sent = results_in(following.exchange) if following and following.link.place is TurnPlace.TOOL_RESULT else ()
     times = {(answer.result.call_id, answer.result.name): answer.at for answer in noted}
     verdicts = list(facts.verdicts)
     for part in sent or [answer.result for answer in noted]:

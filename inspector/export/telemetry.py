@@ -16,7 +16,7 @@ from inspector.export import conventions
 from inspector.export.conventions import OURS
 from inspector.export.span_times import Point, given, length, moment
 from inspector.export.spans import first_chunk, operation, spans, who
-from inspector.live.recorder import Kept, replay_of
+from inspector.live.recorder import RunMemory, replay_of
 from inspector.report.facts import ResponseFacts, TurnFacts, View, view
 from loop_core.errors import CallerError
 from loop_core.turn.trace import Labels, Record, Trace, fold_metrics
@@ -100,10 +100,10 @@ def duration(view: View, turn: TurnFacts) -> int | None:
 if TYPE_CHECKING:
     from inspector.export.otel_sdk import Sink
 
-__all__ = ["Kept", "points", "seen", "sink", "spans"]
+__all__ = ["RunMemory", "points", "seen", "sink", "spans"]
 
 
-def seen(kept: Kept, trace: Trace, name: str = "live") -> View:
+def seen(kept: RunMemory, trace: Trace, name: str = "live") -> View:
     """One turn of a loop of one's own, as every report sees it: what its observer kept, and its steps."""
     return view(replay_of(kept, trace.steps, Settings(), name))
 

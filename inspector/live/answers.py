@@ -243,7 +243,7 @@ ABOUT: Mapping[How, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class CallDecision:
     """How one call is answered."""
 
     how: How
@@ -258,7 +258,7 @@ class Answers:
 
     toolbox: Toolbox = field(default_factory=Toolbox)
     results: RecordedResults | None = None
-    decided: dict[int, Decision] = field(default_factory=dict)
+    decided: dict[int, CallDecision] = field(default_factory=dict)
     """By the place of the call in its batch."""
     done: list[tuple[Verdict, str]] = field(default_factory=list)
     """The calls of the last batch, each with where its result came from."""
@@ -285,7 +285,7 @@ class Answers:
         """How a call can be answered, what would be done by itself first; none where the gate did not release it."""
         return self._ways(effect.batch[place], [verdict.call for verdict in effect.batch[:place]])
 
-    def planned(self, effect: RunTools, place: int) -> Decision | None:
+    def planned(self, effect: RunTools, place: int) -> CallDecision | None:
         """What will be done with a call as things stand; None where nothing answers it by itself."""
         before = [verdict.call for verdict in effect.batch[:place]]
         return self.decided.get(place) or self._by_itself(effect.batch[place], before)
@@ -295,7 +295,7 @@ class Answers:
         before = [verdict.call for verdict in effect.batch[:place]]
         return None if self.results is None else self.results.look(effect.batch[place].call, before)
 
-    def decide(self, effect: RunTools, place: int, decision: Decision) -> None:
+    def decide(self, effect: RunTools, place: int, decision: CallDecision) -> None:
         """Settles how a call is answered.
 
         Raises:
@@ -316,11 +316,11 @@ class Answers:
         runs = verdict.call.name in self.toolbox.tools
         return (*((How.RECORDED,) if known else ()), *((How.RUN,) if runs else ()), How.TYPED, How.REFUSED)
 
-    def _by_itself(self, verdict: Verdict, before: Sequence[ToolCall]) -> Decision | None:
+    def _by_itself(self, verdict: Verdict, before: Sequence[ToolCall]) -> CallDecision | None:
         first = next(iter(self._ways(verdict, before)), None)
-        return Decision(first) if first in (How.RUN, How.RECORDED) else None
+        return CallDecision(first) if first in (How.RUN, How.RECORDED) else None
 
-    def _one(self, decision: Decision | None, verdict: Verdict) -> tuple[ToolResultPart, str]:
+    def _one(self, decision: CallDecision | None, verdict: Verdict) -> tuple[ToolResultPart, str]:
         call = verdict.call
         if decision is None or decision.how is How.RUN:  # where there is no such tool, the toolbox says so
             return self.toolbox.run_call(verdict), "not run" if decision is None else ABOUT[How.RUN]

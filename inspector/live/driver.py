@@ -14,9 +14,9 @@ from dataclasses import replace
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from inspector.live.headless import Start, planned, refuse_secrets
+from inspector.live.headless import LiveStart, planned, refuse_secrets
 from inspector.live.recorder import Recorder
-from inspector.live.stepper import BUSY, Flow, Live, Phase, Stepper, begun
+from inspector.live.stepper import BUSY, Flow, LiveRun, Phase, Stepper, begun
 from inspector.replay.case import cancelled
 from inspector.sessions import redact
 from inspector.sessions.native import BY_US
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 class Acts:
     """The recording of one live run."""
 
-    def __init__(self, start: Start) -> None:
+    def __init__(self, start: LiveStart) -> None:
         self.recorder: Recorder | None = None
         self.told = Observer()
         """Who is told of what is sent and heard: the recorder, once there is one."""
@@ -97,7 +97,9 @@ class Acts:
 class Driver(Observer):
     """One live run under its operator."""
 
-    def __init__(self, start: Start, changed: Callable[[], None] | None = None, line: Connection | None = None) -> None:
+    def __init__(
+        self, start: LiveStart, changed: Callable[[], None] | None = None, line: Connection | None = None
+    ) -> None:
         """`changed` is called when the phase or the steps have changed, and not for each piece of a stream.
 
         Raises:
@@ -105,7 +107,7 @@ class Driver(Observer):
         """
         request, plan = planned(start.request, start.server, start.settings)
         self.start, self.answers = start, start.answers
-        self.live = Live(begun("t1", request, start.server, plan))
+        self.live = LiveRun(begun("t1", request, start.server, plan))
         self.acts = Acts(start)
         self._changed = changed or (lambda: None)
         self._line = line

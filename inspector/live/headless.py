@@ -17,7 +17,7 @@ from inspector.config.files import data_folder
 from inspector.config.settings import Settings, live_limits, parse_assignments, settings_of
 from inspector.live.answers import Answers, results_of
 from inspector.live.inputs import json_file, key_for, request_of, secrets_of, tools_of
-from inspector.live.recorder import Kept, Recorder, replay_of
+from inspector.live.recorder import Recorder, RunMemory, replay_of
 from inspector.replay.case import cancelled
 from inspector.replay.replay import Replay
 from inspector.sessions import redact
@@ -53,7 +53,7 @@ EXITS: Mapping[str, int] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class LiveResult:
     """A run that is over."""
 
     replay: Replay
@@ -69,12 +69,12 @@ class Ran:
         return EXITS[self.terminal]
 
 
-class _Observer(Kept, Recorder):
+class _Observer(RunMemory, Recorder):
     """Both."""
 
     def __init__(self, path: str, title: str) -> None:
         Recorder.__init__(self, path, title=title, provenance=f"recorded {BY_US}")
-        Kept.__init__(self)
+        RunMemory.__init__(self)
 
 
 def planned(request: Request, server: Server, settings: Settings) -> tuple[Request, Plan]:
@@ -92,7 +92,7 @@ def planned(request: Request, server: Server, settings: Settings) -> tuple[Reque
 
 def run_live(
     request: Request, server: Server, settings: Settings, toolbox: ToolRunner, path: str, line: Connection | None = None
-) -> Ran:
+) -> LiveResult:
     """Runs one turn to its end and records it at `path`.
 
     Raises:
@@ -126,7 +126,7 @@ def run_live(
         observer.ended_as(ended.terminal or "")
     notices = [observer.failure] if observer.failure else []
     made = replay_of(observer, steps, settings, path, notices)
-    return Ran(made, ended.terminal or "", observer.failure, ended.notice)
+    return LiveResult(made, ended.terminal or "", observer.failure, ended.notice)
 
 
 def refuse_secrets(body: object, server: Server) -> None:
@@ -148,7 +148,7 @@ def took(steps: Sequence[Step], number: int) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Typed:
+class LiveOptions:
     """A live turn as it is asked for, on a command line or in a form."""
 
     api: str
@@ -170,7 +170,7 @@ class Typed:
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class LiveStart:
     """What a live turn begins with."""
 
     request: Request
@@ -181,7 +181,7 @@ class Start:
     """Of the recording."""
 
 
-def start(typed: Typed, settings: Settings) -> Start:
+def start(typed: LiveOptions, settings: Settings) -> LiveStart:
     """What was typed, read and checked; nothing is sent or written.
 
     Raises:
@@ -206,10 +206,10 @@ def start(typed: Typed, settings: Settings) -> Start:
     path = typed.record or _new_file(api)
     if os.path.exists(path) and os.path.getsize(path):
         raise CallerError(f"--record {path}: the file is there already; a recording begins a new one")
-    return Start(request, server, settings, answers, path)
+    return LiveStart(request, server, settings, answers, path)
 
 
-def ran(typed: Typed, settings: Settings) -> Ran:
+def run_options(typed: LiveOptions, settings: Settings) -> LiveResult:
     """Runs one turn to its end.
 
     Raises:

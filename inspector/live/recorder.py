@@ -26,8 +26,8 @@ from inspector.sessions.recording import (
     Input,
     Link,
     Loaded,
-    Place,
     ToolAnswer,
+    TurnPlace,
     TurnRecord,
 )
 from loop_core.client.exchange import LiveResponse, Observer
@@ -162,7 +162,7 @@ def _now() -> str:
 # -- The same in memory ------------------------------------------------------------------------------------------------
 
 
-class Kept(Observer):
+class RunMemory(Observer):
     """Keeps what a live source tells, and passes it on to the observer beside it in a class of both."""
 
     def __init__(self) -> None:
@@ -198,7 +198,7 @@ NAME = "c1"
 """The conversation of a live run, as it is called when its recording is read."""
 
 
-class Told(NamedTuple):
+class LiveTurn(NamedTuple):
     """One live turn: what was heard in it, and its steps."""
 
     heard: Sequence[LiveResponse]
@@ -206,14 +206,14 @@ class Told(NamedTuple):
 
 
 def replay_of(
-    kept: Kept, steps: Sequence[Step], settings: Settings, path: str, notices: Sequence[str] = ()
+    kept: RunMemory, steps: Sequence[Step], settings: Settings, path: str, notices: Sequence[str] = ()
 ) -> Replay:
     """One live turn as a replay: its exchanges, judged as they were, and its steps."""
-    return replay_of_turns((Told(kept.heard, steps),), settings, path, (*kept.notices, *notices), kept)
+    return replay_of_turns((LiveTurn(kept.heard, steps),), settings, path, (*kept.notices, *notices), kept)
 
 
 def replay_of_turns(
-    turns: Sequence[Told], settings: Settings, path: str, notices: Sequence[str] = (), kept: Kept | None = None
+    turns: Sequence[LiveTurn], settings: Settings, path: str, notices: Sequence[str] = (), kept: RunMemory | None = None
 ) -> Replay:
     """Live turns as a replay; those in which nothing was heard yet are left out with their steps.
 
@@ -257,9 +257,9 @@ def _links(heard: Sequence[LiveResponse], first: int) -> list[Link]:
     links: list[Link] = []
     for index, each in enumerate(heard, first):
         ask = each.ask
-        place = PLACES[ask.place] if index > first else Place.REQUEST
+        place = PLACES[ask.place] if index > first else TurnPlace.REQUEST
         if ask.attempt:
-            place = Place.RETRY
+            place = TurnPlace.RETRY
         ordinal = ask.attempt if ask.attempt else max(1, ask.ordinal)
         links.append(Link(index, place, ordinal, "sent by this run", parent=index - 1 if index else None))
     return links

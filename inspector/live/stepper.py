@@ -325,7 +325,7 @@ BUSY = frozenset({Phase.ASKING, Phase.STREAMING, Phase.RETRYING, Phase.RUNNING})
 
 
 @dataclass(slots=True)
-class Live:
+class LiveRun:
     """What is seen of the run from outside."""
 
     stepper: Stepper

@@ -12,7 +12,7 @@ from dataclasses import replace
 from inspector.config.settings import Settings
 from inspector.live.answers import Answers, How
 from inspector.live.driver import Driver
-from inspector.live.recorder import NAME, Told, replay_of_turns
+from inspector.live.recorder import NAME, LiveTurn, replay_of_turns
 from inspector.live.stepper import Flow, Phase
 from inspector.replay.case import Case, open_case
 from inspector.replay.replay import Replay, TurnRun
@@ -39,13 +39,13 @@ LIVE = "LIVE"
 GLYPH, ASCII = "●", "*"
 
 
-def seen(driver: Driver) -> View:
+def live_view(driver: Driver) -> View:
     """The view of a run as it stands."""
     live, stepper = driver.live, driver.stepper
     # The belief is held as the policy itself: every step then has the very limits and policy that are in force.
     given = driver.start.settings
     settings = replace(given, limits=stepper.plan.limits, policy=stepper.plan.policy, seam=None, method=None)
-    turns = [Told(heard, steps) for heard, steps in zip(live.heard, stepper.turns, strict=True)]
+    turns = [LiveTurn(heard, steps) for heard, steps in zip(live.heard, stepper.turns, strict=True)]
     made = view(replay_of_turns(turns, settings, driver.start.path))
     if not turns[-1].heard:
         made = _with_first(made, turns[-1], settings)
@@ -56,7 +56,7 @@ def seen(driver: Driver) -> View:
     return replace(made, turns=(*made.turns[:-1], replace(last, verdict=running)))
 
 
-def recorded(path: str, server: Server) -> Case:
+def recorded_case(path: str, server: Server) -> Case:
     """The recording of a run, read again; a secret that the server sent in pieces is whole only there, and is masked.
 
     Raises:
@@ -67,7 +67,7 @@ def recorded(path: str, server: Server) -> Case:
     return open_case(replace(loaded, exchanges=exchanges))
 
 
-def _with_first(made: View, told: Told, settings: Settings) -> View:
+def _with_first(made: View, told: LiveTurn, settings: Settings) -> View:
     """The view with a turn in which nothing was heard yet."""
     old, steps = made.replay, tuple(told.steps)
     turn, first = steps[-1].turn, len(old.trace.steps)

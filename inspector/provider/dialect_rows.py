@@ -21,7 +21,7 @@ from inspector.provider.scenarios import COMPLETE, TOOLS, PlayedScenario, Scenar
 from inspector.replay.case import Case, open_case
 from inspector.replay.replay import Replay, replay
 from inspector.sessions.build import Unbuilt, build
-from inspector.sessions.recording import Chunk, Exchange, Input, Loaded, Options, Raw
+from inspector.sessions.recording import Chunk, Exchange, Input, Loaded, Options, RawExchange
 from inspector.sessions.thread import thread
 from loop_core.client.outgoing import body_of
 from loop_core.errors import EncodeError
@@ -188,14 +188,14 @@ def _told(dialect: Dialect, played: PlayedScenario, settings: Settings) -> Table
 # -- the session -----------------------------------------------------------------------------------------------------
 
 
-def raw(dialect: Dialect, spelling: Spelling, played: PlayedScenario, sent: Sequence[bytes]) -> Raw:
+def raw(dialect: Dialect, spelling: Spelling, played: PlayedScenario, sent: Sequence[bytes]) -> RawExchange:
     """The exchange as an importer would give it."""
     stream = is_streamed(dialect, spelling)
     kind = wire(dialect.api).stream_type if stream else "application/json"
     chunks: list[Chunk] = []
     for number, piece in enumerate(sent, 1):
         chunks.append(Chunk((chunks[-1].end if chunks else 0) + len(piece), MS * number))
-    return Raw(
+    return RawExchange(
         0,
         url(dialect, stream),
         request_headers=[("content-type", "application/json")],

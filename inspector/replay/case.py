@@ -14,7 +14,7 @@ from inspector.config.settings import Settings
 from inspector.replay.tokens import Measured
 from inspector.sessions.build import spoken_by
 from inspector.sessions.recording import Exchange, Input, Link, Loaded, TurnRecord
-from inspector.sessions.recording import Place as Recorded_Place
+from inspector.sessions.recording import TurnPlace as Recorded_Place
 from loop_core.judge.classify import Judgement, judge
 from loop_core.judge.gate import Admission, Verdict, admit_all
 from loop_core.turn.history import Ability, anchor_of_hint, mark_of_hint, repeats_hint
@@ -28,7 +28,7 @@ from loop_core.wire.profile import Profile
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Heard:
+class BranchAnswers:
     """What a live run heard: a turn of a recording, asked again from one of its steps on."""
 
     name: str
@@ -66,7 +66,7 @@ class Case:
     """The case as it was read, where this one is read as if another profile spoke."""
     spoken: dict[str, Case] = field(default_factory=dict)
     """The same recording as other profiles speak, by their names: each is judged when it is first asked for."""
-    heard: dict[str, Heard] = field(default_factory=dict)
+    heard: dict[str, BranchAnswers] = field(default_factory=dict)
     """What live runs from steps of this recording heard, by their names; all cases of one recording share it."""
     silent: frozenset[int] = frozenset()
     """Exchanges of live runs that are no answers: they were sent again, or given up when the run was cancelled."""

@@ -15,13 +15,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from inspector.replay.token_readings import Bounds
-from inspector.replay.tokens import RANK, Basis, Measured, Stretch, text_of
+from inspector.replay.tokens import RANK, Measured, TokenBasis, TokenStretch, text_of
 from loop_core.turn.seam import join
 from loop_core.turn.segments import Method, Segment
 from loop_core.turn.state import ProviderResponse, RequestPlace
 from loop_core.values import CallKind, ChatResponse, ReasoningPart, ResponsePart, Stop, TextPart, ToolCall
 
-Answer = tuple[RequestPlace, int, ProviderResponse]
+KnownAnswer = tuple[RequestPlace, int, ProviderResponse]
 """A recorded answer: where it was given, its number among the answers given there, and what it was."""
 
 CONTINUING = frozenset({RequestPlace.CONTINUATION, RequestPlace.REPAIR})
@@ -30,12 +30,12 @@ ENDED = frozenset({Stop.END_TURN, Stop.TOOL_CALL})
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Known:
+class KnownOutput:
     """The known output of one answer."""
 
     first: int
     """The position of its first segment among the recorded answers."""
-    stretches: tuple[Stretch, ...]
+    stretches: tuple[TokenStretch, ...]
     after: tuple[int, ...]
     """For each of its segments, the characters of `text` that are said when it ends."""
     whole: bool
@@ -44,7 +44,7 @@ class Known:
     """The segment that it ends with."""
     end: int
     """Tokens of the end mark."""
-    basis: Basis
+    basis: TokenBasis
     """The worst of its segments' bases."""
     note: str
     sure: int = 0
@@ -92,16 +92,16 @@ def goes_on(before: ProviderResponse, place: RequestPlace, ordinal: int, after: 
     return place in CONTINUING and (is_cut(before) or after.method is Method.AGAIN)
 
 
-def opening(answers: Sequence[Answer], position: int) -> int:
+def opening(answers: Sequence[KnownAnswer], position: int) -> int:
     """The position of the segment that the answer at `position` began with."""
     while position and goes_on(answers[position - 1][2], *answers[position]):
         position -= 1
     return position
 
 
-def merged(answers: Sequence[Answer], first: int, measure: Callable[[int], Measured]) -> Known:
+def merged(answers: Sequence[KnownAnswer], first: int, measure: Callable[[int], Measured]) -> KnownOutput:
     """What is known of the answer that begins at position `first`."""
-    stretches: list[Stretch] = []
+    stretches: list[TokenStretch] = []
     segments: list[Segment] = []
     after: list[int] = []
     measured: list[Measured] = []
@@ -136,11 +136,11 @@ def merged(answers: Sequence[Answer], first: int, measure: Callable[[int], Measu
     worst = max(measured, key=lambda each: RANK[each.basis])
     whole = not broken and last.judgement.stop.normalized in ENDED
     sure, bounds = _sure(stretches, base, measured[-1])
-    return Known(first, tuple(stretches), tuple(after), whole, last.response, measured[-1].end, worst.basis, worst.note,
-                 sure, bounds)
+    return KnownOutput(first, tuple(stretches), tuple(after), whole, last.response, measured[-1].end, worst.basis,
+                       worst.note, sure, bounds)
 
 
-def _sure(stretches: Sequence[Stretch], base: Measured | None, last: Measured) -> tuple[int, Bounds | None]:
+def _sure(stretches: Sequence[TokenStretch], base: Measured | None, last: Measured) -> tuple[int, Bounds | None]:
     """How many tokens stand as one answer has them, and how far they may reach."""
     if base is None:
         return 0, None
@@ -154,7 +154,7 @@ def _sure(stretches: Sequence[Stretch], base: Measured | None, last: Measured) -
     return sure, base.bounds
 
 
-def take(known: Known, said: int, budget: int | None, repair: bool = False) -> Taken | None:
+def take(known: KnownOutput, said: int, budget: int | None, repair: bool = False) -> Taken | None:
     """What a request gets after `said` characters of text, within `budget` tokens; None where that is not known.
 
     Text goes on where it was cut; thinking in front of it, and a batch of calls, begin anew. A repair gets the calls
@@ -189,7 +189,7 @@ def take(known: Known, said: int, budget: int | None, repair: bool = False) -> T
     return Taken(_joined(parts), used, thought, False, _apart(known, said, budget or 0, repair))
 
 
-def _apart(known: Known, said: int, tokens: int, repair: bool) -> tuple[int, int] | None:
+def _apart(known: KnownOutput, said: int, tokens: int, repair: bool) -> tuple[int, int] | None:
     """Where a cut after so many further tokens may lie, in characters; None where there is one such place."""
     begin, before = _begins(known, said, repair)
     if before + tokens > known.sure:
@@ -204,7 +204,7 @@ def _apart(known: Known, said: int, tokens: int, repair: bool) -> tuple[int, int
     return None if low == high else (max(0, low - begin), high - begin)
 
 
-def _begins(known: Known, said: int, repair: bool) -> tuple[int, int]:
+def _begins(known: KnownOutput, said: int, repair: bool) -> tuple[int, int]:
     """Characters and tokens under the cap that stand before what a request is answered with."""
     chars = tokens = text = 0
     for stretch in known.stretches:
@@ -222,7 +222,7 @@ def _begins(known: Known, said: int, repair: bool) -> tuple[int, int]:
     return chars, tokens
 
 
-def _surely(known: Known) -> int:
+def _surely(known: KnownOutput) -> int:
     """The least characters that the tokens of the first answer hold."""
     if known.bounds is not None:
         return known.bounds[0][min(known.sure, len(known.bounds[0]) - 1)]
@@ -245,7 +245,7 @@ def _segment(answer: ProviderResponse) -> Segment:
     )
 
 
-def _is_call(stretch: Stretch) -> bool:
+def _is_call(stretch: TokenStretch) -> bool:
     return type(stretch.part) is ToolCall and stretch.part.kind is not CallKind.SERVER
 
 
@@ -253,32 +253,32 @@ def _is_thinking(part: ResponsePart | None) -> bool:
     return part is None or type(part) is ReasoningPart
 
 
-def _length(stretches: Sequence[Stretch]) -> int:
+def _length(stretches: Sequence[TokenStretch]) -> int:
     return sum(len(stretch.part.text) for stretch in stretches if type(stretch.part) is TextPart)
 
 
-def _until(stretches: Sequence[Stretch], at: int) -> list[Stretch]:
+def _until(stretches: Sequence[TokenStretch], at: int) -> list[TokenStretch]:
     """The stretches whose text ends at character `at`."""
-    kept: list[Stretch] = []
+    kept: list[TokenStretch] = []
     for stretch in stretches:
         if type(stretch.part) is TextPart:
             text, at = stretch.part.text[:at], max(0, at - len(stretch.part.text))
             if text != stretch.part.text:
                 ends = [end for end in stretch.ends if end < len(text)]
-                stretch = Stretch(TextPart(text), [*ends, len(text)] if text else ())
+                stretch = TokenStretch(TextPart(text), [*ends, len(text)] if text else ())
         kept.append(stretch)
     return kept
 
 
-def _from(stretches: Sequence[Stretch], cut: int) -> list[Stretch]:
+def _from(stretches: Sequence[TokenStretch], cut: int) -> list[TokenStretch]:
     """The stretches without the first `cut` characters of their text."""
-    kept: list[Stretch] = []
+    kept: list[TokenStretch] = []
     for stretch in stretches:
         if cut and type(stretch.part) is TextPart:
             text = stretch.part.text[cut:]
             ends = [end - cut for end in stretch.ends if end > cut]
             cut = max(0, cut - len(stretch.part.text))
-            stretch = Stretch(TextPart(text), ends)
+            stretch = TokenStretch(TextPart(text), ends)
         kept.append(stretch)
     return kept
 

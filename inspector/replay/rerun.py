@@ -15,7 +15,16 @@ from operator import attrgetter
 from typing import TypeVar
 
 from inspector.config.settings import Settings
-from inspector.replay.case import LIVE, Case, Heard, gate_exchange, judge_exchange, seen_by_loop, source_of, spoken
+from inspector.replay.case import (
+    LIVE,
+    BranchAnswers,
+    Case,
+    gate_exchange,
+    judge_exchange,
+    seen_by_loop,
+    source_of,
+    spoken,
+)
 from inspector.replay.replay import (
     Replay,
     TurnRun,
@@ -28,7 +37,7 @@ from inspector.replay.replay import (
     used,
 )
 from inspector.sessions.build import spoken_by
-from inspector.sessions.recording import Conversation, Link, Place, TurnRecord
+from inspector.sessions.recording import Conversation, Link, TurnPlace, TurnRecord
 from loop_core.errors import CallerError
 from loop_core.turn.loop import Plan, opening_step, steps_from
 from loop_core.turn.policy import Signal
@@ -37,9 +46,9 @@ from loop_core.turn.state import RequestPlace as Asked
 from loop_core.turn.trace import Fidelity, Step
 from loop_core.values import Request
 
-PLACES: Mapping[Asked, Place] = {
-    Asked.REQUEST: Place.TOOL_RESULT, Asked.CONTINUATION: Place.CONTINUATION, Asked.REPAIR: Place.REPAIR,
-    Asked.RESUME: Place.RESUME, Asked.NUDGE: Place.NUDGE,
+PLACES: Mapping[Asked, TurnPlace] = {
+    Asked.REQUEST: TurnPlace.TOOL_RESULT, Asked.CONTINUATION: TurnPlace.CONTINUATION, Asked.REPAIR: TurnPlace.REPAIR,
+    Asked.RESUME: TurnPlace.RESUME, Asked.NUDGE: TurnPlace.NUDGE,
 }
 """Why a request was sent -> what it did; the first of a turn is a request of its own."""
 
@@ -155,18 +164,18 @@ def live_branch_of(parent: Replay, case: Case, settings: Settings, since: int) -
     return LiveBranch(start.turn, record, _with(case, heard, record, settings.profile), start, cap_of(parent, settings))
 
 
-def _links(heard: Heard, offset: int, start: BranchStart) -> list[Link]:
+def _links(heard: BranchAnswers, offset: int, start: BranchStart) -> list[Link]:
     found: list[Link] = []
     parent = start.kept[-1].index if start.kept else None
     for position, (place, ordinal) in enumerate(heard.places):
         opens = not start.kept and position == 0
         found.append(Link(
-            offset + position, Place.REQUEST if opens else PLACES[place], max(1, ordinal), LIVE, parent=parent))
+            offset + position, TurnPlace.REQUEST if opens else PLACES[place], max(1, ordinal), LIVE, parent=parent))
         parent = offset + position
     return found
 
 
-def _with(case: Case, heard: Heard, record: TurnRecord, profile: str | None) -> Case:
+def _with(case: Case, heard: BranchAnswers, record: TurnRecord, profile: str | None) -> Case:
     """The case and, behind its exchanges, what was heard; the turn is the one that is given."""
     root = case.root
     exchanges = heard.exchanges if profile is None else tuple(spoken_by(each, profile) for each in heard.exchanges)

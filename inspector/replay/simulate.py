@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 
-from inspector.replay.known import Known, Taken, is_cut, merged, opening, take
+from inspector.replay.known import KnownOutput, Taken, is_cut, merged, opening, take
 from inspector.replay.tokens import Measured, impossible, measure, splitter, under_cap
 from inspector.sessions.recording import Exchange
 from loop_core.errors import DecodeError, EncodeError
@@ -71,7 +71,7 @@ class Simulated:
     """The end-of-turn word that the server is known to say over an answer that the cap cut."""
     thinking_counts: bool = True
     """Whether thinking counts under the cap."""
-    _known: dict[int, Known] = field(default_factory=dict)
+    _known: dict[int, KnownOutput] = field(default_factory=dict)
 
     def respond(self, send: Send, turn: Turn) -> Event:
         """The recorded answer where the budget leaves it as it was; else what is known, cut again."""
@@ -127,7 +127,7 @@ class Simulated:
         key = (turn.spend.tool_steps, turn.spend.resumes, turn.spend.empty_retries)
         return next((position for position, own in enumerate(self._keys()) if own == key), None)
 
-    def _of(self, first: int) -> Known:
+    def _of(self, first: int) -> KnownOutput:
         if first not in self._known:
             known = merged(self.recorded.answers, first, self.measure)
             last = first + len(known.after) - 1
@@ -147,7 +147,7 @@ class Simulated:
             return True
         return (used if used is not None else self.measure(position).tokens) <= cap
 
-    def _said(self, turn: Turn, known: Known) -> int:
+    def _said(self, turn: Turn, known: KnownOutput) -> int:
         """Characters of the known text that this turn has already."""
         positions = {answer[2].index: place for place, answer in enumerate(self.recorded.answers)}
         text, said = known.text, 0
@@ -161,7 +161,7 @@ class Simulated:
 
     # -- what is answered ----------------------------------------------------------------------------------------
 
-    def _simulated(self, send: Send, turn: Turn, known: Known) -> Event:
+    def _simulated(self, send: Send, turn: Turn, known: KnownOutput) -> Event:
         fresh = send.place in FRESH
         said = 0 if fresh else self._said(turn, known)
         repair = send.place is RequestPlace.REPAIR
@@ -317,7 +317,7 @@ def _plain(parts: tuple[ResponsePart, ...]) -> Iterator[ResponsePart]:
             yield ToolCall(part.id, part.name, part.arguments, True, form=part.form)
 
 
-def _usage(known: Known, taken: Taken, first: ChatResponse | None) -> Usage | None:
+def _usage(known: KnownOutput, taken: Taken, first: ChatResponse | None) -> Usage | None:
     """The counts of a simulated answer; none where the recording has none."""
     counted = known.last.usage
     if counted is None:
@@ -326,7 +326,7 @@ def _usage(known: Known, taken: Taken, first: ChatResponse | None) -> Usage | No
     return Usage(asked, taken.tokens, taken.thinking if counted.reasoning_tokens is not None else None)
 
 
-def _note(recut: Recut, known: Known, word: str | None) -> str:
+def _note(recut: Recut, known: KnownOutput, word: str | None) -> str:
     lost = f"; {recut.lost} could not be carried" if recut.lost else ""
     apart = f"; ESTIMATED, {recut.between}" if recut.apart is not None else ""
     apart += f"; cut by the budget, over which this server says {word!r}" if recut.cut and word else ""

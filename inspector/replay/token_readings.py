@@ -3,8 +3,8 @@
 A server sends text only up to its last whole character: a token that ends inside one is held back and comes with the
 next chunk. So every token ends where a chunk ends or inside a character of one, and a chunk has at most as many tokens
 more than one as its characters have bytes more than one. What is beyond the chunks may also be the end mark, or the
-frame of a call. Each way to lay out what is beyond is a reading; `Mark` says by how many tokens a place is reached, in
-the reading that has it earliest and in the one that has it latest.
+frame of a call. Each way to lay out what is beyond is a reading; `TokenMark` says by how many tokens a place is
+reached, in the reading that has it earliest and in the one that has it latest.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Slot(NamedTuple):
     """Those that it may take beyond."""
 
 
-class Mark(NamedTuple):
+class TokenMark(NamedTuple):
     """A place in the text, and by how many tokens it is reached."""
 
     chars: int
@@ -39,7 +39,7 @@ class Mark(NamedTuple):
     late: int
 
 
-class Cut(NamedTuple):
+class TokenCut(NamedTuple):
     """A text in the pieces that have a token each."""
 
     text: str
@@ -49,12 +49,12 @@ class Cut(NamedTuple):
     """Whether it is the arguments of a call, which has a frame."""
 
 
-class Laid(NamedTuple):
+class TokenLayout(NamedTuple):
     """The tokens of some texts, one after the other, by one reading; and what the others say."""
 
     ends: Sequence[Sequence[int]]
     """For each text, where each of its tokens ends."""
-    marks: Sequence[Sequence[Mark]]
+    marks: Sequence[Sequence[TokenMark]]
     """For each text, by how many tokens its places are reached; what stands before it counts too."""
     end: int
     """Tokens of the end mark."""
@@ -72,19 +72,19 @@ def held_back(piece: str) -> int:
     return sum(3 if char == MANGLED else len(char.encode("utf-8", "surrogatepass")) - 1 for char in piece)
 
 
-def marks(slots: Sequence[Slot], beyond: int) -> list[Mark]:
+def marks(slots: Sequence[Slot], beyond: int) -> list[TokenMark]:
     """Where each slot may end, over all readings that lay out so many tokens beyond the sure ones.
 
     What all slots together cannot take may be anywhere.
     """
     room = sum(slot.spare for slot in slots)
     loose = max(0, beyond - room)
-    found: list[Mark] = []
+    found: list[TokenMark] = []
     sure = taken = 0
     for slot in slots:
         sure, taken = sure + slot.tokens, taken + slot.spare
         early = sure + max(0, beyond - loose - (room - taken))
-        found.append(Mark(slot.chars, early, sure + min(beyond, taken + loose)))
+        found.append(TokenMark(slot.chars, early, sure + min(beyond, taken + loose)))
     return found
 
 
@@ -96,7 +96,7 @@ def shares(spares: Sequence[int], beyond: int) -> list[int]:
     return [after - before for before, after in zip([0, *sums], sums, strict=False)]
 
 
-def reach(found: Iterable[Mark], tokens: int) -> Bounds | None:
+def reach(found: Iterable[TokenMark], tokens: int) -> Bounds | None:
     """How far each count of tokens may reach; None where that is the same in all readings."""
     least, most = [0] * (tokens + 1), [0] * (tokens + 1)
     for chars, early, late in found:
@@ -106,7 +106,7 @@ def reach(found: Iterable[Mark], tokens: int) -> Bounds | None:
     return None if bounds[0] == bounds[1] else bounds
 
 
-def by_chunks(texts: Sequence[Cut], beyond: int, frame: int, cut: bool) -> Laid:
+def by_chunks(texts: Sequence[TokenCut], beyond: int, frame: int, cut: bool) -> TokenLayout:
     """Chunks as tokens, and so many beyond them: held back in characters, in the frames of calls, or at the end.
 
     `frame` is how many the frame of one call may take at most; a `cut` answer has no end mark, but may end inside a
@@ -129,7 +129,7 @@ def by_chunks(texts: Sequence[Cut], beyond: int, frame: int, cut: bool) -> Laid:
     framed = shares(frames, beyond - end)
     held = iter(shares(list(chain(*spares)), beyond - end - sum(framed)))
     ends: list[list[int]] = []
-    own: list[list[Mark]] = []
+    own: list[list[TokenMark]] = []
     for text, of_frame in zip(texts, framed, strict=True):
         made = [0] * of_frame
         for start, to in pairwise([0, *text.ends]):
@@ -141,10 +141,10 @@ def by_chunks(texts: Sequence[Cut], beyond: int, frame: int, cut: bool) -> Laid:
     if cut and ends:
         ends[-1] += [len(texts[-1].text)] * rest
     note = f"; the {beyond:,} beyond may be in {many:,} of them, which hold multi-byte characters" if several else ""
-    return Laid(ends, own, end if cut else end + rest, note)
+    return TokenLayout(ends, own, end if cut else end + rest, note)
 
 
-def by_count(texts: Sequence[Cut], beyond: int, hidden: int | None, spread: bool = False) -> Laid:
+def by_count(texts: Sequence[TokenCut], beyond: int, hidden: int | None, spread: bool = False) -> TokenLayout:
     """Tokens that a tokenizer told, so many short of those that were counted; or that were only counted and `spread`.
 
     Of the latter nothing is known but that each has a byte at least, and that one which ends inside a character waits
@@ -153,10 +153,10 @@ def by_count(texts: Sequence[Cut], beyond: int, hidden: int | None, spread: bool
     count, size = sum(len(text.ends) for text in texts), sum(map(_size, (text.text for text in texts)))
     end = min(1, max(0, beyond))
     held = 0 if hidden is None else hidden + sum(held_back(text.text) for text in texts)
-    found: list[list[Mark]] = []
+    found: list[list[TokenMark]] = []
     chars = sent = tokens = 0
     for text in texts:
-        own: list[Mark] = []
+        own: list[TokenMark] = []
         for start, to in pairwise([0, *text.ends]):
             first, sent, tokens = sent + 1, sent + _size(text.text[start:to]), tokens + 1
             early, late = tokens, tokens + max(0, beyond - end)
@@ -164,10 +164,10 @@ def by_count(texts: Sequence[Cut], beyond: int, hidden: int | None, spread: bool
                 early, late = 1, count
                 if hidden is not None:
                     early, late = max(1, count - hidden - (size - first)), min(count, sent + held)
-            own.append(Mark(chars + to, early, late))
+            own.append(TokenMark(chars + to, early, late))
         chars += len(text.text)
         found.append(own)
-    return Laid([text.ends for text in texts], found, end, "")
+    return TokenLayout([text.ends for text in texts], found, end, "")
 
 
 def _size(text: str) -> int:

@@ -21,7 +21,16 @@ from importlib import import_module
 from itertools import accumulate
 from typing import Any, Protocol
 
-from inspector.replay.token_readings import Bounds, Cut, Laid, Mark, by_chunks, by_count, held_back, reach
+from inspector.replay.token_readings import (
+    Bounds,
+    TokenCut,
+    TokenLayout,
+    TokenMark,
+    by_chunks,
+    by_count,
+    held_back,
+    reach,
+)
 from loop_core.values import CallKind, ChatResponse, ReasoningPart, ResponsePart, Stop, TextPart, ToolCall, Usage
 
 Split = Callable[[str], Sequence[str]]
@@ -44,7 +53,7 @@ class Chunks(Protocol):
         """Of the arguments of calls."""
 
 
-class Basis(StrEnum):
+class TokenBasis(StrEnum):
     """What told where tokens end, best first."""
 
     CHUNKS = "chunks"
@@ -55,7 +64,7 @@ class Basis(StrEnum):
     """The tokens are spread evenly over the characters."""
 
 
-RANK = {basis: number for number, basis in enumerate(Basis)}
+RANK = {basis: number for number, basis in enumerate(TokenBasis)}
 CHARS_PER_TOKEN = 4
 """An estimate where no tokens were counted: about right for English text."""
 SLACK = 2
@@ -73,7 +82,7 @@ UNTOLD = 1 << 15
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class TokenStretch:
     """A part of a response with its tokens."""
 
     part: ResponsePart | None
@@ -88,8 +97,8 @@ class Stretch:
 class Measured:
     """A response as stretches, in order."""
 
-    stretches: tuple[Stretch, ...]
-    basis: Basis
+    stretches: tuple[TokenStretch, ...]
+    basis: TokenBasis
     note: str
     """Why this basis, with its figures."""
     end: int = 0
@@ -172,7 +181,7 @@ def measure(
     ends, basis, note = _spoken(texts, said, chunks, split, spoken, calls)
     own = [i for i, (kind, _) in enumerate(texts) if kind in said]
     cut = response.stop_reason.normalized not in _WHOLE
-    laid = _laid([Cut(texts[i][1], ends[i], texts[i][0] == "call") for i in own], basis, spoken, cut,
+    laid = _laid([TokenCut(texts[i][1], ends[i], texts[i][0] == "call") for i in own], basis, spoken, cut,
                  blind=any(not kind for kind, _ in texts))
     for i, given in zip(own, laid.ends, strict=True):
         ends[i] = given
@@ -180,18 +189,18 @@ def measure(
     if thought and not thinking_counts:
         note += "; thinking is not counted under the cap"
     if not said and spoken and not any(stretch.ends for stretch in stretches if stretch.counted):
-        stretches.append(Stretch(None, (0,) * spoken))  # counted, and nothing of it was sent
+        stretches.append(TokenStretch(None, (0,) * spoken))  # counted, and nothing of it was sent
     made = Measured(tuple(stretches), basis, note + laid.note, laid.end)
     return replace(made, bounds=reach(_placed(made, texts, dict(zip(own, laid.marks, strict=True))), made.tokens))
 
 
-def _laid(texts: Sequence[Cut], basis: Basis, spoken: int | None, cut: bool, blind: bool) -> Laid:
+def _laid(texts: Sequence[TokenCut], basis: TokenBasis, spoken: int | None, cut: bool, blind: bool) -> TokenLayout:
     """The tokens of the texts, with what was counted beyond them."""
     placed = sum(len(text.ends) for text in texts)
     calls = sum(text.call for text in texts)
-    if basis is Basis.CHUNKS and spoken is not None:
+    if basis is TokenBasis.CHUNKS and spoken is not None:
         return by_chunks(texts, spoken - placed, _frames(placed, 1), cut)
-    if basis is Basis.TOKENIZER:
+    if basis is TokenBasis.TOKENIZER:
         return by_count(texts, SLACK if spoken is None else spoken - placed, None)
     return by_count(texts, 0, None if spoken is None or blind else FRAME * calls + (not cut), spread=True)
 
@@ -217,26 +226,26 @@ def _spoken(
     split: Split | None,
     spoken: int | None,
     calls: int,
-) -> tuple[Ends, Basis, str]:
+) -> tuple[Ends, TokenBasis, str]:
     """The ends of every text, thinking that is counted apart left out, by the best basis that agrees with `spoken`."""
     ends = _by_chunks(texts, chunks) if chunks is not None else None
     if ends is not None and said:
         count = sum(len(ends[i]) for i, (kind, _) in enumerate(texts) if kind in said)
         spare = sum(held_back(text) for kind, text in texts if kind in said)
         if spoken is not None and agrees(count, spoken, calls, spare):
-            return ends, Basis.CHUNKS, f"{count:,} chunks for {spoken:,} output tokens"
+            return ends, TokenBasis.CHUNKS, f"{count:,} chunks for {spoken:,} output tokens"
     if split is not None and said:
         ends = [_ends(split(text)) if kind in said else () for kind, text in texts]
         count = sum(map(len, ends))
         if spoken is None or agrees(count, spoken, calls):
-            return ends, Basis.TOKENIZER, f"{count:,} tokens by the tokenizer"
+            return ends, TokenBasis.TOKENIZER, f"{count:,} tokens by the tokenizer"
     chars = sum(len(text) for kind, text in texts if kind in said)
     if spoken is None:
         spoken = -(-chars // CHARS_PER_TOKEN)
         note = f"{CHARS_PER_TOKEN} characters a token, since none were counted"
     else:
         note = f"{spoken:,} tokens spread over {chars:,} characters"
-    return _spread([text if kind in said else "" for kind, text in texts], spoken), Basis.ESTIMATE, note
+    return _spread([text if kind in said else "" for kind, text in texts], spoken), TokenBasis.ESTIMATE, note
 
 
 def agrees(pieces: int, tokens: int, calls: int = 0, spare: int = 0) -> bool:
@@ -292,7 +301,7 @@ def _spread(texts: Sequence[str], tokens: int) -> Ends:
 
 def _stretches(
     response: ChatResponse, texts: Sequence[tuple[str, str]], ends: Ends, thought: int | None, thinking_counts: bool
-) -> list[Stretch]:
+) -> list[TokenStretch]:
     if thought is not None:
         shown = [text if kind == "thinking" else "" for kind, text in texts]
         for i, spread in enumerate(_spread(shown, thought)):
@@ -301,17 +310,18 @@ def _stretches(
         if not any(shown) and thought:
             return _hidden(response, ends, thought, thinking_counts)
     return [
-        Stretch(part, ends[i], thinking_counts or texts[i][0] != "thinking") for i, part in enumerate(response.parts)
+        TokenStretch(part, ends[i], thinking_counts or texts[i][0] != "thinking")
+        for i, part in enumerate(response.parts)
     ]
 
 
-def _hidden(response: ChatResponse, ends: Ends, thought: int, thinking_counts: bool) -> list[Stretch]:
+def _hidden(response: ChatResponse, ends: Ends, thought: int, thinking_counts: bool) -> list[TokenStretch]:
     """Thinking that was not shown comes first: with the block that stands for it, or with nothing."""
     place = next((i for i, part in enumerate(response.parts) if type(part) is ReasoningPart), None)
-    stretches = [Stretch(part, ends[i]) for i, part in enumerate(response.parts)]
+    stretches = [TokenStretch(part, ends[i]) for i, part in enumerate(response.parts)]
     if place is None:
-        return [Stretch(None, (0,) * thought, thinking_counts), *stretches]
-    stretches[place] = Stretch(response.parts[place], (0,) * thought, thinking_counts)
+        return [TokenStretch(None, (0,) * thought, thinking_counts), *stretches]
+    stretches[place] = TokenStretch(response.parts[place], (0,) * thought, thinking_counts)
     return stretches
 
 
@@ -319,8 +329,8 @@ def _hidden(response: ChatResponse, ends: Ends, thought: int, thinking_counts: b
 
 
 def _placed(
-    made: Measured, texts: Sequence[tuple[str, str]], found: Mapping[int, Sequence[Mark]]
-) -> Iterator[Mark]:
+    made: Measured, texts: Sequence[tuple[str, str]], found: Mapping[int, Sequence[TokenMark]]
+) -> Iterator[TokenMark]:
     """The marks of all texts that count under the cap, thinking that was counted apart among them.
 
     How many tokens such thinking has is known, and where they end in what was shown of it is not.
@@ -329,16 +339,16 @@ def _placed(
     early = late = 0
     shift = -1 if len(made.stretches) > len(texts) else 0  # thinking that was never sent stands before the first part
     if any(not made.stretches[number - shift].counted for number in found):
-        yield Mark(sum(len(text) for _, text in texts), 1, made.tokens)  # what the cap bounds was not counted apart
+        yield TokenMark(sum(len(text) for _, text in texts), 1, made.tokens)  # what the cap bounds was not counted
         return
     for number, stretch in enumerate(made.stretches, shift):
         for mark in found.get(number, ()):
             early, late = mark.early, mark.late
-            yield Mark(mark.chars + chars, early + tokens, late + tokens)
+            yield TokenMark(mark.chars + chars, early + tokens, late + tokens)
         if number not in found and stretch.counted and stretch.ends:
             chars, tokens = chars + len(text_of(stretch.part)), tokens + len(stretch.ends)
             sent = sum(len(texts[each][1]) for each in found if each < number)
-            yield Mark(sent + chars, early + tokens - len(stretch.ends) + 1, late + tokens)
+            yield TokenMark(sent + chars, early + tokens - len(stretch.ends) + 1, late + tokens)
 
 
 # -- Tokenizers that work without a network --------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from inspector.report import places
 from inspector.report.findings import ANOTHER_WAY, Noted, another_way, collect
 from inspector.report.look import exchange_of, place_of, why_of
 from inspector.report.verdict import TurnVerdict, judge_turn
-from inspector.sessions.recording import Exchange, Input, Link, Place
+from inspector.sessions.recording import Exchange, Input, Link, TurnPlace
 from loop_core.judge.classify import Judgement
 from loop_core.judge.gate import Verdict
 from loop_core.turn.segments import JoinedText
@@ -256,14 +256,14 @@ def _responses(replay: Replay, run: TurnRun, last: bool) -> dict[int, ResponseFa
 
 NEVER = "never saw this answer: it was asked live"
 """What the recorded agent made of an answer that was asked live."""
-WENT_ON: Mapping[Place, str] = {
-    Place.CONTINUATION: "asked to continue",
-    Place.REPAIR: "asked for the call again",
-    Place.TOOL_RESULT: "answered the calls",
-    Place.RESUME: "resumed it",
-    Place.NUDGE: "asked for an answer again",
-    Place.RETRY: "sent the request again",
-    Place.REQUEST: "sent a new message",
+WENT_ON: Mapping[TurnPlace, str] = {
+    TurnPlace.CONTINUATION: "asked to continue",
+    TurnPlace.REPAIR: "asked for the call again",
+    TurnPlace.TOOL_RESULT: "answered the calls",
+    TurnPlace.RESUME: "resumed it",
+    TurnPlace.NUDGE: "asked for an answer again",
+    TurnPlace.RETRY: "sent the request again",
+    TurnPlace.REQUEST: "sent a new message",
 }
 """What the recorded agent did next, by the place of its next request; every place has a row."""
 

@@ -14,7 +14,7 @@ from inspector.replay.case import Case, results_in
 from inspector.replay.replay import Replay, TurnRun
 from inspector.replay.tokens import impossible, text_bytes
 from inspector.report import places
-from inspector.sessions.recording import Link, Place
+from inspector.sessions.recording import Link, TurnPlace
 from inspector.sessions.transcripts.answer import is_unrecorded
 from inspector.sessions.wordings import cut_result, known_hint, refusal
 from loop_core.judge.arguments import ArgumentShape, parse
@@ -243,7 +243,7 @@ def _result_for(verdict: Verdict, position: int, results: Sequence[ToolResultPar
 def _taken(case: Case, turn: TurnRun, children: Mapping[int, Sequence[Link]]) -> Iterable[Noted]:
     last = turn.record.links[-1].index
     word = case.judged[last].stop.normalized
-    after = [child for child in children.get(last, ()) if child.place is Place.REQUEST]
+    after = [child for child in children.get(last, ()) if child.place is TurnPlace.REQUEST]
     if word in CUT_WORDS and after and not any(_asks_again(case, child) for child in after):
         message = f"the answer was {word.value} and the conversation went on without the rest of it"
         yield Noted(Finding("agent.took_cut_answer", Severity.ERROR, message), last, turn.record.id)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from inspector.replay.replay import Replay, TurnRun
 from inspector.report.findings import RAN_CUT, Noted, held
-from inspector.sessions.recording import Exchange, Place
+from inspector.sessions.recording import Exchange, TurnPlace
 from inspector.sessions.transcripts.answer import inference_of, is_unrecorded
 from loop_core.judge.classify import Ending, Judgement
 from loop_core.judge.endings import SILENT
@@ -28,9 +28,9 @@ from loop_core.values import Evidence, Message, Request, Stop
 # The bytes that the provider would have sent, and the request that led to them.
 # What shows or judges an exchange then needs no other way for answers that are in no recording.
 
-PLACES: Mapping[Asked, Place] = {
-    Asked.REQUEST: Place.REQUEST, Asked.CONTINUATION: Place.CONTINUATION,
-    Asked.REPAIR: Place.REPAIR, Asked.RESUME: Place.RESUME, Asked.NUDGE: Place.NUDGE,
+PLACES: Mapping[Asked, TurnPlace] = {
+    Asked.REQUEST: TurnPlace.REQUEST, Asked.CONTINUATION: TurnPlace.CONTINUATION,
+    Asked.REPAIR: TurnPlace.REPAIR, Asked.RESUME: TurnPlace.RESUME, Asked.NUDGE: TurnPlace.NUDGE,
 }
 
 
@@ -55,9 +55,9 @@ def messages_of(turn: Turn, send: Send | None) -> tuple[Message, ...]:
     return (*turn.history, *send.new_messages) if send is not None and send.new_messages else turn.history
 
 
-def place_of(before: Turn) -> Place:
+def place_of(before: Turn) -> TurnPlace:
     """The place in the turn of the request that an answer came to."""
-    return PLACES[before.last_send.place] if before.last_send is not None else Place.REQUEST
+    return PLACES[before.last_send.place] if before.last_send is not None else TurnPlace.REQUEST
 
 
 def why_of(recut: Recut | None) -> str:
@@ -73,7 +73,7 @@ class Answer(NamedTuple):
     exchange: Exchange
     judged: Judgement
     verdicts: tuple[Verdict, ...]
-    place: Place
+    place: TurnPlace
 
     @property
     def word(self) -> Stop:
@@ -246,7 +246,7 @@ def _deciding(answers: Sequence[Answer], ended: Turn) -> int:
     if not _clean(answers[last].judged, ended):
         return last
     # What the agent sent again was its own affair, once the answer came.
-    retried = {place for place, (_, after) in enumerate(pairwise(answers)) if after.place is Place.RETRY}
+    retried = {place for place, (_, after) in enumerate(pairwise(answers)) if after.place is TurnPlace.RETRY}
     # And of an answer that it went on from, an end that was not recorded says nothing of the turn.
     retried |= {place for place in range(last) if is_unrecorded(answers[place].judged.stop)}
     troubled = (i for i in reversed(range(last)) if not _clean(answers[i].judged, ended) and i not in retried)

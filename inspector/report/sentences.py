@@ -5,7 +5,7 @@ from __future__ import annotations
 from inspector.report.advice import all_reasoning, limit_said, nothing_read, sent_on
 from inspector.report.findings import CUT_WORDS
 from inspector.report.look import Look
-from inspector.sessions.recording import Place
+from inspector.sessions.recording import TurnPlace
 from inspector.sessions.transcripts.answer import reason_text
 from loop_core.judge.arguments import ArgumentShape, parse
 from loop_core.judge.gate import Verdict
@@ -128,7 +128,7 @@ def limit_reached(look: Look) -> str:
 
 def continuations(look: Look) -> int:
     """How many continuations the recorded agent needed."""
-    return sum(answer.place is Place.CONTINUATION for answer in look.answers)
+    return sum(answer.place is TurnPlace.CONTINUATION for answer in look.answers)
 
 
 def finding_of(look: Look) -> str:

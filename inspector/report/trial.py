@@ -17,7 +17,7 @@ from inspector.replay.rerun import rerun
 from inspector.report.advice import LIMIT, RAISED, Basis
 from inspector.report.findings import ANOTHER_WAY, Noted
 from inspector.report.look import Look, look_at
-from inspector.sessions.recording import Place
+from inspector.sessions.recording import TurnPlace
 from loop_core.errors import LoopError
 from loop_core.turn.state import ProviderResponse
 from loop_core.turn.trace import Fidelity
@@ -59,7 +59,7 @@ def _answerable(replay: Replay, turn: TurnRun, look: Look, name: str) -> bool:
     if name == LIMIT and not look.simulated:
         return turn.runs > 1  # else nothing was recorded behind what this run has used
     case = replay.case
-    more = (Place.CONTINUATION, Place.REPAIR)
+    more = (TurnPlace.CONTINUATION, TurnPlace.REPAIR)
     return any(case.judged[link.index].stop.normalized in ENDED and (look.simulated or link.place in more)
                for link in turn.record.links)
 

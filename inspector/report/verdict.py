@@ -17,7 +17,7 @@ from inspector.report.advice import Advice, Situation, about_error, guessed, not
 from inspector.report.findings import CUT_WORDS, RAN_CUT, Noted, recording_cut
 from inspector.report.look import Look, asked_live, look_at
 from inspector.report.trial import tried
-from inspector.sessions.recording import Place
+from inspector.sessions.recording import TurnPlace
 from loop_core.judge.classify import LOST_FRAME_RULES, NO_WORD, Ending
 from loop_core.turn.state import State
 from loop_core.values import ChatResponse, Severity, Stop, TransportEnd
@@ -224,7 +224,7 @@ ROWS: tuple[Row, ...] = (
         lambda look: f"{say.who(look)} was cut and completed ({say.budget(look)})",
         lambda look: ""),
     Row("RETRIED", "✓", "+", Severity.INFO,
-        lambda look: any(answer.place is Place.RETRY for answer in look.answers),
+        lambda look: any(answer.place is TurnPlace.RETRY for answer in look.answers),
         lambda look: f"{say.who(look)} was asked again after a failure and ended with {say.budget(look)}",
         lambda look: ""),
     Row("COMPLETE", "✓", "+", Severity.INFO,

@@ -21,7 +21,7 @@ from pydantic_core import from_json
 from inspector.config.files import bounds_of
 from inspector.sessions.importers import IMPORTERS
 from inspector.sessions.native import MARK
-from inspector.sessions.recording import About
+from inspector.sessions.recording import SessionAbout
 from loop_core.errors import CallerError
 
 NEWEST = 24
@@ -98,7 +98,7 @@ class Sample:
 
     name: str
     path: Path
-    about: About
+    about: SessionAbout
 
     @property
     def title(self) -> str:
@@ -119,7 +119,7 @@ def samples(place: Path | None = None) -> tuple[Sample, ...]:
     readme = place / "README.md"
     rows = _rows(readme.read_text(encoding="utf-8")) if readme.is_file() else {}
     found = sorted(path for path in place.iterdir() if path.is_file() and path.suffix != ".md" and path.name[0] != ".")
-    return tuple(Sample(path.name, path, _header(path) or rows.get(path.name, About())) for path in found)
+    return tuple(Sample(path.name, path, _header(path) or rows.get(path.name, SessionAbout())) for path in found)
 
 
 def find(name: str, place: Path | None = None) -> Sample | None:
@@ -150,7 +150,7 @@ def short(path: Path) -> str:
     return os.path.relpath(path) if path.is_relative_to(Path.cwd()) else str(path)
 
 
-def _header(path: Path) -> About | None:
+def _header(path: Path) -> SessionAbout | None:
     with path.open("rb") as file:
         line = file.readline(1 << 16)
     try:
@@ -159,14 +159,14 @@ def _header(path: Path) -> About | None:
         return None
     if not isinstance(header, dict) or MARK not in header:
         return None
-    return About(*(str(header.get(name, "")) for name in ("title", "story", "provenance", "end_state")))
+    return SessionAbout(*(str(header.get(name, "")) for name in ("title", "story", "provenance", "end_state")))
 
 
-def _rows(text: str) -> dict[str, About]:
+def _rows(text: str) -> dict[str, SessionAbout]:
     """The rows of the README's table: file, title, story, provenance, end state; a title may be left out."""
-    rows: dict[str, About] = {}
+    rows: dict[str, SessionAbout] = {}
     for match in _ROW.finditer(text):
         cells = [cell.strip() for cell in match["cells"].split("|")]
         title, story, provenance, end_state = cells if len(cells) == 4 else [*cells[:1], *cells, "", "", ""][:4]
-        rows[match["name"]] = About(title, story, provenance, end_state)
+        rows[match["name"]] = SessionAbout(title, story, provenance, end_state)
     return rows

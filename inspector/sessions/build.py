@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from inspector.sessions import joined, redact, traffic
-from inspector.sessions.recording import Exchange, Options, Raw
+from inspector.sessions.recording import Exchange, Options, RawExchange
 from loop_core.errors import CallerError, DecodeError
 from loop_core.values import (
     At,
@@ -42,7 +42,7 @@ class Unbuilt(NamedTuple):
     """The bytes are no body of the API."""
 
 
-def build(raw: Raw, path: str, options: Options, counts: redact.Counts | None = None) -> Exchange | Unbuilt:
+def build(raw: RawExchange, path: str, options: Options, counts: redact.Counts | None = None) -> Exchange | Unbuilt:
     """One exchange, decoded, or why it is none; `counts` learns what was masked."""
     url = redact.url(raw.url)
     api = _api(raw, url, options)
@@ -122,7 +122,7 @@ def spoken_by(exchange: Exchange, profile: str) -> Exchange:
     return replace(exchange, profile=chosen.profile, profile_evidence=chosen.evidence, response=response)
 
 
-def _api(raw: Raw, url: str, options: Options) -> str | Unbuilt:
+def _api(raw: RawExchange, url: str, options: Options) -> str | Unbuilt:
     if raw.method in _NO_BODY:
         return Unbuilt(f"no LLM traffic: {raw.method} {traffic.path_of(url)}")
     found = raw.api or (traffic.by_path(url) if url else None)
@@ -143,7 +143,7 @@ def _api(raw: Raw, url: str, options: Options) -> str | Unbuilt:
     )
 
 
-def _asks(raw: Raw) -> bool:
+def _asks(raw: RawExchange) -> bool:
     """Whether the request looks like one to a model, whatever its path."""
     text = raw.request_text
     return (
@@ -153,7 +153,7 @@ def _asks(raw: Raw) -> bool:
     )
 
 
-def _request(raw: Raw, api: str, url: str, counts: redact.Counts | None) -> tuple[Any, Request | None]:
+def _request(raw: RawExchange, api: str, url: str, counts: redact.Counts | None) -> tuple[Any, Request | None]:
     text = raw.request_text
     if text is None:
         return None, None
@@ -169,7 +169,7 @@ def _request(raw: Raw, api: str, url: str, counts: redact.Counts | None) -> tupl
 
 
 def _profile(
-    raw: Raw,
+    raw: RawExchange,
     api: str,
     url: str,
     headers: tuple[tuple[str, str], ...],
@@ -187,7 +187,9 @@ def _profile(
     return choose(api, url, headers, body, model)
 
 
-def _not_recorded(raw: Raw, api: str, headers: tuple[tuple[str, str], ...], request: Request | None) -> ChatResponse:
+def _not_recorded(
+    raw: RawExchange, api: str, headers: tuple[tuple[str, str], ...], request: Request | None
+) -> ChatResponse:
     detail, said = NOT_RECORDED, "the recording holds no body of this response"
     if raw.end is TransportEnd.CUT:
         detail, said = RECORDING_CUT, "the recording stops before this response"
@@ -201,7 +203,7 @@ def _not_recorded(raw: Raw, api: str, headers: tuple[tuple[str, str], ...], requ
     )
 
 
-def _may_be_other(raw: Raw, response: ChatResponse, options: Options) -> bool:
+def _may_be_other(raw: RawExchange, response: ChatResponse, options: Options) -> bool:
     """Whether only a path, or a caller's word for a whole JSON body alone, says which API this is."""
     if raw.url:
         return raw.api is None and options.api is None

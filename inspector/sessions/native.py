@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from inspector.config.files import private_file, replace_all
 from inspector.sessions import detection, redact, traffic
 from inspector.sessions.recording import (
-    About,
     Act,
     Chunk,
+    FileReading,
     Options,
-    Place,
-    Raw,
-    Reading,
+    RawExchange,
+    SessionAbout,
     ToolAnswer,
+    TurnPlace,
     UnreadableError,
     cut_behind,
 )
@@ -61,7 +61,7 @@ FIELDS: Mapping[str, Mapping[str, tuple[type, ...]]] = {
 _ABOUT = ("title", "story", "provenance", "end_state")
 
 
-_SAID = {place.value: place for place in (Place.CONTINUATION, Place.REPAIR, Place.RESUME, Place.NUDGE)}
+_SAID = {place.value: place for place in (TurnPlace.CONTINUATION, TurnPlace.REPAIR, TurnPlace.RESUME, TurnPlace.NUDGE)}
 """What a live run says of its requests, beside those that carry results; of any other its history tells."""
 AGAIN = "sent again after"
 """How the note begins on an exchange whose request was sent once more."""
@@ -147,7 +147,7 @@ def sniff(head: bytes, path: str) -> int:
     return 100 if line.lstrip().startswith(b"{") and f'"{MARK}"'.encode() in line else 0
 
 
-def read(data: bytes, path: str, options: Options) -> Reading:
+def read(data: bytes, path: str, options: Options) -> FileReading:
     """The exchanges and acts of a session file.
 
     Raises:
@@ -182,10 +182,10 @@ class _Reader:
     """Folds the lines of one file into a `Reading`; one method a record type."""
 
     def __init__(self, header: Mapping[str, Any], suspicious: bool) -> None:
-        self.reading = Reading()
+        self.reading = FileReading()
         self.suspicious = suspicious
         self.about = {name: header[name] for name in _ABOUT if isinstance(header.get(name), str)}
-        self.raws: dict[str, Raw] = {}
+        self.raws: dict[str, RawExchange] = {}
         self.bodies: dict[str, list[bytes]] = {}
         self.times: dict[str, list[Chunk]] = {}
         self.ended: set[str] = set()
@@ -196,7 +196,7 @@ class _Reader:
         self.live = header.get("producer") == PRODUCER and BY_US in self.about.get("provenance", "")
         """Whether it is a recording of a live run of ours, whose last record says how the turn ended."""
 
-    def read(self, lines: list[bytes]) -> Reading:
+    def read(self, lines: list[bytes]) -> FileReading:
         last = max((n for n, line in enumerate(lines) if line.strip()), default=0)
         for number, line in enumerate(lines[1:], start=1):
             if line.strip():
@@ -209,7 +209,7 @@ class _Reader:
         if self.unknown:
             kinds = ", ".join(f"{kind} ({count})" for kind, count in sorted(self.unknown.items()))
             self.reading.notices.append(f"records of unknown type were passed over: {kinds}")
-        self.reading.about = About(**self.about)
+        self.reading.about = SessionAbout(**self.about)
         return self.reading
 
     def _line(self, number: int, line: bytes, cut: bool) -> None:
@@ -238,10 +238,10 @@ class _Reader:
 
         self.reading.notices.append(f"line {number + 1}: {explain(record)}")
 
-    def _exchange(self, key: str) -> Raw:
+    def _exchange(self, key: str) -> RawExchange:
         raw = self.raws.get(key)
         if raw is None:
-            raw = self.raws[key] = Raw(len(self.raws), recorded=False)
+            raw = self.raws[key] = RawExchange(len(self.raws), recorded=False)
         return raw
 
     def _about(self, record: Mapping[str, Any], line: bytes) -> None:
@@ -339,7 +339,7 @@ class _Reader:
         raw = self.raws.get(record.get("request") or "")
         return raw.entry if raw else None
 
-    def _finish(self, key: str, raw: Raw) -> None:
+    def _finish(self, key: str, raw: RawExchange) -> None:
         raw.body = b"".join(self.bodies.get(key, ()))
         chunks = self.times.get(key, [])
         if len(chunks) == len(self.bodies.get(key, ())):
@@ -354,10 +354,10 @@ class _Reader:
         self.reading.raws.append(raw)
 
 
-def _said(record: Mapping[str, Any]) -> Place | None:
+def _said(record: Mapping[str, Any]) -> TurnPlace | None:
     place, ordinal = _optional_text(record, "place") or "", record.get("ordinal")
     if place == "request" and isinstance(ordinal, int) and ordinal > 0:
-        return Place.TOOL_RESULT  # the ids of its calls may have been made unique: no history would be found
+        return TurnPlace.TOOL_RESULT  # the ids of its calls may have been made unique: no history would be found
     return _SAID.get(place)
 
 

@@ -40,7 +40,7 @@ class Texts(Record):
     end_state: str = Field("", description="How it ends, in the words of the state machine.")
 
 
-class Header(Texts):
+class HeaderRecord(Texts):
     """The first line of every session file."""
 
     loop_inspector_session: Literal[1] = Field(description="The version of the format.")
@@ -188,7 +188,7 @@ Typed = Annotated[
     Field(discriminator="type"),
 ]
 _TYPED: TypeAdapter[Any] = TypeAdapter(Typed)
-_LINE: TypeAdapter[Any] = TypeAdapter(Header | Typed)
+_LINE: TypeAdapter[Any] = TypeAdapter(HeaderRecord | Typed)
 
 
 def json_schema() -> dict[str, Any]:
@@ -207,7 +207,8 @@ def clean(record: BaseModel | Mapping[str, Any]) -> str:
     """
     given = record.model_dump() if isinstance(record, BaseModel) else dict(record)
     try:
-        model = Header.model_validate(given) if "loop_inspector_session" in given else _TYPED.validate_python(given)
+        header = "loop_inspector_session" in given
+        model = HeaderRecord.model_validate(given) if header else _TYPED.validate_python(given)
     except ValidationError as why:
         raise ValueError(_first(why)) from None
     written = model.model_dump(mode="json", exclude_defaults=True) | _marks(model)

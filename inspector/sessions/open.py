@@ -22,13 +22,13 @@ from inspector.sessions.recording import (
     ODD,
     Conversation,
     Exchange,
+    FileReading,
     Input,
     Loaded,
     Options,
-    Place,
-    Raw,
-    Reading,
+    RawExchange,
     Skipped,
+    TurnPlace,
     UnreadableError,
     unusable,
 )
@@ -81,7 +81,7 @@ def _inherit(exchanges: list[Exchange], conversations: Sequence[Conversation]) -
     """Gives a response that was fetched again the request that it answers: its tools and its cap hold for it too."""
     for link in (link for each in conversations for turn in each.turns for link in turn.links):
         one = exchanges[link.index]
-        if one.request is None and link.place is Place.RESUME and link.parent is not None:
+        if one.request is None and link.place is TurnPlace.RESUME and link.parent is not None:
             asked = exchanges[link.parent].request
             if asked is not None:
                 request = replace(asked, previous_id=one.response.id, stream=False)
@@ -227,9 +227,9 @@ def _rare(head: bytes) -> bool:
     return odd * 4 > len(head[:1024])
 
 
-def _decoded(path: str, format_name: str, reading: Reading, options: Options) -> tuple[Input, list[Exchange]]:
+def _decoded(path: str, format_name: str, reading: FileReading, options: Options) -> tuple[Input, list[Exchange]]:
     exchanges = list(reading.exchanges)
-    refused: list[tuple[Raw, Unbuilt]] = []
+    refused: list[tuple[RawExchange, Unbuilt]] = []
     for raw in reading.raws:
         try:
             built = build(raw, path, options, reading.masked)
@@ -266,7 +266,7 @@ def _decoded(path: str, format_name: str, reading: Reading, options: Options) ->
 
 
 def _nothing(
-    format_name: str, refused: list[tuple[Raw, Unbuilt]], skipped: list[Skipped], options: Options
+    format_name: str, refused: list[tuple[RawExchange, Unbuilt]], skipped: list[Skipped], options: Options
 ) -> tuple[str | None, list[str]]:
     """The error of a file that gave no exchange, or the notice where it was readable and simply holds none."""
     for raw, why in refused:

@@ -75,7 +75,7 @@ class SeatedExchange:
         return self.calls if self.cut else ()
 
 
-class ParentSearch(NamedTuple):
+class ParentMatch(NamedTuple):
     """Exchanges that fit as the parent, the item of the later history that shows it, and how."""
 
     candidates: Sequence[SeatedExchange]
@@ -200,7 +200,7 @@ class Index:
     def _text_key(self, text: str) -> int:
         return self.tree.key(("text", squeeze(text)))
 
-    def find(self, history: History) -> ParentSearch | None:
+    def find(self, history: History) -> ParentMatch | None:
         """The nearest exchange that a history contains, request and answer; None where it contains none."""
         last = True
         for number in range(len(history.items) - 1, -1, -1):
@@ -212,7 +212,7 @@ class Index:
             if found is None and last:
                 found = self._by_ids(item) or self._related(item, node)
             if found is not None:
-                return ParentSearch(found[0], number, found[1])
+                return ParentMatch(found[0], number, found[1])
             last = False
         return None
 
@@ -306,7 +306,7 @@ def _drawn(name: str) -> bool:
         len(_TURN.findall(letters)) >= 3 for letters in _LETTERS.findall(name))
 
 
-def narrow(found: ParentSearch, child: SeatedExchange, ordered: bool) -> list[SeatedExchange]:
+def narrow(found: ParentMatch, child: SeatedExchange, ordered: bool) -> list[SeatedExchange]:
     """The candidates that fit best: signatures, the same server, model and system text, asked before the child."""
     left = list(found.candidates)
     if len(left) == 1:

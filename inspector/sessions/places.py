@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from inspector.sessions.items import History, HistoryItem, ItemKind
 from inspector.sessions.parents import SeatedExchange
-from inspector.sessions.recording import Place
+from inspector.sessions.recording import TurnPlace
 from inspector.sessions.wordings import cut_result, known_hint, quotes_end
 from loop_core.turn.prompts import repeats_request
 
@@ -18,7 +18,7 @@ from loop_core.turn.prompts import repeats_request
 class PlaceEvidence(NamedTuple):
     """A place, and what showed it."""
 
-    place: Place
+    place: TurnPlace
     why: str
 
 
@@ -64,7 +64,7 @@ def place(tail: Sequence[HistoryItem], parent: SeatedExchange | None) -> PlaceEv
         return _results(tail, parent)
     said = "\n".join(item.text for item in tail)
     if parent is not None and repeats_request(said):
-        return PlaceEvidence(Place.CONTINUATION, "a hint of ours that asks for the last words once more")
+        return PlaceEvidence(TurnPlace.CONTINUATION, "a hint of ours that asks for the last words once more")
     if parent is not None and (parent.cut or parent.paused) and not parent.lost:
         hint = known_hint(said, parent.call_cut)
         if hint is None and quotes_end(said, parent.joined):
@@ -76,27 +76,27 @@ def place(tail: Sequence[HistoryItem], parent: SeatedExchange | None) -> PlaceEv
         if hint is not None:
             return _after_cut(parent, hint)
     return PlaceEvidence(
-        Place.REQUEST, "a new user message" if any(item.kind is ItemKind.USER for item in tail) else "a new request"
+        TurnPlace.REQUEST, "a new user message" if any(item.kind is ItemKind.USER for item in tail) else "a new request"
     )
 
 
 def _prefill(parent: SeatedExchange | None) -> PlaceEvidence:
     if parent is None:
-        return PlaceEvidence(Place.REQUEST, "a request with an assistant text of its own to go on from")
+        return PlaceEvidence(TurnPlace.REQUEST, "a request with an assistant text of its own to go on from")
     if parent.paused:
-        return PlaceEvidence(Place.RESUME, "the paused answer is sent back as it was")
-    return PlaceEvidence(Place.CONTINUATION, "the request ends with the answer's own text, to go on from")
+        return PlaceEvidence(TurnPlace.RESUME, "the paused answer is sent back as it was")
+    return PlaceEvidence(TurnPlace.CONTINUATION, "the request ends with the answer's own text, to go on from")
 
 
 def _at_once(parent: SeatedExchange) -> PlaceEvidence:
     """An answer right after an answer: what a transcript leaves out can only be told by the first."""
     if parent.paused:
-        return PlaceEvidence(Place.RESUME, "the answer after a pause")
+        return PlaceEvidence(TurnPlace.RESUME, "the answer after a pause")
     if parent.failed:
-        return PlaceEvidence(Place.RETRY, "the next answer, at once after a failure")
+        return PlaceEvidence(TurnPlace.RETRY, "the next answer, at once after a failure")
     if parent.calls:
-        return PlaceEvidence(Place.TOOL_RESULT, "the next answer; the results of the calls were not recorded")
-    return PlaceEvidence(Place.CONTINUATION, "the next answer follows at once; what was asked was not recorded")
+        return PlaceEvidence(TurnPlace.TOOL_RESULT, "the next answer; the results of the calls were not recorded")
+    return PlaceEvidence(TurnPlace.CONTINUATION, "the next answer follows at once; what was asked was not recorded")
 
 
 def _results(tail: Sequence[HistoryItem], parent: SeatedExchange | None) -> PlaceEvidence:
@@ -105,14 +105,16 @@ def _results(tail: Sequence[HistoryItem], parent: SeatedExchange | None) -> Plac
             for result in item.results:
                 wording = cut_result(result.text)
                 if result.is_error or wording is not None:
-                    return PlaceEvidence(Place.REPAIR, f"the result of a cut call reports it ({wording or 'an error'})")
+                    why = f"the result of a cut call reports it ({wording or 'an error'})"
+                    return PlaceEvidence(TurnPlace.REPAIR, why)
     steered = any(item.kind is ItemKind.USER for item in tail)
-    return PlaceEvidence(Place.TOOL_RESULT, "tool results are sent back" + (", with a user message" if steered else ""))
+    why = "tool results are sent back" + (", with a user message" if steered else "")
+    return PlaceEvidence(TurnPlace.TOOL_RESULT, why)
 
 
 def _after_cut(parent: SeatedExchange, hint: str) -> PlaceEvidence:
     if parent.paused:
-        return PlaceEvidence(Place.RESUME, f"after a pause: {hint}")
+        return PlaceEvidence(TurnPlace.RESUME, f"after a pause: {hint}")
     if parent.call_cut:
-        return PlaceEvidence(Place.REPAIR, f"after a cut call: {hint}")
-    return PlaceEvidence(Place.CONTINUATION, f"after a cut: {hint}")
+        return PlaceEvidence(TurnPlace.REPAIR, f"after a cut call: {hint}")
+    return PlaceEvidence(TurnPlace.CONTINUATION, f"after a cut: {hint}")

@@ -1,6 +1,6 @@
 """What was read: exchanges, the conversations and turns that they form, and what could not be read.
 
-These values say nothing about what our machine would decide: a `Place` is what the recorded agent did next. Nothing
+These values say nothing about what our machine would decide: a `TurnPlace` is what the recorded agent did next. Nothing
 here opens a file or knows an importer.
 
 Further down: what an importer gives.
@@ -20,7 +20,7 @@ from loop_core.wire.failures import REDIRECTS
 from loop_core.wire.profiles import Profile
 
 
-class Place(StrEnum):
+class TurnPlace(StrEnum):
     """Where an exchange stands in its turn."""
 
     REQUEST = "request"
@@ -82,7 +82,7 @@ class Exchange:
     """The messages of a WebSocket that `body` is, by their index in the recording; empty where it came by HTTP."""
     cut_after: bool = False
     """Whether the recording is cut right behind it: what the loop did then is not known."""
-    said: Place | None = None
+    said: TurnPlace | None = None
     """What its recorder says that the request did; None where it does not say, or says nothing of its own."""
     simulated: bool = False
     """Whether nobody was asked: the answer was made from a table of dialects."""
@@ -99,7 +99,7 @@ class Skipped:
 
 
 @dataclass(frozen=True, slots=True)
-class About:
+class SessionAbout:
     """What a native session file says of itself."""
 
     title: str = ""
@@ -139,7 +139,7 @@ class Input:
     notices: tuple[str, ...] = ()
     error: str | None = None
     """One clear line where the input is unreadable or damaged; what was read before the damage is kept."""
-    about: About | None = None
+    about: SessionAbout | None = None
     acts: tuple[Act, ...] = ()
     answers: tuple[ToolAnswer, ...] = ()
     masked: Counter[str] = field(default_factory=Counter)
@@ -152,7 +152,7 @@ class Link:
 
     index: int
     """Of the exchange in `Loaded.exchanges`."""
-    place: Place
+    place: TurnPlace
     ordinal: int
     """Its number among the links of that place in the turn, from 1."""
     why: str
@@ -226,7 +226,7 @@ class Options(NamedTuple):
 
 
 @dataclass(slots=True, eq=False, repr=False)
-class Raw:
+class RawExchange:
     """One exchange as a file holds it, credentials and all."""
 
     entry: int
@@ -251,7 +251,7 @@ class Raw:
     chunks: tuple[Chunk, ...] = ()
     again: bool = False
     """Whether the recorder itself sent the request before once more, which got no answer."""
-    said: Place | None = None
+    said: TurnPlace | None = None
     """What the recorder itself says that the request did, where that is no new message and no tool result."""
     simulated: bool = False
     """Nobody was asked: the answer was made from a table of dialects."""
@@ -264,17 +264,17 @@ class Raw:
 
 
 @dataclass(slots=True, eq=False, repr=False)
-class Reading:
+class FileReading:
     """What one importer made of one file."""
 
-    raws: list[Raw] = field(default_factory=list)
+    raws: list[RawExchange] = field(default_factory=list)
     exchanges: list[Exchange] = field(default_factory=list)
     """Those of a transcript, which holds no bytes that a wire format could decode."""
     skipped: list[Skipped] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
     error: str | None = None
     """Without the file's name: where, and what was expected."""
-    about: About | None = None
+    about: SessionAbout | None = None
     acts: list[Act] = field(default_factory=list)
     answers: list[ToolAnswer] = field(default_factory=list)
     masked: Counter[str] = field(default_factory=Counter)
@@ -286,7 +286,7 @@ def says_enough(status: int | None) -> bool:
     return status is not None and (status >= 400 or status in REDIRECTS)
 
 
-def cut_behind(raws: Sequence[Raw]) -> None:
+def cut_behind(raws: Sequence[RawExchange]) -> None:
     """Marks the last exchange of a recording that is cut, where the cut is not in the exchange itself."""
     if raws and raws[-1].end is not TransportEnd.CUT:
         raws[-1].cut_after = True
@@ -302,7 +302,7 @@ class Importer(Protocol):
     def sniff(self, head: bytes, path: str) -> int:
         """How sure it is, from the first 64 KB, that it can read this: 0 not at all, 100 beyond doubt."""
 
-    def read(self, data: bytes, path: str, options: Options) -> Reading:
+    def read(self, data: bytes, path: str, options: Options) -> FileReading:
         """The exchanges of a whole file.
 
         Raises:

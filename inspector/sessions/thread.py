@@ -15,7 +15,7 @@ from typing import NamedTuple
 from inspector.sessions.items import History, HistoryTree, ItemKind
 from inspector.sessions.parents import Index, SeatedExchange, narrow, seated
 from inspector.sessions.places import PlaceEvidence, last_answer, new_message, opening, place, tail_of
-from inspector.sessions.recording import Conversation, Exchange, Link, Place, TurnRecord
+from inspector.sessions.recording import Conversation, Exchange, Link, TurnPlace, TurnRecord
 
 
 def thread(exchanges: Sequence[Exchange], groups: Sequence[Sequence[int]]) -> tuple[Conversation, ...]:
@@ -48,7 +48,7 @@ class _Turn:
     conversation: object
     user_text: str
     links: list[Link] = field(default_factory=list)
-    counts: Counter[Place] = field(default_factory=Counter)
+    counts: Counter[TurnPlace] = field(default_factory=Counter)
 
 
 class _Step(NamedTuple):
@@ -132,16 +132,17 @@ class _Threader:
         owners = self.index.with_token(node, identity, token) if token is not None else ()
         if len(owners) == 1:
             why = "the same request with the continuation token of the answer"
-            return _Step(PlaceEvidence(Place.RESUME, why), owners[0])
+            return _Step(PlaceEvidence(TurnPlace.RESUME, why), owners[0])
         last = asked[-1]
         if last.failed and _repeats(last, one, self.ordered):
-            return _Step(PlaceEvidence(Place.RETRY, "the same request again after an error or an interruption"), last)
+            why = "the same request again after an error or an interruption"
+            return _Step(PlaceEvidence(TurnPlace.RETRY, why), last)
         if last.cut and one.exchange.recorder is not None:  # which cap was sent is not in a transcript
-            again = Place.REPAIR if last.call_cut else Place.RETRY
+            again = TurnPlace.REPAIR if last.call_cut else TurnPlace.RETRY
             return _Step(PlaceEvidence(again, "the same request again after a cut"), last)
         before, now = _cap(last), _cap(one)
         if self.ordered and last.cut and before is not None and now is not None and now > before:
-            place_again = Place.REPAIR if last.call_cut else Place.RETRY
+            place_again = TurnPlace.REPAIR if last.call_cut else TurnPlace.RETRY
             why = f"the same request again with a larger output limit ({before} to {now})"
             return _Step(PlaceEvidence(place_again, why), last)
         return None
@@ -157,10 +158,10 @@ class _Threader:
             if placed is not None and start > 0:
                 if len(asked) == 1:
                     return _Step(PlaceEvidence(placed.place, f"{placed.why}; the cut answer was left out"), asked[0])
-                if placed.place is Place.REQUEST:
+                if placed.place is TurnPlace.REQUEST:
                     return None
                 return _Step(
-                    PlaceEvidence(Place.REQUEST, f"{len(asked)} cut exchanges could be its parent"),
+                    PlaceEvidence(TurnPlace.REQUEST, f"{len(asked)} cut exchanges could be its parent"),
                     ambiguous=_indices(asked),
                 )
         return None
@@ -170,20 +171,20 @@ class _Threader:
     def _seat(self, one: SeatedExchange, step: _Step) -> None:
         parent, placed = step.parent, step.placed
         why = placed.why
-        new = placed.place is Place.REQUEST
+        new = placed.place is TurnPlace.REQUEST
         if parent is None:
             turn = self._open(one, object(), new)
         elif not step.direct:
             turn = self._beyond_gap(one, parent, new)
         elif new:
             turn = self._open(one, self.turns[parent.turn].conversation, new)
-        elif parent.followed is not None and placed.place is not Place.RETRY:
+        elif parent.followed is not None and placed.place is not TurnPlace.RETRY:
             turn = self._open(one, self.turns[parent.turn].conversation, new)
             why += "; a branch, because another exchange already goes on from there"
         else:
             turn = parent.turn
             parent.followed = one.index
-        if placed.place is Place.CONTINUATION and parent is not None:
+        if placed.place is TurnPlace.CONTINUATION and parent is not None:
             one.base, one.joined = parent.base, parent.joined + one.text
         one.turn = turn
         self.seated[one.exchange.path, one.exchange.entry] = one
@@ -211,8 +212,8 @@ class _Threader:
         return self._open(one, conversation, new) if known is None or new else known
 
     def _link(
-        self, turn: int, index: int, where: Place, why: str, ambiguous: tuple[int, ...], parent: SeatedExchange | None,
-        gap: bool = False,
+        self, turn: int, index: int, where: TurnPlace, why: str, ambiguous: tuple[int, ...],
+        parent: SeatedExchange | None, gap: bool = False,
     ) -> None:
         held = self.turns[turn]
         held.counts[where] += 1
@@ -266,9 +267,9 @@ class _Threader:
         name = exchange.response.id
         parents = [each for each in self.index.ids.get(name, ()) if each.paused] if name else []
         if parents:
-            step = _Step(PlaceEvidence(Place.RESUME, "the same response is fetched again"), parents[-1])
+            step = _Step(PlaceEvidence(TurnPlace.RESUME, "the same response is fetched again"), parents[-1])
         else:
-            step = _Step(PlaceEvidence(Place.REQUEST, "its request was not recorded"))
+            step = _Step(PlaceEvidence(TurnPlace.REQUEST, "its request was not recorded"))
         self._seat(one, step)
 
 

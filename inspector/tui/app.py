@@ -31,7 +31,7 @@ from inspector.tui.session_screen import SessionScreen
 from loop_core.errors import CallerError, LoopError
 
 if TYPE_CHECKING:
-    from inspector.live.headless import Start
+    from inspector.live.headless import LiveStart
 
 
 # -- The two themes of the app ---------------------------------------------------------------------------------------
@@ -159,7 +159,7 @@ class LoopInspector(TypedAhead):
     def __init__(
         self, paths: Sequence[str] = (), *, case: Case | None = None, opened_already: Opened | None = None,
         reading: Reading | None = None, plain: bool = False, theme: str | None = None,
-        keys: Mapping[str, str] | None = None, live: Start | None = None, begins: Where | None = None,
+        keys: Mapping[str, str] | None = None, live: LiveStart | None = None, begins: Where | None = None,
     ) -> None:
         super().__init__()
         self.reading = reading or Reading()
@@ -231,7 +231,7 @@ class LoopInspector(TypedAhead):
 
     # -- live turns ----------------------------------------------------------------------------------------------
 
-    def _live_screen(self, start: Start) -> Screen[Any]:
+    def _live_screen(self, start: LiveStart) -> Screen[Any]:
         from inspector.tui.live_screen import LiveScreen
 
         return LiveScreen(start)
@@ -242,7 +242,7 @@ class LoopInspector(TypedAhead):
 
         self.push_screen(LiveForm(self.reading.settings), self._begin)
 
-    def _begin(self, start: Start | None) -> None:
+    def _begin(self, start: LiveStart | None) -> None:
         if start is not None:
             self.push_screen(self._live_screen(start))
 

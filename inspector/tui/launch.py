@@ -17,7 +17,7 @@ from inspector.tui.session_files import STDIN, Opened, Reading, load, remembered
 
 if TYPE_CHECKING:
     from inspector.config import Config
-    from inspector.live.headless import Start
+    from inspector.live.headless import LiveStart
 
 
 def run(
@@ -61,7 +61,7 @@ def _run(
     return _complain(app.errors) or code or app.return_code or READ
 
 
-def run_live(start: Start, config: Config) -> int:
+def run_live(start: LiveStart, config: Config) -> int:
     """Opens the app on a live turn whose first request waits; gives the exit code, which says how the turn ended.
 
     Raises:

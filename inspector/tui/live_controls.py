@@ -15,7 +15,7 @@ from textual.reactive import reactive
 from textual.screen import ModalScreen
 from textual.widgets import TextArea
 
-from inspector.live.answers import Answers, Decision, How
+from inspector.live.answers import Answers, CallDecision, How
 from inspector.live.stepper import BUSY, Phase
 from inspector.live.telling import call_of
 from inspector.report.lines import glyphs
@@ -105,22 +105,22 @@ class CallsForm(ModalScreen[None]):
 
     def action_answer(self, how: str) -> None:
         """Settles the call in hand."""
-        self._decide(Decision(How(how)))
+        self._decide(CallDecision(How(how)))
 
     def action_type(self) -> None:
         """Asks for the result."""
         place = self.query_one(Calls).cursor
         if How.TYPED not in self._answers.ways(self._effect, place):
-            self._decide(Decision(How.TYPED))  # which says why it cannot be
+            self._decide(CallDecision(How.TYPED))  # which says why it cannot be
             return
         planned = self._answers.planned(self._effect, place)
-        self.app.push_screen(ResultEditor(planned or Decision(How.TYPED)), self._typed)
+        self.app.push_screen(ResultEditor(planned or CallDecision(How.TYPED)), self._typed)
 
-    def _typed(self, decision: Decision | None) -> None:
+    def _typed(self, decision: CallDecision | None) -> None:
         if decision is not None:
             self._decide(decision)
 
-    def _decide(self, decision: Decision) -> None:
+    def _decide(self, decision: CallDecision) -> None:
         listed = self.query_one(Calls)
         try:
             self._answers.decide(self._effect, listed.cursor, decision)
@@ -135,7 +135,7 @@ class CallsForm(ModalScreen[None]):
         message.stop()
 
 
-class ResultEditor(ModalScreen[Decision | None]):
+class ResultEditor(ModalScreen[CallDecision | None]):
     """Asks for a result; gives None where the operator leaves."""
 
     DEFAULT_CSS = """
@@ -150,7 +150,7 @@ class ResultEditor(ModalScreen[Decision | None]):
         Binding("f3", "error", "error", tooltip="Whether it is an error", id="result.error", priority=True),
     ]
 
-    def __init__(self, before: Decision) -> None:
+    def __init__(self, before: CallDecision) -> None:
         super().__init__()
         self._before = before
 
@@ -176,7 +176,7 @@ class ResultEditor(ModalScreen[Decision | None]):
     def action_take(self) -> None:
         """Takes it."""
         text = self.query_one(TextArea).text
-        self.dismiss(Decision(How.TYPED, text, self.query_one(Cycle).value == "yes"))
+        self.dismiss(CallDecision(How.TYPED, text, self.query_one(Cycle).value == "yes"))
 
 
 # -- The keys --------------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from textual.widgets import Input, TextArea
 
 from inspector.config.settings import CHOICES, INITIAL, Settings, parse_assignments
 from inspector.live.driver import Driver
-from inspector.live.headless import Start, Typed, start
+from inspector.live.headless import LiveOptions, LiveStart, start
 from inspector.report.lines.spans import Role, said
 from inspector.tui.limits_form import OTHERS
 from inspector.tui.panels import Cycle, Lines, field_keys, line_input, lines, named, note
@@ -39,7 +39,7 @@ ROWS: tuple[tuple[str, str, str], ...] = (
 EVERY = ("api", "profile", *(name for name, _, _ in ROWS))
 
 
-class LiveForm(ModalScreen[Start | None]):
+class LiveForm(ModalScreen[LiveStart | None]):
     """Asks for a live turn; gives None where the operator leaves."""
 
     DEFAULT_CSS = """
@@ -58,10 +58,10 @@ class LiveForm(ModalScreen[Start | None]):
         Binding("enter", "begin", "begin", tooltip="Begin the turn: nothing is sent yet", id="begin.begin"),
     ]
 
-    def __init__(self, settings: Settings, typed: Typed | None = None) -> None:
+    def __init__(self, settings: Settings, typed: LiveOptions | None = None) -> None:
         super().__init__()
         self._settings = settings
-        self._typed_before = typed or Typed(next(iter(FORMATS)), "")
+        self._typed_before = typed or LiveOptions(next(iter(FORMATS)), "")
 
     def compose(self) -> ComposeResult:
         """A row for each."""
@@ -97,14 +97,14 @@ class LiveForm(ModalScreen[Start | None]):
             return
         self.dismiss(begun)
 
-    def _typed(self) -> Typed:
+    def _typed(self) -> LiveOptions:
         values = {name: self.query_one(f"#{name}", Input).value.strip() for name, _, _ in ROWS}
         if not values["model"]:
             raise CallerError("the model is not named")
         if bool(values["prompt"]) is bool(values["messages"]):
             raise CallerError("expected either a prompt or a file of messages")
         profile = self.query_one("#profile", Cycle).value
-        return Typed(
+        return LiveOptions(
             self.query_one("#api", Cycle).value, values["model"], values["base"],
             None if profile == BY_ADDRESS else profile, values["prompt"] or None, values["messages"] or None,
             values["tools"] or None, values["results"] or None, assignments=values["assignments"].split(),

@@ -29,7 +29,8 @@ from loop_core.errors import LoopError
 
 if TYPE_CHECKING:
     from inspector.config.settings import Settings
-    from inspector.live.again import Asking, Wanted
+    from inspector.live.branch_request import BranchRequest
+    from inspector.live.branch_run import BranchRun
     from inspector.whatif.tree import Node
 
 # -- The question: where the request goes, with whose key, for how much at most --------------------------------------
@@ -65,7 +66,7 @@ class About(Panel, can_focus=True):
         return [row for line in self.lines for row in wrapped(line, width, measure)]
 
 
-class AskLive(ModalScreen["Wanted | None"]):
+class AskLive(ModalScreen["BranchRequest | None"]):
     """Gives what is to be asked, once the user has said so; None where the user leaves."""
 
     DEFAULT_CSS = """
@@ -87,10 +88,10 @@ class AskLive(ModalScreen["Wanted | None"]):
                 id="ask.up"),
     ]
 
-    def __init__(self, title: str, look: Callable[[str, str], Wanted]) -> None:
+    def __init__(self, title: str, look: Callable[[str, str], BranchRequest]) -> None:
         super().__init__()
         self._title, self._look = title, look
-        self._wanted: Wanted | None = None
+        self._wanted: BranchRequest | None = None
         self._waiting: Timer | None = None
         self._pressed = 0.0
 
@@ -140,12 +141,12 @@ class AskLive(ModalScreen["Wanted | None"]):
         self.query_one(About).lines = lines
 
 
-def about(wanted: Wanted) -> list[Line]:
+def about(wanted: BranchRequest) -> list[Line]:
     """What would be asked, a field each."""
-    from inspector.live.again import NOT_ENCRYPTED, cost, tools
+    from inspector.live.branch_request import NOT_ENCRYPTED, cost_lines, tools_line
 
     target = wanted.target
-    most, *basis = cost(wanted)
+    most, *basis = cost_lines(wanted)
     lines = [
         field("live", Span("asks the provider, which may be charged; nothing is sent yet", Role.WARN)),
         field("goes to", said(target.url, Role.STRONG)),
@@ -153,7 +154,7 @@ def about(wanted: Wanted) -> list[Line]:
         field("settings", said(wanted.under)),
         field("key", said(target.key, Role.PLAIN if target.variable else Role.DIM)),
         field("at most", said(most, Role.STRONG)), *(more(said(line, Role.DIM)) for line in basis),
-        field("calls", said(tools(wanted))),
+        field("calls", said(tools_line(wanted))),
     ]
     return [*lines, *([field("beware", Span(NOT_ENCRYPTED, Role.ERROR))] if target.open else [])]
 
@@ -176,7 +177,7 @@ class LiveRun(Part):
         """`show_run` goes to a run that was made."""
         super().__init__(stage)
         self._show_run = show_run
-        self._asking: Asking | None = None
+        self._asking: BranchRun | None = None
         self._ticking: Timer | None = None
         self._progress = ""
 
@@ -188,7 +189,7 @@ class LiveRun(Part):
     def ask(self, assignments: dict[str, str], since: int | None) -> None:
         """Shows what asking this turn live would cost, and asks it where the user says so."""
         from inspector.config.settings import settings_asked
-        from inspector.live.again import wanted
+        from inspector.live.branch_request import branch_request
 
         if self._asking is not None:
             self.stage.note = "a live run is under way: A gives it up"
@@ -198,23 +199,23 @@ class LiveRun(Part):
         first = replay.turns[turn].first if since is None else since
         settings = settings_asked(assignments, replay.settings)
 
-        def look(base: str, model: str) -> Wanted:
-            return wanted(replay, settings, first, os.environ, base=base, model=model or None)
+        def look(base: str, model: str) -> BranchRequest:
+            return branch_request(replay, settings, first, os.environ, base=base, model=model or None)
 
         title = f"Ask turn {turn + 1} live again, from step {first + 1} on"
         self.stage.app.push_screen(AskLive(title, look), lambda found: self._begin(found, node, settings, first))
 
-    def _begin(self, wanted: Wanted | None, node: Node, settings: Settings, since: int) -> None:
+    def _begin(self, wanted: BranchRequest | None, node: Node, settings: Settings, since: int) -> None:
         if wanted is None:
             self.stage.note = "nothing was sent"
             return
         from inspector.config.files import data_folder
-        from inspector.live.again import Asking, new_name
+        from inspector.live.branch_run import BranchRun, new_name
 
         name, runs = new_name(), self.stage.runs
         settings = replace(settings, live=name)
         folder = data_folder(os.environ) if runs.store is None else runs.store.folder
-        self._asking = Asking(wanted, name, folder)
+        self._asking = BranchRun(wanted, name, folder)
         runs.begin(node, settings, since)
         self._ticking = self.stage.set_interval(EVERY, self._show_progress)
         self.stage.refresh_bindings()
@@ -232,7 +233,7 @@ class LiveRun(Part):
             self._progress = f"LIVE  request {max(1, requests)} · {chars:,} characters · A gives it up"
             self.stage.note = self._progress
 
-    async def _wait(self, asking: Asking, node: Node, settings: Settings, since: int) -> None:
+    async def _wait(self, asking: BranchRun, node: Node, settings: Settings, since: int) -> None:
         """Waits for the run, and goes to its branch where the user has not gone elsewhere."""
         runs = self.stage.runs
         try:

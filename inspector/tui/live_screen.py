@@ -13,10 +13,10 @@ from textual.reactive import reactive
 from textual.timer import Timer
 
 from inspector.live.driver import Driver
-from inspector.live.headless import EXITS, Start
+from inspector.live.headless import EXITS, LiveStart
 from inspector.live.stepper import BUSY, Phase
 from inspector.live.streaming import FLOWING, Streams
-from inspector.live.telling import coming, exchanges, now, recorded, seen, waiting
+from inspector.live.telling import coming, exchanges, live_view, now, recorded_case, waiting
 from inspector.report.lines.sheet import Listed, Sheet
 from inspector.report.lines.spans import EMPTY, Line
 from inspector.tui.keys import name_of
@@ -48,7 +48,7 @@ class LiveScreen(SessionScreen):
     coming: reactive[str] = reactive("", init=False, repaint=False)
     """What has come of the answer under way, in short."""
 
-    def __init__(self, start: Start, line: Reached | None = None) -> None:
+    def __init__(self, start: LiveStart, line: Reached | None = None) -> None:
         self.driver = Driver(start, self._changed, line)
         self._titled = f"{start.request.model}, live"
         self._streams: Streams | None = None
@@ -80,7 +80,7 @@ class LiveScreen(SessionScreen):
             self.driver.cancel()
 
     def _as_it_stands(self) -> Opened:
-        view = seen(self.driver)
+        view = live_view(self.driver)
         return Opened((self.driver.start.path,), view.replay.case, run_of("live", view), self._titled)
 
     def verdict(self) -> Verdict:
@@ -250,7 +250,7 @@ class LiveScreen(SessionScreen):
             # As the turn was run at last: what was set at its beginning may have been edited since.
             held = replace(self.driver.start.settings, limits=self.driver.stepper.plan.limits, max_tokens=None,
                            explicit=frozenset())
-            opened = opened_of(recorded(path, self.driver.start.server), (path,), held)
+            opened = opened_of(recorded_case(path, self.driver.start.server), (path,), held)
             if not opened.original.view.steps:
                 raise LoopError(next(iter(opened.errors), "it holds no answer of this format"))
             remember((path,))

@@ -23,7 +23,7 @@ from inspector.whatif.tree import Node, Tree, key_of
 from loop_core.errors import CallerError
 
 if TYPE_CHECKING:
-    from inspector.replay.case import Case, Heard
+    from inspector.replay.case import BranchAnswers, Case
     from inspector.whatif.store import Store
 
 
@@ -88,7 +88,7 @@ class Runs:
 
         self.keep(act)
 
-    def heard(self, node: Node, settings: Settings, since: int, heard: Heard) -> int:
+    def heard(self, node: Node, settings: Settings, since: int, heard: BranchAnswers) -> int:
         """A live run is over: the place of its branch.
 
         Raises:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from inspector.config.settings import INITIAL, Settings, settings_of
 from inspector.replay.case import Case
 from inspector.replay.tokens import impossible
-from inspector.sessions.recording import Link, Place
+from inspector.sessions.recording import Link, TurnPlace
 from loop_core.errors import CallerError
 from loop_core.turn.limits import GUARDS, MOST
 from loop_core.turn.state import Turn
@@ -179,4 +179,4 @@ def default_axes(case: Case, simulate: bool) -> tuple[Axis, ...]:
 
 
 def _continuations(links: Sequence[Link]) -> int:
-    return sum(link.place is Place.CONTINUATION for link in links)
+    return sum(link.place is TurnPlace.CONTINUATION for link in links)

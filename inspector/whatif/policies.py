@@ -16,7 +16,7 @@ from inspector.config.settings import Settings
 from inspector.replay.case import Case, seen_by_loop
 from inspector.replay.replay import Replay, TurnRun, replay
 from inspector.report.findings import CUT_WORDS, held
-from inspector.sessions.recording import Place
+from inspector.sessions.recording import TurnPlace
 from loop_core.judge.gate import Admission, Verdict
 from loop_core.turn.policy import STRICT, Policy, Signal
 from loop_core.turn.presets import POLICIES
@@ -276,7 +276,7 @@ def _first_run(made: Replay, turn: TurnRun) -> list[Step]:
     runs = _runs(made.trace.steps[turn.first : turn.end])
     for run in runs:
         used += max(1, sum(step.turn.signal is Signal.PROVIDER_RESPONSE for step in run))
-        if used >= len(links) or links[used].place is not Place.RETRY:
+        if used >= len(links) or links[used].place is not TurnPlace.RETRY:
             return run
     return run
 

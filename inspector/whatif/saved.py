@@ -51,7 +51,7 @@ def remembered(original: View, name: str | None, folder: Path) -> list[str]:
     heard = original.replay.case.heard
     if name is None or name in heard:
         return []
-    from inspector.live.recall import recall  # only a live branch pays for it
+    from inspector.live.branch_run import recall  # only a live branch pays for it
 
     heard[name] = recall(name, folder)
     return [heard[name].problem] if heard[name].problem else []

@@ -137,7 +137,7 @@ def test_a_loop_of_ones_own_is_told_by_an_observer(fake: Fake) -> None:
                     streams("openai_chat", answer("openai_chat", "", Stop.TOOL_CALL, call)),
                     streams("openai_chat", answer("openai_chat", "It is sunny, ", Stop.MAX_TOKENS, usage=Usage(9, 4))),
                     streams("openai_chat", answer("openai_chat", "and warm.", Stop.END_TURN))]
-    kept = telemetry.Kept()
+    kept = telemetry.RunMemory()
     asked = request("openai_chat", tools=(Tool("weather", {"type": "object"}),))
     with Live(server("openai_chat", fake.url), kept, Toolbox({"weather": lambda _: "sun"}), QUICK) as source:
         trace = run("t1", asked, source, plan("openai_chat"))

@@ -16,11 +16,10 @@ import pytest
 
 from inspector import cli
 from inspector.config.settings import Settings
-from inspector.live.again import Asking, ask, file_of
 from inspector.live.answers import TurnResults
+from inspector.live.branch_run import BranchRun, file_of, recall, run_branch
 from inspector.live.headless import run_live
-from inspector.live.recall import recall
-from inspector.replay.case import Heard
+from inspector.replay.case import BranchAnswers
 from inspector.report.facts import view
 from inspector.whatif.comparison import values
 from inspector.whatif.tree import Tree
@@ -341,7 +340,7 @@ def test_what_is_heard_again_from_the_file_is_what_was_heard(api: str, since: in
                     streams(api, answer(api, "two. ", Stop.END_TURN))]
     fake.got.clear()
     wanted = looked(parent, since)
-    heard, failure = ask(wanted, NAME, tmp_path / "data", PATIENT)
+    heard, failure = run_branch(wanted, NAME, tmp_path / "data", PATIENT)
     assert failure is None
     if since == 0:
         assert fake.got[0].json == recorded[0]
@@ -373,7 +372,7 @@ def test_two_live_runs_of_one_step_are_two_branches(fake: Fake, tmp_path: Path) 
     for number, text in enumerate(("Eins.", "Uno.")):
         fake.answers = [says(text)]
         name = f"20260131-235959-00000{number}"
-        parent.case.heard[name], _ = ask(looked(parent), name, tmp_path / "data", PATIENT)
+        parent.case.heard[name], _ = run_branch(looked(parent), name, tmp_path / "data", PATIENT)
         nodes.append(tree.add(tree.original, replace(parent.settings, live=name), 0)[0])
     one, other = nodes
     assert one.key != other.key
@@ -388,13 +387,13 @@ def test_a_live_run_goes_on_from_a_live_run(fake: Fake, tmp_path: Path) -> None:
     parent = read(path)
     tree = Tree(view(parent))
     fake.answers = [says("Eins, ", Stop.MAX_TOKENS), says("zwei.")]
-    parent.case.heard[NAME], _ = ask(looked(parent), NAME, tmp_path / "data", PATIENT)
+    parent.case.heard[NAME], _ = run_branch(looked(parent), NAME, tmp_path / "data", PATIENT)
     node, _ = tree.add(tree.original, replace(parent.settings, live=NAME), 0)
     fake.answers = [says("due.")]
     fake.got.clear()
     other = "20260131-235959-000009"
     since = 4
-    parent.case.heard[other], _ = ask(looked(node.view.replay, since), other, tmp_path / "data", PATIENT)
+    parent.case.heard[other], _ = run_branch(looked(node.view.replay, since), other, tmp_path / "data", PATIENT)
     child, _ = tree.add(node, replace(node.view.replay.settings, live=other), since)
     assert child.view.turns[0].merged.text == "Eins, due."
     assert child.view.steps[:since] == node.view.steps[:since]
@@ -409,7 +408,7 @@ def test_a_live_run_goes_on_from_a_live_run(fake: Fake, tmp_path: Path) -> None:
 def test_what_a_request_was_sent_for_is_its_place_in_the_turn(place: RequestPlace, shown: str, tmp_path: Path) -> None:
     parent = read(cut_twice("http://127.0.0.1:9", tmp_path / "s.har"))
     exchange = parent.case.loaded.exchanges[0]
-    parent.case.heard[NAME] = Heard(NAME, (exchange, exchange), ((RequestPlace.REQUEST, 0), (place, 1)))
+    parent.case.heard[NAME] = BranchAnswers(NAME, (exchange, exchange), ((RequestPlace.REQUEST, 0), (place, 1)))
     tree = Tree(view(parent))
     node, _ = tree.add(tree.original, replace(parent.settings, live=NAME), 0)
     links = node.view.turns[0].run.record.links
@@ -434,7 +433,7 @@ def test_a_run_that_is_given_up_is_kept_as_cancelled(answers: int, fake: Fake, t
     parent = read(path)
 
     async def given_up() -> Any:
-        asking = Asking(looked(parent), NAME, tmp_path / "data", PATIENT)
+        asking = BranchRun(looked(parent), NAME, tmp_path / "data", PATIENT)
         under_way = asyncio.ensure_future(asking.run())
         while len(fake.got) <= answers:
             await asyncio.sleep(0.01)
@@ -462,7 +461,7 @@ def test_a_run_that_is_given_up_is_kept_as_cancelled(answers: int, fake: Fake, t
         assert node.view.turns[0].verdict.sentence == "LIVE: openai_chat was cancelled"
 
 
-def recalled(folder: Path) -> Heard | str:
+def recalled(folder: Path) -> BranchAnswers | str:
     """What was heard, or why it cannot be known."""
     try:
         return recall(NAME, folder)
@@ -474,7 +473,7 @@ def test_a_program_that_is_killed_leaves_a_branch_that_says_so(fake: Fake, tmp_p
     path = cut_twice(fake.url, tmp_path / "s.har")
     fake.answers = [says("Eins, ", Stop.MAX_TOKENS), says("zwei.")]
     parent = read(path)
-    ask(looked(parent), NAME, tmp_path / "data", PATIENT)
+    run_branch(looked(parent), NAME, tmp_path / "data", PATIENT)
     record = file_of(tmp_path / "data", NAME)
     whole = record.read_bytes()
     for end in range(0, len(whole), 97):
@@ -499,7 +498,7 @@ def test_a_run_that_asks_for_nothing_leaves_nothing(tmp_path: Path) -> None:
     wanted = looked(parent, 2)
     nothing = dataclasses.replace(wanted, results=TurnResults({}))
     with pytest.raises(CallerError, match="nothing was asked: The turn stops at a call of weather"):
-        ask(nothing, NAME, tmp_path / "data", PATIENT)
+        run_branch(nothing, NAME, tmp_path / "data", PATIENT)
     assert list((tmp_path / "data" / "live").iterdir()) == []
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from inspector.live.answers import REFUSAL, Answers, Decision, How, results_of
+from inspector.live.answers import REFUSAL, Answers, CallDecision, How, results_of
 from loop_core.errors import CallerError
 from loop_core.judge.classify import judge
 from loop_core.judge.gate import Admission, Verdict
@@ -74,9 +74,9 @@ def test_each_call_is_answered_as_it_was_decided() -> None:
     ran: list[object] = []
     answers = Answers(Toolbox({"weather": lambda arguments: ran.append(arguments) or "sun"}))  # type: ignore[func-returns-value]
     effect = RunTools((call("weather", {}), call("weather", {}), call("time", {}), call("time", {})))
-    answers.decide(effect, 0, Decision(How.REFUSED))
-    answers.decide(effect, 2, Decision(How.TYPED, "noon"))
-    answers.decide(effect, 3, Decision(How.TYPED, "no clock", is_error=True))
+    answers.decide(effect, 0, CallDecision(How.REFUSED))
+    answers.decide(effect, 2, CallDecision(How.TYPED, "noon"))
+    answers.decide(effect, 3, CallDecision(How.TYPED, "no clock", is_error=True))
     made = answers.run(effect, TURN)
     assert [(part.text, part.is_error) for part in made.results] == [
         (REFUSAL, True), ("sun", False), ("noon", False), ("no clock", True)]
@@ -94,8 +94,8 @@ def test_no_operator_releases_a_held_call(how: How, tmp_path: Path) -> None:
     effect = batch(held("weather"), call("weather", {"a": 1}))
     assert answers.ways(effect, 0) == ()
     with pytest.raises(CallerError, match="weather is held: cut by the output limit"):
-        answers.decide(effect, 0, Decision(how, "sun"))
-    answers.decided[0] = Decision(how, "sun")  # and not by the back door either
+        answers.decide(effect, 0, CallDecision(how, "sun"))
+    answers.decided[0] = CallDecision(how, "sun")  # and not by the back door either
     assert answers.run(effect, TURN).results[0].text == "Not run: cut by the output limit"
     assert ran == []
 
@@ -126,7 +126,7 @@ def test_a_recording_goes_before_the_tool_and_the_tool_can_be_chosen(tmp_path: P
     answers = Answers(Toolbox({"weather": lambda _: "sun"}), results_of(path))
     effect = RunTools((call("weather", {}),))
     assert answers.ways(effect, 0)[0] is How.RECORDED
-    answers.decide(effect, 0, Decision(How.RUN))
+    answers.decide(effect, 0, CallDecision(How.RUN))
     assert answers.run(effect, TURN).results[0].text == "sun"
 
 
@@ -135,7 +135,7 @@ def test_results_are_bounded_however_they_come() -> None:
     answers = Answers()
     effect = RunTools((call("a", {}), call("b", {}), call("c", {})))
     for place in range(3):
-        answers.decide(effect, place, Decision(How.TYPED, "x" * 120))
+        answers.decide(effect, place, CallDecision(How.TYPED, "x" * 120))
     made = [part.text for part in answers.run(effect, turn).results]
     assert made[0] == "x" * 100 + "\n[cut: 100 of 120 characters]"
     assert made[1].endswith("of 120 characters]")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from inspector.config.settings import Settings
-from inspector.live.headless import Ran, run_live
+from inspector.live.headless import LiveResult, run_live
 from inspector.provider import Placed, Provider, Story, serving
 from inspector.provider.incoming import Seen
 from inspector.replay.case import open_case
@@ -35,7 +35,9 @@ def provider() -> Iterator[Provider]:
         yield running
 
 
-def ran(provider: Provider, story: Story, path: Path, *, stream: bool = True, **more: Any) -> tuple[Ran, list[Seen]]:
+def ran(
+    provider: Provider, story: Story, path: Path, *, stream: bool = True, **more: Any
+) -> tuple[LiveResult, list[Seen]]:
     seen = len(provider.seen)
     lead, said = Message(Role.SYSTEM, (TextPart("Be brief."),)), Message(Role.USER, (TextPart("Go on."),))
     asked = Request(API, (lead, said), story.name, (WRITE, PAGE), max_tokens=400, stream=stream, **more)
@@ -44,11 +46,11 @@ def ran(provider: Provider, story: Story, path: Path, *, stream: bool = True, **
     return done, [request for request in provider.seen[seen:] if request.body is not None]
 
 
-def ids(done: Ran) -> list[str | None]:
+def ids(done: LiveResult) -> list[str | None]:
     return [exchange.response.id for exchange in done.replay.case.loaded.exchanges]
 
 
-def same_when_read(done: Ran, path: Path) -> None:
+def same_when_read(done: LiveResult, path: Path) -> None:
     live, again = view(done.replay), view(replay(open_case(open_paths([str(path)]))))
     assert [turn.merged.text for turn in again.turns] == [turn.merged.text for turn in live.turns]
     assert [turn.terminal for turn in again.turns] == [turn.terminal for turn in live.turns]

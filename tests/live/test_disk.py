@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from inspector.config.settings import Settings
-from inspector.live.headless import Ran, run_live
+from inspector.live.headless import LiveResult, run_live
 from inspector.replay.case import open_case
 from inspector.replay.replay import replay
 from inspector.report.facts import View, view
@@ -58,7 +58,7 @@ class Filling(io.RawIOBase):
         super().close()
 
 
-def run_on(fake: Fake, path: Path, monkeypatch: pytest.MonkeyPatch, takes: int) -> tuple[Ran, Filling]:
+def run_on(fake: Fake, path: Path, monkeypatch: pytest.MonkeyPatch, takes: int) -> tuple[LiveResult, Filling]:
     """A turn with a refusal, a call and a continuation, on such a disk."""
     made: list[Filling] = []
 

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from inspector.config.settings import Settings
-from inspector.live.answers import Decision, How
+from inspector.live.answers import CallDecision, How
 from inspector.live.driver import Driver
-from inspector.live.headless import Typed, start
+from inspector.live.headless import LiveOptions, start
 from inspector.live.stepper import Phase
-from inspector.live.telling import now, seen, waiting
+from inspector.live.telling import live_view, now, waiting
 from inspector.replay.case import open_case
 from inspector.replay.replay import replay
 from inspector.report.facts import View, view
@@ -52,7 +52,7 @@ def played(fake: Fake, folder: Path, play: Play, line: Connection = PATIENT, **t
              "assignments": ("max_tokens=20",), **typed}
 
     async def run() -> Driver:
-        driver = Driver(start(Typed(A, "m", **given), Settings()), line=line)
+        driver = Driver(start(LiveOptions(A, "m", **given), Settings()), line=line)
         await play(driver)
         await driver.close()
         return driver
@@ -71,7 +71,7 @@ def records(folder: Path, kind: str) -> list[dict[str, Any]]:
 
 def same(driver: Driver, folder: Path) -> None:
     """The recording read again is the turn that was run."""
-    live, file = seen(driver), again(folder)
+    live, file = live_view(driver), again(folder)
     assert [step_key(step)[1:-1] for step in live.steps] == [step_key(step)[1:-1] for step in file.steps]
     assert [turn.terminal for turn in live.turns] == [turn.terminal for turn in file.turns]
     assert [turn.merged for turn in live.turns] == [turn.merged for turn in file.turns]
@@ -113,7 +113,7 @@ def test_a_cut_answer_is_stepped_to_its_end(fake: Fake, tmp_path: Path) -> None:
     assert seen_ == ["Send", "Send", "Finish"]
     assert driver.live.phase is Phase.OVER
     assert [got.json["max_tokens"] for got in fake.got] == [20, 20]
-    assert seen(driver).turns[0].merged.text == "One, two, three."
+    assert live_view(driver).turns[0].merged.text == "One, two, three."
     assert records(tmp_path, "about")[-1]["end_state"] == "completed"
     same(driver, tmp_path)
 
@@ -266,7 +266,7 @@ def test_a_retried_continuation_reads_as_one_request(fake: Fake, tmp_path: Path)
     assert [line.split()[-3:] for line in told if "EvaluateStop" in line] == [
         ["✂", "EvaluateStop", "max_tokens"], ["503", "then", "end_turn"]]
     assert sum("429, 503 then end_turn" in line for line in told) == 1
-    live = seen(driver)
+    live = live_view(driver)
     assert [text_of(step_line(live, index, 0)) for index in range(len(live.steps))] == told
     same(driver, tmp_path)
 
@@ -286,7 +286,7 @@ def test_an_answer_that_was_none_can_be_sent_again(fake: Fake, tmp_path: Path) -
         await driver.run()
 
     driver = played(fake, tmp_path, play)
-    assert seen(driver).turns[0].merged.text == "One, two, three."
+    assert live_view(driver).turns[0].merged.text == "One, two, three."
     same(driver, tmp_path)
 
 
@@ -327,7 +327,7 @@ def test_a_typed_result_is_what_the_model_reads(fake: Fake, tmp_path: Path) -> N
         effect = driver.live.pending
         assert isinstance(effect, RunTools)
         assert "1 without an answer" in said(driver)
-        driver.answers.decide(effect, 0, Decision(How.TYPED, "rain", is_error=True))
+        driver.answers.decide(effect, 0, CallDecision(How.TYPED, "rain", is_error=True))
         assert "typed by you, an error" in "\n".join(text_of(line) for line in waiting(driver))
         await driver.run()
 
@@ -376,7 +376,7 @@ def test_a_message_after_the_end_is_another_turn_of_the_recording(fake: Fake, tm
         await driver.act()
         driver.say("And then?")
         assert isinstance(driver.live.pending, Send)
-        assert len(seen(driver).turns) == 2
+        assert len(live_view(driver).turns) == 2
         await driver.run()
 
     driver = played(fake, tmp_path, play)
@@ -442,9 +442,9 @@ def test_a_turn_under_way_is_seen_as_a_session(fake: Fake, tmp_path: Path) -> No
     made: list[View] = []
 
     async def play(driver: Driver) -> None:
-        made.append(seen(driver))
+        made.append(live_view(driver))
         await driver.act()
-        made.append(seen(driver))
+        made.append(live_view(driver))
         assert isinstance(driver.live.pending, (Send, Finish))
 
     played(fake, tmp_path, play)

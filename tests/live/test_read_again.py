@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from inspector.config.settings import Settings
-from inspector.live.headless import Ran, run_live
+from inspector.live.headless import LiveResult, run_live
 from inspector.provider import Provider, Story, serving, shipped
 from inspector.replay.case import open_case
 from inspector.replay.replay import replay
@@ -38,7 +38,7 @@ def told(done: dict[str, Any]) -> dict[str, Any]:
     return plain
 
 
-def both(done: Ran, path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+def both(done: LiveResult, path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     again = document(view(replay(open_case(open_paths([str(path)])))))
     return told(document(view(done.replay))), told(again)
 
@@ -48,7 +48,7 @@ def asked(api: str, model: str, tools: Sequence[Tool] = (), stream: bool = True,
     return Request(api, said, model, tuple(tools), max_tokens=more.pop("cap", 400), stream=stream, **more)
 
 
-def played(provider: Provider, story: Story, request: Request, path: Path, line: Connection = QUICK) -> Ran:
+def played(provider: Provider, story: Story, request: Request, path: Path, line: Connection = QUICK) -> LiveResult:
     tools = Toolbox({each.tool.name: lambda _: "done" for each in story.tools})
     return run_live(request, Server(request.api, provider.bases[request.api]), Settings(), tools, str(path), line)
 

@@ -15,7 +15,7 @@ import pytest
 
 from inspector.commands.provider import tools_of as tools_printed
 from inspector.config.settings import Settings, settings_of
-from inspector.live.headless import Ran as Ran_
+from inspector.live.headless import LiveResult as Ran_
 from inspector.live.headless import run_live
 from inspector.live.inputs import key_for, request_of, tools_of
 from inspector.live.recorder import Recorder

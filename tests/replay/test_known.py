@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from inspector.replay.known import Answer, Known, merged, opening, take
+from inspector.replay.known import KnownAnswer, KnownOutput, merged, opening, take
 from inspector.replay.tokens import measure
 from loop_core.turn.segments import Method
 from loop_core.turn.state import RequestPlace
@@ -10,12 +10,12 @@ from loop_core.values import ChatResponse, OpaquePart, ReasoningPart, Stop, Text
 from tests.scenes.turns import CUT, GOOD, call, reply, responded
 
 
-def known(*answers: tuple[RequestPlace, ChatResponse], first: int = 0) -> Known:
+def known(*answers: tuple[RequestPlace, ChatResponse], first: int = 0) -> KnownOutput:
     made = taped(*answers)
     return merged(made, first, lambda position: measure(made[position][2].response))
 
 
-def taped(*answers: tuple[RequestPlace, ChatResponse]) -> list[Answer]:
+def taped(*answers: tuple[RequestPlace, ChatResponse]) -> list[KnownAnswer]:
     methods = {RequestPlace.CONTINUATION: Method.HINT, RequestPlace.REPAIR: Method.REPAIR}
     return [(place, number, responded(response, index=number, method=methods.get(place, Method.FIRST)))
             for number, (place, response) in enumerate(answers)]

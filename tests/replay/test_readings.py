@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inspector.replay.token_readings import Mark, Slot, held_back, marks, reach, shares
-from inspector.replay.tokens import Basis, Measured, measure
+from inspector.replay.token_readings import Slot, TokenMark, held_back, marks, reach, shares
+from inspector.replay.tokens import Measured, TokenBasis, measure
 from loop_core.values import Stop
 from loop_core.wire.reads import Pieces
 from tests.scenes.turns import call, reply
@@ -65,7 +65,7 @@ def test_no_cut_that_is_called_exact_is_another_and_every_range_holds_the_true_o
 ) -> None:
     """Tokens of several characters too, which are a chunk each; where chunks are no tokens nothing is called exact."""
     told, texts = read(tokens, Stop.MAX_TOKENS if cut else Stop.END_TURN, 0 if cut else end)
-    if told.basis is not Basis.CHUNKS:
+    if told.basis is not TokenBasis.CHUNKS:
         return
     for count in range(1, len(tokens)):
         least, most = bounds(told, count)
@@ -104,12 +104,12 @@ def test_what_a_piece_may_hold_back() -> None:
 
 def test_marks_by_hand() -> None:
     """Two slots of one token that may each take one more, and one beyond them: the first ends after 1 or 2."""
-    assert marks([Slot(1, 1, 1), Slot(2, 1, 1)], 1) == [Mark(1, 1, 2), Mark(2, 3, 3)]
-    assert marks([Slot(1, 1, 1), Slot(2, 1, 1)], 2) == [Mark(1, 2, 2), Mark(2, 4, 4)]
+    assert marks([Slot(1, 1, 1), Slot(2, 1, 1)], 1) == [TokenMark(1, 1, 2), TokenMark(2, 3, 3)]
+    assert marks([Slot(1, 1, 1), Slot(2, 1, 1)], 2) == [TokenMark(1, 2, 2), TokenMark(2, 4, 4)]
     # One more than both can take may be anywhere.
-    assert marks([Slot(1, 1, 1), Slot(2, 1, 1)], 3) == [Mark(1, 2, 3), Mark(2, 4, 5)]
-    assert reach([Mark(5, 1, 2), Mark(9, 3, 3)], 3) == ([0, 0, 5, 9], [0, 5, 5, 9])
-    assert reach([Mark(5, 2, 2), Mark(9, 3, 3)], 3) is None
+    assert marks([Slot(1, 1, 1), Slot(2, 1, 1)], 3) == [TokenMark(1, 2, 3), TokenMark(2, 4, 5)]
+    assert reach([TokenMark(5, 1, 2), TokenMark(9, 3, 3)], 3) == ([0, 0, 5, 9], [0, 5, 5, 9])
+    assert reach([TokenMark(5, 2, 2), TokenMark(9, 3, 3)], 3) is None
 
 
 @given(st.lists(st.integers(0, 4), max_size=12), st.integers(0, 60))
@@ -125,7 +125,7 @@ def test_what_was_only_counted_has_a_range_that_holds(tokens: list[bytes]) -> No
     """A whole body: every token has a byte at least, and that is all that is known."""
     text = b"".join(tokens).decode()
     told = measure(reply(Stop.END_TURN, text, tokens=len(tokens) + 1))
-    assert told.basis is Basis.ESTIMATE
+    assert told.basis is TokenBasis.ESTIMATE
     _, texts = sent(tokens)
     for count in range(1, len(tokens)):
         least, most = bounds(told, count)
@@ -143,7 +143,7 @@ def test_the_frame_of_a_call_may_take_what_is_beyond_the_chunks() -> None:
     """2 chunks of text, 4 of arguments, 9 tokens counted: 3 beyond, of the frame or the end mark. The text is exact."""
     given_ = Pieces(["I ", "save"], [], ['{"pa', 'th": ', '"a.t', 'xt"}'])
     told = measure(reply(Stop.TOOL_CALL, "I save", call('{"path": "a.txt"}'), tokens=9), given_)
-    assert told.basis is Basis.CHUNKS
+    assert told.basis is TokenBasis.CHUNKS
     assert [bounds(told, count) for count in (1, 2)] == [(2, 2), (6, 6)]
     assert told.bounds is not None
     assert told.bounds[0][3] == 6

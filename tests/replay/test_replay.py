@@ -10,7 +10,7 @@ import pytest
 from inspector.replay.case import asked_by, limits_for, open_case, results_in
 from inspector.replay.replay import Settings, replay
 from inspector.sessions import open_paths, without_collector
-from inspector.sessions.recording import Place as RecordedPlace
+from inspector.sessions.recording import TurnPlace as RecordedPlace
 from loop_core.judge.gate import Admission
 from loop_core.turn.limits import Limits
 from loop_core.turn.presets import PI_PRESENCE

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from inspector.replay.tokens import HIDDEN, UNTOLD, Basis, Measured, agrees, impossible, measure, under_cap
+from inspector.replay.tokens import HIDDEN, UNTOLD, Measured, TokenBasis, agrees, impossible, measure, under_cap
 from loop_core.values import CallKind, ChatResponse, OpaquePart, ReasoningPart, Stop, ToolCall, Usage
 from loop_core.wire.reads import Pieces
 from tests.scenes.turns import call, reply
@@ -23,34 +23,34 @@ def chunks(*pieces: str, thinking: tuple[str, ...] = (), call: tuple[str, ...] =
 
 def test_one_token_a_chunk() -> None:
     told = measure(reply(Stop.MAX_TOKENS, "The lamp", tokens=3), chunks("The", " la", "mp"))
-    assert told.basis is Basis.CHUNKS
+    assert told.basis is TokenBasis.CHUNKS
     assert ends(told) == [[3, 6, 8]]
     assert (told.end, told.tokens) == (0, 3)
 
 
 def test_the_end_mark_is_a_token_without_a_chunk() -> None:
     told = measure(reply(Stop.END_TURN, "The lamp", tokens=4), chunks("The", " la", "mp"))
-    assert (told.basis, told.end, told.tokens) == (Basis.CHUNKS, 1, 4)
+    assert (told.basis, told.end, told.tokens) == (TokenBasis.CHUNKS, 1, 4)
 
 
 @pytest.mark.parametrize("tokens", [2, 6, 30])
 def test_chunks_that_are_more_or_far_fewer_than_the_tokens_are_none(tokens: int) -> None:
     told = measure(reply(Stop.MAX_TOKENS, "The lamp", tokens=tokens), chunks("The", " la", "mp"))
-    assert told.basis is Basis.ESTIMATE
+    assert told.basis is TokenBasis.ESTIMATE
     assert told.tokens == tokens
     assert ends(told)[0][-1] == 8
 
 
 def test_chunks_that_do_not_make_up_the_text_are_not_used() -> None:
-    assert measure(reply(Stop.MAX_TOKENS, "The lamp", tokens=3), chunks("The", " la", "m")).basis is Basis.ESTIMATE
+    assert measure(reply(Stop.MAX_TOKENS, "The lamp", tokens=3), chunks("The", " la", "m")).basis is TokenBasis.ESTIMATE
 
 
 def test_without_a_count_chunks_prove_nothing() -> None:
-    assert measure(reply(Stop.END_TURN, "The lamp"), chunks("The", " la", "mp")).basis is Basis.ESTIMATE
+    assert measure(reply(Stop.END_TURN, "The lamp"), chunks("The", " la", "mp")).basis is TokenBasis.ESTIMATE
 
 
 def test_a_cut_answer_used_its_cap() -> None:
-    assert measure(reply(Stop.MAX_TOKENS, "The lamp"), chunks("The", " la", "mp"), total=3).basis is Basis.CHUNKS
+    assert measure(reply(Stop.MAX_TOKENS, "The lamp"), chunks("The", " la", "mp"), total=3).basis is TokenBasis.CHUNKS
 
 
 def test_how_far_the_counts_may_lie_apart() -> None:
@@ -69,7 +69,7 @@ def test_how_far_the_counts_may_lie_apart() -> None:
 def test_the_frame_of_a_call_has_tokens_and_no_characters() -> None:
     given = chunks("Ok", call=('{"pa', 'th": ', '"a.t', 'xt"}'))
     told = measure(reply(Stop.TOOL_CALL, "Ok", call('{"path": "a.txt"}'), tokens=8), given)
-    assert told.basis is Basis.CHUNKS
+    assert told.basis is TokenBasis.CHUNKS
     assert ends(told) == [[2], [0, 0, 4, 9, 13, 17]]
     assert told.end == 1
 
@@ -79,9 +79,9 @@ def test_a_tokenizer_that_agrees_goes_before_an_estimate() -> None:
         return [text[:4], text[4:]]
 
     told = measure(reply(Stop.END_TURN, "The lamp", tokens=3), split=split)
-    assert (told.basis, ends(told), told.end) == (Basis.TOKENIZER, [[4, 8]], 1)
-    assert measure(reply(Stop.END_TURN, "The lamp"), split=split).basis is Basis.TOKENIZER
-    assert measure(reply(Stop.END_TURN, "The lamp", tokens=9), split=split).basis is Basis.ESTIMATE
+    assert (told.basis, ends(told), told.end) == (TokenBasis.TOKENIZER, [[4, 8]], 1)
+    assert measure(reply(Stop.END_TURN, "The lamp"), split=split).basis is TokenBasis.TOKENIZER
+    assert measure(reply(Stop.END_TURN, "The lamp", tokens=9), split=split).basis is TokenBasis.ESTIMATE
 
 
 def test_an_estimate_spreads_the_counted_tokens_over_all_characters() -> None:
@@ -105,7 +105,7 @@ def thinking(*parts: object, output: int, reasoning: int):
 
 def test_hidden_thinking_comes_first_and_has_no_characters() -> None:
     told = measure(thinking("Yes, so.", output=12, reasoning=9), chunks("Yes", ",", " so."))
-    assert (told.basis, ends(told)) == (Basis.CHUNKS, [[0] * 9, [3, 4, 8]])
+    assert (told.basis, ends(told)) == (TokenBasis.CHUNKS, [[0] * 9, [3, 4, 8]])
     assert told.stretches[0].part is None
 
 
@@ -118,7 +118,7 @@ def test_hidden_thinking_stands_with_the_block_that_carries_it() -> None:
 def test_a_summary_of_thinking_says_nothing_of_its_tokens() -> None:
     given = chunks("Yes", ",", " so.", thinking=("We",))
     told = measure(thinking(ReasoningPart("We"), "Yes, so.", output=13, reasoning=10), given)
-    assert told.basis is Basis.CHUNKS
+    assert told.basis is TokenBasis.CHUNKS
     assert (len(ends(told)[0]), ends(told)[0][-1]) == (10, 2)
 
 
@@ -141,10 +141,10 @@ def test_tokens_of_which_nothing_was_sent() -> None:
 
 def test_a_chunk_in_two_parts_and_one_that_is_no_text() -> None:
     made = reply(Stop.MAX_TOKENS, "ab", "cd", tokens=2)
-    assert measure(made, chunks("ab", "cd")).basis is Basis.CHUNKS
+    assert measure(made, chunks("ab", "cd")).basis is TokenBasis.CHUNKS
     assert ends(measure(made, chunks("ab", "cd"))) == [[2], [2]]
-    assert measure(made, chunks("a", "bcd")).basis is Basis.ESTIMATE
-    assert measure(made, Pieces(["ab", ["cd"]])).basis is Basis.ESTIMATE  # type: ignore[list-item]
+    assert measure(made, chunks("a", "bcd")).basis is TokenBasis.ESTIMATE
+    assert measure(made, Pieces(["ab", ["cd"]])).basis is TokenBasis.ESTIMATE  # type: ignore[list-item]
 
 
 # -- counts that cannot be -------------------------------------------------------------------------------------------
@@ -155,7 +155,7 @@ def test_a_count_beyond_the_text_and_all_hidden_thinking_is_not_gone_by(claimed:
     response = reply(Stop.MAX_TOKENS, "The lämp", tokens=claimed)  # 9 bytes in UTF-8: 9 tokens at most
     assert (impossible(response) is None) == (claimed <= HIDDEN + 9)
     told = measure(replace(response, usage=Usage(1, claimed + 1)))
-    assert (told.basis, told.tokens) == (Basis.ESTIMATE, 2)  # 8 characters, 4 a token
+    assert (told.basis, told.tokens) == (TokenBasis.ESTIMATE, 2)  # 8 characters, 4 a token
 
 
 @pytest.mark.parametrize("hint", [

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from inspector.config.settings import Settings, settings_of
-from inspector.live.again import Wanted, wanted
+from inspector.live.branch_request import BranchRequest, branch_request
 from inspector.replay.case import open_case
 from inspector.replay.replay import Replay, replay
 from inspector.sessions import open_paths
@@ -93,8 +93,8 @@ def read(path: str, settings: Settings | None = None) -> Replay:
     return replay(open_case(open_paths([path])), settings)
 
 
-def looked(parent: Replay, since: int = 0, environment: dict[str, str] | None = None, **more: Any) -> Wanted:
+def looked(parent: Replay, since: int = 0, environment: dict[str, str] | None = None, **more: Any) -> BranchRequest:
     """What asking from a step on would send; settings by their names, the rest as `wanted` takes it."""
     own = {name: more.pop(name) for name in [*more] if name in ("base", "model", "variable", "given")}
     settings = settings_of({name: str(value) for name, value in more.items()}, parent.settings)
-    return wanted(parent, settings, since, environment or {}, **own)
+    return branch_request(parent, settings, since, environment or {}, **own)

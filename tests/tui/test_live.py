@@ -18,7 +18,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input, TextArea
 
 from inspector.config.settings import Settings
-from inspector.live.headless import Start, Typed, start
+from inspector.live.headless import LiveOptions, LiveStart, start
 from inspector.live.stepper import Phase
 from inspector.replay.case import open_case
 from inspector.replay.replay import replay
@@ -55,20 +55,20 @@ SIZE = (80, 24)
 PATIENT = Connection(Timeouts(connect=2, silence=30, whole=30, poll=0.01), Retries(most=2, longest=1, first=0.01))
 
 
-def live(begun: Start, line: Connection = PATIENT, **options: Any) -> LoopInspector:
+def live(begun: LiveStart, line: Connection = PATIENT, **options: Any) -> LoopInspector:
     """The app on a live turn that gives up quickly."""
     app = LoopInspector(live=begun, **options)
     app._live_screen = lambda start: LiveScreen(start, line)  # type: ignore[method-assign]
     return app
 
 
-def asked(fake: Fake, folder: Path, **typed: Any) -> Start:
+def asked(fake: Fake, folder: Path, **typed: Any) -> LiveStart:
     given = {"base": fake.url, "prompt": "Count.", "record": str(folder / "s.jsonl"),
              "assignments": ("max_tokens=20",), **typed}
-    return start(Typed(A, "m", **given), Settings())
+    return start(LiveOptions(A, "m", **given), Settings())
 
 
-def tooled(fake: Fake, folder: Path, **typed: Any) -> Start:
+def tooled(fake: Fake, folder: Path, **typed: Any) -> LiveStart:
     (folder / "tools.json").write_text(TOOLS)
     return asked(fake, folder, tools=str(folder / "tools.json"), **typed)
 
@@ -614,10 +614,11 @@ def test_killed_while_it_streams_the_file_opens(fake: Fake, tmp_path: Path) -> N
     program = f"""
 import asyncio, sys
 sys.path[:0] = [{str(ROOT)!r}]
-from inspector.live.headless import Typed, start
+from inspector.live.headless import LiveOptions, start
 from inspector.config.settings import Settings
 from inspector.tui.app import LoopInspector
-begun = start(Typed("openai_chat", "m", {fake.url!r}, prompt="x", record={str(tmp_path / "s.jsonl")!r}), Settings())
+typed = LiveOptions("openai_chat", "m", {fake.url!r}, prompt="x", record={str(tmp_path / "s.jsonl")!r})
+begun = start(typed, Settings())
 async def main():
     async with LoopInspector(live=begun).run_test(size=(80, 24)) as pilot:
         await pilot.press("d")

@@ -12,7 +12,7 @@ from inspector.config.settings import Settings
 from inspector.replay.case import open_case
 from inspector.replay.replay import replay
 from inspector.replay.simulate import tokens_of
-from inspector.replay.tokens import Basis, splitter
+from inspector.replay.tokens import TokenBasis, splitter
 from inspector.report.document import document
 from inspector.report.facts import answer_at, view
 from inspector.report.lines import header, response
@@ -253,7 +253,7 @@ def test_a_tokenizer_cuts_what_chunks_do_not():
     body = chat("hello world", tokens=2)
     body["model"] = "gpt-4o"
     told = tokens_of(case_of(asked(ASKS, body, max_tokens=50)).loaded.exchanges[0])
-    assert (told.basis, [list(each.ends) for each in told.stretches]) == (Basis.TOKENIZER, [[5, 11]])
+    assert (told.basis, [list(each.ends) for each in told.stretches]) == (TokenBasis.TOKENIZER, [[5, 11]])
 
 
 # -- a server that calls a cut answer finished -----------------------------------------------------------------------

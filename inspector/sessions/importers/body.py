@@ -9,7 +9,7 @@ from typing import Any
 
 from inspector.sessions import traffic
 from inspector.sessions.importers import first_look
-from inspector.sessions.recording import Options, Raw, Reading, UnreadableError
+from inspector.sessions.recording import FileReading, Options, RawExchange, UnreadableError
 
 _EVENT_STARTS = (b"data:", b"event:", b"id:", b"retry:", b":")
 _ANY = "JSON, server-sent events, NDJSON, an Amazon event stream, a HAR, request/response pairs or a session file"
@@ -23,7 +23,7 @@ def sniff(head: bytes, path: str) -> int:
     return 50 if traffic.by_content(head) is not None else 5
 
 
-def read(data: bytes, path: str, options: Options) -> Reading:
+def read(data: bytes, path: str, options: Options) -> FileReading:
     """The one response of the file."""
     found = traffic.by_content(data)
     if options.api is not None and found is not None and found != options.api:
@@ -34,7 +34,7 @@ def read(data: bytes, path: str, options: Options) -> Reading:
     if api is None:
         raise UnreadableError(_explain(data))
     error = None if traffic.is_event_stream(data) else traffic.utf8_error(data)
-    return Reading(raws=[Raw(0, api=api, body=data)], error=error)
+    return FileReading(raws=[RawExchange(0, api=api, body=data)], error=error)
 
 
 def _explain(data: bytes) -> str:

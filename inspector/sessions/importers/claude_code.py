@@ -14,14 +14,14 @@ from functools import partial
 from typing import Any
 
 from inspector.sessions.importers import first_look
-from inspector.sessions.recording import About, Options, Reading, Skipped, UnreadableError
-from inspector.sessions.transcripts import Fields, Kinds, Lines, TranscriptReader, error_in_text, slice_of
+from inspector.sessions.recording import FileReading, Options, SessionAbout, Skipped, UnreadableError
+from inspector.sessions.transcripts import Fields, Kinds, TranscriptLines, TranscriptReader, error_in_text, slice_of
 from inspector.sessions.transcripts.answer import (
     INFERRED,
     RECORDER,
     InterimRow,
-    Line,
     TranscriptAnswer,
+    TranscriptLine,
     TreePlace,
     content_text,
     early_usage,
@@ -105,7 +105,7 @@ def _most(before: int | None, now: Any) -> int | None:
     return before if type(now) is not int or (before is not None and before >= now) else now
 
 
-def interim_rows(line: Line) -> tuple[InterimRow, ...]:
+def interim_rows(line: TranscriptLine) -> tuple[InterimRow, ...]:
     """A user's row: results, words, or the mark of an interruption with the words behind it; empty where it is none."""
     message = line.value.get("message")
     content = message.get("content") if isinstance(message, dict) else None
@@ -133,7 +133,7 @@ def interim_rows(line: Line) -> tuple[InterimRow, ...]:
     return (InterimRow(line.number, "", tuple(results), denied=denied), *(marks if hook_stop else ()), *words)
 
 
-def _words(line: Line, text: str, beside: bool = False) -> tuple[InterimRow, ...]:
+def _words(line: TranscriptLine, text: str, beside: bool = False) -> tuple[InterimRow, ...]:
     """What a row says beside results; words in the same row as results are the agent's."""
     own = beside or line.value.get("isMeta") is True or text.lstrip().startswith(OWN)
     shown = interruption(text)
@@ -217,7 +217,7 @@ def _is_row(value: dict[str, Any]) -> bool:
     return in_tree or value.get("type") in ("file-history-snapshot", "queue-operation") or "leafUuid" in value
 
 
-def read(data: bytes, path: str, options: Options) -> Reading:
+def read(data: bytes, path: str, options: Options) -> FileReading:
     """Every answer in the file.
 
     Raises:
@@ -251,7 +251,7 @@ class _Session(TranscriptReader):
         ends = [answer.end() for answer in self.answers]
         self.reading.acts += [end for end in ends if end is not None]
 
-    def take(self, line: Line, lines: Lines, place: TreePlace) -> TreePlace:
+    def take(self, line: TranscriptLine, lines: TranscriptLines, place: TreePlace) -> TreePlace:
         """A row of the user, of the model, or of the agent itself."""
         kind = line.value.get("type")
         if kind == "user":
@@ -267,7 +267,7 @@ class _Session(TranscriptReader):
         parent = value.get("parentUuid") or value.get("logicalParentUuid")
         return (self.parent(parent) if isinstance(parent, str) else None) or TreePlace(None)
 
-    def _user(self, line: Line, where: TreePlace) -> TreePlace:
+    def _user(self, line: TranscriptLine, where: TreePlace) -> TreePlace:
         value = line.value
         if value.get("isCompactSummary") is True:
             self.remarks["hold the summary of a compacted history"] += 1
@@ -286,7 +286,7 @@ class _Session(TranscriptReader):
                 where = TreePlace(where.answer, (where.since, row))
         return where
 
-    def _other(self, line: Line, where: TreePlace) -> None:
+    def _other(self, line: TranscriptLine, where: TreePlace) -> None:
         value = line.value
         for name in TITLES:
             if isinstance(value.get(name), str):
@@ -300,7 +300,7 @@ class _Session(TranscriptReader):
             why = f"a failed request that Claude Code sent again: {retry_note(value)}"
             self.reading.skipped.append(Skipped(line.number - 1, why))
 
-    def _assistant(self, line: Line, where: TreePlace) -> TreePlace:
+    def _assistant(self, line: TranscriptLine, where: TreePlace) -> TreePlace:
         value, message = line.value, line.value.get("message")
         if not isinstance(message, dict) or not isinstance(message.get("content"), (list, str)):
             self.remarks["are of an unexpected shape"] += 1
@@ -319,7 +319,7 @@ class _Session(TranscriptReader):
         take_end(answer, message, at)
         return TreePlace(answer)
 
-    def _group(self, line: Line, message: dict[str, Any], where: TreePlace) -> TranscriptAnswer:
+    def _group(self, line: TranscriptLine, message: dict[str, Any], where: TreePlace) -> TranscriptAnswer:
         """The answer that a row belongs to: that of its message id, or where it has none, that right above it."""
         value = line.value
         agent, name, request = (
@@ -333,13 +333,13 @@ class _Session(TranscriptReader):
         self.groups[key] = answer = self._begin(line, message.get("id"), message.get("model"), where)
         return answer
 
-    def _begin(self, line: Line, key: Any, model: Any, where: TreePlace) -> TranscriptAnswer:
+    def _begin(self, line: TranscriptLine, key: Any, model: Any, where: TreePlace) -> TranscriptAnswer:
         uuid = line.value.get("uuid")
         name = key if isinstance(key, str) and key not in self.ids else f"{uuid or key or 'row'}:{line.number}"
         self.ids.add(name)
         return self.add(self.begin(name, API, model, where, line))
 
-    def _blocks(self, answer: TranscriptAnswer, line: Line, content: Any, at: At) -> None:
+    def _blocks(self, answer: TranscriptAnswer, line: TranscriptLine, content: Any, at: At) -> None:
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
         for number, block in enumerate(blocks):
             if not isinstance(block, dict):
@@ -351,7 +351,7 @@ class _Session(TranscriptReader):
             here = At(at.part, at.start, at.end, f"/message/content/{number}")
             answer.parts += read_block(block, True, here, partial(slice_of, line.data, "message", "content", number))
 
-    def _failure(self, line: Line, message: dict[str, Any], text: str, where: TreePlace) -> TreePlace:
+    def _failure(self, line: TranscriptLine, message: dict[str, Any], text: str, where: TreePlace) -> TreePlace:
         """A row about a failure: how the answer right above it ended, or an answer of which nothing is left."""
         exceeded = CAP_EXCEEDED.search(text)
         cap = int(exceeded[1].replace(",", "").replace("_", "")) if exceeded is not None and exceeded[1] else None
@@ -395,4 +395,4 @@ class _Session(TranscriptReader):
         if len(self.agents) == 1 and not title:
             title = f"subagent {next(iter(self.agents))}"
         if title:
-            reading.about = About(title=title)
+            reading.about = SessionAbout(title=title)

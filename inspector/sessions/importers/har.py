@@ -21,10 +21,10 @@ from inspector.sessions.intake import Room, unpack
 from inspector.sessions.recording import (
     ODD,
     Chunk,
+    FileReading,
     Headers,
     Options,
-    Raw,
-    Reading,
+    RawExchange,
     Skipped,
     UnreadableError,
     cut_behind,
@@ -59,7 +59,7 @@ class SocketAnswer:
     broken: bool = False
 
 
-def socket_exchanges(base: Raw, messages: Sequence[Any], cut: bool) -> tuple[list[Raw], list[Skipped]]:
+def socket_exchanges(base: RawExchange, messages: Sequence[Any], cut: bool) -> tuple[list[RawExchange], list[Skipped]]:
     """The answers of one connection, each an exchange of the entry `base`; with `cut` the recording ends in it."""
     answers = collected(messages)
     if not answers:
@@ -123,7 +123,7 @@ def _event(data: bytes) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _raw_of_answer(base: Raw, answer: SocketAnswer, cut: bool) -> Raw:
+def _raw_of_answer(base: RawExchange, answer: SocketAnswer, cut: bool) -> RawExchange:
     asked = answer.asked
     if asked is not None and isinstance(asked.get("response"), dict) and "input" not in asked:
         asked = asked["response"]
@@ -143,7 +143,7 @@ def _raw_of_answer(base: Raw, answer: SocketAnswer, cut: bool) -> Raw:
     )
 
 
-def _end(base: Raw, answer: SocketAnswer, cut: bool) -> TransportEnd:
+def _end(base: RawExchange, answer: SocketAnswer, cut: bool) -> TransportEnd:
     if answer.broken:
         return TransportEnd.RESET
     return TransportEnd.CUT if cut and not answer.ended else base.end
@@ -193,9 +193,9 @@ def sniff(head: bytes, path: str) -> int:
     return 60 if path.lower().endswith(".har") and head.lstrip()[:1] == b"{" else 0
 
 
-def read(data: bytes, path: str, options: Options) -> Reading:
+def read(data: bytes, path: str, options: Options) -> FileReading:
     """All entries, in the file's order."""
-    reading = Reading()
+    reading = FileReading()
     entries, rest = _entries(data, reading)
     clean, room = not detection.suspicious(data), options.room
     for number, entry in enumerate(entries):
@@ -209,7 +209,7 @@ def read(data: bytes, path: str, options: Options) -> Reading:
     return reading
 
 
-def _take(reading: Reading, number: int, raw: Raw | str, entry: Any, cut: bool = False) -> None:
+def _take(reading: FileReading, number: int, raw: RawExchange | str, entry: Any, cut: bool = False) -> None:
     """Adds what an entry holds: one exchange, or those of its WebSocket."""
     if isinstance(raw, str):
         reading.skipped.append(Skipped(number, raw))
@@ -223,7 +223,7 @@ def _take(reading: Reading, number: int, raw: Raw | str, entry: Any, cut: bool =
     reading.skipped.extend(skipped)
 
 
-def _entries(data: bytes, reading: Reading) -> tuple[list[Any], str | None]:
+def _entries(data: bytes, reading: FileReading) -> tuple[list[Any], str | None]:
     """The entries, and what stands behind the last whole one where the file is cut."""
     try:
         document = from_json(data)
@@ -240,7 +240,7 @@ def _entries(data: bytes, reading: Reading) -> tuple[list[Any], str | None]:
     return entries, None
 
 
-def _take_cut(reading: Reading, number: int, rest: str, room: Room | None) -> None:
+def _take_cut(reading: FileReading, number: int, rest: str, room: Room | None) -> None:
     """What was written of the entry that a cut file ends in: its request, and the beginning of its answer."""
     try:
         entry = traffic.begun(rest)
@@ -267,7 +267,7 @@ def _whole(text: str | None) -> bool:
     return True
 
 
-def _raw(number: int, entry: Any, clean: bool, room: Room | None) -> Raw | str:
+def _raw(number: int, entry: Any, clean: bool, room: Room | None) -> RawExchange | str:
     """An entry, or why it is none."""
     try:
         request, response = entry["request"], entry["response"]
@@ -279,7 +279,7 @@ def _raw(number: int, entry: Any, clean: bool, room: Room | None) -> Raw | str:
         asked = posted.get("text") if isinstance(posted, dict) else None
         headers = _headers(response.get("headers"))
         status = response.get("status")
-        raw = Raw(
+        raw = RawExchange(
             number,
             url,
             str(request.get("method") or "POST").upper(),
@@ -301,8 +301,8 @@ def _raw(number: int, entry: Any, clean: bool, room: Room | None) -> Raw | str:
 
 
 def _with_body(
-    raw: Raw, content: Mapping[str, Any], bytes_received: Any, failure: str | None, room: Room | None
-) -> Raw | str:
+    raw: RawExchange, content: Mapping[str, Any], bytes_received: Any, failure: str | None, room: Room | None
+) -> RawExchange | str:
     text = content.get("text")
     if not isinstance(text, str) or not text:
         # An error's status says enough; a length of 0 says that there was nothing to record.
@@ -328,7 +328,7 @@ def _with_body(
     return raw
 
 
-def _kept_less(raw: Raw, content: Mapping[str, Any], received: Any) -> bool:
+def _kept_less(raw: RawExchange, content: Mapping[str, Any], received: Any) -> bool:
     """Whether the recorder itself says that more of the body came than it kept."""
     size, length = content.get("size"), _header(raw.headers, "content-length")
     if isinstance(size, int) and size > len(raw.body):
@@ -364,7 +364,7 @@ def _number(value: Any) -> float | None:
     return found if found is not None and found > 0 else None
 
 
-def _rescue(data: bytes, why: str, reading: Reading) -> tuple[list[Any], str | None]:
+def _rescue(data: bytes, why: str, reading: FileReading) -> tuple[list[Any], str | None]:
     """The complete entries of a HAR that is no valid JSON as a whole, and the rest; the error says where it broke."""
     text = traffic.mend(data.decode("utf-8", "replace"))
     opening = _ENTRIES.search(text)

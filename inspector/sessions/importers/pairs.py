@@ -20,10 +20,10 @@ from inspector.sessions.importers import first_look
 from inspector.sessions.intake import unpack
 from inspector.sessions.recording import (
     ODD,
+    FileReading,
     Headers,
     Options,
-    Raw,
-    Reading,
+    RawExchange,
     Skipped,
     UnreadableError,
     cut_behind,
@@ -136,9 +136,9 @@ def sniff(head: bytes, path: str) -> int:
     return 0
 
 
-def read(data: bytes, path: str, options: Options) -> Reading:
+def read(data: bytes, path: str, options: Options) -> FileReading:
     """All pairs, one entry each."""
-    reading = Reading()
+    reading = FileReading()
     text = traffic.mend(data.decode("utf-8", "replace").lstrip("\ufeff"))
     if "\ufffd" in text:
         reading.error = traffic.utf8_error(data)
@@ -168,7 +168,7 @@ def read(data: bytes, path: str, options: Options) -> Reading:
     return reading
 
 
-def _cut_pair(entry: int, piece: str, options: Options, reading: Reading) -> Raw | None:
+def _cut_pair(entry: int, piece: str, options: Options, reading: FileReading) -> RawExchange | None:
     """What was written of the pair that a cut file ends in, where its answer was begun."""
     try:
         value = traffic.begun(piece)
@@ -183,7 +183,7 @@ def _cut_pair(entry: int, piece: str, options: Options, reading: Reading) -> Raw
     return raw
 
 
-def _broken(reading: Reading, entry: int, where: str, begun: Raw | None) -> int:
+def _broken(reading: FileReading, entry: int, where: str, begun: RawExchange | None) -> int:
     """Notes a text that is no JSON; returns how many entries are lost with it."""
     place = where.removesuffix(_LAST)
     if place != where:
@@ -260,14 +260,14 @@ def _whole(text: str) -> bool:
     return True
 
 
-def _pair(entry: int, value: Any, piece: str, options: Options, reading: Reading) -> Raw | str:
+def _pair(entry: int, value: Any, piece: str, options: Options, reading: FileReading) -> RawExchange | str:
     if not isinstance(value, dict):
         return "no request/response pair: expected an object"
     asked, answered = pick(value, REQUESTS), pick(value, RESPONSES)
     if answered is None:
         error = redact.text(" ".join(str(value.get("error") or "").split())[:120])
         return f"failed before any answer: {error}" if error else "no response in it"
-    raw = Raw(entry)
+    raw = RawExchange(entry)
     raw.started = moment(value)
     raw.duration_ms = duration(value)
     raw.api = value["api"] if value.get("api") in FORMATS else None
@@ -277,7 +277,7 @@ def _pair(entry: int, value: Any, piece: str, options: Options, reading: Reading
     return _response(raw, value[answered], piece, (answered,), options, reading)
 
 
-def _about(raw: Raw, value: dict[str, Any]) -> None:
+def _about(raw: RawExchange, value: dict[str, Any]) -> None:
     """What either side says of the HTTP exchange."""
     url = value.get("url") or value.get("uri")
     if isinstance(url, str):
@@ -288,7 +288,7 @@ def _about(raw: Raw, value: dict[str, Any]) -> None:
     raw.started = raw.started or moment(value)
 
 
-def _request(raw: Raw, value: Any, piece: str, path: Path) -> None:
+def _request(raw: RawExchange, value: Any, piece: str, path: Path) -> None:
     if isinstance(value, dict) and is_http(value):
         _about(raw, value)
         raw.request_headers = headers(value.get("headers"))
@@ -304,7 +304,9 @@ def _request(raw: Raw, value: Any, piece: str, path: Path) -> None:
         raw.request_text = piece[span[0] : span[1]] if span else None
 
 
-def _response(raw: Raw, value: Any, piece: str, path: Path, options: Options, reading: Reading) -> Raw | str:
+def _response(
+    raw: RawExchange, value: Any, piece: str, path: Path, options: Options, reading: FileReading
+) -> RawExchange | str:
     value, path = _batch_line(value, path)
     if isinstance(value, dict) and is_http(value):
         raw.status = status_of(value)
@@ -336,7 +338,7 @@ def _batch_line(value: Any, path: Path) -> tuple[Any, Path]:
     return value, path
 
 
-def _string_body(raw: Raw, value: str, packed: Options | None) -> Raw | str:
+def _string_body(raw: RawExchange, value: str, packed: Options | None) -> RawExchange | str:
     if not value:
         raw.recorded = says_enough(raw.status)
         return raw
@@ -353,7 +355,9 @@ def _string_body(raw: Raw, value: str, packed: Options | None) -> Raw | str:
     return raw
 
 
-def _list_body(raw: Raw, value: list[Any], piece: str, path: Path, options: Options, reading: Reading) -> Raw | str:
+def _list_body(
+    raw: RawExchange, value: list[Any], piece: str, path: Path, options: Options, reading: FileReading
+) -> RawExchange | str:
     if all(isinstance(item, str) for item in value):
         return _string_body(raw, "".join(value), None)
     span = char_span(piece, *path)

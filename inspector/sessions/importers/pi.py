@@ -13,12 +13,12 @@ from functools import partial
 from typing import Any
 
 from inspector.sessions.importers import first_look
-from inspector.sessions.recording import About, Options, Reading
-from inspector.sessions.transcripts import Fields, Lines, TranscriptReader, slice_of
+from inspector.sessions.recording import FileReading, Options, SessionAbout
+from inspector.sessions.transcripts import Fields, TranscriptLines, TranscriptReader, slice_of
 from inspector.sessions.transcripts.answer import (
     InterimRow,
-    Line,
     TranscriptAnswer,
+    TranscriptLine,
     TreePlace,
     content_text,
     recorder_reason,
@@ -55,7 +55,7 @@ STOPS: Mapping[str, StopRow] = {
 """pi's words; it maps the providers' before it writes them down."""
 
 
-def take_content(answer: TranscriptAnswer, content: Any, line: Line, at: At) -> None:
+def take_content(answer: TranscriptAnswer, content: Any, line: TranscriptLine, at: At) -> None:
     """The parts of an answer. Arguments are the JSON of the row: pi has parsed, and perhaps mended, what came."""
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
     path = ("message", "content") if "message" in line.value else ("content",)
@@ -116,7 +116,7 @@ def usage_of(usage: Any) -> Usage | None:
     return Usage(given, made, None, cached)
 
 
-def interim_row(line: Line, role: str, message: dict[str, Any]) -> InterimRow | None:
+def interim_row(line: TranscriptLine, role: str, message: dict[str, Any]) -> InterimRow | None:
     """A message between two answers; None where no model was told of it."""
     content = message.get("content")
     words = content if isinstance(content, str) else content_text(content)
@@ -178,7 +178,7 @@ def sniff(head: bytes, path: str) -> int:
     return 100 if "cwd" in first or "version" in first else 0
 
 
-def read(data: bytes, path: str, options: Options) -> Reading:
+def read(data: bytes, path: str, options: Options) -> FileReading:
     """Every answer in the file, those of all branches."""
     return _Session(path, options).read(data)
 
@@ -197,7 +197,7 @@ class _Session(TranscriptReader):
         self.assumed = 0
         self.title = ""
 
-    def take(self, line: Line, lines: Lines, place: TreePlace) -> TreePlace:
+    def take(self, line: TranscriptLine, lines: TranscriptLines, place: TreePlace) -> TreePlace:
         """A message, or an entry that no request carried."""
         if line.value.get("type") in ("message", "custom_message"):
             return self._message(line, line.value, place)
@@ -205,7 +205,7 @@ class _Session(TranscriptReader):
         self._other(line, line.value)
         return place
 
-    def keep(self, line: Line, place: TreePlace) -> None:
+    def keep(self, line: TranscriptLine, place: TreePlace) -> None:
         """Also the last place: OpenClaw's first entries name the header as their parent, version 1 names none."""
         super().keep(line, place)
         if line.value.get("type") != "label":
@@ -231,7 +231,7 @@ class _Session(TranscriptReader):
         answer = self.last.answer
         return {call.id for call in answer.calls} if answer is not None else set()
 
-    def _other(self, line: Line, value: dict[str, Any]) -> None:
+    def _other(self, line: TranscriptLine, value: dict[str, Any]) -> None:
         kind = value.get("type")
         if kind == "session_info" and isinstance(value.get("name"), str):
             self.title = value["name"]
@@ -242,7 +242,7 @@ class _Session(TranscriptReader):
             size = f" ({before:,} tokens before)" if type(before) is int else ""
             self.compacted = f"line {line.number}: the history was compacted before this answer{size}"
 
-    def _message(self, line: Line, value: dict[str, Any], where: TreePlace) -> TreePlace:
+    def _message(self, line: TranscriptLine, value: dict[str, Any], where: TreePlace) -> TreePlace:
         custom = value.get("type") == "custom_message"
         message = value if custom else value.get("message")
         role = message.get("role", "custom" if custom else None) if isinstance(message, dict) else None
@@ -258,7 +258,7 @@ class _Session(TranscriptReader):
             where.answer.follow(row)
         return TreePlace(where.answer, (where.since, row))
 
-    def _assistant(self, line: Line, message: dict[str, Any], where: TreePlace) -> TreePlace:
+    def _assistant(self, line: TranscriptLine, message: dict[str, Any], where: TreePlace) -> TreePlace:
         api = APIS.get(str(message.get("api")))
         if api is None:
             api, self.assumed = self.options.api or ASSUMED, self.assumed + 1
@@ -285,4 +285,4 @@ class _Session(TranscriptReader):
         if self.labels:
             notices.append(f"labels: {', '.join(sorted(self.labels)[:20])}")
         if self.title:
-            self.reading.about = About(title=self.title)
+            self.reading.about = SessionAbout(title=self.title)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, NoReturn
 
 from inspector.sessions.importers import FileHead, first_look
-from inspector.sessions.recording import Options, Reading, UnreadableError
+from inspector.sessions.recording import FileReading, Options, UnreadableError
 
 
 class KnownFormat(NamedTuple):
@@ -96,7 +96,7 @@ def sniff(head: bytes, path: str) -> int:
     return 95 if name_of(head, path) is not None else 0
 
 
-def read(data: bytes, path: str, options: Options) -> Reading:
+def read(data: bytes, path: str, options: Options) -> FileReading:
     """Never reads.
 
     Raises:

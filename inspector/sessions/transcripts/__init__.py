@@ -1,8 +1,9 @@
 """What agents write down of their sessions: rows of their own instead of the provider's bytes.
 
 Shared by the importers of such files, one module for each format in `inspector.sessions.importers`: the lines of a file
-(`Lines`), and the reader that makes exchanges of them (`TranscriptReader`). An answer with what was asked before it is
-in `answer`, the rules for an end without a word in `endings`. An exchange made here says so (`Exchange.recorder`).
+(`TranscriptLines`), and the reader that makes exchanges of them (`TranscriptReader`). An answer with what was asked
+before it is in `answer`, the rules for an end without a word in `endings`. An exchange made here says so
+(`Exchange.recorder`).
 
 A line that is cut, broken, repeated or of an unknown kind never hides the others: it is counted and reported.
 """
@@ -17,8 +18,8 @@ from typing import Any, ClassVar
 from pydantic_core import from_json
 
 from inspector.sessions import detection, redact, traffic
-from inspector.sessions.recording import ODD, Exchange, Options, Reading, unusable
-from inspector.sessions.transcripts.answer import Line, TranscriptAnswer, TreePlace
+from inspector.sessions.recording import ODD, Exchange, FileReading, Options, unusable
+from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.wordings import connection_lost
 from loop_core.errors import CallerError
 from loop_core.values import At, Evidence, ProviderError
@@ -39,7 +40,7 @@ _WORDS: Mapping[type, str] = {
 }
 
 
-class Lines:
+class TranscriptLines:
     """The lines of one file, read once, and what was noticed on the way."""
 
     def __init__(self, data: bytes, fields: Fields) -> None:
@@ -55,7 +56,7 @@ class Lines:
         self.masked: Counter[str] = Counter()
         """Credentials that were masked, by kind."""
 
-    def __iter__(self) -> Iterator[Line]:
+    def __iter__(self) -> Iterator[TranscriptLine]:
         """Every line that is a JSON object."""
         data, start, number, size = self._data, 0, 0, len(self._data)
         while start < size:
@@ -71,7 +72,7 @@ class Lines:
             value = self._parsed(piece, number, last=newline < 0)
             if type(value) is dict:
                 self._check_types(number, value)
-                yield Line(number, piece, value)
+                yield TranscriptLine(number, piece, value)
 
     def _parsed(self, piece: bytes, number: int, last: bool) -> Any:
         try:
@@ -117,7 +118,7 @@ class Lines:
         name = kind if isinstance(kind, str) and kind.isprintable() else "no type"
         (self.passed if name in known else self.unknown)[name[:40]] += 1
 
-    def report(self, reading: Reading) -> None:
+    def report(self, reading: FileReading) -> None:
         """Tells of everything that is not among the exchanges."""
         notices = reading.notices
         notices += self._damaged[:_NAMED]
@@ -176,7 +177,7 @@ class TranscriptReader:
 
     def __init__(self, path: str, options: Options) -> None:
         self.path, self.options = path, options
-        self.reading = Reading()
+        self.reading = FileReading()
         self.answers: list[TranscriptAnswer] = []
         self.places: dict[str, TreePlace] = {}
         """Row -> what a row below it follows."""
@@ -184,9 +185,9 @@ class TranscriptReader:
         """What is reported of rows that were not read as others are."""
         self._speakers: dict[tuple[str, str | None], ProfileChoice] = {}
 
-    def read(self, data: bytes) -> Reading:
+    def read(self, data: bytes) -> FileReading:
         """Every answer in the file."""
-        lines, reading = Lines(data, self.fields), self.reading
+        lines, reading = TranscriptLines(data, self.fields), self.reading
         one, several = self.row_word
         for line in lines:
             key = line.value.get(self.key)
@@ -215,7 +216,7 @@ class TranscriptReader:
         """The place in the tree that a row follows."""
         raise NotImplementedError
 
-    def take(self, line: Line, lines: Lines, place: TreePlace) -> TreePlace:
+    def take(self, line: TranscriptLine, lines: TranscriptLines, place: TreePlace) -> TreePlace:
         """Reads one row; the place that the rows below it follow."""
         raise NotImplementedError
 
@@ -228,7 +229,7 @@ class TranscriptReader:
 
     # -- what formats share ------------------------------------------------------------------------------------------
 
-    def keep(self, line: Line, place: TreePlace) -> None:
+    def keep(self, line: TranscriptLine, place: TreePlace) -> None:
         """Notes the place of a row by its name."""
         key = line.value.get(self.key)
         if isinstance(key, str):
@@ -241,7 +242,7 @@ class TranscriptReader:
             self.remarks["name a parent that is not in the file before them"] += 1
         return found
 
-    def begin(self, name: str, api: str, model: Any, place: TreePlace, line: Line) -> TranscriptAnswer:
+    def begin(self, name: str, api: str, model: Any, place: TreePlace, line: TranscriptLine) -> TranscriptAnswer:
         """An answer that begins at a row; `add` puts it among those of the file."""
         started = line.value.get("timestamp")
         return TranscriptAnswer(name, api, model if isinstance(model, str) else None, place, line.number,

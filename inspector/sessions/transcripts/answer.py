@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from inspector.sessions.recording import Act, Exchange, Place, ToolAnswer
+from inspector.sessions.recording import Act, Exchange, ToolAnswer, TurnPlace
 from inspector.sessions.wordings import stops, why_refused
 from loop_core.values import (
     At,
@@ -128,7 +128,7 @@ def reason_finding(stop: StopReason) -> Finding | None:
 # -- Rows and answers -------------------------------------------------------------------------------------------------
 
 
-class Line(NamedTuple):
+class TranscriptLine(NamedTuple):
     """One line of a file: its number from 1, its bytes without credentials, and the object that it holds."""
 
     number: int
@@ -207,7 +207,7 @@ class TranscriptAnswer:
     results: dict[str, ToolResultPart] = field(default_factory=dict)
     next: list[TranscriptAnswer] = field(default_factory=list)
 
-    def take(self, line: Line) -> At:
+    def take(self, line: TranscriptLine) -> At:
         """Adds a row to its body; where it stands there."""
         start = self.size + 1 if self.rows else 0
         self.rows.append(line.data)
@@ -258,7 +258,7 @@ class TranscriptAnswer:
         return Exchange(
             path, self.line - 1, self.api, "", profile, chosen, self._request(), None, response, b"\n".join(self.rows),
             started=self.started, recorder=recorder, lines=tuple(self.lines),
-            said=Place.REQUEST if self._opens(steered) else None, refused=self._refused(),
+            said=TurnPlace.REQUEST if self._opens(steered) else None, refused=self._refused(),
         )
 
     def _opens(self, steered: bool) -> bool:

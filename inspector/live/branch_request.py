@@ -1,0 +1,173 @@
+"""What asking a recorded turn live again, from one of its steps on, would send: where, with whose key, at what cost.
+
+Nothing is sent here. The lines that are shown before a request is asked are sober and inert.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from inspector.config.settings import Settings, live_limits, name_of
+from inspector.live.answers import TurnResults, recorded_results
+from inspector.live.headless import refuse_secrets
+from inspector.live.target import Cost, Target, cost_of, estimate, grafted, left_of, target_of
+from inspector.replay.case import LIVE
+from inspector.replay.replay import Replay, plan_of
+from inspector.replay.rerun import BranchStart, cap_of, case_since, start_of
+from inspector.report.lines.spans import one_line
+from inspector.sessions.recording import Exchange
+from loop_core.client.outgoing import LiveRequest, ability, body_of, outgoing
+from loop_core.errors import CallerError
+from loop_core.turn.history import Ability
+from loop_core.turn.state import Send, Tick
+from loop_core.turn.tools import Toolbox
+from loop_core.turn.trace import Step, next_step
+from loop_core.wire import wire
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class BranchRequest:
+    """What would be asked."""
+
+    settings: Settings
+    since: int
+    """The step from which on the answers are live, by its index."""
+    turn: int
+    """The turn, by its index."""
+    target: Target
+    cost: Cost
+    counted: bool
+    """Whether the input of the first request was counted when it was recorded; else it is estimated."""
+    results: TurnResults
+    first: Step
+    """The step that the run goes on from."""
+    ability: Ability
+    spelled: Callable[[LiveRequest], LiveRequest]
+    cap: int | None
+    """The output cap of the first request."""
+    under: str
+    """What is set otherwise than in the run that it is asked from; `unchanged` where nothing is."""
+
+
+def branch_request(
+    parent: Replay, settings: Settings, since: int, environment: Mapping[str, str], *, base: str = "",
+    model: str | None = None, variable: str | None = None, given: Toolbox | None = None,
+    insecure_http: Sequence[str] = (),
+) -> BranchRequest:
+    """What asking the turn at a step live again, from this step on, would send; nothing is sent.
+
+    Raises:
+        LoopError: it cannot be asked again; the text says why.
+    """
+    start = start_of(parent, since)
+    opening = parent.case.loaded.exchanges[start.opening.index]
+    target = target_of(opening, environment, base=base, model=model, variable=variable,
+                       insecure_http=insecure_http)
+    can = ability(target.profile, opening.api)
+    first = _first(parent, settings, since, start, target, can)
+    ahead = _ahead(first)
+    if ahead.turn.ended:
+        raise CallerError(f"step {since + 1}: nothing would be asked: the turn ends first ({ahead.turn.terminal})")
+    send = next((effect for effect in ahead.effects if isinstance(effect, Send)), None)
+    spelled = _spelling(opening, target)
+    request = outgoing(ahead.turn, send) if send is not None else ahead.turn.request
+    body = body_of(request, target.profile)  # what cannot be sent is told before anything is
+    refuse_secrets(body, target.server)
+    of_turn = [parent.case.loaded.exchanges[link.index] for link in (*start.turn.record.links, *start.turn.record.left)]
+    opened = len(opening.request.messages) if opening.request else 0
+    results = TurnResults(recorded_results(of_turn, opened), given, opened)
+    left = left_of(first.turn, any(isinstance(each, Send) for each in first.effects), results.any)
+    counted = _counted(parent, start, target, model, base)
+    tokens = counted if counted is not None else estimate(len(json.dumps(body, ensure_ascii=False)))
+    limits = first.turn.limits
+    said = limits.context_guard_chars if given is not None and given.tools else min(
+        results.chars, limits.context_guard_chars)
+    return BranchRequest(
+        settings, since, parent.turn_at(since), target, cost_of(left, tokens, estimate(said)), counted is not None,
+        results, first, can, spelled, left.cap, name_of(parent.settings, settings),
+    )
+
+
+def _ahead(step: Step) -> Step:
+    """The step at which a request leaves, or tools are wanted, or the turn ends: nobody is needed up to there."""
+    while not step.effects and not step.turn.ended:
+        step = next_step(step, Tick())
+    return step
+
+
+def _first(parent: Replay, settings: Settings, since: int, start: BranchStart, target: Target, can: Ability) -> Step:
+    case = case_since(parent, settings.profile, since)
+    request, plan = plan_of(case, start.turn.record, start.opening, settings, start.number, live=True)
+    provider = plan.provider if start.kept and start.opening.why != LIVE else target.profile.name
+    plan = replace(plan, limits=live_limits(settings, plan.limits), ability=can, provider=provider)
+    return start.step(replace(request, model=target.model), plan, cap_of(parent, settings))
+
+
+def _spelling(opening: Exchange, target: Target) -> Callable[[LiveRequest], LiveRequest]:
+    """Requests as the recorded one was spelled, but for what is altered."""
+    recorded = opening.request_json
+    assert opening.request is not None  # noqa: S101 - `target_of` refuses such a one
+    assert isinstance(recorded, Mapping)  # noqa: S101 - as before
+    before = body_of(opening.request, target.profile)
+
+    def spelled(ask: LiveRequest) -> LiveRequest:
+        return ask if ask.body is None else replace(ask, body=grafted(recorded, before, ask.body))
+
+    return spelled
+
+
+def _counted(parent: Replay, start: BranchStart, target: Target, model: str | None, base: str) -> int | None:
+    """The input tokens that the provider counted for the request that is asked again."""
+    if start.kept or model or base:
+        return None  # another request than the recorded one, or another tokenizer
+    usage = parent.case.loaded.exchanges[start.opening.index].response.usage
+    if usage is None or usage.input_tokens is None:
+        return None
+    beside = wire(target.server.api).cached_apart
+    return usage.input_tokens + ((usage.cached_tokens or 0) if beside else 0)
+
+
+# -- The lines ---------------------------------------------------------------------------------------------------------
+
+
+def announcement(wanted: BranchRequest, turn: int) -> list[str]:
+    """The lines, for people; `turn` is the number of the turn."""
+    target = wanted.target
+    who = f"{target.server.api}, model {one_line(target.model or '') or 'not named'}, profile {target.profile.name}"
+    lines = [
+        f"asks the provider: turn {turn} from step {wanted.since + 1} on is sent to {one_line(target.url)}",
+        f"as: {who}; settings: {wanted.under}",
+        target.key,
+        f"greatest possible cost: {'; '.join(cost_lines(wanted))}",
+        f"tool calls: {tools_line(wanted)}",
+    ]
+    return [*lines, *([NOT_ENCRYPTED] if target.open else [])]
+
+
+NOT_ENCRYPTED = "not encrypted: whoever is on the way reads the request and the key"
+
+
+def cost_lines(wanted: BranchRequest) -> list[str]:
+    """The greatest possible cost in tokens, and what it rests on, a line each."""
+    found = wanted.cost
+    if found.requests is None or found.output is None or found.input is None:
+        return [f"no bound: {found.unbounded}"]
+    basis = "the first request as counted in the recording" if wanted.counted else "the first request is estimated"
+    requests = f"{found.requests:,} request{'' if found.requests == 1 else 's'}"
+    lines = [f"{found.output:,} tokens out and about {found.input:,} in, in {requests}", f"in: {basis}"]
+    if not wanted.target.profile.reasoning_under_cap:
+        lines.append("thinking may come on top: this server is not known to count it under max_tokens")
+    return lines
+
+
+def tools_line(wanted: BranchRequest) -> str:
+    """Who answers them."""
+    given, recorded = wanted.results.given, wanted.results.recorded
+    parts = []
+    if given is not None and given.tools:
+        parts.append(f"run here: {', '.join(one_line(name) for name in given.tools)}")
+    if recorded:
+        parts.append("a call that was recorded gets its recorded result")
+    return "; ".join([*parts, "any other ends the turn"]) if parts else "none is run; the first one ends the turn"

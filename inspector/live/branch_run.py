@@ -1,0 +1,332 @@
+"""A live run from a step of a recording: asked, recorded as it happens, and read again from its file.
+
+`run_branch` and `BranchRun` send: each request and every byte of its answers is in a session file of its own before the
+machine sees it. `recall` reads such a file, so that the branch can be made again without asking anybody.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from inspector.config.files import private_folder
+from inspector.live.recorder import Recorder, exchange_of
+from inspector.replay.case import BranchAnswers
+from inspector.sessions import redact
+from inspector.sessions.native import BY_US
+from inspector.sessions.recording import Exchange
+from loop_core.client.exchange import LiveResponse as Answer
+from loop_core.client.outgoing import LiveRequest, ability
+from loop_core.errors import CallerError, DecodeError, LoopError
+from loop_core.turn.history import Ability
+from loop_core.turn.loop import asteps_from, steps_from
+from loop_core.turn.state import Cancel, Event, NotRecorded
+from loop_core.turn.trace import Step
+from loop_core.values import ToolResultPart, TransportEnd
+from loop_core.wire import deltas
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from loop_core.client.exchange import Connection
+
+from inspector.config.settings import live_run
+from inspector.live.branch_request import BranchRequest
+from inspector.live.target import base_of
+from inspector.sessions.build import build
+from inspector.sessions.native import AGAIN, read
+from inspector.sessions.recording import FileReading, Options, UnreadableError
+from loop_core.client.address import Server, expected_speaker
+from loop_core.turn.state import RequestPlace
+from loop_core.values import ChatResponse, ProviderError, Request, Stop, StopReason
+from loop_core.wire.profiles import ProfileChoice, choose, profile_named
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+FOLDER = "live"
+"""Within the data folder."""
+
+
+def new_name() -> str:
+    """The name of a live run that begins now."""
+    return f"{datetime.now():%Y%m%d-%H%M%S-%f}"
+
+
+def file_of(folder: Path, name: str) -> Path:
+    """Where in the data folder a live run is recorded."""
+    return folder / FOLDER / f"{name}.jsonl"
+
+
+class BranchRecorder(Recorder):
+    """Records a live run, and keeps what it hears."""
+
+    def __init__(self, path: Path, wanted: BranchRequest) -> None:
+        with suppress(OSError):  # it is told where the file cannot be begun
+            private_folder(path.parent)
+        super().__init__(path, title=f"{wanted.target.model or wanted.target.host}, asked live again",
+                         provenance=f"asked {BY_US}, from a step of a recording")
+        self.answers: list[Answer] = []
+        self.again: set[int] = set()
+        self.results: tuple[ToolResultPart, ...] | None = None
+        self.last: Step | None = None
+        self.problem = ""
+        self._api, self._body = wanted.target.server.api, bytearray()
+        self._asked = 0
+
+    def on_request(self, ask: LiveRequest) -> None:
+        """A request is about to leave."""
+        self._body.clear()
+        self._asked, self.results = ask.number + 1, None
+        super().on_request(ask)
+
+    def on_data(self, number: int, data: bytes, ms: float) -> None:
+        """A piece of an answer."""
+        self._body += data
+        super().on_data(number, data, ms)
+
+    def on_end(self, heard: Answer) -> None:
+        """An answer is over."""
+        self.answers.append(heard)
+        super().on_end(heard)
+
+    def on_wait(self, number: int, seconds: float) -> None:
+        """It is sent again."""
+        self.again.add(number)
+        super().on_wait(number, seconds)
+
+    def on_tools(self, number: int, results: Sequence[ToolResultPart]) -> None:
+        """Calls were answered."""
+        self.results = tuple(results)
+        super().on_tools(number, results)
+
+    def on_interrupt(self, number: int, *, answered: bool) -> None:
+        """Nothing yet: `conclude` writes how the run ended."""
+
+    def progress(self) -> tuple[int, int]:
+        """Requests that have left, and characters of text that have come in all."""
+        done = sum(len(each.response.text or "") for each in self.answers)
+        if self._asked > len(self.answers) and self._body:
+            with suppress(DecodeError):  # too little of it may be there
+                done += sum(map(len, deltas(self._api, bytes(self._body)).text))
+        return self._asked, done
+
+    def conclude(self) -> None:
+        """Writes how the run ended."""
+        turn = None if self.last is None else self.last.turn
+        end = "cancelled" if turn is None or (not turn.ended and not self.problem) else turn.terminal or "unrecorded"
+        told = self.problem or (turn.notice if turn is not None and end == "unrecorded" else "")
+        if told:
+            self.note(told)
+        self.ended_as(end)
+        self._end, self._told = end, told or ""
+
+    def heard(self, name: str, wanted: BranchRequest) -> BranchAnswers:
+        """What was heard, once the run is over.
+
+        Raises:
+            CallerError: nothing was asked; there is no recording then.
+        """
+        if not self.answers:
+            Path(self.path).unlink(missing_ok=True)
+            why = "it was given up first" if self._end == "cancelled" else f"the turn ends first ({self._end})"
+            raise CallerError(f"nothing was asked: {self._told or why}")
+        exchanges = tuple(exchange_of(each, self.path) for each in self.answers)
+        places = tuple((each.ask.place, each.ask.ordinal) for each in self.answers)
+        silent = silent_of(exchanges, self.again, self._end)
+        return BranchAnswers(name, exchanges, places, self.results, silent, after_of(self._end, self._told),
+                             wanted.ability, wanted.target.profile.name)
+
+
+def silent_of(exchanges: Sequence[Exchange], again: set[int], end: str) -> frozenset[int]:
+    """The exchanges that are no answers: sent again, or given up as the run was cancelled or killed."""
+    last = len(exchanges) - 1
+    broken = (TransportEnd.ABORTED, TransportEnd.CUT)
+    given_up = end in ("cancelled", "") and last >= 0 and exchanges[last].response.transport_end in broken
+    return frozenset({*again, *([last] if given_up else [])})
+
+
+def after_of(end: str, told: str) -> Event:
+    """What follows the last answer, by the end state that was recorded; empty: the recording was cut."""
+    if end == "cancelled":
+        return Cancel(live=True)
+    if end == "unrecorded":
+        return NotRecorded(told)
+    if not end:
+        return NotRecorded("The recording of this live run is cut: what came then is not known.")
+    return NotRecorded("What this loop asks for next was never asked live.")
+
+
+@contextmanager
+def _listening(wanted: BranchRequest, path: Path) -> Iterator[BranchRecorder]:
+    listening = BranchRecorder(path, wanted)
+    try:
+        listening.settings(wanted.settings)
+        yield listening
+    except LoopError as why:
+        listening.problem = f"The next request cannot be sent: {why}"
+    finally:
+        listening.conclude()
+        listening.close()
+
+
+def run_branch(
+    wanted: BranchRequest, name: str, folder: Path, line: Connection | None = None
+) -> tuple[BranchAnswers, str | None]:
+    """Asks, to the end of the turn; what was heard, and why the recording stopped where it did.
+
+    Raises:
+        CallerError: the recording cannot be begun, or the turn ends before anything is asked.
+    """
+    from loop_core.client.transport import Live
+
+    with ExitStack() as stack:
+        listening = stack.enter_context(_listening(wanted, file_of(folder, name)))
+        source = stack.enter_context(Live(
+            wanted.target.server, listening, wanted.results, line, redact.body, wanted.spelled))
+        with suppress(KeyboardInterrupt):  # the run ends as cancelled
+            for step in steps_from(wanted.first, source):
+                listening.last = step
+    return listening.heard(name, wanted), listening.failure
+
+
+class BranchRun:
+    """The same on an event loop: it can be cancelled, and tells how far it is."""
+
+    def __init__(self, wanted: BranchRequest, name: str, folder: Path, line: Connection | None = None) -> None:
+        self.wanted, self.name = wanted, name
+        self._folder, self._line = folder, line
+        self._source: Any = None
+        self._cancelled = False
+        self._listening: BranchRecorder | None = None
+
+    def cancel(self) -> None:
+        """Gives up the answer under way; the run ends as cancelled."""
+        self._cancelled = True
+        if self._source is not None:
+            self._source.cancel()
+
+    def progress(self) -> tuple[int, int]:
+        """Requests that have left, and characters that have come."""
+        return (0, 0) if self._listening is None else self._listening.progress()
+
+    async def run(self) -> tuple[BranchAnswers, str | None]:
+        """Asks, to the end of the turn.
+
+        Raises:
+            CallerError: the recording cannot be begun, or the turn ends before anything is asked.
+        """
+        from loop_core.client.transport import AsyncLive
+
+        wanted = self.wanted
+        with _listening(wanted, file_of(self._folder, self.name)) as listening:
+            self._listening = listening
+            async with AsyncLive(wanted.target.server, listening, wanted.results, self._line, redact.body,
+                                 wanted.spelled) as source:
+                self._source = source
+                if self._cancelled:
+                    source.cancel()
+                async for step in asteps_from(wanted.first, source):
+                    listening.last = step
+        return listening.heard(self.name, wanted), listening.failure
+
+
+# -- read again --------------------------------------------------------------------------------------------------------
+
+
+def recall(name: str, folder: Path) -> BranchAnswers:
+    """What a live run heard.
+
+    Raises:
+        CallerError: it is no name of one, or its recording is not there, or cannot be read.
+    """
+    path = file_of(folder, live_run(name))
+    try:
+        data = path.read_bytes()
+        reading = read(data, str(path), Options())
+    except OSError as why:
+        raise CallerError(f"live={name}: its recording {FOLDER}/{path.name} cannot be read: "
+                          f"{why.strerror or why}") from None
+    except UnreadableError as why:
+        raise CallerError(f"live={name}: its recording {FOLDER}/{path.name}: {why}") from None
+    exchanges = tuple(_exchanges(reading, str(path)))
+    if not exchanges:
+        raise CallerError(f"live={name}: its recording {FOLDER}/{path.name} holds no request")
+    end = reading.about.end_state if reading.about is not None else ""
+    notes = [act for act in reading.acts if act.kind == "note"]
+    again = {act.entry for act in notes if act.entry is not None and str(act.value).startswith(AGAIN)}
+    told = next((str(act.value) for act in reversed(notes) if act.entry is None), "")
+    can, provider = _asked(exchanges[0])
+    return BranchAnswers(
+        name, exchanges, _places(data, len(exchanges)), _results(reading, len(exchanges) - 1),
+        silent_of(exchanges, again, end), after_of(end, told), can, provider,
+        "" if end else f"its recording {FOLDER}/{path.name} is cut; what stands before the cut was read",
+    )
+
+
+def _exchanges(reading: FileReading, path: str) -> list[Exchange]:
+    made: list[Exchange] = []
+    for raw in reading.raws:
+        if not raw.recorded:  # nothing of an answer, nor of its end: the program ended while it waited
+            raw.recorded, raw.end = True, TransportEnd.ABORTED
+        found = build(raw, path, Options())
+        if isinstance(found, Exchange):
+            made.append(found)
+            continue
+        body, raw.body = raw.body, b""
+        empty = build(raw, path, Options())
+        if not isinstance(empty, Exchange):
+            break  # of no format that is known here: what follows it cannot be placed
+        error = ProviderError(found.why, "decode")
+        response = ChatResponse(empty.api, stop_reason=StopReason(Stop.ERROR, None, "fatal"), http_status=raw.status,
+                                error=error, transport_end=raw.end, size=len(body))
+        made.append(replace(empty, response=response, body=body))
+    return made
+
+
+def _places(data: bytes, count: int) -> tuple[tuple[RequestPlace, int], ...]:
+    """Why each request was sent, as its record says; where one does not, it was the first."""
+    found: list[tuple[RequestPlace, int]] = []
+    for line in data.split(b"\n"):
+        record = _record(line)
+        if record.get("type") == "request":
+            place, ordinal = record.get("place"), record.get("ordinal")
+            known = place if place in set(RequestPlace) else RequestPlace.REQUEST
+            found.append((RequestPlace(known), ordinal if isinstance(ordinal, int) else 0))
+    return tuple(found[:count])
+
+
+def _record(line: bytes) -> Mapping[str, Any]:
+    try:
+        record = json.loads(line)
+    except ValueError:
+        return {}
+    return record if isinstance(record, Mapping) else {}
+
+
+def _results(reading: FileReading, last: int) -> tuple[ToolResultPart, ...] | None:
+    found = tuple(answer.result for answer in reading.answers if answer.entry == last)
+    return found or None
+
+
+def _asked(exchange: Exchange) -> tuple[Ability, str]:
+    """What the server allowed that was asked, as it was known before it answered; and its name."""
+    request = exchange.request or Request(exchange.api)
+    by_name = any(seen.rule == "profile.named" for seen in exchange.profile_evidence)
+    chosen = _by_address(exchange, request)
+    if by_name and exchange.profile.name != chosen.profile.name:
+        chosen = profile_named(exchange.profile.name, exchange.api, request.model)
+    return ability(chosen.profile, exchange.api), chosen.profile.name
+
+
+def _by_address(exchange: Exchange, request: Request) -> ProfileChoice:
+    try:
+        return expected_speaker(Server(exchange.api, base_of(exchange.url, exchange.api, request)), request.model)
+    except CallerError:
+        return choose(exchange.api, exchange.url, model=request.model)
