@@ -19,7 +19,7 @@ from loop_core.formats import FORMATS
 from loop_core.values import ChatResponse, Request, TransportEnd
 from loop_core.wire.base import Decoder, StopRow
 from loop_core.wire.format import Format
-from loop_core.wire.reads import Pieces
+from loop_core.wire.reads import Pieces, watching
 
 __all__ = ["FORMATS", "decode", "decode_request", "decode_response", "decoder", "deltas", "encode_request",
            "encode_response", "following", "wire"]
@@ -138,19 +138,17 @@ def following(api: str, headers: Sequence[tuple[str, str]] = ()) -> tuple[Decode
     """
     form, found = wire(api), Pieces()
     decoder_ = form.decoder(headers=headers)
-    decoder_.seeing(form.deltas(found))
+    decoder_.seeing(watching(form.stream_reads, found))
     return decoder_, found
 
 
 def deltas(api: str, body: bytes) -> Pieces:
     """The pieces of output that a recorded stream carries; none where the body is one JSON value.
 
-    What is no text where text should be is among them: whoever joins them must expect it.
-
     Raises:
         CallerError: there is no such API.
         DecodeError: the bytes are no body of it.
     """
     form, found = wire(api), Pieces()
-    form.decoder().watch(body, form.deltas(found))
+    form.decoder().watch(body, watching(form.stream_reads, found))
     return found

@@ -16,7 +16,7 @@ from loop_core.values import ChatResponse, Request, Tool
 from loop_core.wire.base import Decoder, StopRow
 from loop_core.wire.body import as_is
 from loop_core.wire.profile import Prefill
-from loop_core.wire.reads import FactRow, Pieces, See
+from loop_core.wire.reads import FactRow
 
 if TYPE_CHECKING:
     from loop_core.wire.serving import Serving
@@ -81,8 +81,8 @@ class Format:
     recognises: Recognise
     reads: tuple[FactRow, ...]
     """Which values of the format's JSON become which facts."""
-    deltas: Callable[[Pieces], See]
-    """What keeps the pieces of output that each JSON value of a stream carries."""
+    stream_reads: tuple[FactRow, ...]
+    """Those of them that a stream brings piece by piece."""
     read_request: ReadRequest
     # -- writing ------------------------------------------------------------------------------------------------
     encode: Encode

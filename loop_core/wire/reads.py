@@ -1,4 +1,5 @@
-"""Which values of a format's JSON become which facts: the rows of such tables, and the walk that finds their bytes.
+"""Which values of a format's JSON become which facts: the rows of such tables, the walk that finds their bytes, and the
+one that follows a stream.
 
 A format states what it reads as rows of a pattern and a fact; this walk over one JSON text gives the bytes of every
 value that a row names. Skips all others with the standard library's C scanner. Knows no format and no response.
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from json.decoder import scanstring  # type: ignore[attr-defined]
@@ -229,3 +230,43 @@ def _steps(pattern: str) -> tuple[str, ...]:
 
 def _plain(value: Any) -> Any:
     return value if isinstance(value, (str, int, type(None))) else str(value)
+
+# -- what the events of a stream add to the output -------------------------------------------------------------------
+
+_PIECES: Mapping[str, str] = {"text": "text", "reasoning": "thinking", "call.arguments": "call"}
+"""Fact -> the field of `Pieces` that it is kept in."""
+
+
+def watching(rows: tuple[FactRow, ...], pieces: Pieces) -> See:
+    """What keeps the texts that `rows` name in the events of a stream: those of the first answer, where there are
+    several, and of one group in an event, since another repeats it. An empty text is none."""
+    rows = tuple(row for row in rows if row.fact in _PIECES)
+    plain, plans = _plan(rows, ""), {when: _plan(rows, when) for when in _whens(rows)}
+    lists: Mapping[str, list[str]] = {fact: getattr(pieces, name) for fact, name in _PIECES.items()}
+
+    def see(event: Any, name: str | None, start: int, end: int) -> None:
+        when = name or _type(event)
+        if name is None and len(event) == 1 and not plans.keys().isdisjoint(event):
+            ((when, event),) = event.items()
+        groups: dict[str, str] = {}
+        for row, text, indices in _texts(plans.get(when, plain), event, ()):
+            other = indices and row.keys and "*" in row.keys[0] and _beside(event, row.keys[0], indices)
+            left_out = row.only is not None and (_beside(event, row.only[0], indices) is True) is not row.only[1]
+            if not other and not left_out and groups.setdefault(row.fact, row.group) == row.group:
+                lists[row.fact].append(text)
+
+    return see
+
+
+def _texts(node: _Node, value: Any, indices: tuple[int, ...]) -> Iterator[tuple[FactRow, str, tuple[int, ...]]]:
+    """The texts that the rows below `node` name, each with the indices on the way to it."""
+    if isinstance(value, dict):
+        for key, inner in node.members.items():
+            if value.get(key):
+                yield from _texts(inner, value[key], indices)
+    elif isinstance(value, list) and node.items is not None:
+        for index, item in enumerate(value):
+            yield from _texts(node.items, item, (*indices, index))
+    elif isinstance(value, str):
+        for row in node.rows:
+            yield row, value, indices

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from loop_core.wire.anthropic_messages.blocks import deltas
 from loop_core.wire.anthropic_messages.decode import Decoder, handovers
 from loop_core.wire.anthropic_messages.encode import encode
 from loop_core.wire.anthropic_messages.request import ASKING_LOSES, encode_request, path, read_request
-from loop_core.wire.anthropic_messages.table import API, LOSES, PATHS, READS, STOP_REASONS, recognises
+from loop_core.wire.anthropic_messages.table import API, LOSES, PATHS, READS, STOP_REASONS, STREAM_READS, recognises
 from loop_core.wire.format import VERSION, Format, Home
 from loop_core.wire.profile import Prefill
 
@@ -17,7 +16,7 @@ FORMAT = Format(
     paths=PATHS,
     recognises=recognises,
     reads=READS,
-    deltas=deltas,
+    stream_reads=STREAM_READS,
     read_request=read_request,
     encode=encode,
     loses=LOSES,

@@ -1,8 +1,6 @@
 """Content blocks -> parts: one block, read whole or grown from deltas.
 
 Owns what of a block becomes a part and what stays verbatim. Knows nothing of events, reasons or usage.
-
-Further down: what one event of a Messages stream adds to the output.
 """
 
 from __future__ import annotations
@@ -25,7 +23,6 @@ from loop_core.values import (
 from loop_core.wire.anthropic_messages.table import FIELDS, KINDS, KNOWN, worth_keeping
 from loop_core.wire.body import compact
 from loop_core.wire.jsonslice import slice_of
-from loop_core.wire.reads import Pieces, See
 
 
 class MessageBlock:
@@ -155,24 +152,3 @@ def _fields(type_: str, fields: Mapping[str, Any]) -> list[ResponsePart]:
     if not rest and type_ != "mcp_tool_use":
         return []
     return [OpaquePart(type_ + FIELDS, compact(rest, sort=True))]
-
-
-# -- What one event of a Messages stream adds to the output ----------------------------------------------------------
-
-
-def deltas(pieces: Pieces) -> See:
-    """Keeps the piece of a block."""
-    rows = {
-        "text_delta": ("text", pieces.text.append),
-        "thinking_delta": ("thinking", pieces.thinking.append),
-        "input_json_delta": ("partial_json", pieces.call.append),
-    }
-
-    def see(event: Any, name: str | None, start: int, end: int) -> None:
-        if event["type"] == "content_block_delta":
-            delta = event["delta"]
-            row = rows.get(delta["type"])
-            if row is not None:
-                row[1](delta[row[0]])
-
-    return see

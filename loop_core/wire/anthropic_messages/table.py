@@ -171,11 +171,13 @@ _DELTA: tuple[tuple[str, str], ...] = (
 _HOLDERS: tuple[str, ...] = ("", "/message")
 """Where a message stands: the whole body, or its beginning in `message_start`."""
 
+STREAM_READS = tuple(FactRow(fact, f"/delta{place}", _INDEX) for fact, place in _DELTA)
+"""What a stream adds piece by piece."""
 READS: tuple[FactRow, ...] = (
     FactRow("error", "/error"),
     FactRow("refusal", "/delta/stop_details/explanation"),
     *(FactRow(fact, holder + place) for holder in _HOLDERS for fact, place in _MESSAGE),
     *(FactRow(fact, f"{holder}/content/*{place}") for holder in _HOLDERS for fact, place in _BLOCK),
     *(FactRow(fact, f"/content_block{place}", _INDEX) for fact, place in _BLOCK),
-    *(FactRow(fact, f"/delta{place}", _INDEX) for fact, place in _DELTA),
+    *STREAM_READS,
 )

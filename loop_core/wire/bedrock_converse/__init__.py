@@ -5,7 +5,7 @@ from __future__ import annotations
 from loop_core.wire.bedrock_converse.decode import Decoder
 from loop_core.wire.bedrock_converse.encode import encode
 from loop_core.wire.bedrock_converse.request import ASKING_LOSES, encode_request, path, read_request
-from loop_core.wire.bedrock_converse.table import API, LOSES, PATHS, READS, STOP_REASONS, deltas, recognises
+from loop_core.wire.bedrock_converse.table import API, LOSES, PATHS, READS, STOP_REASONS, STREAM_READS, recognises
 from loop_core.wire.format import ANY_PATH, Format, Home
 from loop_core.wire.profile import Prefill
 
@@ -16,7 +16,7 @@ FORMAT = Format(
     paths=PATHS,
     recognises=recognises,
     reads=READS,
-    deltas=deltas,
+    stream_reads=STREAM_READS,
     read_request=read_request,
     encode=encode,
     loses=LOSES,

@@ -3,7 +3,7 @@
 Knows no bytes. Sources: botocore 1.44.5 (bedrock-runtime/2023-09-30/service-2.json: StopReason, ConverseStreamOutput,
 ContentBlock), recorded traffic, and the rows of the project's stop-reason facts that name this API.
 
-Further down: what one frame of a Converse stream adds to the output.
+Further down: which values become which facts.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 from loop_core.values import Stop, StopReason
 from loop_core.wire.base import StopRow
-from loop_core.wire.reads import FactRow, Pieces, See
+from loop_core.wire.reads import FactRow
 
 API = "bedrock_converse"
 _MODEL = "botocore 1.44.5 bedrock-runtime service-2.json StopReason"
@@ -86,29 +86,6 @@ def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
     return unwrap(value)[0] in EVENTS
 
 
-# -- What one frame of a Converse stream adds to the output ----------------------------------------------------------
-
-
-def deltas(pieces: Pieces) -> See:
-    """Keeps the piece of a block."""
-    text, thinking, call = pieces.text.append, pieces.thinking.append, pieces.call.append
-
-    def see(event: Any, name: str | None, start: int, end: int) -> None:
-        if name is None:
-            name, event = unwrap(event)
-        if name != "contentBlockDelta":
-            return
-        delta = event["delta"]
-        if "text" in delta:
-            text(delta["text"])
-        elif "toolUse" in delta:
-            call(delta["toolUse"]["input"])
-        elif "reasoningContent" in delta and "text" in delta["reasoningContent"]:
-            thinking(delta["reasoningContent"]["text"])
-
-    return see
-
-
 # -- Which values of a Converse body or event become which facts -----------------------------------------------------
 
 
@@ -138,8 +115,10 @@ _BLOCK: tuple[tuple[str, str], ...] = (
 _HOLDERS: tuple[str, ...] = ("", "/metadata")
 """What stands beside the message stands in a body, in a frame that says so by its name, or in a line's only member."""
 
+STREAM_READS = tuple(FactRow(fact, place, _INDEX, event) for event, fact, place in _EVENTS)
+"""What a stream adds piece by piece."""
 READS: tuple[FactRow, ...] = (
     *(FactRow(fact, holder + place) for holder in _HOLDERS for fact, place in _BESIDE),
-    *(FactRow(fact, place, _INDEX, event) for event, fact, place in _EVENTS),
+    *STREAM_READS,
     *(FactRow(fact, _MESSAGE + place) for fact, place in _BLOCK),
 )

@@ -7,7 +7,7 @@ from loop_core.wire.gemini_generate.decode import Decoder
 from loop_core.wire.gemini_generate.encode import encode
 from loop_core.wire.gemini_generate.request import ASKING_LOSES, encode_request, path, read_request
 from loop_core.wire.gemini_generate.schemas import reduce_schema
-from loop_core.wire.gemini_generate.table import API, LOSES, PATHS, READS, STOP_REASONS, deltas, recognises
+from loop_core.wire.gemini_generate.table import API, LOSES, PATHS, READS, STOP_REASONS, STREAM_READS, recognises
 
 FORMAT = Format(
     id=API,
@@ -16,7 +16,7 @@ FORMAT = Format(
     paths=PATHS,
     recognises=recognises,
     reads=READS,
-    deltas=deltas,
+    stream_reads=STREAM_READS,
     read_request=read_request,
     encode=encode,
     loses=LOSES,

@@ -4,7 +4,7 @@ Knows no bytes. Sources: google-genai 3.4.0 (types.py: FinishReason, BlockedReas
 google.cloud.aiplatform.v1 and google.ai.generativelanguage.v1beta, and the rows of the project's stop-reason facts
 that name this API.
 
-Further down: what one chunk of a generateContent stream adds to the output.
+Further down: which values become which facts.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 from loop_core.values import Stop
 from loop_core.wire.base import StopRow
-from loop_core.wire.reads import FactRow, Pieces, See
+from loop_core.wire.reads import FactRow
 
 API = "gemini_generate"
 _SDK = "google-genai 3.4.0 types.py FinishReason"
@@ -149,23 +149,6 @@ def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
     return isinstance(error, dict) and isinstance(error.get("status"), str) and isinstance(error.get("code"), int)
 
 
-# -- What one chunk of a generateContent stream adds to the output ---------------------------------------------------
-
-
-def deltas(pieces: Pieces) -> See:
-    """Keeps the pieces of the first candidate; a call comes whole, so it has none."""
-    text, thinking = pieces.text.append, pieces.thinking.append
-
-    def see(event: Any, name: str | None, start: int, end: int) -> None:
-        for candidate in event["candidates"]:
-            if not candidate.get("index"):
-                for part in candidate["content"]["parts"]:
-                    if part.get("text"):
-                        (thinking if part.get("thought") else text)(part["text"])
-
-    return see
-
-
 # -- Which values of a generateContent body or chunk become which facts, in either spelling --------------------------
 
 
@@ -202,9 +185,13 @@ def _spellings(pattern: str) -> Iterator[str]:
         yield other
 
 
-READS: tuple[FactRow, ...] = (
-    *(FactRow(fact, way) for fact, place in _ONE for way in _spellings(place)),
+STREAM_READS: tuple[FactRow, ...] = (
     FactRow("text", f"{_PART}/text", _CANDIDATE, only=(_THOUGHT, False)),
     FactRow("reasoning", f"{_PART}/text", _CANDIDATE, only=(_THOUGHT, True)),
+)
+"""What a stream adds piece by piece; a call comes whole."""
+READS: tuple[FactRow, ...] = (
+    *(FactRow(fact, way) for fact, place in _ONE for way in _spellings(place)),
+    *STREAM_READS,
     *(FactRow(fact, way, _CANDIDATE) for fact, place in _CALL for way in _spellings(_PART + place)),
 )

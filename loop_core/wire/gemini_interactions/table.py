@@ -3,7 +3,7 @@
 Knows no bytes. Sources: google-genai 3.4.0 (_gaos/types/interactions, _interactions_continuation.py) and recordings;
 until its general availability the same API said `outputs` for `steps` and `content.*` for `step.*`, which are read too.
 
-Further down: what one event of an Interactions stream adds to the output.
+Further down: which values become which facts.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 from loop_core.values import Request, Stop
 from loop_core.wire.base import StopRow
-from loop_core.wire.reads import FactRow, Pieces, See
+from loop_core.wire.reads import FactRow
 
 API = "gemini_interactions"
 _STATUS = "google-genai 3.4.0 _gaos/types/interactions/interaction.py InteractionStatus"
@@ -92,27 +92,6 @@ def word(value: Any) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
-# -- What one event of an Interactions stream adds to the output -----------------------------------------------------
-
-
-def deltas(pieces: Pieces) -> See:
-    """Keeps the pieces of text, of thoughts and of the arguments of calls."""
-    text, thinking, call = pieces.text.append, pieces.thinking.append, pieces.call.append
-
-    def see(event: Any, name: str | None, start: int, end: int) -> None:
-        if (event.get("event_type") or name) in DELTAS:
-            delta = event["delta"]
-            kind = delta["type"]
-            if kind == "text":
-                text(delta["text"])
-            elif kind == "arguments_delta":
-                call(delta["arguments"])
-            elif kind == "thought_summary":
-                thinking(delta["content"]["text"])
-
-    return see
-
-
 # -- Which values of an interaction, or of an event of its stream, become which facts --------------------------------
 
 
@@ -142,11 +121,13 @@ _DELTA: tuple[tuple[str, str], ...] = (
 _HOLDERS: tuple[str, ...] = ("", "/interaction")
 _LISTS: tuple[str, ...] = ("/steps/*", "/outputs/*", "/interaction/steps/*")
 
+STREAM_READS = tuple(FactRow(fact, place, _INDEX) for fact, place in _DELTA)
+"""What a stream adds piece by piece."""
 READS: tuple[FactRow, ...] = (
     FactRow("id", "/interaction_id"),
     *(FactRow(fact, holder + place) for holder in _HOLDERS for fact, place in _ONE),
     *(FactRow(fact, each + place) for each in _LISTS for fact, place in (_CONTENT, *_STEP)),
     *(FactRow(fact, "/step" + place, _INDEX) for fact, place in (_CONTENT, *_STEP)),
     *(FactRow(fact, "/content" + place, _INDEX) for fact, place in _STEP),  # as it was before general availability
-    *(FactRow(fact, place, _INDEX) for fact, place in _DELTA),
+    *STREAM_READS,
 )

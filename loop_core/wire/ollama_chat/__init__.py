@@ -8,7 +8,7 @@ from loop_core.wire.format import Format, Home
 from loop_core.wire.ollama_chat.decode import Decoder
 from loop_core.wire.ollama_chat.encode import encode
 from loop_core.wire.ollama_chat.request import ASKING_LOSES, encode_request, path, read_request
-from loop_core.wire.ollama_chat.table import API, LOSES, PATHS, READS, STOP_REASONS, deltas, recognises
+from loop_core.wire.ollama_chat.table import API, LOSES, PATHS, READS, STOP_REASONS, STREAM_READS, recognises
 
 FORMAT = Format(
     id=API,
@@ -17,7 +17,7 @@ FORMAT = Format(
     paths=PATHS,
     recognises=recognises,
     reads=READS,
-    deltas=deltas,
+    stream_reads=STREAM_READS,
     read_request=read_request,
     encode=encode,
     loses=LOSES,

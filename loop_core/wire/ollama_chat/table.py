@@ -3,7 +3,7 @@
 Knows no bytes. Sources: ollama 0.6.3 (_types.py), the server's llm/server.go (DoneReason) and docs/api.md, and the rows
 of the project's stop-reason facts that name this API.
 
-Further down: what one line of an Ollama stream adds to the output.
+Further down: which values become which facts.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 from loop_core.values import Stop
 from loop_core.wire.base import StopRow
-from loop_core.wire.reads import FactRow, Pieces, See
+from loop_core.wire.reads import FactRow
 
 API = "ollama_chat"
 _SERVER = "ollama llm/server.go DoneReason; ollama/ollama#4235"
@@ -47,35 +47,21 @@ def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
     return not event and isinstance(value.get("message"), dict) and isinstance(value.get("done"), bool)
 
 
-# -- What one line of an Ollama stream adds to the output ------------------------------------------------------------
-
-
-def deltas(pieces: Pieces) -> See:
-    """Keeps the pieces of a line; a call comes whole, so it has none."""
-    text, thinking = pieces.text.append, pieces.thinking.append
-
-    def see(event: Any, name: str | None, start: int, end: int) -> None:
-        message = event["message"]
-        piece = message["content"]
-        if piece:
-            text(piece)
-        if "thinking" in message:
-            thinking(message["thinking"])
-
-    return see
-
-
 # -- Which values of a line of an Ollama chat become which facts -----------------------------------------------------
 
 
 _CALL = "/message/tool_calls/*"
 
+STREAM_READS: tuple[FactRow, ...] = (
+    FactRow("text", "/message/content"),
+    FactRow("reasoning", "/message/thinking"),
+)
+"""What a stream adds piece by piece; a call comes whole."""
 READS: tuple[FactRow, ...] = (
     FactRow("model", "/model"),
     FactRow("usage.input_tokens", "/prompt_eval_count"),
     FactRow("usage.output_tokens", "/eval_count"),
-    FactRow("text", "/message/content"),
-    FactRow("reasoning", "/message/thinking"),
+    *STREAM_READS,
     FactRow("call.id", f"{_CALL}/id"),
     FactRow("call.name", f"{_CALL}/function/name"),
     FactRow("call.arguments", f"{_CALL}/function/arguments"),

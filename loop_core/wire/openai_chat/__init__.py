@@ -6,7 +6,7 @@ from loop_core.wire.format import ANY_PATH, Format, Home
 from loop_core.wire.openai_chat.decode import Decoder
 from loop_core.wire.openai_chat.encode import encode
 from loop_core.wire.openai_chat.request import ASKING_LOSES, encode_request, path, read_request
-from loop_core.wire.openai_chat.table import API, LOSES, PATHS, READS, STOP_REASONS, deltas, recognises
+from loop_core.wire.openai_chat.table import API, LOSES, PATHS, READS, STOP_REASONS, STREAM_READS, recognises
 from loop_core.wire.profile import Prefill
 
 FORMAT = Format(
@@ -16,7 +16,7 @@ FORMAT = Format(
     paths=PATHS,
     recognises=recognises,
     reads=READS,
-    deltas=deltas,
+    stream_reads=STREAM_READS,
     read_request=read_request,
     encode=encode,
     loses=LOSES,

@@ -2,8 +2,8 @@
 
 Owns no reading of bytes. Words of single servers (Mistral's `model_length`, vLLM's `repetition`) are in profiles.
 
-Further down: token counts of Chat Completions and its relatives <-> `Usage`; what one event of a chat completion
-stream adds to the output.
+Further down: token counts of Chat Completions and its relatives <-> `Usage`; which values become
+which facts.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 from loop_core.values import Stop, Usage
 from loop_core.wire.base import ForeignWord, StopRow
-from loop_core.wire.reads import FactRow, Pieces, See
+from loop_core.wire.reads import FactRow
 
 API = "openai_chat"
 
@@ -166,32 +166,6 @@ def _count(counts: Mapping[str, Any], place: tuple[str, ...]) -> int | None:
     return value if type(value) is int else None
 
 
-# -- What one event of a chat completion stream adds to the output ---------------------------------------------------
-
-
-def deltas(pieces: Pieces) -> See:
-    """Keeps the pieces of the first choice."""
-    text, thinking, call = pieces.text.append, pieces.thinking.append, pieces.call.append
-
-    def see(event: Any, name: str | None, start: int, end: int) -> None:
-        for choice in event["choices"]:
-            if choice.get("index"):
-                continue
-            delta = choice["delta"]
-            if delta.get("content"):
-                text(delta["content"])
-                if len(delta) == 1:
-                    return  # nearly all of them
-            thought = next((delta[field] for field in REASONING_FIELDS if delta.get(field)), None)
-            if thought:
-                thinking(thought)
-            for each in delta.get("tool_calls") or ():
-                holder = each.get("function") or each.get("custom") or {}
-                call(holder.get("arguments") or holder.get("input") or "")
-
-    return see
-
-
 # -- Which values of a Chat Completions body or chunk become which facts ---------------------------------------------
 
 
@@ -245,7 +219,6 @@ _LEGACY: tuple[tuple[str, str], ...] = (
     ("call.name", "/function_call/name"),
     ("call.arguments", "/function_call/arguments"),
 )
-_HOLDERS: tuple[str, ...] = ("delta", "message")
 
 
 def _held(holder: str) -> tuple[FactRow, ...]:
@@ -262,8 +235,11 @@ def _held(holder: str) -> tuple[FactRow, ...]:
     )
 
 
+STREAM_READS = _held("delta")
+"""What a stream adds piece by piece."""
 READS: tuple[FactRow, ...] = (
     *_BESIDE,
     *(FactRow(fact, usage + place) for usage in _USAGES for fact, place in _COUNTS),
-    *(row for holder in _HOLDERS for row in _held(holder)),
+    *STREAM_READS,
+    *_held("message"),
 )

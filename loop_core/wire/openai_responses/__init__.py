@@ -6,7 +6,16 @@ from loop_core.wire.format import ANY_PATH, Format, Home
 from loop_core.wire.openai_responses.decode import Decoder
 from loop_core.wire.openai_responses.encode import encode
 from loop_core.wire.openai_responses.request import ASKING_LOSES, encode_request, path, read_request
-from loop_core.wire.openai_responses.table import API, LOSES, PATHS, READS, STOP_REASONS, chained, deltas, recognises
+from loop_core.wire.openai_responses.table import (
+    API,
+    LOSES,
+    PATHS,
+    READS,
+    STOP_REASONS,
+    STREAM_READS,
+    chained,
+    recognises,
+)
 
 FORMAT = Format(
     id=API,
@@ -15,7 +24,7 @@ FORMAT = Format(
     paths=PATHS,
     recognises=recognises,
     reads=READS,
-    deltas=deltas,
+    stream_reads=STREAM_READS,
     read_request=read_request,
     encode=encode,
     loses=LOSES,

@@ -2,7 +2,7 @@
 
 Owns no reading of bytes. The native word is the status, with its reason if it has one: `incomplete:max_output_tokens`.
 
-Further down: what one event of a Responses stream adds to the output.
+Further down: which values become which facts.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 from loop_core.values import Request, Stop
 from loop_core.wire.base import StopRow
-from loop_core.wire.reads import FactRow, Pieces, See
+from loop_core.wire.reads import FactRow
 
 API = "openai_responses"
 
@@ -155,23 +155,6 @@ def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
     return kind == "error" and "sequence_number" in value
 
 
-# -- What one event of a Responses stream adds to the output ---------------------------------------------------------
-
-
-def deltas(pieces: Pieces) -> See:
-    """Keeps the piece of a delta event; a refusal is no output that could be cut."""
-    fields = {"text": pieces.text, "summary": pieces.thinking, "reasoning": pieces.thinking, "arguments": pieces.call,
-              "input": pieces.call}
-    adds = {event: fields[field].append for event, (field, _) in DELTAS.items() if field in fields}
-
-    def see(event: Any, name: str | None, start: int, end: int) -> None:
-        add = adds.get(event["type"])
-        if add is not None:
-            add(event["delta"])
-
-    return see
-
-
 # -- Which values of a Responses body or event become which facts ----------------------------------------------------
 # What an event repeats as a whole stands in a group of its own: it is a repetition, or all there is.
 
@@ -217,8 +200,11 @@ def _index(field: str, name: str) -> tuple[str, ...]:
     return ("/output_index", f"/{name}") if field in ("text", "refusal") else ("/output_index",)
 
 
+STREAM_READS = tuple(FactRow(_FACTS[field], "/delta", _index(field, name), kind, field)
+                     for kind, (field, name) in DELTAS.items())
+"""What a stream adds piece by piece."""
 READS: tuple[FactRow, ...] = (
-    *(FactRow(_FACTS[field], "/delta", _index(field, name), kind, field) for kind, (field, name) in DELTAS.items()),
+    *STREAM_READS,
     *(FactRow(_FACTS[field], f"/{value}", _index(field, name), kind, f"{field} done")
       for kind, (field, name, value) in DONES.items()),
     *(FactRow(fact, holder + place) for holder in _HOLDERS for fact, place in _RESPONSE),
