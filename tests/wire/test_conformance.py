@@ -238,9 +238,9 @@ def test_the_stream_written_by_hand_is_read(api: str) -> None:
 
 CALL = ['{"n": 12', "00}"]
 PIECES: Mapping[str, tuple[list[str], list[str]]] = {
-    "openai_chat": (["caf\u00e9 ", "\U0001f600"], ["", *CALL]),
+    "openai_chat": (["caf\u00e9 ", "\U0001f600"], CALL),
     "openai_responses": (["caf\u00e9 \U0001f600"], CALL),
-    "anthropic_messages": (["caf\u00e9 \U0001f600"], ["", *CALL]),
+    "anthropic_messages": (["caf\u00e9 \U0001f600"], CALL),
     "gemini_generate": (["caf\u00e9 ", "\U0001f600"], []),
     "bedrock_converse": (["caf\u00e9 \U0001f600"], CALL),
     "ollama_chat": (["caf\u00e9 ", "\U0001f600"], []),
