@@ -216,9 +216,9 @@ def branches(paths: Sequence[str], api: str | None, profile: str | None, as_json
     loaded, original = common.open_view(paths, api, profile, common.configured(None)[1], stdin)
     tree, store = common.saved_runs(loaded, original, stdin)
     if as_json:
-        common.write_json(saved.values(tree, store, paths))
+        common.write_json(saved.branches_values(tree, store, paths))
     else:
-        common.write(saved.text(tree, store))
+        common.write(saved.branches_text(tree, store))
     sys.exit(common.complain(loaded))
 
 

@@ -31,9 +31,9 @@ def document(view: View, filtered: tuple[str, Sequence[int]] | None = None) -> d
             }
             for given in view.inputs
         ],
-        "responses": [_response(facts) for facts in view.responses],
+        "responses": [_response_values(facts) for facts in view.responses],
         **({"simulated": [_made(facts) for facts in simulated]} if simulated else {}),
-        "turns": [_turn(turn) for turn in view.turns],
+        "turns": [_turn_values(turn) for turn in view.turns],
         "verdict": None if view.worst is None else _verdict(view.worst.verdict),
         "findings": [_finding(noted) for noted in view.findings],
         **({} if filtered is None else {"filter": {"text": filtered[0], "responses": list(filtered[1])}}),
@@ -50,12 +50,12 @@ def _made(facts: ResponseFacts) -> dict[str, Any]:
     """A simulated answer: what it says, at which step it came, and how it was made."""
     recut = facts.recut
     assert recut is not None  # noqa: S101 - only those are asked for
-    return {**_response(facts), "entry": None, "step": facts.step + 1, "simulation": {
+    return {**_response_values(facts), "entry": None, "step": facts.step + 1, "simulation": {
         "basis": recut.basis, "note": recut.note, "budget": recut.budget, "tokens": recut.tokens, "lost": recut.lost,
         "estimated": None if recut.apart is None else list(recut.apart)}}
 
 
-def _response(facts: ResponseFacts) -> dict[str, Any]:
+def _response_values(facts: ResponseFacts) -> dict[str, Any]:
     exchange, response, stop = facts.exchange, facts.exchange.response, facts.judged.stop
     usage = response.usage
     return {
@@ -108,7 +108,7 @@ def _call(verdict: Verdict) -> dict[str, Any]:
     }
 
 
-def _turn(turn: TurnFacts) -> dict[str, Any]:
+def _turn_values(turn: TurnFacts) -> dict[str, Any]:
     return {
         "id": turn.id,
         "conversation": turn.conversation,

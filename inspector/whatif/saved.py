@@ -14,7 +14,7 @@ from inspector.whatif.store import Store
 from inspector.whatif.tree import ORIGINAL, Node, Tree, drawn
 from loop_core.errors import CallerError
 
-SCHEMA = "loop-inspector/branches/1"
+BRANCHES_SCHEMA = "loop-inspector/branches/1"
 
 
 def restored(original: View, store: Store) -> tuple[Tree, list[str]]:
@@ -72,13 +72,13 @@ def command_of(node: Node, paths: Sequence[str], api: str | None = None, profile
     return command(paths, replay.settings, api, profile, replay.since, replay.earlier)
 
 
-def text(tree: Tree, store: Store) -> str:
+def branches_text(tree: Tree, store: Store) -> str:
     """The runs as a tree, each with its end; then what else is kept."""
     rows = [(drawn(follows) + node.name, node) for node, follows in tree.rows()]
     width = max(len(one_line(title)) for title, _ in rows)
     lines = []
     for title, node in rows:
-        said = one_line(node.view.headline()) if node.branch is None else _ends(node)
+        said = one_line(node.view.headline()) if node.branch is None else _branch_ends(node)
         key = "" if node.branch is None else f"{node.key}  "
         lines.append(f"{one_line(title):<{width}}  {key}{said}")
     kept = store.kept
@@ -88,7 +88,7 @@ def text(tree: Tree, store: Store) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _ends(node: Node) -> str:
+def _branch_ends(node: Node) -> str:
     made = node.branch
     if made is None or made.difference is None:
         return "nothing changes"
@@ -101,11 +101,11 @@ def _place(tree: Tree, run: str, step: int | None) -> str:
     return one_line(where if run == ORIGINAL else f"{where} of {name}")
 
 
-def values(tree: Tree, store: Store, paths: Sequence[str]) -> dict[str, Any]:
+def branches_values(tree: Tree, store: Store, paths: Sequence[str]) -> dict[str, Any]:
     """The same as one JSON document."""
     kept = store.kept
     return {
-        "schema": SCHEMA,
+        "schema": BRANCHES_SCHEMA,
         "session": store.path.stem,
         "file": str(store.path),
         "branches": [_value(node, paths) for node in tree.every if node.parent is not None],
