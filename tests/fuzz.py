@@ -31,9 +31,8 @@ from inspector.config.settings import Settings, settings_of
 from inspector.export import FORMS, write
 from inspector.replay.case import Case, open_case
 from inspector.replay.replay import replay
-from inspector.report.document import document
+from inspector.report.explain import document, text
 from inspector.report.facts import View, view
-from inspector.report.text import text
 from inspector.sessions import open_paths
 from inspector.whatif.grid import Asked
 from inspector.whatif.grid_run import tune

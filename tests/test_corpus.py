@@ -20,9 +20,8 @@ import pytest
 from inspector.config.settings import Settings, settings_of
 from inspector.replay.case import open_case
 from inspector.replay.replay import replay
-from inspector.report.document import document
+from inspector.report.explain import document, text
 from inspector.report.facts import View, view
-from inspector.report.text import text
 from inspector.sessions import open_paths, redact
 from inspector.whatif.tree import branch
 from loop_core.turn.trace import step_key

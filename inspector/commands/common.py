@@ -143,7 +143,7 @@ def saved_runs(loaded: Loaded, original: View, stdin: bytes | None) -> tuple[Tre
     """The saved runs of what was read, and where they are kept; what cannot be used of them is said."""
     import os
 
-    from inspector.whatif.saved import restored
+    from inspector.whatif.branch_report import restored
     from inspector.whatif.store import open_store
 
     store = open_store(loaded, os.environ, stdin)

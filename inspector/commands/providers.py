@@ -1,12 +1,167 @@
-"""One intended answer as every provider would have told of it."""
+"""Providers: one that is asked live, one that plays scenarios, and all of them beside each other."""
 
 from __future__ import annotations
 
+import os
+import sys
+import time
 from collections.abc import Sequence
+from math import isfinite
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from inspector.commands import common
+from loop_core.formats import FORMATS
+
+if TYPE_CHECKING:
+    from inspector.provider.scenarios import Story
+
+
+@click.command(name="run", context_settings=common.CONTEXT)
+@click.option("--api", metavar="ID", required=True, help=f"The wire format: {next(iter(FORMATS))}…")
+@click.option("--model", metavar="M", required=True, help="The model, by the server's name for it.")
+@click.option("--base-url", "base", metavar="URL", default="", help="Another server than the provider's own.")
+@click.option("--profile", metavar="NAME", help="Who speaks, if the address does not tell (vllm, llama_cpp…).")
+@click.option("--prompt", metavar="TEXT", help="What the user says.")
+@click.option("--messages", "messages", metavar="FILE", help="A JSON list of messages, or a whole request body.")
+@click.option("--tools", metavar="FILE|MODULE:ATTR", help="Declarations as JSON, or Python callables, which are run.")
+@click.option("--results", metavar="FILE", help="A recording whose tool results answer the calls.")
+@click.option("--reduce-schemas", is_flag=True, help="Leave out of the tools' schemas what the provider does not take.")
+@click.option("--whole", is_flag=True, help="Ask for whole answers instead of streams.")
+@click.option("--set", "assignments", multiple=True, metavar="NAME=VALUE",
+              help="A limit, max_tokens, policy, seam or method; may be repeated.")
+@common.POLICY
+@click.option("--key-env", metavar="NAME", help="The environment variable with the key, for a server of your own.")
+@common.INSECURE
+@click.option("--sign", type=click.Choice(["aws"]), help="Sign with AWS credentials, on any host (extra bedrock).")
+@click.option("--record", metavar="FILE", help="The new session file; by default one in the data folder.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document (loop-inspector/explain/2).")
+@click.option("--otel", is_flag=True, help="Hand spans and metrics to OpenTelemetry (OTEL_* variables; extra otel).")
+@click.option("--otel-content", is_flag=True, help="With --otel: what was said as well.")
+@click.option("--step", is_flag=True, help="Open the app on the turn: each effect waits for you.")
+def run_command(
+    policy: str | None, as_json: bool, otel: bool, otel_content: bool, step: bool, whole: bool, **given: Any
+) -> None:
+    """Asks a provider or a local model, runs the turn to its end and records it.
+
+    Exits by the end state: 0 completed and nothing else, 3 ended by a limit or without an answer, 4 blocked,
+    5 interrupted, 6 error, 130 cancelled. Why it ended is told on standard error.
+    """
+    from inspector.live import headless
+
+    if (given["prompt"] is None) == (given["messages"] is None):
+        raise click.UsageError("expected either --prompt or --messages")
+    if given["sign"] and given["key_env"]:
+        raise click.UsageError("expected either --sign or --key-env")
+    if otel_content and not otel:
+        raise click.UsageError("--otel-content says what --otel sends: expected both")
+    typed = headless.LiveOptions(stream=not whole, **given)
+    config, settings = common.configured(policy)
+    if step:
+        if as_json or otel:
+            raise click.UsageError(f"expected either --step or {'--json' if as_json else '--otel'}")
+        if not common.has_terminal():
+            raise click.UsageError("--step needs a terminal; without it the turn is run to its end")
+        begun = headless.start(typed, settings)
+        os.environ.setdefault("TEXTUAL_FPS", "120")  # read when Textual is imported
+        from inspector.tui.launch import run_live
+
+        sys.exit(run_live(begun, config))
+    sink = None
+    if otel:
+        from inspector.export import telemetry
+
+        sink = telemetry.sink(os.environ)  # what cannot be sent is told before anything is asked
+    ran = headless.run_options(typed, settings)
+    from inspector.report.facts import view
+
+    shown = view(ran.replay)
+    if as_json:
+        from inspector.report.explain import document
+
+        common.write_json(document(shown))
+    else:
+        from inspector.report.explain import text
+
+        common.write(text(shown))
+    if sink is not None:
+        common.say(filter(None, [sink.send(telemetry.spans(shown, time.time_ns(), with_content=otel_content),
+                                           telemetry.points(shown))]))
+    common.say(filter(None, [ran.notice, ran.failure]))
+    sys.exit(ran.exit)
+
+
+# -- The scripted provider -------------------------------------------------------------------------------------------
+
+
+@click.command(context_settings=common.CONTEXT)
+@click.argument("scenarios", nargs=-1, metavar="[SCENARIO…]")
+@click.option("--listen", metavar="HOST:PORT", default="127.0.0.1:8765", show_default=True,
+              help="Where it listens, on this machine alone; port 0 takes a free one.")
+@click.option("--profile", metavar="NAME", help="Speak as this server does (vllm, openrouter, anthropic+open…).")
+@click.option("--pace", type=click.FloatRange(0, 1000), default=1.0, show_default=True,
+              help="Multiplies every wait; 0 waits for nothing.")
+@click.option("--cors", metavar="ORIGIN", help="Lets the pages of this origin (https://app.example) read the answers.")
+@click.option("--list", "names", is_flag=True, help="Lists the scenarios that come with the program, and the faults.")
+@click.option("--schema", is_flag=True, help="Prints the JSON schema of scenario files.")
+@click.option("--tools", metavar="SCENARIO", help="Prints the tools of a scenario for `inspector run --tools FILE`.")
+def provider(
+    scenarios: Sequence[str], listen: str, profile: str | None, pace: float, cors: str | None, names: bool,
+    schema: bool, tools: str | None,
+) -> None:
+    """Plays scenarios to any client, in every wire format, with the faults that real servers have.
+
+    A SCENARIO is a name or a YAML file; without one all that come with the program are served, chosen by the model.
+    """
+    if not isfinite(pace):
+        raise click.BadParameter("expected a number from 0 to 1000", param_hint="--pace")
+    if schema:
+        from inspector.provider import reading
+
+        common.write(reading.schema())
+        return
+    from inspector.provider import reading
+
+
+    if names:
+        common.write(listed())
+        return
+    if tools is not None:
+        common.write_json(tools_of(reading.story_of([tools])[0]))
+        return
+    from inspector.provider.dialects import dialects_named
+    from inspector.provider.server import address, origin, serve
+
+    address(listen)
+    allowed = origin(cors) if cors is not None else None
+    if profile is not None:
+        dialects_named((profile,))
+    serve(reading.story_of(scenarios), listen, profile, pace, click.echo, cors=allowed)
+
+
+# -- The provider's own lists as text --------------------------------------------------------------------------------
+# Scenarios, faults, the tools of a scenario.
+
+
+def listed() -> str:
+    """Every scenario that comes with the program, and every fault."""
+    from inspector.provider.faults import FAULTS
+    from inspector.provider.reading import shipped
+
+    stories, width = shipped().values(), max(map(len, (*shipped(), *FAULTS)))
+    lines = ["Scenarios", *(f"  {story.name:<{width}}  {story.story}" for story in stories), ""]
+    lines += ["Faults", *(f"  {row.name:<{width}}  {row.does}" for row in FAULTS.values())]
+    return "\n".join(lines) + "\n"
+
+
+def tools_of(story: Story) -> list[dict[str, Any]]:
+    """The tools of a scenario, each with its result, as `inspector run --tools` takes them."""
+    return [{"name": each.tool.name, "description": each.tool.description, "parameters": each.tool.schema,
+             "result": each.result} for each in story.tools]
+
+
+# -- One intended answer as every provider would have told of it -----------------------------------------------------
 
 
 @click.command(context_settings=common.CONTEXT)

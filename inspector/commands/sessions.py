@@ -52,11 +52,11 @@ def explain(
     loaded, shown = common.open_view(paths, api, profile, common.configured(policy)[1])
     only = None if found is None else filters.responses(found, shown)
     if as_json:
-        from inspector.report.document import document
+        from inspector.report.explain import document
 
         common.write_json(document(shown, None if found is None or only is None else (found.text, only)))
     else:
-        from inspector.report.text import Reading, text
+        from inspector.report.explain import Reading, text
 
         common.write(text(shown, only, Reading(paths, api, profile)))
     sys.exit(common.complain(loaded))

@@ -1,20 +1,77 @@
-"""What-ifs: a re-run, every policy, a grid of limits, and the runs that were kept.
-
-Further down: `inspector replay --live`.
-"""
+"""What-ifs: a re-run, every policy, a grid of limits, and the runs that were kept."""
 
 from __future__ import annotations
 
 import os
+import signal
 import sys
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from types import FrameType
+from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 import click
 
 from inspector.commands import common
 from loop_core.errors import CallerError, LoopError
+
+WIDTH = 30
+EVERY = 0.1
+"""Seconds between two drawings; a grid that is done sooner draws nothing."""
+
+
+@contextmanager
+def bar(stream: TextIO) -> Iterator[Callable[[int, int], None]]:
+    """Draws how much is done, where `stream` is a terminal, and takes it away at the end."""
+    drawn = time.monotonic()
+    length = 0
+
+    def draw(done: int, parts: int) -> None:
+        nonlocal drawn, length
+        if time.monotonic() - drawn < EVERY:
+            return
+        drawn = time.monotonic()
+        filled = WIDTH * done // parts
+        told = f"[{'#' * filled}{'.' * (WIDTH - filled)}] {done:,} of {parts:,}  Ctrl-C stops"
+        length = max(length, len(told))
+        stream.write(f"\r{told:<{length}}")
+        stream.flush()
+
+    terminal = stream.isatty()
+    try:
+        yield draw if terminal else _silent
+    finally:
+        if length:
+            stream.write(f"\r{' ' * length}\r")
+            stream.flush()
+
+
+def _silent(done: int, parts: int) -> None:
+    pass
+
+
+@contextmanager
+def interruptible() -> Iterator[Callable[[], bool]]:
+    """Ctrl-C is remembered instead of raised; a second one is raised as ever."""
+    asked = False
+
+    def remember(number: int, frame: FrameType | None) -> None:
+        nonlocal asked
+        asked = True
+        signal.signal(signal.SIGINT, before)
+
+    before = signal.signal(signal.SIGINT, remember)
+    try:
+        yield lambda: asked
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+# -- What-ifs: a re-run, every policy, a grid of limits, and the runs that were kept ---------------------------------
+# Further down: `inspector replay --live`.
+
 
 if TYPE_CHECKING:
     from inspector.config.settings import Settings
@@ -57,7 +114,7 @@ def replay(
     With --live one turn is asked again, and the exit code is that of its end, as for `inspector run`.
     """
     from inspector.config.settings import parse_stretches
-    from inspector.whatif import comparison
+    from inspector.whatif import branch_report
     from inspector.whatif.tree import ORIGINAL, Tree
 
     others = {"--turn": turn, "--base-url": base_url, "--model": model, "--key-env": key_env, "--tools": tools,
@@ -86,7 +143,7 @@ def replay(
             common.say(_recalled(original, stretches, store))
         node = tree.tried(start, stretches)
     if store is not None and save:
-        from inspector.whatif.saved import keep
+        from inspector.whatif.branch_report import keep
 
         told = len(store.notices)
         keep(store, node)
@@ -97,15 +154,15 @@ def replay(
             code = code or common.UNREADABLE
     made = tree.beside(node, other)
     if as_json:
-        common.write_json(comparison.values(made))
+        common.write_json(branch_report.values(made))
     else:
-        common.write(comparison.text(made))
+        common.write(branch_report.text(made))
     sys.exit(common.complain(loaded) or code)
 
 
 def _recalled(original: View, stretches: Sequence[tuple[int | None, dict[str, str]]], store: Store) -> list[str]:
     """Has the live runs at hand that are named on the command line."""
-    from inspector.whatif.saved import remembered
+    from inspector.whatif.branch_report import remembered
 
     return [line for _, each in stretches for line in remembered(original, each.get("live"), store.folder)]
 
@@ -177,7 +234,6 @@ def tune(paths: Sequence[str], api: str | None, profile: str | None, policy: str
     from inspector.whatif.grid import Asked
     from inspector.whatif.grid_report import as_csv, check, document, save, text
     from inspector.whatif.grid_run import tune as run_grid
-    from inspector.whatif.progress import bar, interruptible
 
     if csv_path == "-" and as_json:
         raise click.UsageError("--csv - and --json both write to standard output; name a file for one")
@@ -210,15 +266,15 @@ def tune(paths: Sequence[str], api: str | None, profile: str | None, policy: str
 @click.option("--json", "as_json", is_flag=True, help="One JSON document (loop-inspector/branches/1).")
 def branches(paths: Sequence[str], api: str | None, profile: str | None, as_json: bool) -> None:
     """Lists the saved runs of a session with their ends, its marks, notes and breakpoints."""
-    from inspector.whatif import saved
+    from inspector.whatif import branch_report
 
     stdin = common.stdin_of(paths)
     loaded, original = common.open_view(paths, api, profile, common.configured(None)[1], stdin)
     tree, store = common.saved_runs(loaded, original, stdin)
     if as_json:
-        common.write_json(saved.branches_values(tree, store, paths))
+        common.write_json(branch_report.branches_values(tree, store, paths))
     else:
-        common.write(saved.branches_text(tree, store))
+        common.write(branch_report.branches_text(tree, store))
     sys.exit(common.complain(loaded))
 
 
@@ -256,7 +312,7 @@ def asked(
     name = new_name()
     settings = replace(settings, live=name)
     if save:
-        from inspector.whatif.saved import keep
+        from inspector.whatif.branch_report import keep
         from inspector.whatif.tree import key_of
 
         keep(store, start)

@@ -66,7 +66,7 @@ def _markdown(chosen: Chosen) -> Mapping[str, str]:
 
 
 def _text(chosen: Chosen) -> Mapping[str, str]:
-    from inspector.report.text import text
+    from inspector.report.explain import text
     from inspector.sessions import redact
 
     only = None if chosen.turn is None else chosen.turn.responses
@@ -74,7 +74,7 @@ def _text(chosen: Chosen) -> Mapping[str, str]:
 
 
 def _json(chosen: Chosen) -> Mapping[str, str]:
-    from inspector.report.document import document
+    from inspector.report.explain import document
     from inspector.sessions import redact
 
     return {f"{chosen.name}.json": json.dumps(redact.texts(document(chosen.view)), ensure_ascii=True, indent=1) + "\n"}

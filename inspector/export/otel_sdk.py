@@ -24,9 +24,8 @@ from opentelemetry.sdk.trace.export import ConsoleSpanExporter, SpanExporter, Sp
 from opentelemetry.trace import SpanKind, Status, StatusCode, Tracer, set_span_in_context
 
 from inspector import __version__
-from inspector.export.conventions import INSTRUMENTS
+from inspector.export.conventions import INSTRUMENTS, Kind, Point, Span
 from inspector.export.otlp import SERVICE
-from inspector.export.span_times import Kind, Point, Span
 from inspector.sessions import redact
 from loop_core.errors import CallerError
 

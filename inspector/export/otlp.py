@@ -14,8 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from inspector import __version__
-from inspector.export.conventions import INSTRUMENTS
-from inspector.export.span_times import Attribute, Attributes, Happened, Kind, Point, Span
+from inspector.export.conventions import INSTRUMENTS, Attribute, Attributes, Happened, Kind, Point, Span
 
 KINDS: Mapping[Kind, int] = {Kind.INTERNAL: 1, Kind.CLIENT: 3}
 DELTA = 1

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
 
+from inspector.report.explain import place
 from inspector.report.facts import ResponseFacts, TurnFacts, View
 from inspector.report.lines.spans import inert, one_line
-from inspector.report.text import place
 from inspector.sessions import redact
 from loop_core.judge.gate import Admission
 from loop_core.values import Severity

@@ -17,8 +17,20 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from inspector.export import conventions
-from inspector.export.conventions import OURS, Operation, Times
-from inspector.export.span_times import Attribute, Attributes, Clock, Happened, Kind, Span, When, first_moment, given
+from inspector.export.conventions import (
+    OURS,
+    Attribute,
+    Attributes,
+    Clock,
+    Happened,
+    Kind,
+    Operation,
+    Span,
+    Times,
+    When,
+    first_moment,
+    given,
+)
 from inspector.replay.case import results_in
 from inspector.report.facts import ResponseFacts, TurnFacts, View
 from inspector.sessions import redact

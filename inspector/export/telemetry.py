@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 
 from inspector.config.settings import Settings
 from inspector.export import conventions
-from inspector.export.conventions import OURS
-from inspector.export.span_times import Point, given, length, moment
+from inspector.export.conventions import OURS, Point, given, length, moment
 from inspector.export.spans import first_chunk, operation, spans, who
 from inspector.live.recorder import RunMemory, replay_of
 from inspector.report.facts import ResponseFacts, TurnFacts, View, view

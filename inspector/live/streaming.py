@@ -15,8 +15,7 @@ from inspector.live.telling import head_of, under_way
 from inspector.report.facts import View
 from inspector.report.lines import glyphs
 from inspector.report.lines.merged import Text, answers, seam_lines, segment_lines
-from inspector.report.lines.sheet import Listed
-from inspector.report.lines.spans import EMPTY, Line, Role, Span, joined, paragraphs, said, text_of
+from inspector.report.lines.spans import EMPTY, Line, Listed, Role, Span, joined, paragraphs, said, text_of
 from inspector.report.lines.steps import Block
 from inspector.sessions import redact
 from loop_core.client.streaming import PendingSeam

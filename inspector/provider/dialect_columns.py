@@ -11,8 +11,20 @@ from typing import NamedTuple
 from inspector.provider.dialect_lines import SILENT, TableEntry, cells, name_of, reason, word
 from inspector.provider.dialect_rows import DialectRow, SilentRow, TableRow
 from inspector.provider.peers import VERSIONS
-from inspector.report.lines.sheet import Listed
-from inspector.report.lines.spans import Line, Measure, Role, Span, clip, field, more, quoted, said, text_of, width_of
+from inspector.report.lines.spans import (
+    Line,
+    Listed,
+    Measure,
+    Role,
+    Span,
+    clip,
+    field,
+    more,
+    quoted,
+    said,
+    text_of,
+    width_of,
+)
 from inspector.report.lines.spans import cells as cells_of
 from loop_core.judge.gate import Admission
 

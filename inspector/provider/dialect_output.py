@@ -19,7 +19,7 @@ from inspector.provider.dialect_rows import MS, DialectRow, TableRow, rows
 from inspector.provider.dialects import DIALECTS
 from inspector.provider.peers import VERSIONS
 from inspector.provider.scenarios import CHARACTERS, SCENARIOS, Scenario
-from inspector.report.document import place_of
+from inspector.report.explain import place_of
 from inspector.report.lines.spans import Line, plain, wrapped
 from loop_core.errors import CallerError
 from loop_core.turn.policy import Policy

@@ -12,8 +12,7 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen, Screen
 from textual.widgets import Input
 
-from inspector.report.lines.sheet import Listed
-from inspector.report.lines.spans import EMPTY, Line, Role, Span, text_of
+from inspector.report.lines.spans import EMPTY, Line, Listed, Role, Span, text_of
 from inspector.tui.keys import active, declared
 from inspector.tui.panels import line_input, note
 from inspector.tui.text_view import TextView

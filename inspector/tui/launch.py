@@ -83,7 +83,7 @@ def _shows_screens() -> bool:
 
 def _plainly(paths: Sequence[str], reading: Reading) -> int:
     """The linear report, where a terminal cannot show screens."""
-    from inspector.report.text import text
+    from inspector.report.explain import text
     from inspector.sessions.agents import samples
 
     if not paths:

@@ -18,8 +18,7 @@ from textual.screen import Screen
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from inspector.report.lines.sheet import Listed
-from inspector.report.lines.spans import Line
+from inspector.report.lines.spans import Line, Listed
 from inspector.tui.delivery import copied
 from inspector.tui.messages import RowOpened
 from inspector.tui.paint import Paint, paint_of

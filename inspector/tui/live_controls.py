@@ -19,8 +19,7 @@ from inspector.live.answers import Answers, CallDecision, How
 from inspector.live.stepper import BUSY, Phase
 from inspector.live.telling import call_of
 from inspector.report.lines import glyphs
-from inspector.report.lines.sheet import Listed
-from inspector.report.lines.spans import Line, Role, Span, said
+from inspector.report.lines.spans import Line, Listed, Role, Span, said
 from inspector.tui.lists import RowList
 from inspector.tui.messages import RowOpened
 from inspector.tui.panels import Cycle, KeyBar, note

@@ -17,8 +17,7 @@ from inspector.live.headless import EXITS, LiveStart
 from inspector.live.stepper import BUSY, Phase
 from inspector.live.streaming import FLOWING, Streams
 from inspector.live.telling import coming, exchanges, live_view, now, recorded_case, waiting
-from inspector.report.lines.sheet import Listed, Sheet
-from inspector.report.lines.spans import EMPTY, Line
+from inspector.report.lines.spans import EMPTY, Line, Listed, Sheet
 from inspector.tui.keys import name_of
 from inspector.tui.live_controls import MEANS, TurnControls
 from inspector.tui.live_run import LiveRun

@@ -16,8 +16,7 @@ from textual.reactive import reactive
 from inspector.config.settings import Settings
 from inspector.replay.case import Case
 from inspector.report.lines.header import FIDELITY
-from inspector.report.lines.sheet import Listed
-from inspector.report.lines.spans import Line, Role, Span, matched, said, spread
+from inspector.report.lines.spans import Line, Listed, Role, Span, matched, said, spread
 from inspector.tui.lists import Table, Tabled
 from inspector.tui.messages import MatrixMade, RowOpened
 from inspector.whatif import policies_report as lines

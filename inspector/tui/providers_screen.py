@@ -21,8 +21,7 @@ from inspector.provider.dialect_lines import TableEntry, entries, outcome
 from inspector.provider.dialect_output import MOST, TableQuery, path_of
 from inspector.provider.dialect_rows import DialectRow, TableRow, row_view
 from inspector.provider.scenarios import SCENARIOS
-from inspector.report.lines.sheet import Listed
-from inspector.report.lines.spans import Line, Role, Span, matched, spread
+from inspector.report.lines.spans import Line, Listed, Role, Span, matched, spread
 from inspector.tui.lists import Table, Tabled
 from inspector.tui.messages import RowOpened, RowsMade, SessionWanted
 from inspector.tui.paint import paint_of

@@ -79,7 +79,7 @@ class RemarkBook(Part):
             self.stage.runs.unkeepable = "a session that is no file has no name to be kept under"
 
     def _read_kept(self) -> None:
-        from inspector.whatif.saved import restored
+        from inspector.whatif.branch_report import restored
         from inspector.whatif.store import open_store
 
         in_app = self.stage.app.call_from_thread

@@ -13,8 +13,7 @@ from textual.containers import Vertical
 from textual.reactive import reactive
 from textual.screen import ModalScreen, Screen
 
-from inspector.report.lines.sheet import Listed
-from inspector.report.lines.spans import Line, Role, Span
+from inspector.report.lines.spans import Line, Listed, Role, Span
 from inspector.tui.lists import RowList
 from inspector.tui.messages import RowOpened
 from inspector.tui.paint import paint_of

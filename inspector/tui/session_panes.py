@@ -10,7 +10,7 @@ from textual.binding import Binding, BindingType
 
 from inspector.report.facts import answer_at
 from inspector.report.lines.merged import trying
-from inspector.report.lines.sheet import Sheet
+from inspector.report.lines.spans import Sheet
 from inspector.tui.delivery import copied
 from inspector.tui.messages import LinesPointed
 from inspector.tui.session_widgets import StepList

@@ -15,7 +15,7 @@ from textual.reactive import reactive
 from textual.screen import Screen
 
 from inspector.config.settings import Settings, settings_of
-from inspector.report.lines.sheet import Sheet
+from inspector.report.lines.spans import Sheet
 from inspector.report.lines.steps import NO_REMARKS, Outline, Remarks
 from inspector.tui.session_files import Opened, Run, run_of
 from inspector.tui.text_view import NOTHING
@@ -163,13 +163,13 @@ class Runs:
 
     def command(self, api: str | None = None, profile: str | None = None) -> str:
         """The command line that makes the current run headless, read as it was read here."""
-        from inspector.whatif.saved import command_of
+        from inspector.whatif.branch_report import command_of
 
         return command_of(self.node, self.paths, api, profile)
 
 
 def _keep(store: Store, node: Node) -> None:
-    from inspector.whatif.saved import keep
+    from inspector.whatif.branch_report import keep
 
     keep(store, node)
 

@@ -18,8 +18,7 @@ from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from inspector.report.lines.sheet import Listed, Sheet
-from inspector.report.lines.spans import Line, Measure, Role, matched, width_of
+from inspector.report.lines.spans import Line, Listed, Measure, Role, Sheet, matched, width_of
 from inspector.tui.messages import LinesPointed
 from inspector.tui.paint import paint_of
 

@@ -17,8 +17,7 @@ from textual.reactive import reactive
 from textual.screen import Screen
 from textual.timer import Timer
 
-from inspector.report.lines.sheet import Listed
-from inspector.report.lines.spans import EMPTY
+from inspector.report.lines.spans import EMPTY, Listed
 from inspector.tui.delivery import copied
 from inspector.tui.messages import GridRun, RowOpened
 from inspector.tui.panels import KeyBar, Lines

@@ -11,9 +11,9 @@ from difflib import SequenceMatcher
 from inspector.report.facts import TurnFacts, View
 from inspector.report.lines import header
 from inspector.report.lines.diff import changed, shared
-from inspector.report.lines.sheet import Listed
 from inspector.report.lines.spans import (
     Line,
+    Listed,
     Measure,
     Role,
     Span,
@@ -27,7 +27,7 @@ from inspector.report.lines.spans import (
     width_of,
 )
 from inspector.report.lines.steps import detail, glyph_of
-from inspector.whatif.comparison import asked
+from inspector.whatif.branch_report import asked
 from inspector.whatif.tree import Branch, Row
 from loop_core.turn.state import State, Turn
 from loop_core.turn.trace import Fidelity, Step, limit_usage

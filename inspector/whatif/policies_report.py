@@ -11,8 +11,7 @@ from functools import partial
 from textwrap import wrap
 from typing import Any, NamedTuple
 
-from inspector.report.lines.sheet import Listed
-from inspector.report.lines.spans import Line, Role, Span, field, joined, more, one_line, said
+from inspector.report.lines.spans import Line, Listed, Role, Span, field, joined, more, one_line, said
 from inspector.whatif.policies import DECISIONS, Cell, Matrix
 from loop_core.values import Severity
 

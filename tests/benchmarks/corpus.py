@@ -12,7 +12,7 @@ from measure import Line, Report, Skipped, best, milliseconds
 
 from inspector.replay.case import open_case
 from inspector.replay.replay import replay
-from inspector.report.document import document
+from inspector.report.explain import document
 from inspector.report.facts import view
 from inspector.sessions import open_paths
 from loop_core import decode

@@ -21,7 +21,7 @@ from inspector.export.pages import escaped, fenced
 from inspector.export.write import chosen, stem_of, write
 from inspector.replay.case import open_case
 from inspector.replay.replay import replay
-from inspector.report.document import document
+from inspector.report.explain import document
 from inspector.report.facts import answer_at, view
 from inspector.sessions import open_paths
 from loop_core.errors import CallerError

@@ -14,7 +14,7 @@ import pytest
 
 from inspector.config.settings import Settings
 from inspector.export import conventions, otlp, telemetry
-from inspector.export.span_times import Span
+from inspector.export.conventions import Span
 from inspector.live.headless import run_live
 from inspector.replay.case import open_case
 from inspector.replay.replay import replay

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from inspector.export import conventions, otlp
-from inspector.export.conventions import Times
-from inspector.export.span_times import SKEW, Clock, Point, Span, moment
+from inspector.export.conventions import SKEW, Clock, Point, Span, Times, moment
 from inspector.export.spans import spans
 from inspector.export.telemetry import points
 from inspector.report.facts import View, view

@@ -21,7 +21,7 @@ from inspector.live.branch_run import BranchRun, file_of, recall, run_branch
 from inspector.live.headless import run_live
 from inspector.replay.case import BranchAnswers
 from inspector.report.facts import view
-from inspector.whatif.comparison import values
+from inspector.whatif.branch_report import values
 from inspector.whatif.tree import Tree
 from loop_core.client.address import Server
 from loop_core.errors import CallerError

@@ -158,7 +158,7 @@ def test_a_process_that_may_write_no_more(size: int, fake: Fake, tmp_path: Path)
 KILLER = '''
 import json, os, random, signal, sys, time
 from inspector import cli
-import inspector.live.headless, inspector.report.facts, inspector.report.text, loop_core.client.transport
+import inspector.live.headless, inspector.report.facts, inspector.report.explain, loop_core.client.transport
 import inspector.sessions.native_models
 
 url, folder, seed = sys.argv[1], sys.argv[2], int(sys.argv[3])

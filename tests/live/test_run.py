@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from inspector.commands.provider import tools_of as tools_printed
+from inspector.commands.providers import tools_of as tools_printed
 from inspector.config.settings import Settings, settings_of
 from inspector.live.headless import LiveResult as Ran_
 from inspector.live.headless import run_live

@@ -16,15 +16,14 @@ from inspector.provider.dialects import DIALECTS
 from inspector.provider.scenarios import SCENARIOS
 from inspector.replay.case import open_case
 from inspector.replay.replay import replay
-from inspector.report.document import document
+from inspector.report.explain import document, text
 from inspector.report.facts import View, view
 from inspector.report.lines import header, response
 from inspector.report.lines.spans import text_of
 from inspector.report.lines.steps import Outline
-from inspector.report.text import text
 from inspector.sessions import open_paths
 from inspector.sessions.native import session_bytes
-from inspector.whatif import comparison
+from inspector.whatif import branch_report
 from inspector.whatif.tree import branch
 from loop_core.turn.trace import Fidelity
 
@@ -54,7 +53,7 @@ def test_every_view_says_so(tmp_path: Path) -> None:
         assert "SIMULATED" in text_of(header.status(Outline(seen), 1, 120))
         assert "nobody was asked" in text_of(response.simulated(seen.responses[0])[0])
         assert spans(seen, 0)[0].attributes["loop_inspector.fidelity"] == "SIMULATED"
-        told = comparison.values(branch(seen, Settings(max_tokens=900)))
+        told = branch_report.values(branch(seen, Settings(max_tokens=900)))
         assert (told["fidelity"], told["first_simulated"]) == ("SIMULATED", 1)
 
 

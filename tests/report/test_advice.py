@@ -15,8 +15,8 @@ from inspector.replay.case import open_case
 from inspector.replay.replay import replay
 from inspector.replay.rerun import rerun
 from inspector.report.advice import Advice, Basis
+from inspector.report.explain import Reading, text, twin
 from inspector.report.facts import View, view
-from inspector.report.text import Reading, text, twin
 from inspector.report.trial import smallest
 from inspector.sessions import open_paths
 from inspector.sessions.agents import samples

@@ -11,8 +11,7 @@ from inspector.replay.replay import replay
 from inspector.report.facts import View, answer_at, answered, answers_of, is_simulated, view
 from inspector.report.lines import calls, response, wire
 from inspector.report.lines.merged import merged
-from inspector.report.lines.sheet import Sheet
-from inspector.report.lines.spans import text_of
+from inspector.report.lines.spans import Sheet, text_of
 from inspector.report.lines.steps import Outline
 from inspector.sessions import open_paths
 from inspector.tui.sheets import TABS, Sheets, Viewpoint

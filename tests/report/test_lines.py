@@ -13,14 +13,15 @@ from inspector.report.facts import View, view
 from inspector.report.lines import calls, diff, header, machine, response, steps, wire
 from inspector.report.lines.glyphs import ADMISSION, ASCII, STATE, STOP, ascii_line, ascii_text
 from inspector.report.lines.merged import merged
-from inspector.report.lines.sheet import Listed, Sheet
 from inspector.report.lines.sides import sides
 from inspector.report.lines.slices import Hex, Slice, Slices
 from inspector.report.lines.spans import (
     EMPTY,
     LONGEST,
     Line,
+    Listed,
     Role,
+    Sheet,
     Span,
     cells,
     clip,

@@ -13,9 +13,8 @@ from inspector.replay.replay import replay
 from inspector.report.facts import View, view
 from inspector.report.lines import calls, diff, header, machine, response, steps, wire
 from inspector.report.lines.merged import merged
-from inspector.report.lines.sheet import Sheet
 from inspector.report.lines.sides import sides
-from inspector.report.lines.spans import text_of, width_of
+from inspector.report.lines.spans import Sheet, text_of, width_of
 from inspector.report.lines.steps import Outline
 from inspector.sessions import open_paths
 from inspector.whatif import branch_lines as whatif

@@ -15,12 +15,11 @@ from inspector.export.pages import blocks
 from inspector.export.pages import html as page_of
 from inspector.replay.case import open_case
 from inspector.replay.replay import replay
-from inspector.report.document import document
+from inspector.report.explain import document, text
 from inspector.report.facts import View, view
 from inspector.report.lines import header
 from inspector.report.lines.spans import text_of
 from inspector.report.schemas import explain_schema
-from inspector.report.text import text
 from inspector.sessions import open_paths
 
 ROOT = Path(__file__).resolve().parents[2]

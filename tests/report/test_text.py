@@ -6,11 +6,10 @@ import json
 
 import pytest
 
-from inspector.report.document import document
+from inspector.report.explain import document, place, text
 from inspector.report.lines.merged import merged
 from inspector.report.lines.spans import text_of
 from inspector.report.lines.steps import Outline
-from inspector.report.text import place, text
 from loop_core.values import At, ExchangePart
 from tests.report.test_inert import HOSTILE, dangerous
 from tests.scenes.recordings import (

@@ -10,9 +10,8 @@ import pytest
 
 from inspector.replay.case import open_case
 from inspector.replay.replay import replay
-from inspector.report.document import document
+from inspector.report.explain import document, text
 from inspector.report.facts import view
-from inspector.report.text import text
 from inspector.sessions import open_paths
 
 FORMATS = {"claude-code": "claude-code", "pi": "pi", "openclaw": "pi"}

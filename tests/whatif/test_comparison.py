@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from inspector.config.settings import Settings, settings_of
-from inspector.whatif.comparison import summary, text, values
+from inspector.whatif.branch_report import summary, text, values
 from inspector.whatif.tree import branch
 from tests.report.test_inert import HOSTILE, dangerous
 from tests.scenes.recordings import ASKS, PARTS, asked, chat, continued, shown, user

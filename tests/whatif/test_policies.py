@@ -14,10 +14,10 @@ from inspector.cli import main
 from inspector.config.settings import Settings, settings_of
 from inspector.replay.case import Case, open_case
 from inspector.replay.replay import replay
-from inspector.report.by_policy import Fate, verdict_by_policy
+from inspector.report.explain import text as explained
 from inspector.report.facts import view
+from inspector.report.lines.calls import Fate, verdict_by_policy
 from inspector.report.lines.spans import Role, cells, text_of
-from inspector.report.text import text as explained
 from inspector.sessions import open_paths
 from inspector.whatif import policies_report
 from inspector.whatif.policies import DECISIONS, Matrix, matrix

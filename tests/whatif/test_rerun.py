@@ -15,9 +15,8 @@ from inspector.config.settings import REPLAYED, Settings
 from inspector.replay.case import open_case
 from inspector.replay.replay import Replay, replay
 from inspector.replay.rerun import rerun
-from inspector.report.document import document
+from inspector.report.explain import document, text
 from inspector.report.facts import view
-from inspector.report.text import text
 from inspector.sessions import open_paths
 from inspector.sessions.agents import samples
 from loop_core.errors import CallerError

@@ -13,14 +13,14 @@ from inspector.replay.case import open_case
 from inspector.replay.replay import replay
 from inspector.replay.simulate import tokens_of
 from inspector.replay.tokens import TokenBasis, splitter
-from inspector.report.document import document
+from inspector.report.explain import document
 from inspector.report.facts import answer_at, view
 from inspector.report.lines import header, response
 from inspector.report.lines.spans import text_of
 from inspector.report.lines.steps import Outline
 from inspector.report.schemas import explain_schema
 from inspector.sessions import open_paths
-from inspector.whatif import comparison
+from inspector.whatif import branch_report
 from inspector.whatif.axes import parse_axes
 from inspector.whatif.grid import Grid
 from inspector.whatif.grid_report import document as document_of
@@ -182,31 +182,31 @@ def compared(settings, *exchanges):
 def test_the_comparison_tells_where_the_recording_is_left_and_by_what_tokens_were_cut():
     made = compared(Settings(AMPLE, max_tokens=5, simulate=True),
                     asked(ASKS, stream(*WORDS, tokens=13), max_tokens=100, stream=True))
-    said = comparison.text(made)
+    said = branch_report.text(made)
     assert "fidelity: SIMULATED from step 2 (turn 1); what it knows answers everything that was asked\n" in said
     assert "token boundaries: chunks for 3 simulated (12 chunks for 13 output tokens)\n" in said
-    told = comparison.values(made)
+    told = branch_report.values(made)
     assert (told["fidelity"], told["first_simulated"], told["token_boundaries"]) == ("SIMULATED", 2, ["chunks"])
     assert told["turns"][0]["fidelity"] == "SIMULATED"
 
 
 def test_the_comparison_of_a_recorded_run_says_so():
     made = compared(Settings(Limits(continuation_max_attempts=1), simulate=True), *continued(*PARTS))
-    assert "fidelity: RECORDED; the recording answers everything" in comparison.text(made)
-    told = comparison.values(made)
+    assert "fidelity: RECORDED; the recording answers everything" in branch_report.text(made)
+    told = branch_report.values(made)
     assert (told["fidelity"], told["first_simulated"], told["token_boundaries"]) == ("RECORDED", None, [])
 
 
 def test_an_estimate_is_said_to_be_one():
     made = compared(Settings(max_tokens=3, simulate=True), asked(ASKS, chat("a" * 40, tokens=10), max_tokens=50))
-    assert "token boundaries: estimate for" in comparison.text(made)
-    assert "10 tokens spread over 40 characters" in comparison.text(made)
+    assert "token boundaries: estimate for" in branch_report.text(made)
+    assert "10 tokens spread over 40 characters" in branch_report.text(made)
 
 
 def test_what_is_not_known_is_said_to_be_unrecorded():
     made = compared(Settings(max_tokens=900, simulate=True), asked(ASKS, chat("a" * 40, "length", tokens=10),
                                                                  max_tokens=10))
-    assert "what is asked there was never recorded" in comparison.text(made)
+    assert "what is asked there was never recorded" in branch_report.text(made)
 
 
 def test_a_step_whose_cut_is_not_known_to_the_character_says_estimated():
@@ -220,8 +220,8 @@ def test_a_step_whose_cut_is_not_known_to_the_character_says_estimated():
     assert "cut after 2 to 4 characters" in told
     made = compared(Settings(AMPLE, max_tokens=3, simulate=True),
                     asked(ASKS, stream("a", "é", " b", " c", " d", tokens=6), max_tokens=100, stream=True))
-    assert comparison.values(made)["estimated"][0] == {"step": at + 1, "least": 2, "most": 4}
-    assert "at step 2 cut after 2 to 4 characters" in comparison.text(made)
+    assert branch_report.values(made)["estimated"][0] == {"step": at + 1, "least": 2, "most": 4}
+    assert "at step 2 cut after 2 to 4 characters" in branch_report.text(made)
 
 
 def test_a_step_whose_cut_is_exact_does_not():
@@ -230,8 +230,8 @@ def test_a_step_whose_cut_is_exact_does_not():
     assert [step.estimated for step in seen.steps] == [None] * len(seen.steps)
     made = compared(Settings(AMPLE, max_tokens=5, simulate=True),
                     asked(ASKS, stream(*WORDS, tokens=13), max_tokens=100, stream=True))
-    assert comparison.values(made)["estimated"] == []
-    assert "ESTIMATED" not in comparison.text(made)
+    assert branch_report.values(made)["estimated"] == []
+    assert "ESTIMATED" not in branch_report.text(made)
 
 
 # -- tokenizers ------------------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from inspector.replay.case import open_case
 from inspector.replay.replay import replay
 from inspector.report.facts import view
 from inspector.sessions import open_paths
-from inspector.whatif import saved
+from inspector.whatif import branch_report
 from inspector.whatif.store import ACTS, MARK, NewerError, Store, open_store, session_hash
 from inspector.whatif.tree import ORIGINAL, Tree
 from loop_core.errors import CallerError, LoopError
@@ -343,12 +343,12 @@ def test_the_runs_of_a_session_are_made_again_from_what_is_kept(read, path):
     tree, store = Tree(original), Store(path)
     first, _ = tree.add(tree.original, settings_of({"continuation_max_attempts": "5"}, Settings()))
     second, _ = tree.add(first, settings_of({"seam": "concat"}, first.view.replay.settings), 4)
-    saved.keep(store, second)  # its parent too
-    again, notices = saved.restored(original, Store(path))
+    branch_report.keep(store, second)  # its parent too
+    again, notices = branch_report.restored(original, Store(path))
     assert notices == []
     assert [(node.key, node.path) for node in again.every] == [(node.key, node.path) for node in tree.every]
     assert again.every[2].view.replay.stretches == second.view.replay.stretches
-    saved.keep(store, second)
+    branch_report.keep(store, second)
     assert path.read_bytes().count(b'"act":"branch"') == 2
 
 
@@ -360,7 +360,7 @@ def test_a_branch_that_cannot_be_made_is_told_and_kept(read, path):
     store.branch("odd", ORIGINAL, {"set": {"hope": "9"}}, 0)
     store.branch("lost", "nobody", {}, 0)
     store.branch("good", ORIGINAL, {"set": {"max_tokens": "9"}}, 0)
-    tree, notices = saved.restored(original, store)
+    tree, notices = branch_report.restored(original, store)
     assert [node.key for node in tree.every] == [ORIGINAL, "good"]
     assert [notice.split(":")[0] for notice in notices] == ["branch far", "branch odd", "branch lost"]
     assert "step 1000001" in notices[0]

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from inspector.config.settings import Settings, assignments, from_record, parse_stretches, record_of, settings_of
 from inspector.replay.replay import replay
-from inspector.report.document import document
+from inspector.report.explain import document
 from inspector.whatif.branch_lines import against_original
-from inspector.whatif.saved import command_of
+from inspector.whatif.branch_report import command_of
 from inspector.whatif.tree import ORIGINAL, Alignment, Tree, branch, compare, drawn, preview
 from loop_core.errors import CallerError
 from loop_core.turn.limits import Limits

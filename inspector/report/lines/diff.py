@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from inspector.report.facts import View
-from inspector.report.lines.sheet import Listed
-from inspector.report.lines.spans import LABEL, Line, Role, Span, field, joined, more, paragraphs, quoted, said
+from inspector.report.lines.spans import LABEL, Line, Listed, Role, Span, field, joined, more, paragraphs, quoted, said
 from inspector.report.look import messages_of
 from loop_core.judge.gate import Admission
 from loop_core.turn.limits import Spend

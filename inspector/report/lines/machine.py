@@ -15,8 +15,7 @@ from functools import cache
 
 from inspector.report.facts import View
 from inspector.report.lines import glyphs
-from inspector.report.lines.sheet import Listed
-from inspector.report.lines.spans import Line, Role, Span, field, more, said
+from inspector.report.lines.spans import Line, Listed, Role, Span, field, more, said
 from inspector.report.lines.steps import Block
 from loop_core.turn.machine import TRANSITIONS
 from loop_core.turn.policy import Signal

@@ -15,8 +15,7 @@ from typing import NamedTuple
 
 from inspector.report.facts import ResponseFacts, View, answers_of
 from inspector.report.lines import glyphs
-from inspector.report.lines.sheet import Listed
-from inspector.report.lines.spans import Line, Role, Span, joined, paragraphs, quoted, said
+from inspector.report.lines.spans import Line, Listed, Role, Span, joined, paragraphs, quoted, said
 from inspector.report.lines.steps import Block, role_of
 from inspector.report.verdict import TurnVerdict
 from loop_core.judge.arguments import parse

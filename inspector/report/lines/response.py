@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from inspector.report.document import provider
+from inspector.report.explain import provider
 from inspector.report.facts import ResponseFacts, View
 from inspector.report.lines import glyphs
 from inspector.report.lines.calls import without_remedy
 from inspector.report.lines.machine import findings_of
-from inspector.report.lines.sheet import Listed
-from inspector.report.lines.spans import EMPTY, Line, Role, Span, field, joined, more, paragraphs, quoted, said
+from inspector.report.lines.spans import EMPTY, Line, Listed, Role, Span, field, joined, more, paragraphs, quoted, said
 from inspector.report.lines.wire import place
 from loop_core.judge.gate import Admission
 from loop_core.turn.state import Send

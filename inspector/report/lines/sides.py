@@ -11,10 +11,10 @@ from itertools import zip_longest
 
 from inspector.report.facts import ResponseFacts, View
 from inspector.report.lines.merged import answers, change_lines, changes, reason, seam_lines, standing, tried_lines
-from inspector.report.lines.sheet import Listed
 from inspector.report.lines.spans import (
     EMPTY,
     Line,
+    Listed,
     Measure,
     Role,
     Span,

@@ -14,9 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from inspector.report.facts import ResponseFacts
 from inspector.report.lines.diff import message_lines
 from inspector.report.lines.reads import HINT, NONE
-from inspector.report.lines.sheet import Listed, Sheet
 from inspector.report.lines.slices import Hex, Range, Slice, Slices
-from inspector.report.lines.spans import Line, Role, Span, field, joined, paragraphs, said
+from inspector.report.lines.spans import Line, Listed, Role, Sheet, Span, field, joined, paragraphs, said
 from inspector.sessions.recording import Exchange
 from loop_core.values import At, Evidence, ExchangePart
 from loop_core.wire import wire as wire_format
