@@ -7,7 +7,7 @@ that is held down. One live run is under way at a time, beside what else is done
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from time import monotonic
 from typing import TYPE_CHECKING, ClassVar
@@ -16,14 +16,12 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
-from textual.reactive import reactive
 from textual.screen import ModalScreen
 from textual.timer import Timer
 from textual.widgets import Input
 
-from inspector.report.lines.spans import Line, Role, Span, field, more, one_line, said, wrapped
-from inspector.tui.paint import paint_of
-from inspector.tui.panels import Panel, line_input, note
+from inspector.report.lines.spans import Line, Role, Span, field, more, one_line, said
+from inspector.tui.panels import Lines, line_input, note
 from inspector.tui.stage import Part, SessionStage
 from loop_core.errors import LoopError
 
@@ -41,29 +39,8 @@ HELD = 0.4
 """Seconds for which a key that was pressed before may still repeat."""
 
 
-class About(Panel, can_focus=True):
+class CostLines(Lines, can_focus=True):
     """What would be asked, in as many rows as it needs."""
-
-    DEFAULT_CSS = "About { height: 14; }"
-    lines: reactive[Sequence[Line]] = reactive((), init=False, repaint=False)
-
-    def watch_lines(self) -> None:
-        """Something else."""
-        self.changed()
-        self._fit()
-
-    def on_resize(self) -> None:
-        """Another width."""
-        self._fit()
-
-    def _fit(self) -> None:
-        if self.size.width:
-            self.styles.height = max(1, len(self.make(self.size.width)))
-
-    def make(self, width: int) -> Sequence[Line]:
-        """The lines, wrapped."""
-        measure = paint_of(self.app).measure
-        return [row for line in self.lines for row in wrapped(line, width, measure)]
 
 
 class AskLive(ModalScreen["BranchRequest | None"]):
@@ -99,7 +76,7 @@ class AskLive(ModalScreen["BranchRequest | None"]):
         """What would be asked, two fields, the keys."""
         with Vertical(id="ask"):
             yield note(self._title, Role.TITLE, id="ask-title")
-            yield About(id="ask-about")
+            yield CostLines(id="ask-about")
             for name, hint in (("base-url", "as it was recorded"), ("model", "as it was recorded")):
                 with Horizontal(classes="field"):
                     yield note(name, Role.KEY)
@@ -109,7 +86,7 @@ class AskLive(ModalScreen["BranchRequest | None"]):
     def on_mount(self) -> None:
         """No field in hand: what is typed there is no answer."""
         self._pressed = monotonic()
-        self.query_one(About).focus()
+        self.query_one(CostLines).focus()
         self._read()
 
     def action_ask(self) -> None:
@@ -122,7 +99,7 @@ class AskLive(ModalScreen["BranchRequest | None"]):
     @on(Input.Submitted)
     def _submitted(self) -> None:
         """Enter in a field ends it, and asks nothing."""
-        self.query_one(About).focus()
+        self.query_one(CostLines).focus()
 
     @on(Input.Changed)
     def _changed(self) -> None:
@@ -138,7 +115,7 @@ class AskLive(ModalScreen["BranchRequest | None"]):
             lines = about(self._wanted)
         except LoopError as why:
             self._wanted, lines = None, [field("cannot", said(str(why), Role.ERROR))]
-        self.query_one(About).lines = lines
+        self.query_one(CostLines).lines = lines
 
 
 def about(wanted: BranchRequest) -> list[Line]:

@@ -36,11 +36,19 @@ from inspector.tui.paint import paint_of
 class Panel(Widget):
     """Lines from `make`, one a row."""
 
+    SHOWS: ClassVar[tuple[str, ...]] = ()
+    """What the lines are made of: reactives whose change draws those that differ again."""
+
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
         super().__init__(id=id)
         self._lines: Sequence[Line] | None = None
         self._width = 0
         self._base = Style()
+
+    def on_mount(self) -> None:
+        """Follows what it shows."""
+        for name in self.SHOWS:
+            self.watch(self, name, self.changed, init=False)
 
     def make(self, width: int) -> Sequence[Line]:
         """The lines for a width."""
@@ -75,6 +83,7 @@ class Panel(Widget):
 class KeyBar(Panel):
     """One row of keys."""
 
+    SHOWS = ("note",)
     note: reactive[str] = reactive("", init=False, repaint=False)
     """What the last action has to say; it stands here until the next one."""
 
@@ -83,10 +92,6 @@ class KeyBar(Panel):
         self.screen.bindings_updated_signal.subscribe(self, self._bindings_changed)
 
     def _bindings_changed(self, screen: Screen[object]) -> None:
-        self.changed()
-
-    def watch_note(self) -> None:
-        """Something to say."""
         self.changed()
 
     def make(self, width: int) -> Sequence[Line]:
@@ -128,6 +133,7 @@ def _entry(key: str, words: str) -> Line:
 class Status(Panel):
     """Where the cursor is."""
 
+    SHOWS = ("outline", "step", "filtered", "coming")
     outline: reactive[Outline | None] = reactive(None, init=False, repaint=False)
     step: reactive[int] = reactive(0, init=False, repaint=False)
     filtered: reactive[str] = reactive("", init=False, repaint=False)
@@ -135,22 +141,6 @@ class Status(Panel):
 
     coming: reactive[str] = reactive("", init=False, repaint=False)
     """What has come of an answer that is still under way."""
-
-    def watch_coming(self) -> None:
-        """More of it."""
-        self.changed()
-
-    def watch_outline(self) -> None:
-        """Another run."""
-        self.changed()
-
-    def watch_step(self) -> None:
-        """Another step."""
-        self.changed()
-
-    def watch_filtered(self) -> None:
-        """Another filter."""
-        self.changed()
 
     def make(self, width: int) -> Sequence[Line]:
         """One row."""
@@ -169,23 +159,12 @@ ROWS = 3
 class Verdict(Panel):
     """The verdict of the run that is shown."""
 
+    SHOWS = ("live", "view", "run")
     view: reactive[View | None] = reactive(None, init=False, repaint=False)
     run: reactive[str] = reactive("original", init=False, repaint=False)
     paths: reactive[tuple[str, ...]] = reactive((), init=False, repaint=False)
     live: reactive[Line] = reactive((), init=False, repaint=False)
     """What is under way in a live turn; it stands where the verdict will."""
-
-    def watch_live(self) -> None:
-        """Something else is under way."""
-        self.changed()
-
-    def watch_view(self) -> None:
-        """Another run, another verdict."""
-        self.changed()
-
-    def watch_run(self) -> None:
-        """Another name."""
-        self.changed()
 
     def make(self, width: int) -> Sequence[Line]:
         """The verdict over two rows where it needs them; the last row says what is looked at."""
@@ -285,12 +264,9 @@ class Cycle(Panel, can_focus=True):
 class Note(Panel):
     """A line of text with a role."""
 
+    SHOWS = ("line",)
     DEFAULT_CSS = "Note { height: 1; }"
     line: reactive[Line] = reactive((), init=False, repaint=False)
-
-    def watch_line(self) -> None:
-        """Another thing to say."""
-        self.changed()
 
     def make(self, width: int) -> Sequence[Line]:
         """The line."""

@@ -28,6 +28,8 @@ from loop_core.turn.state import State
 class MachinePanel(Panel):
     """The drawing for the step at hand."""
 
+    SHOWS = ("outline", "step")
+
     outline: reactive[Outline | None] = reactive(None, init=False, repaint=False)
     step: reactive[int] = reactive(0, init=False, repaint=False)
 
@@ -35,14 +37,6 @@ class MachinePanel(Panel):
         super().__init__(id=id)
         self._counted: tuple[Outline, Block, int] | None = None
         self._visits: Counter[State] = Counter()
-
-    def watch_outline(self) -> None:
-        """Another run."""
-        self.changed()
-
-    def watch_step(self) -> None:
-        """Another step."""
-        self.changed()
 
     def make(self, width: int) -> Sequence[Line]:
         """The drawing and the moves."""
@@ -75,12 +69,9 @@ class MachinePanel(Panel):
 class SpentPanel(Panel):
     """Four gauges for the step at hand."""
 
+    SHOWS = ("outline",)
     outline: reactive[Outline | None] = reactive(None, init=False, repaint=False)
     step: reactive[int] = reactive(0, init=False, repaint=False)
-
-    def watch_outline(self) -> None:
-        """Another run."""
-        self.changed()
 
     def watch_step(self, old: int, new: int) -> None:
         """Another step, and another amount perhaps."""
@@ -169,28 +160,18 @@ class StepList(RowList):
 class Tabs(Panel):
     """One row of tabs."""
 
+    SHOWS = ("outline", "tab", "steps")
+
     outline: reactive[Outline | None] = reactive(None, init=False, repaint=False)
     step: reactive[int] = reactive(0, init=False, repaint=False)
     tab: reactive[str] = reactive("merged", init=False, repaint=False)
     steps: reactive[bool] = reactive(True, init=False, repaint=False)
     """Whether the step list is a tab of its own, for want of room beside the text."""
 
-    def watch_outline(self) -> None:
-        """Another run."""
-        self.changed()
-
     def watch_step(self, old: int, new: int) -> None:
         """Another step may be trusted otherwise."""
         if self._fidelity(old) != self._fidelity(new):
             self.changed()
-
-    def watch_tab(self) -> None:
-        """Another tab is open."""
-        self.changed()
-
-    def watch_steps(self) -> None:
-        """More or less room."""
-        self.changed()
 
     def make(self, width: int) -> Sequence[Line]:
         """The tabs, and the fidelity at the right."""

@@ -1,0 +1,127 @@
+"""The parts of the session screen, each alone on a stage without a terminal; how small the screen around them is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from textual.screen import Screen
+
+from inspector.tui.branches import Branches
+from inspector.tui.breakpoints import Breakpoint
+from inspector.tui.live_screen import LiveScreen
+from inspector.tui.remarks import RemarkBook
+from inspector.tui.session_files import Reading, load
+from inspector.tui.session_panes import Panes
+from inspector.tui.session_screen import SessionScreen
+from inspector.tui.stage import Runs, SessionStage
+from inspector.tui.stepping import Stepping
+from tests.scenes.app import story
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> SimpleNamespace:
+    """What a part finds on its screen: the session, a step, a line to speak."""
+    opened = load([str(story(tmp_path))], Reading())
+    made = SimpleNamespace(opened=opened, runs=Runs(opened), run=opened.original, step=0, note="", filtered="",
+                           listed=None, step_remarks=None, narrow=False)
+    made.go = lambda step, otherwise: SessionStage.go(made, step, otherwise)
+    made.say = lambda text: SessionStage.say(made, text)
+    made.show = lambda: None
+    return made
+
+
+def branching(found: list[Any]) -> Callable[[dict[str, str], int | None], None]:
+    return lambda assignments, since: found.append((assignments, since))
+
+
+def test_stepping_goes_by_steps_and_turns_and_says_where_it_ends(stage: Any) -> None:
+    part = Stepping(stage, RemarkBook(stage), branching([]))
+    part.action_step(-1)
+    assert stage.note == "this is the first step"
+    part.action_step(1)
+    assert stage.step == 1
+    part.action_turn(1)
+    assert stage.step == stage.run.view.turns[1].run.first
+    part.action_turn(1)
+    assert stage.note == "this is the last turn"
+    part.action_proceed(1)
+    assert stage.step == len(stage.run.view.steps) - 1
+    assert "b sets breakpoints" in stage.note
+
+
+def test_stepping_stops_at_the_breakpoints_of_the_book(stage: Any) -> None:
+    book = RemarkBook(stage)
+    book.breakpoints = (Breakpoint("held"),)
+    part = Stepping(stage, book, branching([]))
+    part.action_proceed(1)
+    assert stage.note == "breakpoint: held"
+    stops = [stage.step]
+    part.action_proceed(-1)
+    assert stage.step == 0, stops
+
+
+def test_what_follows_a_colon_is_a_step_or_settings(stage: Any) -> None:
+    found: list[Any] = []
+    part = Stepping(stage, RemarkBook(stage), branching(found))
+    part._command("3", {})
+    assert stage.step == 2
+    part._command("999", {})
+    assert "is no step" in stage.note
+    part._command("max_tokens=80", {})
+    assert found == [({"max_tokens": "80"}, None)]
+
+
+def test_remarks_belong_to_a_run(stage: Any) -> None:
+    book = RemarkBook(stage)
+    book.action_mark()
+    stage.step = 4
+    book.action_mark()
+    book._write_note("look")
+    assert (book.marks, book.notes) == ({0, 4}, {4: "look"})
+    book.action_to_mark(-1)
+    assert stage.step == 0
+    book.action_to_mark(-1)
+    assert stage.note == "no mark before this step; m marks one"
+    stage.runs.index, _ = stage.runs.under({"continuation_max_attempts": "5"})
+    book.show()
+    assert book.marks == set()
+    assert stage.step_remarks.marks == set()
+
+
+def test_a_filter_narrows_what_is_listed(stage: Any) -> None:
+    book = RemarkBook(stage)
+    assert book._narrow("state:ContinuePending").endswith(f"of {len(stage.run.view.steps)} steps")
+    assert stage.listed is not stage.run.outline
+    assert book._narrow("state:") != ""
+    assert stage.filtered.startswith("state:ContinuePending"), "a mistake leaves the list as it is"
+    assert book._narrow("") == "all steps are shown"
+    assert stage.listed is stage.run.outline
+
+
+def test_panes_know_what_is_looked_at(stage: Any) -> None:
+    part = Panes(stage)
+    assert part.viewpoint.tab == "merged"
+    part.action_mode()
+    assert part.merged_form == "side by side"
+    part.tab = "events"
+    part.action_mode()
+    assert "has one form" in stage.note
+    part.action_seam()
+    assert stage.note.startswith("seams are tried in Merged")
+    assert len(part.sheet()) > 0
+
+
+def test_branches_say_where_there_is_only_one_run(stage: Any) -> None:
+    book, panes = RemarkBook(stage), Panes(stage)
+    Branches(stage, panes, book).action_run(1)
+    assert stage.note == "there is only the original run; e makes another"
+
+
+@pytest.mark.parametrize(("screen", "members", "classes"), [(SessionScreen, 40, 2), (LiveScreen, 60, 3)])
+def test_a_screen_fits_on_a_page(screen: type, members: int, classes: int) -> None:
+    assert len([name for name in dir(screen) if not hasattr(Screen, name)]) <= members
+    assert sum(kind.__module__.startswith("inspector.") for kind in screen.__mro__) == classes
