@@ -26,7 +26,16 @@ from inspector.sessions.intake import heavy
 from inspector.tui.messages import ActionWanted, NotingScreen, PathWanted, PlacedScreen, SessionWanted, TurnScreen
 from inspector.tui.paint import Paint
 from inspector.tui.panels import note
-from inspector.tui.session_files import Opened, Reading, Where, keep_theme, last_theme, load, opened, remember
+from inspector.tui.session_files import (
+    OpenSession,
+    ReadingOptions,
+    ScreenPlace,
+    keep_theme,
+    last_theme,
+    load,
+    remember,
+    session_of,
+)
 from inspector.tui.session_screen import SessionScreen
 from loop_core.errors import CallerError, LoopError
 
@@ -123,7 +132,7 @@ PLAIN = """
 .-plain TuneScreen.-beside #cell { border-left: ascii $border; }
 .-plain #map, .-plain #answers, .-plain #cell { scrollbar-size: 0 0; }
 .-plain #text, .-plain #steps, .-plain #choices, .-plain #help TextView { scrollbar-size: 0 0; }
-.-plain Table, .-plain #detail { scrollbar-size: 0 0; }
+.-plain CursorTable, .-plain #detail { scrollbar-size: 0 0; }
 """
 """For `--ascii`: what Textual itself would draw with other characters."""
 
@@ -157,12 +166,12 @@ class LoopInspector(TypedAhead):
     ]
 
     def __init__(
-        self, paths: Sequence[str] = (), *, case: Case | None = None, opened_already: Opened | None = None,
-        reading: Reading | None = None, plain: bool = False, theme: str | None = None,
-        keys: Mapping[str, str] | None = None, live: LiveStart | None = None, begins: Where | None = None,
+        self, paths: Sequence[str] = (), *, case: Case | None = None, opened_already: OpenSession | None = None,
+        reading: ReadingOptions | None = None, plain: bool = False, theme: str | None = None,
+        keys: Mapping[str, str] | None = None, live: LiveStart | None = None, begins: ScreenPlace | None = None,
     ) -> None:
         super().__init__()
-        self.reading = reading or Reading()
+        self.reading = reading or ReadingOptions()
         self.animation_level = "none"
         self.errors: tuple[str, ...] = ()
         """What could not be read, for the command line to say at the end."""
@@ -171,7 +180,7 @@ class LoopInspector(TypedAhead):
         self._paths = tuple(paths)
         self._live, self._begins = live, begins
         self._plain = plain
-        self._start = opened_already or (opened(case, paths, self.reading.settings) if case is not None else None)
+        self._start = opened_already or (session_of(case, paths, self.reading.settings) if case is not None else None)
         if plain:
             self.add_class("-plain")
             self.stylesheet.add_source(PLAIN)
@@ -280,7 +289,7 @@ class LoopInspector(TypedAhead):
         else:
             self._tell(why)
 
-    def _show(self, read: Opened, *, first: bool, keep: bool) -> None:
+    def _show(self, read: OpenSession, *, first: bool, keep: bool) -> None:
         if not read.original.view.steps:
             if first:
                 self.errors = read.errors or ("no LLM traffic was found",)
@@ -293,13 +302,13 @@ class LoopInspector(TypedAhead):
         gc.freeze()  # as at the start: what was read stays, and is never looked through again
         self.push_screen(self._session(read))
 
-    def _session(self, read: Opened) -> SessionScreen:
+    def _session(self, read: OpenSession) -> SessionScreen:
         self.errors = read.errors
         begins, self._begins = self._begins, None
         return SessionScreen(read, begins)
 
     @property
-    def where(self) -> Where | None:
+    def where(self) -> ScreenPlace | None:
         """The session that is open, and the place in it; None where none is."""
         return next((screen.where for screen in reversed(self.screen_stack) if isinstance(screen, PlacedScreen)), None)
 

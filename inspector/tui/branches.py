@@ -12,24 +12,24 @@ from textual.binding import Binding, BindingType
 
 from inspector.config.settings import command
 from inspector.report.lines.spans import one_line
-from inspector.tui.delivery import copied
+from inspector.tui.delivery import copy_text
 from inspector.tui.live_run import LiveRun
-from inspector.tui.panels import Verdict
+from inspector.tui.panels import VerdictPanel
 from inspector.tui.remarks import RemarkBook
 from inspector.tui.session_files import reading_of
 from inspector.tui.session_panes import Panes
-from inspector.tui.stage import Part, SessionStage
+from inspector.tui.stage import SessionPart, SessionStage
 from loop_core.errors import LoopError
 from loop_core.turn.policy import STRICT
 
 if TYPE_CHECKING:
-    from inspector.tui.limits_form import Chosen
-    from inspector.tui.tuning_map import Table
+    from inspector.tui.limits_form import LimitsChoice
+    from inspector.tui.tuning_map import TuningTable
     from inspector.whatif.policies import Matrix
     from inspector.whatif.policies_report import Place
 
 
-class Branches(Part):
+class Branches(SessionPart):
     """Which run is looked at, and how further ones are made."""
 
     TITLE_OF_KEYS = "What if"
@@ -55,7 +55,7 @@ class Branches(Part):
         super().__init__(stage)
         self.panes, self.remarks = panes, remarks
         self.live = LiveRun(stage, self.show_run)
-        self._table: Table | None = None
+        self._table: TuningTable | None = None
         """The grid of limits that was looked at last."""
 
     # -- going between runs --------------------------------------------------------------------------------------
@@ -69,7 +69,7 @@ class Branches(Part):
         stage.step = min(stage.step, max(0, len(run.view.steps) - 1))
         self.remarks.show()
         stage.outline = run.outline
-        verdict = stage.query_one(Verdict)
+        verdict = stage.query_one(VerdictPanel)
         verdict.run, verdict.view = run.name, run.view
         if compare:
             self.panes.against = "run"
@@ -154,7 +154,7 @@ class Branches(Part):
             form = LimitsForm(self.stage.runs.every, self.stage.runs.index, self.stage.step, since)
             self.stage.app.push_screen(form, lambda chosen: self._limits_chosen(chosen, since))
 
-    def _limits_chosen(self, chosen: Chosen | None, since: int | None) -> None:
+    def _limits_chosen(self, chosen: LimitsChoice | None, since: int | None) -> None:
         if chosen is not None and chosen.live:
             self.live.ask(chosen.assignments, since)
         elif chosen is not None:
@@ -197,7 +197,7 @@ class Branches(Part):
     def action_copy_command(self) -> None:
         """Copies the command line of this run."""
         app, reading = self.stage.app, reading_of(self.stage.app)
-        self.stage.note = copied(app, self.runnable(self.stage.runs.command(reading.api, reading.profile)))
+        self.stage.note = copy_text(app, self.runnable(self.stage.runs.command(reading.api, reading.profile)))
 
     def runnable(self, command: str) -> str:
         """A command over the paths of the session, after the one that makes them where they are no files yet."""
@@ -211,13 +211,13 @@ class Branches(Part):
             self.stage.note = "there is nothing to tune: no turn was read"
             return
         from inspector.export.write import name_of
-        from inspector.tui.tuning_map import Table
+        from inspector.tui.tuning_map import TuningTable
         from inspector.tui.tuning_screen import TuneScreen
 
         view, node = self.stage.run.view, self.stage.runs.node
         if self._table is None or node.key not in (self._table.run, *self._table.opened):
             whole = ", from the first step on" if view.replay.since else ""
-            self._table = Table(self.stage.runs.case, view.replay.settings, node.key, f"{node.path}{whole}")
+            self._table = TuningTable(self.stage.runs.case, view.replay.settings, node.key, f"{node.path}{whole}")
             self._table.paths, self._table.before, self._table.name = (
                 self.stage.runs.paths, self.stage.opened.before, name_of(view))
         self.stage.app.push_screen(TuneScreen(self._table), self._cell_chosen)
@@ -244,7 +244,7 @@ class Branches(Part):
 # -- Side by side ----------------------------------------------------------------------------------------------------
 
 
-class Comparisons(Part):
+class Comparisons(SessionPart):
     """The run under every policy, and one answer from every provider."""
 
     TITLE_OF_KEYS = "Side by side"

@@ -63,7 +63,7 @@ def hits(stop: Breakpoint, view: View, marks: frozenset[int]) -> int:
     return count
 
 
-def suggested(look: Look) -> list[str]:
+def suggestions_at(look: Look) -> list[str]:
     """Expressions that would stop at steps like this one."""
     step, response = look.step, look.response
     found = [f"state:{step.state.value}"]
@@ -87,7 +87,7 @@ class Stops(RowList):
         super().__init__(id="stops")
         self.stops = list(stops)
         known = {each.text for each in stops}
-        offered = suggested(Look(view, step, marks)) if view.steps else []
+        offered = suggestions_at(Look(view, step, marks)) if view.steps else []
         self.offered = [text for text in offered if text not in known]
         self._view, self._marks = view, marks
         self._counts: dict[str, int] = {}

@@ -21,27 +21,27 @@ from inspector.export.write import encoded, write
 from inspector.sessions import redact
 from loop_core.errors import LoopError
 
-Make = Callable[[], Mapping[str, str]]
+FileMaker = Callable[[], Mapping[str, str]]
 """Makes files: name -> content."""
 
 
-def leave(app: App[Any], make: Make, say: Callable[[str], None], folder: str | None = None) -> None:
+def deliver(app: App[Any], make: FileMaker, say: Callable[[str], None], folder: str | None = None) -> None:
     """Hands files to whoever sits there; what to say of it goes to `say`. A folder is asked for where none is named."""
     if app.is_web:
-        say(delivered(app, make))
+        say(download(app, make))
     elif folder is not None:
-        say(written(folder, make))
+        say(write_files(folder, make))
     else:
         from inspector.tui.questions import Prompt
 
         def typed(place: str | None) -> None:
             if place is not None:
-                say(written(place, make))
+                say(write_files(place, make))
 
         app.push_screen(Prompt("into", "a folder", "."), typed)
 
 
-def delivered(app: App[Any], make: Make) -> str:
+def download(app: App[Any], make: FileMaker) -> str:
     """Hands files to the browser, several as one archive: it asks before it takes more than one."""
     try:
         files = make()
@@ -69,7 +69,7 @@ def picture(app: App[Any]) -> str:
     return re.sub(r"@font-face\s*\{.*?\}", "", app.export_screenshot(title="Loop Inspector"), flags=re.DOTALL)
 
 
-def written(folder: str, make: Make) -> str:
+def write_files(folder: str, make: FileMaker) -> str:
     """Makes files and writes them into a folder; what to say of it."""
     place = Path(folder).expanduser()
     try:
@@ -112,9 +112,9 @@ MOST = 1_000_000
 """Characters that are copied at most."""
 
 
-def copied(app: App[object], text: str) -> str:
+def copy_text(app: App[object], text: str) -> str:
     """Copies a text; what to say of it."""
-    lost = refused(os.environ)
+    lost = copy_refusal(os.environ)
     if lost is not None:
         return f"not copied: {lost}; x writes it to a file"
     text = redact.text(text)
@@ -127,7 +127,7 @@ def copied(app: App[object], text: str) -> str:
     return f"copied {size}, if the {place} allows it (OSC 52){shown}"
 
 
-def refused(environment: Environment) -> str | None:
+def copy_refusal(environment: Environment) -> str | None:
     """Why a copy would be lost here; None where the terminal may take it."""
     return next((why for known, why in REFUSING if known(environment)), None)
 

@@ -13,7 +13,7 @@ from textual.screen import ModalScreen, Screen
 from textual.widgets import Input
 
 from inspector.report.lines.spans import EMPTY, Line, Listed, Role, Span, text_of
-from inspector.tui.keys import active, declared
+from inspector.tui.keys import active_keys, declared_bindings
 from inspector.tui.panels import line_input, note
 from inspector.tui.text_view import TextView
 
@@ -54,12 +54,12 @@ class HelpScreen(ModalScreen[None]):
             yield note("Keys  (type to narrow, ↑ ↓ scroll, esc closes)", Role.TITLE)
             yield line_input(self._start, "step, filter, held")
             text = TextView()
-            text.set_reactive(TextView.sheet, Listed(narrowed(self._sections, self._start)))
+            text.set_reactive(TextView.sheet, Listed(matching_sections(self._sections, self._start)))
             yield text
 
     @on(Input.Changed)
     def _changed(self, event: Input.Changed) -> None:
-        self.query_one(TextView).sheet = Listed(narrowed(self._sections, event.value))
+        self.query_one(TextView).sheet = Listed(matching_sections(self._sections, event.value))
 
     def action_scroll(self, key: str) -> None:
         """Scrolls the list."""
@@ -71,7 +71,7 @@ class HelpScreen(ModalScreen[None]):
 Sections = Mapping[str, Sequence[Line]]
 
 
-def narrowed(found: Sections, words: str) -> list[Line]:
+def matching_sections(found: Sections, words: str) -> list[Line]:
     """The rows that hold all words, under their titles; a title that holds them keeps all of its rows."""
     wanted = words.lower().split()
     made: list[Line] = []
@@ -85,7 +85,7 @@ def narrowed(found: Sections, words: str) -> list[Line]:
 def sections(screen: Screen[object]) -> Sections:
     """The keys of a screen: of its parts, of the focused pane, of the whole app; then the filter language and marks."""
     found: dict[str, list[Line]] = {}
-    for keys, each in sorted(active(screen), key=lambda pair: _order(screen, pair[1])):
+    for keys, each in sorted(active_keys(screen), key=lambda pair: _order(screen, pair[1])):
         row = _row(keys, each.binding.tooltip or each.binding.description)
         found.setdefault(_title(screen, each), []).append(row)
     found["Filter language"] = [(Span(f"{term:<{TERMS}}", Role.KEY), Span(about)) for term, about in filter_terms()]
@@ -100,7 +100,7 @@ def _owners(screen: Screen[object]) -> list[type]:
 
 def _owner(screen: Screen[object], found: ActiveBinding) -> type | None:
     return next((kind for kind in _owners(screen)
-                 if any(each.id == found.binding.id for each in declared(kind))), None)
+                 if any(each.id == found.binding.id for each in declared_bindings(kind))), None)
 
 
 def _title(screen: Screen[object], found: ActiveBinding) -> str:

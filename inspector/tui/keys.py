@@ -43,7 +43,7 @@ def name_of(key: str) -> str:
     return NAMES.get(key, key)
 
 
-def active(screen: Screen[object]) -> list[tuple[str, ActiveBinding]]:
+def active_keys(screen: Screen[object]) -> list[tuple[str, ActiveBinding]]:
     """The bindings that work on a screen now, each action once with all its keys."""
     grouped: dict[tuple[str, str], tuple[list[str], ActiveBinding]] = {}
     for key, found in screen.active_bindings.items():
@@ -55,7 +55,7 @@ def active(screen: Screen[object]) -> list[tuple[str, ActiveBinding]]:
 
 def shown_keys(screen: Screen[object]) -> Iterator[tuple[str, ActiveBinding]]:
     """The bindings that the key bar offers, in their order, help and leaving last."""
-    found = [(keys.split(" ")[0], each) for keys, each in active(screen) if each.binding.show]
+    found = [(keys.split(" ")[0], each) for keys, each in active_keys(screen) if each.binding.show]
     yield from sorted(found, key=lambda pair: _place(pair[1].binding.id or ""))
 
 
@@ -65,7 +65,7 @@ def _place(name: str) -> int:
     return BAR.index(name) if name in BAR else len(BAR)
 
 
-def check(keys: Mapping[str, str]) -> None:
+def check_keys(keys: Mapping[str, str]) -> None:
     """Looks whether a configuration names bindings that exist, and keys for them.
 
     Raises:
@@ -86,10 +86,10 @@ def check(keys: Mapping[str, str]) -> None:
 
 def every_id() -> Mapping[str, Binding]:
     """Each binding of the app, its screens and its widgets, by its id: what a configuration may remap."""
-    return {each.id: each for owner in owners() for each in declared(owner) if each.id}
+    return {each.id: each for owner in owners() for each in declared_bindings(owner) if each.id}
 
 
-def declared(owner: type) -> list[Binding]:
+def declared_bindings(owner: type) -> list[Binding]:
     """The bindings that a class itself declares."""
     return [each for each in vars(owner).get("BINDINGS", ()) if isinstance(each, Binding)]
 
@@ -114,7 +114,7 @@ class KeyCommands(Provider):
     async def discover(self) -> Hits:
         """All of them, before anything is typed."""
         for title, about, found in self._every():
-            yield DiscoveryHit(title, partial(run, self.app, found), text=title, help=about)
+            yield DiscoveryHit(title, partial(run_binding, self.app, found), text=title, help=about)
 
     async def search(self, query: str) -> Hits:
         """Those that match."""
@@ -122,14 +122,15 @@ class KeyCommands(Provider):
         for title, about, found in self._every():
             score = max(matcher.match(title), matcher.match(about))
             if score > 0:
-                yield Hit(score, matcher.highlight(title), partial(run, self.app, found), text=title, help=about)
+                act = partial(run_binding, self.app, found)
+                yield Hit(score, matcher.highlight(title), act, text=title, help=about)
 
     def _every(self) -> Iterator[tuple[str, str, ActiveBinding]]:
-        for keys, found in active(self.screen):
+        for keys, found in active_keys(self.screen):
             if found.binding.id != "palette":
                 yield f"{found.binding.tooltip} ({keys})", found.binding.description, found
 
 
-async def run(app: App[object], found: ActiveBinding) -> None:
+async def run_binding(app: App[object], found: ActiveBinding) -> None:
     """Does what the key would do."""
     await app.run_action(found.binding.action, found.node)

@@ -12,8 +12,8 @@ from inspector.config.settings import Settings
 from inspector.report.lines.spans import one_line
 from inspector.sessions.intake import heavy
 from inspector.tui.app import READ, UNREADABLE, LoopInspector
-from inspector.tui.keys import check
-from inspector.tui.session_files import STDIN, Opened, Reading, load, remembered
+from inspector.tui.keys import check_keys
+from inspector.tui.session_files import STDIN, OpenSession, ReadingOptions, load, place_from
 
 if TYPE_CHECKING:
     from inspector.config import Config
@@ -34,20 +34,20 @@ def run(
     # Building what is shown makes no rubbish: the collector waits for the first frame, then leaves all of it alone.
     gc.disable()
     try:
-        return _run(list(paths), Reading(api, profile, settings or Settings()), ascii, theme, keys)
+        return _run(list(paths), ReadingOptions(api, profile, settings or Settings()), ascii, theme, keys)
     finally:
         gc.enable()
 
 
 def _run(
-    paths: Sequence[str], reading: Reading, plain: bool, theme: str | None, keys: Mapping[str, str] | None
+    paths: Sequence[str], reading: ReadingOptions, plain: bool, theme: str | None, keys: Mapping[str, str] | None
 ) -> int:
-    check(keys or {})
+    check_keys(keys or {})
     if not _shows_screens():
         return _plainly(paths, reading)
-    begins = remembered(os.environ)
+    begins = place_from(os.environ)
     paths = paths if begins is None else list(begins.paths)
-    start: Opened | None = None
+    start: OpenSession | None = None
     if paths and (STDIN in paths or not heavy(paths)):
         start = load(paths, reading)
         if not start.original.view.steps:
@@ -67,9 +67,9 @@ def run_live(start: LiveStart, config: Config) -> int:
     Raises:
         LoopError: a theme or key binding that does not exist.
     """
-    check(config.keys)
-    app = LoopInspector(live=start, reading=Reading(settings=start.settings), plain=config.ascii, theme=config.theme,
-                        keys=config.keys)
+    check_keys(config.keys)
+    app = LoopInspector(live=start, reading=ReadingOptions(settings=start.settings), plain=config.ascii,
+                        theme=config.theme, keys=config.keys)
     app.run()
     return app.return_code or 0
 
@@ -81,7 +81,7 @@ def _shows_screens() -> bool:
     return os.environ.get("TERM", "") not in ("dumb", "unknown") and sys.stdout.isatty()
 
 
-def _plainly(paths: Sequence[str], reading: Reading) -> int:
+def _plainly(paths: Sequence[str], reading: ReadingOptions) -> int:
     """The linear report, where a terminal cannot show screens."""
     from inspector.report.explain import text
     from inspector.sessions.agents import samples

@@ -17,7 +17,7 @@ from textual.widgets import Input
 
 from inspector.config.settings import CHOICES, INITIAL, Settings, parse_assignments, settings_of
 from inspector.report.lines.spans import Line, Role, Span
-from inspector.tui.panels import Cycle, Note, Panel, field_keys, line_input, named, note
+from inspector.tui.panels import Cycle, Note, Panel, field_keys, field_name, line_input, note
 from inspector.tui.session_files import Run
 from inspector.whatif.branch_lines import run_line, turn_of
 from loop_core.errors import CallerError, LoopError
@@ -115,7 +115,7 @@ def problem_of(name: str, value: str) -> str | None:
 # How the turn in question ends in it, and where it parts from the original.
 
 
-class Runs(Panel):
+class RunLines(Panel):
     """A list without a cursor."""
 
     def __init__(self, runs: Sequence[Run], current: int, *, id: str | None = None) -> None:  # noqa: A002
@@ -135,7 +135,7 @@ PAUSE = 0.15
 """Seconds without a key after which is told what the change would do."""
 
 
-class Chosen(NamedTuple):
+class LimitsChoice(NamedTuple):
     """What was asked for."""
 
     assignments: dict[str, str]
@@ -143,7 +143,7 @@ class Chosen(NamedTuple):
     """Whether the provider is to be asked; where and for how much is told before."""
 
 
-class LimitsForm(ModalScreen[Chosen | None]):
+class LimitsForm(ModalScreen[LimitsChoice | None]):
     """Asks for other settings; gives None where the user leaves."""
 
     DEFAULT_CSS = """
@@ -157,7 +157,7 @@ class LimitsForm(ModalScreen[Chosen | None]):
     .field #others { width: 1fr; }
     .field Cycle { width: 20; height: 1; margin: 0 1 0 0; }
     .field .about { width: 1fr; }
-    #form Runs { margin: 1 0 0 0; }
+    #form RunLines { margin: 1 0 0 0; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss", "leave", tooltip="Leave without running", id="form.leave"),
@@ -181,21 +181,21 @@ class LimitsForm(ModalScreen[Chosen | None]):
             yield note(f"Run again {where}", Role.TITLE, id="form-title")
             for name in FIELDS:
                 with Horizontal(classes="field"):
-                    yield named(f"{name} of the first request" if name == INITIAL else name)
+                    yield field_name(f"{name} of the first request" if name == INITIAL else name)
                     yield line_input(value_of(self._turn, name), default_of(self._turn, name), name)
                     yield _about(in_short(self._turn, name), f"note-{name}")
             for name in WORDS:
                 with Horizontal(classes="field"):
-                    yield named(MEANS[name])
+                    yield field_name(MEANS[name])
                     yield Cycle(words_of(name), word_of(self._settings, name), id=name)
                     yield _about("", f"note-{name}")
             with Horizontal(classes="field"):
-                yield named("other limits, NAME=VALUE")
+                yield field_name("other limits, NAME=VALUE")
                 yield line_input("", "max_tool_steps=3 max_resumes=2", OTHERS)
             yield note("", id="about")
             yield note("nothing is changed yet", id="preview")
             runs = self._runs if len(self._runs) <= SHOWN else self._runs[-SHOWN:]
-            yield Runs(runs, self._current - (len(self._runs) - len(runs)))
+            yield RunLines(runs, self._current - (len(self._runs) - len(runs)))
             yield note("enter runs · esc leaves · ↑ ↓ fields · ← → words")
 
     def on_mount(self) -> None:
@@ -240,7 +240,7 @@ class LimitsForm(ModalScreen[Chosen | None]):
         if self._live and self._refused is not None:
             self._told((Span(f"✖ {self._refused}", Role.ERROR),))
             return
-        self.dismiss(Chosen(self._assignments(), self._live))
+        self.dismiss(LimitsChoice(self._assignments(), self._live))
 
     @property
     def _live(self) -> bool:

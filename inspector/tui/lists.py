@@ -19,10 +19,10 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from inspector.report.lines.spans import Line, Listed
-from inspector.tui.delivery import copied
+from inspector.tui.delivery import copy_text
 from inspector.tui.messages import RowOpened
 from inspector.tui.paint import Paint, paint_of
-from inspector.tui.panels import KeyBar, Lines
+from inspector.tui.panels import KeyBar, WrappedLines
 from inspector.tui.text_view import TextView
 
 
@@ -156,7 +156,7 @@ class RowList(ScrollView, can_focus=True):
 # to a file. What the table holds, and what its keys do, is the subclass's.
 
 
-class Table(RowList):
+class CursorTable(RowList):
     """Rows that can be searched."""
 
     needle: reactive[str] = reactive("", init=False)
@@ -166,17 +166,17 @@ class Table(RowList):
         raise NotImplementedError
 
 
-class Tabled(Screen[Any]):
+class TableScreen(Screen[Any]):
     """A table, and what is known of its row."""
 
     TITLE_OF_KEYS = "This table"
     DEFAULT_CSS = """
-    Tabled #head { padding: 0 1; background: $surface; }
-    Tabled Table { height: 3fr; padding: 0 1; overflow-x: hidden; }
-    Tabled Table { scrollbar-size-vertical: 1; scrollbar-gutter: stable; }
-    Tabled #detail { height: 2fr; padding: 0 1; border-top: hkey $border; scrollbar-size-vertical: 1; }
-    Tabled.-reading Table { height: 1fr; }
-    Tabled.-reading #detail { height: 3fr; border-top: hkey $primary; }
+    TableScreen #head { padding: 0 1; background: $surface; }
+    TableScreen CursorTable { height: 3fr; padding: 0 1; overflow-x: hidden; }
+    TableScreen CursorTable { scrollbar-size-vertical: 1; scrollbar-gutter: stable; }
+    TableScreen #detail { height: 2fr; padding: 0 1; border-top: hkey $border; scrollbar-size-vertical: 1; }
+    TableScreen.-reading CursorTable { height: 1fr; }
+    TableScreen.-reading #detail { height: 3fr; border-top: hkey $primary; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("/", "search", "search", tooltip="Search in this table", id="search"),
@@ -188,10 +188,10 @@ class Tabled(Screen[Any]):
     ]
     note: reactive[str] = reactive("", init=False, repaint=False)
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: CursorTable) -> None:
         super().__init__()
         self._table = table
-        self._head = Lines(id="head")
+        self._head = WrappedLines(id="head")
         self._detail = TextView(id="detail")
 
     # -- what a subclass says ------------------------------------------------------------------------------------
@@ -219,7 +219,7 @@ class Tabled(Screen[Any]):
         yield self._head
         yield self._table
         yield self._detail
-        yield KeyBar(id="keys").data_bind(Tabled.note)
+        yield KeyBar(id="keys").data_bind(TableScreen.note)
 
     def on_mount(self) -> None:
         """The table in hand."""
@@ -272,7 +272,7 @@ class Tabled(Screen[Any]):
 
     def action_copy(self) -> None:
         """Copies the command line."""
-        self.note = copied(self.app, self.command())
+        self.note = copy_text(self.app, self.command())
 
     def action_export(self) -> None:
         """Asks for a folder."""
@@ -281,10 +281,10 @@ class Tabled(Screen[Any]):
         self.app.push_screen(Prompt("into", "a folder", "."), self._export)
 
     def _export(self, folder: str | None) -> None:
-        from inspector.tui.delivery import written
+        from inspector.tui.delivery import write_files
 
         if folder is not None:
-            self.note = written(folder, self.files)
+            self.note = write_files(folder, self.files)
 
     def action_other_pane(self) -> None:
         """To the row's text, and back."""

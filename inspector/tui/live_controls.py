@@ -23,7 +23,7 @@ from inspector.report.lines.spans import Line, Listed, Role, Span, said
 from inspector.tui.lists import RowList
 from inspector.tui.messages import RowOpened
 from inspector.tui.panels import Cycle, KeyBar, note
-from inspector.tui.stage import Part, SessionStage
+from inspector.tui.stage import SessionPart, SessionStage
 from inspector.tui.text_view import TextView
 from loop_core.errors import CallerError, LoopError
 from loop_core.turn.state import Finish, RunTools, Send
@@ -192,7 +192,7 @@ LOCKED = frozenset({
 """Actions that need a session that is whole; they come back when the turn is over."""
 
 
-class TurnControls(Part):
+class TurnControls(SessionPart):
     """The keys of a live turn."""
 
     TITLE_OF_KEYS = "Live turn"

@@ -18,7 +18,7 @@ from inspector.live.driver import Driver
 from inspector.live.headless import LiveOptions, LiveStart, start
 from inspector.report.lines.spans import Role, said
 from inspector.tui.limits_form import OTHERS
-from inspector.tui.panels import Cycle, Lines, field_keys, line_input, lines, named, note
+from inspector.tui.panels import Cycle, WrappedLines, field_keys, field_name, line_input, lines, note
 from loop_core.errors import CallerError, LoopError
 from loop_core.formats import FORMATS
 from loop_core.turn.limits import CONTINUATION_LIMITS, DEFAULT_TOKEN_FACTOR, Limits
@@ -69,14 +69,14 @@ class LiveForm(ModalScreen[LiveStart | None]):
         with Vertical(id="live-form"):
             yield note("A live turn: each effect waits for you", Role.TITLE)
             with Horizontal(classes="line"):
-                yield named("wire format")
+                yield field_name("wire format")
                 yield Cycle(tuple(FORMATS), before.api, id="api")
             with Horizontal(classes="line"):
-                yield named("who speaks")
+                yield field_name("who speaks")
                 yield Cycle((BY_ADDRESS, *sorted(PROFILES)), before.profile or BY_ADDRESS, id="profile")
             for name, words, hint in ROWS:
                 with Horizontal(classes="line"):
-                    yield named(words)
+                    yield field_name(words)
                     value = getattr(before, name) or ""
                     yield line_input(value if isinstance(value, str) else shlex.join(value), hint, name)
             yield lines("keys come from the environment: OPENAI_API_KEY, ANTHROPIC_API_KEY… each for its own host",
@@ -93,7 +93,7 @@ class LiveForm(ModalScreen[LiveStart | None]):
         try:
             begun = start(self._typed(), self._settings)
         except LoopError as why:
-            self.query_one("#live-note", Lines).lines = [(said(f"✖ {why}", Role.ERROR),)]
+            self.query_one("#live-note", WrappedLines).lines = [(said(f"✖ {why}", Role.ERROR),)]
             return
         self.dismiss(begun)
 
@@ -151,10 +151,10 @@ class BudgetForm(ModalScreen[str | None]):
             yield note("What waits: its budget, and the limits of the turn", Role.TITLE)
             for name in self._fields:
                 with Horizontal(classes="row"):
-                    yield named(f"{name} of this request" if name == INITIAL else name)
+                    yield field_name(f"{name} of this request" if name == INITIAL else name)
                     yield line_input(self._before[name], _empty(name), name)
             with Horizontal(classes="row"):
-                yield named("other limits, NAME=VALUE")
+                yield field_name("other limits, NAME=VALUE")
                 yield line_input("", "max_tool_steps=3 max_resumes=2", OTHERS)
             yield lines("a limit holds for the whole turn: one that the turn has passed already is refused",
                         "budget-note")
@@ -176,7 +176,7 @@ class BudgetForm(ModalScreen[str | None]):
             limits = self._driver.stepper.plan.limits.with_values({name: typed[name] for name in names})
             self._driver.edit(limits, names, cap)
         except LoopError as why:
-            self.query_one("#budget-note", Lines).lines = [(said(f"✖ {why}", Role.ERROR),)]
+            self.query_one("#budget-note", WrappedLines).lines = [(said(f"✖ {why}", Role.ERROR),)]
             return
         self.dismiss(", ".join(f"{name} {value or 'default'}" for name, value in typed.items()) or None)
 
@@ -282,7 +282,7 @@ class BodyEditor(ModalScreen[str | None]):
         self.dismiss("the body was edited" if area.text != self._before else None)
 
     def _say(self, text: str, role: Role) -> None:
-        self.query_one("#body-note", Lines).lines = [(said(text, role),)]
+        self.query_one("#body-note", WrappedLines).lines = [(said(text, role),)]
 
 
 def body_of(text: str) -> dict[str, Any]:

@@ -21,8 +21,8 @@ from textual.timer import Timer
 from textual.widgets import Input
 
 from inspector.report.lines.spans import Line, Role, Span, field, more, one_line, said
-from inspector.tui.panels import Lines, line_input, note
-from inspector.tui.stage import Part, SessionStage
+from inspector.tui.panels import WrappedLines, line_input, note
+from inspector.tui.stage import SessionPart, SessionStage
 from loop_core.errors import LoopError
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ HELD = 0.4
 """Seconds for which a key that was pressed before may still repeat."""
 
 
-class CostLines(Lines, can_focus=True):
+class CostLines(WrappedLines, can_focus=True):
     """What would be asked, in as many rows as it needs."""
 
 
@@ -142,7 +142,7 @@ EVERY = 0.25
 """Seconds between two lines on how far a live run is."""
 
 
-class LiveRun(Part):
+class LiveRun(SessionPart):
     """The live run that is under way."""
 
     TITLE_OF_KEYS = "What if"
@@ -215,7 +215,7 @@ class LiveRun(Part):
         runs = self.stage.runs
         try:
             heard, failure = await asking.run()
-            index = runs.heard(node, settings, since, heard)
+            index = runs.join_live(node, settings, since, heard)
         except LoopError as why:
             runs.forget(node, settings, since)
             self._end(one_line(str(why)))

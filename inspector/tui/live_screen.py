@@ -21,11 +21,10 @@ from inspector.report.lines.spans import EMPTY, Line, Listed, Sheet
 from inspector.tui.keys import name_of
 from inspector.tui.live_controls import MEANS, TurnControls
 from inspector.tui.live_run import LiveRun
-from inspector.tui.panels import Status, Verdict
-from inspector.tui.session_files import Opened, remember, run_of
-from inspector.tui.session_files import opened as opened_of
+from inspector.tui.panels import Status, VerdictPanel
+from inspector.tui.session_files import OpenSession, remember, run_of, session_of
 from inspector.tui.session_screen import SessionScreen
-from inspector.tui.stage import Part, Runs
+from inspector.tui.stage import SessionPart, SessionRuns
 from inspector.tui.text_view import TextView
 from loop_core.errors import LoopError
 from loop_core.turn.state import Send
@@ -41,7 +40,7 @@ STAY, LEAVE = "stay", "leave"
 class LiveScreen(SessionScreen):
     """One live run, then its recording."""
 
-    PARTS: ClassVar[tuple[type[Part], ...]] = (TurnControls, *SessionScreen.PARTS)
+    PARTS: ClassVar[tuple[type[SessionPart], ...]] = (TurnControls, *SessionScreen.PARTS)
     BINDINGS: ClassVar[list[BindingType]] = [*TurnControls.BINDINGS]
 
     coming: reactive[str] = reactive("", init=False, repaint=False)
@@ -78,15 +77,15 @@ class LiveScreen(SessionScreen):
         else:
             self.driver.cancel()
 
-    def _as_it_stands(self) -> Opened:
+    def _as_it_stands(self) -> OpenSession:
         view = live_view(self.driver)
-        return Opened((self.driver.start.path,), view.replay.case, run_of("live", view), self._titled)
+        return OpenSession((self.driver.start.path,), view.replay.case, run_of("live", view), self._titled)
 
-    def verdict(self) -> Verdict:
+    def verdict(self) -> VerdictPanel:
         """What waits, from the first frame on."""
         made = super().verdict()
-        made.set_reactive(Verdict.live, now(self.driver, self._key))
-        made.set_reactive(Verdict.run, "live")
+        made.set_reactive(VerdictPanel.live, now(self.driver, self._key))
+        made.set_reactive(VerdictPanel.run, "live")
         return made
 
     def on_mount(self) -> None:
@@ -140,12 +139,12 @@ class LiveScreen(SessionScreen):
         """The steps and answers so far; a cursor at the end stays there."""
         at_end = self._at_end
         self.opened = self._as_it_stands()
-        self.runs = Runs(self.opened)
+        self.runs = SessionRuns(self.opened)
         last = len(self.run.view.steps) - 1
         if self.step > last:
             self.step = last
         self.outline = self.run.outline
-        self.query_one(Verdict).view = self.run.view
+        self.query_one(VerdictPanel).view = self.run.view
         if at_end:
             self.step = last
 
@@ -155,7 +154,7 @@ class LiveScreen(SessionScreen):
         return self.step >= len(self.run.view.steps) - 1
 
     def _say_now(self) -> None:
-        self.query_one(Verdict).live = now(self.driver, self._key)
+        self.query_one(VerdictPanel).live = now(self.driver, self._key)
 
     def _key(self, name: str) -> str:
         """The key of a binding as it is set now."""
@@ -249,20 +248,20 @@ class LiveScreen(SessionScreen):
             # As the turn was run at last: what was set at its beginning may have been edited since.
             held = replace(self.driver.start.settings, limits=self.driver.stepper.plan.limits, max_tokens=None,
                            explicit=frozenset())
-            opened = opened_of(recorded_case(path, self.driver.start.server), (path,), held)
+            opened = session_of(recorded_case(path, self.driver.start.server), (path,), held)
             if not opened.original.view.steps:
                 raise LoopError(next(iter(opened.errors), "it holds no answer of this format"))
             remember((path,))
         except LoopError as why:
             problem, opened = str(why).removeprefix(f"{path}: "), self._as_it_stands()
         self._streams, self.coming = None, ""
-        self.opened, self.runs = opened, Runs(opened)
+        self.opened, self.runs = opened, SessionRuns(opened)
         last = max(0, len(self.run.view.steps) - 1)
         self.step = min(self.step, last)
         self.outline = self.run.outline
         self.step = last
-        verdict = self.query_one(Verdict)
-        verdict.live, verdict.paths, verdict.run, verdict.view = (), opened.shown, self.run.name, self.run.view
+        verdict = self.query_one(VerdictPanel)
+        verdict.live, verdict.paths, verdict.run, verdict.view = (), opened.label, self.run.name, self.run.view
         self.show()
         self.refresh_bindings()
         if not problem:

@@ -14,8 +14,8 @@ from textual.message import Message
 if TYPE_CHECKING:
     from inspector.provider.dialect_output import TableQuery
     from inspector.provider.dialect_rows import TableRow
-    from inspector.tui.session_files import Opened, Where
-    from inspector.tui.tuning_map import Ran
+    from inspector.tui.session_files import OpenSession, ScreenPlace
+    from inspector.tui.tuning_map import GridOutcome
     from inspector.whatif.grid import Grid
     from inspector.whatif.policies import Matrix
 
@@ -35,7 +35,7 @@ class PlacedScreen(Protocol):
     """A screen that can be opened again at the same place."""
 
     @property
-    def where(self) -> Where:
+    def where(self) -> ScreenPlace:
         """The place that is looked at."""
 
 
@@ -98,7 +98,7 @@ class PathWanted(Message):
 class SessionWanted(Message):
     """The user wants to see a session that is no file."""
 
-    opened: Opened
+    opened: OpenSession
 
 
 @dataclass
@@ -121,7 +121,7 @@ class GridRun(Message):
     """A thread has run a grid, or as much of it as was wanted."""
 
     grid: Grid
-    result: Ran
+    result: GridOutcome
 
 
 @dataclass

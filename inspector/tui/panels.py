@@ -156,7 +156,7 @@ ROWS = 3
 """Rows of the header, so that nothing below it ever moves."""
 
 
-class Verdict(Panel):
+class VerdictPanel(Panel):
     """The verdict of the run that is shown."""
 
     SHOWS = ("live", "view", "run")
@@ -284,10 +284,10 @@ def note(text: str, role: Role = Role.DIM, *, id: str | None = None) -> Note:  #
 # As high as they need.
 
 
-class Lines(Panel):
+class WrappedLines(Panel):
     """Lines that may change."""
 
-    DEFAULT_CSS = "Lines { height: auto; }"
+    DEFAULT_CSS = "WrappedLines { height: auto; }"
     lines: reactive[Sequence[Line]] = reactive((), init=False, repaint=False)
 
     def watch_lines(self) -> None:
@@ -305,10 +305,10 @@ class Lines(Panel):
         return len(self.make(width))
 
 
-def lines(text: str, id: str) -> Lines:  # noqa: A002 - Textual's own name
+def lines(text: str, id: str) -> WrappedLines:  # noqa: A002 - Textual's own name
     """A line that is there from the start, as high as it needs."""
-    made = Lines(id=id)
-    made.set_reactive(Lines.lines, [(Span(text, Role.DIM),)])
+    made = WrappedLines(id=id)
+    made.set_reactive(WrappedLines.lines, [(Span(text, Role.DIM),)])
     return made
 
 
@@ -324,7 +324,7 @@ def field_keys(form: str) -> list[Binding]:
     ]
 
 
-def named(text: str) -> Note:
+def field_name(text: str) -> Note:
     """What a field is called, at its left."""
     name = note(text, Role.STRONG)
     name.add_class("name")

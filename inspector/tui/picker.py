@@ -29,7 +29,7 @@ from inspector.tui.lists import RowList
 from inspector.tui.messages import PathWanted, RowOpened
 from inspector.tui.paint import paint_of
 from inspector.tui.panels import KeyBar, Panel, note
-from inspector.tui.session_files import Reading, load, reading_of, recent
+from inspector.tui.session_files import ReadingOptions, load, reading_of, recent
 from loop_core.errors import LoopError
 
 # -- The picker's list -----------------------------------------------------------------------------------------------
@@ -42,7 +42,7 @@ STORY = 24
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class SessionChoice:
     """A row: a session, or a heading where there is no path."""
 
     title: str
@@ -67,7 +67,7 @@ class Choices(RowList):
         Binding("enter", "open", "open", tooltip="Open the session", id="choices.open"),
     ]
 
-    def __init__(self, choices: Sequence[Choice], *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
+    def __init__(self, choices: Sequence[SessionChoice], *, id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id)
         self.choices = choices
         self.set_reactive(RowList.cursor, next((i for i, each in enumerate(choices) if each.path), 0))
@@ -96,7 +96,7 @@ class Choices(RowList):
         rest = " " * max(2, STORY - len(verdict.text))
         return (mark, title, Span(gap), verdict, Span(rest), said(choice.story, Role.DIM, 80))
 
-    def fill(self, choice: Choice) -> bool:
+    def fill(self, choice: SessionChoice) -> bool:
         """Puts a row in the place of that with the same path; whether it is the one at the cursor."""
         index = next((i for i, each in enumerate(self.choices) if each.path == choice.path and each.unread), None)
         if index is None:
@@ -106,7 +106,7 @@ class Choices(RowList):
         return index == self.cursor
 
     @property
-    def chosen(self) -> Choice:
+    def selected(self) -> SessionChoice:
         """The session at the cursor."""
         return self.choices[self.cursor]
 
@@ -115,10 +115,10 @@ class Choices(RowList):
 # Its story, where it comes from, and how it ends.
 
 
-class About(Panel):
+class ChoiceStory(Panel):
     """A few lines under the list."""
 
-    choice: reactive[Choice | None] = reactive(None, init=False, repaint=False)
+    choice: reactive[SessionChoice | None] = reactive(None, init=False, repaint=False)
 
     def watch_choice(self) -> None:
         """Another session."""
@@ -145,16 +145,16 @@ READABLE = 16_000_000
 HEADING = "Transcripts of your agents, newest first"
 
 
-def rows(environment: Mapping[str, str]) -> list[Choice]:
+def transcript_rows(environment: Mapping[str, str]) -> list[SessionChoice]:
     """A row for each of the newest transcripts, from its name and times alone."""
     return [_row(each) for each in transcripts(environment)]
 
 
-def _row(each: Transcript) -> Choice:
+def _row(each: Transcript) -> SessionChoice:
     when = datetime.fromtimestamp(each.modified).strftime("%Y-%m-%d %H:%M")
     about = f"{each.agent}, {each.size:,} bytes, written {when}"
     large = each.size > READABLE
-    return Choice(
+    return SessionChoice(
         f"{when[5:]}  {each.agent:<11}  {_name(each.path)}", each.path, provenance=about,
         verdict="large: open it to see" if large else "…", role=Role.DIM, unread=not large,
     )
@@ -166,10 +166,10 @@ def _name(path: str) -> str:
     return folder.strip("-")[-28:] if folder != "sessions" else os.path.basename(path)[:28]
 
 
-def judged(choice: Choice) -> Choice:
+def judge_choice(choice: SessionChoice) -> SessionChoice:
     """The same row with what reading its file tells: the worst verdict, or why there is none."""
     try:
-        opened = load((choice.path,), Reading())
+        opened = load((choice.path,), ReadingOptions())
     except LoopError as why:
         return replace(choice, verdict=f"cannot be read: {why}", role=Role.ERROR, unread=False)
     view = opened.original.view
@@ -191,21 +191,21 @@ def _about(view: View) -> str:
     return title or asked[:400]
 
 
-def choices() -> list[Choice]:
+def session_choices() -> list[SessionChoice]:
     """Every session that can be picked, under its heading."""
-    own = rows(os.environ)
-    found = [Choice(HEADING), *own, Choice("")] if own else []
-    found.append(Choice("Sample sessions"))
+    own = transcript_rows(os.environ)
+    found = [SessionChoice(HEADING), *own, SessionChoice("")] if own else []
+    found.append(SessionChoice("Sample sessions"))
     within = bounds_of(os.environ)
     for each in samples():
         if not within.holds(str(each.path)):
             continue
         about = each.about
-        found.append(Choice(each.title, short(each.path), about.story, about.provenance, about.end_state))
+        found.append(SessionChoice(each.title, short(each.path), about.story, about.provenance, about.end_state))
     remembered = [path for path in recent() if within.holds(path)]
     if remembered:
-        found += [Choice(""), Choice("Recent files")]
-        found += [Choice(os.path.basename(path), path, remembered=True) for path in remembered]
+        found += [SessionChoice(""), SessionChoice("Recent files")]
+        found += [SessionChoice(os.path.basename(path), path, remembered=True) for path in remembered]
     return found
 
 
@@ -229,40 +229,40 @@ class PickerScreen(Screen[None]):
     def compose(self) -> ComposeResult:
         """A title, the list, what is known of the row at the cursor, the keys."""
         yield note(" Loop Inspector: why a response stopped, and what the loop did", Role.STRONG, id="picker-title")
-        yield Choices(choices(), id="choices")
-        yield About(id="about")
+        yield Choices(session_choices(), id="choices")
+        yield ChoiceStory(id="about")
         yield KeyBar(id="keys").data_bind(PickerScreen.note)
 
     def on_mount(self) -> None:
         """Shows what is known of the first row."""
         listed = self.query_one(Choices)
         listed.focus()
-        self.query_one(About).choice = listed.chosen
+        self.query_one(ChoiceStory).choice = listed.selected
         self.watch(listed, "cursor", self._moved)
         unread = [choice for choice in listed.choices if choice.unread]
         if unread:
             self.call_after_refresh(self._judge, unread)
 
     @work(thread=True, exclusive=True)
-    def _judge(self, unread: Sequence[Choice]) -> None:
+    def _judge(self, unread: Sequence[SessionChoice]) -> None:
         """Reads the transcripts one after the other, while keys are answered."""
         worker = get_current_worker()
         for choice in unread:
-            filled = judged(choice)
+            filled = judge_choice(choice)
             if worker.is_cancelled:
                 return
             self.app.call_from_thread(self._fill, filled)
 
-    def _fill(self, choice: Choice) -> None:
+    def _fill(self, choice: SessionChoice) -> None:
         if self.is_attached and self.query_one(Choices).fill(choice):
             self._moved()
 
     def _moved(self) -> None:
-        self.query_one(About).choice = self.query_one(Choices).chosen
+        self.query_one(ChoiceStory).choice = self.query_one(Choices).selected
 
     @on(RowOpened)
     def _opened(self) -> None:
-        choice = self.query_one(Choices).chosen
+        choice = self.query_one(Choices).selected
         if choice.path:
             self.post_message(PathWanted(choice.path, choice.remembered))
 

@@ -17,13 +17,13 @@ from inspector.config.settings import Settings
 from inspector.replay.case import Case
 from inspector.report.lines.header import FIDELITY
 from inspector.report.lines.spans import Line, Listed, Role, Span, matched, said, spread
-from inspector.tui.lists import Table, Tabled
+from inspector.tui.lists import CursorTable, TableScreen
 from inspector.tui.messages import MatrixMade, RowOpened
 from inspector.whatif import policies_report as lines
 from inspector.whatif.policies import Matrix, matrix
 
 
-class Cells(Table):
+class Cells(CursorTable):
     """Turns by policies, the cursor on one of the cells."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -77,7 +77,7 @@ class Cells(Table):
     def action_differing(self, by: int) -> None:
         """Goes to another cell that differs from strict."""
         found = self.made is not None and self.go(lines.differing(self.made, self.here, by))
-        if not found and isinstance(self.screen, Tabled):
+        if not found and isinstance(self.screen, TableScreen):
             where = "after" if by > 0 else "before"
             self.screen.note = f"no policy decides otherwise than strict {where} this cell"
 
@@ -88,7 +88,7 @@ class Cells(Table):
             self.policy = self.policy if found is None else found
 
 
-class PoliciesScreen(Tabled):
+class PoliciesScreen(TableScreen):
     """The matrix of one run."""
 
     TITLE_OF_KEYS = "Policies"

@@ -22,13 +22,13 @@ from inspector.provider.dialect_output import MOST, TableQuery, path_of
 from inspector.provider.dialect_rows import DialectRow, TableRow, row_view
 from inspector.provider.scenarios import SCENARIOS
 from inspector.report.lines.spans import Line, Listed, Role, Span, matched, spread
-from inspector.tui.lists import Table, Tabled
+from inspector.tui.lists import CursorTable, TableScreen
 from inspector.tui.messages import RowOpened, RowsMade, SessionWanted
 from inspector.tui.paint import paint_of
-from inspector.tui.session_files import Opened, run_of
+from inspector.tui.session_files import OpenSession, run_of
 
 
-class Dialects(Table):
+class Dialects(CursorTable):
     """The dialects under the wire formats that they speak."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -45,7 +45,7 @@ class Dialects(Table):
     def wanted(self, index: int) -> None:
         """The user went to a dialect."""
         self.cursor = index
-        self.dialect = self.chosen.row.name if self.chosen is not None else ""
+        self.dialect = self.selected.row.name if self.selected is not None else ""
 
     @property
     def count(self) -> int:
@@ -57,7 +57,7 @@ class Dialects(Table):
         return isinstance(self.shown[index], TableEntry)
 
     @property
-    def chosen(self) -> TableEntry | None:
+    def selected(self) -> TableEntry | None:
         """The dialect at the cursor."""
         found = self.shown[self.cursor] if self.cursor < len(self.shown) else None
         return found if isinstance(found, TableEntry) else None
@@ -87,7 +87,7 @@ class Dialects(Table):
         return found is not None
 
 
-class ProvidersScreen(Tabled):
+class ProvidersScreen(TableScreen):
     """The dialects, and what is asked of them."""
 
     TITLE_OF_KEYS = "Providers"
@@ -172,7 +172,7 @@ class ProvidersScreen(Tabled):
 
     def detail(self) -> Listed:
         """All about the dialect at the cursor."""
-        entry = self._dialects.chosen
+        entry = self._dialects.selected
         return sheet(entry.row, entry.like) if entry is not None else Listed([])
 
     def command(self) -> str:
@@ -252,7 +252,7 @@ class ProvidersScreen(Tabled):
     def _row_opened(self, message: RowOpened) -> None:
         """The dialect's answer as a session on top."""
         message.stop()
-        entry = self._dialects.chosen
+        entry = self._dialects.selected
         if entry is None or self._answered is None or self._same_rows(self._answered) != self._same_rows(self.asked):
             self.note = "the dialects are being run: once more"
             return
@@ -261,5 +261,5 @@ class ProvidersScreen(Tabled):
             self.note = "nothing is known of how it says so: there is no session to open"
             return
         title = f"no provider was asked: {row.played.scenario.name}, {row.name.replace('/', ' ')}"
-        self.post_message(SessionWanted(Opened(
+        self.post_message(SessionWanted(OpenSession(
             (path_of(row),), row.run.case, run_of("original", row_view(row)), title, self._answered.command_for(row))))

@@ -15,7 +15,7 @@ from textual.binding import Binding, BindingType
 
 from inspector.report.lines.steps import NO_REMARKS, Narrowed, Remarks
 from inspector.tui.session_files import STDIN
-from inspector.tui.stage import Part, SessionStage
+from inspector.tui.stage import SessionPart, SessionStage
 from loop_core.errors import LoopError
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from inspector.whatif.tree import Tree
 
 
-class RemarkBook(Part):
+class RemarkBook(SessionPart):
     """The remarks on every run of a session, and the filter over the steps of the run that is shown."""
 
     TITLE_OF_KEYS = "Filter, breakpoints, marks"
@@ -107,7 +107,7 @@ class RemarkBook(Part):
             (len(kept.breakpoints), "breakpoint", "s")) if count]
         branches = len(tree.every) > 1
         found = _remarks_of(kept)
-        self.stage.runs.opened(store, tree)  # what was done meanwhile is kept now, and was not there before
+        self.stage.runs.join_store(store, tree)  # what was done meanwhile is kept now, and was not there before
         for key, each in found.items():
             mine = self._by_run.get(key, NO_REMARKS)
             self._by_run[key] = Remarks(each.marks | mine.marks, {**each.notes, **mine.notes})

@@ -18,7 +18,7 @@ from inspector.tui.lists import RowList
 from inspector.tui.messages import RowOpened
 from inspector.tui.paint import paint_of
 from inspector.tui.panels import KeyBar, Note, note
-from inspector.tui.stage import Runs
+from inspector.tui.stage import SessionRuns
 from inspector.tui.text_view import TextView
 from inspector.whatif import branch_lines
 from inspector.whatif.branch_lines import run_line, turn_of
@@ -31,7 +31,7 @@ MOST = 18
 class Nodes(RowList):
     """A row a run, drawn as a tree."""
 
-    def __init__(self, runs: Runs) -> None:
+    def __init__(self, runs: SessionRuns) -> None:
         super().__init__(id="nodes")
         self.runs = runs
         self.laid: list[tuple[Node, tuple[bool, ...]]] = []
@@ -73,7 +73,7 @@ class RunTree(ModalScreen[tuple[str, int] | None]):
                 tooltip="Take this branch away, with those that were made from it"),
     ]
 
-    def __init__(self, runs: Runs) -> None:
+    def __init__(self, runs: SessionRuns) -> None:
         super().__init__()
         self._list = Nodes(runs)
 

@@ -40,7 +40,7 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Opened:
+class OpenSession:
     """A session that can be shown."""
 
     paths: tuple[str, ...]
@@ -52,7 +52,7 @@ class Opened:
     """The command line that writes it to its path, where it is no file."""
 
     @property
-    def shown(self) -> tuple[str, ...]:
+    def label(self) -> tuple[str, ...]:
         """What it is called, or its paths."""
         return (self.title,) if self.title else self.paths
 
@@ -63,7 +63,7 @@ class Opened:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ReadingOptions:
     """How paths are to be read and run."""
 
     api: str | None = None
@@ -75,16 +75,16 @@ class Reading:
 class ReadingApp(Protocol):
     """An app that was told how to read."""
 
-    reading: Reading
+    reading: ReadingOptions
 
 
-def reading_of(app: object) -> Reading:
+def reading_of(app: object) -> ReadingOptions:
     """How an app reads paths; the plain way where it was told nothing."""
-    return app.reading if isinstance(app, ReadingApp) else Reading()
+    return app.reading if isinstance(app, ReadingApp) else ReadingOptions()
 
 
 @without_collector
-def load(paths: Sequence[str], reading: Reading) -> Opened:
+def load(paths: Sequence[str], reading: ReadingOptions) -> OpenSession:
     """Reads, judges and runs.
 
     Raises:
@@ -92,13 +92,13 @@ def load(paths: Sequence[str], reading: Reading) -> Opened:
     """
     stdin = standard_input() if STDIN in paths else None
     loaded = open_paths(list(paths), api=reading.api, profile=reading.profile, stdin=stdin)
-    return opened(open_case(loaded), paths, reading.settings)
+    return session_of(open_case(loaded), paths, reading.settings)
 
 
 @without_collector
-def opened(case: Case, paths: Sequence[str], settings: Settings | None = None) -> Opened:
+def session_of(case: Case, paths: Sequence[str], settings: Settings | None = None) -> OpenSession:
     """A case as the screens want it."""
-    return Opened(tuple(paths), case, run_of("original", view(replay(case, settings))))
+    return OpenSession(tuple(paths), case, run_of("original", view(replay(case, settings))))
 
 
 def run_of(name: str, seen: View, made: Branch | None = None) -> Run:
@@ -173,7 +173,7 @@ VARIABLE = "LOOP_INSPECTOR_PLACE"
 
 
 @dataclass(frozen=True, slots=True)
-class Where:
+class ScreenPlace:
     """A place in the original run of a session."""
 
     paths: tuple[str, ...]
@@ -185,7 +185,7 @@ class Where:
         return {"paths": list(self.paths), "step": self.step, "tab": self.tab}
 
 
-def where(value: Any) -> Where | None:
+def place_of(value: Any) -> ScreenPlace | None:
     """What was said, if it is a place."""
     if not isinstance(value, Mapping):
         return None
@@ -194,13 +194,13 @@ def where(value: Any) -> Where | None:
         return None
     if type(step) is not int or step < 0 or not isinstance(tab, str):
         return None
-    return Where(tuple(paths), step, tab)
+    return ScreenPlace(tuple(paths), step, tab)
 
 
-def remembered(environment: Mapping[str, str]) -> Where | None:
+def place_from(environment: Mapping[str, str]) -> ScreenPlace | None:
     """The place that the app is to begin at; None where there is none, or what was open is gone."""
     try:
-        found = where(json.loads(environment.get(VARIABLE, "null")))
+        found = place_of(json.loads(environment.get(VARIABLE, "null")))
     except ValueError:
         return None
     return found if found is not None and all(os.path.exists(path) for path in found.paths) else None

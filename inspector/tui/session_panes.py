@@ -11,11 +11,11 @@ from textual.binding import Binding, BindingType
 from inspector.report.facts import answer_at
 from inspector.report.lines.merged import trying
 from inspector.report.lines.spans import Sheet
-from inspector.tui.delivery import copied
+from inspector.tui.delivery import copy_text
 from inspector.tui.messages import LinesPointed
 from inspector.tui.session_widgets import StepList
 from inspector.tui.sheets import MERGED_FORMS, TABS, WIRE_MODES, Key, Sheets, Viewpoint, whose
-from inspector.tui.stage import Part, SessionStage
+from inspector.tui.stage import SessionPart, SessionStage
 from inspector.tui.text_view import TextView
 from loop_core.turn.segments import SeamRule
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from inspector.report.lines.reads import Picked
 
 
-class Panes(Part):
+class Panes(SessionPart):
     """A step list and a text, one of them in hand."""
 
     TITLE_OF_KEYS = "Views"
@@ -214,8 +214,8 @@ class Panes(Part):
 
     def action_copy(self) -> None:
         """Copies what the focused pane shows."""
-        text = self._steps.copied() if self._steps.has_focus else self.stage.sheet.copied()
-        self.stage.note = copied(self.stage.app, text)
+        text = self._steps.copy_text() if self._steps.has_focus else self.stage.sheet.copied()
+        self.stage.note = copy_text(self.stage.app, text)
 
 
 # -- Tracing: from a fact to the bytes that it was read from, and from bytes to what they became ---------------------
@@ -230,7 +230,7 @@ LARGE = 300_000
 NOTHING = "no fact was read from these bytes"
 
 
-class Tracing(Part):
+class Tracing(SessionPart):
     """Facts and bytes."""
 
     TITLE_OF_KEYS = "Facts and bytes"

@@ -14,16 +14,16 @@ from textual.containers import Container, Horizontal
 from inspector.report.lines import glyphs
 from inspector.report.lines.spans import text_of
 from inspector.tui.branches import Branches, Comparisons
-from inspector.tui.delivery import leave, picture
+from inspector.tui.delivery import deliver, picture
 from inspector.tui.live_run import LiveRun
 from inspector.tui.messages import LinesPointed, RowOpened, StepMoved, StepWanted, TabWanted
-from inspector.tui.panels import KeyBar, Status, Verdict
+from inspector.tui.panels import KeyBar, Status, VerdictPanel
 from inspector.tui.remarks import RemarkBook
-from inspector.tui.session_files import Opened, Where
+from inspector.tui.session_files import OpenSession, ScreenPlace
 from inspector.tui.session_panes import Panes, Tracing
 from inspector.tui.session_widgets import MachinePanel, SpentPanel, StepList, Tabs
 from inspector.tui.sheets import TABS
-from inspector.tui.stage import Part, SessionStage
+from inspector.tui.stage import SessionPart, SessionStage
 from inspector.tui.stepping import Stepping
 from inspector.tui.text_view import TextView
 
@@ -34,7 +34,7 @@ VIEWS: Mapping[str, str] = {
 """Forms that only the app has, beside those of `inspector export`."""
 
 
-class Exports(Part):
+class Exports(SessionPart):
     """What leaves the program."""
 
     TITLE_OF_KEYS = "Export"
@@ -59,13 +59,13 @@ class Exports(Part):
 
         def chosen(form: str | None) -> None:
             if form is not None:
-                leave(self.stage.app, lambda: self.files(form, screen), self.stage.say)
+                deliver(self.stage.app, lambda: self.files(form, screen), self.stage.say)
 
         self.stage.app.push_screen(Choose("Export", rows), chosen)
 
     def action_report(self) -> None:
         """A bug report into the working directory, or as a download."""
-        leave(self.stage.app, lambda: self.files("bug", ""), self.stage.say, ".")
+        deliver(self.stage.app, lambda: self.files("bug", ""), self.stage.say, ".")
 
     def files(self, form: str, screen: str) -> Mapping[str, str]:
         """The files of a form: name -> content; `screen` is its picture."""
@@ -98,12 +98,12 @@ class SessionScreen(SessionStage):
     """One session under any number of runs."""
 
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (NARROW, "-medium"), (WIDE, "-wide"), (ROOMY, "-roomy")]  # noqa: RUF012
-    PARTS: ClassVar[tuple[type[Part], ...]] = (
+    PARTS: ClassVar[tuple[type[SessionPart], ...]] = (
         Stepping, RemarkBook, LiveRun, Branches, Comparisons, Tracing, Panes, Exports)
     """In the order in which the help lists their keys."""
     BINDINGS: ClassVar[list[BindingType]] = [binding for part in PARTS for binding in part.BINDINGS]
 
-    def __init__(self, opened: Opened, begins: Where | None = None) -> None:
+    def __init__(self, opened: OpenSession, begins: ScreenPlace | None = None) -> None:
         super().__init__(opened)
         self._begins = begins
         self.panes, self.remarks = Panes(self), RemarkBook(self)
@@ -137,11 +137,11 @@ class SessionScreen(SessionStage):
         yield Status(id="status").data_bind(SessionScreen.outline, SessionScreen.step, SessionScreen.filtered)
         yield KeyBar(id="keys").data_bind(SessionScreen.note)
 
-    def verdict(self) -> Verdict:
+    def verdict(self) -> VerdictPanel:
         """The header."""
-        verdict = Verdict(id="verdict")
-        verdict.set_reactive(Verdict.view, self.run.view)
-        verdict.set_reactive(Verdict.paths, self.opened.shown)
+        verdict = VerdictPanel(id="verdict")
+        verdict.set_reactive(VerdictPanel.view, self.run.view)
+        verdict.set_reactive(VerdictPanel.paths, self.opened.label)
         return verdict
 
     def on_mount(self) -> None:
@@ -159,9 +159,9 @@ class SessionScreen(SessionStage):
         self.remarks.restore()
 
     @property
-    def where(self) -> Where:
+    def where(self) -> ScreenPlace:
         """The place that is looked at."""
-        return Where(self.opened.paths, self.step, self.panes.tab)
+        return ScreenPlace(self.opened.paths, self.step, self.panes.tab)
 
     def on_resize(self) -> None:
         """One pane or several."""

@@ -152,7 +152,7 @@ class StepList(RowList):
                 return step
         return None
 
-    def copied(self) -> str:
+    def copy_text(self) -> str:
         """The line at the cursor."""
         return text_of(self.row(self.cursor)).strip()
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from inspector.sessions.provenance import Provenance
 
 
-class Tab(NamedTuple):
+class SheetTab(NamedTuple):
     """One tab: its name, the key that opens it, and what stands on it."""
 
     name: str
@@ -31,14 +31,14 @@ class Tab(NamedTuple):
 
 
 TABS = (
-    Tab("merged", "1", "Merged", "The merged text of the turn, its segments and seams"),
-    Tab("response", "2", "Response", "The response at hand, parsed, with the evidence of its stop reason"),
-    Tab("wire", "3", "Wire", "The bytes of the response: events, raw, hex, and the request"),
-    Tab("calls", "4", "Calls", "The tool calls of the turn, the held ones above all"),
-    Tab("diff", "5", "Diff", "What the step changed; for a run with other limits, how it differs"),
-    Tab("events", "6", "Events", "The structured events of the turn"),
-    Tab("machine", "7", "Machine", "The state machine with the path taken"),
-    Tab("steps", "8", "Steps", "The step list"),
+    SheetTab("merged", "1", "Merged", "The merged text of the turn, its segments and seams"),
+    SheetTab("response", "2", "Response", "The response at hand, parsed, with the evidence of its stop reason"),
+    SheetTab("wire", "3", "Wire", "The bytes of the response: events, raw, hex, and the request"),
+    SheetTab("calls", "4", "Calls", "The tool calls of the turn, the held ones above all"),
+    SheetTab("diff", "5", "Diff", "What the step changed; for a run with other limits, how it differs"),
+    SheetTab("events", "6", "Events", "The structured events of the turn"),
+    SheetTab("machine", "7", "Machine", "The state machine with the path taken"),
+    SheetTab("steps", "8", "Steps", "The step list"),
 )
 WIRE_MODES = ("events", "parsed", "raw", "hex", "request")
 MERGED_FORMS = ("merged", "side by side")

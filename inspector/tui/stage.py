@@ -17,7 +17,7 @@ from textual.screen import Screen
 from inspector.config.settings import Settings, settings_of
 from inspector.report.lines.spans import Sheet
 from inspector.report.lines.steps import NO_REMARKS, Outline, Remarks
-from inspector.tui.session_files import Opened, Run, run_of
+from inspector.tui.session_files import OpenSession, Run, run_of
 from inspector.tui.text_view import NOTHING
 from inspector.whatif.tree import Node, Tree, key_of
 from loop_core.errors import CallerError
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from inspector.whatif.store import Store
 
 
-class Runs:
+class SessionRuns:
     """A tree, and a place in it."""
 
-    def __init__(self, opened: Opened) -> None:
+    def __init__(self, opened: OpenSession) -> None:
         self.paths = opened.paths
         self.tree = Tree(opened.original.view)
         self.every: list[Run] = [opened.original]
@@ -88,7 +88,7 @@ class Runs:
 
         self.keep(act)
 
-    def heard(self, node: Node, settings: Settings, since: int, heard: BranchAnswers) -> int:
+    def join_live(self, node: Node, settings: Settings, since: int, heard: BranchAnswers) -> int:
         """A live run is over: the place of its branch.
 
         Raises:
@@ -140,7 +140,7 @@ class Runs:
             return ""
         return self.unkeepable if self.store is None else self.store.unkept.get(node.key, "")
 
-    def opened(self, store: Store, tree: Tree) -> None:
+    def join_store(self, store: Store, tree: Tree) -> None:
         """The store is open, and this is the tree that was kept in it; runs that were made meanwhile join it."""
         made, here = self.tree, self.node
         self.store, self.tree = store, tree
@@ -196,10 +196,10 @@ class SessionStage(Screen[None]):
     narrow: reactive[bool] = reactive(False, init=False, repaint=False)
     """Whether there is room for one pane only."""
 
-    def __init__(self, opened: Opened) -> None:
+    def __init__(self, opened: OpenSession) -> None:
         super().__init__()
-        self.opened, self.runs = opened, Runs(opened)
-        self.parts: tuple[Part, ...] = ()
+        self.opened, self.runs = opened, SessionRuns(opened)
+        self.parts: tuple[SessionPart, ...] = ()
         self.set_reactive(SessionStage.outline, self.run.outline)
         self.set_reactive(SessionStage.listed, self.run.outline)
 
@@ -223,7 +223,7 @@ class SessionStage(Screen[None]):
         """Shows the sheet of what is looked at now."""
         raise NotImplementedError
 
-    def adopt(self, *parts: Part) -> None:
+    def adopt(self, *parts: SessionPart) -> None:
         """Takes parts in. Textual looks for the action of a key on the screen: the parts' actions stand there too."""
         self.parts = (*parts, *self.parts)
         for part in parts:
@@ -233,7 +233,7 @@ class SessionStage(Screen[None]):
                     setattr(self, name, getattr(part, name))
 
 
-class Part:
+class SessionPart:
     """A piece of the session screen with state, keys and actions of its own."""
 
     TITLE_OF_KEYS: ClassVar[str]

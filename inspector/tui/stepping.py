@@ -15,7 +15,7 @@ from typing import ClassVar
 from textual.binding import ActiveBinding, Binding, BindingType
 
 from inspector.tui.remarks import RemarkBook
-from inspector.tui.stage import Part, SessionStage
+from inspector.tui.stage import SessionPart, SessionStage
 from loop_core.errors import LoopError
 
 REPEAT = 0.09
@@ -26,7 +26,7 @@ SHARE = 50
 """A held key never takes more than this part of the session at a time."""
 
 
-class Stepping(Part):
+class Stepping(SessionPart):
     """Where the cursor goes."""
 
     TITLE_OF_KEYS = "Stepping"
@@ -99,13 +99,13 @@ class Stepping(Part):
     def action_command(self) -> None:
         """Asks for a line, which it completes."""
         from inspector.config.settings import CHOICES
-        from inspector.tui.keys import active
+        from inspector.tui.keys import active_keys
         from inspector.tui.questions import Prompt, WordSuggester
         from loop_core.turn.limits import RANGES, SCOPES
         from loop_core.turn.presets import POLICIES
 
         # Looked up before the prompt opens: what a list in hand can do is then among them.
-        every = {str(found.binding.id): found for _, found in active(self.stage.app.screen)}
+        every = {str(found.binding.id): found for _, found in active_keys(self.stage.app.screen)}
         able = {name: found for name, found in every.items() if name != "command"}
         words = {name: choice.words for name, choice in CHOICES.items()}
         values = {**words, "attempts_scope": SCOPES, "policy": tuple(POLICIES), "simulate": ("yes", "no")}

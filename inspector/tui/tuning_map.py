@@ -46,7 +46,7 @@ FORMS: Mapping[str, tuple[str, Callable[[Tuned], str]]] = {
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ran:
+class GridOutcome:
     """A grid that was run, and what follows from it for all turns together."""
 
     tuned: Tuned
@@ -56,17 +56,17 @@ class Ran:
     """In how many cells is nothing but what was recorded, and in how many what was simulated."""
 
 
-def ran(tuned: Tuned) -> Ran:
+def outcome_of(tuned: Tuned) -> GridOutcome:
     """Works out what follows; of a large grid that takes a moment."""
     bend = knee(tuned)
     for shown in SHOWS.values():
         shown.total(tuned)  # sums are kept: added up here, not while a key waits
     simulated, run = (sum(map(bool, each)) for each in (tuned.simulated, tuned.looked_at))
     trust = ((Fidelity.RECORDED, run - simulated, Role.OK), (Fidelity.SIMULATED, simulated, Role.WARN))
-    return Ran(tuned, bend, answers(tuned, bend, most=MOST), trust)
+    return GridOutcome(tuned, bend, answers(tuned, bend, most=MOST), trust)
 
 
-class Table:
+class TuningTable:
     """One session, a grid over it, and where the operator stands in that."""
 
     def __init__(self, case: Case, base: Settings, run: str = "", title: str = "original") -> None:
@@ -93,11 +93,11 @@ class Table:
 
     def begin(self) -> None:
         """Nothing is run."""
-        self.result: Ran | None = None
+        self.result: GridOutcome | None = None
         self._blank = tune(self.case, self.grid, jobs=1, cancelled=lambda: True)
         self._answers: dict[int, tuple[Smallest | None, list[Line]]] = {}
 
-    def end(self, result: Ran) -> None:
+    def end(self, result: GridOutcome) -> None:
         """The grid was run; the cursor goes to the best cell, where it was not moved."""
         self.result = result
         self._answers.clear()

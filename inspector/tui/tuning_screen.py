@@ -18,13 +18,13 @@ from textual.screen import Screen
 from textual.timer import Timer
 
 from inspector.report.lines.spans import EMPTY, Listed
-from inspector.tui.delivery import copied
+from inspector.tui.delivery import copy_text
 from inspector.tui.messages import GridRun, RowOpened
-from inspector.tui.panels import KeyBar, Lines
+from inspector.tui.panels import KeyBar, WrappedLines
 from inspector.tui.questions import AxesPrompt, Choose, Prompt
 from inspector.tui.session_files import reading_of
 from inspector.tui.text_view import TextView
-from inspector.tui.tuning_map import FORMS, HeatMap, Table, ran
+from inspector.tui.tuning_map import FORMS, HeatMap, TuningTable, outcome_of
 from inspector.whatif.axes import parse_axes
 from inspector.whatif.grid import Asked, Grid, typed
 from inspector.whatif.grid_run import tune
@@ -84,13 +84,13 @@ class TuneScreen(Screen[int | None]):
     ]
     note: reactive[str] = reactive("", init=False, repaint=False)
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: TuningTable) -> None:
         super().__init__()
         self.table = table
         self._stop = Event()
         self._done = (0, 0)
         self._timer: Timer | None = None
-        self._head, self._map, self._legend = Lines(id="tune-head"), HeatMap(id="map"), Lines(id="legend")
+        self._head, self._map, self._legend = WrappedLines(id="tune-head"), HeatMap(id="map"), WrappedLines(id="legend")
         self._answers, self._cell = TextView(id="answers"), TextView(id="cell")
         self._map.set_reactive(HeatMap.cell, table.cell)
 
@@ -149,7 +149,7 @@ class TuneScreen(Screen[int | None]):
                 self._done = (done, parts)
 
         tuned = tune(self.table.case, grid, progress=progress, cancelled=stop.is_set)
-        self.post_message(GridRun(grid, ran(tuned)))
+        self.post_message(GridRun(grid, outcome_of(tuned)))
 
     @on(GridRun)
     def _ran(self, message: GridRun) -> None:
@@ -262,12 +262,12 @@ class TuneScreen(Screen[int | None]):
     def action_copy(self) -> None:
         """Copies the command line of the grid."""
         reading = reading_of(self.app)
-        self.note = copied(self.app, self.table.command(reading.api, reading.profile))
+        self.note = copy_text(self.app, self.table.command(reading.api, reading.profile))
 
     def action_copy_cell(self) -> None:
         """Copies the command line of the cell."""
         reading = reading_of(self.app)
-        self.note = copied(self.app, self.table.cell_command(reading.api, reading.profile))
+        self.note = copy_text(self.app, self.table.cell_command(reading.api, reading.profile))
 
     def action_export(self) -> None:
         """Asks for a form, then for a folder; a browser takes the file by itself."""
@@ -278,13 +278,13 @@ class TuneScreen(Screen[int | None]):
                              self._export_as)
 
     def _export_as(self, form: str | None) -> None:
-        from inspector.tui.delivery import leave
+        from inspector.tui.delivery import deliver
 
         def say(text: str) -> None:
             self.note = text
 
         if form is not None:
-            leave(self.app, lambda: self.table.files(form), say)
+            deliver(self.app, lambda: self.table.files(form), say)
 
     # -- panes ---------------------------------------------------------------------------------------------------
 

@@ -218,7 +218,7 @@ class AppServer:
         """Shows a tab where it was left."""
         tab.name = request.match_info.get("name", "")
         with suppress(ConnectionError):
-            await tab.seen_again(socket.send_bytes, socket.send_str, _cells(request, "width", 80),
+            await tab.attach(socket.send_bytes, socket.send_str, _cells(request, "width", 80),
                                  _cells(request, "height", 24))
         await self._shown(tab, socket, request)
 
@@ -235,7 +235,7 @@ class AppServer:
                 closing.cancel()
                 with suppress(TimeoutError, ConnectionError):
                     async with asyncio.timeout(STALLED):
-                        await tab.left()
+                        await tab.detach()
                 self._left[tab] = asyncio.get_running_loop().call_later(self._idle, self._ends_idle, tab)
                 self._was_left.set()
             else:
@@ -259,7 +259,7 @@ class AppServer:
         leaving = self.tabs.get(tab)
         if leaving is not None:
             await asyncio.shield(leaving)
-        await _dismiss(request, socket, tab.said, WSCloseCode.OK)
+        await _dismiss(request, socket, tab.last_words, WSCloseCode.OK)
 
     async def _see_out(self, tab: Tab) -> None:
         """Waits until the process is to end, and sees that it does."""
@@ -272,7 +272,7 @@ class AppServer:
         finally:
             del self.tabs[tab]
             self._places.release()
-        for line in tab.said.splitlines():
+        for line in tab.last_words.splitlines():
             self._tell(line)
 
     async def _close(self, app: web.Application) -> None:

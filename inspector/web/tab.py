@@ -95,7 +95,7 @@ class Tab(AppService):
         self._hearing: asyncio.Task[None] | None = None
 
     @property
-    def said(self) -> str:
+    def last_words(self) -> str:
         """The last that it said on standard error."""
         return self._words.decode("utf-8", "replace").strip()
 
@@ -131,12 +131,12 @@ class Tab(AppService):
             if self._takes is takes:
                 self._takes = None
 
-    async def left(self) -> None:
+    async def detach(self) -> None:
         """No browser looks any more: what it draws goes nowhere."""
         self._takes = None
         await self.blur()
 
-    async def seen_again(self, write_bytes: WriteBytes, write_str: WriteText, width: int, height: int) -> None:
+    async def attach(self, write_bytes: WriteBytes, write_str: WriteText, width: int, height: int) -> None:
         """Another page shows it from here on: the terminal of it is set up as the first was, and all is drawn again."""
         self._takes = (write_bytes, write_str)
         await write_bytes(b"".join(self._modes.values()))

@@ -15,7 +15,7 @@ from textual.drivers.web_driver import WebDriver
 from textual.theme import Theme
 
 
-def whole(write: Callable[[bytes], int]) -> Callable[[bytes], int]:
+def whole_packets(write: Callable[[bytes], int]) -> Callable[[bytes], int]:
     """A writer that lets one packet end before the next begins: frames are written by the app's thread, files by the
     one that reads, and a pipe mixes what is longer than its unit.
     """
@@ -38,7 +38,7 @@ class TabDriver(WebDriver):
         self, app: App[object], *, debug: bool = False, mouse: bool = True, size: tuple[int, int] | None = None
     ) -> None:
         super().__init__(app, debug=debug, mouse=mouse, size=size)
-        self._write = whole(lambda data: os.write(self.fileno, data))  # type: ignore[assignment]
+        self._write = whole_packets(lambda data: os.write(self.fileno, data))  # type: ignore[assignment]
         self._painting = Event()
 
     def start_application_mode(self) -> None:

@@ -177,10 +177,10 @@ def test_without_a_configuration_pydantic_stays_unloaded():
 
 
 def test_keys_that_do_not_exist_are_told():
-    from inspector.tui.keys import check, every_id
+    from inspector.tui.keys import check_keys, every_id
 
-    check(dict.fromkeys(every_id(), "f9"))
+    check_keys(dict.fromkeys(every_id(), "f9"))
     with pytest.raises(CallerError, match=r"keys\.step\.foward: .* no such binding; did you mean step\.forward\?"):
-        check({"step.foward": "f9"})
+        check_keys({"step.foward": "f9"})
     with pytest.raises(CallerError, match="names no key"):
-        check({"step.forward": "f9,,"})
+        check_keys({"step.forward": "f9,,"})

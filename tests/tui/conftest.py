@@ -24,11 +24,11 @@ def _plain_surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
 def app_on(tmp_path: Path) -> Callable[..., object]:
     """The app on a file of entries, opened as the command line does it."""
     from inspector.tui.app import LoopInspector
-    from inspector.tui.session_files import Reading, load
+    from inspector.tui.session_files import ReadingOptions, load
     from tests.scenes.app import story
 
     def made(entries: list | None = None, **options: object) -> LoopInspector:
         path = str(story(tmp_path, entries))
-        return LoopInspector([path], opened_already=load([path], Reading()), **options)
+        return LoopInspector([path], opened_already=load([path], ReadingOptions()), **options)
 
     return made

@@ -18,7 +18,7 @@ from inspector.tui.app import LoopInspector
 from inspector.tui.limits_form import LIVE, LimitsForm
 from inspector.tui.live_run import AskLive
 from inspector.tui.panels import Cycle
-from inspector.tui.session_files import Reading, load
+from inspector.tui.session_files import ReadingOptions, load
 from inspector.tui.session_screen import Exports, SessionScreen
 from loop_core.values import Stop
 from tests.client.test_transport import streams
@@ -46,7 +46,7 @@ def session(pilot: Pilot[Any]) -> SessionScreen:
 def made(fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
     monkeypatch.setattr(asking, "HELD", 0.0)  # a test's keys come faster than a hand's
     path = cut_twice(fake.url, tmp_path / "s.har")
-    return lambda: LoopInspector([path], opened_already=load([path], Reading()))
+    return lambda: LoopInspector([path], opened_already=load([path], ReadingOptions()))
 
 
 async def form_with_live(pilot: Pilot[Any], key: str = "e") -> LimitsForm:
@@ -239,7 +239,7 @@ async def test_a_program_that_ends_meanwhile_keeps_it_as_cancelled(made: Made, f
 
 async def test_a_transcript_says_why_not() -> None:
     path = "sample_sessions/19-pi-length-and-a-call-that-ran.jsonl"
-    app = LoopInspector([path], opened_already=load([path], Reading()))
+    app = LoopInspector([path], opened_already=load([path], ReadingOptions()))
     async with app.run_test(size=(80, 24)) as pilot:
         await form_with_live(pilot)
         await pilot.press("enter")

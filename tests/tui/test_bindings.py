@@ -10,7 +10,7 @@ from textual.dom import DOMNode
 from textual.screen import Screen
 
 from inspector.tui.app import LoopInspector
-from inspector.tui.keys import check, every_id, owners
+from inspector.tui.keys import check_keys, every_id, owners
 from loop_core.errors import CallerError
 
 OWNERS = owners()
@@ -59,6 +59,6 @@ def test_a_key_does_one_thing_in_one_place(whole: type[DOMNode]) -> None:
 
 def test_a_binding_of_any_screen_may_be_remapped_and_no_other() -> None:
     assert {"step.forward", "tree.remove", "stops.add", "prompt.complete", "palette", "list.down"} <= set(every_id())
-    check({"tree.remove": "f8", "stops.add": "f9,plus"})
+    check_keys({"tree.remove": "f8", "stops.add": "f9,plus"})
     with pytest.raises(CallerError, match=r"did you mean tree\.remove"):
-        check({"tree.removes": "f8"})
+        check_keys({"tree.removes": "f8"})

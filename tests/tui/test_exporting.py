@@ -9,7 +9,7 @@ import pytest
 
 from inspector.export import FORMS
 from inspector.tui.app import LoopInspector
-from inspector.tui.delivery import REFUSING, refused
+from inspector.tui.delivery import REFUSING, copy_refusal
 from inspector.tui.questions import Choose
 from inspector.tui.session_screen import VIEWS
 from tests.scenes.app import page
@@ -70,7 +70,7 @@ async def test_what_cannot_be_written_is_told(app_on: AppOn, tmp_path: Path) -> 
     ({"VTE_VERSION": "7600"}, None), ({"TERM": "xterm-256color"}, None), ({}, None),
 ])
 def test_terminals_that_take_no_copy_are_known(given: dict[str, str], says: str | None) -> None:
-    assert refused(given) == says
+    assert copy_refusal(given) == says
     assert len(REFUSING) == 4
 
 

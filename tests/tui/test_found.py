@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from inspector.tui.app import LoopInspector
-from inspector.tui.picker import READABLE, Choices, PickerScreen, judged, rows
+from inspector.tui.picker import READABLE, Choices, PickerScreen, judge_choice, transcript_rows
 from inspector.tui.session_screen import SessionScreen
 from tests.scenes.app import page
 from tests.scenes.transcripts import MISSING, block, claude, failed, pi, pi_said, pi_user, prompt, result, text, use
@@ -40,7 +40,7 @@ async def test_the_newest_is_first_and_each_row_gets_its_verdict() -> None:
         await judged_by(app, pilot)
         listed = app.screen.query_one(Choices)
         assert [choice.path for choice in listed.choices if choice.path][:3] == [new, other, old]
-        assert listed.chosen.path == new
+        assert listed.selected.path == new
         shown = page(app)
         assert shown.index("Transcripts of your agents") < shown.index("CALL REJECTED") < shown.index("Sample sessions")
         assert shown.index("CALL REJECTED") < shown.index("TRUNCATED") < shown.index("COMPLETE")
@@ -80,9 +80,9 @@ async def test_keys_are_answered_while_verdicts_come() -> None:
     app = LoopInspector()
     async with app.run_test(size=SIZE) as pilot:
         await pilot.press("j", "j")
-        assert app.screen.query_one(Choices).chosen.path.endswith("/9.jsonl")
+        assert app.screen.query_one(Choices).selected.path.endswith("/9.jsonl")
         await judged_by(app, pilot)
-        assert app.screen.query_one(Choices).chosen.path.endswith("/9.jsonl")
+        assert app.screen.query_one(Choices).selected.path.endswith("/9.jsonl")
         assert all(choice.verdict == "✓ COMPLETE" for choice in app.screen.query_one(Choices).choices if choice.verdict)
 
 
@@ -90,28 +90,28 @@ def test_a_large_file_is_listed_and_not_read() -> None:
     path = Path(wrote(".claude/projects/-work/a.jsonl", ENDED, 1_000))
     with path.open("ab") as file:
         file.truncate(READABLE + 1)
-    (row,) = rows(os.environ)
+    (row,) = transcript_rows(os.environ)
     assert (row.verdict, row.unread) == ("large: open it to see", False)
 
 
 def test_nothing_is_written_beside_a_transcript() -> None:
     path = wrote(".claude/projects/-work/a.jsonl", claude(prompt("x"), failed()), 1_000)
     before = sorted(str(each) for each in home().rglob("*"))
-    (row,) = rows(os.environ)
-    assert judged(row).verdict == "✂ TRUNCATED"
+    (row,) = transcript_rows(os.environ)
+    assert judge_choice(row).verdict == "✂ TRUNCATED"
     assert sorted(str(each) for each in home().rglob("*")) == before
     assert os.stat(path).st_mtime == 1_000
 
 
 def test_a_file_that_went_away_says_so() -> None:
     path = wrote(".claude/projects/-work/a.jsonl", ENDED, 1_000)
-    (row,) = rows(os.environ)
+    (row,) = transcript_rows(os.environ)
     Path(path).unlink()
-    assert "cannot be read" in judged(row).verdict
+    assert "cannot be read" in judge_choice(row).verdict
 
 
 def test_a_hostile_name_and_prompt_are_inert() -> None:
     wrote(".claude/projects/-\x1b[31mred/a.jsonl", claude(prompt("\x1b]52;c;AAAA\x07 hi"), failed()), 1_000)
-    (row,) = rows(os.environ)
-    listed = Choices([judged(row)])
+    (row,) = transcript_rows(os.environ)
+    listed = Choices([judge_choice(row)])
     assert "\x1b" not in "".join(span.text for span in listed.row(0))

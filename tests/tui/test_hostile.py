@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from inspector.tui.app import LoopInspector
-from inspector.tui.session_files import Reading, load
+from inspector.tui.session_files import ReadingOptions, load
 from inspector.tui.sheets import TABS
 from tests.scenes.app import CUT_ARGUMENTS, HOSTILE, continued, entry, har, hostile, page, seen, told, user
 from tests.scenes.shapes import EVERY, SHAPES, places, put
@@ -59,7 +59,7 @@ async def test_a_branch_and_the_form_are_inert_too(app_on: AppOn) -> None:
 async def test_a_file_name_is_inert(tmp_path: Path) -> None:
     path = tmp_path / "a\x1b[31m[red]b.har"
     path.write_text(har(continued()))
-    app = LoopInspector([str(path)], opened_already=load([str(path)], Reading()))
+    app = LoopInspector([str(path)], opened_already=load([str(path)], ReadingOptions()))
     async with app.run_test(size=(120, 40)) as pilot:
         assert commands_in(seen(app)) == set()
         assert "a␛[31m[red]b.har" in page(app)
@@ -92,7 +92,7 @@ async def test_the_first_screen_of_files_with_odd_values(tmp_path: Path) -> None
         for at, odd in everywhere[:: len(everywhere) // 3]:
             path = tmp_path / shape.name
             path.write_bytes(shape.written(put(shape.value, at, odd)))
-            start = load([str(path)], Reading())
+            start = load([str(path)], ReadingOptions())
             if not start.original.view.steps:
                 continue  # said on the command line, before there is a screen
             async with LoopInspector([str(path)], opened_already=start).run_test(size=(80, 24)) as pilot:

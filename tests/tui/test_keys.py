@@ -13,7 +13,7 @@ from inspector.report.lines.spans import text_of
 from inspector.tui.app import LoopInspector
 from inspector.tui.breakpoints import BreakpointList
 from inspector.tui.help import HelpScreen
-from inspector.tui.keys import active, shown_keys
+from inspector.tui.keys import active_keys, shown_keys
 from inspector.tui.lists import RowList
 from inspector.tui.session_screen import SessionScreen
 from inspector.tui.session_widgets import StepList
@@ -390,7 +390,7 @@ async def test_t_goes_between_light_and_dark(app_on: AppOn) -> None:
 @pytest.mark.parametrize("key", ["question_mark", "f1"])
 async def test_help_names_every_key(app_on: AppOn, key: str) -> None:
     async with app_on().run_test(size=ONE_PANE) as pilot:
-        expected = [found.binding.tooltip for _, found in active(pilot.app.screen)]
+        expected = [found.binding.tooltip for _, found in active_keys(pilot.app.screen)]
         await pilot.press(key)
         assert isinstance(pilot.app.screen, HelpScreen)
         listed = "\n".join(text_of(line) for rows in pilot.app.screen._sections.values() for line in rows)
@@ -434,7 +434,7 @@ async def test_the_palette_offers_every_key(app_on: AppOn) -> None:
 
     async with app_on().run_test(size=ONE_PANE) as pilot:
         offered = {title for title, _, _ in KeyCommands(pilot.app.screen)._every()}
-        for keys, found in active(pilot.app.screen):
+        for keys, found in active_keys(pilot.app.screen):
             if found.binding.id != "palette":
                 assert f"{found.binding.tooltip} ({keys})" in offered
         await pilot.press("ctrl+p")
@@ -488,5 +488,5 @@ async def test_a_binding_that_was_remapped_has_its_new_keys_and_no_others(app_on
         assert session(pilot).step == 2
         await pilot.press("space")
         assert session(pilot).step == 2
-        assert any("F9" in keys or "f9" in keys for keys, found in active(pilot.app.screen)
+        assert any("F9" in keys or "f9" in keys for keys, found in active_keys(pilot.app.screen)
                    if found.binding.id == "step.forward")

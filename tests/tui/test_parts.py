@@ -14,10 +14,10 @@ from inspector.tui.branches import Branches
 from inspector.tui.breakpoints import Breakpoint
 from inspector.tui.live_screen import LiveScreen
 from inspector.tui.remarks import RemarkBook
-from inspector.tui.session_files import Reading, load
+from inspector.tui.session_files import ReadingOptions, load
 from inspector.tui.session_panes import Panes
 from inspector.tui.session_screen import SessionScreen
-from inspector.tui.stage import Runs, SessionStage
+from inspector.tui.stage import SessionRuns, SessionStage
 from inspector.tui.stepping import Stepping
 from tests.scenes.app import story
 
@@ -25,8 +25,8 @@ from tests.scenes.app import story
 @pytest.fixture
 def stage(tmp_path: Path) -> SimpleNamespace:
     """What a part finds on its screen: the session, a step, a line to speak."""
-    opened = load([str(story(tmp_path))], Reading())
-    made = SimpleNamespace(opened=opened, runs=Runs(opened), run=opened.original, step=0, note="", filtered="",
+    opened = load([str(story(tmp_path))], ReadingOptions())
+    made = SimpleNamespace(opened=opened, runs=SessionRuns(opened), run=opened.original, step=0, note="", filtered="",
                            listed=None, step_remarks=None, narrow=False)
     made.go = lambda step, otherwise: SessionStage.go(made, step, otherwise)
     made.say = lambda text: SessionStage.say(made, text)

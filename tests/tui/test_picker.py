@@ -110,7 +110,7 @@ def test_a_place_that_cannot_be_written_or_read_fails_nothing(tmp_path: Path) ->
 
 async def test_what_the_command_line_opened_is_remembered_once_it_is_seen(tmp_path: Path) -> None:
     path = story(tmp_path)
-    app = LoopInspector([str(path)], opened_already=session_files.load([str(path)], session_files.Reading()))
+    app = LoopInspector([str(path)], opened_already=session_files.load([str(path)], session_files.ReadingOptions()))
     app.opened_paths = (str(path),)
     async with app.run_test(size=SIZE):
         pass

@@ -7,7 +7,7 @@ import pytest
 from textual.pilot import Pilot
 
 from inspector.tui.app import LoopInspector
-from inspector.tui.picker import Choice, PickerScreen
+from inspector.tui.picker import PickerScreen, SessionChoice
 
 AppOn = Callable[..., LoopInspector]
 Compare = Callable[..., bool]
@@ -40,10 +40,11 @@ def test_a_session(app_on: AppOn, snap_compare: Compare, name: str, size: tuple[
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
 def test_the_picker(snap_compare: Compare, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]) -> None:
-    listed = [Choice("Sample sessions"), Choice("A first sample", "a/first.har", "Its story.", "by hand", "Complete"),
-              Choice("A second one", "a/second.har"), Choice(""), Choice("Recent files"),
-              Choice("mine.har", "b/mine.har")]
-    monkeypatch.setattr("inspector.tui.picker.choices", lambda: listed)
+    listed = [SessionChoice("Sample sessions"),
+              SessionChoice("A first sample", "a/first.har", "Its story.", "by hand", "Complete"),
+              SessionChoice("A second one", "a/second.har"), SessionChoice(""), SessionChoice("Recent files"),
+              SessionChoice("mine.har", "b/mine.har")]
+    monkeypatch.setattr("inspector.tui.picker.session_choices", lambda: listed)
     app = LoopInspector()
     assert isinstance(app.get_default_screen(), PickerScreen)
     assert snap_compare(app, terminal_size=size)

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from inspector.tui.session_files import VARIABLE, Where, remembered, where
+from inspector.tui.session_files import VARIABLE, ScreenPlace, place_from, place_of
 from inspector.web import server
 
 
 def test_a_place_is_read_as_it_was_said() -> None:
-    found = Where(("a.har", "b.har"), 7, "wire")
-    assert where(json.loads(json.dumps(found.as_json()))) == found
+    found = ScreenPlace(("a.har", "b.har"), 7, "wire")
+    assert place_of(json.loads(json.dumps(found.as_json()))) == found
 
 
 @pytest.mark.parametrize("value", [
@@ -24,18 +24,18 @@ def test_a_place_is_read_as_it_was_said() -> None:
     {"paths": ["a"], "step": 0, "tab": None},
 ])
 def test_what_is_no_place_is_none(value: Any) -> None:
-    assert where(value) is None
-    assert remembered({VARIABLE: json.dumps(value)}) is None
+    assert place_of(value) is None
+    assert place_from({VARIABLE: json.dumps(value)}) is None
 
 
 def test_only_what_is_still_there_is_opened_again(tmp_path: Path) -> None:
     path = tmp_path / "a.har"
-    given = {VARIABLE: json.dumps(Where((str(path),), 2, "wire").as_json())}
-    assert remembered(given) is None
+    given = {VARIABLE: json.dumps(ScreenPlace((str(path),), 2, "wire").as_json())}
+    assert place_from(given) is None
     path.write_text("")
-    assert remembered(given) == Where((str(path),), 2, "wire")
-    assert remembered({}) is None
-    assert remembered({VARIABLE: "{"}) is None
+    assert place_from(given) == ScreenPlace((str(path),), 2, "wire")
+    assert place_from({}) is None
+    assert place_from({VARIABLE: "{"}) is None
 
 
 def test_the_server_and_the_app_mean_the_same_variable() -> None:

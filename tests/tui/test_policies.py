@@ -17,7 +17,7 @@ from inspector.replay.case import open_case
 from inspector.sessions import open_paths
 from inspector.tui.app import LoopInspector
 from inspector.tui.policies_screen import Cells, PoliciesScreen
-from inspector.tui.session_files import Reading, load
+from inspector.tui.session_files import ReadingOptions, load
 from inspector.tui.session_screen import SessionScreen
 from inspector.tui.text_view import TextView
 from loop_core.turn.trace import step_key
@@ -305,7 +305,7 @@ async def test_a_run_that_parts_from_a_later_step_is_laid_out_from_the_first(app
 
 async def test_a_simulated_run_opens_its_cells_simulated(tmp_path: Path) -> None:
     path = str(story(tmp_path))
-    app = LoopInspector([path], opened_already=load([path], Reading(settings=Settings(simulate=True))))
+    app = LoopInspector([path], opened_already=load([path], ReadingOptions(settings=Settings(simulate=True))))
     async with app.run_test(size=SMALL) as pilot:
         cells = await opened(pilot)
         assert seen(app)[0].rstrip().endswith("SIMULATED")

@@ -21,7 +21,7 @@ from inspector.provider.dialects import DIALECTS
 from inspector.provider.scenarios import SCENARIOS
 from inspector.tui import launch as entry
 from inspector.tui.app import LoopInspector
-from inspector.tui.delivery import leave
+from inspector.tui.delivery import deliver
 from inspector.tui.picker import PickerScreen
 from inspector.tui.providers_screen import Dialects, ProvidersScreen
 from inspector.tui.questions import Choose
@@ -56,8 +56,8 @@ async def settled(pilot: Pilot[Any]) -> Dialects:
 
 
 def chosen(rows: Dialects) -> str:
-    assert rows.chosen is not None
-    return rows.chosen.row.name
+    assert rows.selected is not None
+    return rows.selected.row.name
 
 
 @pytest.mark.parametrize("size", [SMALL, LARGE])
@@ -116,7 +116,7 @@ async def test_left_and_right_change_the_scenario_and_the_cursor_stays_on_its_di
             assert seen(pilot.app)[0].split()[:2] == [scenario.name, f"{number + 1}/13"]
             assert scenario.name in told(pilot.app)
             assert f"{scenario.budget:,} tokens" in seen(pilot.app)[0]
-            assert "openai_chat/vllm" in (chosen(rows), *(like.name for like in rows.chosen.like))
+            assert "openai_chat/vllm" in (chosen(rows), *(like.name for like in rows.selected.like))
 
 
 async def test_s_chooses_a_scenario_by_its_title() -> None:
@@ -139,8 +139,8 @@ async def test_the_budget_is_changed_and_all_run_again() -> None:
             await pilot.press(key)
             await settled(pilot)
             assert f"{budget} tokens" in seen(pilot.app)[0]
-            assert rows.chosen is not None
-            assert rows.chosen.row.played.budget == budget
+            assert rows.selected is not None
+            assert rows.selected.row.played.budget == budget
         # The answer is 53 tokens long: 27 characters of text, and 11 and 170 of the call.
         await pilot.press(":", *"256", "enter")
         await settled(pilot)
@@ -178,8 +178,8 @@ async def test_keys_that_come_faster_than_the_rows_end_with_the_last_one(monkeyp
         assert "the dialects are being run" in page(pilot.app)
         answers_may_come.set()
         await settled(pilot)
-        assert rows.chosen is not None
-        assert rows.chosen.row.played.budget == 64
+        assert rows.selected is not None
+        assert rows.selected.row.played.budget == 64
         # One at a time: 36 was being worked out, and what was passed over meanwhile was never asked.
         assert asked == [32, 36, 64]
 
@@ -211,8 +211,8 @@ async def test_e_unfolds_rows_that_say_the_same_and_folds_them_again() -> None:
         hidden = chosen(rows)
         await pilot.press("e")
         assert rows.count == folded
-        assert rows.chosen is not None
-        assert hidden in (rows.chosen.row.name, *(like.name for like in rows.chosen.like))
+        assert rows.selected is not None
+        assert hidden in (rows.selected.row.name, *(like.name for like in rows.selected.like))
 
 
 async def test_enter_opens_the_row_as_a_session_and_back_returns(tmp_path: Path) -> None:
@@ -250,7 +250,7 @@ async def test_a_session_of_a_row_can_be_exported_in_every_form(tmp_path: Path) 
         assert isinstance(screen, SessionScreen)
         exports = next(part for part in screen.parts if isinstance(part, Exports))
         for form in FORMS:
-            leave(pilot.app, lambda form=form: exports.files(form, ""), screen.say, str(tmp_path))
+            deliver(pilot.app, lambda form=form: exports.files(form, ""), screen.say, str(tmp_path))
             await pilot.pause()
             assert screen.note.startswith("written: "), (form, screen.note)
 
@@ -277,7 +277,7 @@ async def test_a_dialect_that_says_nothing_opens_nothing() -> None:
         await pilot.press("enter")
         assert isinstance(pilot.app.screen, ProvidersScreen)
         assert "there is no session to open" in page(pilot.app)
-        assert rows.chosen is not None
+        assert rows.selected is not None
 
 
 async def test_search_goes_round_the_rows() -> None:

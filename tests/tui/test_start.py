@@ -26,8 +26,8 @@ ROOT = Path(__file__).resolve().parents[2]
 FIRST_FRAME = """
 import asyncio, sys
 from inspector.tui.app import LoopInspector
-from inspector.tui.session_files import Reading, load
-app = LoopInspector(sys.argv[1:], opened_already=load(sys.argv[1:], Reading()))
+from inspector.tui.session_files import ReadingOptions, load
+app = LoopInspector(sys.argv[1:], opened_already=load(sys.argv[1:], ReadingOptions()))
 async def main():
     async with app.run_test(size=(120, 40)):
         assert "step 1/" in "".join(strip.text for strip in app.screen._compositor.render_strips())
@@ -172,7 +172,7 @@ def test_bad_input_is_one_line_and_exit_code_two(
 async def test_what_was_read_of_a_cut_file_is_shown_and_told(tmp_path: Path) -> None:
     path = tmp_path / "cut.har"
     path.write_text(har(continued())[:-400])
-    read = session_files.load([str(path)], session_files.Reading())
+    read = session_files.load([str(path)], session_files.ReadingOptions())
     assert read.errors
     app = LoopInspector([str(path)], opened_already=read)
     async with app.run_test(size=(160, 45)):

@@ -22,7 +22,7 @@ from inspector.tui.app import LoopInspector
 from inspector.tui.help import HelpScreen
 from inspector.tui.questions import AxesPrompt
 from inspector.tui.session_screen import SessionScreen
-from inspector.tui.tuning_map import HeatMap, Table
+from inspector.tui.tuning_map import HeatMap, TuningTable
 from inspector.tui.tuning_screen import TuneScreen
 from inspector.whatif import grid_run as grids
 from inspector.whatif.axes import ATTEMPTS
@@ -509,7 +509,7 @@ async def test_an_empty_session_has_nothing_to_tune(tmp_path: Path) -> None:
     """The app opens no session without a turn; the screen itself holds one all the same."""
     path = tmp_path / "none.har"
     path.write_text(har([]))
-    table = Table(open_case(open_paths([str(path)])), Settings())
+    table = TuningTable(open_case(open_paths([str(path)])), Settings())
     async with LoopInspector().run_test(size=SMALL) as pilot:
         await pilot.app.push_screen(TuneScreen(table))
         await settled(pilot)

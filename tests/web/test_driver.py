@@ -3,12 +3,12 @@
 import os
 import threading
 
-from inspector.web.tab_driver import whole
+from inspector.web.tab_driver import whole_packets
 
 
 def test_packets_that_are_longer_than_a_pipe_do_not_mix() -> None:
     reading, writing = os.pipe()
-    write = whole(lambda data: os.write(writing, data))
+    write = whole_packets(lambda data: os.write(writing, data))
     packets = [bytes([letter]) * 300_000 for letter in b"abcd"]
     threads = [threading.Thread(target=write, args=(packet,)) for packet in packets]
     for each in threads:
@@ -31,5 +31,5 @@ def test_a_packet_that_is_taken_in_parts_is_written_whole() -> None:
         taken.extend(part)
         return len(part)
 
-    assert whole(some)(b"abcdefgh") == 8
+    assert whole_packets(some)(b"abcdefgh") == 8
     assert taken == b"abcdefgh"
