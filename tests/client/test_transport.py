@@ -27,42 +27,24 @@ from loop_core.turn.state import RunTools, ToolResults, Turn
 from loop_core.turn.tools import Toolbox
 from loop_core.values import Message, Role, Stop, TextPart, Tool, ToolCall, TransportEnd, Usage
 from loop_core.wire import FORMATS, wire
-from tests.scenes.live import KINDS, PATIENT, QUICK, Told, answer, plan, request, server
-from tests.scenes.loopback import Answer, Fake, Peer
+from tests.scenes.live import (
+    ERROR,
+    KINDS,
+    PATIENT,
+    QUICK,
+    Told,
+    answer,
+    async_turn,
+    plan,
+    request,
+    server,
+    streams,
+    sync_turn,
+)
+from tests.scenes.loopback import Fake, Peer
 
 each_format = pytest.mark.parametrize("api", FORMATS)
 Turned = Callable[..., tuple[Turn, Told]]
-
-
-def streams(api: str, pieces: list[bytes], then: Callable[[Peer], None] | None = None) -> Answer:
-    def play(peer: Peer) -> None:
-        peer.head(kind=KINDS.get(api, "text/event-stream"))
-        for piece in pieces:
-            peer.send(piece)
-        if then is not None:
-            then(peer)
-
-    return play
-
-
-def sync_turn(api: str, fake: Fake, *, line: Connection = QUICK, toolbox: Toolbox | None = None, key: str = "",
-              tools: tuple[Tool, ...] = (), profile: str = "generic", **limits: Any) -> tuple[Turn, Told]:
-    told = Told()
-    with Live(server(api, fake.url, key), told, toolbox, line) as source:
-        trace = run("t", request(api, tools=tools), source, plan(api, profile, **limits))
-    return trace.steps[-1].turn, told
-
-
-def async_turn(api: str, fake: Fake, *, line: Connection = QUICK, toolbox: Toolbox | None = None, key: str = "",
-               tools: tuple[Tool, ...] = (), profile: str = "generic", **limits: Any) -> tuple[Turn, Told]:
-    told = Told()
-
-    async def turned() -> Turn:
-        async with AsyncLive(server(api, fake.url, key), told, toolbox, line) as source:
-            trace = await arun("t", request(api, tools=tools), source, plan(api, profile, **limits))
-        return trace.steps[-1].turn
-
-    return asyncio.run(turned()), told
 
 
 @pytest.fixture(params=[sync_turn, async_turn], ids=["sync", "async"])
@@ -182,9 +164,6 @@ def test_an_answer_that_is_done_is_not_waited_on(fake: Fake, turned: Turned) -> 
     assert time.monotonic() - began < 10, "it waited for the silence to end"
     assert turn.terminal == "completed"
     assert told.of("ended")[0].response.saw_done
-
-
-ERROR = {"error": {"message": "slow down", "type": "rate_limit_error", "code": "rate_limit_exceeded"}}
 
 
 @pytest.mark.parametrize("status", [429, 500, 503, 529])

@@ -26,9 +26,8 @@ from loop_core.errors import CallerError
 from loop_core.turn.loop import run
 from loop_core.turn.tools import Toolbox
 from loop_core.values import Stop, Tool, ToolCall, Usage
-from tests.client.test_transport import ERROR, streams
 from tests.live.test_run import KEY, Ran, chat
-from tests.scenes.live import QUICK, answer, plan, request, server
+from tests.scenes.live import ERROR, QUICK, answer, plan, request, server, streams
 from tests.scenes.loopback import Fake
 from tests.scenes.recordings import PARTS, continued, ran_cut_call, shown
 

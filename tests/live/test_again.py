@@ -30,8 +30,7 @@ from loop_core.turn.tools import Toolbox
 from loop_core.turn.trace import Fidelity, step_key
 from loop_core.values import Stop, ToolCall
 from loop_core.wire import FORMATS
-from tests.client.test_transport import ERROR, streams
-from tests.scenes.live import answer, request
+from tests.scenes.live import ERROR, answer, request, streams
 from tests.scenes.live_branch import (
     OSLO,
     PATIENT,

@@ -23,9 +23,8 @@ from loop_core.errors import CallerError
 from loop_core.turn.loop import arun, run
 from loop_core.turn.tools import Toolbox
 from loop_core.values import Stop, Tool, ToolCall
-from tests.client.test_transport import ERROR, streams
 from tests.scenes.command import ROOT, Ended, Ran
-from tests.scenes.live import QUICK, Told, answer, plan, request
+from tests.scenes.live import ERROR, QUICK, Told, answer, plan, request, streams
 from tests.scenes.loopback import Fake, Got
 
 pytest.importorskip("botocore", reason="the extra `bedrock` is not installed")

@@ -24,9 +24,8 @@ from loop_core.client.address import Server
 from loop_core.errors import CallerError
 from loop_core.turn.tools import Toolbox
 from loop_core.values import Stop, Tool, ToolCall
-from tests.client.test_transport import ERROR, streams
 from tests.live.test_run import ROOT, chat
-from tests.scenes.live import QUICK, answer, request
+from tests.scenes.live import ERROR, QUICK, answer, request, streams
 from tests.scenes.loopback import Fake, Peer
 
 API = "openai_chat"

@@ -29,8 +29,7 @@ from loop_core.turn.limits import Limits
 from loop_core.turn.state import Finish, RunTools, Send
 from loop_core.turn.trace import step_key
 from loop_core.values import Stop, ToolCall, Usage
-from tests.client.test_transport import ERROR, streams
-from tests.scenes.live import answer
+from tests.scenes.live import ERROR, answer, streams
 from tests.scenes.loopback import Fake, Peer
 
 A = "openai_chat"

@@ -22,8 +22,7 @@ from loop_core.client.exchange import Connection, Retries, Timeouts
 from loop_core.turn.limits import Limits
 from loop_core.turn.tools import Toolbox
 from loop_core.values import Message, Request, Role, Stop, TextPart, Tool, ToolCall
-from tests.client.test_transport import streams
-from tests.scenes.live import PATIENT, answer
+from tests.scenes.live import PATIENT, answer, streams
 from tests.scenes.loopback import Fake
 from tests.scenes.provider import STORIES, each_way
 

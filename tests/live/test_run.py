@@ -32,9 +32,8 @@ from loop_core.turn.tools import Toolbox
 from loop_core.turn.trace import Fidelity
 from loop_core.values import Stop, Tool, ToolCall
 from loop_core.wire import FORMATS
-from tests.client.test_transport import ERROR, streams
 from tests.scenes.command import Ran
-from tests.scenes.live import KINDS, QUICK, answer, request
+from tests.scenes.live import ERROR, KINDS, QUICK, answer, request, streams
 from tests.scenes.loopback import Fake, Peer
 
 ROOT = Path(__file__).parents[2]

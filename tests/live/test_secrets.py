@@ -15,9 +15,8 @@ from loop_core.client.address import Server
 from loop_core.client.mask import Mask
 from loop_core.values import Stop, ToolCall
 from loop_core.wire import FORMATS
-from tests.client.test_transport import async_turn, streams, sync_turn
 from tests.scenes.command import Ended, Ran
-from tests.scenes.live import KINDS, answer
+from tests.scenes.live import KINDS, answer, async_turn, streams, sync_turn
 from tests.scenes.loopback import Fake, Peer
 
 KEY = "sk/live+0123456789=abc<&>xyz"

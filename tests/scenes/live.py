@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from typing import Any
 
 from loop_core.client.address import Server
 from loop_core.client.exchange import Connection, Observer, Retries, Timeouts
 from loop_core.client.outgoing import ability
+from loop_core.client.transport import AsyncLive, Live
 from loop_core.turn.limits import Limits
-from loop_core.turn.loop import Plan
-from loop_core.values import ChatResponse, Message, Request, Role, Stop, StopReason, TextPart, ToolCall, Usage
+from loop_core.turn.loop import Plan, arun, run
+from loop_core.turn.state import Turn
+from loop_core.turn.tools import Toolbox
+from loop_core.values import ChatResponse, Message, Request, Role, Stop, StopReason, TextPart, Tool, ToolCall, Usage
 from loop_core.wire import wire
 from loop_core.wire.profiles import PROFILES
+from tests.scenes.loopback import Answer, Fake, Peer
 
 QUICK = Connection(Timeouts(connect=2, silence=0.4, whole=5, poll=0.01), Retries(most=2, longest=1, first=0.01))
 WORDS: dict[str, tuple[str, str, str]] = {
@@ -82,3 +88,37 @@ class Told(list[tuple[str, Any]]):
 
 
 OBSERVER: type[Observer] = Told
+
+
+ERROR = {"error": {"message": "slow down", "type": "rate_limit_error", "code": "rate_limit_exceeded"}}
+
+
+def streams(api: str, pieces: list[bytes], then: Callable[[Peer], None] | None = None) -> Answer:
+    def play(peer: Peer) -> None:
+        peer.head(kind=KINDS.get(api, "text/event-stream"))
+        for piece in pieces:
+            peer.send(piece)
+        if then is not None:
+            then(peer)
+
+    return play
+
+
+def sync_turn(api: str, fake: Fake, *, line: Connection = QUICK, toolbox: Toolbox | None = None, key: str = "",
+              tools: tuple[Tool, ...] = (), profile: str = "generic", **limits: Any) -> tuple[Turn, Told]:
+    told = Told()
+    with Live(server(api, fake.url, key), told, toolbox, line) as source:
+        trace = run("t", request(api, tools=tools), source, plan(api, profile, **limits))
+    return trace.steps[-1].turn, told
+
+
+def async_turn(api: str, fake: Fake, *, line: Connection = QUICK, toolbox: Toolbox | None = None, key: str = "",
+               tools: tuple[Tool, ...] = (), profile: str = "generic", **limits: Any) -> tuple[Turn, Told]:
+    told = Told()
+
+    async def turned() -> Turn:
+        async with AsyncLive(server(api, fake.url, key), told, toolbox, line) as source:
+            trace = await arun("t", request(api, tools=tools), source, plan(api, profile, **limits))
+        return trace.steps[-1].turn
+
+    return asyncio.run(turned()), told

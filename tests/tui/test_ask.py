@@ -21,9 +21,8 @@ from inspector.tui.panels import Cycle
 from inspector.tui.session_files import ReadingOptions, load
 from inspector.tui.session_screen import Exports, SessionScreen
 from loop_core.values import Stop
-from tests.client.test_transport import streams
 from tests.scenes.app import page, told
-from tests.scenes.live import answer
+from tests.scenes.live import answer, streams
 from tests.scenes.live_branch import asked_body, cut_twice
 from tests.scenes.loopback import Fake, Peer
 

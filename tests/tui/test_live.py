@@ -35,9 +35,8 @@ from inspector.tui.text_view import TextView
 from loop_core.client.exchange import Connection, Retries, Timeouts
 from loop_core.turn.state import Finish, RunTools, Send
 from loop_core.values import Stop, ToolCall, Usage
-from tests.client.test_transport import ERROR, streams
 from tests.scenes.app import page, told
-from tests.scenes.live import answer
+from tests.scenes.live import ERROR, answer, streams
 from tests.scenes.loopback import Fake, Peer
 
 ROOT = Path(__file__).parents[2]
