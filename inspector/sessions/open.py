@@ -14,10 +14,9 @@ from glob import escape, glob
 
 from inspector.config import files
 from inspector.sessions import intake
-from inspector.sessions.build import Unbuilt, build
+from inspector.sessions.build import Unbuilt, build, mask_seams
 from inspector.sessions.importers import HEAD, IMPORTERS, choose, importer
 from inspector.sessions.intake import unpack
-from inspector.sessions.joined import across
 from inspector.sessions.recording import (
     ODD,
     Conversation,
@@ -73,7 +72,7 @@ def open_paths(
     conversations = thread(exchanges, list(groups.values()))
     _inherit(exchanges, conversations)
     turns = [turn for conversation in conversations for turn in conversation.turns]
-    clean = across(exchanges, turns, {given.path: given.masked for given in inputs})
+    clean = mask_seams(exchanges, turns, {given.path: given.masked for given in inputs})
     return Loaded(tuple(inputs), tuple(clean), conversations)
 
 

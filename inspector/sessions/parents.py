@@ -1,8 +1,9 @@
-"""Which recorded exchange another one follows: an index of requests and answers, asked with a later history.
+"""Which recorded exchange another one follows, and its place in the turn.
 
-An answer is looked for where its own request ended: the same history up to there, then what was answered. Evidence is
+An answer is searched where its own request ended: the same history up to there, then what was answered. Evidence is
 taken strongest first (the answer word for word, without the ids of calls, its calls alone, its text alone, the same
-text continued). Nothing here decides between several that fit.
+text continued). Nothing here decides between several that fit. The place is read from what the history adds after the
+answer that it follows.
 """
 
 from __future__ import annotations
@@ -10,69 +11,20 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
-from pydantic_core import from_json
+from inspector.sessions.histories import History, HistoryItem, HistoryTree, ItemKind, SeatedExchange, squeeze
+from inspector.sessions.recording import TurnPlace
+from inspector.sessions.wordings import cut_result, known_hint, quotes_end
+from loop_core.turn.prompts import repeats_request
+from loop_core.values import ReasoningPart, ToolCall
 
-from inspector.sessions.items import History, HistoryItem, HistoryTree, ItemKind, response_calls, response_text, squeeze
-from inspector.sessions.recording import Exchange
-from inspector.sessions.traffic import host_of
-from loop_core.judge.classify import cut_at_cap
-from loop_core.values import ArgsForm, CallKind, ReasoningPart, Stop, ToolCall
-
-_FINISHED = frozenset({Stop.END_TURN, Stop.TOOL_CALL, Stop.SAFETY_BLOCKED, Stop.PAUSED})
-_FAILED = frozenset({Stop.ERROR, Stop.INTERRUPTED, Stop.CANCELLED})
 _RUN = re.compile(r"[A-Za-z0-9]{8,}")
 _LETTERS = re.compile(r"[A-Za-z]+")
 _TURN = re.compile(r"[a-z][A-Z]")
 _TELLING_TEXT = 16
 _END = 128
 """Characters, white space left out, by which both ends of a long text are compared when its middle is not there."""
-
-
-@dataclass(slots=True, eq=False, repr=False)
-class SeatedExchange:
-    """An exchange on its way through threading."""
-
-    index: int
-    exchange: Exchange
-    history: History
-    when: float
-    text: str
-    calls: tuple[ToolCall, ...]
-    cut: bool
-    """It did not end cleanly, a call in it is no complete JSON, or its budget was spent."""
-    failed: bool
-    joined: str = ""
-    """The text of the chain of continuations that it ends."""
-    base: int = 0
-    """The node before that chain."""
-    turn: int = -1
-    followed: int | None = None
-    """The exchange that goes on from this one in the same turn."""
-    identity: tuple[object, ...] = ()
-    """What must be equal in a request that is sent again, beside its history."""
-
-    @property
-    def paused(self) -> bool:
-        """Whether the provider waits for the client."""
-        return self.exchange.response.stop_reason.normalized is Stop.PAUSED
-
-    @property
-    def lost(self) -> bool:
-        """Whether it failed and said nothing, so that there is nothing to go on from."""
-        return self.exchange.response.error is not None and not self.text and not self.calls
-
-    @property
-    def call_cut(self) -> bool:
-        """Whether it was a call that the cut hit, though nothing of it may be left."""
-        return bool(self.cut_calls) or self.exchange.response.stop_reason.normalized is Stop.MALFORMED_TOOL_CALL
-
-    @property
-    def cut_calls(self) -> tuple[ToolCall, ...]:
-        """The calls of a batch that was cut: all of them, since a cut batch is unfinished as a whole."""
-        return self.calls if self.cut else ()
 
 
 class ParentMatch(NamedTuple):
@@ -101,28 +53,6 @@ _MARK = 48
 def _mark(token: str) -> str:
     """The beginning of a token in the common alphabet of base64: Google's client sends the other one back."""
     return token[:_MARK].translate(_URL_SAFE)
-
-
-def seated(index: int, exchange: Exchange, history: History, when: float) -> SeatedExchange:
-    """An exchange, with what threading asks of it."""
-    response, request = exchange.response, exchange.request
-    calls, text = response_calls(response.parts), response_text(response.parts)
-    word = response.stop_reason.normalized
-    cut = word not in _FINISHED or any(map(_unparsed, calls)) or cut_at_cap(response, request) is not None
-    model = request.model if request is not None else None
-    identity = (exchange.api, host_of(exchange.url), model, history.system)
-    return SeatedExchange(
-        index, exchange, history, when, text, calls, cut, word in _FAILED, text, history.node, identity=identity
-    )
-
-
-def _unparsed(call: ToolCall) -> bool:
-    if call.kind is not CallKind.FUNCTION or call.form is not ArgsForm.STRING or not call.arguments:
-        return False
-    try:
-        return not isinstance(from_json(call.arguments), dict)
-    except (ValueError, TypeError):  # a lone surrogate is no text to the parser
-        return True
 
 
 class Index:
@@ -323,3 +253,111 @@ def narrow(found: ParentMatch, child: SeatedExchange, ordered: bool) -> list[Sea
     for test in tests:
         left = [one for one in left if test(one)] or left
     return left
+
+
+# -- The place in the turn: what the history adds after the answer that it follows -------------------------------------
+
+
+class PlaceEvidence(NamedTuple):
+    """A place, and what showed it."""
+
+    place: TurnPlace
+    why: str
+
+
+def last_answer(history: History) -> int:
+    """The number of the last assistant item; -1 where there is none."""
+    return next((n for n in range(len(history.items) - 1, -1, -1) if history.items[n].kind is ItemKind.ASSISTANT), -1)
+
+
+def tail_of(history: History) -> tuple[HistoryItem, ...]:
+    """What the history adds after its last assistant item."""
+    return history.items[last_answer(history) + 1 :]
+
+
+def new_message(history: History) -> int:
+    """The number of the last user item that the history adds after its last answer; -1 where it adds none."""
+    added = range(len(history.items) - 1, last_answer(history), -1)
+    return next((n for n in added if history.items[n].kind is ItemKind.USER), -1)
+
+
+def opening(history: History) -> int:
+    """The number of the user item that opened the current turn; -1 where there is none.
+
+    Neither a known hint nor a message that comes right after tool results (steering) opens a turn.
+    """
+    items = history.items
+    for number in range(len(items) - 1, -1, -1):
+        if items[number].kind is not ItemKind.USER:
+            continue
+        answers = (item for item in reversed(items[:number]) if item.kind not in (ItemKind.SYSTEM, ItemKind.USER))
+        before = next(answers, None)
+        if before is None:
+            return number
+        if before.kind is not ItemKind.RESULTS and known_hint(items[number].text, call=False) is None:
+            return number
+    return -1
+
+
+def place(tail: Sequence[HistoryItem], parent: SeatedExchange | None) -> PlaceEvidence:
+    """The place of an exchange whose history adds `tail` to its parent's answer."""
+    if not tail:
+        return _prefill(parent) if parent is None or parent.exchange.recorder is None else _at_once(parent)
+    if any(item.kind is ItemKind.RESULTS for item in tail):
+        return _results(tail, parent)
+    said = "\n".join(item.text for item in tail)
+    if parent is not None and repeats_request(said):
+        return PlaceEvidence(TurnPlace.CONTINUATION, "a hint of ours that asks for the last words once more")
+    if parent is not None and (parent.cut or parent.paused) and not parent.lost:
+        hint = known_hint(said, parent.call_cut)
+        if hint is None and quotes_end(said, parent.joined):
+            hint = "it repeats the end of the cut text"
+        elif hint is not None:
+            hint = f"a known hint ({hint})"
+        elif all(item.kind is ItemKind.SYSTEM for item in tail):
+            hint = "a system message alone"
+        if hint is not None:
+            return _after_cut(parent, hint)
+    return PlaceEvidence(
+        TurnPlace.REQUEST, "a new user message" if any(item.kind is ItemKind.USER for item in tail) else "a new request"
+    )
+
+
+def _prefill(parent: SeatedExchange | None) -> PlaceEvidence:
+    if parent is None:
+        return PlaceEvidence(TurnPlace.REQUEST, "a request with an assistant text of its own to go on from")
+    if parent.paused:
+        return PlaceEvidence(TurnPlace.RESUME, "the paused answer is sent back as it was")
+    return PlaceEvidence(TurnPlace.CONTINUATION, "the request ends with the answer's own text, to go on from")
+
+
+def _at_once(parent: SeatedExchange) -> PlaceEvidence:
+    """An answer right after an answer: what a transcript leaves out can only be told by the first."""
+    if parent.paused:
+        return PlaceEvidence(TurnPlace.RESUME, "the answer after a pause")
+    if parent.failed:
+        return PlaceEvidence(TurnPlace.RETRY, "the next answer, at once after a failure")
+    if parent.calls:
+        return PlaceEvidence(TurnPlace.TOOL_RESULT, "the next answer; the results of the calls were not recorded")
+    return PlaceEvidence(TurnPlace.CONTINUATION, "the next answer follows at once; what was asked was not recorded")
+
+
+def _results(tail: Sequence[HistoryItem], parent: SeatedExchange | None) -> PlaceEvidence:
+    if parent is not None and parent.cut_calls:
+        for item in tail:
+            for result in item.results:
+                wording = cut_result(result.text)
+                if result.is_error or wording is not None:
+                    why = f"the result of a cut call reports it ({wording or 'an error'})"
+                    return PlaceEvidence(TurnPlace.REPAIR, why)
+    steered = any(item.kind is ItemKind.USER for item in tail)
+    why = "tool results are sent back" + (", with a user message" if steered else "")
+    return PlaceEvidence(TurnPlace.TOOL_RESULT, why)
+
+
+def _after_cut(parent: SeatedExchange, hint: str) -> PlaceEvidence:
+    if parent.paused:
+        return PlaceEvidence(TurnPlace.RESUME, f"after a pause: {hint}")
+    if parent.call_cut:
+        return PlaceEvidence(TurnPlace.REPAIR, f"after a cut call: {hint}")
+    return PlaceEvidence(TurnPlace.CONTINUATION, f"after a cut: {hint}")

@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
 
-from inspector.sessions.items import History, HistoryTree, ItemKind
-from inspector.sessions.parents import Index, SeatedExchange, narrow, seated
-from inspector.sessions.places import PlaceEvidence, last_answer, new_message, opening, place, tail_of
+from inspector.sessions.histories import History, HistoryTree, ItemKind, SeatedExchange, seated
+from inspector.sessions.parents import Index, PlaceEvidence, last_answer, narrow, new_message, opening, place, tail_of
 from inspector.sessions.recording import Conversation, Exchange, Link, TurnPlace, TurnRecord
 
 

@@ -40,7 +40,7 @@ def texts(answers: Answers, *verdicts: Verdict) -> list[tuple[str, bool]]:
 def batch(*verdicts: Verdict) -> RunTools:
     """The batch as the machine makes it for a loop that takes every call for runnable."""
     seen = Evaluation(ChatResponse("openai_chat"), judge(ChatResponse("openai_chat")), verdicts, None, Stop.TOOL_CALL)
-    return batch_of(replace(TURN, evaluation=seen, policy=replace(STRICT, dispatch=Dispatch.PRESENT)))
+    return batch_of(TURN._replace(evaluation=seen, policy=replace(STRICT, dispatch=Dispatch.PRESENT)))
 
 
 def session(folder: Path, *calls: tuple[str, dict[str, Any], str, bool]) -> str:
@@ -131,7 +131,7 @@ def test_a_recording_goes_before_the_tool_and_the_tool_can_be_chosen(tmp_path: P
 
 
 def test_results_are_bounded_however_they_come() -> None:
-    turn = replace(TURN, limits=Limits(max_tool_result_chars=100, context_guard_chars=150))
+    turn = TURN._replace(limits=Limits(max_tool_result_chars=100, context_guard_chars=150))
     answers = Answers()
     effect = RunTools((call("a", {}), call("b", {}), call("c", {})))
     for place in range(3):

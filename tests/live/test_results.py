@@ -21,7 +21,7 @@ def turned(*answered: tuple[ToolCall, str]) -> Turn:
     history = [SAID]
     for call, text in answered:
         history += [Message(Role.ASSISTANT, (call,)), Message(Role.TOOL, (ToolResultPart(call.id, call.name, text),))]
-    return replace(Turn("t", Request("openai_chat", (SAID,))), history=tuple(history), limits=Limits())
+    return Turn("t", Request("openai_chat", (SAID,)))._replace(history=tuple(history), limits=Limits())
 
 
 def ready(*calls: ToolCall) -> RunTools:

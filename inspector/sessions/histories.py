@@ -10,12 +10,27 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
 from pydantic_core import from_json
 
-from loop_core.values import CallKind, Message, OpaquePart, Request, Role, TextPart, ToolCall, ToolResultPart
+from inspector.sessions.recording import Exchange
+from inspector.sessions.traffic import host_of
+from loop_core.judge.classify import cut_at_cap
+from loop_core.values import (
+    ArgsForm,
+    CallKind,
+    Message,
+    OpaquePart,
+    Request,
+    Role,
+    Stop,
+    TextPart,
+    ToolCall,
+    ToolResultPart,
+)
 
 
 class ItemKind(Enum):
@@ -191,3 +206,75 @@ def response_calls(parts: Iterable[object]) -> tuple[ToolCall, ...]:
 def response_text(parts: Iterable[object]) -> str:
     """The visible text among a response's parts."""
     return "".join(part.text for part in parts if type(part) is TextPart)
+
+
+# -- Exchanges on their way through threading --------------------------------------------------------------------------
+
+_FINISHED = frozenset({Stop.END_TURN, Stop.TOOL_CALL, Stop.SAFETY_BLOCKED, Stop.PAUSED})
+_FAILED = frozenset({Stop.ERROR, Stop.INTERRUPTED, Stop.CANCELLED})
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class SeatedExchange:
+    """An exchange on its way through threading."""
+
+    index: int
+    exchange: Exchange
+    history: History
+    when: float
+    text: str
+    calls: tuple[ToolCall, ...]
+    cut: bool
+    """It did not end cleanly, a call in it is no complete JSON, or its budget was spent."""
+    failed: bool
+    joined: str = ""
+    """The text of the chain of continuations that it ends."""
+    base: int = 0
+    """The node before that chain."""
+    turn: int = -1
+    followed: int | None = None
+    """The exchange that goes on from this one in the same turn."""
+    identity: tuple[object, ...] = ()
+    """What must be equal in a request that is sent again, beside its history."""
+
+    @property
+    def paused(self) -> bool:
+        """Whether the provider waits for the client."""
+        return self.exchange.response.stop_reason.normalized is Stop.PAUSED
+
+    @property
+    def lost(self) -> bool:
+        """Whether it failed and said nothing, so that there is nothing to go on from."""
+        return self.exchange.response.error is not None and not self.text and not self.calls
+
+    @property
+    def call_cut(self) -> bool:
+        """Whether it was a call that the cut hit, though nothing of it may be left."""
+        return bool(self.cut_calls) or self.exchange.response.stop_reason.normalized is Stop.MALFORMED_TOOL_CALL
+
+    @property
+    def cut_calls(self) -> tuple[ToolCall, ...]:
+        """The calls of a batch that was cut: all of them, since a cut batch is unfinished as a whole."""
+        return self.calls if self.cut else ()
+
+
+def seated(index: int, exchange: Exchange, history: History, when: float) -> SeatedExchange:
+    """An exchange, with what threading asks of it."""
+    response, request = exchange.response, exchange.request
+    calls, text = response_calls(response.parts), response_text(response.parts)
+    word = response.stop_reason.normalized
+    cut = word not in _FINISHED or any(map(_unparsed, calls)) or cut_at_cap(response, request) is not None
+    model = request.model if request is not None else None
+    identity = (exchange.api, host_of(exchange.url), model, history.system)
+    return SeatedExchange(
+        index, exchange, history, when, text, calls, cut, word in _FAILED, text, history.node, identity=identity
+    )
+
+
+def _unparsed(call: ToolCall) -> bool:
+    if call.kind is not CallKind.FUNCTION or call.form is not ArgsForm.STRING or not call.arguments:
+        return False
+    try:
+        return not isinstance(from_json(call.arguments), dict)
+    except (ValueError, TypeError):  # a lone surrogate is no text to the parser
+        return True
