@@ -1,7 +1,8 @@
 """The registry of wire formats: one row each.
 
 A row says where the format's package is, and what has to be known of a format without loading it; everything else is
-in the package's `Format` (`loop_core.wire.format`). Data only, so that the machine, which knows no format, may ask.
+in the package's `Format` (`loop_core.wire.format`). It holds data only, so that the state machine, which knows no
+format, may read it.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ class FormatEntry(NamedTuple):
 
     package: str
     hints: tuple[str, ...] = ()
-    """What the URL paths hold that it is served under: it is asked first there, and its own `paths` decide."""
+    """Pieces of the URL paths that serve this format: a path with one of them is compared with its `paths` first."""
     marks: tuple[bytes, ...] = ()
-    """What its answers hold: where a body has no mark of any format, none is asked whether it is its own."""
+    """Bytes that its answers hold; a body that has no format's mark is taken for none of them."""
     servers: tuple[str, ...] = ()
     """Profiles that speak it, beside those whose own rows say so."""
     late_system: bool = False

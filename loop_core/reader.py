@@ -1,4 +1,4 @@
-"""One response, read: why it really stopped, what may run of it, and the bytes behind both. Pure.
+"""Reads one response of a provider: why it stopped, which of its tool calls may run, and the bytes behind both. Pure.
 
 `read` joins what stands apart below it: the wire format's decoder, the server's profile, the judge and the gate.
 """
@@ -19,7 +19,7 @@ from loop_core.wire.profiles import choose, native_reading, profile_named
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reading:
-    """One response as `read` makes it. Go by `stop_reason`, and run no call whose verdict is not `ready`."""
+    """The result of `read`. Decide by `stop_reason`, and run only the calls whose verdict is `ready`."""
 
     response: ChatResponse
     """What was decoded; its own `stop_reason` is the mapped one and says no more than the wire format's table."""
@@ -81,7 +81,7 @@ def read(
     profile: str | None = None,
     end: TransportEnd = TransportEnd.EOF,
 ) -> Reading:
-    """Reads one response: why it stopped, and what may run of it.
+    """Reads one response: why it stopped, and which of its tool calls may run.
 
     Args:
         api: the id of the wire format, a key of `loop_core.wire.FORMATS`, such as openai_chat.

@@ -1,6 +1,6 @@
-"""The nouns, in the field's words: what a provider said and what an agent sends.
+"""The values that all of the engine shares: requests, messages, tool calls, responses, stop reasons, findings.
 
-Every value here is frozen and holds no behaviour beyond looking at itself. Nothing in this module knows a wire format,
+Every value here is frozen and does nothing but read its own fields. Nothing in this module knows a wire format,
 a policy or a state. Text is `str`, offsets are bytes of the decoded body, token counts are whole tokens.
 """
 
@@ -70,7 +70,7 @@ class FactQuote:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """One reading: the rule that read it, and where."""
+    """One observation that led to a stop reason: the rule that made it, and the bytes that it read."""
 
     rule: str
     at: At | None = None
@@ -101,7 +101,7 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something worth telling: a lie, a quirk, a loss. `rule` is a stable dotted name."""
+    """Something that deserves attention: a contradiction, a peculiarity, a loss. `rule` is a stable dotted name."""
 
     rule: str
     severity: Severity
@@ -182,7 +182,7 @@ class OpaquePart:
 
 @dataclass(frozen=True, slots=True)
 class ToolResultPart:
-    """What a tool answered; only in requests."""
+    """The result of a tool call; it occurs in requests only."""
 
     call_id: str | None
     name: str | None
@@ -308,7 +308,7 @@ class ChatResponse:
 
 
 class Role(StrEnum):
-    """Who speaks in a request."""
+    """The author of a message."""
 
     SYSTEM = "system"
     USER = "user"
@@ -357,7 +357,7 @@ class Tool:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Request:
-    """What was, or will be, asked of a provider."""
+    """A request to a provider, sent or to be sent."""
 
     api: str
     messages: tuple[Message, ...] = ()

@@ -14,8 +14,8 @@ from inspector.replay.replay import Replay, TurnRun
 from inspector.report.findings import RAN_CUT, Noted, held
 from inspector.sessions.recording import Exchange, TurnPlace
 from inspector.sessions.transcripts.answer import inference_of, is_unrecorded
-from loop_core.judge.classify import Ending, Judgement
-from loop_core.judge.endings import SILENT
+from loop_core.judge.classify import Judgement
+from loop_core.judge.endings import SILENT, Ending
 from loop_core.judge.gate import Admission, Verdict
 from loop_core.turn.limits import GUARDS, TOTAL
 from loop_core.turn.moves import GUARD_PLACES, stopping_guard

@@ -18,7 +18,8 @@ from inspector.report.findings import CUT_WORDS, RAN_CUT, Noted, recording_cut
 from inspector.report.look import Look, asked_live, look_at
 from inspector.report.trial import tried
 from inspector.sessions.recording import TurnPlace
-from loop_core.judge.classify import LOST_FRAME_RULES, NO_WORD, Ending
+from loop_core.judge.classify import LOST_FRAME_RULES, NO_WORD
+from loop_core.judge.endings import Ending
 from loop_core.turn.state import State
 from loop_core.values import ChatResponse, Severity, Stop, TransportEnd
 

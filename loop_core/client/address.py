@@ -1,4 +1,4 @@
-"""Where a request goes and how it says who asks: base URLs, versions, the header of the key. Pure."""
+"""The server that a request goes to: its base URL, API version, and the header that authenticates. Pure."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SECRET_NAME = re.compile(r"auth|key|token|secret|cookie", re.IGNORECASE)
 
 
 class Signer(Protocol):
-    """Proves who asks by headers that are made for one request (AWS Signature Version 4), in place of a key."""
+    """Authenticates a request by headers that are made for one request (AWS Signature Version 4), in place of a key."""
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -49,7 +49,7 @@ class Signer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A server that is asked. What is secret of it is in no `repr`, and in no value that is handed on."""
+    """A server, and how to authenticate with it. Its secrets are in no `repr` and in no value that is passed on."""
 
     api: str
     base: str = field(default="", repr=False)

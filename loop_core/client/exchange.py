@@ -54,7 +54,7 @@ AT_ONCE = 4_096
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class LiveResponse:
-    """An answer, as far as it came."""
+    """The answer to one live request, as far as it arrived."""
 
     ask: LiveRequest
     response: ChatResponse
@@ -79,7 +79,7 @@ class LiveResponse:
 
 
 class Observer:
-    """Is told of everything that a live source sends and hears; a recorder writes it down. This one does nothing.
+    """Receives everything that a live source sends and receives, to record or show it. This base class does nothing.
 
     Where tasks share a source, what belongs to one exchange has its number, and others come in between.
     """
@@ -109,7 +109,7 @@ class Observer:
 
 
 class Observers(Observer):
-    """Tells several observers."""
+    """Passes everything on to several observers."""
 
     def __init__(self, observers: Sequence[Observer]) -> None:
         self._each = tuple(observers)
@@ -151,7 +151,7 @@ class Observers(Observer):
 
 
 class ResponseReader:
-    """One answer while it comes: `begin` with its head, `feed` its bytes, `close` it."""
+    """Reads one answer while it arrives: `begin` with its head, `feed` its bytes, `close` it."""
 
     def __init__(self, asked: LiveRequest, server: Server, observer: Observer, redact: Redact | None = None) -> None:
         self._server, self._observer, self._mask = server, observer, Mask(server.secrets, redact)
@@ -261,8 +261,11 @@ class ResponseReader:
 
 @dataclass(frozen=True, slots=True)
 class Retries:
-    """The bounds. Sent again is what gave no answer at all, and an answer that broke before anything of it could be
-    seen; what was cut later is for the machine to judge."""
+    """When a request is sent again, and how often.
+
+    It is sent again where no answer came, or where an answer broke before anything of it could be seen; what was cut
+    later is for the machine to judge.
+    """
 
     most: int = 3
     """How often one request is sent again."""
@@ -367,7 +370,7 @@ class Timeouts:
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """How servers are reached."""
+    """How a server is reached: timeouts, retries and a proxy."""
 
     timeouts: Timeouts = field(default_factory=Timeouts)
     retries: Retries = field(default_factory=Retries)

@@ -1,4 +1,4 @@
-"""Secrets in what comes in: asterisks in their place, before anything is decoded, recorded or shown. Pure.
+"""Masks secrets in received bytes by asterisks, before anything is decoded, recorded or shown. Pure.
 
 A server that repeats the key that it was sent cannot make it appear; the length stays, and so do the offsets.
 """

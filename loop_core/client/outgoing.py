@@ -33,14 +33,14 @@ from loop_core.wire.profile import Prefill, Profile
 Messages = Sequence[Message | Mapping[str, Any]]
 """A history: messages, or chat messages as JSON, with `role` and `content`."""
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool"})
-"""Who speaks in a chat message."""
+"""The roles of a chat message."""
 
 MARKS: Mapping[Prefill, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
     Prefill.PREFIX: ({"prefix": True}, {}),
     Prefill.PARTIAL: ({"partial": True}, {}),
     Prefill.CONTINUE_FINAL_MESSAGE: ({}, {"continue_final_message": True, "add_generation_prompt": False}),
 }
-"""How a prefill is told from a finished message: fields of the message, and of the body."""
+"""How a request marks its last message as a prefill: fields of the message, and of the body."""
 
 
 def ability(profile: Profile, api: str) -> Ability:

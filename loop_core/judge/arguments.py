@@ -1,4 +1,4 @@
-"""A tool's schema: is it usable, and does a value satisfy it?
+"""Schemas of tools and arguments of calls: whether a value satisfies a schema, and how raw arguments are parsed.
 
 OpenAPI dialects (Gemini's `parameters`) are normalised first. A schema that cannot be compiled, or that refers to
 another document, is unusable: nothing is fetched. jsonschema-rs is imported when a complete call first meets a schema.
@@ -68,7 +68,7 @@ def takes_no_arguments(tool: Tool | None) -> bool:
 
 
 def shortcoming(tool: Tool | None, value: Mapping[str, Any] | None) -> str:
-    """What complete arguments lack, in words: members that the schema requires, or all where the tool takes any."""
+    """The required members that complete arguments do not have, as a phrase; empty where none is missing."""
     if value is None:
         return ""
     if not value:
@@ -159,7 +159,7 @@ def _refuse(uri: str) -> Any:
 
 
 class ArgumentShape(StrEnum):
-    """What the raw characters are."""
+    """How far the raw characters are a JSON object."""
 
     COMPLETE = "complete"
     """One JSON object and nothing else."""
@@ -210,7 +210,7 @@ def parse(raw: str | None) -> Arguments:
 
 
 def parse_call(call: ToolCall) -> Arguments:
-    """Reads the arguments of a call; where none were told, they are empty whatever stands for them."""
+    """Reads the arguments of a call strictly; where no character of them was sent, they count as empty."""
     return parse("" if call.arguments_unsent else call.arguments)
 
 
@@ -262,6 +262,8 @@ def _no_constant(word: str) -> Any:
     raise ValueError(f"{word} is no JSON")
 
 
+# The standard library's parser, not the fast one: it can refuse a key that stands twice and `NaN`, which other parsers
+# read in different ways, so that the agent would run another call than the one that was checked.
 _STRICT = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite)
 
 

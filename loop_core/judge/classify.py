@@ -1,8 +1,8 @@
-"""From the mapped reason to the effective one: `judge`.
+"""Why a response really stopped: `judge` turns the mapped stop reason into the effective one.
 
-Owns the corrections: a short list of rules, tried in order, each of which may only tighten and leaves evidence. The one
-loosening, a complete call under `stop`, needs the gate's full conditions. Does not know a wire format: a router's
-native word arrives already read (`native`), and what is known of a server arrives as a `Speaker`.
+It applies a short list of rules in order. Each may only make the reason stricter, and leaves evidence; the one
+exception, a complete call under `stop`, needs the gate's full conditions. No wire format is known here: a router's
+native word arrives already mapped (`native`), and what is known of a server arrives as a `Speaker`.
 """
 
 from __future__ import annotations
@@ -31,10 +31,6 @@ from loop_core.values import (
     ToolCall,
     TransportEnd,
 )
-
-__all__ = ["LOST_FRAME_RULES", "NO_WORD", "Ending", "Judgement", "Speaker", "cut_at_cap", "is_phantom", "judge",
-           "means_empty_object",
-           "remarks", "spent_cap"]
 
 
 class Speaker(Protocol):
@@ -69,7 +65,7 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class JudgeCase:
-    """What a rule looks at."""
+    """The input of every rule: a response, its request, and what is known of the server."""
 
     response: ChatResponse
     request: Request | None

@@ -66,7 +66,7 @@ UNREAD_RULES = frozenset({"frame.invalid", "frame.shape", "body.shape"})
 
 @dataclass(frozen=True, slots=True)
 class EndingCase:
-    """What a row looks at: one response that ended in peace."""
+    """The input of a row: one response whose stop reason says that it is finished."""
 
     response: ChatResponse
     request: Request | None
@@ -80,7 +80,7 @@ class EndingCase:
 
 
 class EndingSign(NamedTuple):
-    """What a row saw, in words, and where: a place of the body, or characters of a fact."""
+    """What shows an ending, in words, and where: a place of the body, or characters of a fact."""
 
     text: str
     at: At | None = None

@@ -33,7 +33,7 @@ class Admission(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What the gate says of one call; `arguments` only where it is ready."""
+    """The gate's decision on one tool call; it has `arguments` only where the call is ready."""
 
     call: ToolCall
     admission: Admission
@@ -158,7 +158,7 @@ def _stopped(reading: Arguments) -> str:
     return f"the arguments are {reading.shape.value}: {where}: {reading.problem}"
 
 
-# -- Which held call is which: how a batch that was cut is told to the model, and what of it came again --------------
+# -- Telling held calls apart: how they are named to the model, and which of them came again -------------------------
 # A call is known by its tool and, where the batch holds others of the same tool, by the arguments in which they
 # differ. Only arguments that had arrived whole count: what follows the last comma of cut arguments may have been
 # longer.
@@ -182,22 +182,22 @@ def held_calls(verdicts: Sequence[Verdict]) -> tuple[ToolCall, ...]:
     return tuple(found.values())
 
 
-def held_names(verdicts: Sequence[Verdict], beside: Sequence[Verdict] = ()) -> tuple[str, ...]:
-    """What the model is told of each held call: its tool, and the arguments that tell it from its siblings.
+def held_names(verdicts: Sequence[Verdict], siblings: Sequence[Verdict] = ()) -> tuple[str, ...]:
+    """The name of each held call for the model: its tool, and the arguments that distinguish it from its siblings.
 
-    `beside` are siblings that have come again by now.
+    `siblings` are calls of the same batch that have come again by now.
     """
     calls = held_calls(verdicts)
-    marks = _marks(calls, held_calls(beside))
+    marks = _marks(calls, held_calls(siblings))
     return tuple(dict.fromkeys(_name(call, own) for call, own in zip(calls, marks, strict=True)))
 
 
 def missing_calls(
-    broken: Sequence[Verdict], came: Iterable[ToolCall], beside: Sequence[Verdict] = ()
+    broken: Sequence[Verdict], came: Iterable[ToolCall], siblings: Sequence[Verdict] = ()
 ) -> tuple[Verdict, ...]:
     """The held calls that are not among those that came; nameless ones are given up, since none can be known."""
     calls = held_calls(broken)
-    marked = sorted(zip(calls, _marks(calls, held_calls(beside)), strict=True), key=lambda each: -len(each[1]))
+    marked = sorted(zip(calls, _marks(calls, held_calls(siblings)), strict=True), key=lambda each: -len(each[1]))
     left = list(came)
     lost: set[int] = set()
     for call, marks in marked:
@@ -209,9 +209,9 @@ def missing_calls(
     return tuple(verdict for verdict in broken if id(verdict.call) in lost)
 
 
-def _marks(calls: Sequence[ToolCall], beside: Sequence[ToolCall]) -> list[DistinctArguments]:
+def _marks(calls: Sequence[ToolCall], siblings: Sequence[ToolCall]) -> list[DistinctArguments]:
     """For each call the arguments in which it differs from another call of its tool."""
-    every = [(call, _arrived(call)) for call in (*calls, *beside)]
+    every = [(call, _arrived(call)) for call in (*calls, *siblings)]
     found: list[DistinctArguments] = []
     for call, own in every[: len(calls)]:
         others = [each for other, each in every if other is not call and other.name == call.name]

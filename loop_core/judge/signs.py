@@ -1,4 +1,4 @@
-"""Calls that a server's parser left in the text: the marks of the models' own call formats, and where one stands.
+"""Signs in a text: a tool call that a server's parser left there as markup, or an end in the middle of a sentence.
 
 Such markup is never read as a call; it is only pointed at. A mark counts outside code alone, since texts explain these
 formats, and where the tools of the request are known it must name one of them.

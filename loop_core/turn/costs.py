@@ -1,4 +1,4 @@
-"""What a request may ask for: the output cap within the token bound, and what a server refused to take of ours.
+"""Output caps, refusals and counters: what the next request may ask for, and what each event costs a turn.
 
 A larger cap, a forced call and a prefill are tried, since they save requests; a server that answers with a 400 is asked
 once more without. Pure, like the moves that ask here.
@@ -49,7 +49,7 @@ def cap_within_bound(turn: Turn, cap: int | None) -> int | None:
 
 
 class RefusalRow(NamedTuple):
-    """One row: what of our own doing a server may refuse with a 400, and the words that must stand in its error."""
+    """Something that we put into a request and a server may refuse with a 400, and the words of its error."""
 
     name: str
     applies: Callable[[Turn, Send], bool]

@@ -1,4 +1,4 @@
-"""What the next request says: a response projected into history, and the messages that ask to go on.
+"""The message history of the next request: how a response enters it, and the messages that ask a model to go on.
 
 Append-only, so that a provider's prompt cache stays warm. A held call never enters the history, neither as a call nor
 inside an opaque block; strict backends refuse invalid arguments, calls without results and empty assistant messages,
@@ -35,7 +35,7 @@ from loop_core.values import (
 
 @dataclass(frozen=True, slots=True)
 class Ability:
-    """What the server allows, as far as continuing goes."""
+    """What a server allows when a cut answer is continued."""
 
     prefill: bool = False
     """It continues an assistant message that ends the request."""
@@ -145,7 +145,7 @@ def repeats_hint(message: Message) -> bool:
 
 
 def is_hint(message: Message) -> bool:
-    """Whether it is a hint of ours."""
+    """Whether a message is our hint that asks to continue."""
     return message.text.startswith(HINT_POINTS[0])
 
 
@@ -169,9 +169,9 @@ def prefill_message(text: str) -> tuple[Message, str]:
     return Message(Role.ASSISTANT, (TextPart(sent),)), text[len(sent) :]
 
 
-def repair_message(verdicts: Sequence[Verdict], system: bool = True, beside: Sequence[Verdict] = ()) -> Message:
-    """The message that asks for every held call again, told from those `beside` that came; it forbids no other."""
-    names = gate.held_names(verdicts, beside)
+def repair_message(verdicts: Sequence[Verdict], system: bool = True, siblings: Sequence[Verdict] = ()) -> Message:
+    """The message that asks for every held call again, as distinguished from the `siblings` that came."""
+    names = gate.held_names(verdicts, siblings)
     if len(names) > 1:
         listed = "\n".join(f"- {name}" for name in names)
         text = (
@@ -194,9 +194,9 @@ def is_repair(message: Message) -> bool:
     return message.text.startswith(_CUT_BEFORE)
 
 
-def repair_notice(verdicts: Sequence[Verdict], beside: Sequence[Verdict] = ()) -> str:
+def repair_notice(verdicts: Sequence[Verdict], siblings: Sequence[Verdict] = ()) -> str:
     """What the operator is told when the repair budget is spent: every call that never came whole, by name."""
-    names = gate.held_names(verdicts, beside)
+    names = gate.held_names(verdicts, siblings)
     if len(names) > 1:
         return f"The tool calls {', '.join(names)} were not completed and were not run; {REMEDY}."
     name = f" {names[0]}" if names else ""
@@ -217,7 +217,7 @@ def is_nudge(message: Message) -> bool:
 
 
 def not_run_note(
-    verdicts: Sequence[Verdict], system: bool = True, beside: Sequence[Verdict] = ()
+    verdicts: Sequence[Verdict], system: bool = True, siblings: Sequence[Verdict] = ()
 ) -> Message | None:
     """What the model is told of calls that were never run, held or overtaken by the end; None where there are none."""
     real = [v for v in verdicts if not is_phantom(v.call)]
@@ -225,7 +225,7 @@ def not_run_note(
         return None
     called = ", ".join(dict.fromkeys(v.call.name or "unnamed" for v in real))
     if any(v.admission is Admission.HELD for v in real):
-        called = ", ".join(gate.held_names(real, beside))
+        called = ", ".join(gate.held_names(real, siblings))
         text = f"Not run, since the response ended before it was complete: {called}. If it is still needed, {REMEDY}."
     else:
         text = f"Not run, since the turn was ended first: {called}."

@@ -53,6 +53,7 @@ class Limits:
     """turn: attempts never reset; response: a response that is not truncated resets them."""
 
     def __post_init__(self) -> None:
+        # Not a pydantic model: its import costs a third of the start of an empty app.
         for name, (low, high) in RANGES.items():
             value = getattr(self, name)
             if value is None and name in OPTIONAL:

@@ -1,4 +1,6 @@
-"""Where answers come from: a recording, or a list made by hand. Pure; the live source is in `transport`.
+"""Runs turns: `run` and `arun` carry out the effects of the state machine through a source of answers. Pure.
+
+The live source is in `loop_core.client.transport`; two others stand here, a recording and a list made by hand.
 
 `RecordedSource` answers by place in the turn (first request, k-th continuation, repair, tool result, resumption), never
 by comparing texts: our hint is never the recorded agent's.
@@ -60,7 +62,7 @@ class AsyncTurnSource(Protocol):
 
 @runtime_checkable
 class ServerAware(Protocol):
-    """A source that knows whom it asks."""
+    """A source that knows which server it asks."""
 
     def knows(self, request: Request) -> tuple[Ability, str]:
         """What the server allows, as far as continuing goes, and who it is."""
@@ -236,7 +238,7 @@ async def asteps_from(step_: Step, source: AsyncTurnSource) -> AsyncIterator[Ste
 
 
 def complete_plan(plan: Plan, request: Request, source: TurnSource | AsyncTurnSource) -> Plan:
-    """The plan with what it leaves open and the source knows: what the server allows, and who it is."""
+    """The plan, completed by what the source knows of its server: what it allows, and who it is."""
     if plan.ability is not None or not isinstance(source, ServerAware):
         return plan
     ability, provider = source.knows(request)

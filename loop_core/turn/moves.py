@@ -1,4 +1,4 @@
-"""What a move of the machine does and says: `entered`, `notice`. What it costs is in `costs`.
+"""What the state machine does when it enters a state, and what it tells the operator at the end of a turn.
 
 Pure functions from a turn to a turn; which move is made is decided in `machine`, by its table.
 """
@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from loop_core.judge import gate
-from loop_core.judge.classify import Ending
+from loop_core.judge.endings import Ending
 from loop_core.judge.gate import Admission, Verdict
 from loop_core.turn import costs, history
 from loop_core.turn.costs import batch_of, is_cut, misses_anchor

@@ -1,4 +1,4 @@
-"""What a loop believes, as data.
+"""Policies: what an agent loop does with each stop reason and tool call, as data.
 
 A policy says which word of a response is read, what each word leads to, which calls run, how an answer is continued and
 how its seams are decided. `STRICT` is ours; other systems are described in `presets`. No policy contains code: what
@@ -14,8 +14,8 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from loop_core.judge.arguments import ArgumentShape, parse_call, parse_leniently
-from loop_core.judge.classify import Ending, Judgement
-from loop_core.judge.endings import SILENT
+from loop_core.judge.classify import Judgement
+from loop_core.judge.endings import SILENT, Ending
 from loop_core.judge.gate import Admission, Verdict
 from loop_core.turn.segments import Method, SeamRule
 from loop_core.values import CallKind, ChatResponse, Stop, ToolCall
@@ -84,7 +84,7 @@ class BatchRule(StrEnum):
 
 
 class ReasonSource(StrEnum):
-    """Which reason a loop goes by."""
+    """Which stop reason a loop follows."""
 
     EFFECTIVE = "effective"
     MAPPED = "mapped"
@@ -138,7 +138,7 @@ ENDING_SIGNALS: Mapping[Ending, Signal] = MappingProxyType({
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What a loop believes of a response and does about it."""
+    """How one agent loop reads a response, and what it does about it."""
 
     name: str
     title: str

@@ -1,4 +1,4 @@
-"""The systems of the seeds, as data: what each loop believes, so that one transcript can be run under all of them.
+"""The policies of known agents, as data, so that one transcript can be run under all of them.
 
 Each preset has the reason map and the promotions of its seed and cites the lines it follows. Where a seed is silent (a
 format that it never speaks, a word that it does not name) the engine's own table is used. The limits are the operator's

@@ -1,4 +1,4 @@
-"""What our continuations say to a model, and the marks that they put around the words that are to be quoted.
+"""The texts that ask a model to continue, and patterns for how a model begins instead of continuing.
 
 Below the seams, because none of it may reach the merged text, also where a model repeats it.
 """
@@ -68,7 +68,7 @@ def prompt_end(text: str, mark: str) -> int:
 
 
 class OpeningKind(StrEnum):
-    """What a segment begins with instead of the text."""
+    """What a segment begins with instead of the continued text."""
 
     CHATTER = "chatter"
     """It speaks of the answer before it gives it."""

@@ -1,4 +1,4 @@
-"""Finds the words that were to be quoted first in what a model sent instead of the bare quotation.
+"""Finds the quoted anchor at the beginning of a continuation, also where a model sent more than the bare quotation.
 
 Models put chatter before the quotation, tags, quotes or a code fence around it, fold its white space, or quote its last
 line alone. Everything up to its end is to be cut, with the end of what wrapped it. Where it is not sure that something

@@ -57,7 +57,7 @@ def _joint(text: str, following: str, made: _Cut, index: int) -> tuple[str, Seam
             text, cut = text[:-1] + _whole(text[-1], first), cut + 1
         elif first > "\uffff" and _high(first) == text[-1]:  # it came again, whole
             text = text[:-1]
-    gone = tuple((begin, following[begin:end]) for begin, end in made.gone)
+    gone = tuple((begin, following[begin:end]) for begin, end in made.removals)
     seam = Seam(index, len(text), made.decision, following[:cut], made.why, made.sure, gone)
     return text, seam, seam.remainder(following)
 
@@ -102,7 +102,7 @@ class _Cut(NamedTuple):
     """How much of the next segment's beginning is left out."""
     why: str
     sure: bool = True
-    gone: tuple[tuple[int, int], ...] = ()
+    removals: tuple[tuple[int, int], ...] = ()
 
 
 def _as_sent(text: str, segment: Segment) -> _Cut:

@@ -1,6 +1,6 @@
-"""The nouns of the machine: its states, the events that come in, the effects that go out, and the turn itself.
+"""The values of the state machine: its states, the events that come in, the effects that go out, and the turn itself.
 
-Values only. `machine` moves them, `moves` says what a move costs and does; drivers and screens read them.
+`machine` moves them, `moves` and `costs` say what a move does and costs; drivers and screens read them.
 """
 
 from __future__ import annotations
@@ -226,7 +226,7 @@ Event = ProviderResponse | ToolResults | Tick | Cancel | NotRecorded
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """The response that is being, or was last, looked at."""
+    """The latest response of a turn: judged, gated, and with the word that the policy reads in it."""
 
     response: ChatResponse
     judgement: Judgement

@@ -1,4 +1,4 @@
-"""The structured events of seed 000, and the metrics folded from them.
+"""The trace of a run: its steps, the structured events of each step (seed 000), and metrics over many turns.
 
 An event is a flat record (a dict of plain values) that any logger takes. Records come out of moves of the machine;
 nothing here has a clock: where times are not given, latency is absent and reported as not recorded.

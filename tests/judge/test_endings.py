@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from loop_core.judge.classify import Ending, Judgement, judge
-from loop_core.judge.endings import has_content, stop_strings
+from loop_core.judge.classify import Judgement, judge
+from loop_core.judge.endings import Ending, has_content, stop_strings
 from loop_core.turn.policy import STRICT, ReasonSource, policy_ending
 from loop_core.values import (
     At,

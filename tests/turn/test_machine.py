@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from loop_core.errors import TransitionError
-from loop_core.judge.classify import Ending
+from loop_core.judge.endings import Ending
 from loop_core.judge.gate import Admission
 from loop_core.turn.history import Ability
 from loop_core.turn.limits import Limits
