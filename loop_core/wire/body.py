@@ -20,6 +20,36 @@ from pydantic_core import from_json
 from loop_core.errors import EncodeError
 from loop_core.values import CallKind, Message, OpaquePart, Request, Role, Tool, ToolCall, ToolResultPart
 
+# -- values of another shape than they should have count as absent ---------------------------------------------------
+
+
+def word(value: Any) -> str | None:
+    """A string that says something; None for an empty one, and for anything else."""
+    return value if isinstance(value, str) and value else None
+
+
+def string(value: Any) -> str | None:
+    """A string; None for anything else."""
+    return value if isinstance(value, str) else None
+
+
+def integer(value: Any) -> int | None:
+    """A whole number; None for anything else, a truth value too."""
+    return value if type(value) is int else None
+
+
+def list_of(value: Any) -> list[Any]:
+    """A list; an empty one for anything else."""
+    return value if isinstance(value, list) else []
+
+
+def mapping_of(value: Any) -> Mapping[str, Any]:
+    """An object; an empty one for anything else."""
+    return value if isinstance(value, Mapping) else {}
+
+
+# -- bodies ----------------------------------------------------------------------------------------------------------
+
 
 def rest(body: Mapping[str, Any], *taken: str) -> dict[str, Any]:
     """The fields of a body that are not read; `a.b` is a field of an object, which goes with its last one."""
@@ -66,6 +96,18 @@ def opaque(part: OpaquePart, api: str) -> Any:
         return json.loads(part.json)
     except (ValueError, RecursionError):
         raise EncodeError(f"the opaque {part.type} is no JSON", api=api, what="opaque") from None
+
+
+def opaque_object(part: OpaquePart, api: str) -> dict[str, Any]:
+    """The same for a block that has to be an object.
+
+    Raises:
+        EncodeError: it is none.
+    """
+    value = opaque(part, api)
+    if not isinstance(value, dict):
+        raise EncodeError(f"the opaque {part.type} is no JSON object", api=api, what="opaque")
+    return value
 
 
 def content(part: ToolResultPart, api: str) -> Any:

@@ -31,6 +31,8 @@ from loop_core.wire.body import (
     compact,
     content,
     forced_tool,
+    list_of,
+    mapping_of,
     merge,
     non_null,
     one_choice,
@@ -38,6 +40,7 @@ from loop_core.wire.body import (
     refuse,
     rest,
     split_system,
+    string,
     unknown_choice,
     with_ids,
 )
@@ -59,12 +62,12 @@ def read_request(body: Mapping[str, Any], url: str = "") -> Request:
     names: dict[str, str] = {}
     system = tuple(_parts(body.get("system"), names))
     messages = [Message(Role.SYSTEM, system)] if system else []
-    messages += [message for item in _list(body.get("messages")) if (message := _message(item, names))]
+    messages += [message for item in list_of(body.get("messages")) if (message := _message(item, names))]
     return Request(
         api=API,
         messages=tuple(messages),
         model=model if isinstance(model, str) else None,
-        tools=tuple(tool for item in _list(body.get("tools")) if (tool := _tool(item))),
+        tools=tuple(tool for item in list_of(body.get("tools")) if (tool := _tool(item))),
         tool_choice=_choice(body.get("tool_choice")),
         max_tokens=cap if type(cap) is int else None,
         stream=stream,
@@ -87,7 +90,7 @@ def _parts(content: Any, names: dict[str, str]) -> Iterator[MessagePart]:
     if isinstance(content, str):
         yield TextPart(content)
         return
-    for block in _list(content):
+    for block in list_of(content):
         if isinstance(block, str):
             yield TextPart(block)
         elif isinstance(block, Mapping):
@@ -99,17 +102,18 @@ def _part(block: Mapping[str, Any], names: dict[str, str]) -> MessagePart:
     if kind == "text" and isinstance(block.get("text"), str):
         return TextPart(block["text"])
     if kind == "thinking" and isinstance(block.get("thinking"), str):
-        return ReasoningPart(block["thinking"], _word(block.get("signature")) or None)
+        return ReasoningPart(block["thinking"], string(block.get("signature")) or None)
     if kind == "redacted_thinking":
-        return ReasoningPart("", data=_word(block.get("data")))
+        return ReasoningPart("", data=string(block.get("data")))
     if kind == "tool_result":
-        id_ = _word(block.get("tool_use_id"))
+        id_ = string(block.get("tool_use_id"))
         content = block.get("content")
-        more = compact(content) if any(_word(_dict(each).get("type")) != "text" for each in _list(content)) else None
+        plain = all(string(mapping_of(each).get("type")) == "text" for each in list_of(content))
+        more = None if plain else compact(content)
         return ToolResultPart(id_, names.get(id_ or ""), _text(content), block.get("is_error") is True, more)
     row = KINDS.get(kind)
     if row is not None and row.call is not None:
-        id_, name, given = _word(block.get("id")), _word(block.get("name")) or "", block.get("input")
+        id_, name, given = string(block.get("id")), string(block.get("name")) or "", block.get("input")
         names[id_ or ""] = name
         if isinstance(given, str):
             return ToolCall(id_, name, given, True, row.call)
@@ -122,7 +126,7 @@ def _text(content: Any) -> str:
     if isinstance(content, str):
         return content
     texts: list[str] = []
-    for block in _list(content):
+    for block in list_of(content):
         text = block.get("text") if isinstance(block, Mapping) and block.get("type") == "text" else None
         texts.append(text if isinstance(text, str) else compact(block))
     return "".join(texts)
@@ -131,14 +135,14 @@ def _text(content: Any) -> str:
 def _tool(item: Any) -> Tool | None:
     if not isinstance(item, Mapping):
         return None
-    kind = _word(item.get("type")) or "custom"
-    name = _word(item.get("name")) or _word(item.get("mcp_server_name")) or kind
+    kind = string(item.get("type")) or "custom"
+    name = string(item.get("name")) or string(item.get("mcp_server_name")) or kind
     schema = item.get("input_schema")
     server = kind.startswith(_SERVER_TOOLS)
     return Tool(
         name,
         schema if isinstance(schema, Mapping) else None,
-        _word(item.get("description")) or "",
+        string(item.get("description")) or "",
         CallKind.SERVER if server else CallKind.FUNCTION,
         declaration=item,
     )
@@ -153,16 +157,7 @@ def _choice(choice: Any) -> str | None:
     return kind if kind in ("auto", "any", "none") else None
 
 
-def _dict(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
 
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
-def _word(value: Any) -> str | None:
-    return value if isinstance(value, str) else None
 
 
 # -- Request -> the body that Messages expects -----------------------------------------------------------------------

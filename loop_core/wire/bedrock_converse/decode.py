@@ -31,7 +31,7 @@ from loop_core.values import (
 )
 from loop_core.wire import base
 from loop_core.wire.bedrock_converse.table import API, EVENTS, FIELDS, SERVER_TOOL, STOP_REASONS, completes, unwrap
-from loop_core.wire.body import compact
+from loop_core.wire.body import compact, integer
 from loop_core.wire.eventstream import EventStream
 from loop_core.wire.failures import read_error
 from loop_core.wire.framing import Framing
@@ -329,9 +329,9 @@ class Decoder(base.Decoder):
         usage = event.get("usage")
         if isinstance(usage, dict):
             self._usage = Usage(
-                input_tokens=_count(usage.get("inputTokens")),
-                output_tokens=_count(usage.get("outputTokens")),
-                cached_tokens=_count(usage.get("cacheReadInputTokens")),
+                input_tokens=integer(usage.get("inputTokens")),
+                output_tokens=integer(usage.get("outputTokens")),
+                cached_tokens=integer(usage.get("cacheReadInputTokens")),
             )
         trace = event.get("trace")
         if isinstance(trace, dict):
@@ -374,6 +374,3 @@ def _error(content: Any, kind: str) -> ProviderError:
     read = read_error({"error": {"message": message, "type": kind}})
     return ProviderError(message, kind or None, None, read.retryable if read is not None else False)
 
-
-def _count(value: Any) -> int | None:
-    return value if type(value) is int else None

@@ -32,6 +32,8 @@ from loop_core.wire.body import (
     compact,
     content,
     forced_tool,
+    list_of,
+    mapping_of,
     merge,
     non_null,
     one_choice,
@@ -39,6 +41,7 @@ from loop_core.wire.body import (
     refuse,
     rest,
     split_system,
+    string,
     unknown_choice,
     with_ids,
 )
@@ -49,19 +52,19 @@ _ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM}
 def read_request(body: Mapping[str, Any], url: str = "") -> Request:
     """What a recorded request asks for; the model and the streaming stand in `url`."""
     place = PATHS[0].search(url)
-    model = unquote(place["model"]) if place else _word(body.get("modelId"))
-    limits = _dict(body.get("inferenceConfig"))
-    config = _dict(body.get("toolConfig"))
+    model = unquote(place["model"]) if place else string(body.get("modelId"))
+    limits = mapping_of(body.get("inferenceConfig"))
+    config = mapping_of(body.get("toolConfig"))
     cap = limits.get("maxTokens")
     names: dict[str, str] = {}
     system = tuple(_parts(body.get("system"), names))
     messages = [Message(Role.SYSTEM, system)] if system else []
-    messages += [message for item in _list(body.get("messages")) if (message := _message(item, names))]
+    messages += [message for item in list_of(body.get("messages")) if (message := _message(item, names))]
     return Request(
         api=API,
         messages=tuple(messages),
         model=model,
-        tools=tuple(tool for item in _list(config.get("tools")) if (tool := _tool(item))),
+        tools=tuple(tool for item in list_of(config.get("tools")) if (tool := _tool(item))),
         tool_choice=_choice(config.get("toolChoice")),
         max_tokens=cap if type(cap) is int else None,
         stream=bool(place and place["stream"]),
@@ -82,7 +85,7 @@ def _message(item: Any, names: dict[str, str]) -> Message | None:
 def _parts(content: Any, names: dict[str, str]) -> Iterator[MessagePart]:
     if isinstance(content, str):
         yield TextPart(content)
-    for block in _list(content):
+    for block in list_of(content):
         if isinstance(block, Mapping):
             yield _part(block, names)
 
@@ -91,25 +94,26 @@ def _part(block: Mapping[str, Any], names: dict[str, str]) -> MessagePart:
     if isinstance(block.get("text"), str):
         return TextPart(block["text"])
     kind = next((name for name, value in block.items() if isinstance(value, Mapping)), next(iter(block), ""))
-    value = _dict(block.get(kind))
+    value = mapping_of(block.get(kind))
     if kind == "toolUse":
         return _call(value, names)
     if kind == "toolResult":
-        id_ = _word(value.get("toolUseId"))
+        id_ = string(value.get("toolUseId"))
         failed = value.get("status") == "error"
         content = value.get("content")
-        more = compact(content) if any(_word(_dict(each).get("text")) is None for each in _list(content)) else None
+        plain = all(string(mapping_of(each).get("text")) is not None for each in list_of(content))
+        more = None if plain else compact(content)
         return ToolResultPart(id_, names.get(id_ or ""), _text(content), failed, more)
     if kind == "reasoningContent":
-        thought = _dict(value.get("reasoningText"))
+        thought = mapping_of(value.get("reasoningText"))
         return ReasoningPart(
-            _word(thought.get("text")) or "", _word(thought.get("signature")), _word(value.get("redactedContent"))
+            string(thought.get("text")) or "", string(thought.get("signature")), string(value.get("redactedContent"))
         )
     return OpaquePart(kind, compact(block))
 
 
 def _call(value: Mapping[str, Any], names: dict[str, str]) -> ToolCall:
-    id_, name, given = _word(value.get("toolUseId")), _word(value.get("name")) or "", value.get("input")
+    id_, name, given = string(value.get("toolUseId")), string(value.get("name")) or "", value.get("input")
     names[id_ or ""] = name
     kind = CallKind.SERVER if value.get("type") == SERVER_TOOL else CallKind.FUNCTION
     if isinstance(given, str):
@@ -119,7 +123,7 @@ def _call(value: Mapping[str, Any], names: dict[str, str]) -> ToolCall:
 
 def _text(content: Any) -> str:
     texts: list[str] = []
-    for block in _list(content):
+    for block in list_of(content):
         text = block.get("text") if isinstance(block, Mapping) else None
         inner = block.get("json", block) if isinstance(block, Mapping) else block
         texts.append(text if isinstance(text, str) else compact(inner))
@@ -129,16 +133,16 @@ def _text(content: Any) -> str:
 def _tool(item: Any) -> Tool | None:
     if not isinstance(item, Mapping):
         return None
-    spec, system = _dict(item.get("toolSpec")), _dict(item.get("systemTool"))
+    spec, system = mapping_of(item.get("toolSpec")), mapping_of(item.get("systemTool"))
     if system:
-        return Tool(_word(system.get("name")) or "", kind=CallKind.SERVER, declaration=item)
-    schema = _dict(spec.get("inputSchema")).get("json")
+        return Tool(string(system.get("name")) or "", kind=CallKind.SERVER, declaration=item)
+    schema = mapping_of(spec.get("inputSchema")).get("json")
     if not spec:
         return None
     return Tool(
-        _word(spec.get("name")) or "",
+        string(spec.get("name")) or "",
         schema if isinstance(schema, Mapping) else None,
-        _word(spec.get("description")) or "",
+        string(spec.get("description")) or "",
         declaration=item,
     )
 
@@ -147,20 +151,11 @@ def _choice(choice: Any) -> str | None:
     if not isinstance(choice, Mapping):
         return None
     if "tool" in choice:
-        return f"tool:{_dict(choice['tool']).get('name')}"
+        return f"tool:{mapping_of(choice['tool']).get('name')}"
     return next((word for word in ("auto", "any") if word in choice), None)
 
 
-def _dict(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
 
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
-def _word(value: Any) -> str | None:
-    return value if isinstance(value, str) else None
 
 
 # -- Request -> the body that Converse expects -----------------------------------------------------------------------

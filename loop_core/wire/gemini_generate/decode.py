@@ -12,6 +12,7 @@ from typing import Any
 
 from loop_core.values import At, ChatResponse, Evidence, ExchangePart, Severity, Stop, StopReason, Usage
 from loop_core.wire import base
+from loop_core.wire.body import word
 from loop_core.wire.failures import read_error
 from loop_core.wire.gemini_generate.parts import Parts, string_piece
 from loop_core.wire.gemini_generate.table import API, BLOCK_REASONS, NUMBERS, SNAKE, STOP_REASONS, get, key_of
@@ -126,9 +127,9 @@ class Decoder(base.Decoder):
         if isinstance(usage, dict) and (self._usage is None or not _COUNTED.isdisjoint(usage)):
             self._usage = usage
         if self._id is None:
-            self._id = _word(get(event, "responseId"))
+            self._id = word(get(event, "responseId"))
         if self._model is None:
-            self._model = _word(get(event, "modelVersion"))
+            self._model = word(get(event, "modelVersion"))
         candidates = event.get("candidates")
         for position, candidate in enumerate(candidates if isinstance(candidates, list) else ()):
             if isinstance(candidate, dict):
@@ -211,9 +212,6 @@ class Decoder(base.Decoder):
             return StopReason(Stop.PAUSED, self.raw, "token", (Evidence(f"{API}.continuation_token", self._token[1]),))
         return stop
 
-
-def _word(value: Any) -> str | None:
-    return value if isinstance(value, str) and value else None
 
 
 def _usage(counts: dict[str, Any] | None) -> Usage | None:

@@ -31,6 +31,8 @@ from loop_core.wire.body import (
     arguments,
     dump,
     forced_tool,
+    integer,
+    list_of,
     merge,
     non_null,
     opaque,
@@ -40,6 +42,7 @@ from loop_core.wire.body import (
     unknown_choice,
     with_ids,
     with_names,
+    word,
 )
 from loop_core.wire.gemini_generate.schemas import problems
 from loop_core.wire.gemini_generate.table import API, PATHS, SNAKE, get
@@ -69,7 +72,7 @@ def read_request(body: Mapping[str, Any], url: str = "") -> Request:
     system = tuple(_parts(get(body, "systemInstruction")))
     contents = body.get("contents")
     messages = [Message(Role.SYSTEM, system)] if system else []
-    messages += [message for item in _list(contents) if (message := _message(item))]
+    messages += [message for item in list_of(contents) if (message := _message(item))]
     named = body.get("model")
     model = served["model"] if served else named if isinstance(named, str) else None
     token = get(body, "continuationToken")
@@ -77,11 +80,11 @@ def read_request(body: Mapping[str, Any], url: str = "") -> Request:
         api=API,
         messages=tuple(messages),
         model=model.rpartition("/")[2] if model else None,
-        tools=tuple(tool for item in _list(body.get("tools")) for tool in _tools(item)),
+        tools=tuple(tool for item in list_of(body.get("tools")) for tool in _tools(item)),
         tool_choice=_choice(get(body, "toolConfig")),
-        max_tokens=_count(get(settings, "maxOutputTokens")),
+        max_tokens=integer(get(settings, "maxOutputTokens")),
         stream="streamGenerateContent" in url or "generate_content_stream" in url,
-        n=_count(get(settings, "candidateCount")) or 1,
+        n=integer(get(settings, "candidateCount")) or 1,
         continuation_token=token if isinstance(token, str) and token else None,
         extra=rest(body, *_TAKEN),
     )
@@ -106,7 +109,7 @@ def _parts(content: Any) -> Iterator[MessagePart]:
         yield TextPart(content)
         return
     parts = content.get("parts") if isinstance(content, dict) else content
-    for part in [parts] if isinstance(parts, dict) else _list(parts):
+    for part in [parts] if isinstance(parts, dict) else list_of(parts):
         if isinstance(part, str):
             yield TextPart(part)
         elif isinstance(part, dict):
@@ -120,7 +123,7 @@ def _part(part: Mapping[str, Any]) -> MessagePart:
     call, answer = get(part, "functionCall"), get(part, "functionResponse")
     if isinstance(call, dict):
         arguments = dump(call["args"]) if "args" in call else None
-        return ToolCall(_word(call.get("id")), _word(call.get("name")) or "", arguments, closed=True,
+        return ToolCall(word(call.get("id")), word(call.get("name")) or "", arguments, closed=True,
                         form=ArgsForm.OBJECT, signature=signature)
     if isinstance(answer, dict):
         return _result(answer)
@@ -142,7 +145,7 @@ def _result(answer: Mapping[str, Any]) -> ToolResultPart:
         only = next(iter(response.values())) if len(response) == 1 else None
         if isinstance(only, str) and response.keys() <= {"output", "result", "error", "content"}:
             text = only
-    return ToolResultPart(_word(answer.get("id")), _word(answer.get("name")), text, failed)
+    return ToolResultPart(word(answer.get("id")), word(answer.get("name")), text, failed)
 
 
 def _tools(item: Any) -> Iterator[Tool]:
@@ -152,7 +155,7 @@ def _tools(item: Any) -> Iterator[Tool]:
         if key not in ("functionDeclarations", "function_declarations"):
             yield Tool(key, kind=CallKind.SERVER, declaration={key: value})
             continue
-        for declared in _list(value):
+        for declared in list_of(value):
             if isinstance(declared, dict) and isinstance(declared.get("name"), str):
                 yield _tool(declared)
 
@@ -182,16 +185,7 @@ def _choice(config: Any) -> str | None:
     return mode
 
 
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
 
-
-def _count(value: Any) -> int | None:
-    return value if type(value) is int else None
-
-
-def _word(value: Any) -> str | None:
-    return value if isinstance(value, str) and value else None
 
 
 # -- Request -> the body that generateContent expects ----------------------------------------------------------------

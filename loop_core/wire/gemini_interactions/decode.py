@@ -12,6 +12,7 @@ from typing import Any
 
 from loop_core.values import At, ChatResponse, ExchangePart, ProviderError, ResponsePart, Severity, ToolCall, Usage
 from loop_core.wire import base
+from loop_core.wire.body import word
 from loop_core.wire.failures import read_error
 from loop_core.wire.gemini_interactions.steps import GrowingStep, read_step
 from loop_core.wire.gemini_interactions.table import (
@@ -28,7 +29,6 @@ from loop_core.wire.gemini_interactions.table import (
     STOPS,
     THOUGHT,
     UPDATE,
-    word,
 )
 from loop_core.wire.jsonslice import slice_of
 

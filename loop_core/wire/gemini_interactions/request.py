@@ -32,6 +32,7 @@ from loop_core.wire.body import (
     content,
     dump,
     forced_tool,
+    list_of,
     merge,
     non_null,
     one_choice,
@@ -42,9 +43,10 @@ from loop_core.wire.body import (
     unknown_choice,
     with_ids,
     with_names,
+    word,
 )
 from loop_core.wire.gemini_interactions.steps import read_step
-from loop_core.wire.gemini_interactions.table import API, CALL, CONTENTS, INSIDE, NOTES, OUTPUT, THOUGHT, word
+from loop_core.wire.gemini_interactions.table import API, CALL, CONTENTS, INSIDE, NOTES, OUTPUT, THOUGHT
 
 USER, RESULT = "user_input", "function_result"
 _MODES: Mapping[str, str] = {"auto": "auto", "any": "any", "none": "none", "validated": "auto"}
@@ -65,7 +67,7 @@ def read_request(body: Mapping[str, Any], url: str = "") -> Request:
         api=API,
         messages=(*([Message(Role.SYSTEM, system)] if system else []), *_messages(body.get("input"))),
         model=model.rpartition("/")[2] if model else None,
-        tools=tuple(tool for declared in _list(body.get("tools")) if (tool := _tool(declared)) is not None),
+        tools=tuple(tool for declared in list_of(body.get("tools")) if (tool := _tool(declared)) is not None),
         tool_choice=_choice(settings.get("tool_choice")),
         max_tokens=cap if type(cap) is int else None,
         stream=body.get("stream") is True,
@@ -127,7 +129,7 @@ def _contents(given: Any) -> Iterator[MessagePart]:
     if isinstance(given, str):
         yield TextPart(given)
         return
-    for item in [given] if isinstance(given, Mapping) else _list(given):
+    for item in [given] if isinstance(given, Mapping) else list_of(given):
         if isinstance(item, str):
             yield TextPart(item)
         elif isinstance(item, Mapping) and item.get("type") == RESULT:
@@ -178,9 +180,6 @@ def _choice(given: Any) -> str | None:
         return f"tool:{names[0]}"
     return mode
 
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
 
 
 # -- Request -> the body that the Interactions API expects -----------------------------------------------------------

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from loop_core.values import ArgsForm, At, ExchangePart, OpaquePart, ReasoningPart, ResponsePart, TextPart, ToolCall
-from loop_core.wire.body import compact
-from loop_core.wire.gemini_interactions.table import CALL, CONTENTS, INSIDE, NOTES, OUTPUT, THOUGHT, word
+from loop_core.wire.body import compact, word
+from loop_core.wire.gemini_interactions.table import CALL, CONTENTS, INSIDE, NOTES, OUTPUT, THOUGHT
 from loop_core.wire.jsonslice import slice_of
 
 Slice = Callable[..., str | None]

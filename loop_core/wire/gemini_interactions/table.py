@@ -87,10 +87,6 @@ def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
     return kind.startswith(("interaction.", "step.", "content.")) or (kind == "error" and "error" in value)
 
 
-def word(value: Any) -> str | None:
-    """A string that says something; None for an empty one, and for anything else."""
-    return value if isinstance(value, str) and value else None
-
 
 # -- Which values of an interaction, or of an event of its stream, become which facts --------------------------------
 

@@ -28,6 +28,7 @@ from loop_core.wire.body import (
     arguments,
     dump,
     forced_tool,
+    list_of,
     merge,
     non_null,
     one_choice,
@@ -37,6 +38,7 @@ from loop_core.wire.body import (
     unknown_choice,
     with_ids,
     with_names,
+    word,
 )
 from loop_core.wire.ollama_chat.table import API
 
@@ -50,9 +52,9 @@ def read_request(body: Mapping[str, Any], url: str = "") -> Request:
     model = body.get("model")
     return Request(
         api=API,
-        messages=tuple(message for item in _list(body.get("messages")) if (message := _message(item))),
+        messages=tuple(message for item in list_of(body.get("messages")) if (message := _message(item))),
         model=model if isinstance(model, str) and model else None,
-        tools=tuple(tool for item in _list(body.get("tools")) if (tool := _tool(item))),
+        tools=tuple(tool for item in list_of(body.get("tools")) if (tool := _tool(item))),
         max_tokens=cap if type(cap) is int and cap > 0 else None,  # -1 is no limit, -2 the rest of the context
         stream=body.get("stream") is not False,
         extra=rest(body, "model", "messages", "tools", "stream", "options.num_predict"),
@@ -68,16 +70,16 @@ def _parts(item: Mapping[str, Any], role: Role) -> Iterator[MessagePart]:
     thinking, content = item.get("thinking"), item.get("content")
     text = content if isinstance(content, str) else ""
     if role is Role.TOOL:
-        name = _word(item.get("tool_name")) or _word(item.get("name"))
-        yield ToolResultPart(_word(item.get("tool_call_id")), name, text)
+        name = word(item.get("tool_name")) or word(item.get("name"))
+        yield ToolResultPart(word(item.get("tool_call_id")), name, text)
         return
     if isinstance(thinking, str) and thinking:
         yield ReasoningPart(thinking)
     if text:
         yield TextPart(text)
-    for image in _list(item.get("images")):
+    for image in list_of(item.get("images")):
         yield OpaquePart("image", dump(image))
-    for call in _list(item.get("tool_calls")):
+    for call in list_of(item.get("tool_calls")):
         function = call.get("function") if isinstance(call, Mapping) else None
         if isinstance(function, Mapping):
             yield _call(call, function)
@@ -87,12 +89,12 @@ def _call(call: Mapping[str, Any], function: Mapping[str, Any]) -> ToolCall:
     value = function.get("arguments")
     form = ArgsForm.STRING if isinstance(value, str) else ArgsForm.OBJECT
     sent = value if isinstance(value, str) else dump(value) if "arguments" in function else None
-    return ToolCall(_word(call.get("id")), _word(function.get("name")) or "", sent, closed=True, form=form)
+    return ToolCall(word(call.get("id")), word(function.get("name")) or "", sent, closed=True, form=form)
 
 
 def _tool(item: Any) -> Tool | None:
     function = item.get("function") if isinstance(item, Mapping) else None
-    name = _word(function.get("name")) if isinstance(function, Mapping) else None
+    name = word(function.get("name")) if isinstance(function, Mapping) else None
     if not isinstance(function, Mapping) or name is None:
         return None
     schema, described = function.get("parameters"), function.get("description")
@@ -100,12 +102,6 @@ def _tool(item: Any) -> Tool | None:
                 declaration=item)
 
 
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
-def _word(value: Any) -> str | None:
-    return value if isinstance(value, str) and value else None
 
 
 # -- Request -> the body that Ollama's chat expects ------------------------------------------------------------------

@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import unquote
 
-from loop_core.errors import EncodeError
 from loop_core.values import (
     ArgsForm,
     CallKind,
@@ -32,13 +31,15 @@ from loop_core.wire.body import (
     calls_of,
     custom,
     forced_tool,
+    integer,
     merge,
     non_null,
-    opaque,
+    opaque_object,
     refuse,
     rest,
     unknown_choice,
     with_ids,
+    word,
 )
 from loop_core.wire.openai_chat.table import API, REASONING_FIELDS
 
@@ -58,7 +59,7 @@ _DEPLOYMENT = re.compile(r"/deployments/([^/?#]+)/")
 def read_request(body: Mapping[str, Any], url: str = "") -> Request:
     """What the body asks for; Azure names the model's deployment in the URL only."""
     deployment = _DEPLOYMENT.search(url)
-    model = _word(body.get("model")) or (unquote(deployment.group(1)) if deployment else None)
+    model = word(body.get("model")) or (unquote(deployment.group(1)) if deployment else None)
     messages = body.get("messages")
     read = [_message(item) for item in messages if isinstance(item, Mapping)] if isinstance(messages, list) else []
     return Request(
@@ -67,9 +68,9 @@ def read_request(body: Mapping[str, Any], url: str = "") -> Request:
         model=model,
         tools=tuple(_tools(body)),
         tool_choice=_choice(body.get("tool_choice", body.get("function_call"))),
-        max_tokens=next((cap for name in CAPS if (cap := _count(body.get(name))) is not None), None),
+        max_tokens=next((cap for name in CAPS if (cap := integer(body.get(name))) is not None), None),
         stream=body.get("stream") is True,
-        n=_count(body.get("n")) or 1,
+        n=integer(body.get("n")) or 1,
         extra=rest(body, "model", "messages", "tools", "functions", "tool_choice", "function_call", "stream", "n",
                    *CAPS),
     )
@@ -78,16 +79,16 @@ def read_request(body: Mapping[str, Any], url: str = "") -> Request:
 def _message(item: Mapping[str, Any]) -> Message:
     role = ROLES.get(str(item.get("role")), Role.USER)
     if role is Role.TOOL:
-        name = _word(item.get("name"))
-        return Message(role, (ToolResultPart(_word(item.get("tool_call_id")), name, _text(item.get("content"))),))
+        name = word(item.get("name"))
+        return Message(role, (ToolResultPart(word(item.get("tool_call_id")), name, _text(item.get("content"))),))
     parts: list[MessagePart] = []
     details = item.get("reasoning_details")
     parts.extend(_details(details) if isinstance(details, list) else ())
-    thinking = next((text for name in REASONING_FIELDS if (text := _word(item.get(name)))), None)
+    thinking = next((text for name in REASONING_FIELDS if (text := word(item.get(name)))), None)
     if thinking and not parts:
         parts.append(ReasoningPart(thinking))
     parts.extend(_content(item.get("content")))
-    if refusal := _word(item.get("refusal")):
+    if refusal := word(item.get("refusal")):
         parts.append(TextPart(refusal))
     parts.extend(_calls(item))
     return Message(role, tuple(parts))
@@ -97,9 +98,9 @@ def _details(details: list[Any]) -> Iterator[ReasoningPart]:
     """Thinking as routers hand it on, with its signatures."""
     for detail in details:
         if isinstance(detail, Mapping):
-            text = _word(detail.get("text")) or _word(detail.get("summary")) or ""
-            yield ReasoningPart(text, _word(detail.get("signature")), _word(detail.get("data")),
-                                _word(detail.get("id")))
+            text = word(detail.get("text")) or word(detail.get("summary")) or ""
+            yield ReasoningPart(text, word(detail.get("signature")), word(detail.get("data")),
+                                word(detail.get("id")))
 
 
 def _content(content: Any) -> Iterator[MessagePart]:
@@ -124,9 +125,9 @@ def _calls(item: Mapping[str, Any]) -> Iterator[ToolCall]:
             continue
         custom, function = call.get("custom"), call.get("function")
         if isinstance(custom, Mapping):
-            yield _call(_word(call.get("id")), custom, "input", CallKind.CUSTOM)
+            yield _call(word(call.get("id")), custom, "input", CallKind.CUSTOM)
         elif isinstance(function, Mapping):
-            yield _call(_word(call.get("id")), function, "arguments", CallKind.FUNCTION)
+            yield _call(word(call.get("id")), function, "arguments", CallKind.FUNCTION)
     old = item.get("function_call")
     if isinstance(old, Mapping):
         yield _call(None, old, "arguments", CallKind.FUNCTION)
@@ -136,7 +137,7 @@ def _call(ident: str | None, payload: Mapping[str, Any], key: str, kind: CallKin
     given = payload.get(key)
     form = ArgsForm.STRING if given is None or isinstance(given, str) else ArgsForm.OBJECT
     text = json.dumps(given, ensure_ascii=False) if form is ArgsForm.OBJECT else given
-    return ToolCall(ident, _word(payload.get("name")) or "", text, closed=True, kind=kind, form=form)
+    return ToolCall(ident, word(payload.get("name")) or "", text, closed=True, kind=kind, form=form)
 
 
 def _tools(body: Mapping[str, Any]) -> Iterator[Tool]:
@@ -146,13 +147,13 @@ def _tools(body: Mapping[str, Any]) -> Iterator[Tool]:
             continue
         custom, function = tool.get("custom"), tool.get("function")
         if isinstance(custom, Mapping):
-            yield Tool(_word(custom.get("name")) or "", None, _text(custom.get("description")), CallKind.CUSTOM,
+            yield Tool(word(custom.get("name")) or "", None, _text(custom.get("description")), CallKind.CUSTOM,
                        declaration=tool)
         elif isinstance(function, Mapping):
             yield _tool(function, tool)
-        elif _word(tool.get("name")) and tool.get("type") in (None, "function"):
+        elif word(tool.get("name")) and tool.get("type") in (None, "function"):
             yield _tool(tool, tool)  # laid out as in the Responses API
-        elif (kind := _word(tool.get("type"))) and kind != "function":
+        elif (kind := word(tool.get("type"))) and kind != "function":
             yield Tool(kind, description=_text(tool.get("description")), kind=CallKind.SERVER, declaration=tool)
     for function in functions if isinstance(functions, list) else []:
         if isinstance(function, Mapping):
@@ -161,7 +162,7 @@ def _tools(body: Mapping[str, Any]) -> Iterator[Tool]:
 
 def _tool(function: Mapping[str, Any], declared: Mapping[str, Any]) -> Tool:
     schema = function.get("parameters")
-    return Tool(_word(function.get("name")) or "", schema if isinstance(schema, Mapping) else None,
+    return Tool(word(function.get("name")) or "", schema if isinstance(schema, Mapping) else None,
                 _text(function.get("description")), declaration=declared)
 
 
@@ -172,7 +173,7 @@ def _choice(value: Any) -> str | None:
     if not isinstance(value, Mapping):
         return None
     for holder in (value.get("function"), value.get("custom"), value):
-        name = _word(holder.get("name")) if isinstance(holder, Mapping) else None
+        name = word(holder.get("name")) if isinstance(holder, Mapping) else None
         if name:
             return f"tool:{name}"
     allowed = value.get("allowed_tools")
@@ -188,12 +189,6 @@ def _text(content: Any) -> str:
     return ""
 
 
-def _word(value: Any) -> str | None:
-    return value if isinstance(value, str) and value else None
-
-
-def _count(value: Any) -> int | None:
-    return value if type(value) is int else None
 
 
 # -- Request -> the body that Chat Completions expects ---------------------------------------------------------------
@@ -259,7 +254,7 @@ def _messages(message: Message, kinds: Mapping[str | None, CallKind]) -> Iterato
     item |= _thinking([part for part in others if type(part) is ReasoningPart])
     for part in others:
         if type(part) is OpaquePart and part.type == "message.audio":
-            item["audio"] = {"id": _object(part).get("id")}
+            item["audio"] = {"id": opaque_object(part, API).get("id")}
     calls = [_write_call(part) for part in others if type(part) is ToolCall]
     if calls:
         item["tool_calls"] = calls
@@ -287,14 +282,8 @@ def _write_content(parts: list[MessagePart]) -> Iterator[dict[str, Any]]:
         if type(part) is TextPart:
             yield {"type": "text", "text": part.text}
         elif type(part) is OpaquePart and not part.type.startswith("message."):
-            yield _object(part)
+            yield opaque_object(part, API)
 
-
-def _object(part: OpaquePart) -> dict[str, Any]:
-    value = opaque(part, API)
-    if not isinstance(value, dict):
-        raise EncodeError(f"the opaque {part.type} is no JSON object", api=API, what="opaque")
-    return value
 
 
 def _write_call(call: ToolCall) -> dict[str, Any]:

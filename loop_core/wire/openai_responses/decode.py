@@ -12,8 +12,9 @@ from typing import Any
 
 from loop_core.values import At, ChatResponse, Evidence, ExchangePart, Stop, StopReason, TextPart, Usage
 from loop_core.wire.base import Decoder as BaseDecoder
+from loop_core.wire.body import integer, string
 from loop_core.wire.failures import read_error
-from loop_core.wire.openai_responses.items import GrowingItem, call_id, read, text_of
+from loop_core.wire.openai_responses.items import GrowingItem, call_id, read
 from loop_core.wire.openai_responses.table import (
     API,
     BACKGROUND,
@@ -112,7 +113,7 @@ class Decoder(BaseDecoder):
             old.replace(value, self.payload, ("item",), at)
 
     def _response(self, response: Mapping[str, Any], kind: Any, start: int, end: int) -> None:
-        status = text_of(response.get("status"))
+        status = string(response.get("status"))
         if response.get("background") is True:
             self.background = True
         at = At(ExchangePart.BODY, start, end, "/response/status")
@@ -146,7 +147,7 @@ class Decoder(BaseDecoder):
 
     def _end(self, status: str | None, at: At, prefix: str) -> None:
         details = self._last.get("incomplete_details")
-        reason = text_of(details.get("reason")) if isinstance(details, dict) else None
+        reason = string(details.get("reason")) if isinstance(details, dict) else None
         self._status, self._reason = status, reason
         self.raw, self.raw_at = status, at
         if status == "incomplete" and reason:
@@ -167,7 +168,7 @@ class Decoder(BaseDecoder):
         if body.get("background") is True:
             self.background = True
         self._last, self._ended = body, True
-        status = text_of(body.get("status"))
+        status = string(body.get("status"))
         details = body.get("incomplete_details")
         named = status == "incomplete" and isinstance(details, dict) and details.get("reason")
         at = self.body_at("/incomplete_details/reason" if named else "/status")
@@ -232,8 +233,8 @@ class Decoder(BaseDecoder):
             tuple(parts),
             self._stop("".join(refusals), parts, native),
             usage=_usage(self._last.get("usage")),
-            id=text_of(self._last.get("id")),
-            model=text_of(self._last.get("model")),
+            id=string(self._last.get("id")),
+            model=string(self._last.get("model")),
             refusal="".join(refusals) or None,
             native=native,
             saw_stop_reason=self._ended and bool(self.raw),
@@ -288,16 +289,13 @@ def _index(value: Any) -> int:
     return value if type(value) is int else 0
 
 
-def _count(value: Any) -> int | None:
-    return value if type(value) is int else None
-
 
 def _usage(usage: Any) -> Usage | None:
     if not isinstance(usage, dict):
         return None
-    given, taken, total = (_count(usage.get(key)) for key in ("input_tokens", "output_tokens", "total_tokens"))
+    given, taken, total = (integer(usage.get(key)) for key in ("input_tokens", "output_tokens", "total_tokens"))
     out, into = usage.get("output_tokens_details"), usage.get("input_tokens_details")
-    thought = _count(out.get("reasoning_tokens")) if isinstance(out, dict) else None
+    thought = integer(out.get("reasoning_tokens")) if isinstance(out, dict) else None
     if thought and given is not None and taken is not None and total == given + taken + thought:
         taken += thought  # a server that counts thinking apart
-    return Usage(given, taken, thought, _count(into.get("cached_tokens")) if isinstance(into, dict) else None)
+    return Usage(given, taken, thought, integer(into.get("cached_tokens")) if isinstance(into, dict) else None)

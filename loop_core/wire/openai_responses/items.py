@@ -21,6 +21,7 @@ from loop_core.values import (
     TextPart,
     ToolCall,
 )
+from loop_core.wire.body import string
 from loop_core.wire.jsonslice import slice_of
 from loop_core.wire.openai_responses.table import CLIENT_ITEMS, KNOWN_RESULTS, SERVER_ITEMS, runs_itself
 
@@ -118,12 +119,8 @@ def read(item: GrowingItem, ended: bool, answered: frozenset[str]) -> ItemReadin
 
 def call_id(value: Mapping[str, Any]) -> str | None:
     """The id that a result has to name; an empty one is none (xAI sends such)."""
-    return text_of(value.get("call_id")) or None
+    return string(value.get("call_id")) or None
 
-
-def text_of(value: Any) -> str | None:
-    """A string as it is; anything else is none."""
-    return value if type(value) is str else None
 
 
 def _message(item: GrowingItem) -> ItemReading:
@@ -139,7 +136,7 @@ def _message(item: GrowingItem) -> ItemReading:
     for index, part in enumerate(content):
         kind = part.get("type") if isinstance(part, dict) else None
         if kind == "refusal":
-            refusal += text_of(part.get("refusal")) or ""
+            refusal += string(part.get("refusal")) or ""
         elif kind in ("output_text", "text") and type(part.get("text")) is str:
             parts.append(TextPart(part["text"]))
         elif isinstance(part, dict):
@@ -154,8 +151,8 @@ def _reasoning(item: GrowingItem) -> ReasoningPart:
     whole = "\n\n".join(_texts(value.get("content"))) or "\n\n".join(_texts(value.get("summary")))
     text = (whole or streamed) if item.done else (streamed or whole)
     # What the announcement of an item says of its encrypted content may be incomplete (openai ResponseReasoningItem).
-    data = text_of(value.get("encrypted_content")) if item.done else None
-    return ReasoningPart(text, None, data, text_of(value.get("id")))
+    data = string(value.get("encrypted_content")) if item.done else None
+    return ReasoningPart(text, None, data, string(value.get("id")))
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -175,20 +172,20 @@ def _function(item: GrowingItem, ended: bool) -> ItemReading:
         quirk = ("openai_responses.arguments_object", "arguments were sent as an object, not as a string",
                  Severity.INFO)
     else:
-        arguments, other = _agreed(item, text_of(arguments), "arguments")
+        arguments, other = _agreed(item, string(arguments), "arguments")
         quirk = _differ(value, "arguments", arguments, other)
-    call = ToolCall(call_id(value), text_of(value.get("name")) or "", arguments,
+    call = ToolCall(call_id(value), string(value.get("name")) or "", arguments,
                     other is None and item.done and closes(value, ended), CallKind.FUNCTION, form,
-                    text_of(value.get("status")), text_of(value.get("id")), other_arguments=other, at=item.at)
+                    string(value.get("status")), string(value.get("id")), other_arguments=other, at=item.at)
     return ItemReading((call,), quirk=quirk)
 
 
 def _custom(item: GrowingItem, ended: bool) -> ItemReading:
     value = item.value
-    payload, other = _agreed(item, text_of(value.get("input")), "input")
-    call = ToolCall(call_id(value), text_of(value.get("name")) or "", payload,
+    payload, other = _agreed(item, string(value.get("input")), "input")
+    call = ToolCall(call_id(value), string(value.get("name")) or "", payload,
                     other is None and item.done and closes(value, ended), CallKind.CUSTOM, ArgsForm.STRING,
-                    text_of(value.get("status")), text_of(value.get("id")), other_arguments=other, at=item.at)
+                    string(value.get("status")), string(value.get("id")), other_arguments=other, at=item.at)
     return ItemReading((call,), quirk=_differ(value, "input", payload, other))
 
 
@@ -199,7 +196,7 @@ def _differ(
     if other is None:
         return None
     one, two = (text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…" for text in (said or "", other))
-    name = text_of(value.get("name")) or "a call"
+    name = string(value.get("name")) or "a call"
     return (f"openai_responses.{field}_differ" if field == "arguments" else "openai_responses.input_differs",
             f"the provider sent two texts of the {field} of {name}: {one!r}, and elsewhere {two!r}", Severity.ERROR)
 
@@ -236,7 +233,7 @@ def _same(one: str, other: str, field: str) -> bool:
 
 def _whole(item: GrowingItem, name: str, kind: CallKind, ended: bool) -> ToolCall:
     value = item.value
-    own = text_of(value.get("id"))
+    own = string(value.get("id"))
     answer = call_id(value) or (own if value.get("type") == "mcp_approval_request" else None)
     return ToolCall(answer, name, item.verbatim(), item.done and closes(value, ended), kind, ArgsForm.OBJECT,
-                    text_of(value.get("status")), own, at=item.at)
+                    string(value.get("status")), own, at=item.at)

@@ -32,12 +32,13 @@ from loop_core.wire.body import (
     merge,
     non_null,
     one_choice,
-    opaque,
+    opaque_object,
     rest,
+    string,
     unknown_choice,
     with_ids,
 )
-from loop_core.wire.openai_responses.items import call_id, text_of
+from loop_core.wire.openai_responses.items import call_id
 from loop_core.wire.openai_responses.table import API, CLIENT_ITEMS, SERVER_ITEMS, runs_itself
 
 ROLES: Mapping[str, Role] = {
@@ -72,12 +73,12 @@ def read_request(body: Mapping[str, Any], url: str = "") -> Request:
     return Request(
         api=API,
         messages=tuple(_merged(_messages(body))),
-        model=text_of(body.get("model")),
+        model=string(body.get("model")),
         tools=tuple(_tools(body.get("tools"))),
         tool_choice=_choice(body.get("tool_choice")),
         max_tokens=next((cap for cap in caps if type(cap) is int), None),
         stream=body.get("stream") is True,
-        previous_id=text_of(body.get("previous_response_id")),
+        previous_id=string(body.get("previous_response_id")),
         background=body.get("background") is True,
         extra=rest(body, "model", "input", "instructions", "tools", "tool_choice", "stream", "previous_response_id",
                    "background", *CAPS),
@@ -110,22 +111,22 @@ def _message(item: Mapping[str, Any]) -> Message:
         custom = kind == "custom_tool_call"
         payload = item.get("input" if custom else "arguments")
         form = ArgsForm.OBJECT if isinstance(payload, (dict, list)) else ArgsForm.STRING
-        text = _json(payload) if form is ArgsForm.OBJECT else text_of(payload)
-        call = ToolCall(call_id(item), text_of(item.get("name")) or "", text, True,
-                        CallKind.CUSTOM if custom else CallKind.FUNCTION, form, text_of(item.get("status")),
-                        text_of(item.get("id")))
+        text = _json(payload) if form is ArgsForm.OBJECT else string(payload)
+        call = ToolCall(call_id(item), string(item.get("name")) or "", text, True,
+                        CallKind.CUSTOM if custom else CallKind.FUNCTION, form, string(item.get("status")),
+                        string(item.get("id")))
         return Message(Role.ASSISTANT, (call,))
     if kind == "reasoning":
         texts = [text for key in ("content", "summary") if (text := _joined(item.get(key)))]
-        part = ReasoningPart(texts[0] if texts else "", None, text_of(item.get("encrypted_content")),
-                             text_of(item.get("id")))
+        part = ReasoningPart(texts[0] if texts else "", None, string(item.get("encrypted_content")),
+                             string(item.get("id")))
         return Message(Role.ASSISTANT, (part,))
     if kind in CLIENT_ITEMS or kind in SERVER_ITEMS:
         # In a history an output stands beside every call, the client's own included: it does not say who ran it.
         server = kind in SERVER_ITEMS or runs_itself(item, frozenset())
-        call = ToolCall(call_id(item) or text_of(item.get("id")), SERVER_ITEMS.get(kind) or CLIENT_ITEMS[kind],
+        call = ToolCall(call_id(item) or string(item.get("id")), SERVER_ITEMS.get(kind) or CLIENT_ITEMS[kind],
                         _json(item), True, CallKind.SERVER if server else CallKind.CUSTOM, ArgsForm.OBJECT,
-                        text_of(item.get("status")), text_of(item.get("id")))
+                        string(item.get("status")), string(item.get("id")))
         return Message(Role.ASSISTANT, (call,))
     return Message(ROLES.get(str(item.get("role")), Role.ASSISTANT), (OpaquePart(kind, _json(item)),))
 
@@ -152,7 +153,7 @@ def _result(item: Mapping[str, Any], key: str) -> ToolResultPart:
         text = output if isinstance(output, str) else _json(output)
     more = _json(output) if isinstance(output, list) and text[:1] == "[" else None
     failed = item.get("status") in ("incomplete", "failed") or item.get("approve") is False
-    return ToolResultPart(text_of(item.get(key)), text_of(item.get("name")), text, failed, more)
+    return ToolResultPart(string(item.get(key)), string(item.get("name")), text, failed, more)
 
 
 def _joined(value: Any) -> str:
@@ -182,13 +183,13 @@ def _tools(tools: Any) -> Iterator[Tool]:
             inner = tool.get("function")
             told = inner if isinstance(inner, dict) else tool
             schema = told.get("parameters")
-            yield Tool(text_of(told.get("name")) or "", schema if isinstance(schema, dict) else None,
-                       text_of(told.get("description")) or "",
+            yield Tool(string(told.get("name")) or "", schema if isinstance(schema, dict) else None,
+                       string(told.get("description")) or "",
                        CallKind.CUSTOM if kind == "custom" else CallKind.FUNCTION, declaration=tool)
         elif kind in CLIENT_TOOLS and not _contained(tool):
             yield Tool(CLIENT_TOOLS[kind], kind=CallKind.CUSTOM, declaration=tool)
         else:
-            yield Tool(text_of(tool.get("server_label")) or kind, kind=CallKind.SERVER, declaration=tool)
+            yield Tool(string(tool.get("server_label")) or kind, kind=CallKind.SERVER, declaration=tool)
 
 
 def _contained(tool: Mapping[str, Any]) -> bool:
@@ -265,7 +266,7 @@ def encode_request(request: Request) -> dict[str, Any]:
 def _items(
     message: Message, calls: Mapping[str | None, ToolCall], tools: Sequence[Tool]
 ) -> Iterator[dict[str, Any]]:
-    said: list[MessagePart] = []
+    said: list[TextPart | OpaquePart] = []
     for part in message.parts:
         if type(part) is TextPart or (type(part) is OpaquePart and _is_content(message.role, part)):
             said.append(part)
@@ -280,7 +281,7 @@ def _items(
         elif type(part) is ReasoningPart:
             yield _write_reasoning(part)
         elif type(part) is OpaquePart:
-            yield _object(part)
+            yield opaque_object(part, API)
     if said or not message.parts:
         yield _write_message(message.role, said)
 
@@ -290,25 +291,18 @@ def _is_content(role: Role, part: OpaquePart) -> bool:
     return role is not Role.ASSISTANT or part.type.startswith(("input_", "output_", "refusal"))
 
 
-def _write_message(role: Role, parts: list[MessagePart]) -> dict[str, Any]:
+def _write_message(role: Role, parts: list[TextPart | OpaquePart]) -> dict[str, Any]:
     word = "user" if role is Role.TOOL else role.value
     if role is not Role.ASSISTANT and len(parts) <= 1 and all(type(part) is TextPart for part in parts):
         return {"role": word, "content": "".join(part.text for part in parts if type(part) is TextPart)}
     answered = role is Role.ASSISTANT
     kind = "output_text" if answered else "input_text"
     more: dict[str, Any] = {"annotations": []} if answered else {}
-    blocks = [{"type": kind, "text": part.text, **more} if type(part) is TextPart else _object(part)
-              for part in parts if type(part) in (TextPart, OpaquePart)]
+    blocks = [{"type": kind, "text": part.text, **more} if isinstance(part, TextPart) else opaque_object(part, API)
+              for part in parts]
     # An answer goes back as the item that it was, but for its id (recorded without one; llama.cpp takes no other form).
     return {"type": "message", "role": word, **({"status": "completed"} if answered else {}), "content": blocks}
 
-
-def _object(part: MessagePart) -> dict[str, Any]:
-    assert type(part) is OpaquePart  # noqa: S101  (callers look at the type)
-    value = opaque(part, API)
-    if not isinstance(value, dict):
-        raise EncodeError(f"the opaque {part.type} is no JSON object", api=API, what="opaque")
-    return value
 
 
 def _write_reasoning(part: ReasoningPart) -> dict[str, Any]:
