@@ -1,4 +1,4 @@
-"""Request bodies, as far as all formats are alike: what a reader leaves over, and what a writer has to make sure of.
+"""Request bodies, as far as all formats are alike: what a reader leaves over, and what a writer has to ensure.
 
 A body is JSON as Python values. Knows no format.
 

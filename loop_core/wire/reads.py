@@ -238,8 +238,11 @@ _PIECES: Mapping[str, str] = {"text": "text", "reasoning": "thinking", "call.arg
 
 
 def watching(rows: tuple[FactRow, ...], pieces: Pieces) -> See:
-    """What keeps the texts that `rows` name in the events of a stream: those of the first answer, where there are
-    several, and of one group in an event, since another repeats it. An empty text is none."""
+    """An observer that appends to `pieces` the texts that `rows` name in each event of a stream.
+
+    Of several answers it takes the first, and of an event one group, since another group repeats the same words. Empty
+    texts are left out.
+    """
     rows = tuple(row for row in rows if row.fact in _PIECES)
     plain, plans = _plan(rows, ""), {when: _plan(rows, when) for when in _whens(rows)}
     lists: Mapping[str, list[str]] = {fact: getattr(pieces, name) for fact, name in _PIECES.items()}

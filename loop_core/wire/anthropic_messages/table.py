@@ -145,7 +145,6 @@ def unflatten(native: Mapping[str, str], name: str) -> str | None:
 
 # -- Which values of a Messages body or event become which facts -----------------------------------------------------
 
-
 _INDEX = ("/index",)
 _COUNTS: tuple[tuple[str, str], ...] = (
     ("usage.input_tokens", "/usage/input_tokens"),

@@ -88,7 +88,6 @@ def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
 
 # -- Which values of a Converse body or event become which facts -----------------------------------------------------
 
-
 _INDEX = ("/contentBlockIndex",)
 _MESSAGE = "/output/message/content/*"
 _BESIDE: tuple[tuple[str, str], ...] = (

@@ -151,7 +151,6 @@ def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
 
 # -- Which values of a generateContent body or chunk become which facts, in either spelling --------------------------
 
-
 _CANDIDATE = ("/candidates/*/index",)
 _PART = "/candidates/*/content/parts/*"
 _THOUGHT = f"{_PART}/thought"

@@ -90,7 +90,6 @@ def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
 
 # -- Which values of an interaction, or of an event of its stream, become which facts --------------------------------
 
-
 _INDEX = ("/index",)
 _ONE: tuple[tuple[str, str], ...] = (
     ("id", "/id"),

@@ -49,7 +49,6 @@ def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
 
 # -- Which values of a line of an Ollama chat become which facts -----------------------------------------------------
 
-
 _CALL = "/message/tool_calls/*"
 
 STREAM_READS: tuple[FactRow, ...] = (

@@ -2,8 +2,7 @@
 
 Owns no reading of bytes. Words of single servers (Mistral's `model_length`, vLLM's `repetition`) are in profiles.
 
-Further down: token counts of Chat Completions and its relatives <-> `Usage`; which values become
-which facts.
+Further down: token counts of Chat Completions and its relatives <-> `Usage`; which values become which facts.
 """
 
 from __future__ import annotations
@@ -167,7 +166,6 @@ def _count(counts: Mapping[str, Any], place: tuple[str, ...]) -> int | None:
 
 
 # -- Which values of a Chat Completions body or chunk become which facts ---------------------------------------------
-
 
 _CHOICE = ("/choices/*/index",)
 _BESIDE: tuple[FactRow, ...] = (

@@ -158,7 +158,6 @@ def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
 # -- Which values of a Responses body or event become which facts ----------------------------------------------------
 # What an event repeats as a whole stands in a group of its own: it is a repetition, or all there is.
 
-
 _FACTS = {"text": "text", "refusal": "refusal", "summary": "reasoning", "reasoning": "reasoning",
           "arguments": "call.arguments", "input": "call.arguments"}
 """Field of an item -> the fact it becomes."""
