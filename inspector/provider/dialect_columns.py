@@ -5,7 +5,7 @@ Further down: everything about one dialect under one scenario, as a sheet that a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from inspector.provider.dialect_lines import SILENT, TableEntry, cells, name_of, reason, word
@@ -17,7 +17,6 @@ from inspector.report.lines.spans import (
     Measure,
     Role,
     Span,
-    clip,
     field,
     more,
     quoted,
@@ -26,42 +25,12 @@ from inspector.report.lines.spans import (
     width_of,
 )
 from inspector.report.lines.spans import cells as cells_of
+from inspector.report.table import GAP, Column, side_by_side
 from loop_core.judge.gate import Admission
 
-GAP, INDENT = 2, "  "
+INDENT = "  "
 Shown = str | TableEntry
 """A line of the list: the name of a wire format over its dialects, or a dialect."""
-
-
-class Column(NamedTuple):
-    """What stands in one column, and how soon it is left out."""
-
-    title: str
-    make: Callable[[TableRow], Line]
-    most: int
-    """Columns that it takes at most."""
-    ranks: range
-    """From the rank of the narrowest list that has it to that of the widest."""
-
-
-def _effective(row: TableRow) -> Line:
-    return cells(row)[3]
-
-
-def _raw(row: TableRow) -> Line:
-    return cells(row)[1]
-
-
-def _seen_by(row: TableRow) -> Line:
-    return cells(row)[4]
-
-
-def _call(row: TableRow) -> Line:
-    return cells(row)[5]
-
-
-def _decision(row: TableRow) -> Line:
-    return cells(row)[6]
 
 
 def peers(row: TableRow) -> Line:
@@ -75,15 +44,16 @@ def peers(row: TableRow) -> Line:
                  if span.text)
 
 
-COLUMNS = (
-    Column("raw word", _raw, 30, range(4)),
-    Column("effective", _effective, 24, range(1)),
-    Column("reason", reason, 36, range(1, 4)),
-    Column("the call", _call, 24, range(1, 4)),
-    Column("decision", _decision, 16, range(4)),
-    Column("peers (! finished)", peers, 26, range(2, 4)),
-    Column("seen by", _seen_by, 30, range(3, 4)),
+COLUMNS: tuple[tuple[Column[TableRow], range], ...] = (
+    (Column("raw word", cell=lambda row: cells(row)[1], most=30), range(4)),
+    (Column("effective", cell=lambda row: cells(row)[3], most=24), range(1)),
+    (Column("reason", cell=reason, most=36), range(1, 4)),
+    (Column("the call", cell=lambda row: cells(row)[5], most=24), range(1, 4)),
+    (Column("decision", cell=lambda row: cells(row)[6], most=16), range(4)),
+    (Column("peers (! finished)", cell=peers, most=26), range(2, 4)),
+    (Column("seen by", cell=lambda row: cells(row)[4], most=30), range(3, 4)),
 )
+"""Each column, and in which lists it stands: from the rank of the narrowest to that of the widest."""
 RANKS = (3, 2, 1, 0)
 """Of the lists, the widest first."""
 LEAST = 8
@@ -93,7 +63,7 @@ LEAST = 8
 class ColumnLayout(NamedTuple):
     """Which columns are seen, and how wide each is; the name goes before them."""
 
-    columns: Sequence[Column]
+    columns: Sequence[Column[TableRow]]
     sizes: Sequence[int]
     names: int
 
@@ -113,9 +83,10 @@ def list_lines(entries: Sequence[TableEntry]) -> list[Shown]:
 def layout(entries: Sequence[TableEntry], width: int) -> ColumnLayout:
     """The columns that fit, the widest of them made narrower where even the most important ones do not."""
     names = len(INDENT) + max((width_of(name_of(entry, short=True)) for entry in entries), default=0)
+    rows = [entry.row for entry in entries if isinstance(entry.row, DialectRow)]
     for rank in RANKS:
-        columns = [column for column in COLUMNS if rank in column.ranks]
-        sizes = [_size(column, entries) for column in columns]
+        columns = [column for column, ranks in COLUMNS if rank in ranks]
+        sizes = [column.size(rows) for column in columns]
         if names + sum(sizes) + GAP * len(sizes) <= width:
             return ColumnLayout(columns, sizes, names)
     while names + sum(sizes) + GAP * len(sizes) > width and max(sizes) > LEAST:
@@ -123,14 +94,10 @@ def layout(entries: Sequence[TableEntry], width: int) -> ColumnLayout:
     return ColumnLayout(columns, sizes, names)
 
 
-def _size(column: Column, entries: Sequence[TableEntry]) -> int:
-    said = [width_of(column.make(entry.row)) for entry in entries if isinstance(entry.row, DialectRow)]
-    return min(column.most, max([len(column.title), *said]))
-
-
 def titles(laid: ColumnLayout) -> Line:
     """The names of the columns."""
-    return _laid((Span(f"{INDENT}dialect", Role.KEY),), [(Span(c.title, Role.KEY),) for c in laid.columns], laid)
+    heads = [f"{INDENT}dialect", *(column.key for column in laid.columns)]
+    return side_by_side([(Span(head, Role.KEY),) for head in heads], (laid.names, *laid.sizes))
 
 
 def line(each: Shown, laid: ColumnLayout, measure: Measure = cells_of, mark: str = "…") -> Line:
@@ -140,17 +107,8 @@ def line(each: Shown, laid: ColumnLayout, measure: Measure = cells_of, mark: str
     head: Line = (Span(INDENT), *name_of(each, short=True))
     if not isinstance(each.row, DialectRow):
         return (*head, Span(" " * (laid.names + GAP - width_of(head, measure))), Span(SILENT, Role.DIM))
-    return _laid(head, [column.make(each.row) for column in laid.columns], laid, measure, mark)
-
-
-def _laid(
-    head: Line, row: Sequence[Line], laid: ColumnLayout, measure: Measure = cells_of, mark: str = "…",
-) -> Line:
-    spans: list[Span] = []
-    for cell, size in zip((head, *row), (laid.names, *laid.sizes), strict=True):
-        kept = clip(cell, size, measure, mark)
-        spans += [*kept, Span(" " * (size + GAP - width_of(kept, measure)))]
-    return tuple(spans[:-1])
+    row = [head, *(column.cell(each.row) for column in laid.columns)]
+    return side_by_side(row, (laid.names, *laid.sizes), measure, mark)
 
 
 def find(lines: Sequence[Shown], needle: str, start: int, by: int, again: bool) -> int | None:

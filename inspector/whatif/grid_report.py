@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from inspector.config.files import replace_all
 from inspector.config.settings import INITIAL, command, settings_of
 from inspector.report.lines.glyphs import ascii_line, ascii_text
 from inspector.report.lines.spans import one_line, plain, wrapped
-from inspector.whatif.grid import End
+from inspector.report.table import Column, Table, attributes
+from inspector.whatif.axes import Value
+from inspector.whatif.grid import End, TurnGrid
 from inspector.whatif.grid_lines import sheet
 from inspector.whatif.grid_run import Tuned
 from inspector.whatif.heat import WIDTH
@@ -41,36 +41,66 @@ def text(tuned: Tuned, show: str = "outcome", ascii_only: bool = False, paths: S
 
 _SPENT = ("requests", "output_tokens", "tokens_assumed", "uncounted", "output_chars", "continuations",
           "continuation_tokens", "continuation_chars", "repairs", "tool_steps", "resumes")
-COLUMNS = ("turn", "turn_id", "path", "final_state", "terminal_reason", "limit", "segments", *_SPENT, "fidelity",
-           "smallest_max_tokens", "grain", "enough_max_tokens", "enough_grain")
+ENDS: Table[End] = Table((
+    Column("final_state", lambda end: end.state.value),
+    Column("terminal_reason", lambda end: end.terminal),
+    Column("limit", lambda end: end.limit or None),
+    Column("cut_unseen", lambda end: end.cut_unseen, in_csv=False),
+    Column("segments", lambda end: end.segments),
+    *attributes(_SPENT, lambda end: end.spent),
+    Column("fidelity", lambda end: end.fidelity),
+))
+"""How a turn ends in a cell: the columns of CSV, and the keys of JSON."""
 
 
-def as_csv(tuned: Tuned) -> str:
-    """One row for each turn in each cell that was run, the values of the axes first; an empty value is `none`.
+class TurnInCell(NamedTuple):
+    """A row of CSV: one turn in one cell, and the smallest max_tokens where the cell is the best one."""
 
-    In the row of the cell that completes a turn for the least stands, too, its smallest max_tokens between the values;
-    in those of the cell that is enough for all turns, the smallest that is.
-    """
+    values: tuple[Value, ...]
+    number: int
+    turn: TurnGrid
+    end: End
+    edge: Edge | None
+    """The smallest for this turn, in the cell that completes it for the least."""
+    enough: Edge | None
+    """The smallest for all turns, in the cell that is enough for them."""
+
+
+def rows_of(tuned: Tuned) -> Iterator[TurnInCell]:
+    """Each turn in each cell that was run."""
     bend = knee(tuned)
     edges = {(found.cell, number): found.edge for number in range(len(tuned.turns))
              if (found := smallest(tuned, number)) is not None and found.edge is not None}
-    out = io.StringIO()
-    rows = csv.writer(out, lineterminator="\n")
-    rows.writerow((*tuned.grid.names, *COLUMNS))
     for cell in range(tuned.grid.size):
-        values = tuned.grid.values(cell)
-        for number, turn in enumerate(tuned.turns, 1):
+        enough = bend.edge if bend is not None and bend.enough.cell == cell else None
+        for number, turn in enumerate(tuned.turns):
             end = turn.end(cell)
             if end is not None:
-                edge = edges.get((cell, number - 1))
-                enough = bend.edge if bend is not None and bend.enough.cell == cell else None
-                rows.writerow((
-                    *("" if value is None else value for value in values), number, _text(turn.id), _text(turn.path),
-                    end.state.value, end.terminal, end.limit, end.segments,
-                    *(getattr(end.spent, name) for name in _SPENT), end.fidelity,
-                    *(("", "") if edge is None else (edge.budget, edge.grain)),
-                    *(("", "") if enough is None else (enough.budget, enough.grain))))
-    return out.getvalue()
+                yield TurnInCell(tuned.grid.values(cell), number + 1, turn, end, edges.get((cell, number)), enough)
+
+
+def csv_table(names: Sequence[str]) -> Table[TurnInCell]:
+    """The columns of CSV: the values of the axes first."""
+    return Table((
+        *(_axis(name, place) for place, name in enumerate(names)),
+        Column("turn", lambda row: row.number),
+        Column("turn_id", lambda row: row.turn.id),
+        Column("path", lambda row: row.turn.path),
+        *(column.of(lambda row: row.end) for column in ENDS.columns),
+        Column("smallest_max_tokens", lambda row: row.edge and row.edge.budget),
+        Column("grain", lambda row: row.edge and row.edge.grain),
+        Column("enough_max_tokens", lambda row: row.enough and row.enough.budget),
+        Column("enough_grain", lambda row: row.enough and row.enough.grain),
+    ))
+
+
+def _axis(name: str, place: int) -> Column[TurnInCell]:
+    return Column(name, lambda row: row.values[place])
+
+
+def as_csv(tuned: Tuned) -> str:
+    """One row for each turn in each cell that was run; an empty value of an axis is `none`."""
+    return csv_table(tuned.grid.names).csv(rows_of(tuned))
 
 
 def check(path: str, paths: Sequence[str], force: bool) -> None:
@@ -101,12 +131,6 @@ def save(path: str, told: str) -> None:
         replace_all({Path(path): told.encode("utf-8", "backslashreplace")})
     except OSError as why:
         raise CallerError(f"--csv {one_line(path)}: cannot be written: {why.strerror}") from why
-
-
-def _text(value: str) -> str:
-    """Inert, and no formula: a spreadsheet would run one."""
-    told = one_line(value)
-    return f"'{told}" if told.startswith(("=", "+", "-", "@")) else told
 
 
 # -- JSON ------------------------------------------------------------------------------------------------------------
@@ -145,28 +169,16 @@ def _turn(tuned: Tuned, number: int) -> dict[str, Any]:
     return {
         "id": turn.id,
         "path": turn.path,
-        "ends": [_end(end) for end in turn.ends],
+        "ends": [ENDS.values(end) for end in turn.ends],
         "cells": [None if turn.end(cell) is None else code for cell, code in enumerate(turn.codes)],
         "smallest": None if found is None or found.cell is None else {
             "cell": found.cell,
             "by_axis": dict(zip(tuned.grid.names, found.by_axis, strict=True)),
             "limits": found.limits,
             "grain": None if found.edge is None else found.edge.grain,
-            "below": _end(found.edge.below[0]) if found.edge is not None and found.edge.below else None,
+            "below": ENDS.values(found.edge.below[0]) if found.edge is not None and found.edge.below else None,
         },
         "why_not": why_not(tuned, found.end) if found is not None and found.cell is None else None,
-    }
-
-
-def _end(end: End) -> dict[str, Any]:
-    return {
-        "final_state": end.state.value,
-        "terminal_reason": end.terminal,
-        "limit": end.limit or None,
-        "cut_unseen": end.cut_unseen,
-        "segments": end.segments,
-        **{name: getattr(end.spent, name) for name in _SPENT},
-        "fidelity": end.fidelity,
     }
 
 

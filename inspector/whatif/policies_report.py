@@ -12,6 +12,7 @@ from textwrap import wrap
 from typing import Any, NamedTuple
 
 from inspector.report.lines.spans import Line, Listed, Role, Span, field, joined, more, one_line, said
+from inspector.report.table import Column, Table
 from inspector.whatif.policies import DECISIONS, Cell, Matrix
 from loop_core.values import Severity
 
@@ -75,6 +76,16 @@ def _parts(cell: Cell) -> str:
     return "" if cell.step is None else f" (parts from strict at its step {cell.step + 1})"
 
 
+CELLS: Table[Cell] = Table((
+    Column("decision", lambda cell: cell.decision.word),
+    Column("severity", lambda cell: cell.decision.severity.value),
+    Column("why", lambda cell: cell.why),
+    Column("continuations", lambda cell: cell.continuations),
+    Column("first_difference", lambda cell: None if cell.step is None else cell.step + 1),
+))
+"""What a policy did with a turn."""
+
+
 def values(made: Matrix) -> dict[str, Any]:
     """The matrix as plain values, schema `loop-inspector/policies/1`."""
     return {
@@ -94,14 +105,7 @@ def values(made: Matrix) -> dict[str, Any]:
                 "id": turn.record.id,
                 "responses": [link.index for link in turn.record.links],
                 "decisions": [
-                    {
-                        "policy": policy.name,
-                        "decision": cell.decision.word,
-                        "severity": cell.decision.severity.value,
-                        "why": cell.why,
-                        "continuations": cell.continuations,
-                        "first_difference": None if cell.step is None else cell.step + 1,
-                    }
+                    {"policy": policy.name, **CELLS.values(cell)}
                     for policy, cell in zip(made.policies, row, strict=True)
                 ],
             }

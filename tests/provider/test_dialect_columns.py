@@ -24,7 +24,7 @@ FOLDED = {name: dialect_columns.list_lines(entries(rows(each))) for name, each i
 
 def titles(width: int) -> list[str]:
     shown = [each for each in FOLDED["call-cut"] if isinstance(each, TableEntry)]
-    return [column.title for column in dialect_columns.layout(shown, width).columns]
+    return [column.key for column in dialect_columns.layout(shown, width).columns]
 
 
 def test_as_many_columns_as_fit() -> None:
@@ -39,7 +39,7 @@ def test_as_many_columns_as_fit() -> None:
 def test_no_line_is_wider_than_the_list_and_all_are_aligned(scenario: str, width: int) -> None:
     lines = FOLDED[scenario]
     laid = dialect_columns.layout([each for each in lines if isinstance(each, TableEntry)], width)
-    starts = [text_of(dialect_columns.titles(laid)).index(column.title[: laid.sizes[at] - 1])
+    starts = [text_of(dialect_columns.titles(laid)).index(column.key[: laid.sizes[at] - 1])
               for at, column in enumerate(laid.columns)]
     for each in lines:
         line = dialect_columns.line(each, laid)

@@ -1,0 +1,87 @@
+"""A table as one value: its columns are declared once, and give the rows of JSON, of CSV and of a screen.
+
+A column says its name for programs and its value for JSON and CSV; where a person reads it, its heading and its cell.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from inspector.report.lines.spans import Line, Measure, Span, cells, clip, one_line, width_of
+
+R = TypeVar("R")
+Whole = TypeVar("Whole")
+GAP = 2
+"""Blanks between two columns on a screen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column(Generic[R]):
+    """One column, over rows of one kind."""
+
+    key: str
+    """Its name in JSON and CSV, and its heading where no other is given."""
+    value: Callable[[R], Any] = lambda row: None
+    """A plain value; None where there is none."""
+    cell: Callable[[R], Line] = lambda row: ()
+    """What a person reads."""
+    most: int = 80
+    """Columns of the terminal that it takes at most."""
+    in_csv: bool = True
+
+    def of(self, part: Callable[[Whole], R]) -> Column[Whole]:
+        """The same column over rows that hold such a row as a part."""
+        value, cell = self.value, self.cell
+        return Column(self.key, lambda row: value(part(row)), lambda row: cell(part(row)), self.most, self.in_csv)
+
+    def size(self, rows: Iterable[R]) -> int:
+        """How wide it is drawn."""
+        return min(self.most, max([len(self.key), *(width_of(self.cell(row)) for row in rows)]))
+
+
+@dataclass(frozen=True, slots=True)
+class Table(Generic[R]):
+    """Columns in their order."""
+
+    columns: tuple[Column[R], ...]
+
+    def values(self, row: R) -> dict[str, Any]:
+        """A row as JSON takes it."""
+        return {column.key: column.value(row) for column in self.columns}
+
+    def csv(self, rows: Iterable[R]) -> str:
+        """The rows as CSV under the names of their columns; what is None is empty."""
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        columns = [column for column in self.columns if column.in_csv]
+        writer.writerow([column.key for column in columns])
+        writer.writerows([_field(column.value(row)) for column in columns] for row in rows)
+        return out.getvalue()
+
+
+def attributes(names: Iterable[str], part: Callable[[R], Any]) -> tuple[Column[R], ...]:
+    """A column for each of these attributes of a part of the row."""
+    def column(name: str) -> Column[R]:
+        return Column(name, lambda row: getattr(part(row), name))
+    return tuple(column(name) for name in names)
+
+
+def side_by_side(row: Sequence[Line], sizes: Sequence[int], measure: Measure = cells, mark: str = "…") -> Line:
+    """The cells of a row, each cut to its size."""
+    spans: list[Span] = []
+    for cell, size in zip(row, sizes, strict=True):
+        kept = clip(cell, size, measure, mark)
+        spans += [*kept, Span(" " * (size + GAP - width_of(kept, measure)))]
+    return tuple(spans[:-1])
+
+
+def _field(value: Any) -> Any:
+    """A value as CSV holds it: text inert, and no formula, since a spreadsheet would run one."""
+    if not isinstance(value, str):
+        return value
+    text = one_line(value)
+    return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
