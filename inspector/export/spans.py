@@ -189,7 +189,7 @@ def _events(view: View, turn: TurnFacts, ends: Mapping[int, int], last: int) -> 
     """The structured events of the run in which the turn was decided, each when the answer before it was there."""
     at = min(ends.values(), default=last)
     for index in range(turn.run.first, turn.run.decided + 1):
-        step = view.shown(index)
+        step = view.effective_step(index)
         at = ends.get(step.response, at) if step.response is not None else at
         for record in step.records:
             told = {f"{OURS}{name}": value for name, value in record.items()

@@ -62,7 +62,7 @@ def _of_turn(view: View, turn: TurnFacts) -> Iterator[Point]:
     """Seed 000's, of the run in which the turn was decided."""
     records: list[Record] = []
     for index in range(turn.run.first, turn.run.decided + 1):
-        records += view.shown(index).records
+        records += view.effective_step(index).records
     took = duration(view, turn)
     folded = fold_metrics(records, {} if took is None else {record["turn_id"]: took / 1e6 for record in records})
     api = view.responses[turn.responses[0]].exchange.api

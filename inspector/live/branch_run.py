@@ -127,7 +127,7 @@ class BranchRecorder(Recorder):
         self.ended_as(end)
         self._end, self._told = end, told or ""
 
-    def heard(self, name: str, wanted: BranchRequest) -> BranchAnswers:
+    def branch_answers(self, name: str, wanted: BranchRequest) -> BranchAnswers:
         """What was heard, once the run is over.
 
         Raises:
@@ -193,7 +193,7 @@ def run_branch(
         with suppress(KeyboardInterrupt):  # the run ends as cancelled
             for step in steps_from(wanted.first, source):
                 listening.last = step
-    return listening.heard(name, wanted), listening.failure
+    return listening.branch_answers(name, wanted), listening.failure
 
 
 class BranchRun:
@@ -234,7 +234,7 @@ class BranchRun:
                     source.cancel()
                 async for step in asteps_from(wanted.first, source):
                     listening.last = step
-        return listening.heard(self.name, wanted), listening.failure
+        return listening.branch_answers(self.name, wanted), listening.failure
 
 
 # -- read again --------------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from inspector.live.headless import LiveStart, planned, refuse_secrets
 from inspector.live.recorder import Recorder
-from inspector.live.stepper import BUSY, Flow, LiveRun, Phase, Stepper, begun
+from inspector.live.stepper import BUSY, Flow, Phase, RunState, Stepper, begun
 from inspector.replay.case import cancelled
 from inspector.sessions import redact
 from inspector.sessions.native import BY_US
@@ -107,7 +107,7 @@ class Driver(Observer):
         """
         request, plan = planned(start.request, start.server, start.settings)
         self.start, self.answers = start, start.answers
-        self.live = LiveRun(begun("t1", request, start.server, plan))
+        self.live = RunState(begun("t1", request, start.server, plan))
         self.acts = Acts(start)
         self._changed = changed or (lambda: None)
         self._line = line
@@ -167,7 +167,7 @@ class Driver(Observer):
         live.problem = ""
         if live.failed is not None:
             failed, live.failed = live.failed, None
-            self._to(Phase.WAITING, live.stepper.heard(failed, self._sent))
+            self._to(Phase.WAITING, live.stepper.after_answer(failed, self._sent))
         elif isinstance(live.pending, Send):
             await self._send(live.stepper.asked)
         elif isinstance(live.pending, RunTools):
@@ -276,13 +276,13 @@ class Driver(Observer):
             live.failed = heard[-1]
             self._to(Phase.WAITING)
         else:
-            self._to(Phase.WAITING, live.stepper.heard(heard[-1], self._sent))
+            self._to(Phase.WAITING, live.stepper.after_answer(heard[-1], self._sent))
 
     def _gave_up(self, heard: LiveResponse) -> None:
         """The turn ends with an answer that the operator no longer wanted."""
         self.acts.cancelled(heard.ask.number, answered=False)
         self.live.heard[-1][-1] = replace(heard, judgement=cancelled(heard.judgement))
-        self._to(Phase.WAITING, self.live.stepper.heard(heard, self._sent, cancelled=True))
+        self._to(Phase.WAITING, self.live.stepper.after_answer(heard, self._sent, cancelled=True))
 
     async def _run_tools(self, effect: RunTools) -> None:
         source = self._connected()
@@ -293,7 +293,7 @@ class Driver(Observer):
         else:
             await self._disconnected()
             self.acts.cancelled(self._sent - 1, answered=True)
-        self._to(Phase.WAITING, self.stepper.told(event, self._sent))
+        self._to(Phase.WAITING, self.stepper.after_event(event, self._sent))
 
     def _finish(self) -> None:
         self.acts.ended_as(self.stepper.last.turn.terminal or "")

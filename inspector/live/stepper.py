@@ -137,19 +137,19 @@ class Stepper:
 
     # -- what came -----------------------------------------------------------------------------------------------
 
-    def told(self, event: Event, sent: int) -> Stepper:
+    def after_event(self, event: Event, sent: int) -> Stepper:
         """The turn after an event, at its next effect; `sent` requests have left."""
         return _settled(replace(self, steps=(*self.steps, next_step(self.last, event))), sent)
 
-    def heard(self, heard: LiveResponse, sent: int, cancelled: bool = False) -> Stepper:
+    def after_answer(self, heard: LiveResponse, sent: int, cancelled: bool = False) -> Stepper:
         """The turn after an answer, or after one that the operator gave up."""
         judged = given_up(heard.judgement) if cancelled else heard.judgement
         verdicts = admit_all(heard.response.tool_calls, judged, heard.ask.request.tools)
-        return self.told(dataclasses.replace(heard.event, judgement=judged, verdicts=verdicts), sent)
+        return self.after_event(dataclasses.replace(heard.event, judgement=judged, verdicts=verdicts), sent)
 
     def cancelled(self, sent: int) -> Stepper:
         """The turn, ended by the operator while nothing was under way."""
-        return self.told(Cancel(), sent)
+        return self.after_event(Cancel(), sent)
 
     def accepted(self) -> Stepper:
         """The turn whose end was accepted."""
@@ -325,7 +325,7 @@ BUSY = frozenset({Phase.ASKING, Phase.STREAMING, Phase.RETRYING, Phase.RUNNING})
 
 
 @dataclass(slots=True)
-class LiveRun:
+class RunState:
     """What is seen of the run from outside."""
 
     stepper: Stepper

@@ -77,7 +77,7 @@ class Replay:
             return self.settings
         return next(each.settings for each in reversed(self.earlier) if each.since <= step)
 
-    def shown(self, index: int) -> Step:
+    def effective_step(self, index: int) -> Step:
         """A step with the limits and the policy in force at it: one that runs share has those that it was made under.
 
         They decided the same, or it would not be shared; whatever shows a limit beside a step asks for it here.

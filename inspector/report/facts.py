@@ -153,13 +153,13 @@ class View:
         """The turn's place among all turns, from 1."""
         return self.replay.turn_at(turn.run.first) + 1
 
-    def shown(self, step: int) -> Step:
+    def effective_step(self, step: int) -> Step:
         """A step with the limits that were in force at it."""
-        return self.replay.shown(step)
+        return self.replay.effective_step(step)
 
     def end_of(self, turn: TurnFacts) -> Turn:
         """A turn as our machine left it, with the limits that were in force then."""
-        return self.replay.shown(turn.run.decided).turn
+        return self.replay.effective_step(turn.run.decided).turn
 
     def turn_of(self, step: int) -> TurnFacts:
         """The turn that a step belongs to."""

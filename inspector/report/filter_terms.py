@@ -29,7 +29,7 @@ class Look:
     @property
     def step(self) -> Step:
         """The step, with the limits in force at it."""
-        return self.view.shown(self.index)
+        return self.view.effective_step(self.index)
 
     @property
     def answer(self) -> int | None:

@@ -199,7 +199,7 @@ def _limit(replay: Replay, turn: TurnRun, ended: Turn) -> tuple[str, int] | None
         return None
     for index in range(turn.decided, turn.first - 1, -1):
         if replay.trace.steps[index].state in GUARD_PLACES:
-            at = replay.shown(index).turn
+            at = replay.effective_step(index).turn
             guard = stopping_guard(at)
             if guard is None:
                 return None

@@ -125,13 +125,13 @@ class HistoryTree:
             found = self._keys[value] = len(self._keys)
         return found
 
-    def said(self, text: str, calls: Iterable[ToolCall]) -> int:
+    def answer_key(self, text: str, calls: Iterable[ToolCall]) -> int:
         """The number of an assistant's text and calls, as an item of a history has it."""
         return self.key(
             (ItemKind.ASSISTANT, squeeze(text), tuple((call.id, call.name, self.arguments(call)) for call in calls))
         )
 
-    def said_loosely(self, text: str, calls: Iterable[ToolCall]) -> int:
+    def loose_answer_key(self, text: str, calls: Iterable[ToolCall]) -> int:
         """The same without the ids of calls, which some clients drop or rename."""
         return self.key(("loose", squeeze(text), tuple((call.name, self.arguments(call)) for call in calls)))
 
@@ -174,7 +174,7 @@ class HistoryTree:
     def _fold(self, messages: tuple[Message, ...], kind: ItemKind) -> int:
         text = "".join(message.text for message in messages)
         if kind is ItemKind.ASSISTANT:
-            return self.said(text, [call for message in messages for call in message.tool_calls])
+            return self.answer_key(text, [call for message in messages for call in message.tool_calls])
         results = tuple((part.call_id, squeeze(part.text)) for message in messages for part in message.results)
         others = tuple(
             (part.type, _CACHE_MARK.sub("", part.json))

@@ -32,7 +32,7 @@ from inspector.sessions.recording import (
     unusable,
 )
 from inspector.sessions.thread import thread
-from inspector.sessions.transcripts.endings import settle
+from inspector.sessions.transcripts.ending_rules import settle
 from loop_core.wire import wire
 from loop_core.wire.profiles import profile_named
 

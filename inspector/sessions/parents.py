@@ -92,7 +92,7 @@ class Index:
             if _telling(names):
                 self._calls[names].append(one)
 
-    def asked(self, node: int, identity: tuple[object, ...]) -> Sequence[SeatedExchange]:
+    def same_requests(self, node: int, identity: tuple[object, ...]) -> Sequence[SeatedExchange]:
         """The exchanges that sent exactly this request, in order."""
         return self._requests.get((node, *identity), ())
 
@@ -115,14 +115,14 @@ class Index:
 
     def _keys(self, text: str, calls: tuple[ToolCall, ...]) -> list[int]:
         tree = self.tree
-        keys = [tree.said(text, calls)]
+        keys = [tree.answer_key(text, calls)]
         if calls:
-            keys += [tree.said_loosely(text, calls), self._alone_key(calls), self._named_key(calls)]
+            keys += [tree.loose_answer_key(text, calls), self._alone_key(calls), self._named_key(calls)]
             keys.append(self._text_key(text))
         return keys
 
     def _alone_key(self, calls: tuple[ToolCall, ...]) -> int:
-        return self.tree.key(("alone", self.tree.said_loosely("", calls)))
+        return self.tree.key(("alone", self.tree.loose_answer_key("", calls)))
 
     def _named_key(self, calls: tuple[ToolCall, ...]) -> int:
         return self.tree.key(("named", tuple((call.id, call.name) for call in calls)))
@@ -152,12 +152,12 @@ class Index:
         if found:
             return found, "the history repeats its request and its answer"
         calls, text = item.calls, item.text
-        found = [one for one in answers.get(self.tree.said_loosely(text, calls), ()) if _same_ids(one.calls, calls)]
+        found = [one for one in answers.get(self.tree.loose_answer_key(text, calls), ()) if _same_ids(one.calls, calls)]
         why = "the history repeats its request and its calls"
         if len(found) > 1 and calls:  # a client that shortened the text may have kept the ids
-            said = self.tree.said_loosely("", calls)
+            said = self.tree.loose_answer_key("", calls)
             named = [one for one in answers.get(self._named_key(calls), ())
-                     if all(call.id for call in calls) and self.tree.said_loosely("", one.calls) == said]
+                     if all(call.id for call in calls) and self.tree.loose_answer_key("", one.calls) == said]
             if named:
                 return named, why
         if found:
@@ -181,8 +181,8 @@ class Index:
         names = tuple(call.id for call in item.calls)
         if not _telling(names):
             return None
-        said = self.tree.said_loosely("", item.calls)
-        found = [one for one in self._calls.get(names, ()) if self.tree.said_loosely("", one.calls) == said]
+        said = self.tree.loose_answer_key("", item.calls)
+        found = [one for one in self._calls.get(names, ()) if self.tree.loose_answer_key("", one.calls) == said]
         return (
             (found, f"the id {names[0]} of its call names it, though the history before was edited") if found else None
         )
@@ -208,7 +208,7 @@ class Index:
         return None
 
     def _same_calls(self, one: SeatedExchange, item: HistoryItem) -> bool:
-        said = self.tree.said_loosely
+        said = self.tree.loose_answer_key
         return said("", one.calls) == said("", item.calls) and _same_ids(one.calls, item.calls)
 
 

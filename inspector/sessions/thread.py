@@ -124,7 +124,7 @@ class _Threader:
     def _again(self, one: SeatedExchange) -> _Step | None:
         """The same request once more: a retry, a repair with a larger cap, a resumption; None where it is none."""
         node, identity = one.history.node, one.identity
-        asked = self.index.asked(node, identity)
+        asked = self.index.same_requests(node, identity)
         if not asked:
             return None
         token = _token(one.exchange)
@@ -152,7 +152,7 @@ class _Threader:
         start = len(items)
         while start > 0 and items[start - 1].kind in (ItemKind.USER, ItemKind.SYSTEM):
             start -= 1
-            asked = [each for each in self.index.asked(nodes[start], one.identity)[-_SHOWN:] if each.cut]
+            asked = [each for each in self.index.same_requests(nodes[start], one.identity)[-_SHOWN:] if each.cut]
             placed = place(items[start:], asked[0]) if asked else None
             if placed is not None and start > 0:
                 if len(asked) == 1:
@@ -240,7 +240,7 @@ class _Threader:
         request = exchange.request
         assert request is not None  # noqa: S101  # narrowed by the caller
         parent = parents[0]
-        start = self.tree.step(parent.history.node, self.tree.said(parent.text, parent.calls))
+        start = self.tree.step(parent.history.node, self.tree.answer_key(parent.text, parent.calls))
         history = self.tree.history(request, start)
         one = seated(index, exchange, history, self.when[index])
         if len(parents) > 1:

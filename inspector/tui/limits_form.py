@@ -170,7 +170,7 @@ class LimitsForm(ModalScreen[LimitsChoice | None]):
         self._runs, self._current, self._since = runs, current, since
         self._view = runs[current].view
         self._settings = self._view.replay.settings
-        self._turn = self._view.shown(step).turn
+        self._turn = self._view.effective_step(step).turn
         self._step = step
         self._waiting: Timer | None = None
 

@@ -13,9 +13,9 @@ from textual.reactive import reactive
 from textual.timer import Timer
 
 from inspector.live.driver import Driver
+from inspector.live.growing_views import FLOWING, Streams
 from inspector.live.headless import EXITS, LiveStart
 from inspector.live.stepper import BUSY, Phase
-from inspector.live.streaming import FLOWING, Streams
 from inspector.live.telling import coming, exchanges, live_view, now, recorded_case, waiting
 from inspector.report.lines.spans import EMPTY, Line, Listed, Sheet
 from inspector.tui.keys import name_of

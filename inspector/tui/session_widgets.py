@@ -79,7 +79,7 @@ class SpentPanel(Panel):
         if view is None or max(old, new) >= len(view.steps):
             self.changed()
             return
-        before, now = view.shown(old).turn, view.shown(new).turn
+        before, now = view.effective_step(old).turn, view.effective_step(new).turn
         if before.spend is not now.spend or before.limits is not now.limits or before.token_cap != now.token_cap:
             self.changed()  # turns of one session may have other caps, and begin with the same spend
 
@@ -87,7 +87,7 @@ class SpentPanel(Panel):
         """A title and the gauges."""
         if self.outline is None or not self.outline.view.steps:
             return ()
-        return [(Span("SPENT", Role.TITLE),), *header.gauges(self.outline.view.shown(self.step).turn, width)]
+        return [(Span("SPENT", Role.TITLE),), *header.gauges(self.outline.view.effective_step(self.step).turn, width)]
 
 
 # -- The step list ---------------------------------------------------------------------------------------------------

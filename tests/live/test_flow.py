@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from inspector.live.growing_views import Growing
 from inspector.live.stepper import Flow
-from inspector.live.streaming import Growing
 from inspector.report.lines.spans import Role, Span, paragraphs, text_of
 from loop_core.client.streaming import PendingSeam
 from loop_core.turn.seam import join

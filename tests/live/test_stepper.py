@@ -56,7 +56,7 @@ def stepper(cap: int = 100, tools: tuple[Tool, ...] = (), **limits: Any) -> Step
 def answered(turn: Stepper, *responses: ChatResponse) -> Stepper:
     for sent, response in enumerate(responses, 1 + (turn.asked.number if turn.asked else 0)):
         assert turn.asked is not None
-        turn = turn.heard(heard(turn.asked, response), sent)
+        turn = turn.after_answer(heard(turn.asked, response), sent)
     return turn
 
 
@@ -101,9 +101,9 @@ def test_stepped_by_hand_a_turn_is_the_one_that_runs_by_itself(
             break
         answer = heard(turn.asked, response)
         events.append(ProviderResponse(answer.response, answer.judgement, sent - 1))
-        turn = turn.heard(answer, sent)
+        turn = turn.after_answer(answer, sent)
         if isinstance(turn.waiting, RunTools):
-            turn = turn.told(ToolResults((ToolResultPart("call_1", "weather", "ok"),)), sent)
+            turn = turn.after_event(ToolResults((ToolResultPart("call_1", "weather", "ok"),)), sent)
     source = ScriptedSource(events)
     steps = list(turn_steps("live", turn.opening, source, turn.plan))
     made = len(turn.steps)
@@ -191,7 +191,7 @@ def test_rounds_of_tools_are_asked_for_again_where_the_calls_wait() -> None:
 def test_an_answer_that_was_given_up_ends_the_turn_and_its_text_stays() -> None:
     turn = stepper()
     assert turn.asked is not None
-    given_up = turn.heard(heard(turn.asked, said("One, two", Stop.END_TURN, CALL)), 1, cancelled=True)
+    given_up = turn.after_answer(heard(turn.asked, said("One, two", Stop.END_TURN, CALL)), 1, cancelled=True)
     assert given_up.waiting.terminal == "cancelled"  # type: ignore[union-attr]
     assert given_up.last.turn.joined_answer().text == "One, two"
     assert given_up.last.turn.evaluation is not None
@@ -230,4 +230,4 @@ def frozen_cap(turn: Stepper) -> Stepper:
         last_send=dataclasses.replace(send, max_tokens=None)))
     assert turn.asked is not None
     response = dataclasses.replace(said("One, ", Stop.MAX_TOKENS), api="anthropic_messages")
-    return replace(turn, steps=(lost,)).heard(heard(turn.asked, response), 1)
+    return replace(turn, steps=(lost,)).after_answer(heard(turn.asked, response), 1)

@@ -25,7 +25,7 @@ def test_an_answer_is_counted_where_it_is_taken_in(number, used):
     assert len(taken) == len(used)
     for count, at in enumerate(taken, 1):
         expected = sum(used[:count])
-        shown = seen.shown(at)
+        shown = seen.effective_step(at)
         assert shown.turn.spend.output_tokens == expected
         assert text_of(header.gauges(shown.turn)[0]).endswith(f" {expected:,} tokens")
         assert f"out {expected:,}" in text_of(header.status(Outline(seen), at, 200))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from inspector.config.settings import Settings
 from inspector.report.lines.wire import wire
 from inspector.sessions import open_paths
-from inspector.sessions.transcripts.endings import KNOWN_CAPS
+from inspector.sessions.transcripts.ending_rules import KNOWN_CAPS
 from loop_core.turn.limits import Limits
 from loop_core.values import ToolCall
 from tests.scenes.transcripts import (

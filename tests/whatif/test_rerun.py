@@ -69,10 +69,10 @@ def same(made: Replay, fresh: Replay) -> None:
     assert len(made.trace.steps) == len(fresh.trace.steps)
     for index, (one, other) in enumerate(zip(made.trace.steps, fresh.trace.steps, strict=True)):
         assert everything(one) == everything(other), index
-        shown_here = made.shown(index).turn
+        shown_here = made.effective_step(index).turn
         assert (shown_here.limits, shown_here.policy) == (other.turn.limits, other.turn.policy), index
         assert shown_here.token_cap == other.turn.token_cap
-        assert made.shown(index).records == other.records, index
+        assert made.effective_step(index).records == other.records, index
     assert [(t.record, t.first, t.end, t.runs, t.decided) for t in made.turns] == [
         (t.record, t.first, t.end, t.runs, t.decided) for t in fresh.turns]
 
@@ -171,7 +171,7 @@ def test_a_branch_of_a_branch_goes_back_to_where_it_came_from(exchanges, one, tw
 def outcome(made: Replay) -> list:
     """What can be told of a run whose answers are made anew each time."""
     return [(step_key(step), step.fidelity, step.records, step.turn.joined_answer(), step.turn.notice) for step in (
-        made.shown(index) for index in range(len(made.trace.steps)))]
+        made.effective_step(index) for index in range(len(made.trace.steps)))]
 
 
 simulating = st.builds(lambda settings, on: replace(settings, simulate=on, profile=None), choices, st.booleans())
@@ -229,8 +229,8 @@ def test_a_limit_that_holds_from_the_second_continuation_on():
     assert made.trace.steps[since].turn.terminal == "retry_limit"
     assert made.trace.steps[since].turn.spend.attempts == 1
     assert made.turns[0].steps[: since] == parent.turns[0].steps[: since]
-    assert made.shown(since - 1).turn.limits == REPLAYED
-    assert made.shown(since).turn.limits.continuation_max_attempts == 0
+    assert made.effective_step(since - 1).turn.limits == REPLAYED
+    assert made.effective_step(since).turn.limits.continuation_max_attempts == 0
 
 
 def test_tools_that_a_guard_had_stopped_run_under_a_higher_limit_and_back():
@@ -417,7 +417,7 @@ def test_tools_that_are_under_way_are_answered_as_the_new_policy_does():
     made = rerun(parent, Settings(policy=lax), since)
     assert [step_key(step) for step in made.trace.steps] == [step_key(step)
                                                              for step in parent.trace.steps]  # it decides the same
-    assert made.shown(since).turn.policy is lax
-    assert made.shown(since - 1).turn.policy is parent.settings.policy
+    assert made.effective_step(since).turn.policy is lax
+    assert made.effective_step(since - 1).turn.policy is parent.settings.policy
     assert [effect.batch for effect in made.trace.steps[since - 1].effects] == [
         effect.batch for effect in parent.trace.steps[since - 1].effects]

@@ -157,7 +157,7 @@ def status(outline: Outline, index: int, width: int, filtered: str = "", coming:
     view = outline.view
     if not view.steps:
         return (Span("no steps", Role.DIM),)
-    step = view.shown(index)
+    step = view.effective_step(index)
     turn = outline.block_of(index).turn + 1
     place: list[Line] = [
         (Span("step ", Role.DIM), Span(f"{index + 1}/{len(view.steps)}", Role.STRONG)),

@@ -170,7 +170,7 @@ def events(view: View, block: Block, here: int) -> Listed:
     records: list[Record] = []
     focus = 0
     for index in range(block.first, block.end):
-        step = view.shown(index)
+        step = view.effective_step(index)
         for record in step.records:
             if index <= here:
                 focus = len(lines)

@@ -200,7 +200,7 @@ def heading(outline: Outline, block: Block) -> Line:
 
 def step_line(view: View, index: int, here: int, remarks: Remarks = NO_REMARKS) -> Line:
     """The line of one step."""
-    step = view.shown(index)
+    step = view.effective_step(index)
     digits = len(str(len(view.steps)))
     gutter, role = _gutter(index, here)
     glyph, tone = glyph_of(step)

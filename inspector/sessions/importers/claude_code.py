@@ -26,7 +26,7 @@ from inspector.sessions.transcripts.answer import (
     content_text,
     early_usage,
 )
-from inspector.sessions.transcripts.endings import provider_stop
+from inspector.sessions.transcripts.ending_rules import provider_stop
 from inspector.sessions.wordings import interruption
 from loop_core.values import At, Evidence, ProviderError, Stop, StopReason, ToolResultPart, Usage
 from loop_core.wire.anthropic_messages.blocks import read_block

@@ -23,7 +23,7 @@ from inspector.sessions.transcripts.answer import (
     content_text,
     recorder_reason,
 )
-from inspector.sessions.transcripts.endings import infer
+from inspector.sessions.transcripts.ending_rules import infer
 from inspector.sessions.wordings import connection_lost
 from loop_core.values import (
     ArgsForm,

@@ -77,7 +77,7 @@ def provenance(api: str, body: bytes, response: ChatResponse | None = None, **op
         options.setdefault("http_status", response.http_status)
     read, decoded = frames(api, body, **options)
     response, rows = response or decoded, wire(api).reads
-    values = [(frame, found) for frame in read for found in frame.found(rows)]
+    values = [(frame, found) for frame in read for found in frame.values(rows)]
     by_fact: dict[str, dict[FactRead, None]] = defaultdict(dict)
     for reads in (_stop(response, read, values), _single(response, values), _counted(response, values),
                   _pieced(response, values)):

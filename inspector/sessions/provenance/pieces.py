@@ -193,7 +193,7 @@ class Frame(NamedTuple):
     pieces: tuple[tuple[int, int], ...]
     """Where a piece begins in the payload, and in the body; one piece nearly always, none where it was made up."""
 
-    def found(self, rows: tuple[FactRow, ...]) -> list[FactValue]:
+    def values(self, rows: tuple[FactRow, ...]) -> list[FactValue]:
         """The values that the rows name, with their places in the body."""
         if not self.pieces:
             return []
