@@ -15,9 +15,9 @@ class FormatEntry(NamedTuple):
     """One row."""
 
     package: str
-    hints: tuple[str, ...] = ()
+    path_pieces: tuple[str, ...] = ()
     """Pieces of the URL paths that serve this format: a path with one of them is compared with its `paths` first."""
-    marks: tuple[bytes, ...] = ()
+    body_pieces: tuple[bytes, ...] = ()
     """Bytes that its answers hold; a body that has no format's mark is taken for none of them."""
     servers: tuple[str, ...] = ()
     """Profiles that speak it, beside those whose own rows say so."""
@@ -25,7 +25,7 @@ class FormatEntry(NamedTuple):
     """Its history takes a system message at the end, whatever the model."""
     least_cap: int = 1
     """The least output cap that it takes."""
-    tells_strings: bool = False
+    names_stop_strings: bool = False
     """Its stop words say whether a stop string was hit."""
 
 
@@ -36,12 +36,12 @@ FORMATS: Mapping[str, FormatEntry] = {
         late_system=True, least_cap=16),
     "anthropic_messages": FormatEntry(
         "loop_core.wire.anthropic_messages", ("/messages",), (b'"stop_reason"', b'"content_block', b'"message_start"'),
-        tells_strings=True),
+        names_stop_strings=True),
     "gemini_generate": FormatEntry(
         "loop_core.wire.gemini_generate", ("GenerateContent", ":generateContent"),
         (b'"candidates"', b'"promptFeedback"', b'"usageMetadata"')),
     "bedrock_converse": FormatEntry(
-        "loop_core.wire.bedrock_converse", ("/converse",), (b'"stopReason"', b":event-type"), tells_strings=True),
+        "loop_core.wire.bedrock_converse", ("/converse",), (b'"stopReason"', b":event-type"), names_stop_strings=True),
     "ollama_chat": FormatEntry("loop_core.wire.ollama_chat", ("/api/chat",), (b'"done"',), late_system=True),
     "gemini_interactions": FormatEntry(
         "loop_core.wire.gemini_interactions", ("/interactions",), (b'"interaction', b'"event_type"', b'"steps"'),

@@ -123,7 +123,7 @@ UNREAD: tuple[Unread, ...] = (
 )
 """First match wins, and only where no format's `PATHS` knows the path."""
 
-_CONTENT_MARKS = tuple(mark for row in FORMATS.values() for mark in row.marks)
+_CONTENT_MARKS = tuple(mark for row in FORMATS.values() for mark in row.body_pieces)
 _FRAMES_ASKED = 24
 
 
@@ -132,7 +132,7 @@ def by_path(url: str) -> str | None:
     """The API that is served under this URL's path; None where no format knows it."""
     path = path_of(url)
     # Asked first are the formats whose hints are there, so that reading one file does not import all of them.
-    hinted = [api for api, row in FORMATS.items() if any(hint in path for hint in row.hints)]
+    hinted = [api for api, row in FORMATS.items() if any(hint in path for hint in row.path_pieces)]
     for api in (*hinted, *(api for api in FORMATS if api not in hinted)):
         if any(pattern.search(path) for pattern in wire(api).paths):
             return api
@@ -171,7 +171,7 @@ def by_content(body: bytes) -> str | None:
     if is_event_stream(body):
         if b"\x0b:event-type\x07\x00\x05chunk" in body[:4096]:
             return None  # a chunk wraps the event of another format: InvokeModel
-        return next((api for api, row in FORMATS.items() if b":event-type" in row.marks), None)
+        return next((api for api, row in FORMATS.items() if b":event-type" in row.body_pieces), None)
     if not any(mark in body for mark in _CONTENT_MARKS):
         return None
     for value, event in samples(body):

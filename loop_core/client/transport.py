@@ -66,6 +66,7 @@ def _options(connection: Connection, transport: type[Any], base: str) -> dict[st
     return {**options, "mounts": {f"all://{named}": transport(verify=_certificates())}}
 
 
+# Cached, since it takes longer than a small answer and is the same for every client.
 @cache
 def _certificates() -> Any:
     """Whom to trust; reading the certificates takes longer than a small answer."""

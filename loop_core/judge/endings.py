@@ -240,6 +240,6 @@ def hit_stop_string(response: ChatResponse) -> bool:
 
 def stop_string_unknown(response: ChatResponse, request: Request | None) -> bool:
     """Whether the request set stop strings and nothing in the answer can say whether one was hit."""
-    if format_entry(response.api).tells_strings or not stop_strings(request):
+    if format_entry(response.api).names_stop_strings or not stop_strings(request):
         return False
     return not any((response.native.get(name) or "").lstrip("-").isdigit() for name in HITS)

@@ -184,7 +184,7 @@ def _spent_on_response(turn: Turn, signal: Signal) -> Change:
         counts["thinking_only"] = spent.thinking_only + empty
         counts["stalled"] = spent.stalled + stalled
     elif turn.limits.attempts_scope == "response" and not is_cut(turn) and signal is not Signal.ANCHOR_MISSING:
-        counts["attempts"] = 0
+        counts["attempts"] = 0  # scope `response`: an answer that was not cut begins a new count
     if signal is Signal.TOOL_CALL:
         calls = tuple([(v.call.name, v.call.arguments) for v in seen.verdicts])
         counts["identical"] = spent.identical + 1 if calls == turn.last_calls else 1

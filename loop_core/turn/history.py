@@ -119,6 +119,7 @@ def hint_message(anchor: str = "", system: bool = True, mark: str = QUOTE_MARKS[
 
     `mark` names the tags around them; `again` says that the last message did not begin with them.
     """
+    # Seed 000's four points; the anchor replaces the last one, which forbids to repeat text that is asked back here.
     points = list(HINT_POINTS)
     if anchor:
         points[-1:] = [*((AGAIN,) if again else ()), f"{quote_request(mark)}{anchor}</{mark}>"]

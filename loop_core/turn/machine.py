@@ -107,6 +107,7 @@ TRANSITIONS: Mapping[tuple[State, Signal], Transition] = {
     (_RN, Signal.PROVIDER_RESPONSE): Transition(_E),
     (_RN, Signal.CANCELLED): Transition(_A, "cancelled"),
     (_RN, Signal.NOT_RECORDED): Transition(_U, "unrecorded"),
+    # As seed 000 draws it: an aborted turn still returns its partial answer; `Turn.outcome` keeps what was decided.
     (_AP, Signal.RETURN_PARTIAL): Transition(_C),
 }
 """State and signal -> where they lead. The three last states (Abort, Complete, Unrecorded) have no rows: they end."""

@@ -8,6 +8,7 @@ under every policy, and so are the bounds that make every turn end.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 from loop_core.errors import CallerError
@@ -149,6 +150,18 @@ ZEROCLAW_MERGED = Policy(
     settles=False,
 )
 
+UNCONTINUED = Policy(
+    "", "",
+    reads=ReasonSource.MAPPED,
+    cap_evidence=False,
+    batch=BatchRule.EACH,
+    methods=(),
+    seam=SeamRule.CONCAT,
+    lacks=frozenset({"room"}),
+    settles=False,
+)
+"""What the loops below share: they follow the provider's word, and neither continue a text nor repair a call."""
+
 # -- Zoo Code (seed 001) ---------------------------------------------------------------------------------------------
 
 ZOO_BEFORE_SIGNALS: Signals = MappingProxyType({
@@ -159,28 +172,22 @@ ZOO_BEFORE_SIGNALS: Signals = MappingProxyType({
 })
 """Only `tool_calls` ends a call; under every other word, and under none, it stays a partial for ever."""
 
-ZOO_BEFORE = Policy(
-    "zoo-before",
-    "Zoo Code before its fix: only tool_calls ends a call, any other call is never finalized",
-    (
+ZOO_BEFORE = replace(
+    UNCONTINUED,
+    name="zoo-before",
+    title="Zoo Code before its fix: only tool_calls ends a call, any other call is never finalized",
+    cites=(
         "seed 001, root cause 1: processToolCalls() handles finish_reason tool_calls only",
         "seed 001, root cause 2: nothing is cleaned up when the stream ends, so calls stay partials for ever",
         "seed 001, problem: without nativeArgs the user sees an invalid tool call",
         "told of its OpenAI-compatible handlers; other formats are read alike",
         "Zoo-Code#1221: what is finalized runs with what a partial-JSON parser read of it",
     ),
-    reads=ReasonSource.MAPPED,
     promotions=WORDLESS_FORMATS,
     signals=ZOO_BEFORE_SIGNALS,
-    cap_evidence=False,
     dispatch=Dispatch.READABLE,
-    batch=BatchRule.EACH,
     strips=False,
-    methods=(),
-    seam=SeamRule.CONCAT,
     silent_endings=(),
-    settles=False,
-    lacks=frozenset({"room"}),
 )
 
 ZOO_AFTER_SIGNALS: Signals = MappingProxyType({
@@ -190,26 +197,20 @@ ZOO_AFTER_SIGNALS: Signals = MappingProxyType({
 })
 """Every call that was begun is ended, by its reason or when the stream ends."""
 
-ZOO_AFTER = Policy(
-    "zoo-after",
-    "Zoo Code after its fix: every call is finalized when the stream ends, cut ones too",
-    (
+ZOO_AFTER = replace(
+    UNCONTINUED,
+    name="zoo-after",
+    title="Zoo Code after its fix: every call is finalized when the stream ends, cut ones too",
+    cites=(
         "seed 001, fix 1: finish_reason length ends the calls as tool_calls does",
         "seed 001, fix 2: when the stream ends, every call that is still open is ended",
         "seed 001, fix 3: without nativeArgs the user is told to raise the output limit",
         "Zoo-Code#1221: what is finalized runs with what a partial-JSON parser read of it",
     ),
-    reads=ReasonSource.MAPPED,
     signals=ZOO_AFTER_SIGNALS,
-    cap_evidence=False,
     dispatch=Dispatch.READABLE,
-    batch=BatchRule.EACH,
     strips=False,
-    methods=(),
-    seam=SeamRule.CONCAT,
     silent_endings=(),
-    settles=False,
-    lacks=frozenset({"room"}),
 )
 
 # -- pi (seed 002) ---------------------------------------------------------------------------------------------------
@@ -231,27 +232,21 @@ PI_REASONS: Mapping[Stop, Stop] = MappingProxyType({
 })
 """The same, for formats whose words the seed does not name."""
 
-PI_PRESENCE = Policy(
-    "pi-presence",
-    "pi / OpenClaw before its fix: any call present runs, whatever the reason but error and abort",
-    (
+PI_PRESENCE = replace(
+    UNCONTINUED,
+    name="pi-presence",
+    title="pi / OpenClaw before its fix: any call present runs, whatever the reason but error and abort",
+    cites=(
         "seed 002: agent-loop.js:59, the loop's marks 2 and 3",
         "seed 002: anthropic.js:681, mapStopReason (refusal and sensitive are errors, pause_turn is a stop)",
         "its switch has no row for model_context_window_exceeded or an unknown word: it throws, which is an error",
     ),
-    reads=ReasonSource.MAPPED,
     words=PI_WORDS,
     unlisted=MappingProxyType({"anthropic_messages": Stop.ERROR}),
     reason_map=PI_REASONS,
     signals=PRESENCE_SIGNALS,
-    cap_evidence=False,
     dispatch=Dispatch.PRESENT,
-    batch=BatchRule.EACH,
     strips=False,
-    methods=(),
-    seam=SeamRule.CONCAT,
-    settles=False,
-    lacks=frozenset({"room"}),
 )
 
 # -- BotNexus (seed 003) ---------------------------------------------------------------------------------------------
@@ -280,27 +275,21 @@ BOTNEXUS_SIGNALS: Signals = MappingProxyType({
 })
 """Only ToolUse dispatches; without a dispatch the run simply ends."""
 
-BOTNEXUS = Policy(
-    "botnexus",
-    "BotNexus: only a ToolUse terminal dispatches; other calls are stripped and the run ends",
-    (
+BOTNEXUS = replace(
+    UNCONTINUED,
+    name="botnexus",
+    title="BotNexus: only a ToolUse terminal dispatches; other calls are stripped and the run ends",
+    cites=(
         "seed 003: AgentLoopRunner, FinishReason == ToolUse and calls present; the arguments are not looked at",
         "seed 003: StripNonExecutableToolCalls, from the calls and from the content",
         "seed 003, posture decision: each provider's mapping, and what it promotes",
         "a cut call reaches ToolUse by the promotion of a missing reason: the seed's proof has this gap",
     ),
-    reads=ReasonSource.MAPPED,
     words=BOTNEXUS_WORDS,
     promotions=BOTNEXUS_PROMOTIONS,
     signals=BOTNEXUS_SIGNALS,
-    cap_evidence=False,
     dispatch=Dispatch.PRESENT,
-    batch=BatchRule.EACH,
-    methods=(),
-    seam=SeamRule.CONCAT,
     silent_endings=(),
-    settles=False,
-    lacks=frozenset({"room"}),
 )
 
 POLICIES: Mapping[str, Policy] = MappingProxyType({

@@ -18,6 +18,7 @@ from loop_core.turn.segments import JoinedText, Method, Seam, SeamDecision, Seam
 
 ANCHOR_CHARS = 40
 """How many of the last characters are asked back as an anchor."""
+# `10` + `000` is `10000`: two ends that match are ordinary text, so an overlap has to be long before it is cut.
 OVERLAP_CHARS = 24
 """A shorter overlap may be chance and is kept."""
 OVERLAP_WORDS = 3
