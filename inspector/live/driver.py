@@ -3,7 +3,7 @@
 Owns the connection, the recording and what is under way; `stepper` owns where the turn stands. Knows no screen: it
 tells whoever watches that something has changed. httpx is imported when the first request leaves.
 
-Further down: what the operator of a live turn does, in the recording beside what is sent and heard.
+`Acts` writes what the operator does into the recording, beside what is sent and received.
 """
 
 from __future__ import annotations

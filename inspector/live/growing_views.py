@@ -2,7 +2,7 @@
 
 Each is made when it is first looked at and grows from then on; a frame costs what has come since the last one.
 
-Further down: a sheet whose text grows at its end.
+`Growing` is a sheet whose text grows at its end.
 """
 
 from __future__ import annotations

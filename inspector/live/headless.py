@@ -1,6 +1,6 @@
 """`inspector run`: what was typed -> what a live turn begins with. Owns the defaults: whose key, which file.
 
-Further down: a live turn from its first request to its end state, headless.
+`run_live` runs a live turn from its first request to its end state, without a person.
 """
 
 from __future__ import annotations

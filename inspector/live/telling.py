@@ -1,6 +1,6 @@
 """What a live turn says of itself: the line that tells what is under way, and what waits, in full.
 
-Further down: a live run as the screens' view model, while it goes on.
+`live_view` is a live run as the screens' view model, while it goes on.
 """
 
 from __future__ import annotations

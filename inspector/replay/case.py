@@ -2,7 +2,7 @@
 
 Judging depends on the bytes alone and is done once; whatever depends on limits and policy is in `replay`.
 
-Further down: a recorded turn as a source.
+The second half makes of a recorded turn the source that answers a run.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ the chunks belong to chunks with multi-byte characters (`readings`), to the end 
 that leaves several readings, `Measured.bounds` tells how far they lie apart. Knows no wire format: chunks come as they
 were read.
 
-Further down: tokenizers that work without a network.
+The tokenizers work without a network.
 """
 
 from __future__ import annotations

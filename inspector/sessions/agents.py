@@ -3,7 +3,7 @@
 Looks at names and times alone: nothing is opened here, and nothing is ever written there. The folders stand in the rows
 of `inspector.sessions.importers`.
 
-Further down: the sample sessions that come with the program.
+The sample sessions that come with the program are listed here as well.
 """
 
 from __future__ import annotations

@@ -354,7 +354,8 @@ def _of_contexts(data: bytes) -> Iterator[CredentialSpan]:
         last = match.lastindex
         said, test = _TESTS[kinds[(last - 1) // 3]]
         start, end = match.span(last)
-        name, quote, value = (_text(match.group(last - 2)), _text(match.group(last - 1)), _text(match.group(last)))
+        groups = (match.group(number) or b"" for number in (last - 2, last - 1, last))
+        name, quote, value = (group.decode("utf-8", "replace") for group in groups)
         stripped = value.rstrip(".,:;!?")
         end -= len(value.encode()) - len(stripped.encode())
         after = data[end] if end < len(data) else 32
@@ -367,10 +368,6 @@ def _of_contexts(data: bytes) -> Iterator[CredentialSpan]:
         else:
             # On from behind the name: what follows it may be a credential of another kind.
             at = max(match.end(last - 2), match.start() + 1) if name else max(start, match.start() + 1)
-
-
-def _text(piece: bytes | None) -> str:
-    return (piece or b"").decode("utf-8", "replace")
 
 
 def _of_this_machine(data: bytes) -> Iterator[CredentialSpan]:

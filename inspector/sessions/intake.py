@@ -3,8 +3,7 @@
 The bound is the process's own, set by `--max-bytes`: what is read lies below every command and screen, and each would
 otherwise hand it on.
 
-Further down: compressed bytes -> plain bytes, in pieces and bounded; how much there is to read, before anything is
-read.
+Compressed bytes are unpacked in pieces, up to the same bound; `heavy` estimates how much there is to read.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 These values say nothing about what our machine would decide: a `TurnPlace` is what the recorded agent did next. Nothing
 here opens a file or knows an importer.
 
-Further down: what an importer gives.
+The second half is what an importer gives: exchanges as bytes and text, before anything is decoded.
 """
 
 from __future__ import annotations

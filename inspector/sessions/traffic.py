@@ -3,7 +3,7 @@
 Owns the table of LLM traffic that is not read (so that it is named, not dropped in silence). Knows no file format and
 no field of any wire format: it asks the formats themselves.
 
-Further down: JSON that is JSON and yet no UTF-8, or holds bare control characters.
+JSON that is no UTF-8, or holds bare control characters, is read here as well, in a slower second attempt.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 The response may be the provider's object, a string of its stream, a list of its events, or an HTTP answer with status,
 headers and body. Objects are taken as the file's own bytes, so that arguments stay exactly as they were written.
 
-Further down: the spellings of request/response pairs.
+The first half are the spellings: tables of the names that such files use.
 """
 
 from __future__ import annotations
