@@ -74,7 +74,7 @@ class LiveResponse:
 
     @property
     def event(self) -> ProviderResponse:
-        """What the machine is told."""
+        """The answer as an event for the state machine."""
         return ProviderResponse(self.response, self.judgement, self.ask.number, live=True)
 
 

@@ -193,12 +193,12 @@ def held_names(verdicts: Sequence[Verdict], siblings: Sequence[Verdict] = ()) ->
 
 
 def missing_calls(
-    broken: Sequence[Verdict], came: Iterable[ToolCall], siblings: Sequence[Verdict] = ()
+    verdicts: Sequence[Verdict], received: Iterable[ToolCall], siblings: Sequence[Verdict] = ()
 ) -> tuple[Verdict, ...]:
     """The held calls that are not among those that came; nameless ones are given up, since none can be known."""
-    calls = held_calls(broken)
+    calls = held_calls(verdicts)
     marked = sorted(zip(calls, _marks(calls, held_calls(siblings)), strict=True), key=lambda each: -len(each[1]))
-    left = list(came)
+    left = list(received)
     lost: set[int] = set()
     for call, marks in marked:
         fits = next((other for other in left if other.name == call.name and _has(other, marks)), None)
@@ -206,7 +206,7 @@ def missing_calls(
             left.remove(fits)
         elif call.name:
             lost.add(id(call))
-    return tuple(verdict for verdict in broken if id(verdict.call) in lost)
+    return tuple(verdict for verdict in verdicts if id(verdict.call) in lost)
 
 
 def _marks(calls: Sequence[ToolCall], siblings: Sequence[ToolCall]) -> list[DistinctArguments]:

@@ -150,7 +150,7 @@ def _code(text: str) -> list[tuple[int, int]]:
 
 
 _TAIL = 2_000
-"""Characters at the end by which the language is told."""
+"""Characters at the end by which the language is recognised."""
 _FEWEST = 3
 """Words that a text must have for its last one to be a sign: `a` alone answers a question with choices."""
 _WORD = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)?")
@@ -294,7 +294,7 @@ def _particle(text: str, end: int) -> Sign | None:
 
 
 SIGNS: tuple[Callable[[str, int], Sign | None], ...] = (_comma, _fence, _bracket, _function_word, _particle)
-"""What may show it; the first that does is told."""
+"""What may show it; the first that does is reported."""
 
 
 def stops_in_the_middle(text: str) -> Sign | None:

@@ -196,7 +196,7 @@ def is_repair(message: Message) -> bool:
 
 
 def repair_notice(verdicts: Sequence[Verdict], siblings: Sequence[Verdict] = ()) -> str:
-    """What the operator is told when the repair budget is spent: every call that never came whole, by name."""
+    """The notice for the operator when the repair budget is spent: every call that never came whole, by name."""
     names = gate.held_names(verdicts, siblings)
     if len(names) > 1:
         return f"The tool calls {', '.join(names)} were not completed and were not run; {REMEDY}."
@@ -220,7 +220,7 @@ def is_nudge(message: Message) -> bool:
 def not_run_note(
     verdicts: Sequence[Verdict], system: bool = True, siblings: Sequence[Verdict] = ()
 ) -> Message | None:
-    """What the model is told of calls that were never run, held or overtaken by the end; None where there are none."""
+    """The note to the model on calls that were never run, held or overtaken by the end; None where there are none."""
     real = [v for v in verdicts if not is_phantom(v.call)]
     if not real:
         return None
@@ -234,7 +234,7 @@ def not_run_note(
 
 
 def nameless_note(verdicts: Sequence[Verdict], system: bool = True) -> Message | None:
-    """What the model is told of calls without a name, which no history can hold; None where there are none."""
+    """The note to the model on calls without a name, which no history can hold; None where there are none."""
     found = [v.call for v in verdicts if v.rule == NAMELESS]
     if not found:
         return None
@@ -244,7 +244,7 @@ def nameless_note(verdicts: Sequence[Verdict], system: bool = True) -> Message |
 
 
 _SHOWN = 500
-"""Characters of its arguments by which a call without a name is told."""
+"""Characters of its arguments that the note on a call without a name quotes."""
 
 
 def tool_result(call: ToolCall, text: str, is_error: bool = False) -> ToolResultPart:

@@ -249,7 +249,7 @@ def _number(name: str, value: str | int | None) -> int | str | None:
 
 
 def bound_result(part: ToolResultPart, limits: Limits, used: int) -> ToolResultPart:
-    """The result within `max_tool_result_chars` and the room that `context_guard_chars` leaves; what is cut is told.
+    """The result within `max_tool_result_chars` and what `context_guard_chars` leaves, with a note of what was cut.
 
     `used` is how many characters the results of the turn hold so far.
     """

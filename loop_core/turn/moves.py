@@ -257,7 +257,7 @@ NOTICES: Mapping[str, str] = {
     "stuck": "A tool call was begun and this loop never ends it: it waits for ever, or shows an invalid call.",
     "unrecorded": "The recording ends here: what this loop asks for next was never recorded.",
 }
-"""Terminal reason -> what the operator is told. Notices are events, never assistant text."""
+"""Terminal reason -> the notice for the operator. Notices are events, never assistant text."""
 
 
 ENDING_NOTICES: Mapping[Ending, str] = {
@@ -271,7 +271,7 @@ ENDING_NOTICES: Mapping[Ending, str] = {
 
 
 def notice(turn: Turn, signal: Signal, terminal: str) -> str | None:
-    """What the operator is told about an end; None where all is well."""
+    """The notice for the operator at the end of a turn; None where all is well."""
     told = _of_end(turn, signal, terminal)
     doubts = turn.doubtful_seams
     if not doubts:

@@ -22,10 +22,10 @@ QUOTE_MARKS = ("last", "last_words")
 """Names of the tags around the words to quote; the first that the conversation does not hold is used."""
 
 AGAIN = "Your last message did not begin so. Add no greeting, apology or remark, no quotation marks and no code fence."
-"""What is said before the words are asked for once more."""
+"""Stands in a hint that asks for the quoted words a second time."""
 
 EMPTY = "Your previous response was empty: it held neither text nor a tool call."
-"""What is said before an answer is asked for once more."""
+"""Begins the message that asks again after an empty answer."""
 
 _BETWEEN = "Begin by repeating exactly the characters between "
 
