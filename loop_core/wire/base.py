@@ -27,14 +27,12 @@ from loop_core.values import (
     ExchangePart,
     Finding,
     ProviderError,
-    ReasoningPart,
     Severity,
     Stop,
     StopReason,
-    TextPart,
     TransportEnd,
 )
-from loop_core.wire.body import mend
+from loop_core.wire.body import mend_parts
 from loop_core.wire.failures import classify, read_error, read_quota, redirect
 from loop_core.wire.framing import SSE, Frame, Framing, Whole, framing_of
 from loop_core.wire.json_array import JSONArray
@@ -178,10 +176,7 @@ class Decoder:
             self.find("frame.single_newline", said, At(ExchangePart.BODY, *self._framing.single))
         response = self.build()
         if any(found.rule in _LENIENT for found in self.findings):
-            response = replace(response, parts=tuple([
-                replace(part, text=mend(part.text)) if isinstance(part, (TextPart, ReasoningPart)) else part
-                for part in response.parts
-            ]))
+            response = replace(response, parts=mend_parts(response.parts))
         return self._with_transport(response)
 
     def watch(self, body: bytes, see: See) -> None:
@@ -363,8 +358,7 @@ class Decoder:
             try:
                 self.on_body(body)
             except _MISSHAPEN as why:
-                at = At(ExchangePart.BODY, start, end)
-                self.find("body.shape", f"the body has an unexpected shape ({type(why).__name__})", at)
+                self.find("body.shape", f"the body has an unexpected shape ({type(why).__name__})", whole)
         elif error is None:
             self.find("body.no_object", "the body is no JSON object", At(ExchangePart.BODY, start, end))
 

@@ -18,7 +18,19 @@ from typing import Any
 from pydantic_core import from_json
 
 from loop_core.errors import EncodeError
-from loop_core.values import CallKind, Message, OpaquePart, Request, Role, Tool, ToolCall, ToolResultPart
+from loop_core.values import (
+    CallKind,
+    Message,
+    OpaquePart,
+    ReasoningPart,
+    Request,
+    ResponsePart,
+    Role,
+    TextPart,
+    Tool,
+    ToolCall,
+    ToolResultPart,
+)
 
 # -- values of another shape than they should have count as absent ---------------------------------------------------
 
@@ -307,6 +319,12 @@ def mend(text: str) -> str:
         inner = text[begin:end].encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         return text[:begin] + inner + text[end:]
     return text
+
+
+def mend_parts(parts: Iterable[ResponsePart]) -> tuple[ResponsePart, ...]:
+    """The parts of a response with whole characters in texts and thinking."""
+    return tuple([replace(part, text=mend(part.text)) if isinstance(part, (TextPart, ReasoningPart)) else part
+                  for part in parts])
 
 
 def read_object(text: str) -> dict[str, Any] | None:
